@@ -1,0 +1,62 @@
+"""Every setting, once: name, default, meaning. The environment variable is ``LEANRAG_`` + the name.
+
+The command line's options, the server's and the README's table are made from this class.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from platformdirs import user_data_path
+from pydantic import Field, ValidationError
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+
+from .errors import InvalidInput
+
+COLLECTION_NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$"
+
+
+class Settings(BaseSettings):
+    """Settings of one engine. Unknown ``LEANRAG_`` variables are ignored; wrong values are errors."""
+
+    model_config = SettingsConfigDict(env_prefix="LEANRAG_", extra="forbid", frozen=True)
+
+    data_dir: Path = Field(
+        default_factory=lambda: user_data_path("leanrag", appauthor=False),
+        description="Folder that holds the graph store and the vector store.",
+    )
+    allow_dirs: Annotated[tuple[Path, ...], NoDecode] = Field(
+        default=(),
+        description="Folders beneath which the server may read documents; none: it reads no path.",
+    )
+    collection: str = Field(
+        default="default", pattern=COLLECTION_NAME, description="The collection used when none is named."
+    )
+    read_only: bool = Field(default=False, description="Offer no tool that writes.")
+    embedder: str = Field(default="builtin", description="What turns text into vectors.")
+    chunk_tokens: int = Field(default=512, ge=32, le=8192, description="Largest chunk, in tokens.")
+    chunk_overlap: int = Field(default=64, ge=0, le=4096, description="Tokens that neighbouring chunks share.")
+    cluster_size: int = Field(default=20, ge=2, le=200, description="Mean number of members of a cluster.")
+    cluster_cap: int = Field(default=30, ge=2, le=400, description="Most members that a cluster may have.")
+    tau: int = Field(
+        default=3, ge=0, description="Threshold τ: above it, a relation between clusters gets a sentence of its own."
+    )
+    max_document_mb: int = Field(default=200, ge=1, description="Largest file that is read, in megabytes.")
+
+
+def load_settings(**overrides: object) -> Settings:
+    """Settings from the environment, overridden by those of ``overrides`` that are not None.
+
+    Raises :class:`InvalidInput` naming the setting, its value and what was expected.
+    """
+    given = {name: value for name, value in overrides.items() if value is not None}
+    try:
+        return Settings(**given)  # type: ignore[arg-type] # pydantic checks each value itself
+    except ValidationError as problem:
+        first = problem.errors()[0]
+        name = ".".join(str(part) for part in first["loc"]) or "settings"
+        raise InvalidInput(
+            f"Setting {name} cannot be {first.get('input')!r}: {first['msg']}.",
+            f"Give another value with --{name.replace('_', '-')} or LEANRAG_{name.upper()}.",
+        ) from problem

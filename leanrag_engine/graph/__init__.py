@@ -1,0 +1,1 @@
+"""From documents to G0: loading, chunking, extraction, merging."""

@@ -1,0 +1,387 @@
+"""The nouns of LeanRAG: frozen values that every stage hands to the next.
+
+Vectors never sit inside a noun: they travel beside a sequence of nouns as one
+``(n, d)`` float32 array in the same order. An id is never a name; ids are derived
+from content, so that a second run over the same input is a no-op.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from base64 import b32encode
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Vectors = NDArray[np.float32]
+"""An ``(n, d)`` array of L2-normalised rows, one for each item of the sequence beside it."""
+
+NO_METADATA: Mapping[str, str] = MappingProxyType({})
+
+
+def content_id(prefix: str, *parts: str) -> str:
+    """A short stable id: ``prefix`` and 12 base-32 characters (60 bits) of the parts' digest."""
+    digest = hashlib.blake2b(digest_size=10)
+    for part in parts:
+        digest.update(part.encode("utf-8", "surrogatepass"))
+        digest.update(b"\x00")
+    return prefix + b32encode(digest.digest()).decode("ascii").lower()[:12]
+
+
+class Method(StrEnum):
+    """How a text was made. Every extract, description and relation says so."""
+
+    HEURISTIC = "heuristic"
+    MODEL = "model"
+    AGENT = "agent"
+    JOINED = "joined"
+    """The texts of the relations beneath, put side by side (paper eq. 5, λ ≤ τ)."""
+
+
+# --- documents -----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentSource:
+    """What a caller asks to ingest: exactly one of ``path`` and ``text``.
+
+    ``id`` is the caller's own name for the document; without it the resolved path, or the
+    text's digest, is the id. The same id with other content replaces the document.
+    """
+
+    path: str = ""
+    text: str | None = None
+    title: str = ""
+    id: str = ""
+    metadata: Mapping[str, str] = field(default_factory=lambda: NO_METADATA)
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Where page ``number`` (from 1) starts in the text of its document."""
+
+    number: int
+    start: int
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedDocument:
+    """A source once read: plain text whose offsets every chunk and citation refer to."""
+
+    id: str
+    title: str
+    text: str
+    media_type: str
+    source: str = ""
+    pages: tuple[Page, ...] = ()
+    metadata: Mapping[str, str] = field(default_factory=lambda: NO_METADATA)
+
+    @property
+    def digest(self) -> str:
+        """Equal digests mean that ingesting again would change nothing."""
+        labels = [f"{key}={value}" for key, value in sorted(self.metadata.items())]
+        return content_id("", self.title, self.text, *labels)
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A document as the graph store keeps it.
+
+    ``number`` counts from 1 within the collection and is never reused: citations start with it.
+    ``revision`` is the collection's revision at which this content came in.
+    """
+
+    id: str
+    number: int
+    title: str
+    source: str
+    media_type: str
+    digest: str
+    characters: int
+    chunks: int
+    revision: int
+    ingested_at: datetime
+    metadata: Mapping[str, str] = field(default_factory=lambda: NO_METADATA)
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """A passage of a document: ``text == document.text[start:end]``, offsets in characters.
+
+    ``number`` counts from 1 within the document. ``citation`` (``d3:c12``) and ``title`` (of its
+    document) are filled in by the graph store.
+    """
+
+    id: str
+    document_id: str
+    number: int
+    text: str
+    start: int
+    end: int
+    tokens: int
+    page: int | None = None
+    heading: str = ""
+    citation: str = ""
+    title: str = ""
+
+    @property
+    def indexed_text(self) -> str:
+        """What is embedded and put into the full-text index: title, heading and text."""
+        lines = [self.title, self.heading if self.heading != self.title else "", self.text]
+        return "\n".join(line for line in lines if line)
+
+
+# --- G0 ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class ExtractedEntity:
+    name: str
+    type: str = "concept"
+    description: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ExtractedRelation:
+    """``source`` and ``target`` are names of entities of the same extract."""
+
+    source: str
+    target: str
+    description: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Extract:
+    """What one chunk said. Extracts are kept: G0 is a pure function of them."""
+
+    chunk_id: str
+    method: Method
+    entities: tuple[ExtractedEntity, ...] = ()
+    relations: tuple[ExtractedRelation, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    summary: str
+    explanation: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Entity:
+    """A node of any layer; above layer 0 it is an aggregated entity, which stands for a cluster.
+
+    ``id`` doubles as the ``ref`` that replies carry. ``mentions`` is the number of chunks that
+    mention it (layer 0) or the number of base entities beneath it. ``chunk_ids`` (layer 0 only)
+    are the chunks of all its mentions, in reading order. ``members`` is the number of children.
+    ``parent_id`` is the node one layer up, ``None`` for the root alone.
+    """
+
+    id: str
+    name: str
+    type: str = "concept"
+    layer: int = 0
+    description: str = ""
+    method: Method = Method.HEURISTIC
+    mentions: int = 1
+    members: int = 0
+    parent_id: str | None = None
+    aliases: tuple[str, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    chunk_ids: tuple[str, ...] = ()
+
+    @property
+    def indexed_text(self) -> str:
+        """What is embedded and put into the full-text index: name, aliases and description."""
+        names = " / ".join((self.name, *self.aliases))
+        return f"{names}\n{self.description}" if self.description else names
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """An edge between two entities of one layer; at most one for each unordered pair.
+
+    ``strength`` is λ: the number of relations of the layer directly below that join the two
+    clusters (1 at layer 0). ``weight`` is the number of mentions (at layer 0) or the sum of the
+    weights beneath. ``support`` is the number of distinct base relations beneath (1 at layer 0).
+    ``chunk_ids`` (layer 0 only) are the chunks that state it.
+    """
+
+    id: str
+    source_id: str
+    target_id: str
+    layer: int = 0
+    description: str = ""
+    method: Method = Method.HEURISTIC
+    strength: int = 1
+    weight: int = 1
+    support: int = 1
+    chunk_ids: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Graph:
+    """One layer: entities, and relations whose ends are among them."""
+
+    entities: tuple[Entity, ...]
+    relations: tuple[Relation, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Hierarchy:
+    """G0 … Gk. The last layer is the root alone; every other entity has a ``parent_id`` one layer up."""
+
+    layers: tuple[Graph, ...]
+
+    @property
+    def root(self) -> Entity:
+        return self.layers[-1].entities[0]
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        return tuple(len(layer.entities) for layer in self.layers)
+
+
+# --- what is kept --------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class LayerCount:
+    layer: int
+    entities: int
+    relations: int
+
+
+@dataclass(frozen=True, slots=True)
+class Generation:
+    """One published build. ``revision`` is the collection's revision that it was built from."""
+
+    number: int
+    collection: str
+    revision: int
+    embedder: str
+    dimension: int
+    created_at: datetime
+    layers: tuple[LayerCount, ...]
+    settings: Mapping[str, Any]
+
+    @property
+    def top(self) -> int:
+        return self.layers[-1].layer
+
+
+@dataclass(frozen=True, slots=True)
+class Collection:
+    """One corpus. ``revision`` grows with every change of its documents."""
+
+    name: str
+    number: int
+    revision: int
+    generation: Generation | None
+    created_at: datetime
+    documents: int
+    chunks: int
+    pending_documents: int
+    """Documents that came in after the published generation was built."""
+
+    @property
+    def stale(self) -> bool:
+        return self.generation is None or self.generation.revision != self.revision
+
+
+class JobStatus(StrEnum):
+    QUEUED = "queued"
+    RUNNING = "running"
+    DONE = "done"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+    INTERRUPTED = "interrupted"
+
+    @property
+    def finished(self) -> bool:
+        return self in (JobStatus.DONE, JobStatus.FAILED, JobStatus.CANCELLED)
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """Long work, kept in the graph store. ``owner`` names the process that runs it."""
+
+    id: str
+    kind: str
+    collection: str
+    status: JobStatus
+    request: Mapping[str, Any]
+    owner: str
+    created_at: datetime
+    updated_at: datetime
+    stage: str = ""
+    done: int = 0
+    total: int = 0
+    message: str = ""
+    failures: tuple[Mapping[str, str], ...] = ()
+    result: Mapping[str, Any] = field(default_factory=dict)
+    cancel_requested: bool = False
+
+
+# --- queries -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A search result: an id and a score, higher is better, comparable within one search alone."""
+
+    id: str
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
+class Seed:
+    entity: Entity
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Seeds that share a branch: ``path`` is the union of their paths up to ``lca`` (paper eq. 7)."""
+
+    lca: Entity
+    seeds: tuple[Entity, ...]
+    path: tuple[Entity, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Subgraph:
+    """The retrieved subgraph (paper eq. 8–10): seeds, LCA paths in groups, and relations.
+
+    ``path`` is the union over all seeds up to ``lca``, the lowest common ancestor of all of them.
+    ``base_relations`` join seeds; ``inter_cluster_relations`` join path entities of one layer.
+    """
+
+    seeds: tuple[Seed, ...]
+    groups: tuple[Group, ...]
+    lca: Entity | None
+    path: tuple[Entity, ...]
+    base_relations: tuple[Relation, ...]
+    inter_cluster_relations: tuple[Relation, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RankedChunk:
+    chunk: Chunk
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """The subgraph as text within a token budget. ``cited`` are the citations that stand in it."""
+
+    text: str
+    tokens: int
+    truncated: bool
+    cited: tuple[str, ...]
+

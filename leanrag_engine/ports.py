@@ -1,0 +1,300 @@
+"""The boundaries of the engine: one small Protocol for each thing that lives outside it.
+
+Adapters implement these; :mod:`leanrag_engine.composition` chooses them. Everything here is
+asynchronous: that a library blocks is its adapter's secret, which hops to a thread. An adapter
+maps its library's exceptions to :mod:`leanrag_engine.errors` once, and lets none escape.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Protocol
+
+from .model import (
+    Chunk,
+    Collection,
+    Document,
+    Entity,
+    Extract,
+    Generation,
+    Hierarchy,
+    Hit,
+    Job,
+    JobStatus,
+    LoadedDocument,
+    Relation,
+    Vectors,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far long work has come: ``done`` of ``total`` units of ``stage`` (0 = not known yet)."""
+
+    stage: str
+    done: int = 0
+    total: int = 0
+    message: str = ""
+
+
+ProgressReport = Callable[[Progress], None]
+"""Called from any thread, cheaply and often. Raises ``Cancelled`` when the work should stop."""
+
+
+class Tokenizer(Protocol):
+    """Counts tokens the same way everywhere: chunks, budgets, replies."""
+
+    def count(self, text: str) -> int: ...
+
+    def count_many(self, texts: Sequence[str]) -> list[int]: ...
+
+
+class Embedder(Protocol):
+    """Turns texts into vectors. ``identity`` names the model or the fit: equal identities, equal vectors."""
+
+    @property
+    def identity(self) -> str: ...
+
+    @property
+    def dimension(self) -> int: ...
+
+    async def embed(self, texts: Sequence[str]) -> Vectors:
+        """L2-normalised ``(len(texts), dimension)`` float32 rows; a text without a known word is a zero row."""
+        ...
+
+
+class EmbedderSource(Protocol):
+    """Where embedders come from: a pretrained one gives itself; the built-in one is fitted on a corpus."""
+
+    @property
+    def name(self) -> str: ...
+
+    async def fit(self, texts: Sequence[str]) -> tuple[Embedder, bytes]:
+        """An embedder for a build over ``texts``, and the state that ``restore`` needs (may be empty)."""
+        ...
+
+    async def restore(self, identity: str, state: bytes) -> Embedder: ...
+
+
+class VectorStore(Protocol):
+    """Nearest-neighbour search in named spaces. Everything in it can be rebuilt from the graph store."""
+
+    async def upsert(self, space: str, ids: Sequence[str], vectors: Vectors) -> None: ...
+
+    async def search(self, space: str, vector: Vectors, limit: int) -> list[Hit]:
+        """The ``limit`` nearest ids to one ``(d,)`` vector, by cosine similarity; [] if there is no such space."""
+        ...
+
+    async def fetch(self, space: str, ids: Sequence[str]) -> dict[str, Vectors]:
+        """The vectors of those of ``ids`` that the space holds."""
+        ...
+
+    async def count(self, space: str) -> int: ...
+
+    async def spaces(self) -> list[str]: ...
+
+    async def drop(self, space: str) -> None: ...
+
+    async def refresh(self) -> None:
+        """Forget everything cached: another process has written."""
+        ...
+
+    async def close(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class LockHolder:
+    """Who writes now: process, machine, what for, since when."""
+
+    pid: int
+    host: str
+    purpose: str
+    since: datetime
+
+    def __str__(self) -> str:
+        return f"process {self.pid} on {self.host} ({self.purpose}, since {self.since:%Y-%m-%d %H:%M:%S} UTC)"
+
+
+class WriterLock(Protocol):
+    """At most one writer on a data folder, whatever the number of processes."""
+
+    def hold(
+        self, purpose: str, *, waiting: Callable[[LockHolder | None], None]
+    ) -> AbstractAsyncContextManager[None]:
+        """Wait for the lock, then hold it. ``waiting`` hears of the holder about every half second,
+        and may raise ``Cancelled`` to give up."""
+        ...
+
+    async def holder(self) -> LockHolder | None:
+        """Who holds the lock at this moment; ``None`` if nobody does."""
+        ...
+
+
+class GraphStore(Protocol):
+    """The truth: collections, documents, chunks, extracts, generations, jobs, and keyword search.
+
+    Each method is one transaction. Ids that do not exist are left out of a reply, never an error,
+    unless a method says so. ``generation`` is a generation's number.
+    """
+
+    async def close(self) -> None: ...
+
+    # collections
+    async def collections(self) -> list[Collection]: ...
+
+    async def collection(self, name: str) -> Collection | None: ...
+
+    async def create_collection(self, name: str) -> Collection:
+        """The collection of that name, made if there is none."""
+        ...
+
+    # documents: the argument ``collection`` is a name that exists
+    async def put_document(
+        self,
+        collection: str,
+        document: LoadedDocument,
+        chunks: Sequence[Chunk],
+        extracts: Sequence[Extract],
+    ) -> Document:
+        """Add the document, or replace the one of the same id whole (its chunks and extracts go).
+        A replaced document keeps its number. The collection's revision grows by one."""
+        ...
+
+    async def document(self, collection: str, document_id: str) -> Document | None: ...
+
+    async def documents(self, collection: str) -> list[Document]:
+        """All documents by number."""
+        ...
+
+    async def chunks(self, collection: str, ids: Sequence[str]) -> list[Chunk]:
+        """In the order of ``ids``."""
+        ...
+
+    async def chunks_by_citation(self, collection: str, citations: Sequence[str]) -> list[Chunk]:
+        """In the order of ``citations`` (``d3:c12``)."""
+        ...
+
+    async def all_chunks(self, collection: str) -> list[Chunk]:
+        """In reading order: by document number, then chunk number."""
+        ...
+
+    async def pending_chunks(self, collection: str) -> list[Chunk]:
+        """Those of documents that came in after the published generation."""
+        ...
+
+    async def extracts(self, collection: str) -> list[Extract]:
+        """All extracts in the reading order of their chunks."""
+        ...
+
+    async def extract_methods(self, collection: str) -> dict[str, int]:
+        """How many extracts were made by each method."""
+        ...
+
+    async def search_chunks(self, collection: str, text: str, limit: int) -> list[Hit]:
+        """Chunk ids by keyword relevance (BM25). ``text`` is any user text; it never is syntax."""
+        ...
+
+    # generations
+    async def publish(
+        self,
+        collection: str,
+        revision: int,
+        hierarchy: Hierarchy,
+        *,
+        embedder: str,
+        dimension: int,
+        embedder_state: bytes,
+        settings: Mapping[str, Any],
+    ) -> Generation:
+        """Write the hierarchy as a new generation and switch the collection to it, in one
+        transaction; the one before stays for readers in mid-query, older ones are deleted."""
+        ...
+
+    async def embedder_state(self, generation: int) -> bytes: ...
+
+    async def generation_numbers(self) -> list[int]:
+        """Those still kept, over all collections."""
+        ...
+
+    async def layer(self, generation: int, layer: int) -> list[Entity]:
+        """All entities of one layer, in their order of building."""
+        ...
+
+    async def entities(self, generation: int, ids: Sequence[str]) -> list[Entity]:
+        """In the order of ``ids``."""
+        ...
+
+    async def entities_named(self, generation: int, names: Sequence[str]) -> list[Entity]:
+        """All entities of any layer whose name or alias is one of ``names`` once normalised
+        (:func:`leanrag_engine.language.name_key`)."""
+        ...
+
+    async def similar_names(self, generation: int, name: str, limit: int) -> list[Entity]:
+        """Entities whose names look most like ``name``, best first."""
+        ...
+
+    async def members(self, generation: int, id: str, offset: int, limit: int) -> list[Entity]:
+        """Children of an aggregated entity, those with most mentions first."""
+        ...
+
+    async def entities_in_chunks(
+        self, generation: int, chunk_ids: Sequence[str]
+    ) -> dict[str, list[str]]:
+        """For each chunk, the ids of the layer-0 entities that it mentions."""
+        ...
+
+    async def search_entities(
+        self, generation: int, text: str, limit: int, layer: int | None = None
+    ) -> list[Hit]:
+        """Entity ids by keyword relevance over name, aliases and description."""
+        ...
+
+    async def relations_of(self, generation: int, ids: Sequence[str], limit: int) -> list[Relation]:
+        """Relations with at least one end in ``ids``, strongest first."""
+        ...
+
+    async def relations_among(self, generation: int, ids: Sequence[str]) -> list[Relation]:
+        """Relations with both ends in ``ids``, strongest first."""
+        ...
+
+    async def relations_page(
+        self,
+        generation: int,
+        *,
+        layer: int | None,
+        cluster: str | None,
+        min_strength: int,
+        offset: int,
+        limit: int,
+    ) -> tuple[list[Relation], int]:
+        """One page of inter-cluster relations, strongest first, and the total. ``layer`` None: all above 0."""
+        ...
+
+    # jobs
+    async def put_job(self, job: Job) -> None:
+        """Insert, or overwrite all but ``cancel_requested``."""
+        ...
+
+    async def job(self, job_id: str) -> Job | None: ...
+
+    async def jobs(self, collection: str | None = None, limit: int = 20) -> list[Job]:
+        """Newest first."""
+        ...
+
+    async def unfinished_jobs(self) -> list[Job]: ...
+
+    async def claim_job(self, job_id: str, seen_owner: str, new_owner: str) -> bool:
+        """Take over an unfinished job if its owner still is ``seen_owner``; False if another was faster."""
+        ...
+
+    async def request_cancel(self, job_id: str) -> JobStatus | None:
+        """Set ``cancel_requested``; the job's status, ``None`` if there is no such job."""
+        ...
+
+    # what readers check before they trust an open vector store
+    async def vector_version(self) -> int: ...
+
+    async def bump_vector_version(self) -> int: ...

@@ -1,0 +1,1 @@
+"""The MCP server and the command line over :mod:`leanrag_engine`."""
