@@ -5,11 +5,12 @@ The command line's options, the server's and the README's table are made from th
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Self
 
 from platformdirs import user_data_path
-from pydantic import Field, ValidationError
+from pydantic import Field, ValidationError, field_validator, model_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from .errors import InvalidInput
@@ -36,13 +37,35 @@ class Settings(BaseSettings):
     read_only: bool = Field(default=False, description="Offer no tool that writes.")
     embedder: str = Field(default="builtin", description="What turns text into vectors.")
     chunk_tokens: int = Field(default=512, ge=32, le=8192, description="Largest chunk, in tokens.")
-    chunk_overlap: int = Field(default=64, ge=0, le=4096, description="Tokens that neighbouring chunks share.")
+    chunk_overlap: int = Field(
+        default=64, ge=0, le=4096, description="Tokens that neighbouring chunks share."
+    )
     cluster_size: int = Field(default=20, ge=2, le=200, description="Mean number of members of a cluster.")
     cluster_cap: int = Field(default=30, ge=2, le=400, description="Most members that a cluster may have.")
     tau: int = Field(
-        default=3, ge=0, description="Threshold τ: above it, a relation between clusters gets a sentence of its own."
+        default=3,
+        ge=0,
+        description="Threshold τ: above it, a relation between clusters gets a sentence of its own.",
     )
     max_document_mb: int = Field(default=200, ge=1, description="Largest file that is read, in megabytes.")
+
+    @field_validator("allow_dirs", mode="before")
+    @classmethod
+    def _split(cls, value: object) -> object:
+        """In the environment, folders are separated as in PATH."""
+        return tuple(filter(None, value.split(os.pathsep))) if isinstance(value, str) else value
+
+    @model_validator(mode="after")
+    def _fit_together(self) -> Self:
+        if self.chunk_overlap >= self.chunk_tokens:
+            raise ValueError(
+                f"chunk_overlap {self.chunk_overlap} must be below chunk_tokens {self.chunk_tokens}"
+            )
+        if self.cluster_cap < self.cluster_size:
+            raise ValueError(
+                f"cluster_cap {self.cluster_cap} must not be below cluster_size {self.cluster_size}"
+            )
+        return self
 
 
 def load_settings(**overrides: object) -> Settings:
@@ -55,8 +78,12 @@ def load_settings(**overrides: object) -> Settings:
         return Settings(**given)  # type: ignore[arg-type] # pydantic checks each value itself
     except ValidationError as problem:
         first = problem.errors()[0]
-        name = ".".join(str(part) for part in first["loc"]) or "settings"
+        if not first["loc"]:
+            raise InvalidInput(
+                f"The settings do not fit together: {first['msg']}.", "Change one."
+            ) from problem
+        name = str(first["loc"][0])
         raise InvalidInput(
-            f"Setting {name} cannot be {first.get('input')!r}: {first['msg']}.",
+            f"Setting {name} cannot be {first['input']!r}: {first['msg']}.",
             f"Give another value with --{name.replace('_', '-')} or LEANRAG_{name.upper()}.",
         ) from problem

@@ -19,6 +19,7 @@ gives both, so no surface can lose the second half.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 __all__ = [
     "Ambiguous",
@@ -78,9 +79,7 @@ class FormatUnsupported(DocumentUnreadable):
 
 
 class _WithCandidates(LeanRAGError):
-    def __init__(
-        self, message: str, next_step: str = "", candidates: tuple[Candidate, ...] = ()
-    ) -> None:
+    def __init__(self, message: str, next_step: str = "", candidates: tuple[Candidate, ...] = ()) -> None:
         super().__init__(message, next_step)
         self.candidates = candidates
 
@@ -98,7 +97,13 @@ class Ambiguous(_WithCandidates):
 
 
 class NotReady(LeanRAGError):
-    """The collection lacks a step (documents, a build) that the call needs."""
+    """The collection lacks a step that the call needs: ``needs`` is ``documents`` or ``build``."""
+
+    def __init__(
+        self, message: str, next_step: str = "", needs: Literal["documents", "build"] = "documents"
+    ) -> None:
+        super().__init__(message, next_step)
+        self.needs = needs
 
 
 class Busy(LeanRAGError):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from base64 import b32encode
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -384,4 +384,3 @@ class Context:
     tokens: int
     truncated: bool
     cited: tuple[str, ...]
-

@@ -181,6 +181,10 @@ class GraphStore(Protocol):
         """In reading order: by document number, then chunk number."""
         ...
 
+    async def chunk_ids(self, collection: str, document_ids: Sequence[str]) -> list[str]:
+        """The ids of all chunks of these documents, in reading order: what a filter by document allows."""
+        ...
+
     async def pending_chunks(self, collection: str) -> list[Chunk]:
         """Those of documents that came in after the published generation."""
         ...
@@ -215,8 +219,8 @@ class GraphStore(Protocol):
 
     async def embedder_state(self, generation: int) -> bytes: ...
 
-    async def generation_numbers(self) -> list[int]:
-        """Those still kept, over all collections."""
+    async def generations(self, collection: str) -> list[Generation]:
+        """Those of the collection that are still kept, newest first."""
         ...
 
     async def layer(self, generation: int, layer: int) -> list[Entity]:
@@ -240,9 +244,7 @@ class GraphStore(Protocol):
         """Children of an aggregated entity, those with most mentions first."""
         ...
 
-    async def entities_in_chunks(
-        self, generation: int, chunk_ids: Sequence[str]
-    ) -> dict[str, list[str]]:
+    async def entities_in_chunks(self, generation: int, chunk_ids: Sequence[str]) -> dict[str, list[str]]:
         """For each chunk, the ids of the layer-0 entities that it mentions."""
         ...
 

@@ -1,0 +1,293 @@
+"""The writing half of the engine: how documents get in, how a build gets out, how vectors are rebuilt.
+
+Every function here runs inside a job, under the writer lock. The order of writes is what makes a
+crash harmless: a document is one transaction; vectors are written before the generation that
+needs them is published; what nothing refers to any more is dropped last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import anyio.to_thread
+
+from .config import Settings
+from .errors import DocumentUnreadable, InvalidInput, LeanRAGError, NotReady
+from .graph.chunking import chunk
+from .graph.heuristics import extract
+from .graph.loading import expand, load
+from .graph.merging import merge
+from .hierarchy.building import build
+from .model import Collection, DocumentSource, Generation, Hierarchy, Vectors, content_id
+from .ports import Embedder, EmbedderSource, GraphStore, Progress, ProgressReport, Tokenizer, VectorStore
+
+BATCH = 1000
+"""Rows handed to the vector store between two looks at whether the work should stop."""
+
+
+@dataclass(frozen=True, slots=True)
+class Workshop:
+    """The tools of the writing half."""
+
+    settings: Settings
+    graph: GraphStore
+    vectors: VectorStore
+    embedders: EmbedderSource
+    tokenizer: Tokenizer
+
+
+@dataclass(frozen=True, slots=True)
+class Spaces:
+    """The names of a generation's vector spaces: one each for chunks, layer-0 entities and aggregates."""
+
+    chunks: str
+    entities: str
+    aggregates: str
+
+    @classmethod
+    def of(cls, collection: Collection, embedder: Embedder, hierarchy: Hierarchy) -> Spaces:
+        """Chunks and entities belong to an embedder, aggregates to one build: other members, other ids."""
+        key = content_id("", *(entity.id for layer in hierarchy.layers[1:] for entity in layer.entities))
+        prefix = f"c{collection.number}"
+        return cls(
+            chunks=f"{prefix}-chunks-{embedder.identity}",
+            entities=f"{prefix}-entities-{embedder.identity}",
+            aggregates=f"{prefix}-aggregates-{embedder.identity}-{key}",
+        )
+
+    @classmethod
+    def recorded(cls, generation: Generation) -> Spaces:
+        return cls(**generation.settings["spaces"])
+
+    def as_settings(self) -> dict[str, str]:
+        return {"chunks": self.chunks, "entities": self.entities, "aggregates": self.aggregates}
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of one document: ``added``, ``replaced``, ``unchanged``, ``skipped`` or ``failed``."""
+
+    id: str
+    title: str
+    status: str
+    chunks: int = 0
+    error: str = ""
+
+
+# --- documents in --------------------------------------------------------------------------
+
+
+def spread_folders(
+    sources: Iterable[DocumentSource], allowed: Sequence[Path] | None
+) -> tuple[list[DocumentSource], list[Outcome]]:
+    """Each folder becomes its files; what cannot be read as documents becomes an outcome at once."""
+    files: list[DocumentSource] = []
+    outcomes: list[Outcome] = []
+    for source in sources:
+        if not source.path or source.text is not None:
+            files.append(source)
+            continue
+        try:
+            found = expand(source.path, allowed=allowed)
+        except LeanRAGError as problem:
+            outcomes.append(Outcome(source.id or source.path, source.title, "failed", error=str(problem)))
+            continue
+        single = len(found.files) == 1 and not Path(source.path).is_dir()
+        files.extend(
+            replace(
+                source, path=str(path), id=source.id if single else "", title=source.title if single else ""
+            )
+            for path in found.files
+        )
+        outcomes.extend(Outcome(str(path), path.name, "skipped", error=why) for path, why in found.skipped)
+        if not found.files and not found.skipped:
+            why = f"The folder {source.path} holds no file to ingest."
+            outcomes.append(Outcome(source.path, "", "failed", error=why))
+    return files, outcomes
+
+
+async def ingest_one(
+    workshop: Workshop, collection: str, source: DocumentSource, allowed: Sequence[Path] | None
+) -> Outcome:
+    """Load, chunk, extract and store one document. Raises a ``LeanRAGError`` if it cannot be ingested."""
+    settings = workshop.settings
+    limit = settings.max_document_mb * 1024 * 1024
+    document = await anyio.to_thread.run_sync(partial(load, source, allowed=allowed, max_bytes=limit))
+    before = await workshop.graph.document(collection, document.id)
+    if before is not None and before.digest == document.digest:
+        return Outcome(document.id, document.title, "unchanged", before.chunks)
+    chunks = await anyio.to_thread.run_sync(
+        partial(
+            chunk,
+            document,
+            tokenizer=workshop.tokenizer,
+            max_tokens=settings.chunk_tokens,
+            overlap=settings.chunk_overlap,
+        )
+    )
+    if not chunks:
+        raise DocumentUnreadable(f"The document {document.id!r} holds no text.", "Give one with text in it.")
+    extracts = await anyio.to_thread.run_sync(partial(extract, chunks, document.title))
+    await workshop.graph.put_document(collection, document, chunks, extracts)
+    return Outcome(document.id, document.title, "added" if before is None else "replaced", len(chunks))
+
+
+async def index_pending(workshop: Workshop, collection: str, report: ProgressReport) -> None:
+    """Embed the chunks that came in since the published build, so that they are found by meaning too."""
+    generation = await published(workshop.graph, collection)
+    if generation is None:
+        return
+    pending = await workshop.graph.pending_chunks(collection)
+    if pending:
+        embedder = await restored(workshop, generation)
+        ids = [each.id for each in pending]
+        vectors = await embedder.embed([each.indexed_text for each in pending])
+        await upsert(workshop, Spaces.recorded(generation).chunks, ids, vectors, report)
+        await workshop.graph.bump_vector_version()
+
+
+# --- a build out ---------------------------------------------------------------------------
+
+
+async def build_generation(workshop: Workshop, collection: str, report: ProgressReport) -> Generation:
+    """Merge all extracts into G0, build the layers, write their vectors, publish (design: publish).
+
+    Raises ``NotReady`` if the collection holds no document.
+    """
+    held = await workshop.graph.collection(collection)
+    if held is None or not held.documents:
+        raise NotReady(f"Collection {collection!r} holds no document.", "Ingest documents first, then build.")
+    settings = workshop.settings
+    report(Progress("merge", 0, held.chunks))
+    extracts = await workshop.graph.extracts(collection)
+    base = await anyio.to_thread.run_sync(merge, extracts)
+    chunks = await workshop.graph.all_chunks(collection)
+    report(Progress("fit", 0, len(chunks)))
+    embedder, state = await workshop.embedders.fit([each.indexed_text for each in chunks])
+    hierarchy, layers = await build(
+        base,
+        embedder,
+        cluster_size=settings.cluster_size,
+        cap=settings.cluster_cap,
+        tau=settings.tau,
+        progress=report,
+    )
+    spaces = Spaces.of(held, embedder, hierarchy)
+    report(Progress("embed", 0, len(chunks)))
+    chunk_vectors = await embedder.embed([each.indexed_text for each in chunks])
+    await upsert(workshop, spaces.chunks, [each.id for each in chunks], chunk_vectors, report)
+    await write_layers(workshop, spaces, hierarchy, layers, report)
+    report(Progress("publish"))
+    generation = await workshop.graph.publish(
+        collection,
+        held.revision,
+        hierarchy,
+        embedder=embedder.identity,
+        dimension=embedder.dimension,
+        embedder_state=state,
+        settings={
+            "spaces": spaces.as_settings(),
+            "cluster_size": settings.cluster_size,
+            "cluster_cap": settings.cluster_cap,
+            "tau": settings.tau,
+        },
+    )
+    await workshop.graph.bump_vector_version()
+    await sweep(workshop, held)
+    return generation
+
+
+async def rebuild_vectors(workshop: Workshop, collection: str, report: ProgressReport) -> Mapping[str, int]:
+    """Write the vector store anew from the graph store; counts by kind. Raises ``NotReady`` before a build."""
+    generation = await published(workshop.graph, collection)
+    if generation is None:
+        raise NotReady(
+            f"Collection {collection!r} was never built.", "Build it; that writes its vectors.", "build"
+        )
+    embedder = await restored(workshop, generation)
+    spaces = Spaces.recorded(generation)
+    for space in (spaces.chunks, spaces.entities, spaces.aggregates):
+        await workshop.vectors.drop(space)
+    chunks = await workshop.graph.all_chunks(collection)
+    texts: dict[str, list[tuple[str, str]]] = {
+        spaces.chunks: [(each.id, each.indexed_text) for each in chunks],
+        spaces.entities: [],
+        spaces.aggregates: [],
+    }
+    for count in generation.layers:
+        space = spaces.entities if count.layer == 0 else spaces.aggregates
+        nodes = await workshop.graph.layer(generation.number, count.layer)
+        texts[space] += [(node.id, node.indexed_text) for node in nodes]
+    for space, rows in texts.items():
+        vectors = await embedder.embed([text for _, text in rows])
+        await upsert(workshop, space, [id_ for id_, _ in rows], vectors, report)
+    await workshop.graph.bump_vector_version()
+    return {
+        "chunks": len(texts[spaces.chunks]),
+        "entities": len(texts[spaces.entities]),
+        "aggregates": len(texts[spaces.aggregates]),
+    }
+
+
+# --- vectors -------------------------------------------------------------------------------
+
+
+async def published(graph: GraphStore, collection: str) -> Generation | None:
+    held = await graph.collection(collection)
+    return held.generation if held else None
+
+
+async def restored(workshop: Workshop, generation: Generation) -> Embedder:
+    """The embedder of a generation. Raises ``InvalidInput`` if another one is configured now."""
+    if not generation.embedder.startswith(workshop.embedders.name):
+        raise InvalidInput(
+            f"Collection {generation.collection!r} was embedded with {generation.embedder!r}, "
+            f"the setting now says {workshop.embedders.name!r}.",
+            "Set the embedder back, or build the collection anew.",
+        )
+    state = await workshop.graph.embedder_state(generation.number)
+    return await workshop.embedders.restore(generation.embedder, state)
+
+
+async def write_layers(
+    workshop: Workshop,
+    spaces: Spaces,
+    hierarchy: Hierarchy,
+    layers: Sequence[Vectors],
+    report: ProgressReport,
+) -> None:
+    for depth, (layer, vectors) in enumerate(zip(hierarchy.layers, layers, strict=True)):
+        space = spaces.entities if depth == 0 else spaces.aggregates
+        await upsert(workshop, space, [entity.id for entity in layer.entities], vectors, report)
+
+
+async def upsert(
+    workshop: Workshop, space: str, ids: Sequence[str], vectors: Vectors, report: ProgressReport
+) -> None:
+    for start in range(0, len(ids), BATCH):
+        report(Progress("index", start, len(ids)))
+        await workshop.vectors.upsert(space, ids[start : start + BATCH], vectors[start : start + BATCH])
+
+
+async def sweep(workshop: Workshop, collection: Collection) -> None:
+    """Drop the vector spaces of this collection that no kept generation refers to."""
+    kept: set[str] = set()
+    for generation in await workshop.graph.generations(collection.name):
+        kept |= set(Spaces.recorded(generation).as_settings().values())
+    for space in await workshop.vectors.spaces():
+        if space.startswith(f"c{collection.number}-") and space not in kept:
+            await workshop.vectors.drop(space)
+
+
+def as_record(outcome: Outcome) -> dict[str, Any]:
+    return {
+        "id": outcome.id,
+        "title": outcome.title,
+        "status": outcome.status,
+        "chunks": outcome.chunks,
+        "error": outcome.error,
+    }

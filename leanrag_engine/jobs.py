@@ -1,0 +1,272 @@
+"""Long work: jobs that are safe on disk before they are announced, run in the background, can be
+watched, cancelled from any process, and are taken up again after a crash.
+
+A job belongs to the process that runs it. While it works it holds the writer lock of the data
+folder; while another process does, it waits and says for whom.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import socket
+import threading
+import uuid
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import anyio
+import anyio.to_thread
+import psutil
+from anyio.from_thread import BlockingPortal, start_blocking_portal
+
+from .errors import Cancelled, LeanRAGError, NotFound
+from .model import Job, JobStatus
+from .ports import GraphStore, LockHolder, Progress, WriterLock
+
+logger = logging.getLogger(__name__)
+
+HEARTBEAT = timedelta(seconds=2)
+"""How often a running job's row is written even if nothing moved."""
+
+SILENCE = timedelta(seconds=60)
+"""A job on another machine that was silent for so long is taken for dead."""
+
+ATTEMPTS = 3
+"""How often an interrupted job is taken up again before it counts as failed."""
+
+
+@dataclass(slots=True)
+class Journal:
+    """What a job writes down as it runs: progress, outcomes, failures. Written to by one job, read by its keeper.
+
+    Its methods are cheap and may be called from any thread. ``report`` is where work stops when
+    somebody asked for it.
+    """
+
+    progress: Progress = field(default_factory=lambda: Progress("queued"))
+    outcomes: list[Mapping[str, Any]] = field(default_factory=list)
+    failures: list[Mapping[str, str]] = field(default_factory=list)
+    stop: threading.Event = field(default_factory=threading.Event)
+
+    def report(self, progress: Progress) -> None:
+        """Note how far the work is. Raises ``Cancelled`` if it should stop."""
+        self.progress = progress
+        if self.stop.is_set():
+            raise Cancelled(f"Stopped during {progress.stage}.", "What was finished before is kept.")
+
+    def record(self, outcome: Mapping[str, Any]) -> None:
+        self.outcomes.append(outcome)
+
+    def fail(self, what: str, error: str) -> None:
+        self.failures.append({"document": what, "error": error})
+
+
+Work = Callable[[Job, Journal], Awaitable[Mapping[str, Any]]]
+"""Runs one job to its end and returns its result."""
+
+
+def this_process() -> str:
+    """An owner's name that no other process, past or future, bears."""
+    return f"{os.getpid()}@{socket.gethostname()}@{psutil.Process().create_time():.2f}"
+
+
+def is_alive(job: Job) -> bool:
+    """Whether the process that runs an unfinished job still exists."""
+    pid, host, created = job.owner.split("@")
+    if host != socket.gethostname():
+        return datetime.now(UTC) - job.updated_at < SILENCE
+    try:
+        return f"{psutil.Process(int(pid)).create_time():.2f}" == created
+    except psutil.NoSuchProcess:
+        return False
+
+
+class Jobs:
+    """Keeps the jobs of one process: submits, runs, watches, cancels and resumes them.
+
+    Jobs run on an event loop in a thread of their own, so they outlive the call that asked for
+    them, and a burst of queries does not wait for their steps.
+    """
+
+    def __init__(self, graph: GraphStore, lock: WriterLock, work: Work) -> None:
+        self._graph = graph
+        self._lock = lock
+        self._work = work
+        self._owner = this_process()
+        self._journals: dict[str, Journal] = {}
+        self._portal: BlockingPortal | None = None
+        self._closing = False
+        self._exit = contextlib.ExitStack()
+
+    async def submit(self, kind: str, collection: str, request: Mapping[str, Any]) -> Job:
+        """Write the job down, then start it. When this returns, a crash no longer loses it."""
+        now = datetime.now(UTC)
+        job = Job(
+            id=f"job-{uuid.uuid4().hex[:12]}",
+            kind=kind,
+            collection=collection,
+            status=JobStatus.QUEUED,
+            request=request,
+            owner=self._owner,
+            created_at=now,
+            updated_at=now,
+            stage="queued",
+        )
+        await self._graph.put_job(job)
+        self._start(job)
+        return job
+
+    async def job(self, job_id: str, wait_seconds: float = 0) -> Job:
+        """The job as it stands, after waiting up to ``wait_seconds`` for its end."""
+        deadline = anyio.current_time() + wait_seconds
+        while True:
+            job = await self._graph.job(job_id)
+            if job is None:
+                known = [each.id for each in await self._graph.jobs(limit=5)]
+                listed = f"The latest jobs are {', '.join(known)}." if known else "There is no job yet."
+                raise NotFound(f"There is no job {job_id!r}.", listed)
+            job = self._as_seen(job)
+            left = deadline - anyio.current_time()
+            if job.status.finished or job.status is JobStatus.INTERRUPTED or left <= 0:
+                return job
+            await anyio.sleep(min(0.1, left))
+
+    async def cancel(self, job_id: str) -> Job:
+        """Ask a job to stop, wherever it runs; waits briefly for it to do so."""
+        await self.job(job_id)
+        await self._graph.request_cancel(job_id)
+        if journal := self._journals.get(job_id):
+            journal.stop.set()
+        job = await self.job(job_id, wait_seconds=2)
+        if job.status is JobStatus.INTERRUPTED:
+            job = replace(job, status=JobStatus.CANCELLED, message="Cancelled while nobody ran it.")
+            await self._graph.put_job(job)
+        return job
+
+    async def recent(self, collection: str | None = None, limit: int = 5) -> list[Job]:
+        """The newest jobs first, each with the status that it has now."""
+        return [self._as_seen(job) for job in await self._graph.jobs(collection, limit)]
+
+    async def resume(self) -> list[Job]:
+        """Take up the jobs of processes that are gone. A job that was interrupted too often fails instead."""
+        resumed = []
+        for job in await self._graph.unfinished_jobs():
+            if is_alive(job) or not await self._graph.claim_job(job.id, job.owner, self._owner):
+                continue
+            attempts = int(job.result.get("attempts", 1)) + 1
+            claimed = replace(job, owner=self._owner, result={**job.result, "attempts": attempts})
+            if job.cancel_requested or attempts > ATTEMPTS:
+                await self._end_unrun(claimed, attempts)
+                continue
+            self._start(replace(claimed, status=JobStatus.QUEUED))
+            resumed.append(claimed)
+        return resumed
+
+    async def close(self) -> None:
+        """Stop all jobs of this process where they are; they count as interrupted and can be resumed."""
+        self._closing = True
+        for journal in list(self._journals.values()):
+            journal.stop.set()
+        portal, self._portal = self._portal, None
+        if portal is not None:
+            portal.start_task_soon(portal.stop, True)
+            await anyio.to_thread.run_sync(self._exit.close)
+
+    async def _end_unrun(self, job: Job, attempts: int) -> None:
+        if job.cancel_requested:
+            ended = replace(job, status=JobStatus.CANCELLED, message="Cancelled before it was resumed.")
+        else:
+            ended = replace(
+                job,
+                status=JobStatus.FAILED,
+                message=f"Its process ended {attempts - 1} times during {job.stage}; it is not tried again.",
+            )
+        await self._graph.put_job(replace(ended, updated_at=datetime.now(UTC)))
+
+    def _as_seen(self, job: Job) -> Job:
+        if job.status.finished or is_alive(job):
+            return job
+        return replace(
+            job,
+            status=JobStatus.INTERRUPTED,
+            message="Its process is gone; the job is resumed when a writing process opens the data folder.",
+        )
+
+    def _start(self, job: Job) -> None:
+        if self._portal is None:
+            self._portal = self._exit.enter_context(start_blocking_portal())
+        self._journals[job.id] = Journal()
+        self._portal.start_task_soon(self._run, job)
+
+    async def _run(self, job: Job) -> None:
+        journal = self._journals[job.id]
+        try:
+            async with self._kept(job, journal):
+                ended = await self._work_under_lock(job, journal)
+            await self._write(ended, journal)
+        finally:
+            del self._journals[job.id]
+
+    async def _work_under_lock(self, job: Job, journal: Journal) -> Job:
+        """Run the job; whatever happens inside, its end is told in the job that comes back."""
+
+        def waiting(holder: LockHolder | None) -> None:
+            journal.report(Progress("waiting", message=f"Waiting for {holder or 'the writer lock'}."))
+
+        try:
+            async with self._lock.hold(f"{job.kind} of collection {job.collection}", waiting=waiting):
+                result = await self._work(job, journal)
+        except Cancelled as stopped:
+            ended = JobStatus.INTERRUPTED if self._closing else JobStatus.CANCELLED
+            return replace(job, status=ended, message=str(stopped))
+        except LeanRAGError as problem:
+            return replace(job, status=JobStatus.FAILED, message=str(problem))
+        except Exception as bug:
+            # A crash must reach the job's row as well as the log, or nobody who waits for it ever learns.
+            logger.exception("Job %s crashed", job.id)
+            return replace(job, status=JobStatus.FAILED, message=f"Unexpected {type(bug).__name__}: {bug}")
+        return replace(job, status=JobStatus.DONE, message="", result={**job.result, **result})
+
+    @contextlib.asynccontextmanager
+    async def _kept(self, job: Job, journal: Journal) -> AsyncIterator[None]:
+        """While the block runs, keep the job's row up to date and listen for a cancel from elsewhere."""
+        async with anyio.create_task_group() as group:
+            group.start_soon(self._keep, job, journal)
+            yield
+            group.cancel_scope.cancel()
+
+    async def _keep(self, job: Job, journal: Journal) -> None:
+        written: tuple[Progress, int, int] | None = None
+        last = datetime.now(UTC)
+        while True:
+            seen = (journal.progress, len(journal.outcomes), len(journal.failures))
+            if seen != written or datetime.now(UTC) - last > HEARTBEAT:
+                await self._write(replace(job, status=JobStatus.RUNNING), journal)
+                written, last = seen, datetime.now(UTC)
+            row = await self._graph.job(job.id)
+            if row is not None and row.cancel_requested:
+                journal.stop.set()
+            await anyio.sleep(0.25)
+
+    async def _write(self, job: Job, journal: Journal) -> None:
+        progress = journal.progress
+        waits = progress.stage in ("queued", "waiting") and job.status is JobStatus.RUNNING
+        await self._graph.put_job(
+            replace(
+                job,
+                status=JobStatus.QUEUED if waits else job.status,
+                stage=progress.stage,
+                done=progress.done,
+                total=progress.total,
+                message=job.message or progress.message,
+                failures=tuple(journal.failures),
+                result={**job.result, "documents": list(journal.outcomes)}
+                if journal.outcomes
+                else job.result,
+                updated_at=datetime.now(UTC),
+            )
+        )

@@ -1,0 +1,260 @@
+"""The command line: ``leanrag serve | ingest | build | query | status | reindex | demo``.
+
+Results go to standard output (``--json``: one JSON object), progress and errors to standard error.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import anyio
+import typer
+
+from leanrag_engine.config import Settings, load_settings
+from leanrag_engine.errors import LeanRAGError
+
+if TYPE_CHECKING:
+    from leanrag_engine.engine import LeanRAG
+    from leanrag_engine.model import Job
+
+app = typer.Typer(
+    help="LeanRAG: documents become a layered knowledge graph; questions get a small, cited context.\n\n"
+    "First steps: `leanrag demo` shows everything on real input; `leanrag ingest FOLDER` then "
+    '`leanrag query "..."` works on yours; `leanrag serve` is what an MCP client starts.',
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="markdown",
+)
+
+DataDir = Annotated[
+    Path | None,
+    typer.Option(
+        help="Folder that holds everything; default: the platform's own.",
+        envvar="LEANRAG_DATA_DIR",
+        show_default=False,
+    ),
+]
+CollectionOption = Annotated[
+    str | None, typer.Option(help="Which corpus.", envvar="LEANRAG_COLLECTION", show_default="default")
+]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object for programs.")]
+
+
+@app.command()
+def serve(
+    data_dir: DataDir = None,
+    allow_dir: Annotated[
+        list[Path] | None,
+        typer.Option(
+            help="A folder beneath which documents may be read; repeatable. Without one no path is read."
+        ),
+    ] = None,
+    collection: CollectionOption = None,
+    read_only: Annotated[bool, typer.Option("--read-only", help="Offer no tool that writes.")] = False,
+) -> None:
+    """Run the MCP server over standard input and output. An MCP client starts this; see `leanrag demo` for how."""
+    from .app import create_server  # noqa: PLC0415 - the other commands need no MCP server
+
+    settings = settings_of(
+        data_dir, collection, allow_dirs=tuple(allow_dir) if allow_dir else None, read_only=read_only or None
+    )
+    create_server(settings).run("stdio")
+
+
+@app.command()
+def ingest(
+    paths: Annotated[list[str], typer.Argument(help="Files and folders.", metavar="PATH...")],
+    build: Annotated[bool, typer.Option(help="Build the hierarchy afterwards.")] = True,
+    data_dir: DataDir = None,
+    collection: CollectionOption = None,
+    json: Json = False,
+) -> None:
+    """Add documents (text, Markdown, HTML, PDF, DOCX, source code) and build the hierarchy.
+
+    Safe to repeat: what has not changed is left alone.
+
+    Example: `leanrag ingest ~/notes report.pdf`
+    """
+
+    async def work(engine: LeanRAG) -> None:
+        from leanrag_engine.model import DocumentSource  # noqa: PLC0415 - heavy
+
+        from .managing import ingest_reply  # noqa: PLC0415 - heavy
+
+        sources = [DocumentSource(path=path) for path in paths]
+        job = await engine.submit_ingest(
+            sources, collection=engine.settings.collection, build=build, allowed=None
+        )
+        reply = ingest_reply(await watched(engine, job))
+        if json:
+            typer.echo(reply.model_dump_json())
+        else:
+            for each in reply.documents:
+                detail = each.error or f"{each.chunks} chunks"
+                typer.echo(f"{each.status:10} {each.title or each.id}  ({detail})")
+            typer.echo(f"{reply.status}. {reply.message}".rstrip())
+        leave_unless_done(reply.status)
+
+    run(settings_of(data_dir, collection), work)
+
+
+@app.command()
+def build(data_dir: DataDir = None, collection: CollectionOption = None, json: Json = False) -> None:
+    """Build the hierarchy from everything ingested and publish it. Readers see the old one until then."""
+
+    async def work(engine: LeanRAG) -> None:
+        from .managing import job_reply  # noqa: PLC0415 - heavy
+
+        reply = job_reply(
+            await watched(engine, await engine.submit_build(collection=engine.settings.collection))
+        )
+        if json:
+            typer.echo(reply.model_dump_json())
+        else:
+            sizes = " > ".join(str(each["entities"]) for each in reply.result.get("layers", []))
+            typer.echo(
+                f"{reply.status}. {reply.message}".rstrip()
+                + (f" Entities by layer: {sizes}." if sizes else "")
+            )
+        leave_unless_done(reply.status)
+
+    run(settings_of(data_dir, collection), work)
+
+
+@app.command()
+def query(
+    text: Annotated[str, typer.Argument(help="The question.")],
+    mode: Annotated[str, typer.Option(help="lca, local, global or naive.")] = "lca",
+    ranking: Annotated[str, typer.Option(help="spread, fused or paper.")] = "spread",
+    token_budget: Annotated[int, typer.Option(help="Most tokens of the context.")] = 4000,
+    data_dir: DataDir = None,
+    collection: CollectionOption = None,
+    json: Json = False,
+) -> None:
+    """Print the cited context for a question.
+
+    Example: `leanrag query "What is a context manager?" --token-budget 1000`
+    """
+
+    async def work(engine: LeanRAG) -> None:
+        from leanrag_engine.retrieval.querying import Query  # noqa: PLC0415 - heavy
+
+        from .cards import query_reply  # noqa: PLC0415 - heavy
+
+        asked = Query(text=text, mode=mode, ranking=ranking, token_budget=token_budget)
+        result = await engine.query(asked, collection=engine.settings.collection)
+        if json:
+            typer.echo(query_reply(result, detailed=True).model_dump_json())
+            return
+        typer.echo(result.context.text)
+        for warning in result.warnings:
+            typer.echo(f"Warning: {warning}", err=True)
+        typer.echo(f"{result.context.tokens} tokens", err=True)
+
+    run(settings_of(data_dir, collection, read_only=True), work)
+
+
+@app.command()
+def status(data_dir: DataDir = None, collection: CollectionOption = None, json: Json = False) -> None:
+    """Show what is indexed, how it was built, and what runs."""
+
+    async def work(engine: LeanRAG) -> None:
+        from .cards import status_reply  # noqa: PLC0415 - heavy
+        from .markdown import status_lines  # noqa: PLC0415 - heavy
+
+        reply = status_reply(await engine.status(engine.settings.collection))
+        typer.echo(reply.model_dump_json() if json else "\n".join(status_lines(reply)))
+
+    run(settings_of(data_dir, collection, read_only=True), work)
+
+
+@app.command()
+def reindex(data_dir: DataDir = None, collection: CollectionOption = None, json: Json = False) -> None:
+    """Write the vector store anew from the graph store, e.g. after its folder was lost or damaged."""
+
+    async def work(engine: LeanRAG) -> None:
+        from .managing import job_reply  # noqa: PLC0415 - heavy
+
+        reply = job_reply(
+            await watched(engine, await engine.submit_reindex(collection=engine.settings.collection))
+        )
+        counts = ", ".join(f"{count} {kind}" for kind, count in reply.result.items())
+        typer.echo(reply.model_dump_json() if json else f"{reply.status}. {reply.message or counts}")
+        leave_unless_done(reply.status)
+
+    run(settings_of(data_dir, collection), work)
+
+
+@app.command()
+def demo(
+    data_dir: Annotated[
+        Path | None,
+        typer.Option(help="Keep the demo's data here; default: a folder that is removed afterwards."),
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="End with one JSON object of figures.")] = False,
+) -> None:
+    """Run the whole thing on real input: the Python language reference that every Python carries.
+
+    Ingests it, builds the hierarchy, starts the MCP server, asks it three questions and walks the
+    hierarchy step by step. No network, no key, no download.
+    """
+    from .demo import run_demo  # noqa: PLC0415 - heavy
+
+    anyio.run(run_demo, data_dir, json)
+
+
+# --- shared by the commands ----------------------------------------------------------------
+
+
+def settings_of(data_dir: Path | None, collection: str | None, **more: object) -> Settings:
+    try:
+        return load_settings(data_dir=data_dir, collection=collection, **more)
+    except LeanRAGError as problem:
+        raise refused(problem) from problem
+
+
+def run(settings: Settings, work: Callable[[LeanRAG], Awaitable[None]]) -> None:
+    """Open the engine, do the work, close it; an error becomes a message and exit code 1."""
+
+    async def opened() -> None:
+        from leanrag_engine.engine import LeanRAG  # noqa: PLC0415 - heavy: --help must not wait for it
+
+        async with await LeanRAG.open(settings) as engine:
+            await work(engine)
+
+    try:
+        anyio.run(opened)
+    except LeanRAGError as problem:
+        raise refused(problem) from problem
+
+
+def refused(problem: LeanRAGError) -> typer.Exit:
+    typer.echo(f"Error: {problem}", err=True)
+    return typer.Exit(1)
+
+
+async def watched(engine: LeanRAG, job: Job) -> Job:
+    """Show a job's progress until it ends. Ctrl-C cancels it."""
+    from .progress import follow  # noqa: PLC0415 - rich is heavy
+
+    return await follow(engine, job)
+
+
+def leave_unless_done(status: str) -> None:
+    if status != "done":
+        raise typer.Exit(1)
+
+
+def main() -> None:
+    """The console command ``leanrag``."""
+    app()
+
+
+def serve_main() -> None:
+    """The console command ``leanrag-mcp``: the same as ``leanrag serve``."""
+    sys.argv.insert(1, "serve")
+    app()

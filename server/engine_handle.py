@@ -1,0 +1,43 @@
+"""The server's hold on the engine: opened on the first call that needs it, never before ``tools/list``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import anyio
+
+from leanrag_engine.config import Settings
+
+if TYPE_CHECKING:
+    from leanrag_engine.engine import LeanRAG
+
+
+class EngineHandle:
+    """Opens one engine for the life of the server, and takes up interrupted jobs when it does."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self._engine: LeanRAG | None = None
+        self._opening = anyio.Lock()
+
+    async def get(self) -> LeanRAG:
+        """The open engine. Raises ``StoreUnusable`` if the data folder cannot be used."""
+        async with self._opening:
+            if self._engine is None:
+                # Here and not at the top: this import brings numpy, sklearn, SQLAlchemy and Chroma.
+                from leanrag_engine.engine import LeanRAG  # noqa: PLC0415
+
+                engine = await LeanRAG.open(self.settings)
+                if not self.settings.read_only:
+                    await engine.resume_jobs()
+                self._engine = engine
+            return self._engine
+
+    def collection(self, named: str) -> str:
+        """``default`` is the collection that this server was started with."""
+        return self.settings.collection if named == "default" else named
+
+    async def close(self) -> None:
+        if self._engine is not None:
+            await self._engine.close()
+            self._engine = None

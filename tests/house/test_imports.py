@@ -1,0 +1,106 @@
+"""The house: who may import whom, and where each foreign package comes in."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+ENGINE = ROOT / "leanrag_engine"
+
+# A room may import from these rooms of the engine, and from itself.
+ALLOWED = {
+    "model": set(),
+    "errors": set(),
+    "config": {"errors"},
+    "language": set(),
+    "ports": {"model", "errors"},
+    "graph": {"model", "errors", "ports", "language"},
+    "hierarchy": {"model", "errors", "ports", "language"},
+    "retrieval": {"model", "errors", "ports", "language"},
+    "adapters": {"model", "errors", "ports", "language"},
+    "composition": {"config", "errors", "ports", "adapters"},
+    "jobs": {"model", "errors", "ports"},
+    "indexing": {"config", "model", "errors", "ports", "graph", "hierarchy"},
+    "engine": {"config", "composition", "model", "errors", "ports", "jobs", "indexing", "retrieval"},
+    "__init__": {"config", "engine", "errors", "model", "retrieval"},
+}
+
+# Each foreign package (numpy aside) is imported in one place, given as the path of a file or folder.
+HOMES = {
+    "alembic": {"leanrag_engine/adapters/sql_store"},
+    "bs4": {"leanrag_engine/graph/loading.py"},
+    "charset_normalizer": {"leanrag_engine/graph/loading.py"},
+    "chromadb": {"leanrag_engine/adapters/chroma_store.py"},
+    "docx": {"leanrag_engine/graph/loading.py"},
+    "filelock": {"leanrag_engine/adapters/writer_lock.py", "leanrag_engine/adapters/sql_store"},
+    "mcp": {"server"},
+    "mcp_types": {"server"},
+    "networkx": set(),
+    "platformdirs": {"leanrag_engine/config.py"},
+    "psutil": {"leanrag_engine/jobs.py", "leanrag_engine/adapters/writer_lock.py"},
+    "pydantic": {"leanrag_engine/config.py", "server"},
+    "pydantic_settings": {"leanrag_engine/config.py"},
+    "pypdf": {"leanrag_engine/graph/loading.py"},
+    "rich": {"server"},
+    "rjieba": {"leanrag_engine/language.py"},
+    "sklearn": {"leanrag_engine/hierarchy/clustering.py", "leanrag_engine/adapters/builtin_embedder.py"},
+    "sqlalchemy": {"leanrag_engine/adapters/sql_store"},
+    "sudachipy": {"leanrag_engine/language.py"},
+    "tiktoken": {"leanrag_engine/adapters/tiktoken_tokenizer.py"},
+    "typer": {"server"},
+}
+
+EVERYWHERE = {"numpy", "anyio", "leanrag_engine", "leanrag_mcp", "leanrag_prompts"}
+
+
+def modules() -> list[Path]:
+    return sorted([*ENGINE.rglob("*.py"), *(ROOT / "server").rglob("*.py")])
+
+
+def imports(path: Path) -> Iterator[str]:
+    """Absolute dotted names of everything that a module imports, wherever in it."""
+    package = list(path.relative_to(ROOT).parts[:-1])
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = package[: len(package) - node.level + 1] if node.level else []
+            prefix = [*base, *(node.module.split(".") if node.module else [])]
+            yield from (".".join([*prefix, alias.name]) for alias in node.names)
+
+
+def room_of(dotted: str) -> str:
+    parts = dotted.split(".")
+    return parts[1] if len(parts) > 1 else "__init__"
+
+
+@pytest.mark.parametrize("path", sorted(ENGINE.rglob("*.py")), ids=lambda path: str(path.relative_to(ENGINE)))
+def test_an_engine_module_imports_only_from_the_rooms_below_it(path: Path) -> None:
+    room = path.relative_to(ENGINE).parts[0].removesuffix(".py")
+    for dotted in imports(path):
+        assert not dotted.startswith(("leanrag_mcp", "server", "mcp")), (
+            f"{path} knows of the server: {dotted}"
+        )
+        if dotted.startswith("leanrag_engine"):
+            assert room_of(dotted) in ALLOWED[room] | {room}, f"{room} may not import {dotted}"
+
+
+@pytest.mark.parametrize("path", modules(), ids=lambda path: str(path.relative_to(ROOT)))
+def test_a_foreign_package_is_imported_only_in_its_home(path: Path) -> None:
+    here = str(path.relative_to(ROOT))
+    for dotted in imports(path):
+        package = dotted.split(".", maxsplit=1)[0]
+        if package in sys.stdlib_module_names or package in EVERYWHERE or dotted.startswith("server"):
+            continue
+        homes = HOMES[package]
+        assert any(here == home or here.startswith(home + "/") for home in homes), f"{here} imports {package}"
+
+
+def test_the_table_names_no_package_that_nothing_imports() -> None:
+    used = {dotted.split(".", maxsplit=1)[0] for path in modules() for dotted in imports(path)}
+    assert {package for package, homes in HOMES.items() if homes} <= used

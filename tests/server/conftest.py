@@ -1,0 +1,101 @@
+"""A small corpus whose facts are known, served in process and over stdio."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mcp.client import Client
+from mcp.client.stdio import StdioServerParameters
+from mcp_types import CallToolResult, TextContent
+
+from leanrag_engine.config import load_settings
+from leanrag_mcp.app import create_server
+
+LIGHTHOUSE = {
+    "Skerryvore": "Skerryvore is a lighthouse off Tiree. Alan Stevenson designed Skerryvore. "
+    "Skerryvore was lit in 1844. Its granite tower is 48 metres high.",
+    "Alan Stevenson": "Alan Stevenson was a Scottish lighthouse engineer. Alan Stevenson was the son of Robert Stevenson. "
+    "He worked for the Northern Lighthouse Board in Edinburgh.",
+    "Robert Stevenson": "Robert Stevenson built the Bell Rock lighthouse. Robert Stevenson was engineer to the Northern "
+    "Lighthouse Board. The Bell Rock lies off Arbroath.",
+    "Bell Rock": "The Bell Rock lighthouse stands on a reef in the North Sea. John Rennie advised on the Bell Rock. "
+    "The Bell Rock was lit in 1811.",
+    "Fresnel lens": "Augustin Fresnel invented the Fresnel lens. The Fresnel lens gathers light into a beam. "
+    "Alan Stevenson brought the Fresnel lens to Scottish lighthouses.",
+    "Northern Lighthouse Board": "The Northern Lighthouse Board maintains lighthouses in Scotland and the Isle of Man. "
+    "The Northern Lighthouse Board was founded in 1786 in Edinburgh.",
+}
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What a client got: the text that a model may read, and the structured content."""
+
+    text: str
+    data: dict[str, Any]
+    is_error: bool
+
+
+class Caller:
+    """Calls tools and gives both sides of each reply."""
+
+    def __init__(self, client: Client) -> None:
+        self.client = client
+
+    async def __call__(self, tool: str, **arguments: Any) -> Reply:
+        result = await self.client.call_tool(tool, arguments)
+        assert isinstance(result, CallToolResult)
+        text = "\n".join(block.text for block in result.content if isinstance(block, TextContent))
+        return Reply(text, result.structured_content or {}, bool(result.is_error))
+
+
+@asynccontextmanager
+async def in_process(folder: Path, **settings: Any) -> AsyncIterator[Caller]:
+    async with Client(create_server(load_settings(data_dir=folder, **settings))) as client:
+        yield Caller(client)
+
+
+@asynccontextmanager
+async def over_stdio(folder: Path, *options: str) -> AsyncIterator[Caller]:
+    server = StdioServerParameters(
+        command=sys.executable, args=["-P", "-m", "leanrag_mcp", "serve", "--data-dir", str(folder), *options]
+    )
+    async with Client(server) as client:
+        yield Caller(client)
+
+
+@pytest.fixture(scope="session")
+async def lighthouses(tmp_path_factory: pytest.TempPathFactory, anyio_backend: str) -> Path:
+    """A data folder with the corpus ingested and built. Tests read it; none writes to it."""
+    assert anyio_backend
+    folder = tmp_path_factory.mktemp("lighthouses")
+    async with in_process(folder) as call:
+        documents = [{"text": text, "title": title, "id": title} for title, text in LIGHTHOUSE.items()]
+        reply = await call("ingest_documents", documents=documents, wait_seconds=40)
+        assert reply.data["status"] == "done", reply.text
+    return folder
+
+
+@pytest.fixture
+async def call(lighthouses: Path) -> AsyncIterator[Caller]:
+    """Calls tools of a server over the corpus, in process."""
+    async with in_process(lighthouses) as caller:
+        yield caller
+
+
+@pytest.fixture
+def serve_in_process() -> Callable[..., AbstractAsyncContextManager[Caller]]:
+    """Opens a server on a data folder in this process."""
+    return in_process
+
+
+@pytest.fixture
+def serve_over_stdio() -> Callable[..., AbstractAsyncContextManager[Caller]]:
+    """Starts the real server on a data folder as a child process."""
+    return over_stdio

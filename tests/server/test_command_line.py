@@ -1,0 +1,74 @@
+"""The command line, as a shell sees it: exit codes, standard output, standard error."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+
+def leanrag(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-P", "-m", "leanrag_mcp", *arguments], capture_output=True, text=True, check=False
+    )
+
+
+@pytest.mark.parametrize("command", ["serve", "ingest", "build", "query", "status", "reindex", "demo"])
+def test_every_command_explains_itself(command: str) -> None:
+    ran = leanrag(command, "--help")
+    assert ran.returncode == 0
+    assert "--data-dir" in ran.stdout
+
+
+def test_ingest_build_query_status_and_reindex_speak_json(tmp_path: Path) -> None:
+    note = tmp_path / "note.md"
+    note.write_text("# Tea\n\nDarjeeling tea grows in West Bengal. Assam tea grows along the Brahmaputra.")
+    data = ("--data-dir", str(tmp_path / "data"), "--json")
+    ingested = json.loads(leanrag("ingest", str(note), "--no-build", *data).stdout)
+    assert [each["status"] for each in ingested["documents"]] == ["added"]
+    assert json.loads(leanrag("build", *data).stdout)["status"] == "done"
+    answer = json.loads(leanrag("query", "Where does Assam tea grow?", *data).stdout)
+    assert "Brahmaputra" in answer["context"]
+    assert json.loads(leanrag("reindex", *data).stdout)["status"] == "done"
+    status = json.loads(leanrag("status", *data).stdout)
+    assert status["documents"] == 1
+    assert not status["stale"]
+
+
+def test_the_index_is_whole_again_after_its_folder_was_lost(tmp_path: Path) -> None:
+    import shutil  # noqa: PLC0415 - only this test destroys anything
+
+    note = tmp_path / "note.txt"
+    note.write_text("Darjeeling tea grows in West Bengal. Assam tea grows along the Brahmaputra.")
+    data = ("--data-dir", str(tmp_path / "data"), "--json")
+    leanrag("ingest", str(note), *data)
+    before = json.loads(leanrag("status", *data).stdout)["vectors"]
+    shutil.rmtree(tmp_path / "data" / "vectors")
+    lost = json.loads(leanrag("status", *data).stdout)
+    assert any("eindex" in warning for warning in lost["warnings"])
+    assert leanrag("query", "Assam", *data).returncode == 0
+    leanrag("reindex", *data)
+    assert json.loads(leanrag("status", *data).stdout)["vectors"] == before
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("query", "x"), "Ingest documents first"),
+        (("query", ""), "query is empty"),
+        (("query", "x", "--mode", "magic"), "magic"),
+        (("status", "--collection", "../up"), "../up"),
+        (("ingest", "/does/not/exist"), "/does/not/exist"),
+        (("build",), "Ingest documents first"),
+    ],
+)
+def test_an_error_goes_to_standard_error_with_exit_code_one(
+    tmp_path: Path, arguments: tuple[str, ...], said: str
+) -> None:
+    ran = leanrag(*arguments, "--data-dir", str(tmp_path))
+    assert ran.returncode == 1
+    assert said in ran.stderr + ran.stdout
+    assert "Traceback" not in ran.stderr

@@ -1,0 +1,101 @@
+"""Several real processes on one data folder: they see each other's work, and a kill loses nothing."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.anyio
+
+Serve = Callable[..., AbstractAsyncContextManager[Any]]
+
+WRITER = """
+import json, sys
+from leanrag_mcp.cli import app
+app(["ingest", *sys.argv[2:], "--data-dir", sys.argv[1], "--json"])
+"""
+
+
+def cli(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-P", "-m", "leanrag_mcp", *arguments], capture_output=True, text=True, check=False
+    )
+
+
+async def test_two_servers_on_one_folder_find_what_the_other_wrote(
+    serve_over_stdio: Serve, tmp_path: Path
+) -> None:
+    async with serve_over_stdio(tmp_path) as first, serve_over_stdio(tmp_path) as second:
+        io = {"text": "Io is a moon of Jupiter. Io has sulphur volcanoes such as Loki Patera.", "id": "io"}
+        titan = {
+            "text": "Titan is a moon of Saturn. Titan has methane lakes such as Kraken Mare.",
+            "id": "titan",
+        }
+        await first("ingest_documents", documents=[io], wait_seconds=40)
+        seen = await second("search_entities", query="Loki Patera")
+        assert "Loki Patera" in [each["name"] for each in seen.data["entities"]]
+        await second("ingest_documents", documents=[titan], wait_seconds=40)
+        for call in (first, second):
+            reply = await call("query_lca_context", query="Where is Kraken Mare?")
+            assert "methane lakes" in reply.data["context"]
+            assert "Kraken Mare" in [seed["name"] for seed in reply.data["seeds"]]
+        counts = [(await call("get_index_status")).data["vectors"] for call in (first, second)]
+        assert counts[0] == counts[1]
+
+
+async def test_a_job_whose_server_was_killed_is_resumed_by_the_next_one(
+    serve_over_stdio: Serve, tmp_path: Path
+) -> None:
+    planets = ("Mercury", "Venus", "Earth", "Mars", "Jupiter", "Saturn", "Uranus", "Neptune")
+    documents = [
+        {
+            "text": "\n\n".join(f"{planet} passes in front of star Kepler-{star}." for star in range(400)),
+            "id": planet,
+        }
+        for planet in planets
+    ]
+    async with serve_over_stdio(tmp_path) as call:
+        begun = await call("ingest_documents", documents=documents, wait_seconds=0)
+        job_id = begun.data["job_id"]
+        assert begun.data["status"] in {"queued", "running"}
+        for child in children_of(os.getpid()):
+            os.kill(child, signal.SIGKILL)
+    async with serve_over_stdio(tmp_path) as call:
+        await call("get_index_status")
+        job = await call("get_job", job_id=job_id, wait_seconds=40)
+        assert job.data["status"] == "done", job.text
+        status = await call("get_index_status")
+        assert status.data["documents"] == len(planets)
+        assert not status.data["stale"]
+
+
+def children_of(pid: int) -> list[int]:
+    import psutil  # noqa: PLC0415 - only this test looks at processes
+
+    found = [
+        child.pid for child in psutil.Process(pid).children() if "leanrag_mcp" in " ".join(child.cmdline())
+    ]
+    assert found
+    return found
+
+
+async def test_what_the_command_line_ingests_the_server_answers_from(
+    serve_over_stdio: Serve, tmp_path: Path
+) -> None:
+    (tmp_path / "europa.txt").write_text(
+        "Europa is a moon of Jupiter. Europa has an ocean under Conamara Chaos."
+    )
+    async with serve_over_stdio(tmp_path / "data") as call:
+        assert (await call("get_index_status")).data["documents"] == 0
+        ran = cli("ingest", str(tmp_path / "europa.txt"), "--data-dir", str(tmp_path / "data"), "--json")
+        assert ran.returncode == 0, ran.stderr
+        reply = await call("query_lca_context", query="What lies under Conamara Chaos?")
+        assert "ocean" in reply.data["context"]

@@ -1,0 +1,153 @@
+"""The reading tools, asked as a client asks them."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from conftest import Caller
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_the_context_holds_the_answer_and_every_citation_in_it_is_real(call: Caller) -> None:
+    reply = await call("query_lca_context", query="Who designed Skerryvore?")
+    assert "Alan Stevenson designed Skerryvore" in reply.data["context"]
+    cited = sorted(set(re.findall(r"d\d+:c\d+", reply.data["context"])))
+    sources = await call("get_sources", citations=cited)
+    assert [each["citation"] for each in sources.data["sources"]] == cited
+
+
+async def test_a_two_hop_question_brings_the_passages_of_both_hops(call: Caller) -> None:
+    reply = await call(
+        "query_lca_context", query="Who was the father of the engineer who designed Skerryvore?"
+    )
+    assert "Alan Stevenson was the son of Robert Stevenson" in reply.data["context"]
+    assert "Alan Stevenson designed Skerryvore" in reply.data["context"]
+
+
+@pytest.mark.parametrize("mode", ["lca", "local", "global", "naive"])
+@pytest.mark.parametrize("ranking", ["spread", "fused", "paper"])
+async def test_every_mode_and_ranking_answers_within_the_budget(
+    call: Caller, mode: str, ranking: str
+) -> None:
+    reply = await call(
+        "query_lca_context", query="Bell Rock lighthouse", mode=mode, ranking=ranking, token_budget=200
+    )
+    assert not reply.is_error, reply.text
+    assert 0 < reply.data["tokens"] <= 200
+    assert reply.data["context"]
+
+
+async def test_the_text_says_what_the_structured_content_says(call: Caller) -> None:
+    reply = await call("query_lca_context", query="What did Augustin Fresnel invent?")
+    assert reply.data["context"] in reply.text
+    for seed in reply.data["seeds"]:
+        assert f"{seed['name']} ({seed['ref']}, {seed['score']})" in reply.text
+    for source in reply.data["sources"]:
+        assert f"[{source['citation']}]" in reply.text
+    for warning in reply.data["warnings"]:
+        assert warning in reply.text
+    assert reply.data["lca"]["ref"] in reply.text
+    assert reply.data["next_step"] in reply.text
+
+
+async def test_the_path_leads_from_every_seed_to_the_lca(call: Caller) -> None:
+    reply = await call("query_lca_context", query="lighthouse engineers in Edinburgh", seeds=5)
+    parents = {node["ref"]: node["parent"] for node in reply.data["path"]}
+    for seed in reply.data["seeds"]:
+        ref = seed["ref"]
+        while ref != reply.data["lca"]["ref"]:
+            ref = parents[ref]
+
+
+async def test_step_by_step_from_an_entity_to_its_ancestors_to_their_relations(call: Caller) -> None:
+    found = await call("search_entities", query="Skerryvore", layer=0, limit=3)
+    assert found.data["entities"][0]["name"] == "Skerryvore"
+    chain = await call("get_entity_ancestors", entity=found.data["entities"][0]["ref"])
+    layers = [node["layer"] for node in chain.data["path"]]
+    assert layers == list(range(len(layers)))
+    assert chain.data["path"][0]["name"] == "Skerryvore"
+    relations = await call("list_inter_cluster_relations", cluster=chain.data["path"][1]["ref"])
+    assert not relations.is_error, relations.text
+
+
+async def test_pages_together_give_every_relation_once(call: Caller) -> None:
+    whole = await call("search_entities", query="lighthouse", limit=100)
+    first = await call("search_entities", query="lighthouse", limit=2)
+    second = await call("search_entities", query="lighthouse", limit=2, cursor=first.data["next_cursor"])
+    paged = [each["ref"] for each in (*first.data["entities"], *second.data["entities"])]
+    assert paged == [each["ref"] for each in whole.data["entities"]][:4]
+
+
+async def test_sources_of_an_entity_are_the_passages_that_mention_it(call: Caller) -> None:
+    reply = await call("get_sources", entity="Fresnel lens")
+    assert reply.data["sources"]
+    assert all("Fresnel lens" in each["text"] for each in reply.data["sources"])
+
+
+async def test_the_status_counts_what_was_ingested_and_built(call: Caller) -> None:
+    reply = await call("get_index_status")
+    assert reply.data["documents"] == 6
+    assert reply.data["built"]
+    assert not reply.data["stale"]
+    assert reply.data["extracts"] == {"heuristic": reply.data["chunks"]}
+    assert reply.data["layers"][-1]["entities"] == 1
+    assert reply.data["vectors"]["entities"] == reply.data["layers"][0]["entities"]
+
+
+async def test_filters_keep_excluded_documents_out_of_everything(call: Caller) -> None:
+    reply = await call(
+        "query_lca_context", query="Who designed Skerryvore?", filters={"documents": ["Bell Rock"]}
+    )
+    assert not reply.is_error, reply.text
+    assert "Alan Stevenson" not in reply.text
+    assert {each["document"] for each in reply.data["sources"]} == {"Bell Rock"}
+
+
+# --- bad input -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "said"),
+    [
+        ("query_lca_context", {"query": ""}, ["query is empty", "Give a question"]),
+        ("query_lca_context", {"query": " \u200b\n"}, ["query is empty"]),
+        ("query_lca_context", {"query": "x", "seeds": 0}, ["seeds", "0", "greater than or equal to 1"]),
+        ("query_lca_context", {"query": "x", "top_k": 1000}, ["top_k", "1000", "less than or equal to 100"]),
+        ("query_lca_context", {"query": "x", "token_budget": 5}, ["token_budget", "5", "100"]),
+        ("query_lca_context", {"query": "x", "mode": "magic"}, ["mode", "'magic'", "'lca'"]),
+        ("query_lca_context", {"query": "x", "topk": 3}, ["no argument 'topk'", "'top_k'"]),
+        ("query_lca_context", {}, ["'query' is missing"]),
+        ("query_lca_context", {"query": "x", "collection": "nope"}, ["'nope'", "default"]),
+        ("query_lca_context", {"query": "x", "entities": ["Skeryvore"]}, ["Skeryvore", "Skerryvore"]),
+        ("query_lca_context", {"query": "x", "filters": {"documents": ["nope"]}}, ["nope"]),
+        ("get_entity_ancestors", {"entity": "Skeryvore"}, ["'Skeryvore'", "Skerryvore (ref "]),
+        ("list_inter_cluster_relations", {"cluster": "Lighthouses of Mars"}, ["'Lighthouses of Mars'"]),
+        ("search_entities", {"query": "x", "cursor": "abc"}, ["'abc'", "next_cursor"]),
+        ("get_sources", {}, ["either citations or an entity"]),
+        ("get_sources", {"citations": ["d99:c1"]}, ["d99:c1"]),
+        ("get_sources", {"citations": ["what?"]}, ["what?", "d3:c12"]),
+        ("get_index_status", {"collection": "nope"}, ["'nope'", "default"]),
+    ],
+)
+async def test_a_bad_argument_gets_a_message_that_names_the_value_and_the_next_step(
+    call: Caller, tool: str, arguments: dict[str, object], said: list[str]
+) -> None:
+    reply = await call(tool, **arguments)
+    assert reply.is_error
+    for part in said:
+        assert part in reply.text
+    assert "Error executing tool" not in reply.text
+
+
+@pytest.mark.parametrize(
+    "text", ['"', "a-b", "NEAR(", "* OR *", "col:x", "'; DROP TABLE", "\x00", "🙂" * 50, "(" * 99]
+)
+async def test_no_text_can_break_the_search_syntax(call: Caller, text: str) -> None:
+    for tool in ("query_lca_context", "search_entities"):
+        reply = await call(tool, query=f"lighthouse {text}")
+        assert not reply.is_error, reply.text
