@@ -106,7 +106,7 @@ class LeanRAG:
             raise InvalidInput("There is no document to ingest.", "Give at least one path or text.")
         await self._graph.create_collection(checked_name(collection))
         request = {
-            "documents": [{**asdict(source), "metadata": dict(source.metadata)} for source in sources],
+            "documents": [requested(source, anywhere=allowed is None) for source in sources],
             "build": build,
             "allowed": None if allowed is None else [str(folder) for folder in allowed],
         }
@@ -143,6 +143,7 @@ class LeanRAG:
 
     async def query(self, query: Query, *, collection: str = "default") -> QueryResult:
         """The retrieved subgraph and its context (paper eq. 6–10). Before any build, keywords alone answer."""
+        query = query.check()
         return await querying.answer(await self._index(collection), query)
 
     async def search_entities(
@@ -205,15 +206,14 @@ class LeanRAG:
         """Counts, layers, jobs, the writer, and what is degraded. The default collection need not exist yet."""
         collections = await self._graph.collections()
         names = tuple(each.name for each in collections)
-        if collection == self.settings.collection and collection not in names and not self.settings.read_only:
-            await self._graph.create_collection(checked_name(collection))
-        held = await self._collection(collection)
+        unborn = collection == self.settings.collection and collection not in names
+        held = Collection.empty(collection) if unborn else await self._collection(collection)
         await self._see_other_writers()
         vectors = await self._vector_counts(held.generation)
         return Status(
             collection=held,
             collections=names,
-            extracts=await self._graph.extract_methods(collection),
+            extracts={} if unborn else await self._graph.extract_methods(collection),
             vectors=vectors,
             jobs=tuple(await self._jobs.recent(collection)),
             writer=await self._lock.holder(),
@@ -343,6 +343,19 @@ class LeanRAG:
             raise InvalidInput(
                 "This data folder was opened read-only.", "Open it without the setting read_only."
             )
+
+
+def requested(source: DocumentSource, *, anywhere: bool) -> dict[str, Any]:
+    """A source as a job keeps it. A path that may lie anywhere is made absolute, as the job may be
+    resumed from another working directory; others may be relative to an allowed folder."""
+    absolute = anywhere and source.path
+    return {
+        "path": str(Path(source.path).expanduser().absolute()) if absolute else source.path,
+        "text": source.text,
+        "title": source.title,
+        "id": source.id,
+        "metadata": dict(source.metadata),
+    }
 
 
 def checked_name(collection: str) -> str:

@@ -119,6 +119,10 @@ _FENCE = re.compile(r"\s*(?:```|~~~)")
 _UNDERLINE = re.compile(r"[=*~^\"'+#-]{3,}")
 _HEADING = re.compile(r"#{1,6}\s+\S|\d{1,2}(?:\.\d{1,2})+\.?\s+\S|第[一二三四五六七八九十百\d]+[章节節回部]")
 _HEADING_WORDS = 12
+_SENTENCE_BREAK = re.compile(r"[^\W\d_]{2}[.!?][\"'”’]?\s+[^\W\d_]")
+_NEVER_CLOSES = frozenset(
+    ["to", "of", "the", "a", "an", "and", "or", "is", "are", "was", "were", "by", "with", "for", "that"]
+)
 _CODE_SHAPE = re.compile(
     r">>>(?:\s|$)|\.\.\.\s|\$\s|#!|//|/\*|\*/|@\w[\w.]*(?:\(.*\))?$|[{}\])]+[;,]?$"
     r"|(?:async\s+)?(?:def|class|function|fn|func|struct|enum|interface|public|private|static|const|let|var|#include"
@@ -127,10 +131,10 @@ _CODE_SHAPE = re.compile(
     r"|(?:if|elif|for|while|with|except|match|case|switch|catch)\b.*[:{]$|(?:try|else|finally|do)\s*[:{]$"
     r"|(?:return|yield|raise|del|assert|await|print|pass|break|continue)(?:\s+[\w\"'(\[{.-]+)?(?:[(\[].*)?;?$"
     r"|.*::=|\|\s|\w[\w.]*(?:\[[^\]]*\])?(?:\s*,\s*\*?\w[\w.]*)*\s*(?::\s*[\w\[\], .|]+)?(?:[-+*/%&|^@]|//|\*\*|>>|<<)?=\s*\S"
-    r"|\w[\w.]*\(.*\)?[;:,]?$|.*[;{]$|</?\w+[^>]*>|.*\s(?:=|==|!=|->|=>|&&|\|\||:=)\s"
+    r"|\w[\w.]*\(.*\)?[;:,]?$|.*[;{]$|[(\[\"].*[)\]][+*?]?$|</?\w+[^>]*>|.*\s(?:=|==|!=|->|=>|&&|\|\||:=)\s"
 )
 _PROSE_WORD = re.compile(
-    r"\b(?:the|a|an|of|to|that|this|are|be|it|its|by|on|which|was|were|has|have|may|can|will)\b",
+    r"\b(?:the|an|of|to|that|this|are|be|it|its|by|on|which|was|were|has|have|may|can|will)\b",
     re.IGNORECASE,
 )
 _PROSE_LINE = 2
@@ -202,7 +206,7 @@ def sentences(text: str) -> list[tuple[int, int]]:
     """The sentences of ``text`` as ``(start, end)`` spans without surrounding white space.
 
     A blank line, a heading, a list item and a line of code end a sentence, a wrapped line does not.
-    Each line of code is a span of its own; lines without a letter or digit belong to none.
+    Each line of code is a span of its own; rules, code fences and other lines without a letter or digit belong to none.
     """
     return [(piece.start, piece.end) for piece in pieces(text)]
 
@@ -309,8 +313,12 @@ def _short_title(line: str) -> bool:
     return (
         word_count(line) <= _HEADING_WORDS
         and line[-1] not in '.!?:;,。！？：；，、…"”’)'
+        and line.rsplit(None, 1)[-1].lower() not in _NEVER_CLOSES
         and not line[0].islower()
-        and line[0] not in "[|("
+        and line[0] not in "[|(<'‘"
+        and not _SENTENCE_BREAK.search(line)
+        and "``" not in line
+        and line.count("(") == line.count(")")
     )
 
 
@@ -372,7 +380,7 @@ def _ends_sentence(text: str, start: int, mark: re.Match[str], end: int) -> bool
 def _is_abbreviation(last: str, following: str) -> bool:
     """Whether the full stop after ``last`` belongs to it, given the word after."""
     folded = last.lower()
-    if folded in _NEVER_LAST:
+    if folded in _NEVER_LAST and not (len(last) == 1 and last.isupper()):
         # "no." and "v." are abbreviations before a figure or a name, not before a sentence's first word.
         return (
             folded not in {"no", "p", "art", "tab", "app", "fig", "ed"}
@@ -645,6 +653,8 @@ _SINGULAR_ENDINGS = (
     ("oes", "o"),
 )
 _SHORTEST_PLURAL = 4
+_ACRONYM_PLURAL = re.compile("[b-df-hj-np-tv-xz]{2}s")
+"""TVs, CDs, KGs; harmless for GPS, which nothing singular stands beside."""
 
 
 @lru_cache(maxsize=1 << 16)
@@ -691,15 +701,17 @@ def _joined_initials(tokens: list[str]) -> list[str]:
 
 
 def _singular(word: str) -> str:
+    if _ACRONYM_PLURAL.fullmatch(word):
+        return word[:-1]
     if len(word) < _SHORTEST_PLURAL or not word.isascii() or word in _KEEPS_ITS_S:
         return word
     if word in _IRREGULAR:
         return _IRREGULAR[word]
     if not word.endswith("s") or word.endswith(("ss", "us", "is")) or not word[-2].isalpha():
         return word
-    if word.endswith("ies"):
-        return word[:-3] + "y" if len(word) > _SHORTEST_PLURAL else word[:-1]
-    for ending, single in _SINGULAR_ENDINGS:
-        if word.endswith(ending):
-            return word[: -len(ending)] + single
-    return word[:-1]
+    if word.endswith("ies") and len(word) > _SHORTEST_PLURAL:
+        return word[:-3] + "y"
+    single = next(
+        (word[: -len(plural)] + single for plural, single in _SINGULAR_ENDINGS if word.endswith(plural)), ""
+    )
+    return single or word[:-1]

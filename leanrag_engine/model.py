@@ -11,10 +11,10 @@ import hashlib
 from base64 import b32encode
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime
 from enum import StrEnum
 from types import MappingProxyType
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -142,9 +142,12 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True)
 class ExtractedEntity:
+    """``aliases``: other names that the document itself gives it (an acronym, a surname)."""
+
     name: str
     type: str = "concept"
     description: str = ""
+    aliases: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -288,6 +291,11 @@ class Collection:
     chunks: int
     pending_documents: int
     """Documents that came in after the published generation was built."""
+
+    @classmethod
+    def empty(cls, name: str) -> Self:
+        """A collection that nobody has put anything into yet, and that is therefore not kept."""
+        return cls(name, 0, 0, None, datetime.fromtimestamp(0, UTC), documents=0, chunks=0, pending_documents=0)
 
     @property
     def stale(self) -> bool:

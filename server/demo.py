@@ -174,7 +174,8 @@ async def call(client: Client, tool: str, arguments: dict[str, Any]) -> dict[str
     text = "\n".join(block.text for block in result.content if isinstance(block, TextContent))
     if result.is_error or result.structured_content is None:
         raise SystemExit(text)
-    return result.structured_content
+    content: dict[str, Any] = result.structured_content
+    return content
 
 
 def show_snippets(console: Console) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 import anyio
+import anyio.to_thread
 
 from leanrag_engine.config import Settings
 
@@ -24,10 +26,9 @@ class EngineHandle:
         """The open engine. Raises ``StoreUnusable`` if the data folder cannot be used."""
         async with self._opening:
             if self._engine is None:
-                # Here and not at the top: this import brings numpy, sklearn, SQLAlchemy and Chroma.
-                from leanrag_engine.engine import LeanRAG  # noqa: PLC0415
-
-                engine = await LeanRAG.open(self.settings)
+                # Not at the top, and in a thread: this brings numpy, sklearn, SQLAlchemy and Chroma.
+                module = await anyio.to_thread.run_sync(import_module, "leanrag_engine.engine")
+                engine: LeanRAG = await module.LeanRAG.open(self.settings)
                 if not self.settings.read_only:
                     await engine.resume_jobs()
                 self._engine = engine

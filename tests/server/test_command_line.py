@@ -33,6 +33,10 @@ def test_ingest_build_query_status_and_reindex_speak_json(tmp_path: Path) -> Non
     answer = json.loads(leanrag("query", "Where does Assam tea grow?", *data).stdout)
     assert "Brahmaputra" in answer["context"]
     assert json.loads(leanrag("reindex", *data).stdout)["status"] == "done"
+    for arguments, said in (((" ",), "query is empty"), (("x", "--mode", "magic"), "'magic'")):
+        refused = leanrag("query", *arguments, *data)
+        assert refused.returncode == 1
+        assert said in refused.stderr
     status = json.loads(leanrag("status", *data).stdout)
     assert status["documents"] == 1
     assert not status["stale"]
@@ -58,8 +62,6 @@ def test_the_index_is_whole_again_after_its_folder_was_lost(tmp_path: Path) -> N
     ("arguments", "said"),
     [
         (("query", "x"), "Ingest documents first"),
-        (("query", ""), "query is empty"),
-        (("query", "x", "--mode", "magic"), "magic"),
         (("status", "--collection", "../up"), "../up"),
         (("ingest", "/does/not/exist"), "/does/not/exist"),
         (("build",), "Ingest documents first"),

@@ -1,0 +1,32 @@
+"""How an older store becomes one of this version: one file in ``versions`` for each change of the schema."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from sqlalchemy import Connection
+
+FOLDER = Path(__file__).parent
+
+
+def known_revisions(folder: Path = FOLDER) -> list[str]:
+    """All revisions that ``folder`` can reach, oldest first."""
+    from alembic.script import ScriptDirectory  # noqa: PLC0415 - only a store of another schema pays
+
+    script = ScriptDirectory(str(folder))
+    return [step.revision for step in reversed(list(script.walk_revisions()))]
+
+
+def upgrade(connection: Connection, stored: str | None, folder: Path = FOLDER) -> None:
+    """Run every step after ``stored`` (``None``: all) within the transaction that ``connection`` is in."""
+    from alembic.migration import MigrationContext  # noqa: PLC0415 - as above
+    from alembic.operations import Operations  # noqa: PLC0415 - as above
+    from alembic.script import ScriptDirectory  # noqa: PLC0415 - as above
+
+    script = ScriptDirectory(str(folder))
+    context = MigrationContext.configure(connection)
+    steps = list(script.iterate_revisions("head", stored or "base"))
+    with Operations.context(context):
+        for step in reversed(steps):
+            step.module.upgrade()
+            context.stamp(script, step.revision)

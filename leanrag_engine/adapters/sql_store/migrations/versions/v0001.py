@@ -1,0 +1,189 @@
+"""The first schema."""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0001"
+down_revision = None
+
+
+def upgrade() -> None:
+    store = op.create_table(
+        "store",
+        sa.Column("id", sa.Integer, primary_key=True),
+        sa.Column("vector_version", sa.Integer, nullable=False),
+    )
+    op.bulk_insert(store, [{"id": 1, "vector_version": 0}])
+    _collections_and_documents()
+    _generations()
+    _hierarchies()
+    _jobs()
+
+
+def _collections_and_documents() -> None:
+    op.create_table(
+        "collections",
+        sa.Column("number", sa.Integer, primary_key=True),
+        sa.Column("name", sa.Text, nullable=False, unique=True),
+        sa.Column("revision", sa.Integer, nullable=False),
+        sa.Column("last_document", sa.Integer, nullable=False),
+        sa.Column("created_at", sa.DateTime, nullable=False),
+        sqlite_autoincrement=True,
+    )
+    op.create_table(
+        "documents",
+        sa.Column(
+            "collection",
+            sa.Integer,
+            sa.ForeignKey("collections.number", ondelete="CASCADE"),
+            primary_key=True,
+        ),
+        sa.Column("number", sa.Integer, primary_key=True),
+        sa.Column("id", sa.Text, nullable=False),
+        sa.Column("title", sa.Text, nullable=False),
+        sa.Column("source", sa.Text, nullable=False),
+        sa.Column("media_type", sa.Text, nullable=False),
+        sa.Column("digest", sa.Text, nullable=False),
+        sa.Column("characters", sa.Integer, nullable=False),
+        sa.Column("chunks", sa.Integer, nullable=False),
+        sa.Column("revision", sa.Integer, nullable=False),
+        sa.Column("ingested_at", sa.DateTime, nullable=False),
+        sa.Column("metadata", sa.Text, nullable=False),
+        sa.UniqueConstraint("collection", "id"),
+    )
+    op.create_table(
+        "chunks",
+        sa.Column("collection", sa.Integer, primary_key=True),
+        sa.Column("document", sa.Integer, primary_key=True),
+        sa.Column("number", sa.Integer, primary_key=True),
+        sa.Column("id", sa.Text, nullable=False),
+        sa.Column("start", sa.Integer, nullable=False),
+        sa.Column("end", sa.Integer, nullable=False),
+        sa.Column("tokens", sa.Integer, nullable=False),
+        sa.Column("page", sa.Integer),
+        sa.Column("heading", sa.Text, nullable=False),
+        sa.Column("text", sa.Text, nullable=False),
+        sa.UniqueConstraint("collection", "id"),
+        sa.ForeignKeyConstraint(
+            ["collection", "document"], ["documents.collection", "documents.number"], ondelete="CASCADE"
+        ),
+    )
+    op.create_table(
+        "extracts",
+        sa.Column("collection", sa.Integer, primary_key=True),
+        sa.Column("document", sa.Integer, primary_key=True),
+        sa.Column("chunk", sa.Integer, primary_key=True),
+        sa.Column("position", sa.Integer, primary_key=True),
+        sa.Column("method", sa.Text, nullable=False),
+        sa.Column("entities", sa.Text, nullable=False),
+        sa.Column("relations", sa.Text, nullable=False),
+        sa.ForeignKeyConstraint(
+            ["collection", "document", "chunk"],
+            ["chunks.collection", "chunks.document", "chunks.number"],
+            ondelete="CASCADE",
+        ),
+    )
+    op.create_index("extracts_method", "extracts", ["collection", "method"])
+
+
+def _generations() -> None:
+    op.create_table(
+        "embedders",
+        sa.Column("identity", sa.Text, primary_key=True),
+        sa.Column("state", sa.LargeBinary, nullable=False),
+    )
+    op.create_table(
+        "generations",
+        sa.Column("number", sa.Integer, primary_key=True),
+        sa.Column(
+            "collection", sa.Integer, sa.ForeignKey("collections.number", ondelete="CASCADE"), nullable=False
+        ),
+        sa.Column("revision", sa.Integer, nullable=False),
+        sa.Column("embedder", sa.Text, sa.ForeignKey("embedders.identity"), nullable=False),
+        sa.Column("dimension", sa.Integer, nullable=False),
+        sa.Column("created_at", sa.DateTime, nullable=False),
+        sa.Column("layers", sa.Text, nullable=False),
+        sa.Column("settings", sa.Text, nullable=False),
+        sqlite_autoincrement=True,
+    )
+    op.create_index("generations_collection", "generations", ["collection", "number"])
+    op.create_index("generations_embedder", "generations", ["embedder"])
+
+
+def _generation() -> sa.Column[int]:
+    """Everything that a build publishes goes when its generation goes."""
+    published = sa.ForeignKey("generations.number", ondelete="CASCADE")
+    return sa.Column("generation", sa.Integer, published, primary_key=True)
+
+
+def _hierarchies() -> None:
+    op.create_table(
+        "entities",
+        _generation(),
+        sa.Column("position", sa.Integer, primary_key=True),
+        sa.Column("id", sa.Text, nullable=False),
+        sa.Column("layer", sa.Integer, nullable=False),
+        sa.Column("parent_id", sa.Text),
+        sa.Column("name", sa.Text, nullable=False),
+        sa.Column("type", sa.Text, nullable=False),
+        sa.Column("method", sa.Text, nullable=False),
+        sa.Column("mentions", sa.Integer, nullable=False),
+        sa.Column("members", sa.Integer, nullable=False),
+        sa.Column("description", sa.Text, nullable=False),
+        sa.Column("aliases", sa.Text, nullable=False),
+        sa.Column("findings", sa.Text, nullable=False),
+        sa.Column("chunk_ids", sa.Text, nullable=False),
+        sa.UniqueConstraint("generation", "id"),
+    )
+    op.create_index("entities_parent", "entities", ["generation", "parent_id", "mentions"])
+    for table, key in (("names", "key"), ("mentions", "chunk_id")):
+        op.create_table(
+            table,
+            _generation(),
+            sa.Column(key, sa.Text, primary_key=True),
+            sa.Column("entity", sa.Integer, primary_key=True),
+            sqlite_with_rowid=False,
+        )
+    op.create_table(
+        "relations",
+        _generation(),
+        sa.Column("position", sa.Integer, primary_key=True),
+        sa.Column("id", sa.Text, nullable=False),
+        sa.Column("layer", sa.Integer, nullable=False),
+        sa.Column("source_id", sa.Text, nullable=False),
+        sa.Column("target_id", sa.Text, nullable=False),
+        sa.Column("method", sa.Text, nullable=False),
+        sa.Column("strength", sa.Integer, nullable=False),
+        sa.Column("weight", sa.Integer, nullable=False),
+        sa.Column("support", sa.Integer, nullable=False),
+        sa.Column("description", sa.Text, nullable=False),
+        sa.Column("chunk_ids", sa.Text, nullable=False),
+    )
+    op.create_index("relations_source", "relations", ["generation", "source_id"])
+    op.create_index("relations_target", "relations", ["generation", "target_id"])
+    op.create_index("relations_strength", "relations", ["generation", "layer", "strength"])
+
+
+def _jobs() -> None:
+    op.create_table(
+        "jobs",
+        sa.Column("number", sa.Integer, primary_key=True),
+        sa.Column("id", sa.Text, nullable=False, unique=True),
+        sa.Column("kind", sa.Text, nullable=False),
+        sa.Column("collection", sa.Text, nullable=False),
+        sa.Column("status", sa.Text, nullable=False),
+        sa.Column("owner", sa.Text, nullable=False),
+        sa.Column("created_at", sa.DateTime, nullable=False),
+        sa.Column("updated_at", sa.DateTime, nullable=False),
+        sa.Column("stage", sa.Text, nullable=False),
+        sa.Column("done", sa.Integer, nullable=False),
+        sa.Column("total", sa.Integer, nullable=False),
+        sa.Column("message", sa.Text, nullable=False),
+        sa.Column("cancel_requested", sa.Boolean, nullable=False),
+        sa.Column("request", sa.Text, nullable=False),
+        sa.Column("failures", sa.Text, nullable=False),
+        sa.Column("result", sa.Text, nullable=False),
+    )
+    op.create_index("jobs_created", "jobs", ["created_at", "number"])

@@ -1,0 +1,259 @@
+"""The tables of the graph store, and how times and nested values are kept in their columns.
+
+Full-text tables are not here: there is one for each collection and generation (see ``fulltext``).
+Everything that a build publishes carries its generation's number, so that a generation is written,
+and later deleted, without touching another. Ids are text as in the nouns; ``position`` keeps the
+order of building.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from sqlalchemy import (
+    Boolean,
+    Column,
+    DateTime,
+    Dialect,
+    ForeignKey,
+    ForeignKeyConstraint,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    Table,
+    Text,
+    UniqueConstraint,
+)
+from sqlalchemy.types import TypeDecorator
+
+REVISION = "0001"
+"""The schema that this code reads and writes: the newest file in ``migrations/versions``."""
+
+
+class UtcDateTime(TypeDecorator[datetime]):
+    """An aware time, kept in UTC without its zone: SQLite has no type that could hold one."""
+
+    impl = DateTime
+    cache_ok = True
+
+    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:
+        del dialect
+        return value.astimezone(UTC).replace(tzinfo=None) if value else None
+
+    def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:
+        del dialect
+        return value.replace(tzinfo=UTC) if value else None
+
+
+class Json(TypeDecorator[Any]):
+    """Lists and mappings as compact JSON text. Tuples come back as lists."""
+
+    impl = Text
+    cache_ok = True
+
+    def process_bind_param(self, value: Any, dialect: Dialect) -> str:
+        del dialect
+        if not value:  # most lists of a build are empty
+            return "{}" if isinstance(value, Mapping) else "[]"
+        return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=_plain)
+
+    def process_result_value(self, value: str | None, dialect: Dialect) -> Any:
+        del dialect
+        return None if value is None else [] if value == "[]" else json.loads(value)
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, Mapping):
+        return dict(value)
+    raise TypeError(f"{type(value).__name__} cannot be kept as JSON")
+
+
+metadata = MetaData()
+
+# One row: what is true of the whole data folder.
+store = Table(
+    "store",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("vector_version", Integer, nullable=False),
+)
+
+collections = Table(
+    "collections",
+    metadata,
+    Column("number", Integer, primary_key=True),
+    Column("name", Text, nullable=False, unique=True),
+    Column("revision", Integer, nullable=False),
+    Column("last_document", Integer, nullable=False),
+    Column("created_at", UtcDateTime, nullable=False),
+    # A number is part of citations' and full-text tables' names: AUTOINCREMENT never gives it out again.
+    sqlite_autoincrement=True,
+)
+
+documents = Table(
+    "documents",
+    metadata,
+    Column("collection", Integer, ForeignKey("collections.number", ondelete="CASCADE"), primary_key=True),
+    Column("number", Integer, primary_key=True),
+    Column("id", Text, nullable=False),
+    Column("title", Text, nullable=False),
+    Column("source", Text, nullable=False),
+    Column("media_type", Text, nullable=False),
+    Column("digest", Text, nullable=False),
+    Column("characters", Integer, nullable=False),
+    Column("chunks", Integer, nullable=False),
+    Column("revision", Integer, nullable=False),
+    Column("ingested_at", UtcDateTime, nullable=False),
+    Column("metadata", Json, nullable=False),
+    UniqueConstraint("collection", "id"),
+)
+
+chunks = Table(
+    "chunks",
+    metadata,
+    Column("collection", Integer, primary_key=True),
+    Column("document", Integer, primary_key=True),
+    Column("number", Integer, primary_key=True),
+    Column("id", Text, nullable=False),
+    Column("start", Integer, nullable=False),
+    Column("end", Integer, nullable=False),
+    Column("tokens", Integer, nullable=False),
+    Column("page", Integer),
+    Column("heading", Text, nullable=False),
+    Column("text", Text, nullable=False),
+    UniqueConstraint("collection", "id"),
+    ForeignKeyConstraint(
+        ["collection", "document"], ["documents.collection", "documents.number"], ondelete="CASCADE"
+    ),
+)
+
+extracts = Table(
+    "extracts",
+    metadata,
+    Column("collection", Integer, primary_key=True),
+    Column("document", Integer, primary_key=True),
+    Column("chunk", Integer, primary_key=True),
+    Column("position", Integer, primary_key=True),
+    Column("method", Text, nullable=False),
+    Column("entities", Json, nullable=False),
+    Column("relations", Json, nullable=False),
+    ForeignKeyConstraint(
+        ["collection", "document", "chunk"],
+        ["chunks.collection", "chunks.document", "chunks.number"],
+        ondelete="CASCADE",
+    ),
+    Index("extracts_method", "collection", "method"),
+)
+
+# A fit may be tens of megabytes: generations that share it keep it once.
+embedders = Table(
+    "embedders",
+    metadata,
+    Column("identity", Text, primary_key=True),
+    Column("state", LargeBinary, nullable=False),
+)
+
+# The published one of a collection is the one with the greatest number: a commit is the switch.
+generations = Table(
+    "generations",
+    metadata,
+    Column("number", Integer, primary_key=True),
+    Column("collection", Integer, ForeignKey("collections.number", ondelete="CASCADE"), nullable=False),
+    Column("revision", Integer, nullable=False),
+    Column("embedder", Text, ForeignKey("embedders.identity"), nullable=False),
+    Column("dimension", Integer, nullable=False),
+    Column("created_at", UtcDateTime, nullable=False),
+    Column("layers", Json, nullable=False),
+    Column("settings", Json, nullable=False),
+    Index("generations_collection", "collection", "number"),
+    Index("generations_embedder", "embedder"),
+    sqlite_autoincrement=True,
+)
+
+entities = Table(
+    "entities",
+    metadata,
+    Column("generation", Integer, ForeignKey("generations.number", ondelete="CASCADE"), primary_key=True),
+    Column("position", Integer, primary_key=True),
+    Column("id", Text, nullable=False),
+    Column("layer", Integer, nullable=False),
+    Column("parent_id", Text),
+    Column("name", Text, nullable=False),
+    Column("type", Text, nullable=False),
+    Column("method", Text, nullable=False),
+    Column("mentions", Integer, nullable=False),
+    Column("members", Integer, nullable=False),
+    Column("description", Text, nullable=False),
+    Column("aliases", Json, nullable=False),
+    Column("findings", Json, nullable=False),
+    Column("chunk_ids", Json, nullable=False),
+    UniqueConstraint("generation", "id"),
+    Index("entities_parent", "generation", "parent_id", "mentions"),
+)
+
+# Names and aliases by their key; ``entity`` is a position.
+names = Table(
+    "names",
+    metadata,
+    Column("generation", Integer, ForeignKey("generations.number", ondelete="CASCADE"), primary_key=True),
+    Column("key", Text, primary_key=True),
+    Column("entity", Integer, primary_key=True),
+    sqlite_with_rowid=False,
+)
+
+# Which base entities a chunk mentions; ``entity`` is a position.
+mentions = Table(
+    "mentions",
+    metadata,
+    Column("generation", Integer, ForeignKey("generations.number", ondelete="CASCADE"), primary_key=True),
+    Column("chunk_id", Text, primary_key=True),
+    Column("entity", Integer, primary_key=True),
+    sqlite_with_rowid=False,
+)
+
+relations = Table(
+    "relations",
+    metadata,
+    Column("generation", Integer, ForeignKey("generations.number", ondelete="CASCADE"), primary_key=True),
+    Column("position", Integer, primary_key=True),
+    Column("id", Text, nullable=False),
+    Column("layer", Integer, nullable=False),
+    Column("source_id", Text, nullable=False),
+    Column("target_id", Text, nullable=False),
+    Column("method", Text, nullable=False),
+    Column("strength", Integer, nullable=False),
+    Column("weight", Integer, nullable=False),
+    Column("support", Integer, nullable=False),
+    Column("description", Text, nullable=False),
+    Column("chunk_ids", Json, nullable=False),
+    # Without the target: SQLite would look up every pair of two lists of ids.
+    Index("relations_source", "generation", "source_id"),
+    Index("relations_target", "generation", "target_id"),
+    Index("relations_strength", "generation", "layer", "strength"),
+)
+
+jobs = Table(
+    "jobs",
+    metadata,
+    Column("number", Integer, primary_key=True),
+    Column("id", Text, nullable=False, unique=True),
+    Column("kind", Text, nullable=False),
+    Column("collection", Text, nullable=False),
+    Column("status", Text, nullable=False),
+    Column("owner", Text, nullable=False),
+    Column("created_at", UtcDateTime, nullable=False),
+    Column("updated_at", UtcDateTime, nullable=False),
+    Column("stage", Text, nullable=False),
+    Column("done", Integer, nullable=False),
+    Column("total", Integer, nullable=False),
+    Column("message", Text, nullable=False),
+    Column("cancel_requested", Boolean, nullable=False),
+    Column("request", Json, nullable=False),
+    Column("failures", Json, nullable=False),
+    Column("result", Json, nullable=False),
+    Index("jobs_created", "created_at", "number"),
+)

@@ -1,0 +1,216 @@
+"""Which lines of a text are headings: Markdown, reStructuredText, chapters of plain text, code, LaTeX, INI.
+
+Titles are taken from them (loading), and chunks begin at them and bear them (chunking).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from heapq import merge
+
+__all__ = ["Heading", "headings"]
+
+
+@dataclass(frozen=True, slots=True)
+class Heading:
+    """A heading whose lines are ``text[start:end]``; level 1 is the highest."""
+
+    start: int
+    end: int
+    level: int
+    title: str
+
+
+_LONGEST = 200
+"""Longer lines are no headings, whatever they begin with."""
+
+_FENCE = r" {0,3}(?P<fence>```+|~~~+)[^\n]*"
+_SHARPS = rf"(?P<sharps>\#{{1,6}})[ \t]+(?P<sharp_title>[^\s][^\n]{{0,{_LONGEST}}})"
+_LINED = rf"(?P<lined_title>[^\s][^\n]{{0,{_LONGEST}}})\n(?P<under>(?P<sign>[SIGNS])(?P=sign){{2,}})[ \t]*"
+_OVERLINE = r"(?:(?P<over>(?P<over_sign>[^\w\s`])(?P=over_sign){2,})[ \t]*\n[ \t]?)?"
+_CHAPTER = (
+    r"(?P<chapter>(?i:(?P<rank>part|book|act|volume|chapter|stave|canto|letter|scene|section|appendix)\b)[^\n]{0,80}"
+    r"|第[^\n]{1,8}[章節节回部編篇卷][^\n]{0,60})"
+)
+_MARKDOWN = re.compile(rf"^(?:{_FENCE}|{_SHARPS}|{_LINED.replace('SIGNS', '=-')})$", re.MULTILINE)
+_MARKED = re.compile(
+    rf"^(?:{_FENCE}|{_SHARPS}|{_OVERLINE}{_LINED.replace('SIGNS', '=~^*+#:._-')}|{_CHAPTER})$", re.MULTILINE
+)
+_TRAILING_SHARPS = re.compile(r"[ \t]+#+[ \t]*$")
+_CHAPTER_NUMBER = re.compile(
+    r"^(?:\w+\s+(?:[ivxlcdm]+|\d{1,3}|[a-z]|the\s+\w+|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve"
+    r"|thirteen|fourteen|fifteen|sixteen|seventeen|eighteen|nineteen|twenty(?:-\w+)?|first|second|third|last)"
+    r"(?:\s*$|\s*[.:—–-]|\s{2,})|第)",
+    re.IGNORECASE,
+)
+_HIGH_RANKS = frozenset({"part", "book", "act", "volume"})
+
+# Comments and decorators right above a definition belong to it; at most 20 lines, so that the search stays linear.
+_DEFINITION = re.compile(
+    r"^(?:(?!\n)[ \t]*(?:@\w|\#(?!!)|//|/\*|\*|--)[^\n]*\n){0,20}"
+    r"(?P<indent>[ \t]*)(?P<title>(?:(?:export|default|public|private|protected|internal|static|async|abstract|final"
+    r"|sealed|partial|pub(?:\([a-z]+\))?|unsafe|extern|const|inline|override|data)[ \t]+)*"
+    r"(?:(?:def|class|func|fn|function|struct|enum|interface|trait|impl|module|namespace|record|protocol|object)\b"
+    r"(?:<[^>\n]{0,80}>)?|(?i:create)[ \t]+(?i:or[ \t]+replace[ \t]+)?(?i:table|view|function|procedure|trigger|index)\b)"
+    r"[ \t]+(?:\([^)\n]{0,80}\)[ \t]*)?[\w$.]+(?:::\w+)*(?:[ \t]+for[ \t]+\w+)?)"
+    # What follows tells a definition from prose: "class of objects", "function to call".
+    r"(?=[ \t]*(?:[({:<=;\[]|$|(?:extends|implements|where|on|as)\b))",
+    re.MULTILINE,
+)
+_NUMBERED = re.compile(
+    r"^(?P<number>\d{1,2}(?:\.\d{1,2}){0,3})\.?[ \t]+(?P<title>[^\W\d_a-z][^\n]{0,100})$", re.MULTILINE
+)
+_NO_NUMBERED_TITLE = re.compile(r"[.,;:!?。，；：！？][\"'”’)]?$|\.{4}|[ \t]{2,}\d+$|^.{0,20}[。！？]")
+_LATEX = re.compile(
+    r"^[ \t]*\\(?P<rank>part|chapter|section|subsection|subsubsection|paragraph)\*?(?:\[[^\]\n]*\])?"
+    r"\{(?P<title>[^\n]{1,200}?)\}[^\n]*$",
+    re.MULTILINE,
+)
+_LATEX_LEVELS = ("part", "chapter", "section", "subsection", "subsubsection", "paragraph")
+_SECTION = re.compile(r"^\[{1,2}(?P<title>[^\[\]\n]{1,200})\]{1,2}[ \t]*$", re.MULTILINE)
+
+
+def headings(text: str, media_type: str) -> Iterator[Heading]:
+    """The headings of ``text`` in order, by the conventions of its media type; time is linear in the text."""
+    if media_type in _CONVENTIONS:
+        return _CONVENTIONS[media_type](text)
+    if media_type.startswith("text/x-"):
+        return _definitions(text)
+    return _marked(text)
+
+
+def _markdown(text: str) -> Iterator[Heading]:
+    for found in _outside_fences(_MARKDOWN.finditer(text)):
+        if found["sharps"]:
+            yield _sharp_heading(found)
+        elif _underlines(text, found):
+            yield _heading(found, 1 if found["sign"] == "=" else 2, found["lined_title"])
+
+
+def _marked(text: str) -> Iterator[Heading]:
+    """Markdown's ``#``, lines over and under titles (styles rank by their first appearance), and chapters."""
+    styles: list[str] = []
+    for found in _outside_fences(_MARKED.finditer(text)):
+        if found["sharps"]:
+            yield _sharp_heading(found)
+        elif found["under"] and _underlines(text, found):
+            style = (found["over_sign"] or "") + found["sign"]
+            styles += [style] if style not in styles else []
+            yield _heading(found, styles.index(style) + 1, found["lined_title"])
+        elif found["chapter"] and _stands_alone(text, found) and _CHAPTER_NUMBER.match(found["chapter"]):
+            yield _heading(found, 1 if (found["rank"] or "").lower() in _HIGH_RANKS else 2, found["chapter"])
+
+
+def _outside_fences(marks: Iterator[re.Match[str]]) -> Iterator[re.Match[str]]:
+    """The marks that stand outside fenced code; a fence is closed by one of the same sign, at least as long."""
+    fence = ""
+    for found in marks:
+        if not found["fence"]:
+            if not fence:
+                yield found
+        elif not fence:
+            fence = found["fence"]
+        elif found["fence"].startswith(fence):
+            fence = ""
+
+
+def _sharp_heading(found: re.Match[str]) -> Heading:
+    return _heading(found, len(found["sharps"]), _TRAILING_SHARPS.sub("", found["sharp_title"]))
+
+
+def _heading(found: re.Match[str], level: int, title: str) -> Heading:
+    return Heading(found.start(), found.end(), level, " ".join(title.split()))
+
+
+def _underlines(text: str, found: re.Match[str]) -> bool:
+    """Whether the signs underline a title rather than head a table or end a paragraph."""
+    title = found["lined_title"].rstrip()
+    return (
+        _blank_before(text, found.start())
+        and (found["sign"] == "=" or 5 * len(found["under"]) >= 4 * len(title))
+        and "  " not in title
+        and "|" not in title
+        and title[-1] not in ",;{"
+        and any(character.isalnum() for character in title)
+    )
+
+
+def _stands_alone(text: str, found: re.Match[str]) -> bool:
+    line_after = text[found.end() + 1 : found.end() + _LONGEST].split("\n", 1)[0]
+    return _blank_before(text, found.start()) and not line_after.strip()
+
+
+def _blank_before(text: str, start: int) -> bool:
+    return start == 0 or not text[text.rfind("\n", 0, start - 1) + 1 : start].strip()
+
+
+def _definitions(text: str) -> Iterator[Heading]:
+    for found in _DEFINITION.finditer(text):
+        title = " ".join(found["title"].split())
+        end = text.find("\n", found.end())
+        yield Heading(found.start(), end if end >= 0 else len(text), 2 if found["indent"] else 1, title)
+
+
+def _numbered(text: str) -> Iterator[Heading]:
+    """Lines like ``2.3 Retrieval``, where the document has a ``2.1``; with them the ``2 Method`` above."""
+    found = [
+        match for match in _NUMBERED.finditer(text) if not _NO_NUMBERED_TITLE.search(match["title"].rstrip())
+    ]
+    sections = {
+        match["number"].removesuffix(".1")
+        for match in found
+        if match["number"].count(".") == 1 and match["number"].endswith(".1")
+    }
+    for match in found:
+        if match["number"].split(".")[0] in sections:
+            level = match["number"].count(".") + 1
+            yield Heading(match.start(), match.end(), level, " ".join(match[0].split()))
+
+
+def _header(text: str) -> Iterator[Heading]:
+    """The first line of a table names what the cells of all others are."""
+    line = text[: _LONGEST * 10].split("\n", 1)[0]
+    if line.strip():
+        yield Heading(0, len(line), 1, line.strip()[:_LONGEST])
+
+
+def _latex(text: str) -> Iterator[Heading]:
+    for found in _LATEX.finditer(text):
+        yield Heading(found.start(), found.end(), _LATEX_LEVELS.index(found["rank"]) + 1, found["title"])
+
+
+def _sections(text: str) -> Iterator[Heading]:
+    return (Heading(found.start(), found.end(), 1, found["title"]) for found in _SECTION.finditer(text))
+
+
+def _plain(text: str) -> Iterator[Heading]:
+    """What is marked, and what is numbered; a line that is both counts once."""
+    end = -1
+    for heading in merge(_marked(text), _numbered(text), key=lambda heading: heading.start):
+        if heading.start >= end:
+            end = heading.end
+            yield heading
+
+
+def _none(_: str) -> Iterator[Heading]:
+    return iter(())
+
+
+_CONVENTIONS: dict[str, Callable[[str], Iterator[Heading]]] = {
+    "application/json": _none,
+    "application/pdf": _plain,
+    "application/toml": _sections,
+    "application/xml": _none,
+    "application/yaml": _none,
+    "text/csv": _header,
+    "text/markdown": _markdown,
+    "text/plain": _plain,
+    "text/tab-separated-values": _header,
+    "text/x-ini": _sections,
+    "text/x-log": _none,
+    "text/x-rst": _marked,
+    "text/x-tex": _latex,
+}
+"""Source code (all other ``text/x-``) has definitions; every other media type is marked up."""

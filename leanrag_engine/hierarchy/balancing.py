@@ -1,0 +1,314 @@
+"""Making clusters even: members move to the cluster that suits them best, under a hard cap on its size.
+
+This is classification EM for a mixture of Gaussians with one common variance (Celeux & Govaert 1992)
+whose components hold at most ``cap`` points, with split-and-merge moves (Ueda et al. 2000) against
+poor local optima. Every pass costs O(n · min(count, SHORTLIST)).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Points = NDArray[np.float64]
+Labels = NDArray[np.intp]
+
+SHORTLIST = 512
+"""Most clusters that a point is scored against: all of them up to here, else those of its region."""
+
+CANDIDATES = 16
+"""How many of the best clusters of a point are kept, for when the best is full."""
+
+_ROUNDS = 6
+_PASSES = 3
+_REGION = 32
+_BLOCK = 4096
+SMALLEST = 2
+_TINY = 1e-12
+
+
+@dataclass(frozen=True, slots=True)
+class Candidates:
+    """For each of n points its best clusters, best first: ``ids`` and ``scores`` are (n, q).
+
+    A score is the log-likelihood of the point under the cluster, up to what all clusters share:
+    x · μ - ½ |μ|². ``own`` (n,) is the score of the cluster that holds the point now.
+    """
+
+    ids: Labels
+    scores: Points
+    own: Points
+
+
+def balance(points: Points, labels: Labels, cap: int) -> Labels:
+    """Even out ``labels`` (n,), numbered from 0 without gaps; n must not exceed clusters * cap.
+
+    Returns labels numbered without gaps, as many as before unless too few points differ. No cluster
+    holds more than ``cap`` points, and none a single one where the others can take it in or spare one.
+    """
+    count = int(labels.max()) + 1
+    for _ in range(_ROUNDS):
+        labels = _settle(points, labels, count, cap)
+        regrouped = _regroup(points, labels, count, cap)
+        if np.array_equal(regrouped, labels):
+            break
+        labels = regrouped
+    labels = without_gaps(_settle(points, labels, count, cap))
+    return without_gaps(_house_the_lone(points, labels, cap))
+
+
+def without_gaps(labels: Labels) -> Labels:
+    """The same clusters numbered 0, 1, … in the order of their first members."""
+    _, first, inverse = np.unique(labels, return_index=True, return_inverse=True)
+    return np.argsort(np.argsort(first))[inverse]
+
+
+def cluster_means(points: Points, labels: Labels, count: int) -> Points:
+    """The (count, d) means of all clusters; a cluster without members has a zero row."""
+    means = np.zeros((count, points.shape[1]))
+    for cluster, rows in _members(labels, count):
+        means[cluster] = points[rows].mean(axis=0)
+    return means
+
+
+def find_candidates(points: Points, labels: Labels, means: Points, kept: int = CANDIDATES) -> Candidates:
+    """Score each point against the clusters of its region and keep the best ``kept``."""
+    kept = min(kept, len(means))
+    half_norms = 0.5 * np.einsum("ij,ij->i", means, means)
+    ids = np.empty((len(points), kept), dtype=np.intp)
+    scores = np.empty((len(points), kept))
+    own = np.empty(len(points))
+    for rows, shortlist in _regions(labels, means):
+        found = points[rows] @ means[shortlist].T
+        found -= half_norms[shortlist]
+        own[rows] = found[np.arange(len(rows)), np.searchsorted(shortlist, labels[rows])]
+        best = _best_columns(found, kept)
+        ids[rows] = shortlist[best]
+        scores[rows] = np.take_along_axis(found, best, axis=1)
+    return Candidates(ids, scores, own)
+
+
+def _members(labels: Labels, count: int) -> Iterator[tuple[int, Labels]]:
+    """Each cluster that has members, with their rows in order."""
+    order = np.argsort(labels, kind="stable")
+    ends = np.cumsum(np.bincount(labels, minlength=count))
+    start = 0
+    for cluster, end in enumerate(ends.tolist()):
+        if end > start:
+            yield cluster, order[start:end]
+        start = end
+
+
+def _best_columns(scores: Points, kept: int) -> Labels:
+    """The ``kept`` highest columns of each row, best first, lower column first among equals."""
+    if kept == 1:
+        return scores.argmax(axis=1)[:, None]
+    columns = scores.shape[1]
+    part = np.argpartition(scores, columns - kept, axis=1)[:, columns - kept :]
+    part.sort(axis=1)
+    order = np.argsort(-np.take_along_axis(scores, part, axis=1), axis=1, kind="stable")
+    return np.take_along_axis(part, order, axis=1)
+
+
+def _regions(labels: Labels, means: Points) -> Iterator[tuple[Labels, Labels]]:
+    """Blocks of rows, each with the sorted clusters that its points are scored against.
+
+    A region is what lies nearest to one of every ``_REGION`` clusters. Clusters come from a recursive
+    split, so that picking at even steps gives a fair sample of all parts of the space.
+    """
+    count = len(means)
+    if count <= SHORTLIST:
+        everything = np.arange(count)
+        for start in range(0, len(labels), _BLOCK):
+            yield np.arange(start, min(start + _BLOCK, len(labels))), everything
+        return
+    norms = np.einsum("ij,ij->i", means, means)
+    pivots = means[::_REGION]
+    distances = norms[None, :] - 2.0 * (pivots @ means.T) + norms[::_REGION, None]
+    homes = distances.argmin(axis=0)
+    for region, rows in _members(homes[labels], len(pivots)):
+        near = np.argsort(distances[region], kind="stable")[:SHORTLIST]
+        shortlist = np.union1d(near, np.flatnonzero(homes == region))
+        for start in range(0, len(rows), _BLOCK):
+            yield rows[start : start + _BLOCK], shortlist
+
+
+def _settle(points: Points, labels: Labels, count: int, cap: int) -> Labels:
+    """Alternate between means and best clusters until nothing moves, or for ``_PASSES`` passes."""
+    for _ in range(_PASSES):
+        means = cluster_means(points, labels, count)
+        candidates = find_candidates(points, labels, means, kept=1)
+        better = candidates.scores[:, 0] > candidates.own + _TINY
+        moved = _relieve(points, np.where(better, candidates.ids[:, 0], labels), means, cap)
+        if np.array_equal(moved, labels):
+            break
+        labels = moved
+    return labels
+
+
+def _relieve(points: Points, labels: Labels, means: Points, cap: int) -> Labels:
+    """Bring every cluster under the cap: those members leave that lose least by it."""
+    labels = labels.copy()
+    sizes = np.bincount(labels, minlength=len(means))
+    rows = np.flatnonzero(sizes[labels] > cap)
+    if not len(rows):
+        return labels
+    candidates = find_candidates(points[rows], labels[rows], means)
+    while sizes.max() > cap:
+        targets, losses = _second_choices(points[rows], candidates, means, sizes < cap)
+        for place in np.argsort(losses, kind="stable").tolist():
+            source, target = labels[rows[place]], targets[place]
+            if sizes[source] > cap and sizes[target] < cap:
+                labels[rows[place]] = target
+                sizes[source] -= 1
+                sizes[target] += 1
+    return labels
+
+
+def _second_choices(
+    points: Points, candidates: Candidates, means: Points, room: NDArray[np.bool_]
+) -> tuple[Labels, Points]:
+    """Where each of the points would go among the clusters with room, and the score that it loses."""
+    scores = np.where(room[candidates.ids], candidates.scores, -np.inf)
+    best = scores.argmax(axis=1)
+    everyone = np.arange(len(points))
+    targets, gained = candidates.ids[everyone, best], scores[everyone, best]
+    stuck = np.flatnonzero(np.isneginf(gained))
+    if len(stuck):
+        free = np.flatnonzero(room)
+        found = _scores(points[stuck], means[free])
+        targets[stuck] = free[found.argmax(axis=1)]
+        gained[stuck] = found.max(axis=1)
+    return targets, candidates.own - gained
+
+
+def _scores(points: Points, means: Points) -> Points:
+    return points @ means.T - 0.5 * np.einsum("ij,ij->i", means, means)
+
+
+# --- splitting and merging -----------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Split:
+    """A cluster cut in two: ``gain`` is what the sum of squared distances falls by."""
+
+    cluster: int
+    gain: float
+    leaving: Labels
+
+
+def _regroup(points: Points, labels: Labels, count: int, cap: int) -> Labels:
+    """Merge the pairs that cost least and split the clusters that gain most, as long as that pays.
+
+    A merge frees a cluster's number and a split takes it up, so that their number stays. A cluster
+    with fewer than two members is merged at any price.
+    """
+    splits = _possible_splits(points, labels, count)
+    regrouped = labels.copy()
+    used = np.zeros(count, dtype=bool)
+    position = 0
+    for cost, kept, freed in _possible_merges(points, labels, count, cap):
+        if used[kept] or used[freed]:
+            continue
+        used[[kept, freed]] = True
+        while position < len(splits) and used[splits[position].cluster]:
+            position += 1
+        if position == len(splits) or splits[position].gain <= cost + _TINY:
+            break
+        split = splits[position]
+        used[split.cluster] = True
+        regrouped[labels == freed] = kept
+        regrouped[split.leaving] = freed
+    return regrouped
+
+
+def _possible_splits(points: Points, labels: Labels, count: int) -> list[_Split]:
+    """Every cluster that can be cut into two of at least two members, the largest gain first."""
+    splits = []
+    for cluster, rows in _members(labels, count):
+        if len(rows) >= 2 * SMALLEST:
+            gain, half = _halve(points[rows])
+            splits.append(_Split(cluster, gain, rows[half]))
+    return sorted(splits, key=lambda split: (-split.gain, split.cluster))
+
+
+def _possible_merges(points: Points, labels: Labels, count: int, cap: int) -> list[tuple[float, int, int]]:
+    """(cost, kept, freed) of neighbouring clusters that fit under the cap together, cheapest first.
+
+    The cost is Ward's: what the sum of squared distances rises by.
+    """
+    means = cluster_means(points, labels, count)
+    sizes = np.bincount(labels, minlength=count)
+    near = find_candidates(means, np.arange(count), means).ids
+    pairs = np.stack([np.repeat(np.arange(count), near.shape[1]), near.ravel()], axis=1)
+    pairs = np.unique(np.sort(pairs[pairs[:, 0] != pairs[:, 1]], axis=1), axis=0)
+    pairs = pairs[sizes[pairs].sum(axis=1) <= cap]
+    kept, freed = pairs[:, 0], pairs[:, 1]
+    apart = means[kept] - means[freed]
+    weights = sizes[kept] * sizes[freed] / np.maximum(1, sizes[kept] + sizes[freed])
+    costs = weights * np.einsum("ij,ij->i", apart, apart)
+    costs[sizes[pairs].min(axis=1, initial=cap) < SMALLEST] = -np.inf
+    order = np.argsort(costs, kind="stable")
+    return list(zip(costs[order].tolist(), kept[order].tolist(), freed[order].tolist(), strict=True))
+
+
+def _halve(points: Points) -> tuple[float, NDArray[np.bool_]]:
+    """Cut m >= 4 points along their first principal axis, then 2-means; the gain and one half's mask."""
+    centred = points - points.mean(axis=0)
+    products = centred @ centred.T
+    axis = np.linalg.eigh(products)[1][:, -1]
+    order = np.argsort(axis, kind="stable")
+    size = int(np.clip(np.count_nonzero(axis > 0), SMALLEST, len(points) - SMALLEST))
+    half = np.zeros(len(points), dtype=bool)
+    half[order[-size:]] = True
+    for _ in range(_PASSES):
+        moved = _nearer_half(products, half)
+        if moved.sum() < SMALLEST or (~moved).sum() < SMALLEST or np.array_equal(moved, half):
+            break
+        half = moved
+    apart = centred[half].mean(axis=0) - centred[~half].mean(axis=0)
+    share = half.sum() * (~half).sum() / len(points)
+    return float(share * (apart @ apart)), half
+
+
+def _nearer_half(products: Points, half: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Which points lie nearer to the mean of ``half`` than to that of the others, from inner products."""
+    ours = products[half][:, half].mean() - 2.0 * products[:, half].mean(axis=1)
+    theirs = products[~half][:, ~half].mean() - 2.0 * products[:, ~half].mean(axis=1)
+    return np.asarray(ours < theirs)
+
+
+# --- lone members --------------------------------------------------------------------------
+
+
+def _house_the_lone(points: Points, labels: Labels, cap: int) -> Labels:
+    """Let a lone member join the best cluster with room; if all are full, the nearest point that can
+    be spared joins it."""
+    labels = labels.copy()
+    sizes = np.bincount(labels)
+    means = cluster_means(points, labels, len(sizes))
+    for row in np.flatnonzero(sizes[labels] < SMALLEST).tolist():
+        alone = labels[row]
+        if sizes[alone] >= SMALLEST or len(sizes) == 1:
+            continue
+        open_clusters = np.flatnonzero((sizes > 0) & (sizes < cap) & (np.arange(len(sizes)) != alone))
+        if len(open_clusters):
+            source, target, moving = (
+                alone,
+                open_clusters[_scores(points[row], means[open_clusters]).argmax()],
+                row,
+            )
+        else:
+            spare = np.flatnonzero(sizes[labels] > SMALLEST)
+            if not len(spare):
+                continue
+            moving = spare[(points[spare] @ points[row]).argmax()]
+            source, target = labels[moving], alone
+        labels[moving] = target
+        sizes[source] -= 1
+        sizes[target] += 1
+    return labels

@@ -1,0 +1,252 @@
+"""What a cluster is called: the phrases of its members' names that tell it from its siblings.
+
+Phrases are scored by class-based TF-IDF (Grootendorst 2022) over the base entities beneath each
+cluster: a phrase counts in full where it stands in a name and in part where it stands in a description.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from array import array
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leanrag_engine.language import STOPWORDS, has_cjk, name_key, words
+from leanrag_engine.model import Entity, Graph
+
+_LONGEST = 4
+"""Words of the longest phrase that is not a whole name."""
+
+_PHRASES = 3
+_PHRASE_WORDS = 3
+_IN_DESCRIPTION = 0.25
+_DESCRIPTION_WORDS = 80
+_FAINT = 0.3
+"""A phrase with less than this share of the best one's score says little about the cluster."""
+
+_PART_OF = 0.6
+"""A phrase gives way to a longer one that stands for this share of its occurrences."""
+
+_AROUND = ',;:!?"“”‘«»'
+_BRACKETS = ("()", "[]", "{}")
+_POSSESSIVE = re.compile(r"(?<=s)['’]$|['’]s$")
+
+Labels = NDArray[np.intp]
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """Which phrases stand where: entity ``rows[i]`` has phrase ``columns[i]`` with ``weights[i]``.
+
+    ``keys`` are normalised phrases (words in single spaces), ``surfaces`` how they are best written.
+    """
+
+    keys: tuple[str, ...]
+    surfaces: tuple[str, ...]
+    rows: Labels
+    columns: Labels
+    weights: NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Salience:
+    """The phrases of one cluster, the most distinguishing first, and their scores."""
+
+    columns: Labels
+    scores: NDArray[np.float64]
+    counts: NDArray[np.float64]
+
+
+def find_terms(graph: Graph) -> Terms:
+    """The phrases of up to four words in the names of G0, looked for in all names and descriptions.
+
+    An entity's occurrences weigh more, the more often it is mentioned and the more relations it has.
+    """
+    spelled = _spellings(graph.entities)
+    keys = tuple(sorted(spelled))
+    column = {key: number for number, key in enumerate(keys)}
+    rows, columns, weights = array("q"), array("q"), array("d")
+    for row, (entity, importance) in enumerate(zip(graph.entities, _importance(graph), strict=True)):
+        named, told = phrase_keys(entity.name), phrase_keys(entity.description)
+        for key in sorted((named | told) & spelled.keys()):
+            rows.append(row)
+            columns.append(column[key])
+            weights.append(importance * (1.0 if key in named else _IN_DESCRIPTION))
+    return Terms(
+        keys,
+        tuple(spelled[key] for key in keys),
+        np.array(rows, dtype=np.intp),
+        np.array(columns, dtype=np.intp),
+        np.array(weights, dtype=np.float64),
+    )
+
+
+def _spellings(entities: Sequence[Entity]) -> dict[str, str]:
+    """For the key of each whole name, and of each phrase that stands in two names, how it is mostly written."""
+    spelled: dict[str, Counter[str]] = defaultdict(Counter)
+    whole: set[str] = set()
+    for entity in entities:
+        tokens = _tokens(entity.name)
+        for key, run in dict(_runs(tokens)).items():
+            entire = len(run) == len(tokens)
+            surface = entity.name if entire else _surface(run)
+            if surface:
+                spelled[key][surface] += 1
+            if entire:
+                whole.add(key)
+    return {
+        key: max(surfaces.items(), key=lambda item: (item[1], item[0]))[0]
+        for key, surfaces in spelled.items()
+        if key in whole or surfaces.total() > 1
+    }
+
+
+def _importance(graph: Graph) -> list[float]:
+    degree = Counter(end for one in graph.relations for end in (one.source_id, one.target_id))
+    return [
+        1.0 + math.log(max(1, entity.mentions)) + 0.5 * math.log1p(degree[entity.id])
+        for entity in graph.entities
+    ]
+
+
+def salience(terms: Terms, labels: Labels, count: int) -> list[Salience]:
+    """For each of ``count`` clusters its phrases by class-based TF-IDF; ``labels`` are those of the base entities."""
+    width = max(1, len(terms.keys))
+    cells, place = np.unique(labels[terms.rows] * width + terms.columns, return_inverse=True)
+    counts = np.bincount(place, weights=terms.weights, minlength=len(cells))
+    clusters, columns = cells // width, cells % width
+    everywhere = np.bincount(columns, weights=counts, minlength=width)
+    average = everywhere.sum() / count
+    share = counts / everywhere[columns]
+    scores = counts * np.sqrt(share) * np.log1p(average / everywhere[columns])
+    order = np.lexsort((columns, -scores, clusters))
+    starts = np.searchsorted(clusters[order], np.arange(count + 1))
+    return [
+        Salience(columns[part], scores[part], counts[part])
+        for part in (order[starts[number] : starts[number + 1]] for number in range(count))
+    ]
+
+
+def choose_name(terms: Terms, found: Salience, fallback: Sequence[str], taken: Collection[str]) -> str:
+    """A name of two to six phrases, few if possible, whose :func:`name_key` is not among ``taken``.
+
+    ``fallback`` are the names of the central members, for when there are too few phrases.
+    """
+    for most in range(_PHRASES, 2 * _PHRASES + 1):
+        phrases = _chosen(terms, found, most)
+        phrases += [name for name in fallback if name not in phrases][: max(0, 2 - len(phrases))]
+        name = listed(phrases)
+        if name and name_key(name) not in taken:
+            return name
+    stem = listed([*phrases, *(name for name in fallback[:1] if name not in phrases)]) or "Unnamed"
+    number = 2
+    while name_key(f"{stem} ({number})") in taken:
+        number += 1
+    return f"{stem} ({number})"
+
+
+def listed(names: Sequence[str]) -> str:
+    """``a, b and c``"""
+    return " and ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else "".join(names)
+
+
+# --- phrases -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Token:
+    key: str
+    text: str
+
+
+@lru_cache(maxsize=1 << 16)
+def _key(token: str) -> str:
+    return name_key(token.strip(_AROUND + ".'’()[]{}"))
+
+
+def _tokens(text: str) -> list[_Token]:
+    """The words in order; runs of Chinese or Japanese are cut into words."""
+    found = []
+    for token in text.split():
+        parts = words(token) if has_cjk(token) else [token]
+        found += [_Token(key, part) for part in parts if (key := _key(part))]
+    return found
+
+
+def _runs(tokens: Sequence[_Token]) -> Iterator[tuple[str, Sequence[_Token]]]:
+    """(key, words) of every run of up to four words within commas that neither starts nor ends with an
+    empty word."""
+    full = [not _empty(token.key) for token in tokens]
+    for start in range(len(tokens)):
+        if not full[start]:
+            continue
+        key = ""
+        for end in range(start, min(start + _LONGEST, len(tokens))):
+            key = f"{key} {tokens[end].key}" if key else tokens[end].key
+            if full[end]:
+                yield key, tokens[start : end + 1]
+            if tokens[end].text.endswith(","):
+                break
+
+
+def _surface(tokens: Sequence[_Token]) -> str:
+    """The words as written, without the punctuation and the possessive ending around them; empty if
+    they open a bracket and don't close it."""
+    text = tokens[0].text
+    for before, after in pairwise(tokens):
+        text += after.text if has_cjk(before.text) and has_cjk(after.text) else f" {after.text}"
+    text = _POSSESSIVE.sub("", text.strip(_AROUND))
+    for opening, closing in _BRACKETS:
+        if text.startswith(opening) and text.endswith(closing):
+            text = text[1:-1]
+        if text.count(opening) != text.count(closing):
+            text = text.strip(opening + closing)
+        if text.count(opening) != text.count(closing):
+            return ""
+    return text
+
+
+def _empty(key: str) -> bool:
+    return key in STOPWORDS or not any(character.isalpha() for character in key)
+
+
+def phrase_keys(text: str, limit: int = _DESCRIPTION_WORDS) -> set[str]:
+    """The keys of all phrases among the first ``limit`` words of ``text``."""
+    return {key for key, _ in _runs(_tokens(text)[:limit])}
+
+
+def _chosen(terms: Terms, found: Salience, most: int) -> list[str]:
+    """The best phrases that share no word, each as long as it stays as common."""
+    chosen: list[int] = []
+    used: set[str] = set()
+    length = 0
+    for place in range(min(50, len(found.columns))):
+        faint = most == _PHRASES and found.scores[place] < _FAINT * found.scores[0]
+        if len(chosen) == most or (chosen and faint):
+            break
+        longest = _longest_form(terms, found, place)
+        parts = set(terms.keys[longest].split())
+        if parts & used or (chosen and length + len(parts) > most * _PHRASE_WORDS):
+            continue
+        chosen.append(longest)
+        used |= parts
+        length += len(parts)
+    return [terms.surfaces[column] for column in chosen]
+
+
+def _longest_form(terms: Terms, found: Salience, place: int) -> int:
+    best = int(found.columns[place])
+    needed = _PART_OF * found.counts[place]
+    key = f" {terms.keys[best]} "
+    for other, count in zip(found.columns[:200].tolist(), found.counts[:200].tolist(), strict=True):
+        longer = f" {terms.keys[other]} "
+        if count >= needed and key in longer and len(longer) > len(f" {terms.keys[best]} "):
+            best = other
+    return best

@@ -1,0 +1,77 @@
+"""What a query is asked of: one collection's stores as they are at this moment."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Protocol
+
+from leanrag_engine.errors import NotReady
+from leanrag_engine.model import Collection, Generation
+from leanrag_engine.ports import Embedder, GraphStore, Tokenizer, VectorStore
+
+
+class Spaces(Protocol):
+    """The names of a generation's vector spaces."""
+
+    @property
+    def chunks(self) -> str: ...
+
+    @property
+    def entities(self) -> str:
+        """Layer 0."""
+        ...
+
+    @property
+    def aggregates(self) -> str:
+        """All layers above 0."""
+        ...
+
+
+class BuildState(StrEnum):
+    """Whether the graph that answers is the whole corpus."""
+
+    READY = "ready"
+    STALE = "stale"
+    """Documents came, changed or went since the published build."""
+    MISSING = "missing"
+    """There is no build: keyword search over passages is all there is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    """The stores and names that a query needs. ``embedder`` and ``spaces`` are None before the first build."""
+
+    graph: GraphStore
+    vectors: VectorStore
+    embedder: Embedder | None
+    tokenizer: Tokenizer
+    collection: Collection
+    spaces: Spaces | None
+
+    @property
+    def state(self) -> BuildState:
+        if self.collection.generation is None:
+            return BuildState.MISSING
+        return BuildState.STALE if self.collection.stale else BuildState.READY
+
+    @property
+    def generation(self) -> Generation:
+        """The published build. Raises ``NotReady`` if there is none."""
+        if self.collection.generation is None:
+            self.check_documents()
+            raise NotReady(
+                f"Collection {self.collection.name!r} has no hierarchy yet.",
+                "Build it first; until then questions are answered by keyword search over passages.",
+                "build",
+            )
+        return self.collection.generation
+
+    def check_documents(self) -> None:
+        """Raise ``NotReady`` if there is nothing to search."""
+        if not self.collection.documents:
+            raise NotReady(
+                f"Collection {self.collection.name!r} holds no document.",
+                "Ingest documents first.",
+                "documents",
+            )

@@ -1,0 +1,197 @@
+"""What is asked: a query, its filters, and the check of every value at the door."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, date, datetime, time, timedelta
+from enum import StrEnum
+
+from leanrag_engine import language
+from leanrag_engine.errors import InvalidInput
+from leanrag_engine.model import NO_METADATA
+
+MAX_TEXT = 10_000
+"""Characters that one query text may have: what is longer is a document, not a question."""
+
+MAX_TEXTS = 20
+MAX_ENTITIES = 50
+SEEDS = (1, 100)
+TOP_K = (1, 100)
+TOKEN_BUDGET = (100, 32_000)
+
+
+class Mode(StrEnum):
+    """Which evidence is looked for."""
+
+    LCA = "lca"
+    """Seeds, the paths up to their lowest common ancestor, relations, passages (the paper's way)."""
+    LOCAL = "local"
+    """The neighbourhood of the seeds in G0: descriptions, strongest relations, passages."""
+    GLOBAL = "global"
+    """The best summaries of a high layer and the relations between them."""
+    NAIVE = "naive"
+    """Passages alone, as plain search gives them."""
+
+
+class Ranking(StrEnum):
+    """How passages are put in order."""
+
+    SPREAD = "spread"
+    """Personalised PageRank from the seeds, fused with dense and keyword ranks."""
+    FUSED = "fused"
+    """Dense, keyword and seed ranks fused, no spreading."""
+    PAPER = "paper"
+    """Exactly the paper's rule: number of seeds in the passage, ties by similarity (eq. 6, appendix B.4)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Filters:
+    """What the evidence may come from. All conditions must hold; within ``documents`` any one.
+
+    ``documents`` names documents by id, title, file name or number (``d3``). ``metadata`` are
+    equalities. ``since`` and ``until`` are ISO dates or times (UTC unless they say otherwise) of
+    ingestion, both inclusive; a date as ``until`` includes its whole day.
+    """
+
+    documents: tuple[str, ...] = ()
+    metadata: Mapping[str, str] = field(default_factory=lambda: NO_METADATA)
+    since: str | None = None
+    until: str | None = None
+
+    @property
+    def active(self) -> bool:
+        return bool(self.documents or self.metadata or self.since or self.until)
+
+    def check(self) -> Filters:
+        """The filters without blanks. Raises ``InvalidInput`` for a date that is none."""
+        documents = tuple(name.strip() for name in self.documents if name.strip())
+        since, until = (self.since or "").strip() or None, (self.until or "").strip() or None
+        checked = replace(self, documents=documents, since=since, until=until)
+        first, last = checked.window
+        if first and last and first > last:
+            raise InvalidInput(
+                f"The filter since={since} lies after until={until}, so nothing can match.",
+                "Swap the two dates, or leave one out.",
+            )
+        return checked
+
+    @property
+    def window(self) -> tuple[datetime | None, datetime | None]:
+        """The first and the last moment that ``since`` and ``until`` allow."""
+        first = _moment("since", self.since, time.min) if self.since else None
+        last = _moment("until", self.until, time.max) if self.until else None
+        return first, last
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """One question, and how it is to be answered.
+
+    ``sub_queries`` are searched for too, and their evidence is united with that of ``text``.
+    ``entities`` are names or refs that anchor directly. ``seeds`` and ``top_k`` are the paper's N
+    and C. ``token_budget`` holds the whole text of the context. ``include_relations`` and
+    ``include_sources`` leave relations or passages out (the paper's ablations, tables 2 and 3).
+    """
+
+    text: str
+    sub_queries: tuple[str, ...] = ()
+    entities: tuple[str, ...] = ()
+    mode: str = Mode.LCA
+    ranking: str = Ranking.SPREAD
+    seeds: int = 10
+    top_k: int = 10
+    token_budget: int = 4000
+    filters: Filters = field(default_factory=Filters)
+    include_relations: bool = True
+    include_sources: bool = True
+    detailed: bool = False
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """The query and its sub-queries, each once."""
+        return tuple(dict.fromkeys((self.text, *self.sub_queries)))
+
+    def check(self) -> Query:
+        """The query, cleaned of what nobody sees and of blanks.
+
+        Raises ``InvalidInput`` naming the value, what was expected and the next step.
+        """
+        text = _checked_text("query", self.text)
+        if not text:
+            raise InvalidInput("The query is empty.", "Give a question or a few words to look for.")
+        for name, value, allowed in (("mode", self.mode, Mode), ("ranking", self.ranking, Ranking)):
+            _check_choice(name, value, [choice.value for choice in allowed])
+        for name, number, (low, high) in (
+            ("seeds", self.seeds, SEEDS),
+            ("top_k", self.top_k, TOP_K),
+            ("token_budget", self.token_budget, TOKEN_BUDGET),
+        ):
+            _check_range(name, number, low, high)
+        sub_queries = tuple(filter(None, (_checked_text("sub-query", each) for each in self.sub_queries)))
+        entities = tuple(filter(None, (language.clean(each).strip() for each in self.entities)))
+        _check_count("sub-queries", len(sub_queries), MAX_TEXTS)
+        _check_count("entities", len(entities), MAX_ENTITIES)
+        return replace(
+            self,
+            text=text,
+            sub_queries=sub_queries,
+            entities=tuple(dict.fromkeys(entities)),
+            mode=Mode(self.mode),
+            ranking=Ranking(self.ranking),
+            filters=self.filters.check(),
+        )
+
+
+def _checked_text(name: str, text: str) -> str:
+    cleaned = language.clean(text).strip()
+    if len(cleaned) > MAX_TEXT:
+        raise InvalidInput(
+            f"The {name} has {len(cleaned):,} characters, at most {MAX_TEXT:,} are taken.",
+            "Ask a shorter question; ingest long text as a document.",
+        )
+    return cleaned
+
+
+def _check_choice(name: str, value: str, allowed: Iterable[str]) -> None:
+    choices = list(allowed)
+    if value not in choices:
+        near = difflib.get_close_matches(str(value), choices, n=1)
+        guess = f" Did you mean {near[0]!r}?" if near else ""
+        raise InvalidInput(f"There is no {name} {value!r}.{guess}", f"Use one of: {', '.join(choices)}.")
+
+
+def _check_range(name: str, value: int, low: int, high: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
+        raise InvalidInput(
+            f"{name} cannot be {value!r}.", f"Give a whole number from {low} to {high:,} as {name}."
+        )
+
+
+def _check_count(name: str, count: int, most: int) -> None:
+    if count > most:
+        raise InvalidInput(f"{count} {name} were given, at most {most} are taken.", "Ask in several calls.")
+
+
+def _moment(name: str, value: str, clock: time) -> datetime:
+    """The moment of an ISO date (at ``clock``) or of an ISO time."""
+    try:
+        day = date.fromisoformat(value)
+    except ValueError:
+        return _time(name, value)
+    return datetime.combine(day, clock, UTC)
+
+
+def _time(name: str, value: str) -> datetime:
+    try:
+        moment = datetime.fromisoformat(value)
+    except ValueError:
+        raise InvalidInput(
+            f"The filter {name} cannot be {value!r}.",
+            "Give an ISO date such as 2026-01-31, or a time such as 2026-01-31T12:00:00+00:00.",
+        ) from None
+    moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    # A time given to the second includes that second.
+    precise = moment.microsecond or "." in value
+    return moment if precise or name == "since" else moment + timedelta(seconds=1, microseconds=-1)

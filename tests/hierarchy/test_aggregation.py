@@ -1,0 +1,140 @@
+"""The aggregated entity: what it is called, what it says, and that all of it stands in its members."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from leanrag_engine.hierarchy.aggregation import FINDINGS, WORDS, aggregate
+from leanrag_engine.hierarchy.naming import find_terms
+from leanrag_engine.hierarchy.relations import Step
+from leanrag_engine.language import name_key, word_count
+from leanrag_engine.model import Entity, Graph, Method, Relation, Vectors, content_id
+
+FAMILY = {
+    "Bob Cratchit": "Bob Cratchit is the clerk of Scrooge and the father of Tiny Tim. He is poor. He is kind.",
+    "Mrs. Cratchit": "Mrs. Cratchit cooks the goose for the Cratchit family on Christmas Day.",
+    "Tiny Tim": "Tiny Tim is the youngest son of Bob Cratchit and walks with a crutch.",
+    "Peter Cratchit": "Peter Cratchit wears the shirt collar of his father",
+    "goose": "",
+}
+FIRM = {
+    "Scrooge": "Scrooge owns the counting-house. " + "Very long words follow here " * 12 + ".",
+    "Marley": "Marley was the partner of Scrooge and has been dead for seven years.",
+    "counting-house": "The counting-house is where Scrooge keeps his clerk in the cold.",
+}
+
+
+def relation(source: Entity, target: Entity, text: str) -> Relation:
+    return Relation(content_id("r", source.id, target.id), source.id, target.id, description=text, weight=2)
+
+
+def carol() -> tuple[Graph, np.ndarray, Vectors]:
+    texts = {**FAMILY, **FIRM}
+    entities = tuple(
+        Entity(id=f"e{place}", name=name, description=text, mentions=1 + place % 3)
+        for place, (name, text) in enumerate(texts.items())
+    )
+    relations = (
+        relation(entities[0], entities[2], "Bob Cratchit carries Tiny Tim home from church on his shoulder."),
+        relation(entities[0], entities[5], "Scrooge pays Bob Cratchit fifteen shillings a week."),
+    )
+    labels = np.repeat([0, 1], [len(FAMILY), len(FIRM)])
+    vectors = np.eye(2, dtype=np.float32)[labels]
+    return Graph(entities, relations), labels, vectors
+
+
+def aggregates() -> tuple[Entity, ...]:
+    graph, labels, vectors = carol()
+    step = Step(graph, labels, graph, labels)
+    taken = {name_key(entity.name) for entity in graph.entities}
+    return tuple(aggregate(step, vectors, find_terms(graph), taken, kind="cluster"))
+
+
+def test_an_aggregate_counts_its_members_and_says_how_it_was_made() -> None:
+    family, firm = aggregates()
+    assert (family.members, family.mentions, firm.members, firm.mentions) == (5, 5, 3, 3)
+    assert {(each.layer, each.type, each.method) for each in (family, firm)} == {
+        (1, "cluster", Method.HEURISTIC)
+    }
+    assert family.id == content_id("c", "1", *sorted(f"e{place}" for place in range(5)))
+
+
+def test_names_are_unlike_those_of_members_and_siblings() -> None:
+    graph, _, _ = carol()
+    names = [name_key(entity.name) for entity in (*aggregates(), *graph.entities)]
+    assert len(set(names)) == len(names)
+    assert "Cratchit" in aggregates()[0].name
+
+
+def test_a_description_leads_with_the_most_central_members_and_counts_the_others() -> None:
+    family, firm = aggregates()
+    assert family.description.startswith("Tiny Tim, Bob Cratchit, ")
+    assert " and 2 more. " in family.description
+    assert firm.description.split(".")[0].count(",") == 1, "three members are all named"
+
+
+def test_every_sentence_is_taken_whole_from_a_member_or_a_relation_among_members() -> None:
+    graph, _, _ = carol()
+    sources = [entity.description for entity in graph.entities] + [one.description for one in graph.relations]
+    family, firm = aggregates()
+    assert {"Bob Cratchit", "Tiny Tim"} & {finding.summary for finding in family.findings}
+    for aggregated in (family, firm):
+        assert 0 < len(aggregated.findings) <= FINDINGS
+        for finding in aggregated.findings:
+            assert any(finding.explanation.rstrip(".") in source for source in sources)
+        said = aggregated.description.split(". ", 1)[1]
+        assert said.startswith(aggregated.findings[0].explanation)
+        assert said.endswith(".")
+
+
+def test_a_relation_that_leaves_the_cluster_is_not_quoted_for_it() -> None:
+    assert not any("fifteen shillings" in each.description for each in aggregates())
+
+
+def test_sentences_that_lean_on_another_or_run_on_are_not_quoted() -> None:
+    texts = " ".join(each.description for each in aggregates())
+    assert "He is" not in texts
+    assert "Very long" not in texts
+
+
+def test_a_description_stays_within_its_bound_however_much_there_is_to_say() -> None:
+    entities = tuple(
+        Entity(
+            id=f"e{number}",
+            name=f"Station {number}",
+            description=" ".join(
+                f"Station {number} has {word} platforms of grey stone." for word in "abcdefgh"
+            ),
+        )
+        for number in range(30)
+    )
+    graph, labels = Graph(entities, ()), np.zeros(30, dtype=np.intp)
+    vectors = np.ones((30, 4), dtype=np.float32)
+    (one,) = aggregate(Step(graph, labels, graph, labels), vectors, find_terms(graph), set(), kind="root")
+    assert word_count(one.description) <= WORDS
+    assert one.type == "root"
+
+
+def test_a_higher_layer_quotes_what_its_members_quoted() -> None:
+    graph, labels, _ = carol()
+    lower = Graph(aggregates(), ())
+    step = Step(lower, np.zeros(2, dtype=np.intp), graph, np.zeros_like(labels))
+    taken = {name_key(entity.name) for entity in (*graph.entities, *lower.entities)}
+    (top,) = aggregate(step, np.eye(2, dtype=np.float32), find_terms(graph), taken, kind="root")
+    quoted = {finding.explanation for entity in lower.entities for finding in entity.findings}
+    assert {finding.explanation for finding in top.findings} <= quoted
+    assert top.description.startswith("“")
+    assert "(8 entities)." in top.description
+    assert top.mentions == 8
+    assert name_key(top.name) not in {name_key(entity.name) for entity in lower.entities}
+
+
+def test_members_without_any_text_or_vector_still_make_an_aggregate() -> None:
+    entities = (Entity(id="a", name="await"), Entity(id="b", name="42"))
+    graph, labels = Graph(entities, ()), np.zeros(2, dtype=np.intp)
+    step = Step(graph, labels, graph, labels)
+    (one,) = aggregate(
+        step, np.zeros((2, 3), dtype=np.float32), find_terms(graph), {"await", "42"}, kind="root"
+    )
+    assert one.name == "await and 42"
+    assert one.description == "await and 42."

@@ -1,0 +1,87 @@
+"""What clusters are called."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from leanrag_engine.hierarchy.naming import choose_name, find_terms, listed, salience
+from leanrag_engine.language import name_key
+from leanrag_engine.model import Entity, Graph
+
+CRATCHITS = ("Bob Cratchit", "Mrs. Cratchit", "Peter Cratchit", "Tiny Tim")
+GHOSTS = ("Ghost of Christmas Past", "Ghost of Christmas Present", "Marley's Ghost")
+
+
+def names_of(*clusters: tuple[str, ...], taken: set[str] | None = None) -> list[str]:
+    entities = tuple(Entity(id=name, name=name) for cluster in clusters for name in cluster)
+    terms = find_terms(Graph(entities, ()))
+    labels = np.repeat(np.arange(len(clusters)), [len(cluster) for cluster in clusters])
+    found = salience(terms, labels, len(clusters))
+    return [
+        choose_name(terms, phrases, cluster, taken or set())
+        for phrases, cluster in zip(found, clusters, strict=True)
+    ]
+
+
+def test_the_word_that_members_share_leads_the_name() -> None:
+    family, ghosts = names_of(CRATCHITS, GHOSTS)
+    assert family == "Cratchit and Tiny Tim"
+    assert ghosts.startswith("Ghost")
+
+
+def test_a_word_that_siblings_share_does_not_lead() -> None:
+    first, second = names_of(
+        ("Scrooge's door", "Scrooge's knocker", "door handle"),
+        ("Scrooge's clerk", "clerk", "Scrooge's nephew"),
+    )
+    assert first.startswith("door")
+    assert second.startswith("clerk")
+
+
+def test_a_phrase_is_as_long_as_it_stays_as_common() -> None:
+    (name,) = names_of(("augmented assignment statement", "augmented assignment target", "operator"))
+    assert name.startswith("augmented assignment")
+
+
+def test_how_a_phrase_is_mostly_written_is_how_it_is_shown() -> None:
+    (name,) = names_of(("J. B. Lippincott Company", "Philadelphia's", "the Undertaker's man", "undertaker"))
+    assert "J. B. Lippincott Company" in name
+    assert "’s" not in name
+    assert "'s" not in name.replace("Undertaker's man", "").replace("Philadelphia's", "")
+
+
+@pytest.mark.parametrize("names", [("await",), ("1984", "2001"), ("的", "了"), ("???", "…"), ("a", "the")])
+def test_names_without_a_telling_word_still_make_a_name(names: tuple[str, ...]) -> None:
+    assert names_of(names)[0]
+
+
+def test_chinese_names_keep_their_script_without_spaces() -> None:
+    (name,) = names_of(("知识图谱", "知识图谱构建", "层次聚合"))
+    assert "知识图谱" in name.replace(" ", "")
+
+
+def test_a_name_that_is_taken_gets_another_phrase_and_at_last_a_number() -> None:
+    (free,) = names_of(CRATCHITS)
+    taken = {name_key(free)}
+    (other,) = names_of(CRATCHITS, taken=taken)
+    assert name_key(other) not in taken
+    (lone,) = names_of(("Tim",))
+    assert lone == "Tim"
+    (numbered,) = names_of(("Tim",), taken={name_key("Tim")})
+    assert numbered == "Tim (2)"
+
+
+def test_brackets_are_never_left_open() -> None:
+    for name in names_of(("Casino (1995 film)", "Casino (band)"), ("Heat (1995 film)", "f(x[i])")):
+        assert name.count("(") == name.count(")")
+        assert name.count("[") == name.count("]")
+
+
+def test_lists_read_as_people_write_them() -> None:
+    assert [listed([]), listed(["a"]), listed(["a", "b"]), listed(["a", "b", "c"])] == [
+        "",
+        "a",
+        "a and b",
+        "a, b and c",
+    ]

@@ -1,0 +1,199 @@
+"""Relations between clusters: λ, support and weight against brute force; texts that stay within bounds."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from leanrag_engine.hierarchy.relations import CHARACTERS, Step, inter_cluster_relations
+from leanrag_engine.model import Entity, Graph, Method, Relation, content_id
+
+
+def entities(count: int, layer: int = 0) -> tuple[Entity, ...]:
+    return tuple(
+        Entity(id=f"n{layer}-{number}", name=f"Node {number}", layer=layer) for number in range(count)
+    )
+
+
+def relation(source: Entity, target: Entity, text: str = "", **values: int) -> Relation:
+    name = content_id("r", source.id, target.id)
+    return Relation(name, source.id, target.id, layer=source.layer, description=text, **values)
+
+
+def first_step(graph: Graph, labels: list[int]) -> Step:
+    """From G0 up: the lower layer is the base."""
+    return Step(graph, np.array(labels), graph, np.array(labels))
+
+
+def edges(draw: st.DrawFn, count: int) -> list[tuple[int, int, int]]:
+    pairs = list(combinations(range(count), 2))
+    chosen = draw(st.lists(st.sampled_from(pairs), unique=True, max_size=40)) if pairs else []
+    turned = draw(st.lists(st.booleans(), min_size=len(chosen), max_size=len(chosen)))
+    weights = draw(st.lists(st.integers(1, 9), min_size=len(chosen), max_size=len(chosen)))
+    return [
+        (second, first, weight) if turn else (first, second, weight)
+        for (first, second), turn, weight in zip(chosen, turned, weights, strict=True)
+    ]
+
+
+@st.composite
+def two_steps(draw: st.DrawFn) -> tuple[Graph, list[int], list[int]]:
+    """G0, the parents of its entities, and the parents of those."""
+    count = draw(st.integers(1, 12))
+    nodes = entities(count)
+    found = tuple(relation(nodes[a], nodes[b], f"{a} and {b}.", weight=w) for a, b, w in edges(draw, count))
+    labels = draw(st.lists(st.integers(0, 4), min_size=count, max_size=count))
+    _, dense = np.unique(labels, return_inverse=True)
+    above = draw(st.lists(st.integers(0, 1), min_size=int(dense.max()) + 1, max_size=int(dense.max()) + 1))
+    _, dense_above = np.unique(above, return_inverse=True)
+    return Graph(nodes, found), dense.tolist(), dense_above.tolist()
+
+
+def brute_force(graph: Graph, labels: list[int], first: int, second: int) -> list[Relation]:
+    place = {entity.id: number for number, entity in enumerate(graph.entities)}
+    return [
+        one
+        for one in graph.relations
+        if {labels[place[one.source_id]], labels[place[one.target_id]]} == {first, second}
+    ]
+
+
+@settings(max_examples=150, deadline=None)
+@given(two_steps(), st.integers(0, 4))
+def test_strength_support_and_weight_equal_a_count_over_every_pair_on_both_layers(
+    case: tuple[Graph, list[int], list[int]], tau: int
+) -> None:
+    base, labels, above = case
+    first_layer = entities(max(labels) + 1, 1)
+    relations = inter_cluster_relations(first_step(base, labels), first_layer, tau=tau)
+    compare(base, labels, first_layer, relations, base, labels, tau)
+
+    lower = Graph(first_layer, relations)
+    lifted = [above[label] for label in labels]
+    second_layer = entities(max(above) + 1, 2)
+    step = Step(lower, np.array(above), base, np.array(lifted))
+    compare(
+        lower, above, second_layer, inter_cluster_relations(step, second_layer, tau=tau), base, lifted, tau
+    )
+
+
+def compare(
+    lower: Graph,
+    labels: list[int],
+    upper: tuple[Entity, ...],
+    found: tuple[Relation, ...],
+    base: Graph,
+    lifted: list[int],
+    tau: int,
+) -> None:
+    by_pair = {frozenset((one.source_id, one.target_id)): one for one in found}
+    assert len(by_pair) == len(found)
+    for first, second in combinations(range(len(upper)), 2):
+        beneath = brute_force(lower, labels, first, second)
+        one = by_pair.pop(frozenset((upper[first].id, upper[second].id)), None)
+        if not beneath:
+            assert one is None
+            continue
+        assert one is not None
+        assert one.strength == len(beneath)
+        assert one.support == len(brute_force(base, lifted, first, second))
+        assert one.weight == sum(each.weight for each in beneath)
+        assert one.method is (Method.HEURISTIC if one.strength > tau else Method.JOINED)
+        assert one.layer == upper[first].layer
+        assert one.description
+    assert not by_pair, "a relation stands within one cluster"
+
+
+PEOPLE = tuple(Entity(id=name.lower(), name=name) for name in ("Scrooge", "Marley", "Bob", "Tim", "Fred"))
+ABOVE = (Entity(id="firm", name="Firm", layer=1), Entity(id="families", name="Families", layer=1))
+LABELS = [0, 0, 1, 1, 1]
+
+
+def bob_and_others() -> tuple[Relation, ...]:
+    scrooge, marley, bob, tim, fred = PEOPLE
+    return (
+        relation(scrooge, bob, "Scrooge employs Bob. He pays badly.", weight=5),
+        relation(fred, scrooge, "Fred invites Scrooge for Christmas", weight=2),
+        relation(scrooge, tim, "Scrooge becomes a second father to Tim.", weight=3),
+        relation(marley, bob, "Marley once hired Bob."),
+        relation(scrooge, marley, "Scrooge and Marley were partners.", weight=9),
+    )
+
+
+def test_many_relations_become_one_text_that_names_the_strongest_and_quotes_a_sentence() -> None:
+    graph = Graph(PEOPLE, bob_and_others())
+    (one,) = inter_cluster_relations(first_step(graph, LABELS), ABOVE, tau=3)
+    assert (one.method, one.strength, one.support, one.weight) == (Method.HEURISTIC, 4, 4, 11)
+    assert (one.source_id, one.target_id) == ("firm", "families"), "three of four start from the firm"
+    assert one.description == (
+        "Joined by 4 relations, above all Scrooge with Bob, Tim and Fred. Scrooge employs Bob."
+    )
+
+
+def test_few_relations_are_joined_with_the_best_attested_first() -> None:
+    graph = Graph(PEOPLE, bob_and_others())
+    (one,) = inter_cluster_relations(first_step(graph, LABELS), ABOVE, tau=4)
+    assert one.method is Method.JOINED
+    assert one.description == (
+        "Scrooge employs Bob. He pays badly. Scrooge becomes a second father to Tim."
+        " Fred invites Scrooge for Christmas. Marley once hired Bob."
+    )
+
+
+def test_the_example_is_a_sentence_that_names_both_ends() -> None:
+    scrooge, _, bob, tim, fred = PEOPLE
+    graph = Graph(
+        PEOPLE,
+        (
+            relation(
+                scrooge, bob, "The office was cold. Bob warmed himself while Scrooge watched.", weight=4
+            ),
+            relation(scrooge, tim, "It ended well."),
+            relation(scrooge, fred, "They met."),
+        ),
+    )
+    (one,) = inter_cluster_relations(first_step(graph, LABELS), ABOVE, tau=0)
+    assert one.description.endswith("Bob warmed himself while Scrooge watched.")
+
+
+def test_joined_texts_of_a_higher_layer_say_between_whom() -> None:
+    lower = Graph(
+        (*ABOVE, Entity(id="ghosts", name="Ghosts", layer=1)),
+        (Relation("r1", "ghosts", "families", layer=1, description="The spirits show the feast."),),
+    )
+    upper = (Entity(id="x", name="X", layer=2), Entity(id="y", name="Y", layer=2))
+    step = Step(lower, np.array([0, 0, 1]), Graph(PEOPLE, ()), np.array(LABELS))
+    (one,) = inter_cluster_relations(step, upper, tau=3)
+    assert one.description == "“Ghosts” – “Families”: The spirits show the feast."
+    assert (one.source_id, one.target_id) == ("y", "x")
+
+
+@pytest.mark.parametrize("length", [10, 299, 400, 2000])
+def test_a_joined_text_keeps_its_bound_and_never_cuts_a_sentence(length: int) -> None:
+    scrooge, marley, bob, tim, _ = PEOPLE
+    sentence = "x" * (length - 1) + "."
+    pairs = ((scrooge, bob), (scrooge, tim), (marley, bob))
+    graph = Graph(PEOPLE, tuple(relation(a, b, f"{sentence} {sentence}") for a, b in pairs))
+    (one,) = inter_cluster_relations(first_step(graph, LABELS), ABOVE, tau=3)
+    assert len(one.description) <= CHARACTERS
+    assert set(one.description.replace(sentence, "").split()) <= {"Scrooge", "Marley", "Bob.", "Tim.", "–"}
+
+
+def test_relations_without_a_text_are_told_by_the_names_of_their_ends() -> None:
+    graph = Graph(PEOPLE, (relation(PEOPLE[0], PEOPLE[2]),))
+    (one,) = inter_cluster_relations(first_step(graph, LABELS), ABOVE, tau=3)
+    assert one.description == "Scrooge – Bob."
+
+
+def test_the_id_does_not_depend_on_the_direction() -> None:
+    scrooge, bob = PEOPLE[0], PEOPLE[2]
+    there = inter_cluster_relations(
+        first_step(Graph(PEOPLE, (relation(scrooge, bob),)), LABELS), ABOVE, tau=3
+    )
+    back = inter_cluster_relations(first_step(Graph(PEOPLE, (relation(bob, scrooge),)), LABELS), ABOVE, tau=3)
+    assert there[0].id == back[0].id
+    assert (there[0].source_id, back[0].source_id) == ("firm", "families")

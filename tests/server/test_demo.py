@@ -1,0 +1,52 @@
+"""The demo is the README's first command: it must work, answer, and stay within its budgets."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pydoc_data.topics import topics
+
+import pytest
+
+
+@pytest.fixture(scope="module")
+def shown() -> tuple[str, dict[str, list[int]]]:
+    """What the demo prints for a person, and its figures."""
+    ran = subprocess.run(
+        [sys.executable, "-P", "-m", "leanrag_mcp", "demo", "--json"],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={"PATH": "", "HOME": "/nonexistent", "COLUMNS": "200", "http_proxy": "http://127.0.0.1:9"},
+    )
+    assert ran.returncode == 0, ran.stderr[-2000:]
+    return ran.stderr, json.loads(ran.stdout.splitlines()[-1])
+
+
+def test_the_demo_indexes_every_topic_and_ends_in_one_root(shown: tuple[str, dict[str, list[int]]]) -> None:
+    figures = shown[1]
+    assert figures["documents"] == len(topics)
+    assert figures["layers"][-1] == 1
+    assert all(below > above for below, above in zip(figures["layers"], figures["layers"][1:], strict=False))
+
+
+def test_the_contexts_of_the_demo_answer_its_questions(shown: tuple[str, dict[str, list[int]]]) -> None:
+    text = " ".join(shown[0].split())
+    # One sentence of the language reference for each question, without which no answer is complete.
+    assert "exit" in text
+    assert "If the suite was exited due to an exception" in text
+    assert "asynchronous generator" in text or "generator function" in text
+    assert "data descriptors" in text.lower()
+
+
+def test_each_context_keeps_to_its_budget(shown: tuple[str, dict[str, list[int]]]) -> None:
+    assert len(shown[1]["context_tokens"]) == 3
+    assert all(0 < tokens <= 1200 for tokens in shown[1]["context_tokens"])
+
+
+@pytest.mark.parametrize("client", ["Claude Desktop", "Claude Code", "VS Code", "Cursor"])
+def test_the_demo_ends_with_the_snippet_for_each_client(
+    shown: tuple[str, dict[str, list[int]]], client: str
+) -> None:
+    assert client in shown[0]
