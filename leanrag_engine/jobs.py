@@ -85,6 +85,11 @@ def is_alive(job: Job) -> bool:
         return False
 
 
+def is_abandoned(job: Job) -> bool:
+    """Whether nobody works on an unfinished job: it was interrupted in good order, or its process is gone."""
+    return job.status is JobStatus.INTERRUPTED or not is_alive(job)
+
+
 class Jobs:
     """Keeps the jobs of one process: submits, runs, watches, cancels and resumes them.
 
@@ -155,14 +160,14 @@ class Jobs:
         """Take up the jobs of processes that are gone. A job that was interrupted too often fails instead."""
         resumed = []
         for job in await self._graph.unfinished_jobs():
-            if is_alive(job) or not await self._graph.claim_job(job.id, job.owner, self._owner):
+            if not is_abandoned(job) or not await self._graph.claim_job(job.id, job.owner, self._owner):
                 continue
             attempts = int(job.result.get("attempts", 1)) + 1
-            claimed = replace(job, owner=self._owner, result={**job.result, "attempts": attempts})
+            claimed = replace(job, status=JobStatus.QUEUED, owner=self._owner, result={**job.result, "attempts": attempts})
             if job.cancel_requested or attempts > ATTEMPTS:
                 await self._end_unrun(claimed, attempts)
                 continue
-            self._start(replace(claimed, status=JobStatus.QUEUED))
+            self._start(claimed)
             resumed.append(claimed)
         return resumed
 
@@ -188,7 +193,7 @@ class Jobs:
         await self._graph.put_job(replace(ended, updated_at=datetime.now(UTC)))
 
     def _as_seen(self, job: Job) -> Job:
-        if job.status.finished or is_alive(job):
+        if job.status.finished or not is_abandoned(job):
             return job
         return replace(
             job,
@@ -208,6 +213,11 @@ class Jobs:
             async with self._kept(job, journal):
                 ended = await self._work_under_lock(job, journal)
             await self._write(ended, journal)
+        except anyio.get_cancelled_exc_class():
+            with anyio.CancelScope(shield=True):
+                stopped = replace(job, status=JobStatus.INTERRUPTED, message="Its process was closed.")
+                await self._write(stopped, journal)
+            raise
         finally:
             del self._journals[job.id]
 

@@ -289,7 +289,7 @@ class GraphStore(Protocol):
     async def unfinished_jobs(self) -> list[Job]: ...
 
     async def claim_job(self, job_id: str, seen_owner: str, new_owner: str) -> bool:
-        """Take over an unfinished job if its owner still is ``seen_owner``; False if another was faster."""
+        """Take over an unfinished job, now queued, if its owner still is ``seen_owner``; False if another was faster."""
         ...
 
     async def request_cancel(self, job_id: str) -> JobStatus | None:

@@ -44,7 +44,8 @@ def unfinished(connection: Connection) -> list[Job]:
 def claim(connection: Connection, id_: str, seen_owner: str, new_owner: str) -> bool:
     """Compare and set: of several that saw the same owner, one wins."""
     still = (jobs.c.id == id_) & (jobs.c.owner == seen_owner) & jobs.c.status.not_in(_FINISHED)
-    return bool(connection.execute(update(jobs).where(still).values(owner=new_owner)).rowcount)
+    claimed = {"owner": new_owner, "status": JobStatus.QUEUED.value}
+    return bool(connection.execute(update(jobs).where(still).values(claimed)).rowcount)
 
 
 def request_cancel(connection: Connection, id_: str) -> JobStatus | None:

@@ -1,0 +1,137 @@
+"""Jobs: safe before they are announced, watched, cancelled, waiting for other writers, resumed."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from leanrag_engine.config import load_settings
+from leanrag_engine.engine import LeanRAG
+from leanrag_engine.errors import InvalidInput, NotFound, NotReady
+from leanrag_engine.model import DocumentSource, Job, JobStatus
+
+pytestmark = pytest.mark.anyio
+
+STARS = [
+    DocumentSource(text=f"Star Kepler-{n} shines in Lyra. Planet Kepler-{n}b orbits star Kepler-{n}.", id=f"k{n}")
+    for n in range(300)
+]
+
+HOLDER = """
+import anyio, sys
+from pathlib import Path
+from leanrag_engine.adapters.writer_lock import FileWriterLock
+async def main():
+    async with FileWriterLock(Path(sys.argv[1])).hold("a long test", waiting=lambda holder: None):
+        print("held", flush=True)
+        sys.stdin.read()
+anyio.run(main)
+"""
+
+
+@pytest.fixture
+async def engine(tmp_path: Path) -> AsyncIterator[LeanRAG]:
+    async with await LeanRAG.open(load_settings(data_dir=tmp_path)) as opened:
+        yield opened
+
+
+async def test_a_cancelled_job_keeps_what_it_had_finished_and_can_be_carried_on(engine: LeanRAG) -> None:
+    job = await engine.submit_ingest(STARS)
+    while (await engine.job(job.id)).done < 5:
+        pass
+    cancelled = await engine.cancel_job(job.id)
+    assert cancelled.status is JobStatus.CANCELLED
+    kept = (await engine.status()).collection.documents
+    assert 5 <= kept < len(STARS)
+    again = await engine.job((await engine.submit_ingest(STARS)).id, wait_seconds=120)
+    statuses = [each["status"] for each in again.result["documents"]]
+    assert statuses.count("unchanged") == kept
+    assert statuses.count("added") == len(STARS) - kept
+
+
+async def test_a_job_waits_for_another_process_and_names_it(engine: LeanRAG, tmp_path: Path) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-P", "-c", HOLDER, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as other:
+        assert other.stdin is not None
+        assert other.stdout is not None
+        assert other.stdout.readline() == "held\n"
+        job = await engine.submit_ingest(STARS[:2])
+        while not (waiting := await engine.job(job.id)).message:
+            pass
+        assert waiting.status is JobStatus.QUEUED
+        assert f"process {other.pid}" in waiting.message
+        assert "a long test" in waiting.message
+        assert str(other.pid) in str((await engine.status()).writer)
+        other.stdin.close()
+    assert (await engine.job(job.id, wait_seconds=60)).status is JobStatus.DONE
+
+
+async def test_a_waiting_job_can_be_cancelled(engine: LeanRAG, tmp_path: Path) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-P", "-c", HOLDER, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as other:
+        assert other.stdout is not None
+        assert other.stdout.readline() == "held\n"
+        job = await engine.submit_ingest(STARS[:2])
+        assert (await engine.cancel_job(job.id)).status is JobStatus.CANCELLED
+        assert other.stdin is not None
+        other.stdin.close()
+
+
+async def test_closing_leaves_a_job_that_the_next_opening_resumes(tmp_path: Path) -> None:
+    settings = load_settings(data_dir=tmp_path)
+    async with await LeanRAG.open(settings) as first:
+        job = await first.submit_ingest(STARS)
+        while (await first.job(job.id)).done < 3:
+            pass
+    async with await LeanRAG.open(settings) as second:
+        assert not (await second.job(job.id)).status.finished
+        assert [each.id for each in await second.resume_jobs()] == [job.id]
+        assert (await second.job(job.id, wait_seconds=120)).status is JobStatus.DONE
+        assert (await second.status()).collection.documents == len(STARS)
+
+
+async def test_a_job_that_brought_its_process_down_three_times_is_not_tried_again(engine: LeanRAG) -> None:
+    now = datetime.now(UTC)
+    crashing = Job(
+        id="job-poison",
+        kind="ingest",
+        collection="default",
+        status=JobStatus.RUNNING,
+        request={"documents": [], "build": True, "allowed": None},
+        owner="999999999@nowhere@0.00",
+        created_at=now,
+        updated_at=datetime.fromtimestamp(0, UTC),
+        result={"attempts": 3},
+    )
+    await engine._graph.create_collection("default")
+    await engine._graph.put_job(crashing)
+    assert await engine.resume_jobs() == []
+    seen = await engine.job("job-poison")
+    assert seen.status is JobStatus.FAILED
+    assert "3 times" in seen.message
+
+
+async def test_a_job_of_a_dead_process_is_seen_as_interrupted(engine: LeanRAG) -> None:
+    job = await engine.job((await engine.submit_ingest(STARS[:1])).id, wait_seconds=60)
+    await engine._graph.put_job(
+        replace(job, status=JobStatus.RUNNING, owner="999999999@nowhere@0.00", updated_at=datetime.fromtimestamp(0, UTC))
+    )
+    assert (await engine.job(job.id)).status is JobStatus.INTERRUPTED
+    assert (await engine.cancel_job(job.id)).status is JobStatus.CANCELLED
+
+
+async def test_a_build_without_documents_and_an_unknown_job_say_what_to_do(engine: LeanRAG) -> None:
+    with pytest.raises(NotReady, match="Ingest documents first"):
+        await engine.submit_build()
+    with pytest.raises(NotFound, match="no job 'x'"):
+        await engine.job("x")
+    with pytest.raises(InvalidInput, match="at least one"):
+        await engine.submit_ingest([])
