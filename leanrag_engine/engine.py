@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
 from types import TracebackType
@@ -43,6 +43,15 @@ class Status:
     jobs: tuple[Job, ...]
     writer: LockHolder | None
     warnings: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class EntityPage:
+    """One page of found entities, the number of all, and what was degraded."""
+
+    found: tuple[Seed, ...]
+    total: int
+    warnings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +153,13 @@ class LeanRAG:
     async def query(self, query: Query, *, collection: str = "default") -> QueryResult:
         """The retrieved subgraph and its context (paper eq. 6–10). Before any build, keywords alone answer."""
         query = query.check()
-        return await querying.answer(await self._index(collection), query)
+        index = await self._index(collection)
+        try:
+            return await querying.answer(index, query)
+        except StoreUnusable as problem:
+            # If it is the graph store that fails, it fails again, and its error is the answer.
+            result = await querying.answer(replace(index, embedder=None), query)
+            return replace(result, warnings=(*result.warnings, f"Search by meaning failed: {problem}"))
 
     async def search_entities(
         self,
@@ -154,10 +169,16 @@ class LeanRAG:
         offset: int = 0,
         limit: int = 10,
         collection: str = "default",
-    ) -> tuple[list[Seed], int]:
-        """Entities of one or all layers by meaning and keyword, best first, and how many there are."""
+    ) -> EntityPage:
+        """Entities of one or all layers by meaning and keyword, best first."""
         index = await self._built_index(collection)
-        return await browsing.search_entities(index, text, layer, offset, limit)
+        try:
+            seeds, total = await browsing.search_entities(index, text, layer, offset, limit)
+        except StoreUnusable as problem:
+            blind = replace(index, embedder=None)
+            seeds, total = await browsing.search_entities(blind, text, layer, offset, limit)
+            return EntityPage(tuple(seeds), total, (f"Search by meaning failed: {problem}",))
+        return EntityPage(tuple(seeds), total)
 
     async def ancestors(
         self, entity: str, *, max_layers: int = 0, collection: str = "default"
@@ -209,7 +230,7 @@ class LeanRAG:
         unborn = collection == self.settings.collection and collection not in names
         held = Collection.empty(collection) if unborn else await self._collection(collection)
         await self._see_other_writers()
-        vectors = await self._vector_counts(held.generation)
+        vectors, broken = await self._vector_counts(held.generation)
         return Status(
             collection=held,
             collections=names,
@@ -217,7 +238,7 @@ class LeanRAG:
             vectors=vectors,
             jobs=tuple(await self._jobs.recent(collection)),
             writer=await self._lock.holder(),
-            warnings=tuple(health_warnings(held, vectors)),
+            warnings=(*health_warnings(held, vectors), *broken),
         )
 
     # --- inside ---------------------------------------------------------------------------
@@ -258,7 +279,10 @@ class LeanRAG:
             raise LeanRAGError("No document could be ingested.", "Each one's error says why.")
         changed = bool({"added", "replaced"} & set(statuses))
         if changed and not job.request["build"]:
-            await index_pending(self._workshop, job.collection, journal.report)
+            try:
+                await index_pending(self._workshop, job.collection, journal.report)
+            except StoreUnusable as problem:
+                journal.fail("vector index", str(problem))
         return changed
 
     async def _ingest_or_fail(
@@ -332,11 +356,17 @@ class LeanRAG:
             await self._vectors.refresh()
             self._vector_version = version
 
-    async def _vector_counts(self, generation: Generation | None) -> dict[str, int]:
-        if generation is None:
-            return {}
-        spaces = Spaces.recorded(generation).as_settings()
-        return {kind: await self._vectors.count(space) for kind, space in spaces.items()}
+    async def _vector_counts(self, generation: Generation | None) -> tuple[dict[str, int], list[str]]:
+        """Rows in the vector store by kind, and what is wrong with those that cannot be read."""
+        counts: dict[str, int] = {}
+        problems: list[str] = []
+        spaces = Spaces.recorded(generation).as_settings() if generation else {}
+        for kind, space in spaces.items():
+            try:
+                counts[kind] = await self._vectors.count(space)
+            except StoreUnusable as problem:
+                problems.append(str(problem))
+        return counts, list(dict.fromkeys(problems))
 
     def _writable(self) -> None:
         if self.settings.read_only:

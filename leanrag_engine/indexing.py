@@ -14,9 +14,10 @@ from pathlib import Path
 from typing import Any
 
 import anyio.to_thread
+import numpy as np
 
 from .config import Settings
-from .errors import DocumentUnreadable, InvalidInput, LeanRAGError, NotReady
+from .errors import DocumentUnreadable, InvalidInput, LeanRAGError, NotReady, StoreUnusable
 from .graph.chunking import chunk
 from .graph.heuristics import extract
 from .graph.loading import expand, load
@@ -179,7 +180,7 @@ async def build_generation(workshop: Workshop, collection: str, report: Progress
     spaces = Spaces.of(held, embedder, hierarchy)
     report(Progress("embed", 0, len(chunks)))
     chunk_vectors = await embedder.embed([each.indexed_text for each in chunks])
-    await upsert(workshop, spaces.chunks, [each.id for each in chunks], chunk_vectors, report)
+    await write_whole(workshop, spaces.chunks, [each.id for each in chunks], chunk_vectors, report)
     await write_layers(workshop, spaces, hierarchy, layers, report)
     report(Progress("publish"))
     generation = await workshop.graph.publish(
@@ -260,9 +261,22 @@ async def write_layers(
     layers: Sequence[Vectors],
     report: ProgressReport,
 ) -> None:
-    for depth, (layer, vectors) in enumerate(zip(hierarchy.layers, layers, strict=True)):
-        space = spaces.entities if depth == 0 else spaces.aggregates
-        await upsert(workshop, space, [entity.id for entity in layer.entities], vectors, report)
+    """Layer 0 into one space, all layers above it into another."""
+    base, *above = hierarchy.layers
+    await write_whole(workshop, spaces.entities, [each.id for each in base.entities], layers[0], report)
+    ids = [entity.id for layer in above for entity in layer.entities]
+    await write_whole(workshop, spaces.aggregates, ids, np.concatenate(layers[1:]), report)
+
+
+async def write_whole(
+    workshop: Workshop, space: str, ids: Sequence[str], vectors: Vectors, report: ProgressReport
+) -> None:
+    """Write all rows of a space. What a killed writer left of it is dropped and written anew."""
+    try:
+        await upsert(workshop, space, ids, vectors, report)
+    except StoreUnusable:
+        await workshop.vectors.drop(space)
+        await upsert(workshop, space, ids, vectors, report)
 
 
 async def upsert(

@@ -13,6 +13,7 @@ import unicodedata
 from collections.abc import Callable, Iterator
 from enum import StrEnum
 from functools import cache, lru_cache
+from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -491,19 +492,27 @@ def search_terms(text: str, limit: int = 32) -> list[str]:
 
 
 def _query_words(text: str) -> Iterator[str]:
+    japanese = is_japanese(text)
     for match in _WORD.finditer(text):
         token = match[0]
         if _CJK_RUN.match(token):
-            # Without kana a query may be Chinese or Japanese: both cuts, as the index may hold either.
-            if not has_kana(token):
-                yield from _segment(token, japanese=False, search=True)
-            yield from _segment(token, japanese=True, search=True)
+            yield from _cjk_query_words(token, japanese=japanese or has_kana(token))
         elif _SIGNED.fullmatch(token):
             yield _spelled(token)
         elif has_hangul(token):
             yield from _korean(token)
         else:
             yield from _latin_words(token)
+
+
+def _cjk_query_words(run: str, *, japanese: bool) -> Iterator[str]:
+    """The words of a query's run. Without kana it may be Chinese or Japanese: words of three characters and more are
+    asked for by their pairs, which the index holds however its text was cut."""
+    if japanese:
+        yield from _segment(run, japanese=True, search=True)
+        return
+    for word in _segment(run, japanese=False, search=False):
+        yield from [word] if len(word) <= 2 or word in STOPWORDS else _han_pairs(word)  # noqa: PLR2004
 
 
 def _latin_words(token: str) -> list[str]:
@@ -524,12 +533,28 @@ def _segmented(text: str) -> str:
     japanese = is_japanese(text)
 
     def cut(run: re.Match[str]) -> str:
-        return f" {' '.join(_segment(run[0], japanese=japanese or has_kana(run[0]), search=True))} "
+        in_japanese = japanese or has_kana(run[0])
+        found = _segment(run[0], japanese=in_japanese, search=True)
+        return f" {' '.join([*found, *_missed_pairs(run[0], found)])} "
 
     text = _CJK_RUN.sub(cut, text)
     if has_hangul(text):
         return re.sub(f"[{_HANGUL}]+", lambda word: " ".join(_korean(word[0])), text)
     return text
+
+
+def _missed_pairs(run: str, found: list[str]) -> list[str]:
+    """Neighbouring Han characters that are no word of the cut: the same word may be cut otherwise in a query."""
+    words_ = set(found)
+    return [pair for pair in dict.fromkeys(_han_pairs(run)) if pair not in words_]
+
+
+def _han_pairs(run: str) -> list[str]:
+    return [
+        one + other
+        for one, other in pairwise(run)
+        if not _KANA_CHARACTER.match(one) and not _KANA_CHARACTER.match(other)
+    ]
 
 
 def _korean(word: str) -> list[str]:
@@ -608,6 +633,7 @@ def _dictionary() -> Dictionary:
 
 # --- names ---------------------------------------------------------------------------------
 
+_QUOTES = "\"'`“”‘’«» "
 _CALL = re.compile(r"(?<=[\w\]])\([^()]*\)$")
 """Call brackets stand right behind a name; a remark in brackets stands after a space."""
 _NAME_TOKEN = re.compile(
@@ -666,7 +692,7 @@ def name_key(name: str) -> str:
     ``.NET``, ``+=``. A key is for comparing, not for reading. It is empty only if the name is blank.
     """
     folded = _folded(name)
-    bare = _CALL.sub("", folded).strip("\"'`“”‘’«» ") or folded
+    bare = _CALL.sub("", folded.strip(_QUOTES)).strip(_QUOTES) or folded
     if _CODE_NAME.fullmatch(bare) and _STRICT_CODE.search(bare):
         return bare
     bare = _INITIALS.sub(lambda initials: initials[0].replace(".", "") + " ", _ARTICLE.sub("", bare, count=1))
@@ -703,10 +729,10 @@ def _joined_initials(tokens: list[str]) -> list[str]:
 def _singular(word: str) -> str:
     if _ACRONYM_PLURAL.fullmatch(word):
         return word[:-1]
-    if len(word) < _SHORTEST_PLURAL or not word.isascii() or word in _KEEPS_ITS_S:
-        return word
     if word in _IRREGULAR:
         return _IRREGULAR[word]
+    if len(word) < _SHORTEST_PLURAL or not word.isascii() or word in _KEEPS_ITS_S:
+        return word
     if not word.endswith("s") or word.endswith(("ss", "us", "is")) or not word[-2].isalpha():
         return word
     if word.endswith("ies") and len(word) > _SHORTEST_PLURAL:

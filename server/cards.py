@@ -29,8 +29,8 @@ from .replies import (
 )
 
 if TYPE_CHECKING:
-    from leanrag_engine.engine import RelationPage, Status
-    from leanrag_engine.model import Chunk, Entity, Group, Relation, Seed
+    from leanrag_engine.engine import EntityPage, RelationPage, Status
+    from leanrag_engine.model import Chunk, Entity, Group, Relation
     from leanrag_engine.retrieval.querying import QueryResult
 
 BRIEF = 240
@@ -118,7 +118,7 @@ def relation_card(relation: Relation, names: Mapping[str, str], *, detailed: boo
     )
 
 
-def search_reply(found: Sequence[Seed], total: int, offset: int) -> SearchReply:
+def search_reply(page: EntityPage, offset: int) -> SearchReply:
     return SearchReply(
         entities=[
             EntityCard(
@@ -129,10 +129,11 @@ def search_reply(found: Sequence[Seed], total: int, offset: int) -> SearchReply:
                 description=shortened(seed.entity.description, BRIEF),
                 score=round(seed.score, 4),
             )
-            for seed in found
+            for seed in page.found
         ],
-        total=total,
-        next_cursor=cursor_after(offset, len(found), total),
+        total=page.total,
+        next_cursor=cursor_after(offset, len(page.found), page.total),
+        warnings=list(page.warnings),
     )
 
 

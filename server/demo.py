@@ -35,7 +35,7 @@ TOKEN_BUDGET = 1200
 QUESTIONS = (
     "What does the with statement do with __enter__ and __exit__ when the body raises an exception?",
     "How does a generator function differ from a coroutine function, and what does yield do in each?",
-    "In which order does attribute lookup consult descriptors, the instance dictionary and __getattr__?",
+    "Which takes precedence in attribute lookup: a data descriptor, the instance dictionary or __getattr__?",
 )
 
 

@@ -54,6 +54,7 @@ def search_result(reply: SearchReply) -> CallToolResult:
         f"- {each.name} ({each.ref}; {each.type}, layer {each.layer}; {each.score}): {each.description}"
         for each in reply.entities
     ]
+    lines += [f"Warning: {warning}" for warning in reply.warnings]
     return both([*lines, *more(reply.next_cursor)], reply)
 
 

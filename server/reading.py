@@ -98,14 +98,14 @@ hold aggregated entities that stand for whole topics. Returns name, ref, type, l
 first. Next: get_entity_ancestors with a name or ref, or query_lca_context with `entities`."""
         engine = await self._engine.get()
         offset = cards.offset_of(cursor)
-        found, total = await engine.search_entities(
+        page = await engine.search_entities(
             query,
             layer=None if layer < 0 else layer,
             offset=offset,
             limit=limit,
             collection=self._engine.collection(collection),
         )
-        return markdown.search_result(cards.search_reply(found, total, offset))
+        return markdown.search_result(cards.search_reply(page, offset))
 
     async def get_entity_ancestors(
         self,

@@ -90,6 +90,7 @@ class SearchReply(Reply):
     entities: list[EntityCard]
     total: int
     next_cursor: str
+    warnings: list[str]
 
 
 class Ancestor(NamedRef):

@@ -184,8 +184,14 @@ def _new_client(folder: Path) -> Client:
     from chromadb import PersistentClient  # noqa: PLC0415
     from chromadb.api.client import Client  # noqa: PLC0415
     from chromadb.config import Settings  # noqa: PLC0415
+    from chromadb.errors import ChromaError  # noqa: PLC0415
 
-    client = PersistentClient(folder, settings=Settings(anonymized_telemetry=False))
+    try:
+        client = PersistentClient(folder, settings=Settings(anonymized_telemetry=False))
+    except ChromaError:
+        # Chroma would give the half-made client to whoever tries next.
+        Client.clear_system_cache()
+        raise
     assert isinstance(client, Client)  # the kind that can be closed
     return client
 

@@ -47,7 +47,7 @@ class FileWriterLock:
         # other as two processes do. Trying never blocks, so it needs no thread, and a cancelled wait can
         # leave no lock behind in one.
         lock = FileLock(self._path, thread_local=False)
-        told = 0.0
+        told = -TELL_SECONDS
         while not self._try(lock):
             if time.monotonic() - told >= TELL_SECONDS:
                 waiting(await self.holder())

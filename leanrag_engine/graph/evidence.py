@@ -28,6 +28,8 @@ class Evidence:
     parameters: set[str] = field(default_factory=set)
     often: int = 2
     """From so many times on a phrase is a term: more in a long document, where chance repeats phrases too."""
+    _words: int = 0
+    _functional: int = 0
     english: bool = True
     """Whether English grammar may be trusted to find terms."""
     uncased: bool = False
@@ -50,6 +52,8 @@ class Evidence:
         before = ""
         initial = True
         for position, token in enumerate(tokens):
+            self._words += token.kind in "cw"
+            self._functional += token.lower in _FUNCTION_WORDS
             if token.kind == "w":
                 self.small[token.lower] += 1
                 self._read_word_class(tokens, position, before)
@@ -73,9 +77,8 @@ class Evidence:
             first, _, last = joint.split(" ", 2)
             if 2 * count < min(self.capital[first], self.capital[last]):
                 del self.joints[joint]
-        words = sum(self.small.values()) + sum(self.capital.values())
-        functional = sum(self.small[word] for word in _FUNCTION_WORDS)
-        self.english = 10 * functional >= words
+        words = self._words
+        self.english = 10 * self._functional >= words
         self.uncased = 2 * sum(count for word, count in self.small.items() if word == word.upper()) > words
         german = sum(self.small[word] for word in _GERMAN_WORDS)
         self.capital_nouns = (
@@ -84,7 +87,7 @@ class Evidence:
         self.often += words // _WORDS_PER_CHANCE
 
 
-_FUNCTION_WORDS = ("the", "of", "and", "to", "in", "is", "was", "a", "for", "that")
+_FUNCTION_WORDS = frozenset(["the", "of", "and", "to", "in", "is", "was", "a", "for", "that"])
 _GERMAN_WORDS = ("der", "die", "das", "und", "ist", "nicht", "ein", "eine", "den", "von", "mit")
 _WORDS_PER_CHANCE = 15_000
 _JOINTS = frozenset(["to", "in", "on", "the", "with", "at", "a", "into", "without"])

@@ -36,13 +36,23 @@ _TITLE_RELATIONS = 12
 _HEADING_RELATIONS = 5
 _SHORT_DOCUMENT = 6
 """In a document of so many chunks, the title is an entity of each."""
+_WINDOW = 1_000
 
 
 def extract(chunks: Sequence[Chunk], title: str) -> list[Extract]:
     """What each chunk of one document says, in the order of ``chunks``; ``title`` is the document's.
 
-    A pure function of its arguments: statistics are taken over the document alone. Time is linear in the text.
+    A pure function of its arguments: statistics are taken over the document alone, of a very long one over each
+    thousand chunks, so that memory stays bounded. Time is linear in the text.
     """
+    return [
+        found
+        for start in range(0, len(chunks), _WINDOW)
+        for found in _extract(chunks[start : start + _WINDOW], title, short=len(chunks) <= _SHORT_DOCUMENT)
+    ]
+
+
+def _extract(chunks: Sequence[Chunk], title: str, *, short: bool) -> list[Extract]:
     passages = read(chunks)
     fresh = without_overlap(passages)
     evidence = Evidence.of(fresh)
@@ -51,7 +61,7 @@ def extract(chunks: Sequence[Chunk], title: str) -> list[Extract]:
     _find_names(passages, topics, evidence, lexicon)
     find_terms(passages, fresh, evidence, lexicon)
     link_persons(lexicon, _names_in_order(passages))
-    return [_extract_of(passage, topics, lexicon, len(passages)) for passage in passages]
+    return [_extract_of(passage, topics, lexicon, short=short) for passage in passages]
 
 
 def _names_in_order(passages: Sequence[Passage]) -> list[str]:
@@ -116,10 +126,10 @@ class _Found:
     places: dict[int, Mention] = field(default_factory=dict)
 
 
-def _extract_of(passage: Passage, topics: Topics, lexicon: Lexicon, chunks: int) -> Extract:
+def _extract_of(passage: Passage, topics: Topics, lexicon: Lexicon, *, short: bool) -> Extract:
     found = _gather(passage, lexicon)
     title = lexicon.resolve(name_key(topics.title)) if topics.title else ""
-    if title and (title in found or chunks <= _SHORT_DOCUMENT or passage.chunk.number == 1):
+    if title and (title in found or short or passage.chunk.number == 1):
         found.setdefault(title, _Found(title, Kind.CONCEPT))
     headings = {lexicon.resolve(key) for key in passage.headings if key}
     for key in sorted(headings - found.keys()):

@@ -24,6 +24,7 @@ _NO_PERSON = (known.ORGANISATION_WORDS | known.PLACE_WORDS | known.EVENT_WORDS |
     "von",
     "de",
 }
+_LONG_FORM_TOKENS = 16
 _ALIASES = 8
 _TELLING = 0.3
 """A type must come with this share of the mentions."""
@@ -124,8 +125,9 @@ def acronyms(tokens: Sequence[Token], text: str) -> Iterator[tuple[str, Mention]
 
 
 def _bracket_end(tokens: Sequence[Token], start: int) -> int:
-    """The first closing sign from ``start`` on."""
-    return next((i for i in range(start, len(tokens)) if tokens[i].text in {")", ",", ";"}), start)
+    """The first closing sign from ``start`` on, if it is near."""
+    last = min(len(tokens), start + _LONG_FORM_TOKENS)
+    return next((i for i in range(start, last) if tokens[i].text in {")", ",", ";"}), start)
 
 
 def _long_form(tokens: Sequence[Token], first: int, last: int, text: str) -> Mention:

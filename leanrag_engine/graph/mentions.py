@@ -7,6 +7,7 @@ document itself shows (is the word written small elsewhere? does the phrase come
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from enum import StrEnum
 from typing import NamedTuple
@@ -45,9 +46,11 @@ def longest(found: Sequence[Mention]) -> list[Mention]:
     """Mentions that do not overlap, longer and earlier ones first to stay, in the order of the text."""
     kept: list[Mention] = []
     for mention in sorted(found, key=lambda m: (m.start - m.end, m.weak, m.start)):
-        if all(mention.end <= other.start or mention.start >= other.end for other in kept):
-            kept.append(mention)
-    return sorted(kept, key=lambda m: m.start)
+        place = bisect_left(kept, mention.start, key=lambda m: m.start)
+        free_before = place == 0 or kept[place - 1].end <= mention.start
+        if free_before and (place == len(kept) or mention.end <= kept[place].start):
+            kept.insert(place, mention)
+    return kept
 
 
 # --- names ---------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from leanrag_engine.language import STOPWORDS, PieceKind, name_key, pieces, word_count, words
 from leanrag_engine.model import Entity, Finding, Method, Relation, Vectors, content_id
 
+from .balancing import cluster_means
 from .naming import Salience, Terms, choose_name, listed, phrase_keys, salience
 from .relations import Step, ended, id_ranks, relation_ends
 
@@ -33,46 +34,12 @@ _FADING = 0.8
 _REPEATED = 0.65
 """Two sentences that share this much of the shorter one's words say the same."""
 
-_LEANING = frozenset(
-    [
-        "he",
-        "she",
-        "it",
-        "they",
-        "we",
-        "you",
-        "i",
-        "his",
-        "her",
-        "its",
-        "their",
-        "this",
-        "that",
-        "these",
-        "those",
-        "such",
-        "here",
-        "there",
-        "and",
-        "but",
-        "or",
-        "so",
-        "then",
-        "however",
-        "therefore",
-        "thus",
-        "also",
-        "another",
-        "both",
-        "additionally",
-        "furthermore",
-        "moreover",
-        "similarly",
-        "instead",
-        "otherwise",
-    ]
+_OPENERS = (
+    "he she it they we you i his her its their this that these those such here there and but or so then however"
+    " therefore thus also another both additionally furthermore moreover similarly instead otherwise see"
 )
-_OWNING = frozenset(["his", "her", "its", "their", "him", "them"])
+_LEANING = frozenset(_OPENERS.split())
+_OWNING = frozenset(("his", "her", "its", "their", "him", "them"))
 """A sentence that opens so leans on the one before it."""
 
 Weights = NDArray[np.float64]
@@ -157,14 +124,14 @@ def _centrality(step: Step, vectors: Vectors, inner_ends: NDArray[np.intp]) -> W
     """How much each lower entity stands for its cluster, (n,): nearness to the mean, relations to other
     members, mentions; each at most 1, the last two as logarithms and at half weight."""
     count = int(step.labels.max()) + 1
-    sums = np.zeros((count, vectors.shape[1]))
-    np.add.at(sums, step.labels, vectors)
-    lengths = np.linalg.norm(sums, axis=1)
-    directions = sums / np.where(lengths > 0, lengths, 1.0)[:, None]
+    means = cluster_means(vectors.astype(np.float64), step.labels, count)
+    lengths = np.linalg.norm(means, axis=1)
+    directions = means / np.where(lengths > 0, lengths, 1.0)[:, None]
     nearness = np.einsum("ij,ij->i", vectors, directions[step.labels])
     degrees = np.bincount(inner_ends.ravel(), minlength=len(vectors))
     mentions = np.array([entity.mentions for entity in step.lower.entities])
-    return nearness + 0.5 * (_share_of_best(degrees, step.labels) + _share_of_best(mentions, step.labels))
+    nearness += 0.5 * (_share_of_best(degrees, step.labels) + _share_of_best(mentions, step.labels))
+    return np.asarray(nearness)
 
 
 def _share_of_best(values: NDArray[np.intp], labels: NDArray[np.intp]) -> Weights:
@@ -202,7 +169,8 @@ def _lead(group: _Group) -> str:
 def _unlike(members: Sequence[Entity]) -> list[Entity]:
     """Those first whose names share no word with an earlier one, then the others."""
     seen: set[str] = set()
-    first, later = [], []
+    first: list[Entity] = []
+    later: list[Entity] = []
     for member in members:
         content = set(words(member.name)) - STOPWORDS
         (later if content & seen else first).append(member)
@@ -265,6 +233,10 @@ def _usable_sentences(text: str) -> list[str]:
 
 
 def _leans(sentence: str) -> bool:
+    """Whether a sentence needs what stands before or after it."""
+    unclosed = sentence.count("(") != sentence.count(")")
+    if unclosed or "|" in sentence or sentence.endswith(":") or sentence.startswith("("):
+        return True
     opening = [word.strip("\"'“‘(,").lower() for word in sentence.split(maxsplit=4)[:4]]
     return opening[0] in _LEANING or not _OWNING.isdisjoint(opening)
 

@@ -16,6 +16,7 @@ from leanrag_engine.model import Entity, Graph, Hierarchy, Vectors
 from leanrag_engine.ports import Embedder, Progress, ProgressReport
 
 from .aggregation import aggregate
+from .balancing import cluster_means
 from .clustering import check_sizes, cluster
 from .invariants import check
 from .naming import Terms, find_terms
@@ -57,10 +58,11 @@ async def build(
     ancestors = np.arange(len(graph.entities))
     while len(layers) == 1 or len(layers[-1].entities) > 1:
         top = layers[-1]
-        progress(Progress("cluster", 0, len(top.entities), f"layer {len(layers)}"))
         labels = np.zeros(len(top.entities), dtype=np.intp)
         if len(top.entities) > cluster_size:
-            job = partial(cluster, vectors[-1], mean_size=cluster_size, cap=cap)
+            pulse = partial(progress, Progress("cluster", 0, len(top.entities), f"layer {len(layers)}"))
+            points = vectors[0] if len(layers) == 1 else _with_members(vectors[-1], vectors[0], ancestors)
+            job = partial(cluster, points, mean_size=cluster_size, cap=cap, pulse=pulse)
             labels = (await anyio.to_thread.run_sync(job)).labels
         ancestors = labels[ancestors]
         step = Step(top, labels, graph, ancestors)
@@ -100,6 +102,19 @@ async def _embed(entities: Sequence[Entity], embedder: Embedder, progress: Progr
             "Check the embedder on that text, or set another one.",
         )
     return vectors
+
+
+def _with_members(vectors: Vectors, base: Vectors, ancestors: Labels) -> Vectors:
+    """What an aggregated layer is clustered by, (n, 2d): half what an entity says of itself, half the mean
+    of the base entities beneath it.
+
+    A short text made of a few members' sentences is a poor sample of them all: on prose and on technical
+    text, clusters by both kept clearly more of the relations inside than clusters by the text alone.
+    """
+    means = cluster_means(base.astype(np.float64), ancestors, len(vectors))
+    lengths = np.linalg.norm(means, axis=1)
+    means /= np.where(lengths > 0, lengths, 1.0)[:, None]
+    return np.asarray(np.hstack((vectors, means)) / np.sqrt(2.0), dtype=np.float32)
 
 
 def _raise_layer(site: _Site, step: Step, vectors: Vectors) -> Graph:

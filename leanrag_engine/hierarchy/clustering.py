@@ -9,6 +9,7 @@ clusters out under a hard cap. One seed and one thread: equal input gives equal 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,8 +23,11 @@ from leanrag_engine.model import Vectors
 
 from .balancing import SMALLEST, Labels, Points, balance, cluster_means, find_candidates, without_gaps
 
-_GLOBAL = 256
-"""Dimensions of the principal subspace of the whole layer, in which it is clustered."""
+_GLOBAL = 512
+"""Most dimensions in which clusters are evened out: the first principal axes of the whole layer."""
+
+_COARSE = 128
+"""Dimensions of it in which the layer is split."""
 
 _LOCAL = 32
 """Dimensions of the principal subspace of one part, in which its mixture is fitted."""
@@ -51,18 +55,26 @@ class Clusters:
     second_responsibility: NDArray[np.float64]
 
 
-def cluster(vectors: Vectors, *, mean_size: int, cap: int, seed: int = 0) -> Clusters:
+def _no_pulse() -> None:
+    """Nobody wants to know."""
+
+
+def cluster(
+    vectors: Vectors, *, mean_size: int, cap: int, seed: int = 0, pulse: Callable[[], None] = _no_pulse
+) -> Clusters:
     """Cluster the rows of ``vectors`` (n, d) into ceil(n / mean_size) clusters of 2 to ``cap`` members.
 
     A lone member remains only where the sizes leave no choice (one row; or a cap of 2 and odd n).
-    Raises :class:`InvalidInput` for another shape, values that are not finite, or sizes that contradict
-    each other.
+    ``pulse`` is called every now and then and may raise to stop. Raises :class:`InvalidInput` for another
+    shape, values that are not finite, or sizes that contradict each other.
     """
     points = _checked(vectors, mean_size, cap)
     with threadpool_limits(limits=1):
         reduced = _principal(points, _GLOBAL)
-        labels = _partition(reduced, _count(len(points), mean_size, cap), seed)
-        return _memberships(reduced, balance(reduced, labels, cap))
+        count = _count(len(points), mean_size, cap)
+        labels = _partition(reduced[:, -_COARSE:], count, seed, pulse)
+        labels = balance(reduced, labels, mean_size=mean_size, cap=cap, pulse=pulse)
+        return _memberships(reduced, labels)
 
 
 def check_sizes(mean_size: int, cap: int) -> None:
@@ -98,7 +110,7 @@ def _count(points: int, mean_size: int, cap: int) -> int:
     return min(wanted, pairs) if pairs * cap >= points else wanted
 
 
-def _partition(points: Points, count: int, seed: int) -> Labels:
+def _partition(points: Points, count: int, seed: int, pulse: Callable[[], None]) -> Labels:
     """``count`` clusters of any size by recursive splitting; neighbours in the tree get neighbouring numbers."""
     labels = np.zeros(len(points), dtype=np.intp)
     stack = [(np.arange(len(points)), count)]
@@ -109,6 +121,7 @@ def _partition(points: Points, count: int, seed: int) -> Labels:
             labels[rows] = number
             number += 1
             continue
+        pulse()
         parts = _split(points[rows], _branches(wanted), seed)
         sizes = np.bincount(parts)
         shares = _share_out(wanted, sizes)
@@ -134,7 +147,7 @@ def _principal(points: Points, dimensions: int) -> Points:
     centred = points - points.mean(axis=0)
     if len(centred) <= centred.shape[1]:
         values, axes = np.linalg.eigh(centred @ centred.T)
-        return axes[:, -dimensions:] * np.sqrt(np.maximum(values[-dimensions:], 0.0))
+        return np.asarray(axes[:, -dimensions:] * np.sqrt(np.maximum(values[-dimensions:], 0.0)))
     return np.asarray(centred @ np.linalg.eigh(centred.T @ centred)[1][:, -dimensions:])
 
 

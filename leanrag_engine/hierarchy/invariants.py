@@ -52,8 +52,8 @@ def _check_layers(hierarchy: Hierarchy, cap: int) -> None:
     for number, layer in enumerate(hierarchy.layers):
         _check_layer(layer, number)
         above = hierarchy.layers[number + 1].entities if number + 1 < len(sizes) else ()
-        known = {entity.id for entity in above}
-        orphans = [entity.id for entity in layer.entities if entity.parent_id not in (known or {None})]
+        known: set[str | None] = {entity.id for entity in above} or {None}
+        orphans = [entity.id for entity in layer.entities if entity.parent_id not in known]
         _require(
             not orphans,
             f"{len(orphans)} entities of layer {number} lack a parent one layer up, the first is {orphans[:1]}",

@@ -35,10 +35,11 @@ _PART_OF = 0.6
 """A phrase gives way to a longer one that stands for this share of its occurrences."""
 
 _AROUND = ',;:!?"“”‘«»'
-_BRACKETS = ("()", "[]", "{}")
+_BRACKETS = (("(", ")"), ("[", "]"), ("{", "}"))
 _POSSESSIVE = re.compile(r"(?<=s)['’]$|['’]s$")
 
 Labels = NDArray[np.intp]
+Weights = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +53,7 @@ class Terms:
     surfaces: tuple[str, ...]
     rows: Labels
     columns: Labels
-    weights: NDArray[np.float64]
+    weights: Weights
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +61,8 @@ class Salience:
     """The phrases of one cluster, the most distinguishing first, and their scores."""
 
     columns: Labels
-    scores: NDArray[np.float64]
-    counts: NDArray[np.float64]
+    scores: Weights
+    counts: Weights
 
 
 def find_terms(graph: Graph) -> Terms:
@@ -120,7 +121,7 @@ def salience(terms: Terms, labels: Labels, count: int) -> list[Salience]:
     """For each of ``count`` clusters its phrases by class-based TF-IDF; ``labels`` are those of the base entities."""
     width = max(1, len(terms.keys))
     cells, place = np.unique(labels[terms.rows] * width + terms.columns, return_inverse=True)
-    counts = np.bincount(place, weights=terms.weights, minlength=len(cells))
+    counts = np.asarray(np.bincount(place, weights=terms.weights, minlength=len(cells)), dtype=np.float64)
     clusters, columns = cells // width, cells % width
     everywhere = np.bincount(columns, weights=counts, minlength=width)
     average = everywhere.sum() / count
@@ -153,7 +154,9 @@ def choose_name(terms: Terms, found: Salience, fallback: Sequence[str], taken: C
 
 
 def listed(names: Sequence[str]) -> str:
-    """``a, b and c``"""
+    """``a, b and c``; among Chinese and Japanese names ``甲、乙、丙``."""
+    if names and all(map(has_cjk, names)):
+        return "、".join(names)
     return " and ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else "".join(names)
 
 
@@ -183,7 +186,7 @@ def _tokens(text: str) -> list[_Token]:
 def _runs(tokens: Sequence[_Token]) -> Iterator[tuple[str, Sequence[_Token]]]:
     """(key, words) of every run of up to four words within commas that neither starts nor ends with an
     empty word."""
-    full = [not _empty(token.key) for token in tokens]
+    full = [not _empty(token) for token in tokens]
     for start in range(len(tokens)):
         if not full[start]:
             continue
@@ -213,13 +216,16 @@ def _surface(tokens: Sequence[_Token]) -> str:
     return text
 
 
-def _empty(key: str) -> bool:
-    return key in STOPWORDS or not any(character.isalpha() for character in key)
-
-
 def phrase_keys(text: str, limit: int = _DESCRIPTION_WORDS) -> set[str]:
     """The keys of all phrases among the first ``limit`` words of ``text``."""
     return {key for key, _ in _runs(_tokens(text)[:limit])}
+
+
+def _empty(token: _Token) -> bool:
+    """Whether a word tells nothing where it stands alone: a stop word, a number, a letter that is no initial."""
+    if len(token.key) == 1:
+        return not (token.text[0].isupper() and token.text.endswith("."))
+    return token.key in STOPWORDS or not any(character.isalpha() for character in token.key)
 
 
 def _chosen(terms: Terms, found: Salience, most: int) -> list[str]:

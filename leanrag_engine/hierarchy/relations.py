@@ -5,7 +5,7 @@ One pass over the lower relations, O(m log m); comparing clusters pair by pair w
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -30,7 +30,8 @@ Counts = NDArray[np.int64]
 @dataclass(frozen=True, slots=True)
 class Step:
     """One step up the hierarchy: ``labels[i]`` is the place, in the layer above, of the parent of
-    ``lower.entities[i]``; ``base`` is G0 and ``base_labels`` the places of its entities' ancestors there."""
+    ``lower.entities[i]``; ``base`` is G0, on whose relations those of ``lower`` rest, and ``base_labels``
+    the places of its entities' ancestors there."""
 
     lower: Graph
     labels: Labels
@@ -99,7 +100,9 @@ def inter_cluster_relations(step: Step, upper: Sequence[Entity], *, tau: int) ->
     """
     parents = step.labels[relation_ends(step.lower)]
     pairs = pair_up(step.lower, parents)
-    beneath = pair_up(step.base, step.base_labels[relation_ends(step.base)])
+    beneath = pairs
+    if step.base is not step.lower:
+        beneath = pair_up(step.base, step.base_labels[relation_ends(step.base)])
     strengths = np.diff(pairs.starts)
     forward = pairs.totals((parents[:, 0] < parents[:, 1]).astype(np.int64))
     turned = 2 * forward < strengths
@@ -175,13 +178,15 @@ class _Texts:
         return f"{lead} {self._example(base_numbers[:_TRIED])}".rstrip()
 
     def joined(self, numbers: Sequence[int]) -> str:
-        """The texts beneath, the strongest first, as many as the bound allows."""
-        text = ""
-        for number in numbers:
-            more = f"{text} {self._text(number)}".lstrip()
-            if text and len(more) > CHARACTERS:
-                break
-            text = more
+        """The texts beneath, the strongest first, as many as the bound allows, no sentence twice.
+
+        One sentence often states several relations, so that their texts are alike.
+        """
+        text = self._text(numbers[0])
+        for number in numbers[1:]:
+            fresh = " ".join(one for one in _sentences(self._text(number)) if one not in text)
+            if fresh and len(text) + 1 + len(fresh) <= CHARACTERS:
+                text = f"{text} {fresh}"
         return text
 
     def _example(self, base_numbers: Iterable[int]) -> str:
@@ -190,18 +195,19 @@ class _Texts:
         for number in base_numbers:
             relation = self._base[number]
             ends = [phrase_keys(self._base_names[end]) for end in (relation.source_id, relation.target_id)]
-            for sentence in _short_sentences(relation.description):
-                first = first or sentence
-                present = phrase_keys(sentence)
-                if all(keys & present for keys in ends):
-                    return sentence
+            for sentence in _sentences(relation.description):
+                if len(sentence) <= _EXAMPLE:
+                    first = first or sentence
+                    present = phrase_keys(sentence)
+                    if all(keys & present for keys in ends):
+                        return sentence
         return first
 
     def _text(self, number: int) -> str:
         near, far = self._ends(number)
         relation = self._lower[number]
         prefix = f"{near} – {far}: " if relation.layer else ""
-        said = whole_sentences(relation.description, CHARACTERS - len(prefix), len)
+        said = " ".join(whole_sentences(relation.description, CHARACTERS - len(prefix) - 1, len).split())
         return ended(f"{prefix}{said}" if said else f"{near} – {far}")
 
     def _ends(self, number: int) -> tuple[str, str]:
@@ -213,10 +219,8 @@ def _shown(entity: Entity) -> str:
     return f"“{entity.name}”" if entity.layer else entity.name
 
 
-def _short_sentences(text: str) -> Iterator[str]:
-    for start, end in sentences(text):
-        if end - start <= _EXAMPLE:
-            yield ended(" ".join(text[start:end].split()))
+def _sentences(text: str) -> list[str]:
+    return [ended(" ".join(text[start:end].split())) for start, end in sentences(text)]
 
 
 def ended(text: str) -> str:

@@ -19,8 +19,20 @@ RANK_CONSTANT = 60
 NAME_WEIGHT = 2.0
 """A name that stands in the text counts as much as the first place in both searches together."""
 
+PART_WEIGHT = 0.5
+"""Weight of the best known bearer of a name of which the text has one word ("Scrooge" for Ebenezer Scrooge)."""
+
+PARTS_READ = 3
+"""Words of a text that may be parts of names."""
+
 LONGEST_NAME = 8
 """Words (or CJK words) that a name looked for in a text may have."""
+
+CJK_NAME = 3
+"""Characters from which on Chinese and Japanese is read as a name or term rather than a plain word."""
+
+_PUNCTUATION = ".,;:!?。，、；：？！…`\"'“”‘’«»"
+_BRACKETS = f"()[]{{}}<>（）「」『』《》【】{_PUNCTUATION}"
 
 WORDS_READ = 64
 """Words of a text in which names are looked for."""
@@ -63,12 +75,11 @@ def unite(rankings: Sequence[Sequence[Hit]], limit: int) -> list[Hit]:
 class NameSpan:
     """Words ``start`` to ``end`` (exclusive) of a text, read as if they were a name.
 
-    ``proper`` tells a name (a capital, a figure, several words, code, CJK) from a plain lower-case word.
+    ``proper`` tells a name (a capital, a figure, several words, code) from a plain word.
     """
 
     start: int
     end: int
-    text: str
     key: str
     proper: bool
 
@@ -105,16 +116,22 @@ def _pieces(text: str) -> list[_Piece]:
 
 
 def _readings(pieces: Sequence[_Piece], start: int) -> Iterable[NameSpan]:
+    """The pieces as a name, without the punctuation around them: "__init__?" would be another name."""
     if all(piece.stopword for piece in pieces):
         return
     text = pieces[0].text + "".join(piece.text if piece.glued else f" {piece.text}" for piece in pieces[1:])
-    readings = [text]
+    readings = [text.strip(_BRACKETS), text.strip(_PUNCTUATION)]
+    if text.startswith("."):
+        readings.append(text.rstrip(_PUNCTUATION))  # .NET
     if language.has_hangul(text) and len(pieces) == 1:
         readings += language.search_terms(text)  # a Korean name bears its particle
-    for reading in dict.fromkeys(readings):
-        if key := language.name_key(reading):
-            proper = len(pieces) > 1 or not (key.isalpha() and text.islower())
-            yield NameSpan(start, start + len(pieces), reading, key, proper)
+    lower = all(piece.text.islower() for piece in pieces if not piece.stopword)
+    for key in dict.fromkeys(map(language.name_key, readings)):
+        if key:
+            # Chinese and Japanese have no capitals: there what is longer than most words is taken for a name.
+            plain = key.isalpha() and (len(key) < CJK_NAME if language.has_cjk(key) else lower)
+            proper = " " in key or not plain
+            yield NameSpan(start, start + len(pieces), key, proper)
 
 
 def named(spans: Sequence[NameSpan], entities: Sequence[Entity], chunks: int) -> list[Hit]:
@@ -123,10 +140,7 @@ def named(spans: Sequence[NameSpan], entities: Sequence[Entity], chunks: int) ->
     A name within a longer one that matched does not count ("York" in "New York"). A proper name
     weighs 1; a plain word weighs less the more of the corpus's ``chunks`` mention its entity.
     """
-    bearers: dict[str, list[Entity]] = {}
-    for entity in entities:
-        for key in {language.name_key(name): None for name in (entity.name, *entity.aliases)}:
-            bearers.setdefault(key, []).append(entity)
+    bearers = _by_key(entities)
     matched = [span for span in spans if span.key in bearers]
     scores: dict[str, float] = {}
     for span in matched:
@@ -135,7 +149,42 @@ def named(spans: Sequence[NameSpan], entities: Sequence[Entity], chunks: int) ->
         for entity in bearers[span.key]:
             weight = 1.0 if span.proper else _rarity(entity.mentions, chunks)
             scores[entity.id] = max(weight, scores.get(entity.id, 0.0))
-    return best_first(scores)
+    return best_first({id_: score for id_, score in scores.items() if score > 0})
+
+
+def _by_key(entities: Iterable[Entity]) -> dict[str, list[Entity]]:
+    bearers: dict[str, list[Entity]] = {}
+    for entity in entities:
+        for key in dict.fromkeys(language.name_key(name) for name in (entity.name, *entity.aliases)):
+            bearers.setdefault(key, []).append(entity)
+    return bearers
+
+
+def name_parts(spans: Sequence[NameSpan], entities: Sequence[Entity]) -> list[str]:
+    """Capitalised words of a text that no name of ``entities`` accounts for: they may be parts of names."""
+    known = _by_key(entities)
+    matched = [span for span in spans if span.key in known]
+    parts = (
+        span.key
+        for span in spans
+        if span.end - span.start == 1
+        and span.proper
+        and span.key.isalpha()
+        and not language.has_cjk(span.key)
+        if not any(each.start <= span.start < each.end for each in matched)
+    )
+    return list(dict.fromkeys(parts))[:PARTS_READ]
+
+
+def bearing_part(part: str, entities: Sequence[Entity]) -> list[Hit]:
+    """Those of ``entities`` in whose name ``part`` is a word: the better known, the more it is likely to be meant."""
+    bearers = {
+        each.id: each.mentions
+        for each in entities
+        if any(part in language.name_key(name).split() for name in (each.name, *each.aliases))
+    }
+    most = max(bearers.values(), default=1)
+    return best_first({id_: PART_WEIGHT * mentions / most for id_, mentions in bearers.items()})
 
 
 def _within(inner: NameSpan, outer: NameSpan) -> bool:

@@ -106,14 +106,9 @@ async def search_entities(
     dense = await _dense(index, text, layer)
     keyword = await index.graph.search_entities(number, text, SEARCH_DEPTH, layer)
     spans = name_spans(text)
-    bearers = await index.graph.entities_named(number, list(dict.fromkeys(span.text for span in spans)))
-    names = [
-        hit
-        for hit in named(
-            spans, [each for each in bearers if layer in (None, each.layer)], index.collection.chunks
-        )
-        if hit.score > 0
-    ]
+    bearers = await index.graph.entities_named(number, list(dict.fromkeys(span.key for span in spans)))
+    of_layer = [each for each in bearers if layer in (None, each.layer)]
+    names = named(spans, of_layer, index.collection.chunks)
     hits = anchor([hit.id for hit in dense], [hit.id for hit in keyword], names, 3 * SEARCH_DEPTH)
     # What the vectors hold of other generations is no entity of this one: it must go before pages are cut.
     found = {each.id: each for each in await index.graph.entities(number, [hit.id for hit in hits])}

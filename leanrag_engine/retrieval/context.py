@@ -65,6 +65,9 @@ REPEATED_PASSAGE = 60
 """Characters from which on a sentence is not said a second time in a line, or in a passage, where what is
 shorter may be a line of code or of a table. A CJK character counts for two and a half."""
 
+NEAR_COPY = 0.5
+"""From this share of repeated text on a passage is a copy of others: nothing of it is said again, however short."""
+
 FOOT_TOKENS = 36
 """Kept free for the line that says what was left out; the final count is exact all the same."""
 
@@ -115,10 +118,14 @@ class _Limits:
     fence: str
     shares: Mapping[str, float]
     detailed: bool
+    counted: dict[str, int] = field(default_factory=dict)
+    """What was counted before: each block is measured several times on its way."""
 
     def of(self, text: str) -> int:
         """Tokens of a block and the blank line after it."""
-        return self.tokenizer.count(f"{text}\n\n")
+        if text not in self.counted:
+            self.counted[text] = self.tokenizer.count(f"{text}\n\n")
+        return self.counted[text]
 
     def passage(self, passage: Passage) -> int:
         return self.of(written_passage(passage, self.fence))
@@ -200,17 +207,30 @@ def _claim(title: str, sources: Sequence[_LineSource], room: int, limits: _Limit
 class _Said:
     """What a context has already said."""
 
-    def __init__(self, shortest: int) -> None:
-        self._shortest = shortest
+    def __init__(self) -> None:
         self._texts: list[str] = []
 
     def add(self, text: str) -> None:
         self._texts.append(_folded(text))
 
-    def has(self, sentence: str) -> bool:
+    def has(self, sentence: str, shortest: int) -> bool:
+        """Whether ``sentence`` was said, if it is worth as much as ``shortest`` characters."""
         folded = _folded(sentence).strip(" .。!?！？;:,*•#-\"'")
         length = len(folded) * (2.5 if language.has_cjk(folded) else 1.0)
-        return length >= self._shortest and any(folded in text for text in self._texts)
+        return length >= shortest and any(folded in text for text in self._texts)
+
+    def news(self, source: _Source) -> list[Span]:
+        """Those sentences of a passage that were not said."""
+        sizes = {span: span[1] - span[0] for span in source.spans}
+        again = {span for span in source.spans if self.has(source.text[slice(*span)], 1)}
+        if sum(sizes[span] for span in again) >= NEAR_COPY * sum(sizes.values()):
+            rest = [span for span in source.spans if span not in again]
+            return rest if sum(source.worth[span] for span in rest) > 0 else []
+        return [
+            span
+            for span in source.spans
+            if span not in again or not self.has(source.text[slice(*span)], REPEATED_PASSAGE)
+        ]
 
 
 def _folded(text: str) -> str:
@@ -250,16 +270,15 @@ def _fit_passages(sources: Sequence[_Source], room: int, limits: _Limits) -> _Pa
     """Best first, each whole if it fits, else cut around the sentences that serve the query best."""
     spare = room - limits.of(f"## {PASSAGES}")
     most = spare if len(sources) == 1 else min(max(spare // LEAST_SHARE, LEAST_TOKENS), spare)
-    said, shown = _Said(REPEATED_PASSAGE), _Shown()
+    said, shown = _Said(), _Shown()
     kept: list[Passage] = []
     left = 0
     for source in sources:
-        spoken = [span for span in source.spans if not said.has(source.text[slice(*span)])]
-        fresh = shown.rest(source, spoken)
+        fresh = shown.rest(source, said.news(source))
         if not fresh:
             continue
         chosen = _fit_passage(source, fresh, min(spare, most), limits)
-        if not chosen:
+        if not chosen or (len(chosen) < len(fresh) and _is_crumb(source, chosen, most, limits)):
             left += 1
             continue
         passage = _passage(source, chosen, shortened=len(chosen) < len(fresh))
@@ -302,16 +321,19 @@ def _passage(source: _Source, chosen: Sequence[Span], *, shortened: bool = False
 
 
 def _fit_passage(source: _Source, fresh: list[Span], room: int, limits: _Limits) -> list[Span]:
-    """Those of the ``fresh`` sentences that are shown in ``room``; [] if what fits is not worth it."""
+    """Those of the ``fresh`` sentences that are shown in ``room``; [] if none fits."""
     if limits.passage(_passage(source, fresh)) <= room:
         return fresh
     frame = limits.passage(Passage(source.chunk, ""))
     chosen = _best_sentences(source, fresh, room - frame, limits)
     while chosen and limits.passage(_passage(source, chosen)) > room:
         chosen.remove(min(chosen, key=lambda span: (source.worth[span], span)))
-    if chosen and limits.passage(_passage(source, chosen)) - frame < min(CRUMB, (room - frame) // 2):
-        return []
     return chosen
+
+
+def _is_crumb(source: _Source, chosen: Sequence[Span], most: int, limits: _Limits) -> bool:
+    """Whether a cut passage says too little for its label, given that passages may take ``most`` tokens."""
+    return limits.tokenizer.count(_passage(source, chosen).body) < min(CRUMB, most // 4)
 
 
 def _best_sentences(source: _Source, spans: Sequence[Span], room: int, limits: _Limits) -> list[Span]:
@@ -348,10 +370,10 @@ class _LineSource:
 
 
 def _line_source(line: Line) -> _LineSource:
-    text = one_line(quoted(line.text))
-    head = one_line(quoted(line.head))
-    spans = language.sentences(text)
-    return _LineSource(replace(line, head=head, text=""), tuple(text[start:end] for start, end in spans))
+    text = quoted(line.text)
+    # In sentences first: a line break may be all that parts two of them.
+    spoken = (one_line(text[start:end]) for start, end in language.sentences(text))
+    return _LineSource(replace(line, head=one_line(quoted(line.head)), text=""), tuple(dict.fromkeys(spoken)))
 
 
 def _fit_sections(
@@ -362,7 +384,7 @@ def _fit_sections(
     limits: _Limits,
 ) -> dict[str, _Section]:
     """Each section has its claim and what those before it left."""
-    said = _Said(REPEATED_LINE)
+    said = _Said()
     for passage in passages.kept:
         said.add(passage.body)
     filled: dict[str, _Section] = {}
@@ -382,7 +404,7 @@ def _fit_lines(
     kept: list[Line] = []
     left = 0
     for source in sources:
-        news = [sentence for sentence in source.sentences if not said.has(sentence)]
+        news = [sentence for sentence in source.sentences if not said.has(sentence, REPEATED_LINE)]
         if not news and not source.line.bare:
             continue
         line = _fit_line(source.line, news, min(longest, spare), limits)

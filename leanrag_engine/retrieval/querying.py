@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from leanrag_engine.model import Chunk, Context, Entity, Hit, RankedChunk, Relation, Seed, Subgraph
+from leanrag_engine.model import (
+    Chunk,
+    Context,
+    Entity,
+    Hit,
+    LayerCount,
+    RankedChunk,
+    Relation,
+    Seed,
+    Subgraph,
+)
 
 from . import lines, neighbourhood, ranking, scope, searching, subgraph
 from .anchoring import anchor, fuse, unite
@@ -229,10 +239,8 @@ async def _allowed_beneath(call: Call) -> dict[str, tuple[Entity, ...]]:
 async def _best_summaries(call: Call, among: set[str] | None) -> list[Seed]:
     """Summaries of the overview layer, best by meaning and keyword first, then the largest."""
     generation = call.index.generation
-    layer = (
-        max((count.layer for count in generation.layers if count.entities > 1), default=0) or generation.top
-    )
-    # The layer beneath the root is small by construction: a hierarchy ends when a layer is no larger than a cluster.
+    layer = _overview_layer(generation.layers, call.query.seeds)
+    # Such a layer is small by construction: at most a cluster's size times the few nodes above it.
     nodes = {each.id: each for each in await call.index.graph.layer(generation.number, layer)}
     ids = [id_ for id_ in nodes if among is None or id_ in among]
     vectors = await searching.embedded(call.index, call.query.texts)
@@ -247,6 +255,11 @@ async def _best_summaries(call: Call, among: set[str] | None) -> list[Seed]:
     largest = sorted(ids, key=lambda id_: -nodes[id_].mentions)
     order = list(dict.fromkeys([*scores, *largest]))[: call.query.seeds]
     return [Seed(nodes[id_], scores.get(id_, 0.0)) for id_ in order]
+
+
+def _overview_layer(layers: Sequence[LayerCount], wanted: int) -> int:
+    """The highest layer with at least half as many summaries as are wanted; layer 1 if there is none."""
+    return max((each.layer for each in layers if each.layer and 2 * each.entities >= wanted), default=1)
 
 
 # --- ranking -------------------------------------------------------------------------------
@@ -358,12 +371,14 @@ def _material(
     relations = _by_match(query, [*graph.base_relations, *graph.inter_cluster_relations], names)
     seeds = [seed.entity for seed in graph.seeds if seed.entity.layer == 0]
     known = {seed.id for seed in seeds}
+    # Only on LCA paths do the entities beneath a cluster say how the query's seeds belong together.
+    joined = beneath if graph.groups else {}
     others = [node for node in graph.path if node.layer == 0 and node.id not in known]
     return Material(
         passages=_chunks(sources) if query.include_sources else (),
         relations=lines.relation_lines(relations, names, citations) if query.include_relations else (),
         summaries=lines.summary_lines(
-            lines.summaries_of(graph, beneath), beneath, citations, detailed=query.detailed
+            lines.summaries_of(graph, joined), joined, citations, detailed=query.detailed
         ),
         entities=lines.entity_lines([*seeds, *others], citations),
     )

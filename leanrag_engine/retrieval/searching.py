@@ -10,7 +10,7 @@ import numpy as np
 
 from leanrag_engine.model import Entity, Hit, Vectors
 
-from .anchoring import NameSpan, anchor, best_first, name_spans, named
+from .anchoring import anchor, bearing_part, best_first, name_parts, name_spans, named
 from .index import Index, Spaces
 from .scope import Scope
 
@@ -19,6 +19,9 @@ CHUNK_HITS = 60
 
 ENTITY_HITS = 40
 """Entities that each search gives, at least."""
+
+PART_HITS = 20
+"""Entities that are looked at for a word that may be part of a name."""
 
 WIDENING = 8
 WIDEST = 4096
@@ -93,24 +96,15 @@ async def _chunks_of(index: Index, scope: Scope, text: str, vector: Vectors | No
 
 
 async def _everything_of(index: Index, scope: Scope, text: str, vector: Vectors | None, wanted: int) -> Found:
-    spans = name_spans(text)
-    plain, dense, keyword, bearers = await asyncio.gather(
+    plain, dense, keyword, names = await asyncio.gather(
         _chunks_of(index, scope, text, vector),
         _dense_entities(index, scope, vector, wanted),
         _keyword_entities(index, scope, text, wanted),
-        _bearers(index, scope, spans),
+        _named_entities(index, scope, text),
     )
-    entities = {**dense.entities, **keyword.entities, **{each.id: each for each in bearers}}
-    names = named(spans, bearers, index.collection.chunks)
+    entities = {**dense.entities, **keyword.entities, **names.entities}
     return Found(
-        text,
-        vector,
-        plain.dense_chunks,
-        plain.keyword_chunks,
-        dense.hits,
-        keyword.hits,
-        tuple(names),
-        entities,
+        text, vector, plain.dense_chunks, plain.keyword_chunks, dense.hits, keyword.hits, names.hits, entities
     )
 
 
@@ -221,13 +215,22 @@ async def _existing(index: Index, scope: Scope, hits: Sequence[Hit]) -> _Kept:
     return _Kept(tuple(hit for hit in hits if hit.id in kept), kept)
 
 
-async def _bearers(index: Index, scope: Scope, spans: Sequence[NameSpan]) -> list[Entity]:
-    """The layer-0 entities that bear a name which stands in the text."""
+async def _named_entities(index: Index, scope: Scope, text: str) -> _Kept:
+    """The layer-0 entities whose name, or part of whose name, stands in the text."""
+    spans = name_spans(text)
     if not spans:
-        return []
-    names = list(dict.fromkeys(span.text for span in spans))
-    found = await index.graph.entities_named(index.generation.number, names)
-    return [each for each in found if each.layer == 0 and scope.supports(each)]
+        return _Kept((), {})
+    number = index.generation.number
+    found = await index.graph.entities_named(number, list(dict.fromkeys(span.key for span in spans)))
+    bearers = [each for each in found if each.layer == 0 and scope.supports(each)]
+    hits = {hit.id: hit for hit in named(spans, bearers, index.collection.chunks)}
+    entities = {each.id: each for each in bearers}
+    for part in name_parts(spans, found):
+        near = await _keyword_entities(index, scope, part, PART_HITS)
+        entities |= near.entities
+        for hit in bearing_part(part, list(near.entities.values())):
+            hits.setdefault(hit.id, hit)
+    return _Kept(tuple(hits.values()), {id_: entities[id_] for id_ in hits})
 
 
 def spaces_of(index: Index) -> Spaces:

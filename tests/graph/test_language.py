@@ -185,7 +185,7 @@ def test_whole_sentences_keep_within_the_limit_and_never_cut_one(text: str, limi
 def test_a_sentence_longer_than_the_limit_is_left_out_whole() -> None:
     assert whole_sentences("One two three four. Five.", 3) == ""
     assert whole_sentences("One two. Three four. Five six.", 4) == "One two. Three four."
-    assert whole_sentences("abc. def. ghi.", 10, len) == "abc. def."
+    assert whole_sentences("Abc. Def. Ghi.", 10, len) == "Abc. Def."
 
 
 # --- scripts and words ---------------------------------------------------------------------
@@ -258,6 +258,7 @@ def finds(document: str, query: str) -> bool:
         ("The generators yield values.", "generator"),
         ("LeanRAG 通过语义聚合构建知识图谱,并检索最低公共祖先。", "最低公共祖先"),
         ("知识图谱检索", "知识图谱"),
+        ("南京市长江大桥", "长江大桥"),
         ("機械学習を用いた知識グラフの構築方法", "知識グラフ"),
         ("機械学習を用いた", "機械学習とは何ですか"),
         ("機械学習の応用について書く。", "機械学習"),
@@ -299,6 +300,11 @@ def test_stopwords_go_unless_nothing_else_remains() -> None:
     assert search_terms("to be or not to be") == ["to", "be", "or", "not"]
     assert search_terms("最低公共祖先是什么") == ["最低", "公共", "祖先"]
     assert search_terms("") == []
+
+
+def test_a_cut_that_depends_on_its_context_hides_no_word_of_two_characters() -> None:
+    indexed = search_text("知识图谱检索").split()
+    assert {"知识", "图谱", "检索"} <= set(indexed)
 
 
 def test_plain_text_is_indexed_as_it_is() -> None:

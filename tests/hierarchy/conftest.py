@@ -9,7 +9,38 @@ import pytest
 
 from leanrag_engine.model import Entity, Graph, Relation, Vectors, content_id
 
-WORDS = ["harbour", "river", "mill", "tower", "bridge", "market", "garden", "chapel", "library", "orchard", "lantern", "anchor", "barrel", "compass", "engine", "furnace", "gallery", "hammer", "island", "journal", "kettle", "ladder", "meadow", "needle", "oven", "pulley", "quarry", "rudder", "saddle", "tavern"]
+WORDS = [
+    "harbour",
+    "river",
+    "mill",
+    "tower",
+    "bridge",
+    "market",
+    "garden",
+    "chapel",
+    "library",
+    "orchard",
+    "lantern",
+    "anchor",
+    "barrel",
+    "compass",
+    "engine",
+    "furnace",
+    "gallery",
+    "hammer",
+    "island",
+    "journal",
+    "kettle",
+    "ladder",
+    "meadow",
+    "needle",
+    "oven",
+    "pulley",
+    "quarry",
+    "rudder",
+    "saddle",
+    "tavern",
+]
 
 
 class FixedEmbedder:
@@ -38,12 +69,15 @@ def unit(rows: np.ndarray) -> Vectors:
 
 
 def vectors_of(kind: str, rows: int, seed: int, dimension: int = 12) -> Vectors:
-    """Unit rows of one ``kind``: spread, clustered, duplicated, equal, zero, or mixed (some zero)."""
+    """Unit rows of one ``kind``: spread, clustered, duplicated, equal, zero, nested, or mixed (some zero)."""
     rng = np.random.default_rng(seed)
     vectors = rng.standard_normal((rows, dimension))
     if kind == "clustered":
         centres = rng.standard_normal((max(1, rows // 15), dimension))
         vectors += 4 * centres[np.arange(rows) % len(centres)]
+    elif kind == "nested":  # 16 regions of 4 groups
+        region, group = np.arange(rows) % 16, np.arange(rows) % 64
+        vectors = 9 * rng.standard_normal((16, dimension))[region] + 3 * vectors[group] + 0.2 * vectors
     elif kind == "duplicated":
         vectors = vectors[np.arange(rows) % max(1, rows // 40)]
     elif kind == "equal":

@@ -137,6 +137,19 @@ def test_a_giant_component_among_crumbs_and_a_star_are_well_formed(random_case: 
     assert_well_formed(graph, hierarchy, 20, 30)
 
 
+def test_aggregates_are_clustered_by_their_members_too_when_their_texts_say_nothing(
+    random_case: Maker,
+) -> None:
+    graph, embedder = random_case(256, kind="nested")  # an aggregate's text gets the mean of all vectors
+    hierarchy, _ = built(graph, embedder, cluster_size=4, cap=6)
+    everyone = {entity.id: entity for layer in hierarchy.layers for entity in layer.entities}
+    regions: dict[str, set[int]] = {}
+    for place, entity in enumerate(hierarchy.layers[0].entities):
+        grandparent = everyone[everyone[entity.id].parent_id or ""].parent_id or ""
+        regions.setdefault(grandparent, set()).add(place % 16)
+    assert all(len(found) == 1 for found in regions.values())
+
+
 def test_a_build_is_the_same_on_every_run(random_case: Maker) -> None:
     digests = {digest(*built(*random_case(300, kind="clustered", density=2.0, seed=4))) for _ in range(2)}
     assert len(digests) == 1
@@ -223,7 +236,7 @@ def test_an_embedder_that_gives_nan_is_refused_with_the_text_that_caused_it(rand
 
 
 def test_a_build_stops_wherever_its_progress_says_so(random_case: Maker) -> None:
-    graph, embedder = random_case(450, density=1.0)
+    graph, embedder = random_case(210, density=1.0)
     seen: list[str] = []
 
     async def run(stop_at: int) -> None:

@@ -183,6 +183,21 @@ def test_a_joined_text_keeps_its_bound_and_never_cuts_a_sentence(length: int) ->
     assert set(one.description.replace(sentence, "").split()) <= {"Scrooge", "Marley", "Bob.", "Tim.", "–"}
 
 
+def test_a_sentence_that_states_several_relations_is_said_once() -> None:
+    scrooge, marley, bob, tim, fred = PEOPLE
+    shared = "Scrooge, Bob and Tim share the turkey."
+    graph = Graph(
+        PEOPLE,
+        (
+            relation(scrooge, bob, shared, weight=2),
+            relation(scrooge, tim, f"{shared} Scrooge laughs with Tim."),
+            relation(marley, fred, shared),
+        ),
+    )
+    (one,) = inter_cluster_relations(first_step(graph, LABELS), ABOVE, tau=3)
+    assert one.description == f"{shared} Scrooge laughs with Tim."
+
+
 def test_relations_without_a_text_are_told_by_the_names_of_their_ends() -> None:
     graph = Graph(PEOPLE, (relation(PEOPLE[0], PEOPLE[2]),))
     (one,) = inter_cluster_relations(first_step(graph, LABELS), ABOVE, tau=3)

@@ -34,9 +34,9 @@ ALLOWED = {
 HOMES = {
     "alembic": {"leanrag_engine/adapters/sql_store"},
     "charset_normalizer": {"leanrag_engine/graph/decoding.py"},
-    "chromadb": {"leanrag_engine/adapters/chroma_store.py"},
+    "chromadb": {"leanrag_engine/adapters/chroma_client.py"},
     "docx": {"leanrag_engine/graph/docx_reader.py"},
-    "filelock": {"leanrag_engine/adapters/writer_lock.py", "leanrag_engine/adapters/sql_store"},
+    "filelock": {"leanrag_engine/adapters/writer_lock.py"},
     "lxml": {"leanrag_engine/graph/html_reader.py", "leanrag_engine/graph/docx_reader.py"},
     "mcp": {"server"},
     "mcp_types": {"server"},

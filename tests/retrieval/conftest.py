@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
+import pytest
 
 from leanrag_engine import language
 from leanrag_engine.model import (
@@ -20,6 +21,7 @@ from leanrag_engine.model import (
     Document,
     Entity,
     Generation,
+    Graph,
     Hierarchy,
     Hit,
     LayerCount,
@@ -158,6 +160,10 @@ class MemoryGraph:
     async def search_chunks(self, collection: str, text: str, limit: int) -> list[Hit]:
         self.calls["search_chunks"] += 1
         return self._chunk_words.search(text, limit)
+
+    async def layer(self, generation: int, layer: int) -> list[Entity]:
+        self.calls["layer"] += 1
+        return [each for each in self._entities.values() if each.layer == layer]
 
     async def entities(self, generation: int, ids: Sequence[str]) -> list[Entity]:
         self.calls["entities"] += 1
@@ -318,3 +324,160 @@ class Corpus:
             collection=self.collection(),
             spaces=spaces if built else None,
         )
+
+
+# --- a corpus whose facts are known ----------------------------------------------------------
+
+TEXTS = {
+    "Comets": "Caroline Herschel discovered eight comets. Caroline Herschel lived in Slough.",
+    "The great telescope": "William Herschel built a forty-foot telescope in Slough. "
+    "William Herschel was the brother of Caroline Herschel.",
+    "Uranus": "William Herschel found Uranus in 1781. Uranus is the seventh planet.",
+    "Nebulae": "Charles Messier catalogued nebulae in Paris. His catalogue lists the Crab Nebula.",
+    "Sourdough": "Sourdough bread rises with a starter. The starter holds wild yeast.",
+    "Brewing": "The brewers of Slough pitch yeast into wort. Wort ferments into beer.",
+    "Halley": "Edmond Halley computed the orbit of a comet. Caroline Herschel admired Edmond Halley.",
+}
+
+CLUSTERS = {
+    "Sky watchers": ("Caroline Herschel", "William Herschel", "Charles Messier", "Edmond Halley"),
+    "Heavenly bodies": ("comet", "Uranus", "nebula", "telescope"),
+    "Towns": ("Slough", "Paris"),
+    "Fermentation": ("sourdough bread", "starter", "yeast", "wort", "beer"),
+}
+
+DOMAINS = {"Astronomy": ("Sky watchers", "Heavenly bodies", "Towns"), "Food": ("Fermentation",)}
+
+FACTS = (
+    ("Caroline Herschel", "comet", "Caroline Herschel discovered eight comets."),
+    ("Caroline Herschel", "Slough", "Caroline Herschel lived in Slough."),
+    ("William Herschel", "telescope", "William Herschel built a forty-foot telescope in Slough."),
+    ("William Herschel", "Caroline Herschel", "William Herschel was the brother of Caroline Herschel."),
+    ("William Herschel", "Uranus", "William Herschel found Uranus in 1781."),
+    ("Charles Messier", "nebula", "Charles Messier catalogued nebulae in Paris."),
+    ("Charles Messier", "Paris", "Charles Messier catalogued nebulae in Paris."),
+    ("Edmond Halley", "comet", "Edmond Halley computed the orbit of a comet."),
+    ("Caroline Herschel", "Edmond Halley", "Caroline Herschel admired Edmond Halley."),
+    ("sourdough bread", "starter", "Sourdough bread rises with a starter."),
+    ("starter", "yeast", "The starter holds wild yeast."),
+    ("yeast", "wort", "The brewers of Slough pitch yeast into wort."),
+    ("yeast", "Slough", "The brewers of Slough pitch yeast into wort."),
+    ("wort", "beer", "Wort ferments into beer."),
+)
+
+
+def ref(name: str) -> str:
+    return "e-" + name.replace(" ", "-").lower()
+
+
+def known_hierarchy(texts: Mapping[str, str]) -> Hierarchy:
+    """The clusters and facts above over ``texts``: λ, weight and support are counted, not written down."""
+    above = {member: cluster for cluster, members in CLUSTERS.items() for member in members}
+    domain_of = {member: domain for domain, members in DOMAINS.items() for member in members}
+    chunk_texts = {f"chunk-{number}": text for number, text in enumerate(texts.values(), start=1)}
+
+    def mentioning(*needles: str) -> tuple[str, ...]:
+        stems = [needle.casefold().removesuffix("a") for needle in needles]
+        return tuple(
+            id_ for id_, text in chunk_texts.items() if all(stem in text.casefold() for stem in stems)
+        )
+
+    entities = tuple(
+        Entity(
+            ref(name),
+            name,
+            "person" if cluster == "Sky watchers" else "concept",
+            description=" ".join(dict.fromkeys(text for *ends, text in FACTS if name in ends)),
+            mentions=len(mentioning(name)),
+            parent_id=ref(cluster),
+            chunk_ids=mentioning(name),
+        )
+        for name, cluster in above.items()
+    )
+    relations = tuple(
+        Relation(
+            f"r{number}", ref(source), ref(target), description=text, chunk_ids=mentioning(source, target)
+        )
+        for number, (source, target, text) in enumerate(FACTS)
+    )
+    first, first_relations = _layer_above(entities, relations, CLUSTERS, domain_of, 1)
+    top, top_relations = _layer_above(first, first_relations, DOMAINS, dict.fromkeys(DOMAINS, "Knowledge"), 2)
+    root = Entity(ref("Knowledge"), "Knowledge", layer=3, description="All of it.", mentions=15, members=2)
+    return Hierarchy(
+        (
+            Graph(entities, relations),
+            Graph(first, first_relations),
+            Graph(top, top_relations),
+            Graph((root,), ()),
+        )
+    )
+
+
+def _layer_above(
+    entities: Sequence[Entity],
+    relations: Sequence[Relation],
+    clusters: Mapping[str, Sequence[str]],
+    parents: Mapping[str, str],
+    layer: int,
+) -> tuple[tuple[Entity, ...], tuple[Relation, ...]]:
+    nodes = tuple(
+        Entity(
+            ref(name),
+            name,
+            layer=layer,
+            description=f"{name} brings together {', '.join(members)}.",
+            members=len(members),
+            mentions=sum(
+                1 if each.layer == 0 else each.mentions for each in entities if each.parent_id == ref(name)
+            ),
+            parent_id=ref(parents[name]),
+        )
+        for name, members in clusters.items()
+    )
+    parent = {each.id: each.parent_id or "" for each in entities}
+    beneath: dict[tuple[str, str], list[Relation]] = {}
+    for relation in relations:
+        ends = sorted((parent[relation.source_id], parent[relation.target_id]))
+        if ends[0] != ends[1]:
+            beneath.setdefault((ends[0], ends[1]), []).append(relation)
+    above = tuple(
+        Relation(
+            f"R{layer}-{number}",
+            source,
+            target,
+            layer,
+            " ".join(each.description for each in below),
+            strength=len(below),
+            weight=sum(each.weight for each in below),
+            support=sum(each.support for each in below),
+        )
+        for number, ((source, target), below) in enumerate(beneath.items())
+    )
+    return nodes, above
+
+
+@pytest.fixture(scope="session")
+def corpus() -> Corpus:
+    """Seven documents of one chunk each, fifteen entities in four layers."""
+    return Corpus(
+        TEXTS,
+        known_hierarchy(TEXTS),
+        {title: {"field": "food" if title in ("Sourdough", "Brewing") else "astronomy"} for title in TEXTS},
+    )
+
+
+@pytest.fixture(scope="session")
+def unbuilt() -> Corpus:
+    """The same documents before the first build."""
+    return Corpus(TEXTS)
+
+
+@pytest.fixture(scope="session")
+def make_corpus() -> type[Corpus]:
+    """For tests that need texts of their own."""
+    return Corpus
+
+
+@pytest.fixture(scope="session")
+def tokenizer() -> WordTokenizer:
+    return WordTokenizer()

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,7 @@ import pytest
 
 from leanrag_engine.adapters.chroma_store import ChromaVectorStore
 from leanrag_engine.adapters.sql_store import SqlGraphStore
+from leanrag_engine.adapters.sql_store.opening import FILE
 from leanrag_engine.model import (
     Chunk,
     Entity,
@@ -27,8 +30,17 @@ from leanrag_engine.model import (
 )
 
 
+@pytest.fixture(scope="session")
+async def blank(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The file of an empty store: copying it is quicker than making the schema for each test."""
+    folder = tmp_path_factory.mktemp("blank")
+    await (await SqlGraphStore.open(folder, read_only=False)).close()
+    return folder / FILE
+
+
 @pytest.fixture
-async def store(tmp_path: Path) -> AsyncIterator[SqlGraphStore]:
+async def store(tmp_path: Path, blank: Path) -> AsyncIterator[SqlGraphStore]:
+    shutil.copy(blank, tmp_path)
     opened = await SqlGraphStore.open(tmp_path, read_only=False)
     yield opened
     await opened.close()
@@ -55,13 +67,17 @@ class Parcel:
 
 @pytest.fixture(scope="session")
 def parcel() -> Callable[..., Parcel]:
-    def make(id_: str, *paragraphs: str, title: str = "A title", metadata: dict[str, str] | None = None) -> Parcel:
+    def make(
+        id_: str, *paragraphs: str, title: str = "A title", metadata: dict[str, str] | None = None
+    ) -> Parcel:
         text = "\n".join(paragraphs)
         chunks, start = [], 0
         for number, each in enumerate(paragraphs, 1):
             chunk_id = content_id("c", id_, str(number), each)
             end = start + len(each)
-            chunks.append(Chunk(chunk_id, id_, number, each, start, end, len(each.split()), heading=f"Part {number}"))
+            chunks.append(
+                Chunk(chunk_id, id_, number, each, start, end, len(each.split()), heading=f"Part {number}")
+            )
             start = end + 1
         extracts = [
             Extract(chunk.id, Method.HEURISTIC, (ExtractedEntity(chunk.text.split()[0]),)) for chunk in chunks
@@ -104,9 +120,16 @@ def _layer(number: int, names: list[str], parents: list[str]) -> Graph:
         )
         for place, (id_, name) in enumerate(zip(ids, names, strict=True))
     )
-    ring = zip(ids, [*ids[1:], ids[0]], strict=True) if len(ids) > 2 else zip(ids, ids[1:], strict=False)
+    ring = zip(ids, [*ids[1:], ids[0]], strict=True) if len(ids) > 2 else pairwise(ids)
     relations = tuple(
-        Relation(content_id("r", str(number), a, b), a, b, layer=number, strength=place % 3 + 1, weight=place % 2 + 1)
+        Relation(
+            content_id("r", str(number), a, b),
+            a,
+            b,
+            layer=number,
+            strength=place % 3 + 1,
+            weight=place % 2 + 1,
+        )
         for place, (a, b) in enumerate(ring)
     )
     return Graph(entities, relations)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from pathlib import Path
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
-import anyio
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -78,27 +76,36 @@ async def test_no_text_breaks_a_search(words: SqlGraphStore, query: str) -> None
     assert len(await words.search_chunks("default", "word", 5)) == 1
 
 
-@given(query=st.text(max_size=60), name=st.text(min_size=1, max_size=30).filter(lambda text: bool(name_key(text))))
-@settings(max_examples=60, deadline=None)
-def test_any_name_is_stored_and_any_text_searched(
-    tmp_path_factory: pytest.TempPathFactory, publish: Publish, query: str, name: str
+@pytest.fixture(scope="module")
+async def any_text(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[SqlGraphStore]:
+    """One store for all examples."""
+    store = await SqlGraphStore.open(tmp_path_factory.mktemp("any"), read_only=False)
+    await store.create_collection("default")
+    yield store
+    await store.close()
+
+
+@given(query=st.text(max_size=60), name=st.text(min_size=1, max_size=30))
+@settings(max_examples=100, deadline=None)
+async def test_any_name_is_stored_and_any_text_searched(
+    any_text: SqlGraphStore, publish: Publish, query: str, name: str
 ) -> None:
-    async def check() -> None:
-        store = await SqlGraphStore.open(tmp_path_factory.getbasetemp() / "any", read_only=False)
-        await store.create_collection("default")
-        layers = (Graph((Entity("e", name, description=query, parent_id="r"),), ()), Graph((Entity("r", "-", layer=1),), ()))
-        generation = (await publish(store, Hierarchy(layers))).number
-        for found in (await store.entities_named(generation, [name]), await store.similar_names(generation, name, 3)):
-            assert "e" in [entity.id for entity in found]
-        await store.search_entities(generation, query, 3)
-        await store.search_chunks("default", query, 3)
-        await store.similar_names(generation, query, 3)
-        await store.close()
-
-    anyio.run(check)
+    base = Graph((Entity("e", name, description=query, parent_id="r"),), ())
+    built = Hierarchy((base, Graph((Entity("r", "-", layer=1),), ())))
+    generation = (await publish(any_text, built)).number
+    assert await any_text.layer(generation, 0) == list(base.entities)
+    found = await any_text.entities_named(generation, [name])
+    assert bool(name_key(name)) == ("e" in [entity.id for entity in found])
+    alike = await any_text.similar_names(generation, name, 1)
+    assert not name.isalpha() or [entity.id for entity in alike] == ["e"]
+    await any_text.search_entities(generation, query, 3)
+    await any_text.search_chunks("default", query, 3)
+    await any_text.similar_names(generation, query, 3)
 
 
-async def test_the_passage_that_holds_most_of_the_words_comes_first(store: SqlGraphStore, parcel: MakeParcel) -> None:
+async def test_the_passage_that_holds_most_of_the_words_comes_first(
+    store: SqlGraphStore, parcel: MakeParcel
+) -> None:
     await store.create_collection("default")
     texts = ("The river runs to the sea.", "The mill by the river grinds corn.", "Corn grows on the hill.")
     ids = await put(store, parcel("x", *texts, title=""))
@@ -107,7 +114,9 @@ async def test_the_passage_that_holds_most_of_the_words_comes_first(store: SqlGr
     assert hits[0].score > hits[1].score > 0
 
 
-async def test_a_word_in_the_title_counts_more_than_one_in_the_text(store: SqlGraphStore, parcel: MakeParcel) -> None:
+async def test_a_word_in_the_title_counts_more_than_one_in_the_text(
+    store: SqlGraphStore, parcel: MakeParcel
+) -> None:
     await store.create_collection("default")
     in_text = await put(store, parcel("text", "About lighthouses and more.", title="Something else"))
     in_title = await put(store, parcel("title", "About something and more.", title="Lighthouses"))
@@ -125,14 +134,20 @@ async def test_equally_good_passages_come_in_reading_order(store: SqlGraphStore,
     assert [hit.id for hit in await store.search_chunks("default", "same", 9)] == first + again
 
 
-async def test_chinese_and_japanese_are_found_by_their_words(store: SqlGraphStore, parcel: MakeParcel) -> None:
+async def test_chinese_and_japanese_are_found_by_their_words(
+    store: SqlGraphStore, parcel: MakeParcel
+) -> None:
     await store.create_collection("default")
-    ids = await put(store, parcel("x", "语义聚合与层次检索技术。", "吾輩は猫である。名前はまだ無い。", title=""))
+    ids = await put(
+        store, parcel("x", "语义聚合与层次检索技术。", "吾輩は猫である。名前はまだ無い。", title="")
+    )
     assert [hit.id for hit in await store.search_chunks("default", "什么是检索？", 5)] == [ids[0]]
     assert [hit.id for hit in await store.search_chunks("default", "猫の名前", 5)] == [ids[1]]
 
 
-async def test_statistics_of_one_collection_do_not_reach_another(store: SqlGraphStore, parcel: MakeParcel) -> None:
+async def test_statistics_of_one_collection_do_not_reach_another(
+    store: SqlGraphStore, parcel: MakeParcel
+) -> None:
     """BM25 weighs a word by how rare it is: in a corpus of its own, ``rare`` must stay rare."""
     texts = ("rare common", "common words", "common things", "common places")
     for name in ("alone", "beside"):
@@ -150,7 +165,17 @@ def _fields(parcel: Any) -> tuple[Any, Any, Any]:
 
 # --- names ---------------------------------------------------------------------------------
 
-PEOPLE = ("Ebenezer Scrooge", "Jacob Marley", "Bob Cratchit", "Tiny Tim", "Mr. Fezziwig", "Harley Street", "Fred", "張三", "Fan")
+PEOPLE = (
+    "Ebenezer Scrooge",
+    "Jacob Marley",
+    "Bob Cratchit",
+    "Tiny Tim",
+    "Mr. Fezziwig",
+    "Harley Street",
+    "Fred",
+    "張三",
+    "Fan",
+)
 
 
 @pytest.mark.parametrize(
@@ -192,5 +217,9 @@ async def test_an_alias_is_as_good_as_a_name_and_ties_go_to_the_most_mentioned(
     )
     layers = (Graph(base, ()), Graph((Entity("r", "All", layer=1),), ()))
     generation = (await publish(store, Hierarchy(layers))).number
-    assert [each.id for each in await store.similar_names(generation, "Springfield", 3)] == ["many", "few", "alias"]
+    assert [each.id for each in await store.similar_names(generation, "Springfield", 3)] == [
+        "many",
+        "few",
+        "alias",
+    ]
     assert [each.id for each in await store.similar_names(generation, "Springfeld", 1)] == ["alias"]

@@ -7,7 +7,7 @@ import shutil
 import sqlite3
 import sys
 import tempfile
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,13 +19,10 @@ from sqlalchemy import inspect, text
 from leanrag_engine.adapters.sql_store import SqlGraphStore, migrations, opening
 from leanrag_engine.adapters.sql_store.schema import REVISION, metadata
 from leanrag_engine.errors import Busy, InvalidInput, NotReady, StoreUnusable
-from leanrag_engine.model import Generation, Hierarchy
 
 pytestmark = pytest.mark.anyio
 
 MakeParcel = Callable[..., Any]
-MakeHierarchy = Callable[..., Hierarchy]
-Publish = Callable[..., Awaitable[Generation]]
 StartChild = Callable[..., Any]
 
 
@@ -88,7 +85,10 @@ async def test_an_unfinished_creation_is_finished(tmp_path: Path) -> None:
 async def test_commits_wait_for_the_disk_and_readers_do_not_wait_for_writers(tmp_path: Path) -> None:
     engine = opening.open_engine(tmp_path, read_only=False)
     with engine.begin() as connection:
-        settings = [connection.exec_driver_sql(f"PRAGMA {name}").scalar() for name in ("journal_mode", "synchronous", "foreign_keys")]
+        settings = [
+            connection.exec_driver_sql(f"PRAGMA {name}").scalar()
+            for name in ("journal_mode", "synchronous", "foreign_keys")
+        ]
     engine.dispose()
     assert settings == ["wal", 2, 1]
 
@@ -185,7 +185,7 @@ anyio.run(main)
 @pytest.mark.parametrize(
     "damage",
     [
-        lambda content: b"This is not a database, whatever its name says. " * 100,
+        lambda _: b"This is not a database, whatever its name says. " * 100,
         lambda content: content[: len(content) // 2],
         lambda content: b"\0" * 100 + content[100:],
     ],
@@ -219,20 +219,28 @@ async def test_damage_inside_is_told_when_it_is_met(tmp_path: Path, parcel: Make
     await store.close()
 
 
+async def test_a_folder_in_place_of_the_file_is_refused(tmp_path: Path) -> None:
+    (tmp_path / opening.FILE).mkdir()
+    for read_only in (False, True):
+        message = await refusal(tmp_path, read_only=read_only)
+        assert str(tmp_path / opening.FILE) in message
+
+
 async def test_a_database_of_somebody_else_is_not_touched(tmp_path: Path) -> None:
     path = tmp_path / opening.FILE
     other = sqlite3.connect(path)
     other.execute("CREATE TABLE theirs (value)")
     other.commit()
     other.close()
+    content = path.read_bytes()
     assert "did not make" in await refusal(tmp_path)
-    other = sqlite3.connect(path)
-    assert other.execute("SELECT name FROM sqlite_master").fetchall() == [("theirs",)]
-    other.close()
+    assert path.read_bytes() == content
 
 
 @pytest.mark.parametrize("read_only", [False, True])
-async def test_a_newer_schema_is_refused_with_both_versions(tmp_path: Path, parcel: MakeParcel, read_only: bool) -> None:
+async def test_a_newer_schema_is_refused_with_both_versions(
+    tmp_path: Path, parcel: MakeParcel, read_only: bool
+) -> None:
     await fill(tmp_path, parcel)
     other = sqlite3.connect(tmp_path / opening.FILE)
     other.execute("UPDATE alembic_version SET version_num = '9999'")
@@ -293,9 +301,13 @@ async def test_the_migrations_make_the_schema_that_the_code_uses(tmp_path: Path)
             for table in inspect(connection).get_table_names()
             for index in inspect(connection).get_indexes(table)
         }
-        clustered = connection.execute(
-            text("SELECT name FROM sqlite_master WHERE sql LIKE '%WITHOUT ROWID%' ORDER BY name")
-        ).scalars().all()
+        clustered = (
+            connection.execute(
+                text("SELECT name FROM sqlite_master WHERE sql LIKE '%WITHOUT ROWID%' ORDER BY name")
+            )
+            .scalars()
+            .all()
+        )
     engine.dispose()
     assert differences == []
     assert made == {(table.name, index.name) for table in metadata.tables.values() for index in table.indexes}
@@ -303,7 +315,7 @@ async def test_the_migrations_make_the_schema_that_the_code_uses(tmp_path: Path)
     assert migrations.known_revisions()[-1] == REVISION
 
 
-NEXT_STEP = '''
+NEXT_STEP = """
 import sqlalchemy as sa
 from alembic import op
 
@@ -312,7 +324,7 @@ down_revision = "0001"
 
 def upgrade():
     op.add_column("documents", sa.Column("language", sa.Text, server_default="unknown"))
-'''
+"""
 
 
 @pytest.fixture
@@ -340,7 +352,9 @@ async def test_an_older_store_is_brought_up_to_date_with_all_that_it_holds(
     assert "0002" in await refusal(tmp_path)  # to the code of this version it is newer
 
 
-async def test_a_migration_that_fails_changes_nothing(tmp_path: Path, parcel: MakeParcel, longer_steps: Path) -> None:
+async def test_a_migration_that_fails_changes_nothing(
+    tmp_path: Path, parcel: MakeParcel, longer_steps: Path
+) -> None:
     await fill(tmp_path, parcel)
     (longer_steps / "versions" / "v0003.py").write_text(
         "revision, down_revision = '0003', '0002'\ndef upgrade():\n    raise RuntimeError('half way')\n"
@@ -368,11 +382,11 @@ async def test_an_older_store_is_not_opened_for_reading_alone(
     assert "Open it once for writing" in message
 
 
-async def test_a_row_that_points_nowhere_is_refused(
-    tmp_path: Path, parcel: MakeParcel, hierarchy: MakeHierarchy, publish: Publish
-) -> None:
+async def test_a_row_that_points_nowhere_is_refused(tmp_path: Path, parcel: MakeParcel) -> None:
     await fill(tmp_path, parcel)
     store = await SqlGraphStore.open(tmp_path, read_only=False)
     with pytest.raises(InvalidInput, match="FOREIGN KEY"):
-        await store._write(lambda connection: connection.execute(text("INSERT INTO names VALUES (99, 'key', 1)")))
+        await store._write(
+            lambda connection: connection.execute(text("INSERT INTO names VALUES (99, 'key', 1)"))
+        )
     await store.close()

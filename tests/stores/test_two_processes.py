@@ -92,14 +92,15 @@ from leanrag_engine.model import Entity, Graph, Hierarchy
 
 # A cache of ten pages: SQLite must write to its log before the commit, as it does in a large build.
 opening._PRAGMAS = (*opening._PRAGMAS, "PRAGMA cache_size=10")
-mention_rows = publishing._mention_rows
+insert_all = publishing._insert_all
 
-def stop(number, build):
-    yield from list(mention_rows(number, build))
-    say("in the middle")
-    wait()
+def stop(connection, target, rows):
+    insert_all(connection, target, rows)
+    if target.name == "mentions":
+        say("in the middle")
+        wait()
 
-publishing._mention_rows = stop
+publishing._insert_all = stop
 
 async def main():
     store = await SqlGraphStore.open(folder, read_only=False)
@@ -166,7 +167,9 @@ anyio.run(main)
 """
 
 
-async def test_every_document_that_was_acknowledged_survives_a_kill(tmp_path: Path, child: StartChild) -> None:
+async def test_every_document_that_was_acknowledged_survives_a_kill(
+    tmp_path: Path, child: StartChild
+) -> None:
     writer = child(WRITES_UNTIL_KILLED, tmp_path)
     for number in range(20):
         assert writer.hear() == str(number)

@@ -116,7 +116,7 @@ async def test_zero_vectors_are_kept_and_are_near_nothing(vectors: ChromaVectorS
 
 
 async def test_a_space_of_zero_vectors_alone_answers_too(vectors: ChromaVectorStore) -> None:
-    await vectors.upsert("zeros", ids(40), np.zeros((40, DIMENSION), dtype=np.float32))
+    await vectors.upsert("zeros", ids(20), np.zeros((20, DIMENSION), dtype=np.float32))
     hits = await vectors.search("zeros", rows(1)[0], 5)
     assert hits == [Hit(id_, 0.0) for id_ in ids(5)]
 
@@ -132,7 +132,7 @@ async def test_what_is_not_there_is_empty_and_not_an_error(vectors: ChromaVector
 
 
 async def test_spaces_are_listed_and_dropped(vectors: ChromaVectorStore) -> None:
-    names = [f"c1-space-{number:03}" for number in range(120)]
+    names = [f"c1-space-{number:03}" for number in range(12)]
     for name in reversed(names):
         await vectors.upsert(name, ["only"], rows(1))
     assert await vectors.spaces() == names
@@ -201,7 +201,9 @@ async def test_searches_and_refreshes_may_cross(vectors: ChromaVectorStore) -> N
             await vectors.refresh()
 
 
-async def test_two_stores_on_one_folder_share_what_they_have(vectors: ChromaVectorStore, tmp_path: Path) -> None:
+async def test_two_stores_on_one_folder_share_what_they_have(
+    vectors: ChromaVectorStore, tmp_path: Path
+) -> None:
     second = ChromaVectorStore(tmp_path / "vectors")
     await vectors.upsert("shared", ids(5), rows(5))
     assert await second.count("shared") == 5
@@ -231,8 +233,13 @@ async def test_a_damaged_index_says_that_it_can_be_rebuilt(tmp_path: Path, damag
     (path,) = folder.rglob(damaged)
     path.write_bytes(b"garbage " * 100)
     store = ChromaVectorStore(folder)
-    with pytest.raises(StoreUnusable, match=r"(?s)cannot be used.*ebuild the vector index"):
-        await store.search("c1-x", rows(1)[0], 3)
+    for _ in range(3):
+        with pytest.raises(StoreUnusable, match=r"(?s)cannot be used.*ebuild the vector index"):
+            await store.search("c1-x", rows(1)[0], 3)
+    await store.refresh()
+    shutil.rmtree(folder)
+    await store.upsert("c1-x", ids(3), rows(3))
+    assert await store.count("c1-x") == 3
     await store.close()
 
 
@@ -314,9 +321,14 @@ anyio.run(main)
 
 
 def test_nothing_is_printed_that_could_break_a_server_on_stdio(tmp_path: Path) -> None:
-    prelude = "import sys\nfrom pathlib import Path\nimport anyio\nimport numpy as np\nfolder = Path(sys.argv[1])\n"
+    prelude = (
+        "import sys\nfrom pathlib import Path\nimport anyio\nimport numpy as np\nfolder = Path(sys.argv[1])\n"
+    )
     ended = subprocess.run(
-        [sys.executable, "-P", "-c", prelude + NOISE, str(tmp_path)], capture_output=True, text=True, check=False
+        [sys.executable, "-P", "-c", prelude + NOISE, str(tmp_path)],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, "", "")
 

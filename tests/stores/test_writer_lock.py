@@ -68,7 +68,7 @@ async def test_tasks_of_one_process_exclude_each_other(tmp_path: Path) -> None:
     async def work(number: int) -> None:
         nonlocal inside, most
         # Each has its own lock object, as two servers in one process would.
-        async with FileWriterLock(tmp_path).hold(f"job {number}", waiting=lambda holder: None):
+        async with FileWriterLock(tmp_path).hold(f"job {number}", waiting=lambda _: None):
             inside += 1
             most = max(most, inside)
             await anyio.lowlevel.checkpoint()
@@ -82,7 +82,9 @@ async def test_tasks_of_one_process_exclude_each_other(tmp_path: Path) -> None:
     assert sorted(turns) == [0, 1, 2]
 
 
-async def test_a_waiting_task_hears_who_holds_the_lock_and_may_give_up(tmp_path: Path, child: StartChild) -> None:
+async def test_a_waiting_task_hears_who_holds_the_lock_and_may_give_up(
+    tmp_path: Path, child: StartChild
+) -> None:
     holder = child(HOLD, tmp_path)
     assert holder.hear() == "held"
     heard: list[LockHolder | None] = []
@@ -105,7 +107,7 @@ async def test_a_wait_can_be_cancelled_and_leaves_no_lock_behind(tmp_path: Path)
     async with anyio.create_task_group() as group:
 
         async def wait_in_vain() -> None:
-            async with lock.hold("in vain", waiting=lambda holder: group.cancel_scope.cancel()):
+            async with lock.hold("in vain", waiting=lambda _: group.cancel_scope.cancel()):
                 raise AssertionError("two held the lock")
 
         async with lock.hold("first", waiting=nobody_waits):
@@ -180,7 +182,7 @@ def test_a_short_lock_that_is_never_let_go_is_busy(tmp_path: Path) -> None:
         raise AssertionError("two held the lock")
     with exclusive(path):
         pass
-    with pytest.raises(StoreUnusable), exclusive(tmp_path / "absent" / "x.lock", seconds=0.01):
+    with pytest.raises(StoreUnusable), exclusive(path / "below a file.lock", seconds=0.01):
         pass
 
 

@@ -9,7 +9,7 @@ order of building.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -57,13 +57,18 @@ class Json(TypeDecorator[Any]):
 
     def process_bind_param(self, value: Any, dialect: Dialect) -> str:
         del dialect
-        if not value:  # most lists of a build are empty
-            return "{}" if isinstance(value, Mapping) else "[]"
-        return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=_plain)
+        return as_json(value)
 
     def process_result_value(self, value: str | None, dialect: Dialect) -> Any:
         del dialect
         return None if value is None else [] if value == "[]" else json.loads(value)
+
+
+def as_json(value: Sequence[Any] | Mapping[str, Any]) -> str:
+    """The text in a :class:`Json` column."""
+    if not value:  # most lists of a build are empty
+        return "{}" if isinstance(value, Mapping) else "[]"
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=_plain)
 
 
 def _plain(value: object) -> object:
@@ -110,6 +115,8 @@ documents = Table(
     Column("ingested_at", UtcDateTime, nullable=False),
     Column("metadata", Json, nullable=False),
     UniqueConstraint("collection", "id"),
+    # Every query asks how much there is and how much is pending: the index alone answers.
+    Index("documents_revision", "collection", "revision", "chunks"),
 )
 
 chunks = Table(

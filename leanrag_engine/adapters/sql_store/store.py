@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
@@ -11,6 +12,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 from anyio import to_thread
 from sqlalchemy import Connection, Engine
 
+from leanrag_engine.errors import Busy
 from leanrag_engine.model import (
     Chunk,
     Collection,
@@ -156,7 +158,11 @@ class SqlGraphStore:
             settings=settings,
         )
         build = await to_thread.run_sync(ready)
-        return await self._write(publishing.publish, collection, revision, build)
+        generation = await self._write(publishing.publish, collection, revision, build)
+        # A transaction of its own, so that others wait half as long. If it fails, the next publish does it.
+        with suppress(Busy):
+            await self._write(publishing.delete_older, collection)
+        return generation
 
     async def embedder_state(self, generation: int) -> bytes:
         """Raises ``NotFound`` if the generation is not kept any more."""

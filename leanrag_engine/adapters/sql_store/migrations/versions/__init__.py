@@ -1,0 +1,1 @@
+"""The steps of the schema, oldest first, each named by its revision."""

@@ -16,13 +16,14 @@ def upgrade() -> None:
         sa.Column("vector_version", sa.Integer, nullable=False),
     )
     op.bulk_insert(store, [{"id": 1, "vector_version": 0}])
-    _collections_and_documents()
+    _collections()
+    _chunks()
     _generations()
     _hierarchies()
     _jobs()
 
 
-def _collections_and_documents() -> None:
+def _collections() -> None:
     op.create_table(
         "collections",
         sa.Column("number", sa.Integer, primary_key=True),
@@ -53,6 +54,10 @@ def _collections_and_documents() -> None:
         sa.Column("metadata", sa.Text, nullable=False),
         sa.UniqueConstraint("collection", "id"),
     )
+    op.create_index("documents_revision", "documents", ["collection", "revision", "chunks"])
+
+
+def _chunks() -> None:
     op.create_table(
         "chunks",
         sa.Column("collection", sa.Integer, primary_key=True),
