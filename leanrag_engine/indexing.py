@@ -211,8 +211,12 @@ async def rebuild_vectors(workshop: Workshop, collection: str, report: ProgressR
         )
     embedder = await restored(workshop, generation)
     spaces = Spaces.recorded(generation)
-    for space in (spaces.chunks, spaces.entities, spaces.aggregates):
-        await workshop.vectors.drop(space)
+    try:
+        for space in (spaces.chunks, spaces.entities, spaces.aggregates):
+            await workshop.vectors.drop(space)
+    except StoreUnusable:
+        # The whole store is damaged. Other collections lose their vectors too, and their status says so.
+        await workshop.vectors.start_over()
     chunks = await workshop.graph.all_chunks(collection)
     texts: dict[str, list[tuple[str, str]]] = {
         spaces.chunks: [(each.id, each.indexed_text) for each in chunks],

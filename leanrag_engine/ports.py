@@ -98,6 +98,10 @@ class VectorStore(Protocol):
 
     async def drop(self, space: str) -> None: ...
 
+    async def start_over(self) -> None:
+        """Put aside a store that cannot even drop its spaces, and begin with none."""
+        ...
+
     async def refresh(self) -> None:
         """Forget everything cached: another process has written."""
         ...

@@ -17,6 +17,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -156,6 +157,22 @@ class SharedClient:
             if self._client is not None:
                 self._client.close()
                 self._client = None
+
+    def start_over(self) -> Path:
+        """Move the folder aside, whatever it holds; gives where it lies now."""
+        with self._changed:
+            self._changed.wait_for(lambda: not self._calls)
+            if self._client is not None:
+                self._client.close()
+                self._client = None
+            aside = next(
+                place
+                for place in (self.folder.with_name(f"{self.folder.name}.damaged-{n}") for n in count(1))
+                if not place.exists()
+            )
+            with _translated(self.folder):
+                self.folder.rename(aside)
+            return aside
 
 
 _shared: dict[Path, SharedClient] = {}

@@ -85,6 +85,10 @@ class ChromaVectorStore:
         _check_name(space)
         await self._hop(partial(Index.drop, space=space))
 
+    async def start_over(self) -> None:
+        """Begin with an empty folder; the one before is moved aside, as nobody knows what is left in it."""
+        await to_thread.run_sync(self._shared.start_over)
+
     async def refresh(self) -> None:
         """Close the client: another process has written. The next call opens it again."""
         await to_thread.run_sync(self._shared.close)

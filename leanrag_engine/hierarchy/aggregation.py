@@ -16,7 +16,7 @@ from leanrag_engine.language import STOPWORDS, PieceKind, name_key, pieces, word
 from leanrag_engine.model import Entity, Finding, Method, Relation, Vectors, content_id
 
 from .balancing import cluster_means
-from .naming import Salience, Terms, choose_name, listed, phrase_keys, salience
+from .naming import BRACKETS, Salience, Terms, choose_name, listed, phrase_keys, salience
 from .relations import Step, ended, id_ranks, relation_ends
 
 WORDS = 90
@@ -234,8 +234,9 @@ def _usable_sentences(text: str) -> list[str]:
 
 def _leans(sentence: str) -> bool:
     """Whether a sentence needs what stands before or after it."""
-    unclosed = sentence.count("(") != sentence.count(")")
-    if unclosed or "|" in sentence or sentence.endswith(":") or sentence.startswith("("):
+    unclosed = any(sentence.count(opening) != sentence.count(closing) for opening, closing in BRACKETS)
+    quoted = sentence.count('"') % 2
+    if unclosed or quoted or "|" in sentence or sentence.endswith(":") or sentence[0] in "([{":
         return True
     opening = [word.strip("\"'“‘(,").lower() for word in sentence.split(maxsplit=4)[:4]]
     return opening[0] in _LEANING or not _OWNING.isdisjoint(opening)

@@ -35,7 +35,7 @@ _PART_OF = 0.6
 """A phrase gives way to a longer one that stands for this share of its occurrences."""
 
 _AROUND = ',;:!?"“”‘«»'
-_BRACKETS = (("(", ")"), ("[", "]"), ("{", "}"))
+BRACKETS = (("(", ")"), ("[", "]"), ("{", "}"))
 _POSSESSIVE = re.compile(r"(?<=s)['’]$|['’]s$")
 
 Labels = NDArray[np.intp]
@@ -206,7 +206,7 @@ def _surface(tokens: Sequence[_Token]) -> str:
     for before, after in pairwise(tokens):
         text += after.text if has_cjk(before.text) and has_cjk(after.text) else f" {after.text}"
     text = _POSSESSIVE.sub("", text.strip(_AROUND))
-    for opening, closing in _BRACKETS:
+    for opening, closing in BRACKETS:
         if text.startswith(opening) and text.endswith(closing):
             text = text[1:-1]
         if text.count(opening) != text.count(closing):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from leanrag_engine.hierarchy.aggregation import FINDINGS, WORDS, aggregate
 from leanrag_engine.hierarchy.naming import find_terms
@@ -95,6 +96,23 @@ def test_sentences_that_lean_on_another_or_run_on_are_not_quoted() -> None:
     texts = " ".join(each.description for each in aggregates())
     assert "He is" not in texts
     assert "Very long" not in texts
+
+
+@pytest.mark.parametrize(
+    "fragment",
+    ["(See the section on bells for more of this.)", "A bell rings when {key: the value, and more.", 'He said "the bell rings.',
+     "[Illustration: The bell of the tower rings]", "| bell | rings | at | noon |", "The bell rings as follows, at noon:"],
+)  # fmt: skip
+def test_fragments_are_not_quoted(fragment: str) -> None:
+    whole = "The bell of the tower rings every day at noon."
+    entities = (
+        Entity(id="a", name="bell", description=fragment),
+        Entity(id="b", name="tower", description=whole),
+    )
+    graph, labels = Graph(entities, ()), np.zeros(2, dtype=np.intp)
+    vectors = np.ones((2, 3), dtype=np.float32)
+    (one,) = aggregate(Step(graph, labels, graph, labels), vectors, find_terms(graph), set(), kind="root")
+    assert [finding.explanation for finding in one.findings] == [whole]
 
 
 def test_a_description_stays_within_its_bound_however_much_there_is_to_say() -> None:

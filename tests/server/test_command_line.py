@@ -63,12 +63,15 @@ def test_a_damaged_vector_index_leaves_keyword_search_and_says_how_to_mend_it(tm
     note.write_text("Darjeeling tea grows in West Bengal. Assam tea grows along the Brahmaputra.")
     data = ("--data-dir", str(tmp_path / "data"), "--json")
     leanrag("ingest", str(note), *data)
+    before = json.loads(leanrag("status", *data).stdout)["vectors"]
     (tmp_path / "data" / "vectors" / "chroma.sqlite3").write_bytes(b"this is no database" * 100)
     answer = json.loads(leanrag("query", "Where does Assam tea grow?", *data).stdout)
     assert "Brahmaputra" in answer["context"]
     assert any("vector index" in warning for warning in answer["warnings"])
     status = json.loads(leanrag("status", *data).stdout)
     assert any("vector index" in warning for warning in status["warnings"])
+    assert json.loads(leanrag("reindex", *data).stdout)["status"] == "done"
+    assert json.loads(leanrag("status", *data).stdout)["vectors"] == before
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,176 @@
+"""Retrieval through the real stores, embedder and hierarchy, on a part of the Python language reference."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import AsyncIterator
+from pathlib import Path
+from pydoc_data.topics import topics
+
+import pytest
+
+from leanrag_engine.config import load_settings
+from leanrag_engine.engine import LeanRAG
+from leanrag_engine.model import DocumentSource, JobStatus
+from leanrag_engine.retrieval.querying import Filters, Query, QueryResult
+
+pytestmark = pytest.mark.anyio
+
+TOPICS = ("with", "try", "raise", "yield", "async", "attribute-access", "class", "del", "lambda", "import")
+
+QUESTIONS = {
+    "What happens to an exception when __exit__ returns a true value?": "the exception is suppressed",
+    "When is __getattr__ called?": 'Called when the default attribute access fails with an "AttributeError"',
+    "What does the del statement do with a target list?": "recursively deletes each target, from left to right",
+}
+
+
+async def ingest(engine: LeanRAG, sources: list[DocumentSource], *, build: bool = True) -> None:
+    job = await engine.submit_ingest(sources, build=build)
+    while not job.status.finished:
+        job = await engine.job(job.id, wait_seconds=30)
+    assert job.status is JobStatus.DONE, job.message
+
+
+def source(topic: str) -> DocumentSource:
+    kind = "statement" if topic in ("with", "try", "raise", "yield", "del", "import") else "other"
+    return DocumentSource(text=topics[topic], id=f"python/{topic}", metadata={"kind": kind})
+
+
+@pytest.fixture(scope="module")
+async def folder(tmp_path_factory: pytest.TempPathFactory, anyio_backend: str) -> Path:
+    assert anyio_backend
+    path = tmp_path_factory.mktemp("reference")
+    async with await LeanRAG.open(load_settings(data_dir=path)) as engine:
+        await ingest(engine, [source(topic) for topic in TOPICS])
+    return path
+
+
+@pytest.fixture
+async def engine(folder: Path) -> AsyncIterator[LeanRAG]:
+    async with await LeanRAG.open(load_settings(data_dir=folder)) as opened:
+        yield opened
+
+
+def folded(text: str) -> str:
+    return " ".join(text.casefold().split())
+
+
+@pytest.mark.parametrize(("question", "answer"), QUESTIONS.items())
+async def test_the_context_holds_the_answer(engine: LeanRAG, question: str, answer: str) -> None:
+    result = await engine.query(Query(question, token_budget=1200))
+    assert folded(answer) in folded(result.context.text)
+    assert result.context.tokens <= 1200
+    assert result.warnings == ()
+
+
+@pytest.mark.parametrize("mode", ["lca", "local", "global", "naive"])
+async def test_every_citation_leads_to_its_passage(engine: LeanRAG, mode: str) -> None:
+    result = await engine.query(Query("How are exceptions raised and handled?", mode=mode, token_budget=1500))
+    assert result.context.cited
+    chunks = await engine.sources(result.context.cited)
+    assert [chunk.citation for chunk in chunks] == list(result.context.cited)
+
+
+async def test_the_same_query_gives_the_same_result_in_a_new_process_of_reading(
+    engine: LeanRAG, folder: Path
+) -> None:
+    query = Query("generator functions and coroutines")
+    async with await LeanRAG.open(load_settings(data_dir=folder)) as other:
+        assert await engine.query(query) == await other.query(query)
+
+
+async def test_paper_ranking_is_the_brute_force_count(engine: LeanRAG) -> None:
+    """Appendix B.4 by hand: the seeds' chunks by number of seeds in them; no chunk of fewer seeds comes before."""
+    result = await engine.query(Query("context managers", ranking="paper", seeds=10, top_k=5))
+    counts = Counter(id_ for seed in result.subgraph.seeds for id_ in seed.entity.chunk_ids)
+    expected = sorted(counts.values(), reverse=True)[:5]
+    assert sorted((ranked.score for ranked in result.sources), reverse=True) == expected
+    assert all(counts[ranked.chunk.id] == ranked.score for ranked in result.sources)
+
+
+def shown_elsewhere(result: QueryResult) -> list[str]:
+    """Sentences of descriptions that a caller may show, but for the words of our own."""
+    subgraph = result.subgraph
+    items = [*subgraph.path, *subgraph.base_relations, *subgraph.inter_cluster_relations]
+    texts = [each.description for each in items if "the filters exclude" not in each.description]
+    return [part for text in texts for part in re.split(r"(?<=[.!?:])\s+", text) if len(part) > 40]
+
+
+@pytest.mark.parametrize("mode", ["lca", "local", "global", "naive"])
+@pytest.mark.parametrize("ranking", ["spread", "fused", "paper"])
+async def test_under_a_filter_nothing_is_said_that_its_documents_do_not_say(
+    engine: LeanRAG, mode: str, ranking: str
+) -> None:
+    query = Query(
+        "exceptions, attributes and targets",
+        mode=mode,
+        ranking=ranking,
+        filters=Filters(documents=("python/with", "python/del")),
+    )
+    result = await engine.query(query)
+    allowed = folded(topics["with"] + "\n" + topics["del"])
+    documents = {ranked.chunk.document_id for ranked in result.sources}
+    assert documents
+    assert documents <= {"python/with", "python/del"}
+    assert all(folded(sentence) in allowed for sentence in shown_elsewhere(result))
+    for passage in re.findall(r"```\n(.*?)\n```", result.context.text.split("## Relations")[0], re.DOTALL):
+        if not passage.startswith("- "):
+            assert all(folded(part) in allowed for part in passage.split("[…]"))
+
+
+async def test_metadata_and_dates_filter_documents(engine: LeanRAG) -> None:
+    statements = Filters(metadata={"kind": "statement"}, since="2020-01-01", until="2999-01-01")
+    result = await engine.query(Query("attribute access", filters=statements, top_k=30))
+    kept = {ranked.chunk.document_id.removeprefix("python/") for ranked in result.sources}
+    assert kept
+    assert kept <= {"with", "try", "raise", "yield", "del", "import"}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '"',
+        "a-b",
+        "NEAR(",
+        "* OR *",
+        "name:x",
+        "'; DROP TABLE",
+        "\x00?",
+        "🙂" * 50,
+        "(" * 99,
+        "孔乙己",
+        "⁂",
+        "\\",
+        "%_",
+    ],
+)
+async def test_no_text_breaks_a_query(engine: LeanRAG, text: str) -> None:
+    for mode in ("lca", "naive", "global", "local"):
+        result = await engine.query(Query(f"raise {text}", mode=mode, token_budget=200))
+        assert result.context.tokens <= 200
+
+
+async def test_a_document_newer_than_the_build_is_found_by_its_words_and_said_to_be_pending(
+    tmp_path: Path,
+) -> None:
+    async with await LeanRAG.open(load_settings(data_dir=tmp_path)) as engine:
+        await ingest(engine, [source("with"), source("raise")])
+        news = DocumentSource(
+            text="The zwicky statement raises a comet. It is new in this release.", title="News"
+        )
+        await ingest(engine, [news], build=False)
+        result = await engine.query(Query("What does the zwicky statement raise?"))
+    assert "The zwicky statement raises a comet." in result.context.text
+    assert result.needs_build
+    assert any("pending" in warning for warning in result.warnings)
+
+
+async def test_before_a_build_keywords_answer(tmp_path: Path) -> None:
+    async with await LeanRAG.open(load_settings(data_dir=tmp_path)) as engine:
+        await ingest(engine, [source("del")], build=False)
+        result = await engine.query(Query("What does deletion of a target list do?"))
+    assert "recursively deletes each target" in folded(result.context.text)
+    assert result.needs_build
+    assert any("never built" in warning for warning in result.warnings)
