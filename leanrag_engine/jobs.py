@@ -163,7 +163,9 @@ class Jobs:
             if not is_abandoned(job) or not await self._graph.claim_job(job.id, job.owner, self._owner):
                 continue
             attempts = int(job.result.get("attempts", 1)) + 1
-            claimed = replace(job, status=JobStatus.QUEUED, owner=self._owner, result={**job.result, "attempts": attempts})
+            claimed = replace(
+                job, status=JobStatus.QUEUED, owner=self._owner, result={**job.result, "attempts": attempts}
+            )
             if job.cancel_requested or attempts > ATTEMPTS:
                 await self._end_unrun(claimed, attempts)
                 continue

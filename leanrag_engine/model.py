@@ -295,7 +295,9 @@ class Collection:
     @classmethod
     def empty(cls, name: str) -> Self:
         """A collection that nobody has put anything into yet, and that is therefore not kept."""
-        return cls(name, 0, 0, None, datetime.fromtimestamp(0, UTC), documents=0, chunks=0, pending_documents=0)
+        return cls(
+            name, 0, 0, None, datetime.fromtimestamp(0, UTC), documents=0, chunks=0, pending_documents=0
+        )
 
     @property
     def stale(self) -> bool:

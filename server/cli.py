@@ -195,6 +195,7 @@ def demo(
         Path | None,
         typer.Option(help="Keep the demo's data here; default: a folder that is removed afterwards."),
     ] = None,
+    collection: Annotated[str, typer.Option(help="What to call the corpus.")] = "python-reference",
     json: Annotated[bool, typer.Option("--json", help="End with one JSON object of figures.")] = False,
 ) -> None:
     """Run the whole thing on real input: the Python language reference that every Python carries.
@@ -204,7 +205,10 @@ def demo(
     """
     from .demo import run_demo  # noqa: PLC0415 - heavy
 
-    anyio.run(run_demo, data_dir, json)
+    try:
+        anyio.run(run_demo, data_dir, collection, json)
+    except LeanRAGError as problem:
+        raise refused(problem) from problem
 
 
 # --- shared by the commands ----------------------------------------------------------------

@@ -22,14 +22,13 @@ from rich.rule import Rule
 from rich.table import Table
 from rich.tree import Tree
 
-from leanrag_engine.config import load_settings
+from leanrag_engine.config import Settings, load_settings
 from leanrag_engine.engine import LeanRAG
 from leanrag_engine.model import DocumentSource
 
 from .progress import follow
 from .snippets import snippets
 
-COLLECTION = "python-reference"
 TOKEN_BUDGET = 1200
 
 QUESTIONS = (
@@ -52,15 +51,16 @@ class Figures:
     total_seconds: float = 0
 
 
-async def run_demo(data_dir: Path | None, as_json: bool) -> None:
+async def run_demo(data_dir: Path | None, collection: str, as_json: bool) -> None:
     """Ingest, build, serve, ask; print what a user would see, and with ``as_json`` the figures last."""
     console = Console(stderr=as_json)
     figures = Figures()
     started = time.perf_counter()
     with ExitStack() as cleanup:
         folder = data_dir or Path(cleanup.enter_context(tempfile.TemporaryDirectory(prefix="leanrag-demo-")))
-        await index_reference(console, folder, figures)
-        await ask_server(console, folder, figures)
+        settings = load_settings(data_dir=folder, collection=collection)
+        await index_reference(console, settings, figures)
+        await ask_server(console, settings, figures)
     figures.total_seconds = round(time.perf_counter() - started, 1)
     show_snippets(console)
     console.print(f"\nDone in {figures.total_seconds} s.")
@@ -71,14 +71,14 @@ async def run_demo(data_dir: Path | None, as_json: bool) -> None:
 # --- index ---------------------------------------------------------------------------------
 
 
-async def index_reference(console: Console, folder: Path, figures: Figures) -> None:
+async def index_reference(console: Console, settings: Settings, figures: Figures) -> None:
     size = sum(len(text.encode()) for text in topics.values()) // 1000
     console.print(Rule("1. Ingest and build", align="left"))
     console.print(f"The Python language reference on this machine: {len(topics)} documents, {size} kB.")
     sources = [DocumentSource(text=text, id=f"python/{name}") for name, text in sorted(topics.items())]
     started = time.perf_counter()
-    async with await LeanRAG.open(load_settings(data_dir=folder, collection=COLLECTION)) as engine:
-        job = await follow(engine, await engine.submit_ingest(sources, collection=COLLECTION))
+    async with await LeanRAG.open(settings) as engine:
+        job = await follow(engine, await engine.submit_ingest(sources, collection=settings.collection))
         if job.status.value != "done":
             message = f"The demo's job {job.status.value}: {job.message}"
             raise SystemExit(message)
@@ -100,11 +100,18 @@ async def index_reference(console: Console, folder: Path, figures: Figures) -> N
 # --- ask -----------------------------------------------------------------------------------
 
 
-async def ask_server(console: Console, folder: Path, figures: Figures) -> None:
+async def ask_server(console: Console, settings: Settings, figures: Figures) -> None:
     console.print(Rule("2. The MCP server, asked by an MCP client over stdio", align="left"))
     server = StdioServerParameters(
         command=sys.executable,
-        args=["-P", "-m", "leanrag_mcp", "serve", "--data-dir", str(folder), "--collection", COLLECTION],
+        args=[
+            "-P",
+            "-m",
+            "leanrag_mcp",
+            "serve",
+            f"--data-dir={settings.data_dir}",
+            f"--collection={settings.collection}",
+        ],
         env=dict(os.environ),
     )
     async with Client(server) as client:

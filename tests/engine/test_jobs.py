@@ -19,7 +19,9 @@ from leanrag_engine.model import DocumentSource, Job, JobStatus
 pytestmark = pytest.mark.anyio
 
 STARS = [
-    DocumentSource(text=f"Star Kepler-{n} shines in Lyra. Planet Kepler-{n}b orbits star Kepler-{n}.", id=f"k{n}")
+    DocumentSource(
+        text=f"Star Kepler-{n} shines in Lyra. Planet Kepler-{n}b orbits star Kepler-{n}.", id=f"k{n}"
+    )
     for n in range(300)
 ]
 
@@ -57,7 +59,10 @@ async def test_a_cancelled_job_keeps_what_it_had_finished_and_can_be_carried_on(
 
 async def test_a_job_waits_for_another_process_and_names_it(engine: LeanRAG, tmp_path: Path) -> None:
     with subprocess.Popen(
-        [sys.executable, "-P", "-c", HOLDER, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        [sys.executable, "-P", "-c", HOLDER, str(tmp_path)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
     ) as other:
         assert other.stdin is not None
         assert other.stdout is not None
@@ -75,7 +80,10 @@ async def test_a_job_waits_for_another_process_and_names_it(engine: LeanRAG, tmp
 
 async def test_a_waiting_job_can_be_cancelled(engine: LeanRAG, tmp_path: Path) -> None:
     with subprocess.Popen(
-        [sys.executable, "-P", "-c", HOLDER, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        [sys.executable, "-P", "-c", HOLDER, str(tmp_path)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
     ) as other:
         assert other.stdout is not None
         assert other.stdout.readline() == "held\n"
@@ -122,7 +130,12 @@ async def test_a_job_that_brought_its_process_down_three_times_is_not_tried_agai
 async def test_a_job_of_a_dead_process_is_seen_as_interrupted(engine: LeanRAG) -> None:
     job = await engine.job((await engine.submit_ingest(STARS[:1])).id, wait_seconds=60)
     await engine._graph.put_job(
-        replace(job, status=JobStatus.RUNNING, owner="999999999@nowhere@0.00", updated_at=datetime.fromtimestamp(0, UTC))
+        replace(
+            job,
+            status=JobStatus.RUNNING,
+            owner="999999999@nowhere@0.00",
+            updated_at=datetime.fromtimestamp(0, UTC),
+        )
     )
     assert (await engine.job(job.id)).status is JobStatus.INTERRUPTED
     assert (await engine.cancel_job(job.id)).status is JobStatus.CANCELLED

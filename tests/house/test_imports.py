@@ -19,6 +19,7 @@ ALLOWED = {
     "config": {"errors"},
     "language": set(),
     "ports": {"model", "errors"},
+    "prompts": set(),
     "graph": {"model", "errors", "ports", "language"},
     "hierarchy": {"model", "errors", "ports", "language"},
     "retrieval": {"model", "errors", "ports", "language"},
@@ -52,7 +53,10 @@ HOMES = {
     "scipy": {"leanrag_engine/adapters/builtin_embedder.py"},
     "sqlalchemy": {"leanrag_engine/adapters/sql_store"},
     "sudachipy": {"leanrag_engine/language.py"},
-    "threadpoolctl": {"leanrag_engine/hierarchy/clustering.py", "leanrag_engine/adapters/builtin_embedder.py"},
+    "threadpoolctl": {
+        "leanrag_engine/hierarchy/clustering.py",
+        "leanrag_engine/adapters/builtin_embedder.py",
+    },
     "tiktoken": {"leanrag_engine/adapters/tiktoken_tokenizer.py"},
     "typer": {"server"},
 }

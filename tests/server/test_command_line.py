@@ -21,6 +21,7 @@ def test_every_command_explains_itself(command: str) -> None:
     ran = leanrag(command, "--help")
     assert ran.returncode == 0
     assert "--data-dir" in ran.stdout
+    assert "--collection" in ran.stdout
 
 
 def test_ingest_build_query_status_and_reindex_speak_json(tmp_path: Path) -> None:

@@ -1,0 +1,30 @@
+"""Every prompt is used, and its placeholders are those that the code fills."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+from string import Template
+
+ROOT = Path(__file__).parents[2]
+
+
+def calls() -> Iterator[tuple[str, set[str]]]:
+    """Name and placeholders of every call ``prompt("name", placeholder=…)`` in the code."""
+    for path in [*(ROOT / "server").rglob("*.py"), *(ROOT / "leanrag_engine").rglob("*.py")]:
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "prompt":
+                (name,) = node.args
+                assert isinstance(name, ast.Constant)
+                yield str(name.value), {keyword.arg or "" for keyword in node.keywords}
+
+
+def test_every_prompt_file_is_used_and_every_used_prompt_is_there() -> None:
+    assert {name for name, _ in calls()} == {path.stem for path in (ROOT / "prompts").glob("*.md")}
+
+
+def test_the_placeholders_of_a_prompt_are_those_that_the_code_fills() -> None:
+    for name, filled in calls():
+        text = (ROOT / "prompts" / f"{name}.md").read_text(encoding="utf-8")
+        assert set(Template(text).get_identifiers()) == filled

@@ -1,0 +1,96 @@
+"""What a client sees before it calls anything: names, schemas, annotations, sizes."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+from mcp.client import Client
+
+from leanrag_engine.adapters.tiktoken_tokenizer import TiktokenTokenizer
+from leanrag_engine.config import load_settings
+from leanrag_mcp.app import create_server
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from mcp_types import Tool
+
+pytestmark = pytest.mark.anyio
+
+READING = {
+    "query_lca_context",
+    "search_entities",
+    "get_entity_ancestors",
+    "list_inter_cluster_relations",
+    "get_sources",
+    "get_index_status",
+}
+WRITING = {"ingest_documents", "build_hierarchy", "get_job", "cancel_job"}
+
+
+@pytest.fixture
+async def tools(tmp_path: Path) -> list[Tool]:
+    async with Client(create_server(load_settings(data_dir=tmp_path))) as client:
+        return (await client.list_tools()).tools
+
+
+async def test_the_tools_are_those_of_the_design(tools: list[Tool]) -> None:
+    assert {tool.name for tool in tools} == READING | WRITING
+
+
+async def test_every_tool_says_what_it_is_takes_and_gives(tools: list[Tool]) -> None:
+    for tool in tools:
+        assert tool.title
+        assert tool.description
+        assert len(tool.description) < 900
+        assert tool.output_schema
+        assert tool.output_schema["type"] == "object"
+        assert tool.input_schema["additionalProperties"] is False
+        assert tool.input_schema["properties"]["collection"]["default"] == "default"
+        hints = tool.annotations
+        assert hints
+        assert None not in (
+            hints.read_only_hint,
+            hints.destructive_hint,
+            hints.idempotent_hint,
+            hints.open_world_hint,
+        )
+        assert hints.read_only_hint is (tool.name in READING | {"get_job"})
+
+
+async def test_the_surface_is_small_enough_to_sit_in_every_conversation(tools: list[Tool]) -> None:
+    tokens = TiktokenTokenizer()
+    sent = sum(tokens.count(json.dumps([tool.name, tool.description, tool.input_schema])) for tool in tools)
+    assert sent < 4000
+    assert sum(tokens.count(json.dumps(tool.output_schema)) for tool in tools) < 5000
+
+
+async def test_the_instructions_teach_the_workflow_with_tools_that_exist(tmp_path: Path) -> None:
+    text = create_server(load_settings(data_dir=tmp_path)).instructions
+    assert text
+    assert len(text) < 2048
+    for tool in ("get_index_status", "ingest_documents", "query_lca_context", "get_sources", "get_job"):
+        assert tool in text
+
+
+async def test_a_server_that_nobody_called_has_opened_nothing(tmp_path: Path) -> None:
+    folder = tmp_path / "data"
+    async with Client(create_server(load_settings(data_dir=folder))) as client:
+        await client.list_tools()
+    assert not folder.exists()
+
+
+def test_starting_up_imports_no_heavy_library() -> None:
+    import subprocess  # noqa: PLC0415 - a fresh interpreter is the only honest witness
+
+    code = (
+        "import sys, leanrag_mcp.cli; from leanrag_mcp.app import create_server;"
+        "from leanrag_engine.config import load_settings; create_server(load_settings());"
+        "heavy = {'numpy','sqlalchemy','chromadb','sklearn','networkx','litellm','tiktoken','scipy'};"
+        "print(*sorted(heavy & set(sys.modules)))"
+    )
+    ran = subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True, check=True)
+    assert ran.stdout.split() == []
