@@ -152,6 +152,8 @@ _TERMINATOR = re.compile(
     f"|[.!?][{_CLOSERS}]*(?=[{_HAN}])"
 )
 _NEXT_WORD = re.compile(f"\\s*([{_OPENERS}*_`]*)([^\\W_]*)")
+_WHITE = re.compile(r"\s*")
+_LONGEST_ABBREVIATION = 16
 _LAST_WORD = re.compile(r"[^\s(\[\"“‘']*$")
 
 
@@ -353,13 +355,10 @@ def _split(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
     for mark in _TERMINATOR.finditer(text, scan, end):
         if mark.start() >= scan and _ends_sentence(text, start, mark, end):
             yield start, mark.end()
-            start = scan = mark.end() + _white(text, mark.end(), end)
+            white = _WHITE.match(text, mark.end(), end)
+            start = scan = white.end() if white else mark.end()
     if start < end:
         yield start, end
-
-
-def _white(text: str, start: int, end: int) -> int:
-    return (end - start) - len(text[start:end].lstrip())
 
 
 def _ends_sentence(text: str, start: int, mark: re.Match[str], end: int) -> bool:
@@ -371,7 +370,7 @@ def _ends_sentence(text: str, start: int, mark: re.Match[str], end: int) -> bool
     continues = word[:1].islower() and not opening
     if not sign.startswith(".") or sign.startswith(".."):
         return not continues
-    before = _LAST_WORD.search(text[start : mark.start()])
+    before = _LAST_WORD.search(text[max(start, mark.start() - _LONGEST_ABBREVIATION) : mark.start()])
     last = before[0] if before else ""
     if continues:
         return len(last) > 3 and last.isalpha() and last.islower() and last not in _NEVER_LAST  # noqa: PLR2004

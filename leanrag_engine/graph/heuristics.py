@@ -61,7 +61,7 @@ def _extract(chunks: Sequence[Chunk], title: str, *, short: bool) -> list[Extrac
     _find_names(passages, topics, evidence, lexicon)
     find_terms(passages, fresh, evidence, lexicon)
     link_persons(lexicon, _names_in_order(passages))
-    return [_extract_of(passage, topics, lexicon, short=short) for passage in passages]
+    return [_ChunkReader(passage, topics, lexicon, short=short).extract() for passage in passages]
 
 
 def _names_in_order(passages: Sequence[Passage]) -> list[str]:
@@ -102,8 +102,8 @@ def _find_names(passages: Sequence[Passage], topics: Topics, evidence: Evidence,
 def _names_in(sentence: Sentence, topics: Topics, evidence: Evidence, lexicon: Lexicon) -> list[Mention]:
     found = list(names(sentence.tokens, sentence.text, evidence))
     for mention in found:
-        before = sentence.text[max(0, mention.start - 6) : mention.start].lower()
-        if before.rstrip(". ").rsplit(" ", 1)[-1] in known.FORMS_OF_ADDRESS:
+        before = sentence.text[: mention.start].lower().rsplit(None, 1)[-1:]
+        if before and before[0].rstrip(".") in known.FORMS_OF_ADDRESS:
             lexicon.addressed.add(name_key(mention.name))
     for short, mention in acronyms(sentence.tokens, sentence.text):
         found.append(mention)
@@ -126,94 +126,110 @@ class _Found:
     places: dict[int, Mention] = field(default_factory=dict)
 
 
-def _extract_of(passage: Passage, topics: Topics, lexicon: Lexicon, *, short: bool) -> Extract:
-    found = _gather(passage, lexicon)
-    title = lexicon.resolve(name_key(topics.title)) if topics.title else ""
-    if title and (title in found or short or passage.chunk.number == 1):
-        found.setdefault(title, _Found(title, Kind.CONCEPT))
-    headings = {lexicon.resolve(key) for key in passage.headings if key}
-    for key in sorted(headings - found.keys()):
-        found[key] = _Found(key, Kind.CONCEPT)
-    kept = _selected(found, {title} | headings, passage.chunk.tokens, lexicon)
-    describe = Describer(passage)
-    entities = tuple(_entity(found[key], describe, lexicon) for key in kept)
-    relations = tuple(_relations(passage, kept, found, title, describe, lexicon))
-    return Extract(passage.chunk.id, Method.HEURISTIC, entities, relations)
+class _ChunkReader:
+    """Chooses what to say of one chunk of a document that has been read whole."""
 
+    def __init__(self, passage: Passage, topics: Topics, lexicon: Lexicon, *, short: bool) -> None:
+        self._passage = passage
+        self._lexicon = lexicon
+        self._describe = Describer(passage)
+        self._found = self._gathered()
+        self._title = lexicon.resolve(name_key(topics.title)) if topics.title else ""
+        if self._title and (self._title in self._found or short or passage.chunk.number == 1):
+            self._found.setdefault(self._title, _Found(self._title, Kind.CONCEPT))
+        self._above = [lexicon.resolve(key) if key else "" for key in passage.headings]
+        """The heading above each sentence."""
+        self._sections = [key for key in dict.fromkeys(self._above) if key and key != self._title]
+        for key in self._sections:
+            self._found.setdefault(key, _Found(key, Kind.CONCEPT))
+        self._kept = self._selected()
 
-def _gather(passage: Passage, lexicon: Lexicon) -> dict[str, _Found]:
-    found: dict[str, _Found] = {}
-    for position, mentions in enumerate(passage.mentions):
-        for short, mention in mentions:
-            key = lexicon.resolve(short)
-            kind = Kind.TERM if mention.weak else mention.kind
-            entity = found.setdefault(key, _Found(key, kind))
-            entity.places.setdefault(position, mention)
-            if _WEIGHTS[kind] > _WEIGHTS[entity.kind]:
-                entity.kind = kind
-    return found
+    def extract(self) -> Extract:
+        entities = tuple(self._entity(key) for key in self._kept)
+        relations = (*self._stated(), *self._implied())
+        return Extract(self._passage.chunk.id, Method.HEURISTIC, entities, relations)
 
+    def _gathered(self) -> dict[str, _Found]:
+        found: dict[str, _Found] = {}
+        for position, mentions in enumerate(self._passage.mentions):
+            for short, mention in mentions:
+                key = self._lexicon.resolve(short)
+                kind = Kind.TERM if mention.weak else mention.kind
+                entity = found.setdefault(key, _Found(key, kind))
+                entity.places.setdefault(position, mention)
+                if _WEIGHTS[kind] > _WEIGHTS[entity.kind]:
+                    entity.kind = kind
+        return found
 
-def _selected(found: dict[str, _Found], topics: set[str], tokens: int, lexicon: Lexicon) -> list[str]:
-    """The keys that stay, in reading order: topics, then the weightiest within a bound that grows with the chunk."""
-    limit = min(_MOST, max(_FEWEST, tokens // _TOKENS_PER_ENTITY))
+    def _selected(self) -> list[str]:
+        """The keys that stay, in reading order: topics, names, then the weightiest of the rest within a bound."""
+        tokens = self._passage.chunk.tokens
+        limit = min(_MOST, max(_FEWEST, tokens // _TOKENS_PER_ENTITY))
+        topics = {self._title, *self._sections}
+        order = {key: rank for rank, key in enumerate(self._found)}
+        ranked = sorted(self._found.keys() - topics, key=lambda key: (-self._weight(key), order[key]))
+        names_ = [key for key in ranked if self._found[key].kind in {Kind.NAME, Kind.WORK}]
+        names_ = names_[: max(2 * limit, tokens // _TOKENS_PER_NAME)]
+        chosen = topics.union(names_) & self._found.keys()
+        rest = [key for key in ranked if key not in chosen]
+        chosen.update(rest[: max(0, limit - len(chosen))])
+        return sorted(chosen, key=lambda key: order[key])
 
-    def weight(key: str) -> float:
-        entity = found[key]
-        return _WEIGHTS[entity.kind] * (1 + log2(1 + lexicon.count(key)) / 4) + 0.3 * len(entity.places)
+    def _weight(self, key: str) -> float:
+        entity = self._found[key]
+        return _WEIGHTS[entity.kind] * (1 + log2(1 + self._lexicon.count(key)) / 4) + 0.3 * len(entity.places)
 
-    order = {key: rank for rank, key in enumerate(found)}
-    ranked = sorted((key for key in found if key not in topics), key=lambda key: (-weight(key), order[key]))
-    certain = [key for key in ranked if found[key].kind in {Kind.NAME, Kind.WORK}][
-        : max(2 * limit, tokens // _TOKENS_PER_NAME)
-    ]
-    chosen = {*certain, *ranked[: max(0, limit - len(certain))]} | (topics & found.keys())
-    return sorted(chosen, key=lambda key: order[key])
+    def _entity(self, key: str) -> ExtractedEntity:
+        lexicon = self._lexicon
+        description = self._describe.entity(key, self._found[key].places)
+        return ExtractedEntity(lexicon.name(key), lexicon.type(key), description, lexicon.aliases(key))
 
+    # relations
 
-def _entity(entity: _Found, describe: Describer, lexicon: Lexicon) -> ExtractedEntity:
-    return ExtractedEntity(
-        lexicon.name(entity.key),
-        lexicon.type(entity.key),
-        describe.entity(entity.key, entity.places),
-        lexicon.aliases(entity.key),
-    )
+    def _relation(self, source: str, target: str, description: str) -> ExtractedRelation:
+        return ExtractedRelation(self._lexicon.name(source), self._lexicon.name(target), description)
 
-
-# --- relations -----------------------------------------------------------------------------
-
-
-def _relations(
-    passage: Passage,
-    kept: Sequence[str],
-    found: dict[str, _Found],
-    title: str,
-    describe: Describer,
-    lexicon: Lexicon,
-) -> Iterator[ExtractedRelation]:
-    """Sentences that join two entities; then the title and headings with what stands beneath them."""
-    chosen = set(kept)
-    names_of = {key: lexicon.name(key) for key in kept}
-    related: set[frozenset[str]] = set()
-    for position, mentions in enumerate(passage.mentions):
-        if passage.sentences[position].kind is PieceKind.HEADING:
-            continue
-        present: dict[str, Mention] = {}
-        for short, mention in mentions:
-            key = lexicon.resolve(short)
-            if key in chosen:
-                present.setdefault(key, mention)
-        for one, other in _pairs(list(present)):
-            related.add(frozenset((one, other)))
-            text = describe.clause(position, present[one], present[other])
-            yield ExtractedRelation(names_of[one], names_of[other], text)
-    for topic, keys in _beneath(passage, kept, found, title, lexicon):
-        for key in keys:
-            if frozenset((topic, key)) not in related:
-                related.add(frozenset((topic, key)))
-                yield ExtractedRelation(
-                    names_of[topic], names_of[key], describe.entity(key, found[key].places)
+    def _stated(self) -> Iterator[ExtractedRelation]:
+        """Sentences that join two entities."""
+        for position, present in self._joint_mentions():
+            for one, other in _pairs(list(present)):
+                yield self._relation(
+                    one, other, self._describe.clause(position, present[one], present[other])
                 )
+
+    def _joint_mentions(self) -> Iterator[tuple[int, dict[str, Mention]]]:
+        """Each sentence's position, with the first mention there of each entity that stays."""
+        kept = set(self._kept)
+        for position, mentions in enumerate(self._passage.mentions):
+            if self._passage.sentences[position].kind is not PieceKind.HEADING:
+                present: dict[str, Mention] = {}
+                for short, mention in mentions:
+                    present.setdefault(self._lexicon.resolve(short), mention)
+                yield position, {key: mention for key, mention in present.items() if key in kept}
+
+    def _implied(self) -> Iterator[ExtractedRelation]:
+        """The title and the headings with what stands beneath them, unless a sentence joins the two."""
+        related = {frozenset(pair) for _, present in self._joint_mentions() for pair in _pairs(list(present))}
+        for topic, keys in self._beneath():
+            for key in keys:
+                if frozenset((topic, key)) not in related:
+                    related.add(frozenset((topic, key)))
+                    yield self._relation(topic, key, self._describe.entity(key, self._found[key].places))
+
+    def _beneath(self) -> Iterator[tuple[str, list[str]]]:
+        """Topics of the chunk, each with the weightiest entities that stand under it."""
+        ranked = sorted(
+            self._kept, key=lambda key: -_WEIGHTS[self._found[key].kind] * (1 + len(self._found[key].places))
+        )
+        rest = [key for key in ranked if key != self._title and key not in self._sections]
+        for heading in self._sections:
+            positions = {position for position, key in enumerate(self._above) if key == heading}
+            yield (
+                heading,
+                [key for key in rest if positions & self._found[key].places.keys()][:_HEADING_RELATIONS],
+            )
+        if self._title in self._kept:
+            yield self._title, [*self._sections, *rest][:_TITLE_RELATIONS]
 
 
 def _pairs(keys: Sequence[str]) -> list[tuple[str, str]]:
@@ -221,29 +237,5 @@ def _pairs(keys: Sequence[str]) -> list[tuple[str, str]]:
     if len(keys) <= _ALL_PAIRS:
         return list(combinations(keys, 2))
     chain = list(pairwise(keys))
-    return list(dict.fromkeys([*chain, *((keys[0], key) for key in keys[2:])]))[
-        : max(_PAIRS_PER_SENTENCE, len(chain))
-    ]
-
-
-def _beneath(
-    passage: Passage, kept: Sequence[str], found: dict[str, _Found], title: str, lexicon: Lexicon
-) -> Iterator[tuple[str, list[str]]]:
-    """Topics of the chunk, each with the weightiest entities that stand under it."""
-    chosen = set(kept)
-    ranked = sorted(
-        kept, key=lambda key: (-_WEIGHTS[found[key].kind] * (1 + len(found[key].places)), kept.index(key))
-    )
-    sections = list(dict.fromkeys(lexicon.resolve(key) for key in passage.headings if key))
-    for heading in sections:
-        if heading in chosen and heading != title:
-            positions = {
-                p for p, key in enumerate(passage.headings) if key and lexicon.resolve(key) == heading
-            }
-            under = [
-                key for key in ranked if key not in {heading, title} and positions & found[key].places.keys()
-            ]
-            yield heading, under[:_HEADING_RELATIONS]
-    if title in chosen:
-        rest = [key for key in ranked if key != title and key not in sections]
-        yield title, [*(key for key in sections if key != title and key in chosen), *rest][:_TITLE_RELATIONS]
+    fan = [(keys[0], key) for key in keys[2:]]
+    return [*chain, *fan][: max(_PAIRS_PER_SENTENCE, len(chain))]

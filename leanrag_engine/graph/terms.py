@@ -107,7 +107,11 @@ def _term(
         if again and tokens[start].lower not in known.GENERIC_ADJECTIVES:
             return _mention(sentence, start, last, Kind.CONCEPT)
     if last - first == 1:
-        return _mention(sentence, first, last, Kind.CONCEPT) if phrase_key(tokens, first, last) in singles else None
+        return (
+            _mention(sentence, first, last, Kind.CONCEPT)
+            if phrase_key(tokens, first, last) in singles
+            else None
+        )
     weak = 1 < last - first <= _LONGEST_WEAK and tokens[first].kind == "w"
     return _mention(sentence, first, last, Kind.TERM) if weak else None
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from leanrag_engine.model import Chunk
 
 from .index import BuildState, Index
-from .request import Query
+from .request import Mode, Query
 from .scope import Scope
 from .searching import Found
 
@@ -37,8 +37,6 @@ class Call:
             self.warnings.append(
                 "This collection was never built: keyword search over passages is all that answers."
             )
-            if self.query.entities:
-                self.warnings.append("The entities were ignored: there are none before the first build.")
         elif pending:
             many = "1 document is" if pending == 1 else f"{pending} documents are"
             self.warnings.append(
@@ -49,6 +47,15 @@ class Call:
             self.warnings.append(
                 "Documents changed since the last build: the graph and its summaries may tell of what is gone."
             )
+
+    def warn_of_unused(self) -> None:
+        """Say what of the query cannot serve."""
+        if not self.query.entities:
+            return
+        if self.index.state is BuildState.MISSING:
+            self.warnings.append("The entities were ignored: there are none before the first build.")
+        elif self.query.mode in (Mode.NAIVE, Mode.GLOBAL):
+            self.warnings.append(f"The entities were ignored: mode {self.query.mode} starts from none.")
 
     def warn_of_dense(self, found: Iterable[Found]) -> None:
         """Say where keywords alone served, which is no news before the first build."""

@@ -52,10 +52,9 @@ DETAILED = 3
 """Lines may be this many times longer in a detailed context."""
 
 LEAST_SHARE = 4
-"""A passage takes no more than this part of the room, so that several pieces of evidence fit into any budget."""
-
 LEAST_TOKENS = 256
-"""So much a passage may take all the same, room permitting."""
+"""A passage takes no more than half of what is left, so that several pieces of evidence fit into any budget; but
+it may always take so many tokens, or a quarter of the whole room, as far as there is any left."""
 
 CRUMB = 40
 """A passage cut to less says too little to be worth its label."""
@@ -222,8 +221,11 @@ class _Said:
     def news(self, source: _Source) -> list[Span]:
         """Those sentences of a passage that were not said."""
         sizes = {span: span[1] - span[0] for span in source.spans}
-        again = {span for span in source.spans if self.has(source.text[slice(*span)], 1)}
-        if sum(sizes[span] for span in again) >= NEAR_COPY * sum(sizes.values()):
+        total = sum(sizes.values())
+        # A passage of a few words may well stand within another without being its copy.
+        shortest = 1 if total >= REPEATED_PASSAGE else REPEATED_LINE
+        again = {span for span in source.spans if self.has(source.text[slice(*span)], shortest)}
+        if sum(sizes[span] for span in again) >= NEAR_COPY * total:
             rest = [span for span in source.spans if span not in again]
             return rest if sum(source.worth[span] for span in rest) > 0 else []
         return [
@@ -269,7 +271,7 @@ def _sources(chunks: Sequence[Chunk], limits: _Limits) -> list[_Source]:
 def _fit_passages(sources: Sequence[_Source], room: int, limits: _Limits) -> _Passages:
     """Best first, each whole if it fits, else cut around the sentences that serve the query best."""
     spare = room - limits.of(f"## {PASSAGES}")
-    most = spare if len(sources) == 1 else min(max(spare // LEAST_SHARE, LEAST_TOKENS), spare)
+    least = spare if len(sources) == 1 else max(spare // LEAST_SHARE, LEAST_TOKENS)
     said, shown = _Said(), _Shown()
     kept: list[Passage] = []
     left = 0
@@ -277,8 +279,8 @@ def _fit_passages(sources: Sequence[_Source], room: int, limits: _Limits) -> _Pa
         fresh = shown.rest(source, said.news(source))
         if not fresh:
             continue
-        chosen = _fit_passage(source, fresh, min(spare, most), limits)
-        if not chosen or (len(chosen) < len(fresh) and _is_crumb(source, chosen, most, limits)):
+        chosen = _fit_passage(source, fresh, min(spare, max(spare // 2, least)), limits)
+        if not chosen or (len(chosen) < len(fresh) and _is_crumb(source, chosen, room, limits)):
             left += 1
             continue
         passage = _passage(source, chosen, shortened=len(chosen) < len(fresh))
@@ -331,31 +333,36 @@ def _fit_passage(source: _Source, fresh: list[Span], room: int, limits: _Limits)
     return chosen
 
 
-def _is_crumb(source: _Source, chosen: Sequence[Span], most: int, limits: _Limits) -> bool:
-    """Whether a cut passage says too little for its label, given that passages may take ``most`` tokens."""
-    return limits.tokenizer.count(_passage(source, chosen).body) < min(CRUMB, most // 4)
+def _is_crumb(source: _Source, chosen: Sequence[Span], room: int, limits: _Limits) -> bool:
+    """Whether a cut passage says too little for its label, given that all passages have ``room``."""
+    return limits.tokenizer.count(_passage(source, chosen).body) < min(CRUMB, room // 4)
 
 
 def _best_sentences(source: _Source, spans: Sequence[Span], room: int, limits: _Limits) -> list[Span]:
-    """The sentences that fit into ``room`` around the one that serves the query best."""
+    """The run of sentences that fits into ``room`` and serves the query best; of equal ones the first."""
     sizes = [
         count + 1 for count in limits.tokenizer.count_many([source.text[slice(*span)] for span in spans])
     ]
-    worth = [source.worth[span] for span in spans]
     left = room - 2 * limits.tokenizer.count(CUT)
-    fitting = [place for place, size in enumerate(sizes) if size <= left]
-    if not fitting:
-        return []
-    first = last = max(fitting, key=lambda place: (worth[place], -place))
-    left -= sizes[first]
-    # Widen by the better neighbour, and between equals by the one that reads on.
-    while nearby := [
-        place for place in (first - 1, last + 1) if 0 <= place < len(spans) and sizes[place] <= left
-    ]:
-        place = max(nearby, key=lambda place: (worth[place], place))
-        left -= sizes[place]
-        first, last = min(first, place), max(last, place)
-    return list(spans[first : last + 1])
+    best, most = (0, 0), -1.0
+    end, size, worth = 0, 0, 0.0
+    for start, span in enumerate(spans):
+        while end < len(spans) and size + sizes[end] <= left:
+            size += sizes[end]
+            worth += source.worth[spans[end]]
+            end += 1
+        if end > start and worth > most + _EPSILON:
+            best, most = (start, end), worth
+        if end > start:
+            size -= sizes[start]
+            worth -= source.worth[span]
+        else:
+            end = start + 1
+    return list(spans[slice(*best)])
+
+
+_EPSILON = 1e-9
+"""Sums of the same numbers in another order may differ by less."""
 
 
 # --- lines ---------------------------------------------------------------------------------

@@ -73,6 +73,7 @@ async def answer(index: Index, query: Query) -> QueryResult:
     index.check_documents()
     call = Call(index, query, await _scope(index, query.filters))
     call.warn_of_build()
+    call.warn_of_unused()
     if query.mode == Mode.NAIVE or index.state is BuildState.MISSING:
         return await _naive(call)
     if query.mode == Mode.GLOBAL:
@@ -111,6 +112,8 @@ def _plain_order(call: Call, found: Found) -> list[Hit]:
 
 async def _lca(call: Call) -> QueryResult:
     found, seeds = await _anchored(call)
+    if not seeds:
+        return await _naive(call)
     nodes = await with_ancestors(call.index, [seed.entity for seed in seeds])
     relations = await call.index.graph.relations_among(call.index.generation.number, list(nodes))
     graph = subgraph.assemble(seeds, nodes, relations)
@@ -136,6 +139,8 @@ async def _bearers(call: Call, graph: Subgraph) -> dict[str, tuple[Entity, ...]]
 async def _local(call: Call) -> QueryResult:
     """Seeds, their strongest relations, and the entities at the other end."""
     found, seeds = await _anchored(call)
+    if not seeds:
+        return await _naive(call)
     number, ids = call.index.generation.number, [seed.entity.id for seed in seeds]
     relations = await call.index.graph.relations_of(number, ids, NEIGHBOURS)
     ends = [end for each in relations for end in (each.source_id, each.target_id)]
@@ -414,4 +419,6 @@ def _result(
     kept = sources if query.include_sources or naive else ()
     shown = set(context.cited)
     ordered = sorted(kept, key=lambda ranked: ranked.chunk.citation not in shown)
-    return QueryResult(query, context, graph, tuple(ordered), tuple(call.warnings), index.state)
+    return QueryResult(
+        query, context, graph, tuple(ordered), tuple(dict.fromkeys(call.warnings)), index.state
+    )

@@ -174,6 +174,23 @@ def test_a_passage_already_shown_is_not_shown_again() -> None:
     assert not context.truncated
 
 
+def test_a_copy_of_a_passage_adds_what_is_new_alone_and_code_is_not_torn() -> None:
+    code = "with open(path) as file:\n    data = file.read()\n"
+    text = f"A file is closed when the block ends, whatever happens in it.\n\n{code}"
+    other = f"Something else altogether is said here, about reading files at length and with care.\n\n{code}"
+    copy = f"{text}\nA file that is read twice is opened twice."
+    chunks = (chunk(1, text), chunk(2, other), chunk(3, copy))
+    context = compose(Material(chunks), ["file read"], 800, TIKTOKEN).text
+    assert context.count("data = file.read()") == 2
+    assert context.count("A file is closed when the block ends") == 1
+    assert "[d3:c1] A title\n```\n[…] A file that is read twice is opened twice.\n```" in context
+
+
+def test_a_short_passage_within_another_is_shown() -> None:
+    chunks = (chunk(1, "Uranus is a planetary body with rings and moons."), chunk(2, "A planet."))
+    assert compose(Material(chunks), ["planet"], 300, TIKTOKEN).cited == ("d1:c1", "d2:c1")
+
+
 def test_a_description_that_a_passage_says_is_not_repeated() -> None:
     said = "Alan Stevenson designed the lighthouse of Skerryvore."
     new = "He was an engineer of the Northern Lighthouse Board."

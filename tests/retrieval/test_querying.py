@@ -281,6 +281,19 @@ async def test_a_query_of_unknown_words_is_served_by_keywords_and_says_so(corpus
     assert result.sources == ()
 
 
+@pytest.mark.parametrize("mode", ["naive", "global"])
+async def test_a_mode_that_starts_from_no_entity_says_so(corpus: Corpus, mode: str) -> None:
+    result = await ask(corpus, "stars", mode=mode, entities=("Uranus",))
+    assert any(f"mode {mode} starts from none" in warning for warning in result.warnings)
+
+
+@pytest.mark.parametrize("ranking", RANKINGS)
+async def test_without_a_seed_plain_search_answers(corpus: Corpus, ranking: str) -> None:
+    """The word stands in a passage, and in nothing that the graph says."""
+    result = await ask(corpus, "seventh", ranking=ranking, filters=Filters(documents=("Uranus",)))
+    assert "Uranus is the seventh planet." in result.context.text
+
+
 async def test_documents_newer_than_the_build_are_found_and_said_to_be_pending(
     corpus: Corpus, make_corpus: type[Corpus]
 ) -> None:

@@ -141,7 +141,9 @@ def _insert_chunks(connection: Connection, collection: int, document: int, new: 
             "chunk": chunk,
             "position": position,
             "method": extract.method.value,
-            "entities": [[each.name, each.type, each.description] for each in extract.entities],
+            "entities": [
+                [each.name, each.type, each.description, list(each.aliases)] for each in extract.entities
+            ],
             "relations": [[each.source, each.target, each.description] for each in extract.relations],
         }
         for position, (chunk, extract) in enumerate(new.extracts)
@@ -279,7 +281,10 @@ def all_extracts(connection: Connection, name: str) -> list[Extract]:
         Extract(
             chunk_id=row.id,
             method=Method(row.method),
-            entities=tuple(ExtractedEntity(*each) for each in row.entities),
+            entities=tuple(
+                ExtractedEntity(name, type_, description, tuple(aliases))
+                for name, type_, description, aliases in row.entities
+            ),
             relations=tuple(ExtractedRelation(*each) for each in row.relations),
         )
         for row in connection.execute(statement)
