@@ -13,7 +13,7 @@ from typing import Any, Self
 
 from .composition import Adapters, compose
 from .config import COLLECTION_NAME, Settings
-from .errors import Candidate, InvalidInput, LeanRAGError, NotFound, NotReady, StoreUnusable
+from .errors import Cancelled, Candidate, InvalidInput, LeanRAGError, NotFound, NotReady, StoreUnusable
 from .indexing import (
     Spaces,
     Workshop,
@@ -290,8 +290,8 @@ class LeanRAG:
     ) -> str:
         """Ingest one document; a bad one fails alone. A store that cannot be used ends the job."""
         try:
-            outcome = await ingest_one(self._workshop, collection, source, allowed)
-        except StoreUnusable:
+            outcome = await ingest_one(self._workshop, collection, source, allowed, journal.check)
+        except (StoreUnusable, Cancelled):
             raise
         except LeanRAGError as problem:
             name = source.id or source.path or source.title

@@ -7,7 +7,7 @@ needs them is published; what nothing refers to any more is dropped last.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -112,9 +112,14 @@ def spread_folders(
 
 
 async def ingest_one(
-    workshop: Workshop, collection: str, source: DocumentSource, allowed: Sequence[Path] | None
+    workshop: Workshop,
+    collection: str,
+    source: DocumentSource,
+    allowed: Sequence[Path] | None,
+    pulse: Callable[[], None],
 ) -> Outcome:
-    """Load, chunk, extract and store one document. Raises a ``LeanRAGError`` if it cannot be ingested."""
+    """Load, chunk, extract and store one document. Raises a ``LeanRAGError`` if it cannot be ingested,
+    and what ``pulse`` raises, which is called now and then."""
     settings = workshop.settings
     limit = settings.max_document_mb * 1024 * 1024
     document = await anyio.to_thread.run_sync(partial(load, source, allowed=allowed, max_bytes=limit))
@@ -132,7 +137,7 @@ async def ingest_one(
     )
     if not chunks:
         raise DocumentUnreadable(f"The document {document.id!r} holds no text.", "Give one with text in it.")
-    extracts = await anyio.to_thread.run_sync(partial(extract, chunks, document.title))
+    extracts = await anyio.to_thread.run_sync(partial(extract, chunks, document.title, pulse=pulse))
     await workshop.graph.put_document(collection, document, chunks, extracts)
     return Outcome(document.id, document.title, "added" if before is None else "replaced", len(chunks))
 

@@ -55,8 +55,12 @@ class Journal:
     def report(self, progress: Progress) -> None:
         """Note how far the work is. Raises ``Cancelled`` if it should stop."""
         self.progress = progress
+        self.check()
+
+    def check(self) -> None:
+        """Raise ``Cancelled`` if the work should stop."""
         if self.stop.is_set():
-            raise Cancelled(f"Stopped during {progress.stage}.", "What was finished before is kept.")
+            raise Cancelled(f"Stopped during {self.progress.stage}.", "What was finished before is kept.")
 
     def record(self, outcome: Mapping[str, Any]) -> None:
         self.outcomes.append(outcome)

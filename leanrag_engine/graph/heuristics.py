@@ -6,7 +6,7 @@ graph retrieval as well as a model's triples. Terms written small must earn thei
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations, pairwise
 from math import log2
@@ -39,29 +39,37 @@ _SHORT_DOCUMENT = 6
 _WINDOW = 1_000
 
 
-def extract(chunks: Sequence[Chunk], title: str) -> list[Extract]:
+def extract(
+    chunks: Sequence[Chunk], title: str, *, pulse: Callable[[], None] = lambda: None
+) -> list[Extract]:
     """What each chunk of one document says, in the order of ``chunks``; ``title`` is the document's.
 
-    A pure function of its arguments: statistics are taken over the document alone, of a very long one over each
+    ``pulse`` is called every few milliseconds of work; what it raises ends the work. A pure function of its arguments: statistics are taken over the document alone, of a very long one over each
     thousand chunks, so that memory stays bounded. Time is linear in the text.
     """
     return [
         found
         for start in range(0, len(chunks), _WINDOW)
-        for found in _extract(chunks[start : start + _WINDOW], title, short=len(chunks) <= _SHORT_DOCUMENT)
+        for found in _extract(
+            chunks[start : start + _WINDOW], title, short=len(chunks) <= _SHORT_DOCUMENT, pulse=pulse
+        )
     ]
 
 
-def _extract(chunks: Sequence[Chunk], title: str, *, short: bool) -> list[Extract]:
+def _extract(chunks: Sequence[Chunk], title: str, *, short: bool, pulse: Callable[[], None]) -> list[Extract]:
     passages = read(chunks)
     fresh = without_overlap(passages)
     evidence = Evidence.of(fresh)
     topics = Topics.of(title, passages)
     lexicon = Lexicon()
-    _find_names(passages, topics, evidence, lexicon)
+    _find_names(passages, topics, evidence, lexicon, pulse)
     find_terms(passages, fresh, evidence, lexicon)
     link_persons(lexicon, _names_in_order(passages))
-    return [_ChunkReader(passage, topics, lexicon, short=short).extract() for passage in passages]
+    said = []
+    for passage in passages:
+        pulse()
+        said.append(_ChunkReader(passage, topics, lexicon, short=short).extract())
+    return said
 
 
 def _names_in_order(passages: Sequence[Passage]) -> list[str]:
@@ -72,10 +80,17 @@ def _names_in_order(passages: Sequence[Passage]) -> list[str]:
 # --- names ---------------------------------------------------------------------------------
 
 
-def _find_names(passages: Sequence[Passage], topics: Topics, evidence: Evidence, lexicon: Lexicon) -> None:
+def _find_names(
+    passages: Sequence[Passage],
+    topics: Topics,
+    evidence: Evidence,
+    lexicon: Lexicon,
+    pulse: Callable[[], None],
+) -> None:
     """Fill in the mentions of names, identifiers and topics, sentence by sentence."""
     defined = definitions(passages)
     for passage in passages:
+        pulse()
         heading = name_key(topics.of_path(passage.chunk.heading))
         for sentence in passage.sentences:
             found: list[Mention] = []

@@ -148,3 +148,14 @@ async def test_a_build_without_documents_and_an_unknown_job_say_what_to_do(engin
         await engine.job("x")
     with pytest.raises(InvalidInput, match="at least one"):
         await engine.submit_ingest([])
+
+
+async def test_a_job_in_the_middle_of_one_long_document_can_be_cancelled(engine: LeanRAG) -> None:
+    long = "\n\n".join(f"Star Kepler-{n} shines in Lyra near Planet Vega-{n}." for n in range(30_000))
+    job = await engine.submit_ingest([DocumentSource(text=long, id="long")])
+    while (await engine.job(job.id)).stage != "ingest":
+        pass
+    await engine.cancel_job(job.id)
+    ended = await engine.job(job.id, wait_seconds=30)
+    assert ended.status is JobStatus.CANCELLED
+    assert (await engine.status()).collection.documents == 0

@@ -117,7 +117,11 @@ async def test_extracts_come_back_in_reading_order(store: SqlGraphStore, parcel:
     await store.create_collection("default")
     one = parcel("one", "First words.", "Second words.")
     said = [
-        Extract(one.chunks[1].id, Method.MODEL, (ExtractedEntity("B", "person", "b", ("Bee",)), ExtractedEntity("C"))),
+        Extract(
+            one.chunks[1].id,
+            Method.MODEL,
+            (ExtractedEntity("B", "person", "b", ("Bee",)), ExtractedEntity("C")),
+        ),
         Extract(one.chunks[0].id, Method.HEURISTIC, (ExtractedEntity("A"),)),
         Extract(one.chunks[1].id, Method.AGENT, (), (ExtractedRelation("B", "C", "knows"),)),
     ]
