@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Annotated
 
 from mcp_types import CallToolResult
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
 
 TOOL_OF = {"ingest": "ingest_documents", "build": "build_hierarchy", "reindex": "build_hierarchy"}
 """The tool that does the same work again."""
+
+LISTED = 100
+"""Documents that one reply lists."""
 
 Documents = Annotated[list[DocumentArgument], Field(min_length=1, max_length=1000)]
 
@@ -96,17 +100,28 @@ def document_source(argument: DocumentArgument) -> DocumentSource:
 
 
 def ingest_reply(job: Job) -> IngestReply:
+    """The documents of a job, failures first where there are too many to list."""
     outcomes = [DocumentOutcome(**each) for each in job.result.get("documents", [])]
+    message = job.message
+    if len(outcomes) > LISTED:
+        message = f"{message} {tally(job)}; {LISTED} are listed, failures first.".lstrip()
+        outcomes = sorted(outcomes, key=lambda each: each.status != "failed")[:LISTED]
     return IngestReply(
         job_id=job.id,
         status=job.status.value,
         stage=job.stage,
         done=job.done,
         total=job.total,
-        message=job.message,
+        message=message,
         documents=outcomes,
         next_step=next_step(job),
     )
+
+
+def tally(job: Job) -> str:
+    """How many documents came to which end, e.g. ``8 added, 1 failed``."""
+    counts = Counter(each["status"] for each in job.result["documents"])
+    return ", ".join(f"{count} {status}" for status, count in counts.items())
 
 
 def job_reply(job: Job) -> JobReply:
@@ -119,8 +134,9 @@ def job_reply(job: Job) -> JobReply:
         done=job.done,
         total=job.total,
         message=job.message,
-        failures=[dict(failure) for failure in job.failures],
-        result=dict(job.result),
+        failures=[dict(failure) for failure in job.failures[:LISTED]],
+        result={key: value for key, value in job.result.items() if key not in {"documents", "attempts"}}
+        | ({"documents": tally(job)} if "documents" in job.result else {}),
         next_step=next_step(job),
     )
 

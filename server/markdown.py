@@ -8,6 +8,7 @@ from .replies import (
     AncestorsReply,
     IngestReply,
     JobReply,
+    LayerCard,
     QueryReply,
     RelationCard,
     RelationsReply,
@@ -111,9 +112,7 @@ def status_lines(reply: StatusReply) -> list[str]:
         + "."
     ]
     if reply.built:
-        layers = ", ".join(
-            f"G{each.layer} {each.entities} entities and {each.relations} relations" for each in reply.layers
-        )
+        layers = layers_line(reply.layers)
         stale = "stale" if reply.stale else "up to date"
         lines.append(f"Build: generation {reply.generation} of {reply.built_at}, {stale}. Layers: {layers}.")
         lines.append(f"Embedder: {reply.embedder}.")
@@ -132,6 +131,12 @@ def status_lines(reply: StatusReply) -> list[str]:
     return lines + [f"Warning: {warning}" for warning in reply.warnings]
 
 
+def layers_line(layers: list[LayerCard]) -> str:
+    return ", ".join(
+        f"G{each.layer} {each.entities} entities and {each.relations} relations" for each in layers
+    )
+
+
 def ingest_result(reply: IngestReply) -> CallToolResult:
     lines = [job_line(reply)]
     for each in reply.documents:
@@ -145,7 +150,9 @@ def job_result(reply: JobReply) -> CallToolResult:
     lines += [
         f"- failed: {failure.get('document', '')}: {failure.get('error', '')}" for failure in reply.failures
     ]
-    lines += [f"- {key}: {value}" for key, value in reply.result.items()]
+    for key, value in reply.result.items():
+        shown = layers_line([LayerCard(**each) for each in value]) if key == "layers" else value
+        lines.append(f"- {key}: {shown}")
     return both([*lines, f"Next: {reply.next_step}"], reply, is_error=reply.status == "failed")
 
 

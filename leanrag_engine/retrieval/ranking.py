@@ -1,7 +1,7 @@
 """In which order passages answer a query: the paper's rule, fused search, and spreading from the seeds.
 
-Pure: everything that the stores know comes in, ids and scores go out. The weights of spreading were
-chosen on one question set with two graphs and confirmed on another; they are round numbers on a plateau.
+Pure: everything that the stores know comes in, ids and scores go out. The weights of spreading are round
+numbers on a plateau, chosen by looking at two question sets at once; no third set has confirmed them yet.
 """
 
 from __future__ import annotations

@@ -234,3 +234,18 @@ async def test_a_damaged_store_is_named_and_left_as_it_is(serve_in_process: Serv
     assert reply.is_error
     assert str(tmp_path) in reply.text
     assert store.read_bytes() == damaged
+
+
+async def test_many_documents_give_a_reply_of_bounded_length_with_the_failures_first(
+    serve_in_process: Serve, tmp_path: Path
+) -> None:
+    documents = [{"text": f"Asteroid {n} orbits the Sun.", "id": f"a{n}"} for n in range(120)]
+    documents.append({"text": " ", "id": "blank"})
+    async with serve_in_process(tmp_path) as call:
+        reply = await call("ingest_documents", documents=documents, build=False, wait_seconds=40)
+        assert len(reply.data["documents"]) == 100
+        assert reply.data["documents"][0]["id"] == "blank"
+        assert "120 added, 1 failed" in reply.text
+        job = await call("get_job", job_id=reply.data["job_id"])
+        assert job.data["result"]["documents"] == "120 added, 1 failed"
+        assert [failure["document"] for failure in job.data["failures"]] == ["blank"]

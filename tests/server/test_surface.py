@@ -76,6 +76,14 @@ async def test_the_instructions_teach_the_workflow_with_tools_that_exist(tmp_pat
         assert tool in text
 
 
+@pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
+async def test_old_and_new_clients_are_served_alike(lighthouses: Path, mode: str) -> None:
+    async with Client(create_server(load_settings(data_dir=lighthouses)), mode=mode) as client:
+        assert {tool.name for tool in (await client.list_tools()).tools} == READING | WRITING
+        reply = await client.call_tool("query_lca_context", {"query": "Who designed Skerryvore?"})
+        assert "Alan Stevenson" in str(reply.content)
+
+
 async def test_a_server_that_nobody_called_has_opened_nothing(tmp_path: Path) -> None:
     folder = tmp_path / "data"
     async with Client(create_server(load_settings(data_dir=folder))) as client:
