@@ -29,6 +29,7 @@ from .jobs import Jobs, Journal
 from .model import Chunk, Collection, DocumentSource, Entity, Generation, Job, Relation, Seed
 from .ports import Embedder, LockHolder, Progress
 from .retrieval import browsing, querying
+from .retrieval.browsing import ClusterView
 from .retrieval.querying import Index, Query, QueryResult
 
 
@@ -187,6 +188,13 @@ class LeanRAG:
         index = await self._built_index(collection)
         chain = await browsing.ancestors(index, await browsing.resolve(index, entity))
         return chain[: max_layers + 1] if max_layers else chain
+
+    async def cluster(
+        self, cluster: str, *, offset: int = 0, limit: int = 20, collection: str = "default"
+    ) -> ClusterView:
+        """An aggregated entity (name or ref), one page of its members, its parent and strongest relations."""
+        index = await self._built_index(collection)
+        return await browsing.cluster(index, await browsing.resolve(index, cluster), offset, limit)
 
     async def inter_cluster_relations(
         self,

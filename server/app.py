@@ -70,6 +70,7 @@ def create_server(settings: Settings) -> LeanRAGServer:
     add(server, reading.query_lca_context, "Answer from the documents")
     add(server, reading.search_entities, "Search entities")
     add(server, reading.get_entity_ancestors, "Show what an entity belongs to")
+    add(server, reading.get_cluster, "Look into a cluster")
     add(server, reading.list_inter_cluster_relations, "List relations between clusters")
     add(server, reading.get_sources, "Read the passages behind citations")
     add(server, reading.get_index_status, "Show what is indexed")
@@ -94,7 +95,17 @@ def add(server: LeanRAGServer, function: Any, title: str, *, writes: bool = Fals
     server.add_tool(function, title=title, description=cleandoc(function.__doc__), annotations=annotations)
     tool = server._tool_manager.get_tool(function.__name__)  # noqa: SLF001 - the SDK has no public way; a test pins it
     assert tool is not None
-    tool.parameters["additionalProperties"] = False
+    tool.parameters = without_titles(tool.parameters) | {"additionalProperties": False}
+    tool.fn_metadata.output_schema = without_titles(tool.fn_metadata.output_schema)
+
+
+def without_titles(schema: Any) -> Any:
+    """A JSON schema without the titles that repeat its names: a quarter of its tokens."""
+    if isinstance(schema, dict):
+        # A property may be called title: its value is a schema, not a string.
+        kept = {key: value for key, value in schema.items() if key != "title" or isinstance(value, dict)}
+        return {key: without_titles(value) for key, value in kept.items()}
+    return [without_titles(each) for each in schema] if isinstance(schema, list) else schema
 
 
 # --- wording -------------------------------------------------------------------------------

@@ -10,11 +10,14 @@ from leanrag_engine.errors import InvalidInput
 from .replies import (
     Ancestor,
     AncestorsReply,
+    ClusterReply,
     EntityCard,
+    Finding,
     GroupCard,
     JobCard,
     LayerCard,
     LcaCard,
+    Member,
     NamedRef,
     PathStep,
     QueryReply,
@@ -31,6 +34,7 @@ from .replies import (
 if TYPE_CHECKING:
     from leanrag_engine.engine import EntityPage, RelationPage, Status
     from leanrag_engine.model import Chunk, Entity, Group, Relation
+    from leanrag_engine.retrieval.browsing import ClusterView
     from leanrag_engine.retrieval.querying import QueryResult
 
 BRIEF = 240
@@ -151,6 +155,33 @@ def ancestors_reply(chain: Sequence[Entity]) -> AncestorsReply:
             for node in chain
         ],
         did_you_mean=[],
+    )
+
+
+def cluster_reply(view: ClusterView, offset: int, *, detailed: bool) -> ClusterReply:
+    entity = view.entity
+    names = {id_: end.name for id_, end in view.ends.items()}
+    relations = view.relations if detailed else view.relations[:CONCISE_RELATIONS]
+    return ClusterReply(
+        ref=entity.id,
+        name=entity.name,
+        layer=entity.layer,
+        description=entity.description,
+        method=entity.method.value,
+        findings=[Finding(summary=each.summary, explanation=each.explanation) for each in entity.findings],
+        parent=NamedRef(ref=view.parent.id, name=view.parent.name) if view.parent else None,
+        members=[
+            Member(
+                ref=each.id,
+                name=each.name,
+                type=each.type,
+                description=each.description if detailed else shortened(each.description, QUOTE),
+            )
+            for each in view.members
+        ],
+        total_members=entity.members,
+        relations=[relation_card(each, names, detailed=detailed) for each in relations],
+        next_cursor=cursor_after(offset, len(view.members), entity.members),
     )
 
 

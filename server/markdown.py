@@ -6,6 +6,7 @@ from mcp_types import CallToolResult, TextContent
 
 from .replies import (
     AncestorsReply,
+    ClusterReply,
     IngestReply,
     JobReply,
     LayerCard,
@@ -65,6 +66,18 @@ def ancestors_result(reply: AncestorsReply) -> CallToolResult:
         members = f", {node.members} members" if node.members else ""
         lines.append(f"- layer {node.layer}: {node.name} ({node.ref}{members}): {node.description}")
     return both(lines, reply)
+
+
+def cluster_result(reply: ClusterReply) -> CallToolResult:
+    parent = f"under {reply.parent.name} ({reply.parent.ref})" if reply.parent else "the root"
+    lines = [
+        f"{reply.name} ({reply.ref}; layer {reply.layer}, {parent}; {reply.method}): {reply.description}"
+    ]
+    lines += [f"Finding: {each.summary}: {each.explanation}" for each in reply.findings]
+    lines.append(f"Members, {len(reply.members)} of {reply.total_members}, most mentioned first:")
+    lines += [f"- {each.name} ({each.ref}; {each.type}): {each.description}" for each in reply.members]
+    lines += [f"Relation: {relation_line(relation)}" for relation in reply.relations]
+    return both([*lines, *more(reply.next_cursor)], reply)
 
 
 def relations_result(reply: RelationsReply) -> CallToolResult:

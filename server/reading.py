@@ -12,6 +12,7 @@ from .arguments import CollectionName, Cursor, EntityName, Limit, ResponseFormat
 from .engine_handle import EngineHandle
 from .replies import (
     AncestorsReply,
+    ClusterReply,
     FiltersArgument,
     QueryReply,
     RelationsReply,
@@ -121,6 +122,26 @@ list_inter_cluster_relations with one of the ancestors as `cluster`."""
             entity, max_layers=max_layers, collection=self._engine.collection(collection)
         )
         return markdown.ancestors_result(cards.ancestors_reply(chain))
+
+    async def get_cluster(
+        self,
+        cluster: Annotated[str, Field(description="Name or ref of an aggregated entity")],
+        limit: Limit = 20,
+        cursor: Cursor = "",
+        response_format: ResponseFormat = "concise",
+        collection: CollectionName = "default",
+    ) -> Annotated[CallToolResult, ClusterReply]:
+        """Look into one topic: an aggregated entity with its description and findings, its members (one page, most \
+mentioned first), its parent and its strongest relations to other topics. Next: get_cluster of a member or of the \
+parent to go down or up, get_sources with entity=… for passages."""
+        engine = await self._engine.get()
+        offset = cards.offset_of(cursor)
+        view = await engine.cluster(
+            cluster, offset=offset, limit=limit, collection=self._engine.collection(collection)
+        )
+        return markdown.cluster_result(
+            cards.cluster_reply(view, offset, detailed=response_format == "detailed")
+        )
 
     async def list_inter_cluster_relations(
         self,

@@ -105,6 +105,28 @@ class AncestorsReply(Reply):
     did_you_mean: list[NamedRef]
 
 
+class Finding(Reply):
+    summary: str
+    explanation: str
+
+
+class Member(NamedRef):
+    type: str
+    description: str
+
+
+class ClusterReply(NamedRef):
+    layer: int
+    description: str
+    method: str
+    findings: list[Finding]
+    parent: NamedRef | None
+    members: list[Member]
+    total_members: int
+    relations: list[RelationCard]
+    next_cursor: str
+
+
 class RelationsReply(Reply):
     relations: list[RelationCard]
     total: int

@@ -294,9 +294,6 @@ EVENT_WORDS = _set(
     "war battle olympics olympic cup championship championships election elections festival revolution treaty conference tournament games prix open "
     "awards award bowl massacre siege rebellion uprising earthquake hurricane expedition congress census season crisis summit act draft tour"
 )
-WORK_WORDS = _set(
-    "film album novel song series book magazine journal newspaper poem play opera single musical documentary episode soundtrack game"
-)
 
 _CODE_HEADS = _set(
     "statement expression method function operator loop clause keyword class module exception attribute command option flag "

@@ -75,6 +75,22 @@ async def test_step_by_step_from_an_entity_to_its_ancestors_to_their_relations(c
     assert not relations.is_error, relations.text
 
 
+async def test_the_members_of_a_cluster_name_it_as_their_parent(call: Caller) -> None:
+    chain = await call("get_entity_ancestors", entity="Skerryvore")
+    parent = chain.data["path"][1]
+    cluster = await call("get_cluster", cluster=parent["ref"], limit=100)
+    members = cluster.data["members"]
+    assert len(members) == cluster.data["total_members"] == parent["members"]
+    assert "Skerryvore" in [member["name"] for member in members]
+    for member in members[:5]:
+        above = await call("get_entity_ancestors", entity=member["ref"])
+        assert above.data["path"][1]["ref"] == parent["ref"]
+        assert f"{member['name']} ({member['ref']}" in cluster.text
+    paged = await call("get_cluster", cluster=parent["ref"], limit=3)
+    rest = await call("get_cluster", cluster=parent["ref"], limit=100, cursor=paged.data["next_cursor"])
+    assert [*paged.data["members"], *rest.data["members"]] == members
+
+
 async def test_pages_together_give_every_relation_once(call: Caller) -> None:
     whole = await call("search_entities", query="lighthouse", limit=100)
     first = await call("search_entities", query="lighthouse", limit=2)
@@ -126,6 +142,7 @@ async def test_filters_keep_excluded_documents_out_of_everything(call: Caller) -
         ("query_lca_context", {"query": "x", "entities": ["Skeryvore"]}, ["Skeryvore", "Skerryvore"]),
         ("query_lca_context", {"query": "x", "filters": {"documents": ["nope"]}}, ["nope"]),
         ("get_entity_ancestors", {"entity": "Skeryvore"}, ["'Skeryvore'", "Skerryvore (ref "]),
+        ("get_cluster", {"cluster": "Skerryvore"}, ["'Skerryvore'", "layer 0", "not a cluster"]),
         ("list_inter_cluster_relations", {"cluster": "Lighthouses of Mars"}, ["'Lighthouses of Mars'"]),
         ("search_entities", {"query": "x", "cursor": "abc"}, ["'abc'", "next_cursor"]),
         ("get_sources", {}, ["either citations or an entity"]),

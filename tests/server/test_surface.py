@@ -24,6 +24,7 @@ READING = {
     "query_lca_context",
     "search_entities",
     "get_entity_ancestors",
+    "get_cluster",
     "list_inter_cluster_relations",
     "get_sources",
     "get_index_status",
