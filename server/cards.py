@@ -40,10 +40,10 @@ if TYPE_CHECKING:
 BRIEF = 240
 """Characters of a description in a concise reply."""
 
-QUOTE = 160
-"""Characters of a quote: enough to recognise the passage, which stands in the context."""
+GLIMPSE = 80
+"""Characters of what a concise answer repeats from its context: enough to recognise it."""
 
-CONCISE_RELATIONS = 10
+CONCISE_RELATIONS = 5
 
 
 def query_reply(result: QueryResult, *, detailed: bool) -> QueryReply:
@@ -66,7 +66,7 @@ def query_reply(result: QueryResult, *, detailed: bool) -> QueryReply:
             SourceCard(
                 citation=ranked.chunk.citation,
                 document=ranked.chunk.title,
-                quote=ranked.chunk.text if detailed else shortened(ranked.chunk.text, QUOTE),
+                quote=ranked.chunk.text if detailed else shortened(ranked.chunk.text, GLIMPSE),
             )
             for ranked in result.sources
         ],
@@ -98,7 +98,7 @@ def lca_card(entity: Entity, *, detailed: bool) -> LcaCard:
         ref=entity.id,
         name=entity.name,
         layer=entity.layer,
-        description=entity.description if detailed else shortened(entity.description, BRIEF),
+        description=entity.description if detailed else shortened(entity.description, GLIMPSE),
         is_root=entity.parent_id is None,
     )
 
@@ -118,7 +118,7 @@ def relation_card(relation: Relation, names: Mapping[str, str], *, detailed: boo
         strength=relation.strength,
         support=relation.support,
         method=relation.method.value,
-        description=relation.description if detailed else shortened(relation.description, BRIEF),
+        description=relation.description if detailed else shortened(relation.description, GLIMPSE),
     )
 
 
@@ -175,7 +175,7 @@ def cluster_reply(view: ClusterView, offset: int, *, detailed: bool) -> ClusterR
                 ref=each.id,
                 name=each.name,
                 type=each.type,
-                description=each.description if detailed else shortened(each.description, QUOTE),
+                description=each.description if detailed else shortened(each.description, GLIMPSE),
             )
             for each in view.members
         ],
