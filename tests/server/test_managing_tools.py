@@ -249,3 +249,21 @@ async def test_many_documents_give_a_reply_of_bounded_length_with_the_failures_f
         job = await call("get_job", job_id=reply.data["job_id"])
         assert job.data["result"]["documents"] == "120 added, 1 failed"
         assert [failure["document"] for failure in job.data["failures"]] == ["blank"]
+
+
+async def test_a_file_of_50_megabytes_above_the_limit_is_refused_with_both_sizes_and_the_others_go_in(
+    serve_in_process: Serve, tmp_path: Path
+) -> None:
+    (tmp_path / "docs").mkdir()
+    with (tmp_path / "docs" / "huge.txt").open("w") as huge:
+        huge.writelines("Ceres is a dwarf planet in the asteroid belt.\n" * 1000 for _ in range(1100))
+    (tmp_path / "docs" / "small.txt").write_text("Ceres was found by Giuseppe Piazzi in Palermo.")
+    settings = {"allow_dirs": (tmp_path / "docs",), "max_document_mb": 20}
+    async with serve_in_process(tmp_path / "data", **settings) as call:
+        reply = await call("ingest_documents", documents=[{"path": str(tmp_path / "docs")}], wait_seconds=40)
+    outcomes = {Path(each["id"]).name: each for each in reply.data["documents"]}
+    assert outcomes["small.txt"]["status"] == "added"
+    assert outcomes["huge.txt"]["status"] == "failed"
+    assert "huge.txt" in outcomes["huge.txt"]["error"]
+    assert "20" in outcomes["huge.txt"]["error"]
+    assert "50" in outcomes["huge.txt"]["error"]
