@@ -63,7 +63,8 @@ class BuiltinEmbedder:
 
     def __init__(self, table: _WordTable) -> None:
         self._identity = table.identity
-        self._vectors = table.steps * table.scales[:, None]
+        # Row by row in memory: a sparse product would copy another layout whole, for each single query.
+        self._vectors = np.ascontiguousarray(table.steps * table.scales[:, None])
         self._counter = _counter(table.vocabulary) if table.vocabulary else None
 
     @property

@@ -17,12 +17,6 @@ pytestmark = pytest.mark.anyio
 
 Serve = Callable[..., AbstractAsyncContextManager[Any]]
 
-WRITER = """
-import json, sys
-from leanrag_mcp.cli import app
-app(["ingest", *sys.argv[2:], "--data-dir", sys.argv[1], "--json"])
-"""
-
 
 def cli(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
@@ -85,6 +79,17 @@ def children_of(pid: int) -> list[int]:
     ]
     assert found
     return found
+
+
+async def test_a_job_is_cancelled_from_another_process(serve_over_stdio: Serve, tmp_path: Path) -> None:
+    documents = [{"text": f"Comet C-{n} passes Jupiter.", "id": f"c{n}"} for n in range(900)]
+    async with serve_over_stdio(tmp_path) as worker, serve_over_stdio(tmp_path) as other:
+        begun = await worker("ingest_documents", documents=documents, wait_seconds=0)
+        cancelled = await other("cancel_job", job_id=begun.data["job_id"])
+        ended = await other("get_job", job_id=begun.data["job_id"], wait_seconds=20)
+        assert ended.data["status"] == "cancelled", cancelled.text
+        kept = (await other("get_index_status")).data["documents"]
+        assert kept < len(documents)
 
 
 async def test_what_the_command_line_ingests_the_server_answers_from(
