@@ -177,6 +177,10 @@ class GraphStore(Protocol):
         """In the order of ``ids``."""
         ...
 
+    async def titles(self, collection: str, chunk_ids: Sequence[str]) -> dict[str, str]:
+        """The title of each chunk's document, in the order of ``chunk_ids``: cheaper than the chunks."""
+        ...
+
     async def chunks_by_citation(self, collection: str, citations: Sequence[str]) -> list[Chunk]:
         """In the order of ``citations`` (``d3:c12``)."""
         ...

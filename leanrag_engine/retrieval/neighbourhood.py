@@ -55,12 +55,11 @@ async def around(
     hits = (hit.id for ranked in searches for hit in ranked[:share])
     chunk_ids = first([*hits, *_chunk_ids(entities, set(anchors), relations, scope)], CHUNKS)
     parents = first((seed.parent_id for seed in seeds if seed.parent_id), ANCHORS)
-    mentions, chunks, between = await asyncio.gather(
+    mentions, titles, between = await asyncio.gather(
         index.graph.entities_in_chunks(generation, chunk_ids),
-        index.graph.chunks(index.collection.name, chunk_ids),
+        index.graph.titles(index.collection.name, chunk_ids),
         index.graph.relations_among(generation, parents),
     )
-    titles = {chunk.id: chunk.title for chunk in chunks}
     return Neighbourhood(
         tuple(entities), (*relations, *between), {id_: mentions.get(id_, ()) for id_ in titles}, titles
     )

@@ -149,6 +149,10 @@ class MemoryGraph:
         self.calls["chunks"] += 1
         return [self._chunks[id_] for id_ in ids if id_ in self._chunks]
 
+    async def titles(self, collection: str, chunk_ids: Sequence[str]) -> dict[str, str]:
+        self.calls["titles"] += 1
+        return {id_: self._chunks[id_].title for id_ in chunk_ids if id_ in self._chunks}
+
     async def chunks_by_citation(self, collection: str, citations: Sequence[str]) -> list[Chunk]:
         known = {chunk.citation: chunk for chunk in self._chunks.values()}
         return [known[citation] for citation in citations if citation in known]

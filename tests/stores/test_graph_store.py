@@ -549,3 +549,14 @@ async def test_a_store_serves_several_event_loops_at_once(store: SqlGraphStore) 
             group.start_soon(anyio.to_thread.run_sync, lambda: anyio.run(store.bump_vector_version))
             group.start_soon(store.bump_vector_version)
     assert await store.vector_version() == 16
+
+
+async def test_titles_of_chunks_are_those_of_their_documents_in_the_order_asked(
+    filled: SqlGraphStore,
+) -> None:
+    chunks = await filled.all_chunks("default")
+    asked = [chunks[-1].id, "unknown", chunks[0].id]
+    assert list((await filled.titles("default", asked)).items()) == [
+        (chunks[-1].id, chunks[-1].title),
+        (chunks[0].id, chunks[0].title),
+    ]

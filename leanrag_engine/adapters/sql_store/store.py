@@ -114,6 +114,9 @@ class SqlGraphStore:
     async def chunks(self, collection: str, ids: Sequence[str]) -> list[Chunk]:
         return await self._read(documents.chunks_with, collection, ids)
 
+    async def titles(self, collection: str, chunk_ids: Sequence[str]) -> dict[str, str]:
+        return await self._read(documents.titles, collection, chunk_ids)
+
     async def chunks_by_citation(self, collection: str, citations: Sequence[str]) -> list[Chunk]:
         return await self._read(documents.chunks_cited, collection, citations)
 
