@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from leanrag_engine.errors import InvalidInput
@@ -193,7 +193,9 @@ def relations_reply(page: RelationPage, offset: int) -> RelationsReply:
     )
 
 
-def sources_reply(chunks: Iterable[Chunk]) -> SourcesReply:
+def sources_reply(chunks: Sequence[Chunk], offset: int, limit: int) -> SourcesReply:
+    """One page of ``chunks``."""
+    shown = chunks[offset : offset + limit]
     return SourcesReply(
         sources=[
             SourceText(
@@ -204,8 +206,10 @@ def sources_reply(chunks: Iterable[Chunk]) -> SourcesReply:
                 page=chunk.page,
                 text=chunk.text,
             )
-            for chunk in chunks
-        ]
+            for chunk in shown
+        ],
+        total=len(chunks),
+        next_cursor=cursor_after(offset, len(shown), len(chunks)),
     )
 
 

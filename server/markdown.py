@@ -107,7 +107,9 @@ def sources_result(reply: SourcesReply) -> CallToolResult:
             each.text,
             fence,
         ]
-    return both(lines, reply)
+    if len(reply.sources) < reply.total:
+        lines.append(f"{len(reply.sources)} of {reply.total} passages.")
+    return both([*lines, *more(reply.next_cursor)], reply)
 
 
 def status_result(reply: StatusReply) -> CallToolResult:

@@ -172,13 +172,15 @@ get_sources with entity=… for the passages, or query_lca_context."""
         self,
         citations: Annotated[list[str], Field(description="e.g. d3:c12", max_length=50)] = [],
         entity: Annotated[str, Field(description="Instead of citations: name or ref")] = "",
+        limit: Limit = 10,
+        cursor: Cursor = "",
         collection: CollectionName = "default",
     ) -> Annotated[CallToolResult, SourcesReply]:
         """The full passages behind citations such as d3:c12, or the passages that mention an entity, with document \
-title, character offsets and page. Give either citations or entity."""
+title, character offsets and page. Give either citations or entity; they come in pages of `limit`."""
         engine = await self._engine.get()
         chunks = await engine.sources(citations, entity, collection=self._engine.collection(collection))
-        return markdown.sources_result(cards.sources_reply(chunks))
+        return markdown.sources_result(cards.sources_reply(chunks, cards.offset_of(cursor), limit))
 
     async def get_index_status(
         self, collection: CollectionName = "default"

@@ -144,6 +144,8 @@ class SourceText(Reply):
 
 class SourcesReply(Reply):
     sources: list[SourceText]
+    total: int
+    next_cursor: str
 
 
 class LayerCard(Reply):

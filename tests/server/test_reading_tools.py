@@ -103,6 +103,12 @@ async def test_sources_of_an_entity_are_the_passages_that_mention_it(call: Calle
     reply = await call("get_sources", entity="Fresnel lens")
     assert reply.data["sources"]
     assert all("Fresnel lens" in each["text"] for each in reply.data["sources"])
+    first = await call("get_sources", entity="Northern Lighthouse Board", limit=1)
+    assert first.data["total"] > 1
+    second = await call(
+        "get_sources", entity="Northern Lighthouse Board", limit=1, cursor=first.data["next_cursor"]
+    )
+    assert second.data["sources"][0]["citation"] != first.data["sources"][0]["citation"]
 
 
 async def test_the_status_counts_what_was_ingested_and_built(call: Caller) -> None:
