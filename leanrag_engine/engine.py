@@ -253,7 +253,8 @@ class LeanRAG:
 
     async def _work(self, job: Job, journal: Journal) -> Mapping[str, Any]:
         """What a job does, by its kind."""
-        await self._see_other_writers()
+        # Whoever wrote last may have been killed before it could say so: nothing that is open is trusted.
+        await self._vectors.refresh()
         if job.kind == "reindex":
             return await rebuild_vectors(self._workshop, job.collection, journal.report)
         if job.kind == "ingest":
@@ -298,7 +299,7 @@ class LeanRAG:
     ) -> str:
         """Ingest one document; a bad one fails alone. A store that cannot be used ends the job."""
         try:
-            outcome = await ingest_one(self._workshop, collection, source, allowed, journal.check)
+            outcome = await ingest_one(self._workshop, collection, source, allowed, journal.say)
         except (StoreUnusable, Cancelled):
             raise
         except LeanRAGError as problem:
@@ -422,10 +423,10 @@ def health_warnings(held: Collection, vectors: Mapping[str, int]) -> list[str]:
         return warnings
     if held.stale:
         warnings.append("Documents changed since the last build: the hierarchy does not show it yet.")
-    expected = sum(each.entities for each in generation.layers)
-    if vectors.get("entities", 0) + vectors.get("aggregates", 0) < expected:
+    expected = sum(each.entities for each in generation.layers) + (0 if held.stale else held.chunks)
+    if sum(vectors.values()) < expected:
         warnings.append(
-            "The vector index is incomplete: dense search misses entities. Reindex the collection."
+            "The vector index is incomplete: search by meaning misses some. Reindex the collection."
         )
     if generation.settings.get("summaries", "heuristic") == "heuristic":
         warnings.append("Summaries and relations are heuristic: made without a language model.")

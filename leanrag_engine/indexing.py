@@ -7,12 +7,16 @@ needs them is published; what nothing refers to any more is dropped last.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import logging
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import Any
 
+import anyio
 import anyio.to_thread
 import numpy as np
 
@@ -25,6 +29,8 @@ from .graph.merging import merge
 from .hierarchy.building import build
 from .model import Collection, DocumentSource, Generation, Hierarchy, Vectors, content_id
 from .ports import Embedder, EmbedderSource, GraphStore, Progress, ProgressReport, Tokenizer, VectorStore
+
+logger = logging.getLogger(__name__)
 
 BATCH = 1000
 """Rows handed to the vector store between two looks at whether the work should stop."""
@@ -116,10 +122,12 @@ async def ingest_one(
     collection: str,
     source: DocumentSource,
     allowed: Sequence[Path] | None,
-    pulse: Callable[[], None],
+    pulse: Callable[[str], None],
 ) -> Outcome:
-    """Load, chunk, extract and store one document. Raises a ``LeanRAGError`` if it cannot be ingested,
-    and what ``pulse`` raises, which is called now and then."""
+    """Load, chunk, extract and store one document. Raises a ``LeanRAGError`` if it cannot be ingested.
+
+    ``pulse`` hears now and then what is done with the document; what it raises ends the work.
+    """
     settings = workshop.settings
     limit = settings.max_document_mb * 1024 * 1024
     document = await anyio.to_thread.run_sync(partial(load, source, allowed=allowed, max_bytes=limit))
@@ -137,7 +145,14 @@ async def ingest_one(
     )
     if not chunks:
         raise DocumentUnreadable(f"The document {document.id!r} holds no text.", "Give one with text in it.")
-    extracts = await anyio.to_thread.run_sync(partial(extract, chunks, document.title, pulse=pulse))
+    pulse(f"{document.title}: reading {len(chunks)} chunks")
+    steps = count(1)
+
+    def beat() -> None:
+        # The extractor beats twice for each chunk.
+        pulse(f"{document.title}: chunk {next(steps) // 2} of {len(chunks)}")
+
+    extracts = await anyio.to_thread.run_sync(partial(extract, chunks, document.title, pulse=beat))
     await workshop.graph.put_document(collection, document, chunks, extracts)
     return Outcome(document.id, document.title, "added" if before is None else "replaced", len(chunks))
 
@@ -152,8 +167,8 @@ async def index_pending(workshop: Workshop, collection: str, report: ProgressRep
         embedder = await restored(workshop, generation)
         ids = [each.id for each in pending]
         vectors = await embedder.embed([each.indexed_text for each in pending])
-        await upsert(workshop, Spaces.recorded(generation).chunks, ids, vectors, report)
-        await workshop.graph.bump_vector_version()
+        async with vectors_changing(workshop):
+            await upsert(workshop, Spaces.recorded(generation).chunks, ids, vectors, report)
 
 
 # --- a build out ---------------------------------------------------------------------------
@@ -185,8 +200,9 @@ async def build_generation(workshop: Workshop, collection: str, report: Progress
     spaces = Spaces.of(held, embedder, hierarchy)
     report(Progress("embed", 0, len(chunks)))
     chunk_vectors = await embedder.embed([each.indexed_text for each in chunks])
-    await write_whole(workshop, spaces.chunks, [each.id for each in chunks], chunk_vectors, report)
-    await write_layers(workshop, spaces, hierarchy, layers, report)
+    async with vectors_changing(workshop):
+        await write_whole(workshop, spaces.chunks, [each.id for each in chunks], chunk_vectors, report)
+        await write_layers(workshop, spaces, hierarchy, layers, report)
     report(Progress("publish"))
     generation = await workshop.graph.publish(
         collection,
@@ -202,7 +218,6 @@ async def build_generation(workshop: Workshop, collection: str, report: Progress
             "tau": settings.tau,
         },
     )
-    await workshop.graph.bump_vector_version()
     await sweep(workshop, held)
     return generation
 
@@ -216,34 +231,50 @@ async def rebuild_vectors(workshop: Workshop, collection: str, report: ProgressR
         )
     embedder = await restored(workshop, generation)
     spaces = Spaces.recorded(generation)
-    try:
-        for space in (spaces.chunks, spaces.entities, spaces.aggregates):
-            await workshop.vectors.drop(space)
-    except StoreUnusable:
-        # The whole store is damaged. Other collections lose their vectors too, and their status says so.
-        await workshop.vectors.start_over()
-    chunks = await workshop.graph.all_chunks(collection)
+    texts = await indexed_texts(workshop, generation, spaces)
+    vectors = {space: await embedder.embed([text for _, text in rows]) for space, rows in texts.items()}
+    async with vectors_changing(workshop):
+        try:
+            for space in texts:
+                await workshop.vectors.drop(space)
+        except StoreUnusable:
+            # The whole store is damaged. Other collections lose their vectors too, and their status says so.
+            await workshop.vectors.start_over()
+        for space, rows in texts.items():
+            await upsert(workshop, space, [id_ for id_, _ in rows], vectors[space], report)
+    return {kind: len(texts[space]) for kind, space in spaces.as_settings().items()}
+
+
+async def indexed_texts(
+    workshop: Workshop, generation: Generation, spaces: Spaces
+) -> dict[str, list[tuple[str, str]]]:
+    """What each space of a generation holds: ids and the texts that are embedded."""
+    chunks = await workshop.graph.all_chunks(generation.collection)
     texts: dict[str, list[tuple[str, str]]] = {
         spaces.chunks: [(each.id, each.indexed_text) for each in chunks],
         spaces.entities: [],
         spaces.aggregates: [],
     }
-    for count in generation.layers:
-        space = spaces.entities if count.layer == 0 else spaces.aggregates
-        nodes = await workshop.graph.layer(generation.number, count.layer)
+    for layer in generation.layers:
+        space = spaces.entities if layer.layer == 0 else spaces.aggregates
+        nodes = await workshop.graph.layer(generation.number, layer.layer)
         texts[space] += [(node.id, node.indexed_text) for node in nodes]
-    for space, rows in texts.items():
-        vectors = await embedder.embed([text for _, text in rows])
-        await upsert(workshop, space, [id_ for id_, _ in rows], vectors, report)
-    await workshop.graph.bump_vector_version()
-    return {
-        "chunks": len(texts[spaces.chunks]),
-        "entities": len(texts[spaces.entities]),
-        "aggregates": len(texts[spaces.aggregates]),
-    }
+    return texts
 
 
 # --- vectors -------------------------------------------------------------------------------
+
+
+@asynccontextmanager
+async def vectors_changing(workshop: Workshop) -> AsyncIterator[None]:
+    """Move the version counter before the first write and after the last, however the writing ends, so
+    that no reader trusts what it has open."""
+    await workshop.graph.bump_vector_version()
+    try:
+        yield
+    finally:
+        with anyio.CancelScope(shield=True):
+            await workshop.graph.bump_vector_version()
 
 
 async def published(graph: GraphStore, collection: str) -> Generation | None:
@@ -301,9 +332,13 @@ async def sweep(workshop: Workshop, collection: Collection) -> None:
     kept: set[str] = set()
     for generation in await workshop.graph.generations(collection.name):
         kept |= set(Spaces.recorded(generation).as_settings().values())
-    for space in await workshop.vectors.spaces():
-        if space.startswith(f"c{collection.number}-") and space not in kept:
-            await workshop.vectors.drop(space)
+    try:
+        for space in await workshop.vectors.spaces():
+            if space.startswith(f"c{collection.number}-") and space not in kept:
+                await workshop.vectors.drop(space)
+    except StoreUnusable as problem:
+        # The build is published: what is left over costs room, no answer. The next build sweeps again.
+        logger.warning("Vector spaces of %s could not be swept: %s", collection.name, problem)
 
 
 def as_record(outcome: Outcome) -> dict[str, Any]:

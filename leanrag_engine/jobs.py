@@ -35,6 +35,9 @@ HEARTBEAT = timedelta(seconds=2)
 SILENCE = timedelta(seconds=60)
 """A job on another machine that was silent for so long is taken for dead."""
 
+END_PAUSES = (1, 5, 20, 60)
+"""Seconds to wait before each new try to note how a job ended."""
+
 ATTEMPTS = 3
 """How often an interrupted job is taken up again before it counts as failed."""
 
@@ -56,6 +59,10 @@ class Journal:
         """Note how far the work is. Raises ``Cancelled`` if it should stop."""
         self.progress = progress
         self.check()
+
+    def say(self, message: str) -> None:
+        """Note what is done with the present unit of work. Raises ``Cancelled`` if it should stop."""
+        self.report(replace(self.progress, message=message))
 
     def check(self) -> None:
         """Raise ``Cancelled`` if the work should stop."""
@@ -92,6 +99,12 @@ def is_alive(job: Job) -> bool:
 def is_abandoned(job: Job) -> bool:
     """Whether nobody works on an unfinished job: it was interrupted in good order, or its process is gone."""
     return job.status is JobStatus.INTERRUPTED or not is_alive(job)
+
+
+def without_texts(request: Mapping[str, Any]) -> dict[str, Any]:
+    """A request as a finished job keeps it: its documents are in the store, or were refused with a reason."""
+    kept = [{**each, "text": None} for each in request.get("documents", ())]
+    return {**request, "documents": kept} if kept else dict(request)
 
 
 class Jobs:
@@ -204,7 +217,7 @@ class Jobs:
         return replace(
             job,
             status=JobStatus.INTERRUPTED,
-            message="Its process is gone; the job is resumed when a writing process opens the data folder.",
+            message="Its process is gone; a server that starts on this data folder resumes the job.",
         )
 
     def _start(self, job: Job) -> None:
@@ -218,7 +231,7 @@ class Jobs:
         try:
             async with self._kept(job, journal):
                 ended = await self._work_under_lock(job, journal)
-            await self._write(ended, journal)
+            await self._write_end(ended, journal)
         except anyio.get_cancelled_exc_class():
             with anyio.CancelScope(shield=True):
                 stopped = replace(job, status=JobStatus.INTERRUPTED, message="Its process was closed.")
@@ -260,13 +273,28 @@ class Jobs:
         last = datetime.now(UTC)
         while True:
             seen = (journal.progress, len(journal.outcomes), len(journal.failures))
-            if seen != written or datetime.now(UTC) - last > HEARTBEAT:
-                await self._write(replace(job, status=JobStatus.RUNNING), journal)
-                written, last = seen, datetime.now(UTC)
-            row = await self._graph.job(job.id)
-            if row is not None and row.cancel_requested:
-                journal.stop.set()
+            try:
+                if seen != written or datetime.now(UTC) - last > HEARTBEAT:
+                    await self._write(replace(job, status=JobStatus.RUNNING), journal)
+                    written, last = seen, datetime.now(UTC)
+                row = await self._graph.job(job.id)
+                if row is not None and row.cancel_requested:
+                    journal.stop.set()
+            except LeanRAGError as problem:
+                # A store that is busy for a while must not end the work that it reports on.
+                logger.warning("Job %s could not note its progress: %s", job.id, problem)
             await anyio.sleep(0.25)
+
+    async def _write_end(self, job: Job, journal: Journal) -> None:
+        """Note how the job ended, however long the store is busy: nobody else can tell."""
+        ended = replace(job, request=without_texts(job.request))
+        for pause in END_PAUSES:
+            try:
+                return await self._write(ended, journal)
+            except LeanRAGError as problem:
+                logger.warning("Job %s could not note its end: %s", job.id, problem)
+                await anyio.sleep(pause)
+        return await self._write(ended, journal)
 
     async def _write(self, job: Job, journal: Journal) -> None:
         progress = journal.progress

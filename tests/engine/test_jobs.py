@@ -13,8 +13,8 @@ import pytest
 
 from leanrag_engine.config import load_settings
 from leanrag_engine.engine import LeanRAG
-from leanrag_engine.errors import InvalidInput, NotFound, NotReady
-from leanrag_engine.model import DocumentSource, Job, JobStatus
+from leanrag_engine.errors import Busy, Cancelled, InvalidInput, NotFound, NotReady
+from leanrag_engine.model import DocumentSource, Job, JobStatus, Vectors
 
 pytestmark = pytest.mark.anyio
 
@@ -159,3 +159,45 @@ async def test_a_job_in_the_middle_of_one_long_document_can_be_cancelled(engine:
     ended = await engine.job(job.id, wait_seconds=30)
     assert ended.status is JobStatus.CANCELLED
     assert (await engine.status()).collection.documents == 0
+
+
+async def test_a_store_that_is_busy_for_a_while_does_not_end_the_job_that_reports_to_it(
+    engine: LeanRAG, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put, refused = engine._graph.put_job, []
+
+    async def busy_three_times(job: Job) -> None:
+        if job.status is not JobStatus.QUEUED and len(refused) < 3:
+            refused.append(job.status)
+            raise Busy("The store is locked by another program.", "Wait.")
+        await put(job)
+
+    monkeypatch.setattr(engine._graph, "put_job", busy_three_times)
+    monkeypatch.setattr("leanrag_engine.jobs.END_PAUSES", (0, 0, 0))
+    job = await engine.job((await engine.submit_ingest(STARS[:20])).id, wait_seconds=60)
+    assert len(refused) == 3
+    assert job.status is JobStatus.DONE
+    assert (await engine.status()).collection.documents == 20
+
+
+async def test_a_finished_job_keeps_no_text_of_its_documents(engine: LeanRAG) -> None:
+    job = await engine.job((await engine.submit_ingest(STARS[:3])).id, wait_seconds=60)
+    assert [each["text"] for each in job.request["documents"]] == [None, None, None]
+
+
+async def test_a_reindex_that_was_stopped_half_way_is_seen_and_said(
+    engine: LeanRAG, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await engine.job((await engine.submit_ingest(STARS[:60])).id, wait_seconds=60)
+    upsert = engine._vectors.upsert
+
+    async def first_rows_alone(space: str, ids: list[str], vectors: Vectors) -> None:
+        await upsert(space, ids[:5], vectors[:5])
+        raise Cancelled("Stopped by the test.")
+
+    monkeypatch.setattr(engine._vectors, "upsert", first_rows_alone)
+    before = await engine._graph.vector_version()
+    job = await engine.job((await engine.submit_reindex()).id, wait_seconds=60)
+    assert job.status is JobStatus.CANCELLED
+    assert await engine._graph.vector_version() > before
+    assert any("incomplete" in warning for warning in (await engine.status()).warnings)

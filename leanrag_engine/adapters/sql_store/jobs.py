@@ -18,7 +18,9 @@ def put(connection: Connection, job: Job) -> None:
     """Insert, or overwrite all but ``cancel_requested``: that belongs to those who ask."""
     values = {name: getattr(job, name) for name in Job.__dataclass_fields__} | {"status": job.status.value}
     cancel_requested = values.pop("cancel_requested")
-    changed = connection.execute(update(jobs).where(jobs.c.id == job.id).values(values))
+    # A request may hold megabytes of text: it is written when the job comes in, and once more when it ends.
+    news = {name: value for name, value in values.items() if name != "request" or job.status.finished}
+    changed = connection.execute(update(jobs).where(jobs.c.id == job.id).values(news))
     if not changed.rowcount:
         connection.execute(insert(jobs).values(cancel_requested=cancel_requested, **values))
 
