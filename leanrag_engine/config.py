@@ -21,7 +21,9 @@ COLLECTION_NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$"
 class Settings(BaseSettings):
     """Settings of one engine. Unknown ``LEANRAG_`` variables are ignored; wrong values are errors."""
 
-    model_config = SettingsConfigDict(env_prefix="LEANRAG_", extra="forbid", frozen=True)
+    model_config = SettingsConfigDict(
+        env_prefix="LEANRAG_", env_ignore_empty=True, extra="forbid", frozen=True
+    )
 
     data_dir: Path = Field(
         default_factory=lambda: user_data_path("leanrag", appauthor=False),

@@ -130,6 +130,13 @@ class LeanRAG:
             raise no_documents(collection)
         return await self._jobs.submit("build", collection, {})
 
+    async def forecast(self, *, collection: str = "default") -> dict[str, int]:
+        """What a build would take: how much it reads, and the model calls it makes (none without a model)."""
+        held = await self._collection(collection)
+        if not held.documents:
+            raise no_documents(collection)
+        return {"documents": held.documents, "chunks": held.chunks, "model_calls": 0, "input_tokens": 0}
+
     async def submit_reindex(self, *, collection: str = "default") -> Job:
         """Write the vector store anew from the graph store."""
         self._writable()
@@ -387,9 +394,10 @@ class LeanRAG:
 def requested(source: DocumentSource, *, anywhere: bool) -> dict[str, Any]:
     """A source as a job keeps it. A path that may lie anywhere is made absolute, as the job may be
     resumed from another working directory; others may be relative to an allowed folder."""
-    absolute = anywhere and source.path
+    path = str(Path(source.path).expanduser().absolute()) if anywhere and source.path else source.path
     return {
-        "path": str(Path(source.path).expanduser().absolute()) if absolute else source.path,
+        # A name that is no Unicode cannot be kept; written out, it fails alone, as a file that is not there.
+        "path": path.encode("utf-8", "backslashreplace").decode(),
         "text": source.text,
         "title": source.title,
         "id": source.id,

@@ -325,6 +325,7 @@ async def upsert(
     for start in range(0, len(ids), BATCH):
         report(Progress("index", start, len(ids)))
         await workshop.vectors.upsert(space, ids[start : start + BATCH], vectors[start : start + BATCH])
+    report(Progress("index", len(ids), len(ids)))
 
 
 async def sweep(workshop: Workshop, collection: Collection) -> None:

@@ -179,10 +179,11 @@ class Jobs:
         for job in await self._graph.unfinished_jobs():
             if not is_abandoned(job) or not await self._graph.claim_job(job.id, job.owner, self._owner):
                 continue
-            attempts = int(job.result.get("attempts", 1)) + 1
-            claimed = replace(
-                job, status=JobStatus.QUEUED, owner=self._owner, result={**job.result, "attempts": attempts}
-            )
+            # Only a crash counts, and only one before any progress: being closed in good order is no fault.
+            crashed = job.status is not JobStatus.INTERRUPTED and job.done <= job.result.get("reached", -1)
+            attempts = int(job.result.get("attempts", 1)) + crashed
+            note = {**job.result, "attempts": attempts, "reached": job.done}
+            claimed = replace(job, status=JobStatus.QUEUED, owner=self._owner, message="", result=note)
             if job.cancel_requested or attempts > ATTEMPTS:
                 await self._end_unrun(claimed, attempts)
                 continue
@@ -207,7 +208,8 @@ class Jobs:
             ended = replace(
                 job,
                 status=JobStatus.FAILED,
-                message=f"Its process ended {attempts - 1} times during {job.stage}; it is not tried again.",
+                message=f"Its process crashed {attempts - 1} times at the same place in {job.stage}; "
+                "it is not tried again.",
             )
         await self._graph.put_job(replace(ended, updated_at=datetime.now(UTC)))
 

@@ -18,6 +18,7 @@ from leanrag_engine.config import Settings
 from leanrag_engine.errors import LeanRAGError, NotReady
 from leanrag_engine.prompts import prompt
 
+from .cards import READ_ONLY
 from .engine_handle import EngineHandle
 from .managing import ManageTools
 from .reading import ReadTools
@@ -41,10 +42,18 @@ class LeanRAGServer(MCPServer[None]):
         except ToolError as problem:
             cause = problem.__cause__
             if isinstance(cause, LeanRAGError):
-                return error_result(with_tool_hint(cause))
+                return error_result(self.with_tool_hint(cause))
             if isinstance(cause, ValidationError):
                 return error_result(worded(name, cause, known))
             raise
+
+    def with_tool_hint(self, problem: LeanRAGError) -> str:
+        """The engine's words, and the tool that carries out the next step, if this server offers it."""
+        if not isinstance(problem, NotReady):
+            return str(problem)
+        tool = "ingest_documents" if problem.needs == "documents" else "build_hierarchy"
+        offered = self._tool_manager.get_tool(tool) is not None
+        return f"{problem} {f'Tool: {tool}.' if offered else READ_ONLY}"
 
 
 def create_server(settings: Settings) -> LeanRAGServer:
@@ -114,14 +123,6 @@ def without_titles(schema: Any) -> Any:
 def error_result(text: str) -> CallToolResult:
     """An error whose whole text the model reads."""
     return CallToolResult(content=[TextContent(type="text", text=text)], is_error=True)
-
-
-def with_tool_hint(problem: LeanRAGError) -> str:
-    """The engine's words, and the tool that carries out the next step where one does."""
-    if isinstance(problem, NotReady):
-        tool = "ingest_documents" if problem.needs == "documents" else "build_hierarchy"
-        return f"{problem} Tool: {tool}."
-    return str(problem)
 
 
 def unknown_arguments(tool: str, given: Iterable[str], known: list[str]) -> str:

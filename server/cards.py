@@ -45,8 +45,13 @@ GLIMPSE = 80
 
 CONCISE_RELATIONS = 5
 
+READ_ONLY = "This server is read-only: that takes one that is not, or the command line."
 
-def query_reply(result: QueryResult, *, detailed: bool) -> QueryReply:
+CURSOR_LENGTH = 10
+"""Digits that no cursor of ours has: SQLite's integers end somewhere."""
+
+
+def query_reply(result: QueryResult, *, detailed: bool, read_only: bool = False) -> QueryReply:
     subgraph = result.subgraph
     names = {node.id: node.name for node in (*subgraph.path, *(seed.entity for seed in subgraph.seeds))}
     relations = [*subgraph.inter_cluster_relations, *subgraph.base_relations]
@@ -72,13 +77,13 @@ def query_reply(result: QueryResult, *, detailed: bool) -> QueryReply:
         ],
         tokens=result.context.tokens,
         truncated=result.context.truncated,
-        next_step=query_next_step(result),
+        next_step=query_next_step(result, read_only=read_only),
         warnings=list(result.warnings),
     )
 
 
-def query_next_step(result: QueryResult) -> str:
-    if result.needs_build:
+def query_next_step(result: QueryResult, *, read_only: bool) -> str:
+    if result.needs_build and not read_only:
         return "Answer from `context`; call build_hierarchy, so that later answers use the whole corpus and its hierarchy."
     if not result.sources:
         return "Nothing matched: ask with other words, or call search_entities to see what there is."
@@ -213,7 +218,7 @@ def sources_reply(chunks: Sequence[Chunk], offset: int, limit: int) -> SourcesRe
     )
 
 
-def status_reply(status: Status) -> StatusReply:
+def status_reply(status: Status, *, read_only: bool = False) -> StatusReply:
     held, generation = status.collection, status.collection.generation
     return StatusReply(
         collection=held.name,
@@ -239,19 +244,20 @@ def status_reply(status: Status) -> StatusReply:
         ],
         writer=str(status.writer) if status.writer else "",
         collections=list(status.collections),
-        next_step=status_next_step(status),
+        next_step=status_next_step(status, read_only=read_only),
         warnings=list(status.warnings),
     )
 
 
-def status_next_step(status: Status) -> str:
-    if not status.collection.documents:
+def status_next_step(status: Status, *, read_only: bool) -> str:
+    held = status.collection
+    if held.documents and (read_only or not held.stale):
+        return "Call query_lca_context with a question."
+    if read_only:
+        return f"There is nothing to read yet. {READ_ONLY}"
+    if not held.documents:
         return "Call ingest_documents with paths or texts."
-    if status.collection.generation is None:
-        return "Call build_hierarchy."
-    if status.collection.stale:
-        return "Call build_hierarchy, so that the newest documents are in the hierarchy."
-    return "Call query_lca_context with a question."
+    return "Call build_hierarchy, so that every document is in the hierarchy."
 
 
 # --- pages and lengths ---------------------------------------------------------------------
@@ -261,9 +267,9 @@ def offset_of(cursor: str) -> int:
     """A cursor is the number of rows before its page. Raises ``InvalidInput`` for anything else."""
     if not cursor:
         return 0
-    if not (cursor.isascii() and cursor.isdigit()):
+    if not (cursor.isascii() and cursor.isdigit() and len(cursor) < CURSOR_LENGTH):
         raise InvalidInput(
-            f"The cursor {cursor!r} is none that this server gave.",
+            f"The cursor {cursor[:GLIMPSE]!r} is none that this server gave.",
             "Give next_cursor of the page before, or leave it out for the first page.",
         )
     return int(cursor)

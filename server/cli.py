@@ -62,6 +62,9 @@ def serve(
     settings = settings_of(
         data_dir, collection, allow_dirs=tuple(allow_dir) if allow_dir else None, read_only=read_only or None
     )
+    for folder in settings.allow_dirs:
+        if not folder.expanduser().is_dir():
+            typer.echo(f"Warning: the allowed folder {folder} does not exist.", err=True)
     create_server(settings).run("stdio")
 
 

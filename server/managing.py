@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Literal
 
+import anyio
 from mcp_types import CallToolResult
 from pydantic import Field
 
@@ -46,6 +48,7 @@ that when more documents follow). Safe to repeat: the same content is `unchanged
 content is `replaced`. A bad document fails alone, with its reason.
         Returns each document's status. If work goes on after wait_seconds, status is queued or running: call get_job \
 with job_id. Next: query_lca_context."""
+        started = anyio.current_time()
         engine = await self._engine.get()
         job = await engine.submit_ingest(
             [document_source(each) for each in documents],
@@ -53,19 +56,27 @@ with job_id. Next: query_lca_context."""
             build=build,
             allowed=self._engine.settings.allow_dirs,
         )
-        job = await engine.job(job.id, wait_seconds)
+        job = await engine.job(job.id, left(started, wait_seconds))
         return markdown.ingest_result(ingest_reply(job))
 
     async def build_hierarchy(
-        self, wait_seconds: WaitSeconds = 20, collection: CollectionName = "default"
+        self,
+        mode: Annotated[Literal["auto", "rebuild"], Field(description="Both rebuild for now")] = "auto",
+        dry_run: Annotated[bool, Field(description="Only say what a build would take")] = False,
+        wait_seconds: WaitSeconds = 20,
+        collection: CollectionName = "default",
     ) -> Annotated[CallToolResult, JobReply]:
         """Build the layers of aggregated entities and the relations between them from all ingested documents, and \
 publish them at once; readers see the old build until then. Needed after ingest_documents with build=false, or when \
 get_index_status says stale. Every build is a rebuild. Returns a job: if it is not done after wait_seconds, call \
 get_job with job_id. Next: query_lca_context."""
+        started = anyio.current_time()
         engine = await self._engine.get()
-        job = await engine.submit_build(collection=self._engine.collection(collection))
-        return markdown.job_result(job_reply(await engine.job(job.id, wait_seconds)))
+        named = self._engine.collection(collection)
+        if dry_run:
+            return markdown.job_result(forecast_reply(named, await engine.forecast(collection=named)))
+        job = await engine.submit_build(collection=named)
+        return markdown.job_result(job_reply(await engine.job(job.id, left(started, wait_seconds))))
 
     async def get_job(
         self, job_id: JobId, wait_seconds: WaitSeconds = 0, collection: CollectionName = "default"
@@ -83,6 +94,28 @@ running. An interrupted job is resumed by itself when the server starts again.""
 published build stays as it was. Calling ingest_documents or build_hierarchy again carries on."""
         engine = await self._engine.get()
         return markdown.job_result(job_reply(await engine.cancel_job(job_id)))
+
+
+def left(started: float, wait_seconds: float) -> float:
+    """What is left of the wait: opening the stores for the first time counts too."""
+    return max(0.0, wait_seconds - (anyio.current_time() - started))
+
+
+def forecast_reply(collection: str, forecast: Mapping[str, int]) -> JobReply:
+    """A dry run in the shape of a job that is done at once."""
+    return JobReply(
+        job_id="",
+        kind="build",
+        collection=collection,
+        status="done",
+        stage="dry run",
+        done=0,
+        total=0,
+        message="Nothing was built.",
+        failures=[],
+        result=dict(forecast),
+        next_step="Call build_hierarchy without dry_run to build.",
+    )
 
 
 def document_source(argument: DocumentArgument) -> DocumentSource:
@@ -135,7 +168,9 @@ def job_reply(job: Job) -> JobReply:
         total=job.total,
         message=job.message,
         failures=[dict(failure) for failure in job.failures[:LISTED]],
-        result={key: value for key, value in job.result.items() if key not in {"documents", "attempts"}}
+        result={
+            key: value for key, value in job.result.items() if key not in {"documents", "attempts", "reached"}
+        }
         | ({"documents": tally(job)} if "documents" in job.result else {}),
         next_step=next_step(job),
     )
@@ -148,7 +183,9 @@ def next_step(job: Job) -> str:
             return f"Call get_job with job_id={job.id!r} and wait_seconds=30."
         case "interrupted":
             return f"It is resumed by itself; call get_job with job_id={job.id!r} again in a while."
-        case "failed" | "cancelled":
+        case "cancelled":
+            return f"Call {TOOL_OF[job.kind]} again to carry on from what is kept."
+        case "failed":
             return f"Mend what the message names, then call {TOOL_OF[job.kind]} again."
     if job.result.get("built", True):
         return "Call query_lca_context with a question."

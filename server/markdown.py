@@ -156,7 +156,8 @@ def ingest_result(reply: IngestReply) -> CallToolResult:
     lines = [job_line(reply)]
     for each in reply.documents:
         detail = f": {each.error}" if each.error else f", {each.chunks} chunks"
-        lines.append(f"- {each.title or each.id} (id {each.id}): {each.status}{detail}")
+        # A file's name may hold a line break: on a line of its own it would look like ours.
+        lines.append(" ".join(f"- {each.title or each.id} (id {each.id}): {each.status}{detail}".split()))
     return both([*lines, f"Next: {reply.next_step}"], reply, is_error=reply.status == "failed")
 
 

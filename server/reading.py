@@ -84,7 +84,11 @@ passages, or search_entities to look around. get_sources gives the full passages
             ),
             collection=self._engine.collection(collection),
         )
-        return markdown.query_result(cards.query_reply(result, detailed=response_format == "detailed"))
+        return markdown.query_result(
+            cards.query_reply(
+                result, detailed=response_format == "detailed", read_only=self._engine.settings.read_only
+            )
+        )
 
     async def search_entities(
         self,
@@ -147,7 +151,7 @@ parent to go down or up, get_sources with entity=… for passages."""
         self,
         cluster: Annotated[str, Field(description="Name or ref of an aggregated entity; empty: all")] = "",
         layer: Annotated[int, Field(ge=-1, description="-1: all above 0")] = -1,
-        min_strength: Annotated[int, Field(ge=0)] = 0,
+        min_strength: Annotated[int, Field(ge=0, le=10**9)] = 0,
         limit: Limit = 20,
         cursor: Cursor = "",
         collection: CollectionName = "default",
@@ -190,4 +194,4 @@ the extracts were made, recent jobs and failures, who is writing. Call it first 
 to do."""
         engine = await self._engine.get()
         status = await engine.status(self._engine.collection(collection))
-        return markdown.status_result(cards.status_reply(status))
+        return markdown.status_result(cards.status_reply(status, read_only=self._engine.settings.read_only))

@@ -106,6 +106,18 @@ async def test_closing_leaves_a_job_that_the_next_opening_resumes(tmp_path: Path
         assert (await second.status()).collection.documents == len(STARS)
 
 
+async def test_closing_in_good_order_never_uses_up_the_attempts(tmp_path: Path) -> None:
+    settings = load_settings(data_dir=tmp_path)
+    async with await LeanRAG.open(settings) as first:
+        job = await first.submit_ingest(STARS)
+    for _ in range(4):
+        async with await LeanRAG.open(settings) as again:
+            assert [each.id for each in await again.resume_jobs()] == [job.id]
+    async with await LeanRAG.open(settings) as last:
+        await last.resume_jobs()
+        assert (await last.job(job.id, wait_seconds=120)).status is JobStatus.DONE
+
+
 async def test_a_job_that_brought_its_process_down_three_times_is_not_tried_again(engine: LeanRAG) -> None:
     now = datetime.now(UTC)
     crashing = Job(
@@ -117,7 +129,7 @@ async def test_a_job_that_brought_its_process_down_three_times_is_not_tried_agai
         owner="999999999@nowhere@0.00",
         created_at=now,
         updated_at=datetime.fromtimestamp(0, UTC),
-        result={"attempts": 3},
+        result={"attempts": 3, "reached": 0},
     )
     await engine._graph.create_collection("default")
     await engine._graph.put_job(crashing)

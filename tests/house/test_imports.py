@@ -31,6 +31,9 @@ ALLOWED = {
     "__init__": {"config", "engine", "errors", "model", "retrieval"},
 }
 
+SERVER_MAY = {"config", "engine", "errors", "model", "prompts", "retrieval"}
+"""What the server may know of the engine: its verbs, nouns, errors and settings; no stage, port or adapter."""
+
 # Each foreign package (numpy aside) is imported in one place, given as the path of a file or folder.
 HOMES = {
     "alembic": {"leanrag_engine/adapters/sql_store"},
@@ -94,6 +97,13 @@ def test_an_engine_module_imports_only_from_the_rooms_below_it(path: Path) -> No
         )
         if dotted.startswith("leanrag_engine"):
             assert room_of(dotted) in ALLOWED[room] | {room}, f"{room} may not import {dotted}"
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "server").rglob("*.py")), ids=lambda path: path.name)
+def test_the_server_knows_the_engine_by_its_face_alone(path: Path) -> None:
+    for dotted in imports(path):
+        if dotted.startswith("leanrag_engine"):
+            assert room_of(dotted) in SERVER_MAY, f"{path.name} may not import {dotted}"
 
 
 @pytest.mark.parametrize("path", modules(), ids=lambda path: str(path.relative_to(ROOT)))

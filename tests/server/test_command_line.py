@@ -91,3 +91,18 @@ def test_an_error_goes_to_standard_error_with_exit_code_one(
     assert ran.returncode == 1
     assert said in ran.stderr + ran.stdout
     assert "Traceback" not in ran.stderr
+
+
+def test_an_empty_variable_counts_as_unset(tmp_path: Path) -> None:
+    import os  # noqa: PLC0415 - only this test sets variables
+
+    ran = subprocess.run(
+        [sys.executable, "-P", "-m", "leanrag_mcp", "status"],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=tmp_path,
+        env={**os.environ, "LEANRAG_DATA_DIR": "", "LEANRAG_TAU": "", "HOME": str(tmp_path / "home")},
+    )
+    assert "Ingest documents first" in ran.stderr
+    assert list(tmp_path.iterdir()) == []

@@ -199,6 +199,32 @@ async def test_a_read_only_server_offers_no_tool_that_writes(
         assert "Alan Stevenson" in reply.data["context"]
 
 
+async def test_a_read_only_server_recommends_no_tool_that_it_does_not_offer(
+    serve_in_process: Serve, tmp_path: Path
+) -> None:
+    async with serve_in_process(tmp_path) as call:
+        await call("ingest_documents", documents=[MOON], build=False)
+    async with serve_in_process(tmp_path, read_only=True) as call:
+        for tool, arguments in (
+            ("get_index_status", {}),
+            ("query_lca_context", {"query": "Moon"}),
+            ("search_entities", {"query": "Moon"}),
+        ):
+            reply = await call(tool, **arguments)
+            assert "build_hierarchy" not in reply.text
+            assert "ingest_documents" not in reply.text
+
+
+async def test_a_dry_run_says_what_a_build_would_take_and_builds_nothing(
+    serve_in_process: Serve, tmp_path: Path
+) -> None:
+    async with serve_in_process(tmp_path) as call:
+        await call("ingest_documents", documents=[MOON, MARS], build=False)
+        forecast = await call("build_hierarchy", dry_run=True)
+        assert forecast.data["result"] == {"documents": 2, "chunks": 2, "model_calls": 0, "input_tokens": 0}
+        assert not (await call("get_index_status")).data["built"]
+
+
 async def test_the_published_build_is_the_same_after_a_rebuild(
     serve_in_process: Serve, tmp_path: Path
 ) -> None:
