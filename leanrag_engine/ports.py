@@ -164,7 +164,7 @@ class GraphStore(Protocol):
         extracts: Sequence[Extract],
     ) -> Document:
         """Add the document, or replace the one of the same id whole (its chunks and extracts go).
-        A replaced document keeps its number. The collection's revision grows by one."""
+        What replaces gets a number of its own: an old citation must never show another text. The collection's revision grows by one."""
         ...
 
     async def document(self, collection: str, document_id: str) -> Document | None: ...

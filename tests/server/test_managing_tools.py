@@ -55,6 +55,20 @@ async def test_a_document_that_is_not_built_yet_is_found_and_said_to_be_pending(
         )
 
 
+async def test_an_old_citation_never_shows_the_text_that_replaced_its_document(
+    serve_in_process: Serve, tmp_path: Path
+) -> None:
+    async with serve_in_process(tmp_path) as call:
+        await call("ingest_documents", documents=[MOON], build=False)
+        assert "Apollo 11" in (await call("get_sources", citations=["d1:c1"])).text
+        other = {**MOON, "text": "Tycho is a crater on the Moon."}
+        await call("ingest_documents", documents=[other], build=False)
+        gone = await call("get_sources", citations=["d1:c1"])
+        assert gone.is_error
+        assert "replaced" in gone.text
+        assert "Tycho" in (await call("get_sources", citations=["d2:c1"])).text
+
+
 async def test_before_any_build_the_passages_answer_and_the_reply_says_so(
     serve_in_process: Serve, tmp_path: Path
 ) -> None:

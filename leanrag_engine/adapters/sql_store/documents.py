@@ -71,27 +71,28 @@ def incoming(document: LoadedDocument, parts: Sequence[Chunk], said: Sequence[Ex
 def put(connection: Connection, name: str, new: Incoming) -> Document:
     """Write ``new``, in place of the document of the same id if there is one."""
     collection = corpora.number_of(connection, name)
-    number = _vacated_number(connection, collection, new.document.id)
-    raised = update(collections).where(collections.c.number == collection)
-    raised = raised.values(revision=collections.c.revision + 1)
-    if number is None:
-        raised = raised.values(last_document=collections.c.last_document + 1)
-    row = connection.execute(raised.returning(collections.c.revision, collections.c.last_document)).one()
-    stored = _document(new, number or row.last_document, row.revision)
+    _remove(connection, collection, new.document.id)
+    raised = (
+        update(collections)
+        .where(collections.c.number == collection)
+        .values(revision=collections.c.revision + 1, last_document=collections.c.last_document + 1)
+        .returning(collections.c.revision, collections.c.last_document)
+    )
+    row = connection.execute(raised).one()
+    stored = _document(new, row.last_document, row.revision)
     _insert_document(connection, collection, stored)
     _insert_chunks(connection, collection, stored.number, new)
     fulltext.add_chunks(connection, collection, stored.number, new.words)
     return stored
 
 
-def _vacated_number(connection: Connection, collection: int, id_: str) -> int | None:
-    """The number of the document ``id_``, which goes with all that hangs on it; ``None`` if there is none."""
+def _remove(connection: Connection, collection: int, id_: str) -> None:
+    """The document ``id_`` goes with all that hangs on it, if there is one."""
     this = (documents.c.collection == collection) & (documents.c.id == id_)
     number = connection.execute(select(documents.c.number).where(this)).scalar()
     if number is not None:
         fulltext.remove_chunks(connection, collection, number)
         connection.execute(delete(documents).where(this))
-    return number
 
 
 def _document(new: Incoming, number: int, revision: int) -> Document:
