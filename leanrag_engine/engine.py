@@ -15,9 +15,9 @@ from .composition import Adapters, compose
 from .config import COLLECTION_NAME, Settings
 from .errors import Cancelled, Candidate, InvalidInput, LeanRAGError, NotFound, NotReady, StoreUnusable
 from .indexing import (
+    Outcome,
     Spaces,
     Workshop,
-    as_record,
     build_generation,
     index_pending,
     ingest_one,
@@ -220,9 +220,7 @@ class LeanRAG:
             index, named, layer, min_strength, offset, limit
         )
         ends = sorted({end for relation in relations for end in (relation.source_id, relation.target_id)})
-        generation = index.collection.generation
-        assert generation is not None
-        nodes = await self._graph.entities(generation.number, ends)
+        nodes = await self._graph.entities(index.generation.number, ends)
         return RelationPage(tuple(relations), total, {node.id: node.name for node in nodes})
 
     async def sources(
@@ -282,14 +280,11 @@ class LeanRAG:
         sources, outcomes = spread_folders(
             [DocumentSource(**document) for document in job.request["documents"]], folders
         )
-        for outcome in outcomes:
-            journal.record(as_record(outcome))
-            if outcome.status == "failed":
-                journal.fail(outcome.id, outcome.error)
-        statuses = [outcome.status for outcome in outcomes]
+        statuses = [noted(outcome, journal) for outcome in outcomes]
         for done, source in enumerate(sources):
             journal.report(Progress("ingest", done, len(sources), source.title or Path(source.path).name))
-            statuses.append(await self._ingest_or_fail(job.collection, source, folders, journal))
+            outcome = await self._ingest_or_fail(job.collection, source, folders, journal)
+            statuses.append(noted(outcome, journal))
         journal.report(Progress("ingest", len(sources), len(sources)))
         if "failed" in statuses and not {"added", "replaced", "unchanged"} & set(statuses):
             raise LeanRAGError("No document could be ingested.", "Each one's error says why.")
@@ -303,21 +298,15 @@ class LeanRAG:
 
     async def _ingest_or_fail(
         self, collection: str, source: DocumentSource, allowed: Sequence[Path] | None, journal: Journal
-    ) -> str:
+    ) -> Outcome:
         """Ingest one document; a bad one fails alone. A store that cannot be used ends the job."""
         try:
-            outcome = await ingest_one(self._workshop, collection, source, allowed, journal.say)
+            return await ingest_one(self._workshop, collection, source, allowed, journal.say)
         except (StoreUnusable, Cancelled):
             raise
         except LeanRAGError as problem:
             name = source.id or source.path or source.title
-            journal.fail(name, str(problem))
-            journal.record(
-                {"id": name, "title": source.title, "status": "failed", "chunks": 0, "error": str(problem)}
-            )
-            return "failed"
-        journal.record(as_record(outcome))
-        return outcome.status
+            return Outcome(name, source.title, "failed", error=str(problem))
 
     async def _is_stale(self, collection: str) -> bool:
         return (await self._collection(collection)).stale
@@ -389,6 +378,14 @@ class LeanRAG:
             raise InvalidInput(
                 "This data folder was opened read-only.", "Open it without the setting read_only."
             )
+
+
+def noted(outcome: Outcome, journal: Journal) -> str:
+    """Write down what became of a document; gives its status."""
+    journal.record(asdict(outcome))
+    if outcome.status == "failed":
+        journal.fail(outcome.id, outcome.error)
+    return outcome.status
 
 
 def requested(source: DocumentSource, *, anywhere: bool) -> dict[str, Any]:

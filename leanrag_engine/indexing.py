@@ -10,11 +10,10 @@ from __future__ import annotations
 import logging
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from itertools import count
 from pathlib import Path
-from typing import Any
 
 import anyio
 import anyio.to_thread
@@ -71,7 +70,7 @@ class Spaces:
         return cls(**generation.settings["spaces"])
 
     def as_settings(self) -> dict[str, str]:
-        return {"chunks": self.chunks, "entities": self.entities, "aggregates": self.aggregates}
+        return asdict(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -340,13 +339,3 @@ async def sweep(workshop: Workshop, collection: Collection) -> None:
     except StoreUnusable as problem:
         # The build is published: what is left over costs room, no answer. The next build sweeps again.
         logger.warning("Vector spaces of %s could not be swept: %s", collection.name, problem)
-
-
-def as_record(outcome: Outcome) -> dict[str, Any]:
-    return {
-        "id": outcome.id,
-        "title": outcome.title,
-        "status": outcome.status,
-        "chunks": outcome.chunks,
-        "error": outcome.error,
-    }
