@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from .config import Settings
-from .errors import InvalidInput
-from .ports import EmbedderSource, GraphStore, Tokenizer, VectorStore, WriterLock
+from .ports import ArrayStore, ChatModel, EmbedderSource, GraphStore, Tokenizer, VectorStore, WriterLock
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,6 +14,7 @@ class Adapters:
 
     graph: GraphStore
     vectors: VectorStore
+    arrays: ArrayStore
     embedders: EmbedderSource
     tokenizer: Tokenizer
     lock: WriterLock
@@ -23,22 +23,43 @@ class Adapters:
 async def compose(settings: Settings) -> Adapters:
     """Open the stores of ``settings.data_dir``. Raises ``StoreUnusable`` if it cannot be used as it is."""
     # Here and not at the top: the adapters' libraries take seconds to import, and only work needs them.
-    from .adapters.builtin_embedder import BuiltinEmbedderSource  # noqa: PLC0415
+    from .adapters.array_files import ArrayFiles  # noqa: PLC0415
     from .adapters.chroma_store import ChromaVectorStore  # noqa: PLC0415
     from .adapters.sql_store import SqlGraphStore  # noqa: PLC0415
     from .adapters.tiktoken_tokenizer import TiktokenTokenizer  # noqa: PLC0415
     from .adapters.writer_lock import FileWriterLock  # noqa: PLC0415
 
-    if settings.embedder != "builtin":
-        raise InvalidInput(
-            f"Embedder {settings.embedder!r} is not supported yet; this version has 'builtin'.",
-            "Leave the setting embedder at 'builtin'.",
-        )
     folder = settings.data_dir.expanduser().absolute()
     return Adapters(
         graph=await SqlGraphStore.open(folder, read_only=settings.read_only),
         vectors=ChromaVectorStore(folder / "vectors"),
-        embedders=BuiltinEmbedderSource(),
+        arrays=ArrayFiles(folder / "arrays", read_only=settings.read_only),
+        embedders=embedder_source(settings),
         tokenizer=TiktokenTokenizer(),
         lock=FileWriterLock(folder),
     )
+
+
+def embedder_source(settings: Settings) -> EmbedderSource:
+    """Where the embedder of the settings comes from. No model is loaded or looked for yet."""
+    # Each way pays for its own libraries.
+    name = settings.embedder
+    if name == "builtin":
+        from .adapters.builtin_embedder import BuiltinEmbedderSource  # noqa: PLC0415
+
+        return BuiltinEmbedderSource()
+    if name.startswith("litellm/"):
+        from .adapters.litellm_embedder import LitellmModel, LitellmSource  # noqa: PLC0415
+
+        model = name.removeprefix("litellm/")
+        return LitellmSource(LitellmModel(model, settings.embedder_api_base, settings.embedder_window))
+    from .adapters.sentence_transformers_embedder import SentenceTransformersSource  # noqa: PLC0415
+
+    return SentenceTransformersSource(name)
+
+
+async def chat_model(settings: Settings, name: str, api_base: str = "") -> ChatModel:
+    """The chat model that litellm calls ``name``. Raises ``InvalidInput`` if it cannot be called at all."""
+    from .adapters.litellm_model import LiteLLMChatModel  # noqa: PLC0415 - only those pay who use a model
+
+    return await LiteLLMChatModel.open(name, api_base=api_base, concurrency=settings.llm_concurrency)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Annotated, Self
+from typing import Annotated, Literal, Self
 
 from platformdirs import user_data_path
 from pydantic import Field, ValidationError, field_validator, model_validator
@@ -37,13 +37,61 @@ class Settings(BaseSettings):
         default="default", pattern=COLLECTION_NAME, description="The collection used when none is named."
     )
     read_only: bool = Field(default=False, description="Offer no tool that writes.")
-    embedder: str = Field(default="builtin", description="What turns text into vectors.")
+    embedder: str = Field(
+        default="builtin",
+        min_length=1,
+        description="What turns text into vectors: builtin, litellm/MODEL, or a sentence-transformers name or folder.",
+    )
+    embedder_api_base: str = Field(
+        default="",
+        pattern=r"^(https?://[^\s/]+.*)?$",
+        description="Address of the service of a litellm embedder, if it is not its provider's own.",
+    )
+    embedder_window: int = Field(
+        default=0,
+        ge=0,
+        description="Tokens of a text that a litellm embedder reads at once; 0: what is known of the model, else 512.",
+    )
+    llm_model: str = Field(
+        default="",
+        description="Chat model that writes texts, as litellm calls it (openai/gpt-4o-mini); everything works without.",
+    )
+    llm_api_base: str = Field(
+        default="",
+        pattern=r"^(https?://[^\s/]+.*)?$",
+        description="Address of the chat model's service, if it is not its provider's own.",
+    )
+    llm_concurrency: int = Field(
+        default=8, ge=1, le=256, description="Calls of a chat model that may be under way at once."
+    )
+    judge_model: str = Field(
+        default="", description="Chat model that judges answers in an evaluation; else it is the one that writes."
+    )
+    judge_api_base: str = Field(
+        default="",
+        pattern=r"^(https?://[^\s/]+.*)?$",
+        description="Address of the judge's service; else that of the chat model's, if its provider is the same.",
+    )
     chunk_tokens: int = Field(default=512, ge=32, le=8192, description="Largest chunk, in tokens.")
     chunk_overlap: int = Field(
         default=64, ge=0, le=4096, description="Tokens that neighbouring chunks share."
     )
-    cluster_size: int = Field(default=20, ge=2, le=200, description="Mean number of members of a cluster.")
-    cluster_cap: int = Field(default=30, ge=2, le=400, description="Most members that a cluster may have.")
+    clustering: Literal["gmm", "dual", "leiden"] = Field(
+        default="gmm",
+        description="How clusters are found: gmm by meaning (the paper), leiden by relations, dual by both.",
+    )
+    relation_weight: float = Field(
+        default=0.3, ge=0, le=100, description="What relations weigh beside meaning in dual clustering."
+    )
+    cluster_size: Annotated[int, Field(ge=2, le=200)] | Literal["auto"] = Field(
+        default=20, description="Mean number of members of a cluster; auto: chosen from the data."
+    )
+    cluster_cap: int = Field(
+        default=0,
+        ge=0,
+        le=400,
+        description="Most members that a cluster may have; 0: half as many again as its mean size, 30 for 20.",
+    )
     tau: int = Field(
         default=3,
         ge=0,
@@ -63,7 +111,7 @@ class Settings(BaseSettings):
             raise ValueError(
                 f"chunk_overlap {self.chunk_overlap} must be below chunk_tokens {self.chunk_tokens}"
             )
-        if self.cluster_cap < self.cluster_size:
+        if isinstance(self.cluster_size, int) and 0 < self.cluster_cap < self.cluster_size:
             raise ValueError(
                 f"cluster_cap {self.cluster_cap} must not be below cluster_size {self.cluster_size}"
             )

@@ -26,12 +26,15 @@ from threadpoolctl import threadpool_limits
 from leanrag_engine.errors import StoreUnusable
 from leanrag_engine.language import words
 from leanrag_engine.model import Vectors
-from leanrag_engine.ports import Embedder
+from leanrag_engine.ports import Embedder, Progress, ProgressReport, Windows
 
 _DIMENSIONS = 512
 _VOCABULARY = 40_000
 _SAMPLE = 10_000
 """Most texts that the decomposition looks at; the vocabulary and its weights come from all."""
+
+_BATCH = 1024
+"""Texts embedded between two looks at whether the work should stop."""
 
 _STEM = 6
 _FAINT = 0.5
@@ -75,9 +78,23 @@ class BuiltinEmbedder:
     def dimension(self) -> int:
         return int(self._vectors.shape[1])
 
-    async def embed(self, texts: Sequence[str]) -> Vectors:
+    async def embed(self, texts: Sequence[str], report: ProgressReport | None = None) -> Vectors:
         """L2-normalised (len(texts), dimension) float32 rows; zero rows where no word is known."""
-        return await anyio.to_thread.run_sync(self._embed, list(texts))
+        rows = np.empty((len(texts), self.dimension), dtype=np.float32)
+        for start in range(0, len(texts), _BATCH):
+            if report is not None:
+                report(Progress("embed", start, len(texts)))
+            part = slice(start, start + _BATCH)
+            rows[part] = await anyio.to_thread.run_sync(self._embed, list(texts[part]))
+        return rows
+
+    async def embed_windows(self, texts: Sequence[str], report: ProgressReport | None = None) -> Windows:
+        """One row for each text: words are counted in a text of any length."""
+        return Windows(await self.embed(texts, report), tuple(range(len(texts))))
+
+    async def embed_queries(self, texts: Sequence[str]) -> Vectors:
+        """As ``embed``."""
+        return await self.embed(texts)
 
     def _embed(self, texts: list[str]) -> Vectors:
         if self._counter is None or not texts:
@@ -96,6 +113,10 @@ class BuiltinEmbedderSource:
     async def fit(self, texts: Sequence[str]) -> tuple[Embedder, bytes]:
         """An embedder for ``texts`` (any number of any length) and its state, at most about 20 MB."""
         return await anyio.to_thread.run_sync(_fitted, list(texts))
+
+    async def gave(self, identity: str) -> bool:
+        """Whether it is the identity of a fit."""
+        return identity.startswith(f"{self.name}-")
 
     async def restore(self, identity: str, state: bytes) -> Embedder:
         """The embedder whose ``fit`` gave ``state``. Raises ``StoreUnusable`` if it is not that one."""
