@@ -1,0 +1,127 @@
+"""One request, one second chance, and what it all used; answers with checked citations."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from leanrag_engine.answering import Answer, answer
+from leanrag_engine.asking import Meter, ask, read_object
+from leanrag_engine.errors import ReplyUnusable
+from leanrag_engine.model import Context
+from leanrag_engine.ports import ChatRequest, FinishReason, Message, Reply
+
+pytestmark = pytest.mark.anyio
+
+REQUEST = ChatRequest((Message("user", "How many?"),), max_tokens=100, temperature=0.3, seed=4)
+
+
+class Parrot:
+    """A chat model that says what it is given, and keeps what it was asked."""
+
+    name = "parrot"
+
+    def __init__(self, *replies: Reply | str) -> None:
+        self.replies = [
+            each if isinstance(each, Reply) else Reply(each, FinishReason.STOP, 10, 2, cost=0.5)
+            for each in replies
+        ]
+        self.asked: list[ChatRequest] = []
+
+    async def complete(self, request: ChatRequest) -> Reply:
+        self.asked.append(request)
+        return self.replies[len(self.asked) - 1]
+
+    async def close(self) -> None:
+        """Nothing is open."""
+
+
+def number(text: str) -> int:
+    if not text.isdigit():
+        raise ReplyUnusable(f"{text} is no number.")
+    return int(text)
+
+
+async def test_a_good_reply_is_asked_for_once() -> None:
+    model, meter = Parrot("42"), Meter()
+    assert await ask(model, REQUEST, number, meter) == 42
+    assert model.asked == [REQUEST]
+    assert meter == Meter(calls=1, prompt_tokens=10, completion_tokens=2, cost=0.5)
+
+
+async def test_a_bad_reply_is_quoted_back_with_its_fault() -> None:
+    model, meter = Parrot("many", "42"), Meter()
+    assert await ask(model, REQUEST, number, meter) == 42
+    first, said, note = model.asked[1].messages
+    assert first == REQUEST.messages[0]
+    assert said == Message("assistant", "many")
+    assert note.role == "user"
+    assert "many is no number." in note.text
+    assert (model.asked[1].max_tokens, model.asked[1].seed) == (100, 4)
+    assert meter.calls == 2
+
+
+async def test_two_bad_replies_are_the_caller_s_affair_and_are_counted() -> None:
+    meter = Meter()
+    with pytest.raises(ReplyUnusable, match="a lot is no number"):
+        await ask(Parrot("many", "a lot"), REQUEST, number, meter)
+    assert (meter.calls, meter.cost) == (2, 1.0)
+
+
+async def test_a_reply_that_was_cut_off_gets_more_room() -> None:
+    model = Parrot(Reply("4", FinishReason.LENGTH, 10, 100), "42")
+    assert await ask(model, REQUEST, number, Meter()) == 42
+    assert model.asked[1].max_tokens == 200
+
+
+@pytest.mark.parametrize(
+    ("reply", "said"),
+    [
+        (Reply("4", FinishReason.LENGTH, 1, 100), "cut off after 100 tokens"),
+        (Reply("Not that.", FinishReason.REFUSAL, 1, 1), 'refused: "Not that."'),
+        (Reply("", FinishReason.REFUSAL, 1, 1), "refused"),
+        (Reply(" ", FinishReason.EMPTY, 1, 1), "empty"),
+        (Reply("<think>hm</think> ", FinishReason.STOP, 1, 1), "empty"),
+    ],
+)
+async def test_what_is_not_whole_is_never_read(reply: Reply, said: str) -> None:
+    model = Parrot(reply, reply)
+    with pytest.raises(ReplyUnusable, match=said):
+        await ask(model, REQUEST, str, Meter())
+    # No service takes a turn that says nothing.
+    assert all(message.text.strip() for message in model.asked[1].messages)
+
+
+async def test_unpriced_replies_are_counted_apart() -> None:
+    meter = Meter()
+    await ask(Parrot(Reply("1", FinishReason.STOP, 1, 1, cost=None)), REQUEST, number, meter)
+    assert (meter.cost, meter.unpriced) == (0.0, 1)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ('{"a": 1}', 1),
+        ('Sure:\n```json\n{"a": 1,}\n```', 1),
+        ("{'a': True, }", True),
+        ('{"a": "he said "no" to it"}', 'he said "no" to it'),
+        ('{"a": 1} then {"a": 2}', 2),
+    ],
+)
+def test_an_object_is_read_tolerantly(text: str, expected: Any) -> None:
+    assert read_object(text) == {"a": expected}
+
+
+@pytest.mark.parametrize("text", ["none at all", '["a", "b"]', "42", ""])
+def test_what_holds_no_object_is_refused_and_shown(text: str) -> None:
+    with pytest.raises(ReplyUnusable) as caught:
+        read_object(text)
+    assert f'it is "{text}"' in caught.value.message
+
+
+async def test_an_answer_s_citations_are_sorted_by_whether_its_context_has_them() -> None:
+    context = Context("[d1:c1] One.\n[d1:c12] Two.", 9, truncated=False, cited=("d1:c1", "d1:c12"))
+    text = "One [d1:c12][d1:c1, d7:c1]. Two [d1:c12]. Section d2 says no, (d9:c3) too."
+    found = await answer(Parrot(text), "Which?", context, Meter())
+    assert found == Answer(text, cited=("d1:c12", "d1:c1"), unfounded=("d7:c1", "d9:c3"))
