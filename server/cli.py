@@ -16,6 +16,8 @@ import typer
 from leanrag_engine.config import Settings, load_settings
 from leanrag_engine.errors import LeanRAGError
 
+from .evaluating import app as evaluating
+
 if TYPE_CHECKING:
     from leanrag_engine.engine import LeanRAG
     from leanrag_engine.model import Job
@@ -29,6 +31,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
 )
+app.add_typer(evaluating, name="eval")
 
 DataDir = Annotated[
     Path | None,

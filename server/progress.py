@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Protocol
 
 import anyio
 from rich.console import Console
@@ -24,8 +26,22 @@ REFRESH = 0.1
 """Seconds between two looks at a job."""
 
 
-async def follow(engine: LeanRAG, job: Job) -> Job:
-    """Draw the job's stages on standard error until it ends; if interrupted, cancel the job."""
+class Step(Protocol):
+    """How far some work has come: ``done`` of ``total`` units of ``stage``."""
+
+    @property
+    def stage(self) -> str: ...
+    @property
+    def done(self) -> int: ...
+    @property
+    def total(self) -> int: ...
+    @property
+    def message(self) -> str: ...
+
+
+@contextmanager
+def stage_bars() -> Iterator[Callable[[Step], None]]:
+    """Draws the steps that it is told on standard error, one bar for each stage."""
     columns = (
         SpinnerColumn(),
         TextColumn("{task.description}"),
@@ -34,13 +50,19 @@ async def follow(engine: LeanRAG, job: Job) -> Job:
         TimeElapsedColumn(),
         TextColumn("{task.fields[message]}"),
     )
+    drawn: dict[str, TaskID] = {}
+    with Progress(*columns, console=Console(stderr=True)) as bars:
+        yield lambda step: draw(bars, drawn, step)
+        finish(bars, drawn)
+
+
+async def follow(engine: LeanRAG, job: Job) -> Job:
+    """Draw the job's stages on standard error until it ends; if interrupted, cancel the job."""
     try:
-        with Progress(*columns, console=Console(stderr=True)) as bars:
-            drawn: dict[str, TaskID] = {}
+        with stage_bars() as show:
             while not (job := await engine.job(job.id)).status.finished:
-                draw(bars, drawn, job)
+                show(job)
                 await anyio.sleep(REFRESH)
-            finish(bars, drawn)
     except (anyio.get_cancelled_exc_class(), KeyboardInterrupt):
         with anyio.CancelScope(shield=True):
             await engine.cancel_job(job.id)
@@ -48,11 +70,11 @@ async def follow(engine: LeanRAG, job: Job) -> Job:
     return job
 
 
-def draw(bars: Progress, drawn: dict[str, TaskID], job: Job) -> None:
-    if job.stage not in drawn:
+def draw(bars: Progress, drawn: dict[str, TaskID], step: Step) -> None:
+    if step.stage not in drawn:
         finish(bars, drawn)
-        drawn[job.stage] = bars.add_task(job.stage, total=None, message="")
-    bars.update(drawn[job.stage], completed=job.done, total=job.total or None, message=job.message[:60])
+        drawn[step.stage] = bars.add_task(step.stage, total=None, message="")
+    bars.update(drawn[step.stage], completed=step.done, total=step.total or None, message=step.message[:60])
 
 
 def finish(bars: Progress, drawn: dict[str, TaskID]) -> None:

@@ -1,0 +1,375 @@
+"""How healthy a built collection is, told without any judge: where entities meet, how its clusters are
+shaped, whether they would come out again, and how much its contexts repeat themselves."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from itertools import combinations
+from typing import Any
+
+import anyio.to_thread
+import numpy as np
+from numpy.typing import NDArray
+
+from leanrag_engine import language
+from leanrag_engine.composition import Adapters, compose
+from leanrag_engine.config import Settings
+from leanrag_engine.engine import LeanRAG
+from leanrag_engine.errors import NotReady
+from leanrag_engine.hierarchy.clustering import cluster
+from leanrag_engine.indexing import Spaces
+from leanrag_engine.model import Chunk, Entity, Generation, Vectors
+from leanrag_engine.ports import Progress, ProgressReport
+from leanrag_engine.retrieval.querying import Mode, Query, QueryResult
+
+from .metrics import mean
+
+PAIRS = 2_000
+"""Pairs of entities that are drawn for each kind of seed set."""
+
+QUERIES = 40
+TOKEN_BUDGET = 2_000
+
+GRAM = 5
+"""Words in a row that count as said again."""
+
+SHORTEST = 5
+"""Words that a sentence has at least to serve as a query, or to count as said again."""
+
+MOST_CLUSTERED = 20_000
+"""Entities that are clustered anew at most, drawn at random: beyond, one look at stability would cost a minute."""
+
+LEFT_OUT = 0.1
+"""Share of the entities without which the clustering is tried."""
+
+Labels = NDArray[np.intp]
+Clusterer = Callable[[Vectors, int], Labels]
+"""Clusters vectors with a seed; gives a number for each."""
+
+
+# --- what is told --------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Meetings:
+    """Where the pairs of one kind of seed set have their LCA: the share below the root, and the mean layer."""
+
+    pairs: int
+    below_root: float
+    mean_layer: float
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """The clusters of which layer ``layer`` is made: member counts, and how close members are to their centre.
+
+    ``tightness`` is the mean cosine of members to their cluster's centroid; members without a vector do not count.
+    """
+
+    layer: int
+    clusters: int
+    smallest: int
+    median: float
+    mean: float
+    largest: int
+    tightness: float
+
+
+@dataclass(frozen=True, slots=True)
+class Stability:
+    """How alike the clusters of G0 come out again (adjusted Rand index, 1 = the same): with another seed, and
+    without a tenth of the entities. ``entities`` says how many were clustered."""
+
+    entities: int
+    other_seed: float
+    without_a_tenth: float
+
+
+@dataclass(frozen=True, slots=True)
+class Redundancy:
+    """Shares of the sentences and of the five-word phrases of a context that it had already said, as means."""
+
+    contexts: int
+    sentences: float
+    phrases: float
+    tokens: float
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """``meetings`` are by kind of seed set, ``redundancy`` by mode. Shares are from 0 to 1."""
+
+    collection: str
+    layers: tuple[int, ...]
+    meetings: Mapping[str, Meetings]
+    shapes: tuple[Shape, ...]
+    stability: Stability | None
+    redundancy: Mapping[str, Redundancy]
+
+    def as_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+# --- measures ------------------------------------------------------------------------------
+
+
+def meeting_layers(chains: Mapping[str, Sequence[str]], pairs: Sequence[tuple[str, str]]) -> list[int]:
+    """The layer of each pair's LCA. ``chains`` give for an entity its ids from itself up to the root, one a layer."""
+    return [
+        next(layer for layer, (a, b) in enumerate(zip(chains[one], chains[other], strict=True)) if a == b)
+        for one, other in pairs
+    ]
+
+
+def meetings(chains: Mapping[str, Sequence[str]], pairs: Sequence[tuple[str, str]]) -> Meetings:
+    """Raises ``ValueError`` for chains of different lengths: every entity has the same root."""
+    layers = meeting_layers(chains, pairs)
+    root = len(next(iter(chains.values()))) - 1
+    return Meetings(len(pairs), mean([layer < root for layer in layers]), mean(layers))
+
+
+def shape(layer: int, members: Sequence[Vectors]) -> Shape:
+    """The shape of clusters given as their members' (m, d) unit rows; rows of zeros are members without a vector."""
+    sizes = np.array([len(rows) for rows in members])
+    cosines = np.concatenate([_to_centre(rows) for rows in members])
+    return Shape(
+        layer,
+        len(sizes),
+        int(sizes.min()),
+        float(np.median(sizes)),
+        float(sizes.mean()),
+        int(sizes.max()),
+        float(cosines.mean()) if len(cosines) else 0.0,
+    )
+
+
+def _to_centre(rows: Vectors) -> NDArray[np.float64]:
+    known = rows[np.any(rows, axis=1)].astype(np.float64)
+    centre = known.sum(axis=0)
+    length = np.linalg.norm(centre)
+    cosines: NDArray[np.float64] = known @ (centre / length) if length > 0 else np.zeros(0)
+    return cosines
+
+
+def adjusted_rand_index(one: Labels, other: Labels) -> float:
+    """How much two partitions of the same points agree beyond chance (Hubert and Arabie 1985); 1 = the same."""
+    table = Counter(zip(one.tolist(), other.tolist(), strict=True))
+    together = sum(_pairs(count) for count in table.values())
+    rows = sum(_pairs(count) for count in Counter(one.tolist()).values())
+    columns = sum(_pairs(count) for count in Counter(other.tolist()).values())
+    expected = rows * columns / max(_pairs(len(one)), 1)
+    most = (rows + columns) / 2
+    return 1.0 if most == expected else (together - expected) / (most - expected)
+
+
+def _pairs(count: int) -> int:
+    return count * (count - 1) // 2
+
+
+def stability(vectors: Vectors, clusterer: Clusterer, *, seed: int = 0) -> Stability:
+    """Cluster the (n, d) rows three times: as they are, with another seed, and without a tenth of them."""
+    rng = np.random.default_rng(seed)
+    if len(vectors) > MOST_CLUSTERED:
+        vectors = vectors[np.sort(rng.choice(len(vectors), MOST_CLUSTERED, replace=False))]
+    first = clusterer(vectors, 0)
+    kept = np.sort(rng.choice(len(vectors), max(1, round((1 - LEFT_OUT) * len(vectors))), replace=False))
+    return Stability(
+        entities=len(vectors),
+        other_seed=adjusted_rand_index(first, clusterer(vectors, 1)),
+        without_a_tenth=adjusted_rand_index(first[kept], clusterer(vectors[kept], 0)),
+    )
+
+
+def repeated(items: Sequence[Hashable]) -> float:
+    """Share of the items that came before."""
+    return 1 - len(set(items)) / len(items) if items else 0.0
+
+
+def redundancy(results: Sequence[QueryResult]) -> Redundancy:
+    texts = [said(result.context.text) for result in results]
+    return Redundancy(
+        len(results),
+        mean([repeated(sentences_of(text)) for text in texts]),
+        mean([repeated(phrases_of(text)) for text in texts]),
+        mean([result.context.tokens for result in results]),
+    )
+
+
+_LABEL = re.compile(r"^\[d\d+:c\d+\].*$|^## .*$|^`{3,}$", re.MULTILINE)
+_CITATION = re.compile(r"\[d\d+:c\d+\]")
+
+
+def said(context: str) -> str:
+    """What a context says: without its first line, headings, labels, fences and citations."""
+    _, _, body = context.partition("\n")
+    return _CITATION.sub("", _LABEL.sub("", body))
+
+
+def sentences_of(text: str) -> list[str]:
+    """Sentences worth repeating, in one form."""
+    found = (" ".join(text[start:end].casefold().split()) for start, end in language.sentences(text))
+    return [sentence for sentence in found if language.word_count(sentence) >= SHORTEST]
+
+
+def phrases_of(text: str) -> list[tuple[str, ...]]:
+    words = language.words(text.casefold())
+    return [tuple(words[start : start + GRAM]) for start in range(len(words) - GRAM + 1)]
+
+
+# --- a collection --------------------------------------------------------------------------
+
+
+async def collection_health(
+    settings: Settings, collection: str, report: ProgressReport = lambda _: None
+) -> Health:
+    """The health of a built collection; nothing is written.
+
+    Raises ``NotReady`` if it was never built, ``NotFound`` if there is no such collection.
+    """
+    settings = settings.model_copy(update={"read_only": True})
+    adapters = await compose(settings)
+    async with LeanRAG(settings, adapters) as engine:
+        held = (await engine.status(collection)).collection
+        if held.generation is None:
+            raise NotReady(f"Collection {collection!r} was never built.", "Build it first.", "build")
+        built = await _read(adapters, held.generation)
+        report(Progress("cluster anew"))
+        steady = await anyio.to_thread.run_sync(partial(_stability, built, held.generation))
+        chunks = await adapters.graph.all_chunks(collection)
+        results = await _asked(engine, collection, chunks, report)
+        return Health(
+            collection,
+            tuple(len(layer) for layer in built.layers),
+            _meetings(built, results[Mode.LCA]),
+            _shapes(built),
+            steady,
+            {str(mode): redundancy(each) for mode, each in results.items()},
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Built:
+    """A published hierarchy, its vectors by entity id, and each base entity's chain up to the root."""
+
+    layers: Sequence[Sequence[Entity]]
+    vectors: Mapping[str, Vectors]
+    dimension: int
+    chains: Mapping[str, Sequence[str]]
+
+    def rows(self, entities: Sequence[Entity]) -> Vectors:
+        """(n, d); zeros for an entity without a vector."""
+        blank = np.zeros(self.dimension, dtype=np.float32)
+        return np.array([self.vectors.get(each.id, blank) for each in entities], dtype=np.float32)
+
+
+async def _read(adapters: Adapters, generation: Generation) -> _Built:
+    spaces = Spaces.recorded(generation)
+    layers = [await adapters.graph.layer(generation.number, each.layer) for each in generation.layers]
+    above = [entity.id for layer in layers[1:] for entity in layer]
+    vectors = await adapters.vectors.fetch(spaces.entities, [each.id for each in layers[0]])
+    vectors |= await adapters.vectors.fetch(spaces.aggregates, above)
+    parents = {entity.id: entity.parent_id for layer in layers for entity in layer}
+    chains = {entity.id: _chain(entity.id, parents) for entity in layers[0]}
+    return _Built(layers, vectors, generation.dimension, chains)
+
+
+def _chain(id_: str, parents: Mapping[str, str | None]) -> list[str]:
+    chain = [id_]
+    while (parent := parents[chain[-1]]) is not None:
+        chain.append(parent)
+    return chain
+
+
+def _stability(built: _Built, generation: Generation) -> Stability | None:
+    """None where G0 is too small to be clustered at all."""
+    size, cap = int(generation.settings["cluster_size"]), int(generation.settings["cluster_cap"])
+    if len(built.layers[0]) <= size:
+        return None
+
+    def clusterer(vectors: Vectors, seed: int) -> Labels:
+        return cluster(vectors, mean_size=size, cap=cap, seed=seed).labels
+
+    return stability(built.rows(built.layers[0]), clusterer)
+
+
+def _shapes(built: _Built) -> tuple[Shape, ...]:
+    found = []
+    for number, layer in enumerate(built.layers[:-1]):
+        members: dict[str, list[Entity]] = {}
+        for entity in layer:
+            members.setdefault(entity.parent_id or "", []).append(entity)
+        found.append(shape(number + 1, [built.rows(each) for each in members.values()]))
+    return tuple(found)
+
+
+def _meetings(built: _Built, results: Sequence[QueryResult]) -> dict[str, Meetings]:
+    """By kind of seed set: entities of one chunk, of two chunks, any two, and the seeds of one query."""
+    in_chunk: dict[str, list[str]] = {}
+    for entity in built.layers[0]:
+        for chunk_id in entity.chunk_ids:
+            in_chunk.setdefault(chunk_id, []).append(entity.id)
+    seeds = [[seed.entity.id for seed in each.subgraph.seeds if seed.entity.layer == 0] for each in results]
+    kinds = {
+        "of the same chunk": _drawn_within(list(in_chunk.values())),
+        "of random chunks": _drawn_across(list(in_chunk.values())),
+        "random": _drawn_across([[each.id] for each in built.layers[0]]),
+        "seeds of one query": [pair for each in seeds for pair in combinations(each, 2)],
+    }
+    return {kind: meetings(built.chains, pairs) for kind, pairs in kinds.items() if pairs}
+
+
+def _drawn_within(groups: Sequence[Sequence[str]]) -> list[tuple[str, str]]:
+    """Pairs of different ids, each of one group drawn at random among those that have two."""
+    rng = np.random.default_rng(0)
+    able = [group for group in groups if len(group) > 1]
+    if not able:
+        return []
+    chosen = [able[place] for place in rng.integers(0, len(able), PAIRS)]
+    drawn = [rng.choice(len(group), 2, replace=False) for group in chosen]
+    return [(group[int(one)], group[int(other)]) for group, (one, other) in zip(chosen, drawn, strict=True)]
+
+
+def _drawn_across(groups: Sequence[Sequence[str]]) -> list[tuple[str, str]]:
+    """Pairs of different ids, of two groups drawn at random."""
+    rng = np.random.default_rng(0)
+    pairs = []
+    for one, other in rng.integers(0, len(groups), (PAIRS, 2)):
+        first = groups[one][int(rng.integers(len(groups[one])))]
+        second = groups[other][int(rng.integers(len(groups[other])))]
+        if one != other and first != second:
+            pairs.append((first, second))
+    return pairs
+
+
+async def _asked(
+    engine: LeanRAG, collection: str, chunks: Sequence[Chunk], report: ProgressReport
+) -> dict[Mode, list[QueryResult]]:
+    """Sentences of the corpus itself, asked in modes ``lca`` and ``naive``."""
+    texts = sample_queries(chunks)
+    results: dict[Mode, list[QueryResult]] = {Mode.LCA: [], Mode.NAIVE: []}
+    for number, text in enumerate(texts):
+        report(Progress("ask", number, len(texts)))
+        query = Query(text, token_budget=TOKEN_BUDGET)
+        for mode, found in results.items():
+            found.append(await engine.query(replace(query, mode=mode), collection=collection))
+    report(Progress("ask", len(texts), len(texts)))
+    return results
+
+
+def sample_queries(chunks: Sequence[Chunk], count: int = QUERIES) -> list[str]:
+    """The first whole sentence of each of ``count`` chunks drawn at random."""
+    order = np.random.default_rng(0).permutation(len(chunks))
+    found: dict[str, None] = {}
+    for place in order:
+        if len(found) == count:
+            break
+        for piece in language.pieces(chunks[place].text):
+            text = " ".join(chunks[place].text[piece.start : piece.end].split())
+            if piece.kind is language.PieceKind.PROSE and language.word_count(text) >= SHORTEST:
+                found[text[:1000]] = None
+                break
+    return list(found)

@@ -1,0 +1,141 @@
+"""The scratch collection that a question set is asked of: one passage, one document, one chunk."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from leanrag_engine.composition import compose
+from leanrag_engine.config import Settings, load_settings
+from leanrag_engine.engine import LeanRAG
+from leanrag_engine.errors import LeanRAGError
+from leanrag_engine.exchange.openie import OpenIE, OpenIEExtractor
+from leanrag_engine.indexing import extract_heuristically
+from leanrag_engine.model import DocumentSource, Job, content_id
+from leanrag_engine.ports import Progress, ProgressReport
+
+from .datasets import Passage, QuestionSet
+from .timing import Stopwatch, TimedEmbedderSource
+
+CHUNK_TOKENS = 8192
+"""The largest chunk that the settings allow."""
+
+LOOK = 0.2
+"""Seconds between two looks at the job."""
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """A graph given for the passages. ``unmatched`` passages have no entry in it: they are read heuristically."""
+
+    graph: OpenIE
+    extractor: OpenIEExtractor
+    unmatched: int
+    digest: str
+
+    @classmethod
+    def of(cls, graph: OpenIE, questions: QuestionSet) -> Given:
+        entries = graph.matched((each.title, each.text) for each in questions.passages)
+        found = {document_id(place): entry for place, entry in enumerate(entries) if entry is not None}
+        extractor = OpenIEExtractor(found, extract_heuristically)
+        return cls(graph, extractor, entries.count(None), content_id("", repr(found)))
+
+
+@dataclass(frozen=True, slots=True)
+class Scratch:
+    """A built collection. ``watch`` times its embedder; ``build_s`` are the seconds that ingest and build took.
+
+    ``split`` passages became several chunks, ``failed`` ones (name and reason) are not in it; ``reused`` says
+    that everything was there already.
+    """
+
+    engine: LeanRAG
+    collection: str
+    watch: Stopwatch
+    build_s: float
+    reused: bool
+    split: int
+    failed: tuple[str, ...]
+    layers: tuple[int, ...]
+
+
+def document_id(place: int) -> str:
+    """The document of the passage at ``place``."""
+    return f"passage-{place}"
+
+
+def place_of(document: str) -> int:
+    """The passage of a document: undoes :func:`document_id`."""
+    return int(document.removeprefix("passage-"))
+
+
+def scratch_settings(folder: Path, embedder: str | None = None) -> Settings:
+    """The user's settings, but for where and how large chunks are. Raises ``InvalidInput`` for one that cannot be."""
+    return load_settings(
+        data_dir=folder, embedder=embedder, chunk_tokens=CHUNK_TOKENS, chunk_overlap=0, read_only=False
+    )
+
+
+def scratch_name(questions: QuestionSet, given: Given | None, embedder: str) -> str:
+    """Equal names mean equal passages, graph and embedder."""
+    return f"eval-{content_id('', questions.digest, given.digest if given else '', embedder)}"
+
+
+@asynccontextmanager
+async def scratch(
+    settings: Settings, questions: QuestionSet, given: Given | None, report: ProgressReport
+) -> AsyncIterator[Scratch]:
+    """A collection of the passages, built through the real engine in ``settings.data_dir``.
+
+    One that is there already, from an earlier call, is used again. Raises ``LeanRAGError`` if it cannot be built.
+    """
+    adapters = await compose(settings)
+    timed = TimedEmbedderSource(adapters.embedders)
+    extractor = given.extractor if given else extract_heuristically
+    name = scratch_name(questions, given, settings.embedder)
+    async with LeanRAG(settings, replace(adapters, embedders=timed), extractor) as engine:
+        started = time.perf_counter()
+        job = await engine.submit_ingest(_sources(questions.passages), collection=name)
+        job = await _finished(engine, job, report)
+        seconds = time.perf_counter() - started
+        outcomes = job.result.get("documents", ())
+        held = (await engine.status(name)).collection
+        assert held.generation is not None, "a job that is done has built"
+        yield Scratch(
+            engine=engine,
+            collection=name,
+            watch=timed.watch,
+            build_s=seconds,
+            reused=all(each["status"] == "unchanged" for each in outcomes),
+            split=sum(each["chunks"] > 1 for each in outcomes),
+            failed=_failures(outcomes),
+            layers=tuple(layer.entities for layer in held.generation.layers),
+        )
+
+
+def _sources(passages: Sequence[Passage]) -> list[DocumentSource]:
+    return [
+        DocumentSource(
+            text=each.text if each.text.strip() else each.title, title=each.title, id=document_id(place)
+        )
+        for place, each in enumerate(passages)
+    ]
+
+
+def _failures(outcomes: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
+    return tuple(f"{each['id']}: {each['error']}" for each in outcomes if each["status"] == "failed")
+
+
+async def _finished(engine: LeanRAG, job: Job, report: ProgressReport) -> Job:
+    """The job at its end. Raises ``LeanRAGError`` with its message unless it is done."""
+    while not job.status.finished:
+        job = await engine.job(job.id, wait_seconds=LOOK)
+        report(Progress(job.stage, job.done, job.total, job.message))
+    if job.status != "done":
+        first = f" First: {job.failures[0]['error']}" if job.failures else ""
+        raise LeanRAGError(f"The scratch collection was not built ({job.status}): {job.message}{first}")
+    return job

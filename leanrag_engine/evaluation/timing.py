@@ -1,0 +1,81 @@
+"""Embedders that note how long they worked, so that a query's time can be told without its embedding."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from leanrag_engine.model import Vectors
+from leanrag_engine.ports import Embedder, EmbedderSource, ProgressReport, Windows
+
+
+@dataclass(slots=True)
+class Stopwatch:
+    """Adds up seconds."""
+
+    seconds: float = 0.0
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        started = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.seconds += time.perf_counter() - started
+
+    def take(self) -> float:
+        """The seconds so far; begins anew."""
+        taken, self.seconds = self.seconds, 0.0
+        return taken
+
+
+@dataclass(frozen=True, slots=True)
+class TimedEmbedder:
+    """``inner``, whose work ``watch`` adds up."""
+
+    inner: Embedder
+    watch: Stopwatch
+
+    @property
+    def identity(self) -> str:
+        return self.inner.identity
+
+    @property
+    def dimension(self) -> int:
+        return self.inner.dimension
+
+    async def embed(self, texts: Sequence[str], report: ProgressReport | None = None) -> Vectors:
+        with self.watch.running():
+            return await self.inner.embed(texts, report)
+
+    async def embed_windows(self, texts: Sequence[str], report: ProgressReport | None = None) -> Windows:
+        with self.watch.running():
+            return await self.inner.embed_windows(texts, report)
+
+    async def embed_queries(self, texts: Sequence[str]) -> Vectors:
+        with self.watch.running():
+            return await self.inner.embed_queries(texts)
+
+
+@dataclass(frozen=True, slots=True)
+class TimedEmbedderSource:
+    """``inner``, all of whose embedders are timed by one ``watch``."""
+
+    inner: EmbedderSource
+    watch: Stopwatch = field(default_factory=Stopwatch)
+
+    @property
+    def name(self) -> str:
+        return self.inner.name
+
+    async def fit(self, texts: Sequence[str]) -> tuple[Embedder, bytes]:
+        embedder, state = await self.inner.fit(texts)
+        return TimedEmbedder(embedder, self.watch), state
+
+    async def gave(self, identity: str) -> bool:
+        return await self.inner.gave(identity)
+
+    async def restore(self, identity: str, state: bytes) -> Embedder:
+        return TimedEmbedder(await self.inner.restore(identity, state), self.watch)

@@ -1,0 +1,1 @@
+"""Graphs that other tools made, adopted: one file per format."""

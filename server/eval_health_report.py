@@ -1,0 +1,50 @@
+"""What ``leanrag eval health`` prints for a person."""
+
+from __future__ import annotations
+
+from rich.console import Console
+from rich.table import Table
+
+from leanrag_engine.evaluation.health import Health
+
+
+def show_health(found: Health) -> None:
+    console = Console(highlight=False)
+    console.print(
+        f"[bold]{found.collection}[/bold]: {' > '.join(f'{size:,}' for size in found.layers)} entities by layer.\n"
+    )
+    console.print("Where two entities meet: the more pairs below the root, the more their LCA says.")
+    console.print(meetings_table(found))
+    console.print("\nClusters: sizes, and the mean cosine of members to their centre.")
+    console.print(shapes_table(found))
+    if found.stability:
+        console.print(
+            f"\nStability of G0's clusters (adjusted Rand index, {found.stability.entities:,} entities): "
+            f"{found.stability.other_seed:.3f} with another seed, "
+            f"{found.stability.without_a_tenth:.3f} without a tenth of the entities."
+        )
+    console.print("\nContexts: shares said twice.")
+    console.print(redundancy_table(found))
+
+
+def meetings_table(found: Health) -> Table:
+    table = Table("two entities", "pairs", "LCA below the root (%)", "mean layer of the LCA")
+    for kind, each in found.meetings.items():
+        table.add_row(kind, f"{each.pairs:,}", f"{100 * each.below_root:.1f}", f"{each.mean_layer:.2f}")
+    return table
+
+
+def shapes_table(found: Health) -> Table:
+    table = Table("layer", "clusters", "smallest", "median", "mean", "largest", "tightness")
+    for each in found.shapes:
+        sizes = (str(each.smallest), f"{each.median:g}", f"{each.mean:.1f}", str(each.largest))
+        table.add_row(f"G{each.layer}", f"{each.clusters:,}", *sizes, f"{each.tightness:.3f}")
+    return table
+
+
+def redundancy_table(found: Health) -> Table:
+    table = Table("mode", "contexts", "sentences (%)", "five words in a row (%)", "mean tokens")
+    for mode, each in found.redundancy.items():
+        shares = (f"{100 * each.sentences:.1f}", f"{100 * each.phrases:.1f}")
+        table.add_row(mode, str(each.contexts), *shares, f"{each.tokens:,.0f}")
+    return table

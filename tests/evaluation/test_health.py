@@ -1,0 +1,114 @@
+"""Health without a judge: each measure against an oracle, and the whole on a small corpus."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from pydoc_data.topics import topics
+
+import numpy as np
+import pytest
+from sklearn.metrics import adjusted_rand_score
+
+from leanrag_engine.config import load_settings
+from leanrag_engine.engine import LeanRAG
+from leanrag_engine.errors import NotReady
+from leanrag_engine.evaluation.health import (
+    adjusted_rand_index,
+    collection_health,
+    meetings,
+    phrases_of,
+    repeated,
+    said,
+    sample_queries,
+    sentences_of,
+    shape,
+    stability,
+)
+from leanrag_engine.model import Chunk, DocumentSource, Vectors
+
+CHAINS = {"a": "aXR", "b": "bXR", "c": "cYR", "d": "dYR"}
+
+
+def test_pairs_meet_where_their_chains_first_agree() -> None:
+    found = meetings(CHAINS, [("a", "b"), ("a", "c"), ("c", "d"), ("b", "d")])
+    assert (found.pairs, found.below_root, found.mean_layer) == (4, 0.5, 1.5)
+
+
+def test_a_shape_counts_members_and_measures_how_near_they_are_to_their_centre() -> None:
+    right_angle = np.eye(2, dtype=np.float32)
+    alike = np.array([[1, 0], [1, 0], [0, 0]], dtype=np.float32)
+    found = shape(1, [right_angle, alike])
+    assert (found.clusters, found.smallest, found.median, found.largest) == (2, 2, 2.5, 3)
+    assert found.tightness == pytest.approx((2 * np.sqrt(0.5) + 2 * 1.0) / 4)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_adjusted_rand_index_is_scikit_learns(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    one, other = rng.integers(0, 6, 80), rng.integers(0, 9, 80)
+    assert adjusted_rand_index(one, other) == pytest.approx(adjusted_rand_score(one, other))
+    assert adjusted_rand_index(one, 8 - one) == 1.0
+    assert adjusted_rand_index(np.zeros(5, dtype=np.intp), np.zeros(5, dtype=np.intp)) == 1.0
+
+
+def test_stability_tells_a_steady_clusterer_from_a_whimsical_one() -> None:
+    vectors = np.random.default_rng(0).standard_normal((200, 4)).astype(np.float32)
+
+    def steady(rows: Vectors, _seed: int) -> np.ndarray:
+        return (rows[:, 0] > 0).astype(np.intp)
+
+    def whimsical(rows: Vectors, seed: int) -> np.ndarray:
+        return (rows[:, seed] > 0).astype(np.intp)
+
+    assert stability(vectors, steady).other_seed == stability(vectors, steady).without_a_tenth == 1.0
+    assert stability(vectors, whimsical).other_seed < 0.2
+
+
+def test_only_what_a_context_says_counts_and_the_second_time_is_a_repetition() -> None:
+    context = (
+        "Quoted from documents: evidence.\n\n## Passages\n\n[d1:c1] A title of five words here\n```\n"
+        "Tea grows in the hills. Tea grows on high hills.\n```\n\n## Relations\n```\n"
+        "- Tea — hills: Tea grows in the hills. [d1:c1]\n```"
+    )
+    text = said(context)
+    assert "title" not in text
+    assert "d1" not in text
+    assert repeated(["x", "y", "x", "x"]) == 0.5
+    assert (
+        repeated(sentences_of("Tea grows in the hills. It rains. Tea grows in the hills. It rains.")) == 0.5
+    )
+    assert len(phrases_of("one two three four five six")) == 2
+    assert repeated([]) == 0.0
+
+
+def test_queries_are_whole_sentences_of_the_corpus_and_the_same_each_time() -> None:
+    texts = [f"# Heading {n}\n\nShort one. The sentence number {n} has enough words." for n in range(9)]
+    chunks = [Chunk(str(n), "d", n, text, 0, len(text), 9) for n, text in enumerate(texts)]
+    found = sample_queries(chunks, 4)
+    assert len(found) == 4
+    assert all(each.startswith("The sentence number") for each in found)
+    assert found == sample_queries(chunks, 4)
+
+
+@pytest.mark.anyio
+async def test_a_built_collection_tells_its_health_and_is_not_touched(tmp_path: Path) -> None:
+    settings = load_settings(data_dir=tmp_path)
+    async with await LeanRAG.open(settings) as engine:
+        sources = [DocumentSource(text=topics[name], id=name) for name in sorted(topics)[:8]]
+        job = await engine.submit_ingest(sources, build=False)
+        await engine.job(job.id, wait_seconds=60)
+        with pytest.raises(NotReady, match="never built"):
+            await collection_health(settings, "default")
+        await engine.job((await engine.submit_build()).id, wait_seconds=60)
+        before = await engine.status()
+        found = await collection_health(settings, "default")
+        assert (await engine.status()).collection == before.collection
+    assert found.layers[-1] == 1
+    assert [each.clusters for each in found.shapes] == list(found.layers[1:])
+    assert sum(each.mean * each.clusters for each in found.shapes[:1]) == pytest.approx(found.layers[0])
+    near, far = found.meetings["of the same chunk"], found.meetings["random"]
+    assert near.below_root > far.below_root
+    assert set(found.redundancy) == {"lca", "naive"}
+    assert all(0 <= each.sentences < 0.5 for each in found.redundancy.values())
+    assert json.loads(json.dumps(found.as_json()))["layers"] == list(found.layers)
