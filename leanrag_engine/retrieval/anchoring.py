@@ -137,8 +137,8 @@ def _readings(pieces: Sequence[_Piece], start: int) -> Iterable[NameSpan]:
 def named(spans: Sequence[NameSpan], entities: Sequence[Entity], chunks: int) -> list[Hit]:
     """Those of ``entities`` whose name or alias is one of ``spans``, with the weight that the name deserves.
 
-    A name within a longer one that matched does not count ("York" in "New York"). A proper name
-    weighs 1; a plain word weighs less the more of the corpus's ``chunks`` mention its entity.
+    A name within a longer one that matched does not count ("York" in "New York"). A name weighs less the
+    more of the corpus's ``chunks`` mention its entity: a proper one down to a half, a plain word down to 0.
     """
     bearers = _by_key(entities)
     matched = [span for span in spans if span.key in bearers]
@@ -147,7 +147,8 @@ def named(spans: Sequence[NameSpan], entities: Sequence[Entity], chunks: int) ->
         if any(_within(span, longer) for longer in matched):
             continue
         for entity in bearers[span.key]:
-            weight = 1.0 if span.proper else _rarity(entity.mentions, chunks)
+            rarity = _rarity(entity.mentions, chunks)
+            weight = (1.0 + rarity) / 2 if span.proper else rarity
             scores[entity.id] = max(weight, scores.get(entity.id, 0.0))
     return best_first({id_: score for id_, score in scores.items() if score > 0})
 

@@ -59,8 +59,8 @@ class Call:
 
     def warn_of_dense(self, found: Iterable[Found]) -> None:
         """Say where keywords alone served, which is no news before the first build."""
-        if self.index.state is BuildState.MISSING:
-            return
+        if self.index.state is BuildState.MISSING or self.index.embedder is None:
+            return  # no news, or told by whoever left the embedder out
         blind = [each.text for each in found if each.vector is None]
         if blind:
             self.warnings.append(

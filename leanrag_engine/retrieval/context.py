@@ -118,12 +118,15 @@ class _Limits:
     shares: Mapping[str, float]
     detailed: bool
     counted: dict[str, int] = field(default_factory=dict)
-    """What was counted before: each block is measured several times on its way."""
+    """What was counted before: each block and sentence is measured several times on its way."""
 
     def of(self, text: str) -> int:
         """Tokens of a block and the blank line after it."""
+        return self.count(f"{text}\n\n")
+
+    def count(self, text: str) -> int:
         if text not in self.counted:
-            self.counted[text] = self.tokenizer.count(f"{text}\n\n")
+            self.counted[text] = self.tokenizer.count(text)
         return self.counted[text]
 
     def passage(self, passage: Passage) -> int:
@@ -198,8 +201,8 @@ def _claim(title: str, sources: Sequence[_LineSource], room: int, limits: _Limit
     for source in sources:
         if asked >= share:
             return share
-        text = min(sum(limits.tokenizer.count_many(source.sentences)), longest)
-        asked += text + limits.tokenizer.count(written_line(source.line))
+        text = min(sum(map(limits.count, source.sentences)), longest)
+        asked += text + limits.count(written_line(source.line))
     return min(share, asked) if sources else 0
 
 
@@ -370,17 +373,29 @@ _EPSILON = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class _LineSource:
-    """A line as it may be quoted, and its text in sentences."""
+    """A line as it may be quoted, its text in sentences, and the citations of those whose origin is known."""
 
     line: Line
     sentences: tuple[str, ...]
+    cited: Mapping[str, str]
 
 
 def _line_source(line: Line) -> _LineSource:
     text = quoted(line.text)
     # In sentences first: a line break may be all that parts two of them.
-    spoken = (one_line(text[start:end]) for start, end in language.sentences(text))
-    return _LineSource(replace(line, head=one_line(quoted(line.head)), text=""), tuple(dict.fromkeys(spoken)))
+    spoken = {(start, end): one_line(text[start:end]) for start, end in language.sentences(text)}
+    # Only where quoting changed nothing are places in the quoted text places in the line's.
+    told = line.told if text == line.text else ()
+    cited = {
+        sentence: citation
+        for (start, _), sentence in spoken.items()
+        for first, last, citation in told
+        if first <= start < last
+    }
+    head = one_line(quoted(line.head))
+    return _LineSource(
+        replace(line, head=head, text="", told=()), tuple(dict.fromkeys(spoken.values())), cited
+    )
 
 
 def _fit_sections(
@@ -414,7 +429,7 @@ def _fit_lines(
         news = [sentence for sentence in source.sentences if not said.has(sentence, REPEATED_LINE)]
         if not news and not source.line.bare:
             continue
-        line = _fit_line(source.line, news, min(longest, spare), limits)
+        line = _fit_line(source, news, min(longest, spare), limits)
         size = limits.tokenizer.count(f"{written_line(line)}\n")
         if size > spare or not (line.text or line.bare):
             left += 1
@@ -425,15 +440,22 @@ def _fit_lines(
     return _Section(tuple(kept), left, limits.section(title, kept))
 
 
-def _fit_line(line: Line, news: Sequence[str], room: int, limits: _Limits) -> Line:
-    """The line with as many of its new sentences, from the first on, as fit into ``room``."""
-    text = ""
+def _fit_line(source: _LineSource, news: Sequence[str], room: int, limits: _Limits) -> Line:
+    """The line with as many of its new sentences, from the first on, as fit into ``room``, and their citations."""
+    kept: list[str] = []
     for sentence in news:
-        longer = f"{text} {sentence}".lstrip()
-        if limits.tokenizer.count(longer) > room:
-            return replace(line, text=text, shortened=True)
-        text = longer
-    return replace(line, text=text)
+        # Sentence by sentence is near enough: the whole is counted again before it is given out.
+        room -= limits.count(sentence)
+        if room < 0:
+            break
+        kept.append(sentence)
+    told = tuple(dict.fromkeys(source.cited[each] for each in kept if each in source.cited))
+    return replace(
+        source.line,
+        text=" ".join(kept),
+        shortened=len(kept) < len(news),
+        citations=told or source.line.citations,
+    )
 
 
 # --- the whole -----------------------------------------------------------------------------

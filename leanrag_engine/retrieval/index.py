@@ -10,6 +10,8 @@ from leanrag_engine.errors import NotReady
 from leanrag_engine.model import Collection, Generation
 from leanrag_engine.ports import Embedder, GraphStore, Tokenizer, VectorStore
 
+from .adjacency import Adjacency
+
 
 class Spaces(Protocol):
     """The names of a generation's vector spaces."""
@@ -27,6 +29,11 @@ class Spaces(Protocol):
         """All layers above 0."""
         ...
 
+    @property
+    def facts(self) -> str:
+        """Distinct descriptions of base relations; "" if the build wrote none."""
+        ...
+
 
 class BuildState(StrEnum):
     """Whether the graph that answers is the whole corpus."""
@@ -40,7 +47,8 @@ class BuildState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Index:
-    """The stores and names that a query needs. ``embedder`` and ``spaces`` are None before the first build."""
+    """The stores and names that a query needs. Before the first build there is no ``embedder``, no ``spaces`` and
+    no ``adjacency``; browsing needs neither the first nor the last."""
 
     graph: GraphStore
     vectors: VectorStore
@@ -48,6 +56,7 @@ class Index:
     tokenizer: Tokenizer
     collection: Collection
     spaces: Spaces | None
+    adjacency: Adjacency | None = None
 
     @property
     def state(self) -> BuildState:

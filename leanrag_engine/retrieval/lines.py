@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from leanrag_engine.model import Entity, Relation, Subgraph
 
@@ -15,8 +16,24 @@ NAME_LENGTH = 80
 NAMED = 4
 """Seeds that the line of a summary names."""
 
-Citations = Mapping[str, tuple[str, ...]]
-"""For the id of a node or relation, the citations of passages that support it, best first."""
+Told = tuple[tuple[int, int, str], ...]
+"""Start and end of parts of a text, and the citation of the passage that each was taken from."""
+
+
+@dataclass(frozen=True, slots=True)
+class Citations:
+    """For the id of a node or relation: the citations of passages that support it, best first, and which
+    of them the parts of its description were taken from."""
+
+    supporting: Mapping[str, tuple[str, ...]]
+    told: Mapping[str, Told] = field(default_factory=dict)
+
+    def of(self, id_: str) -> tuple[str, ...]:
+        """At most ``CITED``."""
+        return self.supporting.get(id_, ())[:CITED]
+
+    def told_by(self, id_: str) -> Told:
+        return self.told.get(id_, ())
 
 
 def entity_lines(entities: Iterable[Entity], citations: Citations) -> tuple[Line, ...]:
@@ -24,7 +41,10 @@ def entity_lines(entities: Iterable[Entity], citations: Citations) -> tuple[Line
     found = []
     for entity in entities:
         kind = f" ({entity.type})" if entity.type not in ("", "concept") else ""
-        found.append(Line(f"{short(entity.name)}{kind}", entity.description, _cited(entity.id, citations)))
+        told = citations.told_by(entity.id)
+        found.append(
+            Line(f"{short(entity.name)}{kind}", entity.description, citations.of(entity.id), told=told)
+        )
     return supported(found)
 
 
@@ -36,7 +56,8 @@ def relation_lines(
     for relation in relations:
         ends = f"{short(names[relation.source_id])} — {short(names[relation.target_id])}"
         strength = f" (layer {relation.layer}, strength {relation.strength})" if relation.layer else ""
-        found.append(Line(f"{ends}{strength}", relation.description, _cited(relation.id, citations)))
+        told = citations.told_by(relation.id)
+        found.append(Line(f"{ends}{strength}", relation.description, citations.of(relation.id), told=told))
     return supported(found)
 
 
@@ -58,7 +79,8 @@ def summary_lines(
             said += [f"{finding.summary} {finding.explanation}".strip() for finding in cluster.findings]
         head = f"{short(cluster.name)} (layer {cluster.layer}{_joins(beneath.get(cluster.id, ()))})"
         text = " ".join(filter(None, said))
-        found.append(Line(head, text, _cited(cluster.id, citations), bare=True))
+        told = citations.told_by(cluster.id)
+        found.append(Line(head, text, citations.of(cluster.id), bare=True, told=told))
     return supported(found)
 
 
@@ -95,7 +117,3 @@ def short(name: str) -> str:
 def _joins(seeds: Sequence[Entity]) -> str:
     names = ", ".join(short(seed.name) for seed in seeds[:NAMED]) + (", …" if len(seeds) > NAMED else "")
     return f"; {'joins' if len(seeds) > 1 else 'holds'} {names}" if seeds else ""
-
-
-def _cited(id_: str, citations: Citations) -> tuple[str, ...]:
-    return citations.get(id_, ())[:CITED]

@@ -17,7 +17,7 @@ from leanrag_engine.model import (
     Subgraph,
 )
 
-from . import lines, neighbourhood, ranking, scope, searching, subgraph
+from . import lines, ranking, scope, searching, subgraph
 from .anchoring import anchor, fuse, unite
 from .browsing import resolve, sample_beneath, with_ancestors
 from .call import Call
@@ -189,7 +189,7 @@ async def _samples(call: Call, nodes: Iterable[Entity]) -> dict[str, tuple[Entit
 def _cited_sources(call: Call, ids: Sequence[str], citations: lines.Citations) -> list[RankedChunk]:
     """The passages that the lines of these nodes cite."""
     chunks = {chunk.citation: chunk for chunk in call.chunks.values()}
-    cited = dict.fromkeys(each for id_ in ids for each in citations.get(id_, ())[: lines.CITED])
+    cited = dict.fromkeys(each for id_ in ids for each in citations.of(id_))
     return [RankedChunk(chunks[citation], 0.0) for citation in cited][: call.query.top_k]
 
 
@@ -203,10 +203,14 @@ async def _anchored(call: Call) -> tuple[list[Found], list[Seed]]:
     find = searching.find_dense_entities if paper else searching.find_all
     found = await find(call.index, call.scope, query.texts, query.seeds)
     call.warn_of_dense(found)
-    entities = {id_: entity for each in found for id_, entity in each.entities.items()}
+    if not query.weights.keywords:
+        found = [each.without_keywords() for each in found]
+    hits = unite([each.anchors(2 * query.seeds, paper=paper) for each in found], 2 * query.seeds)
+    entities = await call.index.graph.entities(call.index.generation.number, [hit.id for hit in hits])
+    scores = {hit.id: hit.score for hit in hits}
     seeds = {entity.id: Seed(entity, 1.0) for entity in named}
-    for hit in unite([each.anchors(2 * query.seeds, paper=paper) for each in found], 2 * query.seeds):
-        seeds.setdefault(hit.id, Seed(entities[hit.id], hit.score))
+    for entity in entities:
+        seeds.setdefault(entity.id, Seed(entity, scores[entity.id]))
     kept = (await _alive(call, list(seeds.values())))[: max(query.seeds, len(named))]
     if not kept:
         call.warnings.append("No entity of the graph matches the query: passages alone answer.")
@@ -279,10 +283,9 @@ async def _ranked(call: Call, found: Sequence[Found], seeds: Sequence[Seed]) -> 
     if call.query.ranking == Ranking.FUSED:
         by_text = [ranking.fused(each, grounded) for each in searched]
     else:
-        entities = [seed.entity for seed in grounded]
-        near = await neighbourhood.around(call.index, call.scope, entities, found)
-        edges = ranking.edges_of(near)
-        by_text = [ranking.spread(near, edges, each) for each in searched]
+        graph = searching.adjacency_of(call.index)
+        allowed = call.scope.mask(graph.chunk_ids)
+        by_text = [ranking.spread(graph, each, call.query.weights, allowed) for each in searched]
     return await _loaded(call, unite(by_text, 2 * call.query.top_k))
 
 
@@ -308,7 +311,9 @@ def _searched(call: Call, found: Found, seeds: Sequence[Seed]) -> ranking.Search
         for seed in seeds
         if seed.entity.id in own or seed.score >= 1.0
     ]
-    return ranking.Searched(found.text, hits, found.dense_chunks, found.keyword_chunks)
+    return ranking.Searched(
+        hits, found.dense_chunks, found.keyword_chunks, found.dense_facts, found.keyword_facts
+    )
 
 
 async def _by_seed_count(call: Call, found: Sequence[Found], seeds: Sequence[Entity]) -> list[RankedChunk]:
@@ -325,7 +330,7 @@ async def _by_seed_count(call: Call, found: Sequence[Found], seeds: Sequence[Ent
     similarity: dict[str, float] = {}
     space = searching.spaces_of(call.index).chunks
     for vector in (each.vector for each in found if each.vector is not None):
-        for hit in await searching.nearest(call.index, space, [chunk.id for chunk in chunks], vector):
+        for hit in await searching.nearest_chunks(call.index, space, [chunk.id for chunk in chunks], vector):
             similarity[hit.id] = max(hit.score, similarity.get(hit.id, hit.score))
     return await _loaded(call, ranking.by_seed_count(counts, similarity, chunks, call.query.top_k))
 
@@ -342,8 +347,9 @@ async def _loaded(call: Call, hits: Sequence[Hit]) -> list[RankedChunk]:
 
 async def _citations(
     call: Call, graph: Subgraph, beneath: Beneath, sources: Sequence[RankedChunk]
-) -> dict[str, tuple[str, ...]]:
-    """For each node and relation the passages that support it: ranked ones first, then in reading order."""
+) -> lines.Citations:
+    """For each node and relation the passages that its words were taken from; where that is not known those that
+    support it: ranked ones first, then in reading order."""
     place = {ranked.chunk.id: number for number, ranked in enumerate(sources)}
     stated: list[Entity | Relation] = [*graph.path, *graph.base_relations]
     support = {each.id: each.chunk_ids for each in stated if each.layer == 0}
@@ -355,11 +361,20 @@ async def _citations(
         id_: sorted(call.scope.kept(ids), key=lambda each: place.get(each, len(place)))[:SUPPORT]
         for id_, ids in support.items()
     }
-    await call.load(chunk_id for ids in chosen.values() for chunk_id in ids)
-    return {
-        id_: tuple(call.chunks[chunk_id].citation for chunk_id in ids if chunk_id in call.chunks)
-        for id_, ids in chosen.items()
-    }
+    items = [*stated, *graph.inter_cluster_relations]
+    evidence = {each.id: each.evidence[:SUPPORT] for each in items if each.evidence}
+    origins = (part.chunk_id for parts in evidence.values() for part in parts)
+    await call.load([*(chunk_id for ids in chosen.values() for chunk_id in ids), *origins])
+    citation = {id_: chunk.citation for id_, chunk in call.chunks.items()}
+    return lines.Citations(
+        {id_: tuple(citation[each] for each in ids if each in citation) for id_, ids in chosen.items()},
+        {
+            id_: tuple(
+                (part.start, part.end, citation[part.chunk_id]) for part in parts if part.chunk_id in citation
+            )
+            for id_, parts in evidence.items()
+        },
+    )
 
 
 def _in_turns(entities: Sequence[Entity]) -> tuple[str, ...]:
@@ -384,7 +399,9 @@ def _material(
         relations=lines.relation_lines(relations, names, citations) if query.include_relations else (),
         summaries=lines.summary_lines(
             lines.summaries_of(graph, joined), joined, citations, detailed=query.detailed
-        ),
+        )
+        if query.include_summaries
+        else (),
         entities=lines.entity_lines([*seeds, *others], citations),
     )
 

@@ -1,44 +1,67 @@
 """In which order passages answer a query: the paper's rule, fused search, and spreading from the seeds.
 
-Pure: everything that the stores know comes in, ids and scores go out. The weights of spreading are round
-numbers on a plateau, chosen by looking at two question sets at once; no third set has confirmed them yet.
+Pure: everything that the stores know comes in, ids and scores go out.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
-from leanrag_engine import language
+import numpy as np
+from numpy.typing import NDArray
+
 from leanrag_engine.model import Chunk, Entity, Hit, Relation, Seed
 
+from .adjacency import Adjacency, EdgeKind
 from .anchoring import best_first, fuse
 from .matching import QueryWords
-from .spreading import Edge, personalised_pagerank
+from .spreading import Shares, Walk, personalised_pagerank
 
-DAMPING = 0.5
-"""The walker takes one step on average between two fresh starts: evidence is seldom further than two hops."""
 
-SEED_MASS = 1.0
-FACT_MASS = 1.0
-DENSE_MASS = 0.1
-"""Shares of the fresh starts. Much mass on similar passages would keep the walker from the second hop."""
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """How ranking by ``spread`` weighs the evidence: round numbers from the middle of a plateau.
 
-SHARPNESS = 3
-"""Seeds start the walk by this power of their score: the first few carry it, a long tail does not blur it."""
+    Chosen on two question sets of 100 each with two embedders at once, and with the names of the questions
+    taken away: ``tests/benchmarks/ablations.py`` shows what each part is worth. Zero leaves a part out.
+    """
 
-FACTS = 5
-"""Relations whose words match best start the walk as well."""
+    damping: float = 0.85
+    """Multi-hop evidence lies several steps from what the query names."""
+    sharpness: float = 6.0
+    """Seeds and facts start the walk by this power of their score: the first few carry it, a long tail does
+    not blur it."""
+    fact_mass: float = 0.5
+    """Start at both ends of matching facts, beside 1 for the seeds, as far as the best seed is in doubt: where
+    the query names its entities, facts add little but noise."""
+    facts: int = 5
+    dense_mass: float = 0.2
+    """Start at similar passages. Much of it would keep the walker from the second hop."""
+    mention: float = 1.0
+    title: float = 5.0
+    relation: float = 1.0
+    parent: float = 0.3
+    """A way between entities that no passage joins."""
+    inter_cluster: float = 0.1
+    dense: float = 1.5
+    keyword: float = 1.0
+    """A passage's share of the walk is multiplied by e to the power of its relative scores in both searches."""
+    keywords: bool = True
+    """Whether keyword search takes part at all."""
 
-TITLE_EDGE = 5.0
-"""A passage's edge to the entity that its document is named after, beside 1 for a mere mention."""
+    def edges(self) -> dict[EdgeKind, float]:
+        return {
+            EdgeKind.MENTION: self.mention,
+            EdgeKind.TITLE: self.title,
+            EdgeKind.RELATION: self.relation,
+            EdgeKind.PARENT: self.parent,
+            EdgeKind.INTER_CLUSTER: self.inter_cluster,
+        }
 
-RELATION_EDGE = 0.5
-PARENT_EDGE = 0.3
-"""An entity's edge to its cluster: a way between entities that no passage joins."""
 
-INTER_CLUSTER_EDGE = 0.1
+DEFAULT = Weights()
 
 
 # --- the paper's rule ----------------------------------------------------------------------
@@ -82,12 +105,13 @@ def reading_order(chunk: Chunk) -> tuple[int, int]:
 
 @dataclass(frozen=True, slots=True)
 class Searched:
-    """What search gave for one text: its words, the seeds that it anchors, and the chunk hits, best first."""
+    """What search gave for one text: the seeds that it anchors, chunks, and facts (see :class:`Adjacency`), each best first."""
 
-    text: str
     seeds: Sequence[Hit]
     dense: Sequence[Hit]
     keyword: Sequence[Hit]
+    dense_facts: Sequence[Hit] = ()
+    keyword_facts: Sequence[Hit] = ()
 
 
 def fused(searched: Searched, seeds: Sequence[Seed]) -> list[Hit]:
@@ -103,39 +127,40 @@ def fused(searched: Searched, seeds: Sequence[Seed]) -> list[Hit]:
 # --- spreading -----------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Neighbourhood:
-    """The part of the graph around the evidence in which the walker walks.
+def spread(
+    graph: Adjacency,
+    searched: Searched,
+    weights: Weights = DEFAULT,
+    allowed: NDArray[np.bool_] | None = None,
+) -> list[Hit]:
+    """The chunks that a walker from the evidence reaches, by its time in them and by how well search likes them.
 
-    ``mentions`` says for each chunk which entities it mentions, ``titles`` after what its document is named.
-    ``entities`` are of layer 0 and know their parents; ``relations`` may be of any layer.
+    ``allowed`` marks the chunks that a filter lets in: the walker then goes by mentions in these alone, as
+    relations and clusters may rest on what is excluded. A chunk that the graph does not know (it came in
+    after the build, say) cannot be walked to: it keeps the place that search gives it.
     """
-
-    entities: tuple[Entity, ...]
-    relations: tuple[Relation, ...]
-    mentions: Mapping[str, Sequence[str]]
-    titles: Mapping[str, str] = field(default_factory=dict)
-
-
-def spread(near: Neighbourhood, edges: Sequence[Edge], searched: Searched) -> list[Hit]:
-    """The chunks of ``near`` by the time that a walker from the evidence spends in them, times how well search likes them.
-
-    A chunk in which the graph knows no entity (it came in after the build, say) cannot be walked to: it
-    keeps the place that search gives it.
-    """
-    shares = personalised_pagerank(edges, starts(near, searched), DAMPING)
+    edges = weights.edges()
+    if allowed is not None:
+        edges = {kind: edges[kind] for kind in (EdgeKind.MENTION, EdgeKind.TITLE)}
+    walk = Walk(edges, weights.damping, allowed)
+    shares = personalised_pagerank(graph, starts(graph, searched, weights), walk)
     dense, keyword = _relative(searched.dense), _relative(searched.keyword)
     scores = {
-        chunk_id: shares.get(_node(chunk_id), 0.0) * math.exp(dense(chunk_id) + keyword(chunk_id))
-        for chunk_id, entity_ids in near.mentions.items()
-        if entity_ids
+        id_: share * math.exp(weights.dense * dense(id_) + weights.keyword * keyword(id_))
+        for id_, share in _chunk_shares(graph, shares, allowed)
     }
-    walked = [hit for hit in best_first(scores) if hit.score > 0]
-    return _with_unknown(walked, near, searched)
+    return _with_unknown(best_first(scores), graph, searched)
 
 
-def _node(chunk_id: str) -> str:
-    return f"chunk {chunk_id}"
+def _chunk_shares(
+    graph: Adjacency, shares: Shares, allowed: NDArray[np.bool_] | None
+) -> list[tuple[str, float]]:
+    """The chunks that the walker reached, with its share of time in each."""
+    reached = graph.known_chunks(shares.nodes) & (shares.values > 0)
+    if allowed is not None and len(allowed):
+        reached &= allowed[np.minimum(shares.nodes, len(allowed) - 1)]
+    ids = graph.chunks_at(shares.nodes[reached])
+    return list(zip(ids, shares.values[reached].tolist(), strict=True))
 
 
 def _relative(hits: Sequence[Hit]) -> Callable[[str], float]:
@@ -146,66 +171,58 @@ def _relative(hits: Sequence[Hit]) -> Callable[[str], float]:
     return lambda chunk_id: shares.get(chunk_id, floor)
 
 
-def _with_unknown(walked: Sequence[Hit], near: Neighbourhood, searched: Searched) -> list[Hit]:
+def _with_unknown(walked: Sequence[Hit], graph: Adjacency, searched: Searched) -> list[Hit]:
     """``walked`` with the hits that the graph does not know in their places, and those it did not reach at the end."""
     found = fuse([[hit.id for hit in searched.dense], [hit.id for hit in searched.keyword]])
+    known = graph.known_chunks(graph.chunk_nodes([hit.id for hit in found])).tolist()
     order = list(walked)
-    for place, hit in enumerate(found):
-        if hit.id in near.mentions and not near.mentions[hit.id]:
+    for place, (hit, walkable) in enumerate(zip(found, known, strict=True)):
+        if not walkable:
             score = order[min(place, len(order) - 1)].score if order else hit.score
             order.insert(place, Hit(hit.id, score))
     ranked = {hit.id for hit in order}
     return [*order, *(Hit(hit.id, 0.0) for hit in found if hit.id not in ranked)]
 
 
-def edges_of(near: Neighbourhood) -> list[Edge]:
-    """Mentions, relations, the hierarchy's edges and inter-cluster relations as one undirected graph."""
-    keys = {entity.id: language.name_key(entity.name) for entity in near.entities}
-    titles = {chunk_id: language.name_key(title) for chunk_id, title in near.titles.items()}
-    mentions = [
-        Edge(_node(chunk_id), entity_id, TITLE_EDGE if keys[entity_id] == titles.get(chunk_id) else 1.0)
-        for chunk_id, entity_ids in near.mentions.items()
-        for entity_id in entity_ids
-        if entity_id in keys
-    ]
-    relations = [Edge(each.source_id, each.target_id, _relation_weight(each)) for each in near.relations]
-    hierarchy = [Edge(each.id, each.parent_id, PARENT_EDGE) for each in near.entities if each.parent_id]
-    return [*mentions, *relations, *hierarchy]
-
-
-def _relation_weight(relation: Relation) -> float:
-    if relation.layer:
-        return INTER_CLUSTER_EDGE * math.log1p(relation.strength)
-    return RELATION_EDGE * (1.0 + math.log(max(relation.weight, 1)))
-
-
-def starts(near: Neighbourhood, searched: Searched) -> dict[str, float]:
-    """Where the walker starts anew: at seeds, at both ends of matching facts, a little at similar passages."""
-    ends = {relation.id: (relation.source_id, relation.target_id) for relation in near.relations}
-    fact_ends: dict[str, float] = {}
-    for fact in facts(near, searched.text):
-        for end in ends[fact.id]:
-            fact_ends[end] = fact_ends.get(end, 0.0) + fact.score
-    found: dict[str, float] = {}
-    _add(found, {hit.id: hit.score**SHARPNESS for hit in searched.seeds}, SEED_MASS)
-    _add(found, fact_ends, FACT_MASS)
-    _add(found, {_node(hit.id): max(hit.score, 0.0) for hit in searched.dense}, DENSE_MASS)
+def starts(graph: Adjacency, searched: Searched, weights: Weights) -> dict[int, float]:
+    """Where the walker starts anew: at seeds, at the ends of matching facts, a little at similar passages."""
+    found: dict[int, float] = {}
+    seeds = graph.entity_nodes([hit.id for hit in searched.seeds]).tolist()
+    sharpened = [max(hit.score, 0.0) ** weights.sharpness for hit in searched.seeds]
+    _add(found, zip(seeds, sharpened, strict=True), 1.0)
+    doubt = 1.0 - min(max((hit.score for hit in searched.seeds), default=0.0), 1.0)
+    _add(found, _fact_ends(graph, searched, weights), weights.fact_mass * doubt)
+    similar = graph.chunk_nodes([hit.id for hit in searched.dense]).tolist()
+    _add(
+        found,
+        zip(similar, (max(hit.score, 0.0) for hit in searched.dense), strict=True),
+        weights.dense_mass,
+    )
     return found
 
 
-def _add(found: dict[str, float], scores: Mapping[str, float], mass: float) -> None:
-    """Share ``mass`` out among the nodes of ``scores``."""
-    total = sum(scores.values())
-    for node, score in scores.items():
+def _fact_ends(graph: Adjacency, searched: Searched, weights: Weights) -> list[tuple[int, float]]:
+    """The ends of the facts that both searches like best, a fact's score to each of its ends."""
+    scores: dict[str, float] = {}
+    for hits in (searched.dense_facts, searched.keyword_facts):
+        most = max((hit.score for hit in hits), default=0.0)
+        for hit in hits:
+            if hit.score > 0:
+                scores[hit.id] = scores.get(hit.id, 0.0) + hit.score / most
+    best = graph.existing_facts(best_first(scores))[: weights.facts]
+    return [(int(node), hit.score**weights.sharpness) for hit in best for node in graph.ends(hit.id).tolist()]
+
+
+def _add(found: dict[int, float], scores: Iterable[tuple[int, float]], mass: float) -> None:
+    """Share ``mass`` out among the nodes of ``scores``; −1 is no node."""
+    real = [(node, score) for node, score in scores if node >= 0]
+    total = sum(score for _, score in real)
+    for node, score in real:
         if total > 0:
             found[node] = found.get(node, 0.0) + mass * score / total
 
 
-def facts(near: Neighbourhood, text: str) -> list[Hit]:
-    """The ``FACTS`` base relations that match ``text`` best."""
-    base = [each for each in near.relations if each.layer == 0]
-    names = {entity.id: entity.name for entity in near.entities}
-    return best_first(matches(base, names, text))[:FACTS]
+# --- relations -----------------------------------------------------------------------------
 
 
 def matches(relations: Sequence[Relation], names: Mapping[str, str], text: str) -> dict[str, float]:

@@ -31,7 +31,9 @@ _LABEL_LENGTH = 80
 class Line:
     """One line of a section: ``head`` (what it is about), ``text`` (trimmed at sentences), citations.
 
-    ``bare`` lines are worth their place without any text: the head says something by itself.
+    ``told`` says which citation each part of ``text`` is from, as start, end and citation: the sentences that
+    are shown then bring their own, and ``citations`` serve where that is not known. ``bare`` lines are worth
+    their place without any text: the head says something by itself.
     """
 
     head: str
@@ -39,6 +41,7 @@ class Line:
     citations: tuple[str, ...]
     bare: bool = False
     shortened: bool = False
+    told: tuple[tuple[int, int, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,8 @@ from leanrag_engine import language
 from leanrag_engine.errors import InvalidInput
 from leanrag_engine.model import NO_METADATA
 
+from .ranking import DEFAULT, Weights
+
 MAX_TEXT = 10_000
 """Characters that one query text may have: what is longer is a document, not a question."""
 
@@ -87,12 +89,12 @@ class Filters:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """One question, and how it is to be answered.
+    """One question, and how it is to be answered. ``weights`` are those of ranking by ``spread``.
 
     ``sub_queries`` are searched for too, and their evidence is united with that of ``text``.
     ``entities`` are names or refs that anchor directly. ``seeds`` and ``top_k`` are the paper's N
-    and C. ``token_budget`` holds the whole text of the context. ``include_relations`` and
-    ``include_sources`` leave relations or passages out (the paper's ablations, tables 2 and 3).
+    and C. ``token_budget`` holds the whole text of the context. ``include_relations``, ``include_sources`` and
+    ``include_summaries`` leave a part out (the paper's ablations, tables 2 and 3).
     """
 
     text: str
@@ -106,7 +108,9 @@ class Query:
     filters: Filters = field(default_factory=Filters)
     include_relations: bool = True
     include_sources: bool = True
+    include_summaries: bool = True
     detailed: bool = False
+    weights: Weights = DEFAULT
 
     @property
     def texts(self) -> tuple[str, ...]:

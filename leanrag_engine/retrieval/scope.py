@@ -13,6 +13,9 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import PurePath
 
+import numpy as np
+from numpy.typing import NDArray
+
 from leanrag_engine import language
 from leanrag_engine.errors import Candidate, InvalidInput, NotFound
 from leanrag_engine.model import Chunk, Document, Entity, Method, Relation
@@ -38,6 +41,12 @@ class Scope:
 
     def allows(self, chunk_id: str) -> bool:
         return self.allowed is None or chunk_id in self.allowed
+
+    def mask(self, chunk_ids: NDArray[np.bytes_]) -> NDArray[np.bool_] | None:
+        """Which of ``chunk_ids`` are allowed; None: all of them."""
+        if self.allowed is None:
+            return None
+        return np.isin(chunk_ids, np.array(sorted(self.allowed), dtype=np.bytes_))
 
     def kept(self, chunk_ids: Sequence[str]) -> tuple[str, ...]:
         """Those of ``chunk_ids`` that are allowed, in their order."""
@@ -150,7 +159,9 @@ def restricted_entity(entity: Entity, scope: Scope, chunks: Mapping[str, Chunk])
         return entity
     kept = scope.kept(entity.chunk_ids)
     description = _verbatim(entity.description, kept, chunks)
-    return replace(entity, description=description, chunk_ids=kept, mentions=len(kept), aliases=())
+    return replace(
+        entity, description=description, chunk_ids=kept, mentions=len(kept), aliases=(), evidence=()
+    )
 
 
 def restricted_relation(relation: Relation, scope: Scope, chunks: Mapping[str, Chunk]) -> Relation:
@@ -159,7 +170,7 @@ def restricted_relation(relation: Relation, scope: Scope, chunks: Mapping[str, C
         return relation
     kept = scope.kept(relation.chunk_ids)
     description = _verbatim(relation.description, kept, chunks)
-    return replace(relation, description=description, chunk_ids=kept, weight=len(kept))
+    return replace(relation, description=description, chunk_ids=kept, weight=len(kept), evidence=())
 
 
 def _verbatim(description: str, chunk_ids: Sequence[str], chunks: Mapping[str, Chunk]) -> str:
@@ -183,4 +194,5 @@ def extract_of_members(cluster: Entity, members: Sequence[Entity]) -> Entity:
         method=Method.HEURISTIC,
         aliases=(),
         findings=(),
+        evidence=(),
     )

@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from leanrag_engine.model import Entity, Hit, Vectors
+from leanrag_engine.model import Hit, Vectors, window_id, window_owner
 
+from .adjacency import Adjacency
 from .anchoring import anchor, bearing_part, best_first, name_parts, name_spans, named
 from .index import Index, Spaces
 from .scope import Scope
 
-CHUNK_HITS = 60
+CHUNK_HITS = 100
 """Chunks that each search gives."""
 
 ENTITY_HITS = 40
 """Entities that each search gives, at least."""
+
+FACT_HITS = 30
+"""Facts that each search gives."""
 
 PART_HITS = 20
 """Entities that are looked at for a word that may be part of a name."""
@@ -33,10 +37,7 @@ SMALL = 500
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What the searches gave for one text. ``vector`` is None where dense search cannot serve.
-
-    ``entities`` holds every entity that one of the rankings names.
-    """
+    """What the searches gave for one text. ``vector`` is None where dense search cannot serve."""
 
     text: str
     vector: Vectors | None = None
@@ -45,7 +46,12 @@ class Found:
     dense_entities: tuple[Hit, ...] = ()
     keyword_entities: tuple[Hit, ...] = ()
     names: tuple[Hit, ...] = ()
-    entities: Mapping[str, Entity] = field(default_factory=dict)
+    dense_facts: tuple[Hit, ...] = ()
+    keyword_facts: tuple[Hit, ...] = ()
+
+    def without_keywords(self) -> Found:
+        """What search by meaning alone gave; names are matched outright all the same."""
+        return replace(self, keyword_chunks=(), keyword_entities=(), keyword_facts=())
 
     def anchors(self, limit: int, *, paper: bool = False) -> list[Hit]:
         """The entities that this text is about, best first; by ``paper`` the nearest alone, with their similarity."""
@@ -59,7 +65,7 @@ async def embedded(index: Index, texts: Sequence[str]) -> list[Vectors | None]:
     """A vector for each text; None without an embedder and for a text of which it knows no word."""
     if index.embedder is None:
         return [None] * len(texts)
-    rows = await index.embedder.embed(texts)
+    rows = await index.embedder.embed_queries(texts)
     return [row if np.any(row) else None for row in rows]
 
 
@@ -96,23 +102,30 @@ async def _chunks_of(index: Index, scope: Scope, text: str, vector: Vectors | No
 
 
 async def _everything_of(index: Index, scope: Scope, text: str, vector: Vectors | None, wanted: int) -> Found:
-    plain, dense, keyword, names = await asyncio.gather(
+    plain, dense, keyword, names, dense_facts, keyword_facts = await asyncio.gather(
         _chunks_of(index, scope, text, vector),
         _dense_entities(index, scope, vector, wanted),
         _keyword_entities(index, scope, text, wanted),
         _named_entities(index, scope, text),
+        _dense_facts(index, scope, vector),
+        _keyword_facts(index, scope, text),
     )
-    entities = {**dense.entities, **keyword.entities, **names.entities}
-    return Found(
-        text, vector, plain.dense_chunks, plain.keyword_chunks, dense.hits, keyword.hits, names.hits, entities
+    return replace(
+        plain,
+        dense_entities=tuple(dense),
+        keyword_entities=tuple(keyword),
+        names=tuple(names),
+        dense_facts=tuple(dense_facts),
+        keyword_facts=tuple(keyword_facts),
     )
 
 
 async def _dense_only(index: Index, scope: Scope, text: str, vector: Vectors | None, wanted: int) -> Found:
-    kept = await _dense_entities(index, scope, vector, wanted)
     if vector is None:
         kept = await _keyword_entities(index, scope, text, wanted)
-    return Found(text, vector, dense_entities=kept.hits, entities=kept.entities)
+    else:
+        kept = await _dense_entities(index, scope, vector, wanted)
+    return Found(text, vector, dense_entities=tuple(kept))
 
 
 # --- chunks --------------------------------------------------------------------------------
@@ -123,7 +136,7 @@ async def _dense_chunks(index: Index, scope: Scope, vector: Vectors | None) -> l
         return []
     space = index.spaces.chunks
     if scope.allowed is not None and len(scope.allowed) <= SMALL:
-        return (await nearest(index, space, sorted(scope.allowed), vector))[:CHUNK_HITS]
+        return (await nearest_chunks(index, space, sorted(scope.allowed), vector))[:CHUNK_HITS]
     return await _widening(
         lambda limit: index.vectors.search(space, vector, limit), _in_scope(scope), CHUNK_HITS
     )
@@ -138,9 +151,27 @@ async def _keyword_chunks(index: Index, scope: Scope, text: str) -> list[Hit]:
 
 def _in_scope(scope: Scope) -> Callable[[list[Hit]], Awaitable[list[Hit]]]:
     async def keep(hits: list[Hit]) -> list[Hit]:
-        return [hit for hit in hits if scope.allows(hit.id)]
+        """Each chunk in scope once, by its best window."""
+        best: dict[str, Hit] = {}
+        for hit in hits:
+            owner = window_owner(hit.id)
+            if scope.allows(owner):
+                best.setdefault(owner, Hit(owner, hit.score))
+        return list(best.values())
 
     return keep
+
+
+async def nearest_chunks(index: Index, space: str, ids: Sequence[str], vector: Vectors) -> list[Hit]:
+    """Those chunks that the space holds, by the cosine similarity of their best window to ``vector``."""
+    best: dict[str, float] = {}
+    wanted, number = list(ids), 0
+    while wanted:
+        rows = await index.vectors.fetch(space, [window_id(id_, number) for id_ in wanted])
+        found = {window_owner(id_): float(row @ vector) for id_, row in rows.items()}
+        best |= {id_: max(score, best.get(id_, score)) for id_, score in found.items()}
+        wanted, number = [id_ for id_ in wanted if id_ in found], number + 1
+    return best_first({id_: best[id_] for id_ in ids if id_ in best})
 
 
 async def nearest(index: Index, space: str, ids: Sequence[str], vector: Vectors) -> list[Hit]:
@@ -167,70 +198,77 @@ async def _widening(
 # --- entities ------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class _Kept:
-    """Hits that belong to the generation and are in scope, and their entities."""
-
-    hits: tuple[Hit, ...]
-    entities: Mapping[str, Entity]
-
-
-async def _dense_entities(index: Index, scope: Scope, vector: Vectors | None, wanted: int) -> _Kept:
+async def _dense_entities(index: Index, scope: Scope, vector: Vectors | None, wanted: int) -> list[Hit]:
     if vector is None or index.spaces is None:
-        return _Kept((), {})
+        return []
     space = index.spaces.entities
     if scope.allowed is not None and len(scope.allowed) <= SMALL:
-        mentions = await index.graph.entities_in_chunks(index.generation.number, sorted(scope.allowed))
-        ids = list(dict.fromkeys(id_ for entity_ids in mentions.values() for id_ in entity_ids))
-        hits = (await nearest(index, space, ids, vector))[:wanted]
-        return await _existing(index, scope, hits)
-    return await _entities(index, scope, lambda limit: index.vectors.search(space, vector, limit), wanted)
-
-
-async def _keyword_entities(index: Index, scope: Scope, text: str, wanted: int) -> _Kept:
-    number = index.generation.number
-    return await _entities(
-        index, scope, lambda limit: index.graph.search_entities(number, text, limit, layer=0), wanted
+        mentioned = adjacency_of(index).mentioned_in(sorted(scope.allowed))
+        return (await nearest(index, space, mentioned, vector))[:wanted]
+    return await _widening(
+        lambda limit: index.vectors.search(space, vector, limit), _in_graph(index, scope), wanted
     )
 
 
-async def _entities(
-    index: Index, scope: Scope, search: Callable[[int], Awaitable[list[Hit]]], wanted: int
-) -> _Kept:
-    seen: dict[str, Entity] = {}
+async def _keyword_entities(index: Index, scope: Scope, text: str, wanted: int) -> list[Hit]:
+    number = index.generation.number
+    return await _widening(
+        lambda limit: index.graph.search_entities(number, text, limit, layer=0),
+        _in_graph(index, scope),
+        wanted,
+    )
+
+
+def _in_graph(index: Index, scope: Scope) -> Callable[[list[Hit]], Awaitable[list[Hit]]]:
+    graph = adjacency_of(index)
+    allowed = scope.mask(graph.chunk_ids)
 
     async def keep(hits: list[Hit]) -> list[Hit]:
-        kept = await _existing(index, scope, [hit for hit in hits if hit.id not in seen])
-        seen.update(kept.entities)
-        return [hit for hit in hits if hit.id in seen]
+        """Those of this generation's layer 0 that an allowed chunk mentions."""
+        nodes = graph.base_nodes([hit.id for hit in hits], allowed).tolist()
+        return [hit for hit, node in zip(hits, nodes, strict=True) if node >= 0]
 
-    hits = await _widening(search, keep, wanted)
-    return _Kept(tuple(hits), {hit.id: seen[hit.id] for hit in hits})
-
-
-async def _existing(index: Index, scope: Scope, hits: Sequence[Hit]) -> _Kept:
-    """A space may hold entities of other generations: those are dropped here."""
-    entities = await index.graph.entities(index.generation.number, [hit.id for hit in hits])
-    kept = {each.id: each for each in entities if each.layer == 0 and scope.supports(each)}
-    return _Kept(tuple(hit for hit in hits if hit.id in kept), kept)
+    return keep
 
 
-async def _named_entities(index: Index, scope: Scope, text: str) -> _Kept:
+async def _named_entities(index: Index, scope: Scope, text: str) -> list[Hit]:
     """The layer-0 entities whose name, or part of whose name, stands in the text."""
     spans = name_spans(text)
     if not spans:
-        return _Kept((), {})
+        return []
     number = index.generation.number
     found = await index.graph.entities_named(number, list(dict.fromkeys(span.key for span in spans)))
     bearers = [each for each in found if each.layer == 0 and scope.supports(each)]
     hits = {hit.id: hit for hit in named(spans, bearers, index.collection.chunks)}
-    entities = {each.id: each for each in bearers}
     for part in name_parts(spans, found):
         near = await _keyword_entities(index, scope, part, PART_HITS)
-        entities |= near.entities
-        for hit in bearing_part(part, list(near.entities.values())):
+        entities = await index.graph.entities(number, [hit.id for hit in near])
+        for hit in bearing_part(part, entities):
             hits.setdefault(hit.id, hit)
-    return _Kept(tuple(hits.values()), {id_: entities[id_] for id_ in hits})
+    return list(hits.values())
+
+
+# --- facts ---------------------------------------------------------------------------------
+
+
+async def _dense_facts(index: Index, scope: Scope, vector: Vectors | None) -> list[Hit]:
+    # Under a filter a fact may be stated in what is excluded alone: facts then start no walk.
+    if vector is None or not spaces_of(index).facts or not scope.everything:
+        return []
+    hits = await index.vectors.search(spaces_of(index).facts, vector, FACT_HITS)
+    return adjacency_of(index).existing_facts(hits)
+
+
+async def _keyword_facts(index: Index, scope: Scope, text: str) -> list[Hit]:
+    if not spaces_of(index).facts or not scope.everything:
+        return []
+    return await index.graph.search_facts(index.generation.number, text, FACT_HITS)
+
+
+def adjacency_of(index: Index) -> Adjacency:
+    """The arrays of a built index."""
+    assert index.adjacency is not None, "whoever asks a built index loads its adjacency"
+    return index.adjacency
 
 
 def spaces_of(index: Index) -> Spaces:

@@ -28,6 +28,7 @@ from leanrag_engine.model import (
     Relation,
     Vectors,
 )
+from leanrag_engine.retrieval.adjacency import Adjacency
 from leanrag_engine.retrieval.index import Index
 
 BUILT = datetime(2026, 1, 10, tzinfo=UTC)
@@ -64,6 +65,9 @@ class WordEmbedder:
                     row[self._place[word]] += 1
         norms = np.linalg.norm(rows, axis=1, keepdims=True)
         return np.divide(rows, norms, out=rows, where=norms > 0)
+
+    async def embed_queries(self, texts: Sequence[str]) -> Vectors:
+        return await self.embed(texts)
 
     @staticmethod
     def _words(text: str) -> list[str]:
@@ -125,10 +129,6 @@ class MemoryGraph:
         layers = hierarchy.layers if hierarchy else ()
         self._entities = {entity.id: entity for layer in layers for entity in layer.entities}
         self._relations = [relation for layer in layers for relation in layer.relations]
-        self._mentions: dict[str, list[str]] = {}
-        for entity in self._entities.values():
-            for chunk_id in entity.chunk_ids:
-                self._mentions.setdefault(chunk_id, []).append(entity.id)
         self._named: dict[str, list[Entity]] = {}
         for entity in self._entities.values():
             for key in {language.name_key(name) for name in (entity.name, *entity.aliases)}:
@@ -139,6 +139,7 @@ class MemoryGraph:
                 self._ends.setdefault(end, []).append(relation)
         self._chunk_words = KeywordIndex({chunk.id: chunk.indexed_text for chunk in chunks})
         self._entity_words = KeywordIndex({each.id: each.indexed_text for each in self._entities.values()})
+        self._fact_words = KeywordIndex(dict(layers[0].facts() if layers else ()))
         self.calls: Counter[str] = Counter()
 
     async def documents(self, collection: str) -> list[Document]:
@@ -148,10 +149,6 @@ class MemoryGraph:
     async def chunks(self, collection: str, ids: Sequence[str]) -> list[Chunk]:
         self.calls["chunks"] += 1
         return [self._chunks[id_] for id_ in ids if id_ in self._chunks]
-
-    async def titles(self, collection: str, chunk_ids: Sequence[str]) -> dict[str, str]:
-        self.calls["titles"] += 1
-        return {id_: self._chunks[id_].title for id_ in chunk_ids if id_ in self._chunks}
 
     async def chunks_by_citation(self, collection: str, citations: Sequence[str]) -> list[Chunk]:
         known = {chunk.citation: chunk for chunk in self._chunks.values()}
@@ -193,9 +190,9 @@ class MemoryGraph:
         children = [each for each in self._entities.values() if each.parent_id == id]
         return sorted(children, key=lambda each: -each.mentions)[offset : offset + limit]
 
-    async def entities_in_chunks(self, generation: int, chunk_ids: Sequence[str]) -> dict[str, list[str]]:
-        self.calls["entities_in_chunks"] += 1
-        return {id_: self._mentions.get(id_, []) for id_ in chunk_ids}
+    async def search_facts(self, generation: int, text: str, limit: int) -> list[Hit]:
+        self.calls["search_facts"] += 1
+        return self._fact_words.search(text, limit)
 
     async def search_entities(
         self, generation: int, text: str, limit: int, layer: int | None = None
@@ -247,6 +244,7 @@ class MemorySpaces:
     chunks: str = "chunks"
     entities: str = "entities"
     aggregates: str = "aggregates"
+    facts: str = "facts"
 
 
 @dataclass
@@ -319,6 +317,10 @@ class Corpus:
             space = spaces.entities if layer == 0 else spaces.aggregates
             rows = await embedder.embed([entity.indexed_text for entity in graph.entities])
             await vectors.upsert(space, [entity.id for entity in graph.entities], rows)
+        facts = self.hierarchy.layers[0].facts() if self.hierarchy else []
+        await vectors.upsert(
+            spaces.facts, [id_ for id_, _ in facts], await embedder.embed([text for _, text in facts])
+        )
         built = self.hierarchy is not None
         return Index(
             graph=MemoryGraph(self.documents, chunks, self.hierarchy),  # type: ignore[arg-type] # the reading half
@@ -327,6 +329,7 @@ class Corpus:
             tokenizer=tokenizer or WordTokenizer(),
             collection=self.collection(),
             spaces=spaces if built else None,
+            adjacency=Adjacency.of(self.hierarchy.layers, chunks) if self.hierarchy else None,
         )
 
 

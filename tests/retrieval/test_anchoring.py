@@ -95,11 +95,15 @@ def test_where_there_are_no_capitals_a_common_word_weighs_little_and_a_long_one_
     common, name = entity("检索", 90), entity("孔乙己", 90)
     weights = {hit.id: hit.score for hit in named(name_spans("孔乙己的检索"), [common, name], 100)}
     assert weights["检索"] < 0.1
-    assert weights["孔乙己"] == 1.0
+    assert weights["孔乙己"] > 0.5
 
 
-def test_a_proper_name_weighs_fully_however_often_it_is_mentioned() -> None:
-    assert named(name_spans("Who is Scrooge?"), [entity("Scrooge", 42)], 42) == [Hit("Scrooge", 1.0)]
+def test_a_proper_name_weighs_a_half_at_least_and_more_the_rarer_it_is() -> None:
+    def weight(mentions: int) -> float:
+        return named(name_spans("Who is Scrooge?"), [entity("Scrooge", mentions)], 42)[0].score
+
+    assert [weight(mentions) for mentions in (1, 42)] == [1.0, 0.5]
+    assert weight(1) > weight(5) > weight(42)
 
 
 def test_scores_lie_between_0_and_1_and_first_in_everything_is_1() -> None:

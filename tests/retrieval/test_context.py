@@ -315,3 +315,22 @@ def test_counts_are_words() -> None:
     assert (
         counted({"passage": 2, "summary": 1, "entity": 3, "line": 0}) == "2 passages, 1 summary, 3 entities"
     )
+
+
+def test_a_line_cites_the_passages_that_the_sentences_it_shows_were_taken_from() -> None:
+    first, second, third = SENTENCES[0], SENTENCES[2], SENTENCES[3]
+    text = f"{first} {second} {third}"
+    told = (
+        (0, len(first), "d1:c1"),
+        (text.index(second), text.index(second) + len(second), "d2:c5"),
+        (text.index(third), len(text), "d3:c9"),
+    )
+    line = Line("Lighthouses", text, ("d8:c8",), told=told)
+    whole = compose(Material(summaries=(line,)), ["beam"], 400, TIKTOKEN)
+    assert whole.cited == ("d1:c1", "d2:c5", "d3:c9")
+    # A passage says the second sentence already: what is left of the line is of two passages.
+    passage = Chunk("k", "doc", 5, second, 0, len(second), 1, citation="d2:c5", title="Lens")
+    beside = compose(Material((passage,), summaries=(line,)), ["beam"], 400, TIKTOKEN)
+    assert f"{third} [d1:c1] [d3:c9]" in beside.text
+    unknown = compose(Material(summaries=(Line("Lighthouses", text, ("d8:c8",)),)), ["beam"], 400, TIKTOKEN)
+    assert unknown.cited == ("d8:c8",)

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from dataclasses import replace
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leanrag_engine.model import Chunk, Entity, Hit, Relation, Seed
+from leanrag_engine.model import Chunk, Entity, Graph, Hit, Relation, Seed
+from leanrag_engine.retrieval.adjacency import Adjacency
 from leanrag_engine.retrieval.matching import QueryWords
 from leanrag_engine.retrieval.ranking import (
-    Neighbourhood,
+    DEFAULT,
     Searched,
+    Weights,
     by_seed_count,
     contenders,
-    edges_of,
-    facts,
     fused,
     seed_counts,
     spread,
@@ -57,73 +59,88 @@ def test_contenders_are_all_that_could_be_among_the_first(counts: dict[str, int]
 
 
 def test_fused_ranking_unites_searches_and_seeds() -> None:
-    searched = Searched("", (), (Hit("a", 0.9), Hit("b", 0.8)), (Hit("b", 7.0),))
+    searched = Searched((), (Hit("a", 0.9), Hit("b", 0.8)), (Hit("b", 7.0),))
     ranked = fused(searched, [Seed(seed("x", "c", "b"), 0.5), Seed(seed("y", "c"), 0.4)])
     assert [hit.id for hit in ranked] == ["b", "a", "c"]
     assert ranked[0].score == pytest.approx(1 / 62 + 1 / 61 + 1 / 62)
 
 
-BRIDGE = Neighbourhood(
-    entities=(
-        Entity("e1", "Skerryvore", parent_id="p"),
-        Entity("e2", "Alan Stevenson", parent_id="p"),
-        Entity("e3", "Robert Stevenson", parent_id="p"),
-        Entity("e4", "Paris", parent_id="q"),
-    ),
-    relations=(
-        Relation("r1", "e1", "e2", description="Alan Stevenson designed Skerryvore."),
-        Relation("r2", "e2", "e3", description="Alan Stevenson was the son of Robert Stevenson."),
-    ),
-    mentions={"hop1": ("e1", "e2"), "hop2": ("e2", "e3"), "far": ("e4",), "new": ()},
-    titles={"hop1": "Skerryvore", "hop2": "Alan Stevenson", "far": "Paris", "new": "News"},
+def titled(id_: str, title: str) -> Chunk:
+    return Chunk(id_, id_, 1, "text", 0, 4, 1, title=title)
+
+
+BRIDGE = Adjacency.of(
+    [
+        Graph(
+            (
+                Entity("e1", "Skerryvore", chunk_ids=("hop1",)),
+                Entity("e2", "Alan Stevenson", chunk_ids=("hop1", "hop2")),
+                Entity("e3", "Robert Stevenson", chunk_ids=("hop2",)),
+                Entity("e4", "Paris", chunk_ids=("far",)),
+            ),
+            (
+                Relation("r1", "e1", "e2", description="Alan Stevenson designed Skerryvore."),
+                Relation("r2", "e2", "e3", description="Alan Stevenson was the son of Robert Stevenson."),
+            ),
+        )
+    ],
+    [
+        titled("hop1", "Skerryvore"),
+        titled("hop2", "Alan Stevenson"),
+        titled("far", "Paris"),
+        titled("new", "News"),
+    ],
 )
 
 
-def walk(searched: Searched) -> list[str]:
-    return [hit.id for hit in spread(BRIDGE, edges_of(BRIDGE), searched)]
+def walk(searched: Searched, weights: Weights = DEFAULT) -> list[str]:
+    return [hit.id for hit in spread(BRIDGE, searched, weights)]
 
 
 def test_spreading_reaches_the_second_hop_before_what_is_unrelated() -> None:
-    order = walk(Searched("Who designed Skerryvore?", (Hit("e1", 1.0),), (), ()))
+    order = walk(Searched((Hit("e1", 1.0),), (), ()))
     assert order[:2] == ["hop1", "hop2"]
     assert "far" not in order[:2]
 
 
 def test_a_chunk_that_the_graph_does_not_know_keeps_the_place_that_search_gives_it() -> None:
-    searched = Searched(
-        "Skerryvore", (Hit("e1", 1.0),), (Hit("new", 0.9), Hit("hop1", 0.2)), (Hit("new", 5.0),)
-    )
+    searched = Searched((Hit("e1", 1.0),), (Hit("new", 0.9), Hit("hop1", 0.2)), (Hit("new", 5.0),))
     assert walk(searched)[0] == "new"
-    later = Searched("Skerryvore", (Hit("e1", 1.0),), (Hit("hop1", 0.9), Hit("new", 0.2)), ())
+    later = Searched((Hit("e1", 1.0),), (Hit("hop1", 0.9), Hit("new", 0.2)), ())
     assert walk(later) == ["hop1", "new", "hop2"]
 
 
 def test_without_seeds_search_alone_orders_what_the_graph_knows() -> None:
-    order = walk(Searched("???", (), (Hit("far", 0.9), Hit("hop1", 0.3)), (Hit("far", 3.0),)))
+    order = walk(Searched((), (Hit("far", 0.9), Hit("hop1", 0.3)), (Hit("far", 3.0),)))
     assert order[0] == "far"
 
 
 def test_what_search_found_and_the_walk_did_not_reach_comes_last() -> None:
-    order = walk(Searched("Skerryvore", (Hit("e1", 1.0),), (), (Hit("far", 1.0), Hit("elsewhere", 0.5))))
-    assert order[-2:] == ["far", "elsewhere"]
+    assert walk(Searched((Hit("e1", 1.0),), (), (Hit("far", 1.0),)))[-1] == "far"
 
 
-def test_facts_are_the_relations_that_share_the_rarest_words() -> None:
-    assert [hit.id for hit in facts(BRIDGE, "the son of Robert")] == ["r2"]
-    assert [hit.id for hit in facts(BRIDGE, "Skerryvore design")] == ["r1"]
-    assert facts(BRIDGE, "quantum chromodynamics") == []
+def test_a_fact_starts_the_walk_where_no_seed_is_sure() -> None:
+    unsure = Searched(
+        (Hit("e4", 0.1),), (), (), dense_facts=(Hit("r2", 0.9),), keyword_facts=(Hit("r2", 4.0),)
+    )
+    assert walk(unsure, replace(DEFAULT, fact_mass=9.0))[0] == "hop2"
+    assert walk(unsure, replace(DEFAULT, fact_mass=0.0))[0] == "far"
+    sure = replace(unsure, seeds=(Hit("e4", 1.0),))
+    assert walk(sure, replace(DEFAULT, fact_mass=9.0))[0] == "far"
 
 
 def test_a_title_entity_draws_more_to_its_passage_than_a_mention() -> None:
-    near = Neighbourhood(
-        (Entity("e", "Uranus"),),
-        (),
-        {"about": ("e",), "mentions": ("e",)},
-        {"about": "Uranus", "mentions": "Pluto"},
-    )
-    hits = spread(near, edges_of(near), Searched("Uranus", (Hit("e", 1.0),), (), ()))
+    about, mentions = titled("about", "Uranus"), titled("mentions", "Pluto")
+    base = Graph((Entity("e", "Uranus", chunk_ids=("about", "mentions")),), ())
+    hits = spread(Adjacency.of([base], [about, mentions]), Searched((Hit("e", 1.0),), (), ()))
     assert [hit.id for hit in hits] == ["about", "mentions"]
-    assert hits[0].score == pytest.approx(5 * hits[1].score)
+    assert hits[0].score == pytest.approx(5 * hits[1].score, rel=1e-3)
+
+
+def test_under_a_filter_the_walk_ends_only_in_what_is_allowed() -> None:
+    allowed = np.array([id_ in (b"hop2", b"far") for id_ in BRIDGE.chunk_ids.tolist()])
+    searched = Searched((Hit("e1", 1.0), Hit("e3", 0.5)), (), ())
+    assert [hit.id for hit in spread(BRIDGE, searched, allowed=allowed)] == ["hop2"]
 
 
 words = st.lists(st.sampled_from(["lighthouse", "lens", "beam", "keeper", "oil"]), max_size=6)
