@@ -65,7 +65,8 @@ class Settings(BaseSettings):
         default=8, ge=1, le=256, description="Calls of a chat model that may be under way at once."
     )
     judge_model: str = Field(
-        default="", description="Chat model that judges answers in an evaluation; else it is the one that writes."
+        default="",
+        description="Chat model that judges answers in an evaluation; else it is the one that writes.",
     )
     judge_api_base: str = Field(
         default="",

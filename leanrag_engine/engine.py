@@ -13,12 +13,23 @@ from typing import Any, Self
 
 from .composition import Adapters, compose
 from .config import COLLECTION_NAME, Settings
-from .errors import Cancelled, Candidate, InvalidInput, LeanRAGError, NotFound, NotReady, StoreUnusable
+from .errors import (
+    Cancelled,
+    Candidate,
+    InvalidInput,
+    LeanRAGError,
+    ModelUnavailable,
+    NotFound,
+    NotReady,
+    StoreUnusable,
+)
 from .indexing import (
     Outcome,
     Spaces,
     Workshop,
     build_generation,
+    embedder_trouble,
+    extract_heuristically,
     index_pending,
     ingest_one,
     rebuild_vectors,
@@ -27,9 +38,10 @@ from .indexing import (
 )
 from .jobs import Jobs, Journal
 from .model import Chunk, Collection, DocumentSource, Entity, Generation, Job, Relation, Seed
-from .ports import Embedder, LockHolder, Progress
+from .ports import Embedder, Extractor, LockHolder, Progress
 from .retrieval import browsing, querying
 from .retrieval.browsing import ClusterView
+from .retrieval.kept_adjacency import Adjacencies
 from .retrieval.querying import Index, Query, QueryResult
 
 
@@ -67,23 +79,35 @@ class RelationPage:
 class LeanRAG:
     """One data folder, opened. Use it as an asynchronous context manager, or call ``close``."""
 
-    def __init__(self, settings: Settings, adapters: Adapters) -> None:
+    def __init__(
+        self, settings: Settings, adapters: Adapters, extractor: Extractor = extract_heuristically
+    ) -> None:
         self.settings = settings
         self._graph = adapters.graph
         self._vectors = adapters.vectors
         self._tokenizer = adapters.tokenizer
         self._lock = adapters.lock
+        self._adjacencies = Adjacencies(adapters.graph, adapters.arrays)
         self._workshop = Workshop(
-            settings, adapters.graph, adapters.vectors, adapters.embedders, adapters.tokenizer
+            settings,
+            adapters.graph,
+            adapters.vectors,
+            adapters.embedders,
+            adapters.tokenizer,
+            self._adjacencies,
+            extractor,
         )
         self._jobs = Jobs(adapters.graph, adapters.lock, self._work)
         self._embedders: dict[int, Embedder] = {}
         self._vector_version = -1
 
     @classmethod
-    async def open(cls, settings: Settings) -> Self:
-        """Raises ``StoreUnusable`` if the data folder cannot be used as it is."""
-        return cls(settings, await compose(settings))
+    async def open(cls, settings: Settings, *, extractor: Extractor = extract_heuristically) -> Self:
+        """Documents that come in are read by ``extractor``.
+
+        Raises ``StoreUnusable`` if the data folder cannot be used as it is.
+        """
+        return cls(settings, await compose(settings), extractor)
 
     async def close(self) -> None:
         """Stop this process's jobs (they can be resumed) and close the stores."""
@@ -162,11 +186,14 @@ class LeanRAG:
         """The retrieved subgraph and its context (paper eq. 6–10). Before any build, keywords alone answer."""
         query = query.check()
         index = await self._index(collection)
+        if index.collection.generation:
+            adjacency = await self._adjacencies.of(index.collection.generation)
+            index = replace(index, adjacency=adjacency)
         try:
-            return await querying.answer(index, query)
-        except StoreUnusable as problem:
+            return await querying.answer(await self._with_embedder(index), query)
+        except (StoreUnusable, ModelUnavailable) as problem:
             # If it is the graph store that fails, it fails again, and its error is the answer.
-            result = await querying.answer(replace(index, embedder=None), query)
+            result = await querying.answer(index, query)
             return replace(result, warnings=(*result.warnings, f"Search by meaning failed: {problem}"))
 
     async def search_entities(
@@ -181,10 +208,10 @@ class LeanRAG:
         """Entities of one or all layers by meaning and keyword, best first."""
         index = await self._built_index(collection)
         try:
+            sighted = await self._with_embedder(index)
+            seeds, total = await browsing.search_entities(sighted, text, layer, offset, limit)
+        except (StoreUnusable, ModelUnavailable) as problem:
             seeds, total = await browsing.search_entities(index, text, layer, offset, limit)
-        except StoreUnusable as problem:
-            blind = replace(index, embedder=None)
-            seeds, total = await browsing.search_entities(blind, text, layer, offset, limit)
             return EntityPage(tuple(seeds), total, (f"Search by meaning failed: {problem}",))
         return EntityPage(tuple(seeds), total)
 
@@ -251,7 +278,11 @@ class LeanRAG:
             vectors=vectors,
             jobs=tuple(await self._jobs.recent(collection)),
             writer=await self._lock.holder(),
-            warnings=(*health_warnings(held, vectors), *broken),
+            warnings=(
+                *health_warnings(held, vectors),
+                *broken,
+                *await embedder_trouble(self._workshop, held.generation),
+            ),
         )
 
     # --- inside ---------------------------------------------------------------------------
@@ -292,7 +323,7 @@ class LeanRAG:
         if changed and not job.request["build"]:
             try:
                 await index_pending(self._workshop, job.collection, journal.report)
-            except StoreUnusable as problem:
+            except (StoreUnusable, ModelUnavailable, InvalidInput) as problem:
                 journal.fail("vector index", str(problem))
         return changed
 
@@ -326,7 +357,8 @@ class LeanRAG:
         )
 
     async def _index(self, collection: str) -> Index:
-        """What a query reads: the published generation, checked against other processes' writes."""
+        """What is read: the published generation, checked against other processes' writes. Browsing needs
+        no embedder; ``_with_embedder`` adds it to what searches by meaning."""
         held = await self._collection(collection)
         if not held.documents:
             raise no_documents(collection)
@@ -336,11 +368,17 @@ class LeanRAG:
         return Index(
             graph=self._graph,
             vectors=self._vectors,
-            embedder=await self._embedder(generation) if generation else None,
+            embedder=None,
             tokenizer=self._tokenizer,
             collection=held,
             spaces=spaces,
         )
+
+    async def _with_embedder(self, index: Index) -> Index:
+        """Raises what ``restored`` does: another embedder than the collection's answers no query, as the same
+        question would find less and nobody would know."""
+        generation = index.collection.generation
+        return replace(index, embedder=await self._embedder(generation)) if generation else index
 
     async def _built_index(self, collection: str) -> Index:
         index = await self._index(collection)
@@ -418,6 +456,16 @@ def no_documents(collection: str) -> NotReady:
     )
 
 
+def written_vectors(held: Collection) -> Mapping[str, int]:
+    """How many rows of each kind the published build wrote: a long passage has several."""
+    generation = held.generation
+    if generation is None:
+        return {}
+    base, *above = [each.entities for each in generation.layers]
+    plain = {"chunks": held.chunks, "entities": base, "aggregates": sum(above)}
+    return plain | dict(generation.settings.get("vectors", {}))
+
+
 def health_warnings(held: Collection, vectors: Mapping[str, int]) -> list[str]:
     """What makes answers worse than they could be."""
     warnings = []
@@ -428,8 +476,11 @@ def health_warnings(held: Collection, vectors: Mapping[str, int]) -> list[str]:
         return warnings
     if held.stale:
         warnings.append("Documents changed since the last build: the hierarchy does not show it yet.")
-    expected = sum(each.entities for each in generation.layers) + (0 if held.stale else held.chunks)
-    if sum(vectors.values()) < expected:
+    # What came and went since the build may have changed the number of its passages, and of no other rows.
+    written = {
+        kind: rows for kind, rows in written_vectors(held).items() if kind != "chunks" or not held.stale
+    }
+    if any(vectors.get(kind, 0) < rows for kind, rows in written.items()):
         warnings.append(
             "The vector index is incomplete: search by meaning misses some. Reindex the collection."
         )

@@ -10,6 +10,8 @@
      ├─ NotReady               do the named step first
      ├─ Busy                   wait for the named holder, or stop it
      ├─ StoreUnusable          the data folder needs a hand: read-only, newer, damaged
+     ├─ ModelUnavailable       a model's service does not answer: wait, or use another
+     ├─ ReplyUnusable          a model's reply is not what was asked for: ask again, or do without
      └─ Cancelled              somebody asked the work to stop
 
 A message names the value and what was expected; ``next_step`` says what to do now. ``str()``
@@ -30,9 +32,11 @@ __all__ = [
     "FormatUnsupported",
     "InvalidInput",
     "LeanRAGError",
+    "ModelUnavailable",
     "NotFound",
     "NotReady",
     "PathRefused",
+    "ReplyUnusable",
     "StoreUnusable",
 ]
 
@@ -112,6 +116,15 @@ class Busy(LeanRAGError):
 
 class StoreUnusable(LeanRAGError):
     """The data folder cannot be used as it is; nothing in it was changed."""
+
+
+class ModelUnavailable(LeanRAGError):
+    """A model's service cannot be reached, is overloaded, or limits the rate, also after every retry."""
+
+
+class ReplyUnusable(LeanRAGError):
+    """One reply of a model cannot be used: cut off, refused, empty, or not of the form asked for.
+    Other requests are not affected."""
 
 
 class Cancelled(LeanRAGError):

@@ -8,11 +8,12 @@ needs them is published; what nothing refers to any more is dropped last.
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass, replace
 from functools import partial
-from itertools import count
+from itertools import chain, count
 from pathlib import Path
 
 import anyio
@@ -20,19 +21,57 @@ import anyio.to_thread
 import numpy as np
 
 from .config import Settings
-from .errors import DocumentUnreadable, InvalidInput, LeanRAGError, NotReady, StoreUnusable
+from .errors import (
+    DocumentUnreadable,
+    InvalidInput,
+    LeanRAGError,
+    ModelUnavailable,
+    NotReady,
+    StoreUnusable,
+)
 from .graph.chunking import chunk
 from .graph.heuristics import extract
 from .graph.loading import expand, load
 from .graph.merging import merge
-from .hierarchy.building import build
-from .model import Collection, DocumentSource, Generation, Hierarchy, Vectors, content_id
-from .ports import Embedder, EmbedderSource, GraphStore, Progress, ProgressReport, Tokenizer, VectorStore
+from .hierarchy.building import Plan, build
+from .hierarchy.ways import Clustering, Manner
+from .model import (
+    Chunk,
+    Collection,
+    DocumentSource,
+    Entity,
+    Extract,
+    Generation,
+    Graph,
+    Hierarchy,
+    LoadedDocument,
+    Vectors,
+    content_id,
+    window_id,
+)
+from .ports import (
+    Embedder,
+    EmbedderSource,
+    Extractor,
+    GraphStore,
+    Progress,
+    ProgressReport,
+    Tokenizer,
+    VectorStore,
+)
+from .retrieval.kept_adjacency import Adjacencies
 
 logger = logging.getLogger(__name__)
 
 BATCH = 1000
 """Rows handed to the vector store between two looks at whether the work should stop."""
+
+
+async def extract_heuristically(
+    document: LoadedDocument, chunks: Sequence[Chunk], pulse: Callable[[], None]
+) -> list[Extract]:
+    """The extractor that needs no model."""
+    return await anyio.to_thread.run_sync(partial(extract, chunks, document.title, pulse=pulse))
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,33 +83,43 @@ class Workshop:
     vectors: VectorStore
     embedders: EmbedderSource
     tokenizer: Tokenizer
+    adjacencies: Adjacencies
+    extractor: Extractor = extract_heuristically
 
 
 @dataclass(frozen=True, slots=True)
 class Spaces:
-    """The names of a generation's vector spaces: one each for chunks, layer-0 entities and aggregates."""
+    """The names of a generation's vector spaces: one each for chunks, layer-0 entities, aggregates and facts."""
 
     chunks: str
     entities: str
     aggregates: str
+    facts: str = ""
+    """Distinct descriptions of base relations; builds of older versions have none."""
 
     @classmethod
-    def of(cls, collection: Collection, embedder: Embedder, hierarchy: Hierarchy) -> Spaces:
-        """Chunks and entities belong to an embedder, aggregates to one build: other members, other ids."""
-        key = content_id("", *(entity.id for layer in hierarchy.layers[1:] for entity in layer.entities))
+    def of(
+        cls, collection: Collection, embedder: Embedder, chunks: Sequence[Chunk], hierarchy: Hierarchy
+    ) -> Spaces:
+        """By the embedder and what was embedded: a space never holds what another build had, such as
+        passages that were forgotten, and the same build again finds its own."""
+        base, *above = hierarchy.layers
+        held = {
+            "chunks": texts_of(chunks),
+            "entities": texts_of(base.entities),
+            "aggregates": texts_of([entity for layer in above for entity in layer.entities]),
+            "facts": base.facts(),
+        }
+        keys = {kind: content_id("", *chain.from_iterable(texts)) for kind, texts in held.items()}
         prefix = f"c{collection.number}"
-        return cls(
-            chunks=f"{prefix}-chunks-{embedder.identity}",
-            entities=f"{prefix}-entities-{embedder.identity}",
-            aggregates=f"{prefix}-aggregates-{embedder.identity}-{key}",
-        )
+        return cls(**{kind: f"{prefix}-{kind}-{embedder.identity}-{key}" for kind, key in keys.items()})
 
     @classmethod
     def recorded(cls, generation: Generation) -> Spaces:
         return cls(**generation.settings["spaces"])
 
     def as_settings(self) -> dict[str, str]:
-        return asdict(self)
+        return {kind: space for kind, space in asdict(self).items() if space}
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,10 +197,10 @@ async def ingest_one(
     steps = count(1)
 
     def beat() -> None:
-        # The extractor beats twice for each chunk.
+        # The heuristic extractor beats twice for each chunk.
         pulse(f"{document.title}: chunk {next(steps) // 2} of {len(chunks)}")
 
-    extracts = await anyio.to_thread.run_sync(partial(extract, chunks, document.title, pulse=beat))
+    extracts = await workshop.extractor(document, chunks, beat)
     await workshop.graph.put_document(collection, document, chunks, extracts)
     return Outcome(document.id, document.title, "added" if before is None else "replaced", len(chunks))
 
@@ -164,10 +213,9 @@ async def index_pending(workshop: Workshop, collection: str, report: ProgressRep
     pending = await workshop.graph.pending_chunks(collection)
     if pending:
         embedder = await restored(workshop, generation)
-        ids = [each.id for each in pending]
-        vectors = await embedder.embed([each.indexed_text for each in pending])
+        rows = await windows_of(embedder, texts_of(pending), report)
         async with vectors_changing(workshop):
-            await upsert(workshop, Spaces.recorded(generation).chunks, ids, vectors, report)
+            await upsert(workshop, Spaces.recorded(generation).chunks, rows, report)
 
 
 # --- a build out ---------------------------------------------------------------------------
@@ -188,20 +236,18 @@ async def build_generation(workshop: Workshop, collection: str, report: Progress
     chunks = await workshop.graph.all_chunks(collection)
     report(Progress("fit", 0, len(chunks)))
     embedder, state = await workshop.embedders.fit([each.indexed_text for each in chunks])
-    hierarchy, layers = await build(
-        base,
-        embedder,
-        cluster_size=settings.cluster_size,
-        cap=settings.cluster_cap,
-        tau=settings.tau,
-        progress=report,
-    )
-    spaces = Spaces.of(held, embedder, hierarchy)
+    built = await build(base, embedder, plan_of(settings), progress=report)
+    hierarchy, layers = built.hierarchy, built.vectors
+    spaces = Spaces.of(held, embedder, chunks, hierarchy)
     report(Progress("embed", 0, len(chunks)))
-    chunk_vectors = await embedder.embed([each.indexed_text for each in chunks])
+    rows = {
+        spaces.chunks: await windows_of(embedder, texts_of(chunks), report),
+        spaces.facts: await rows_of(embedder, hierarchy.layers[0].facts(), report),
+        **rows_of_layers(spaces, hierarchy, layers),
+    }
     async with vectors_changing(workshop):
-        await write_whole(workshop, spaces.chunks, [each.id for each in chunks], chunk_vectors, report)
-        await write_layers(workshop, spaces, hierarchy, layers, report)
+        for space, held_rows in rows.items():
+            await write_whole(workshop, space, held_rows, report)
     report(Progress("publish"))
     generation = await workshop.graph.publish(
         collection,
@@ -211,14 +257,28 @@ async def build_generation(workshop: Workshop, collection: str, report: Progress
         dimension=embedder.dimension,
         embedder_state=state,
         settings={
+            "embedder": workshop.embedders.name,
             "spaces": spaces.as_settings(),
-            "cluster_size": settings.cluster_size,
-            "cluster_cap": settings.cluster_cap,
+            "vectors": {kind: len(rows[space].ids) for kind, space in spaces.as_settings().items()},
+            "cluster_size": built.health.cluster_size,
+            "cluster_cap": built.health.cluster_cap,
+            "health": built.health.as_settings(),
             "tau": settings.tau,
         },
     )
+    await workshop.adjacencies.keep(generation, hierarchy.layers, chunks)
     await sweep(workshop, held)
     return generation
+
+
+def plan_of(settings: Settings) -> Plan:
+    """How the settings ask for hierarchies to be built."""
+    return Plan(
+        cluster_size=None if settings.cluster_size == "auto" else settings.cluster_size,
+        cap=settings.cluster_cap or None,
+        tau=settings.tau,
+        manner=Manner(Clustering(settings.clustering), settings.relation_weight),
+    )
 
 
 async def rebuild_vectors(workshop: Workshop, collection: str, report: ProgressReport) -> Mapping[str, int]:
@@ -231,7 +291,10 @@ async def rebuild_vectors(workshop: Workshop, collection: str, report: ProgressR
     embedder = await restored(workshop, generation)
     spaces = Spaces.recorded(generation)
     texts = await indexed_texts(workshop, generation, spaces)
-    vectors = {space: await embedder.embed([text for _, text in rows]) for space, rows in texts.items()}
+    rows = {
+        space: await (windows_of if space == spaces.chunks else rows_of)(embedder, held, report)
+        for space, held in texts.items()
+    }
     async with vectors_changing(workshop):
         try:
             for space in texts:
@@ -239,9 +302,9 @@ async def rebuild_vectors(workshop: Workshop, collection: str, report: ProgressR
         except StoreUnusable:
             # The whole store is damaged. Other collections lose their vectors too, and their status says so.
             await workshop.vectors.start_over()
-        for space, rows in texts.items():
-            await upsert(workshop, space, [id_ for id_, _ in rows], vectors[space], report)
-    return {kind: len(texts[space]) for kind, space in spaces.as_settings().items()}
+        for space, held_rows in rows.items():
+            await upsert(workshop, space, held_rows, report)
+    return {kind: len(rows[space].ids) for kind, space in spaces.as_settings().items() if space}
 
 
 async def indexed_texts(
@@ -250,15 +313,23 @@ async def indexed_texts(
     """What each space of a generation holds: ids and the texts that are embedded."""
     chunks = await workshop.graph.all_chunks(generation.collection)
     texts: dict[str, list[tuple[str, str]]] = {
-        spaces.chunks: [(each.id, each.indexed_text) for each in chunks],
+        spaces.chunks: texts_of(chunks),
         spaces.entities: [],
         spaces.aggregates: [],
     }
     for layer in generation.layers:
         space = spaces.entities if layer.layer == 0 else spaces.aggregates
         nodes = await workshop.graph.layer(generation.number, layer.layer)
-        texts[space] += [(node.id, node.indexed_text) for node in nodes]
+        texts[space] += texts_of(nodes)
+        if layer.layer == 0 and spaces.facts:
+            relations = await workshop.graph.relations(generation.number, 0)
+            texts[spaces.facts] = Graph(tuple(nodes), tuple(relations)).facts()
     return texts
+
+
+def texts_of(items: Sequence[Chunk] | Sequence[Entity]) -> list[tuple[str, str]]:
+    """Ids, and what is embedded for each."""
+    return [(each.id, each.indexed_text) for each in items]
 
 
 # --- vectors -------------------------------------------------------------------------------
@@ -282,55 +353,106 @@ async def published(graph: GraphStore, collection: str) -> Generation | None:
 
 
 async def restored(workshop: Workshop, generation: Generation) -> Embedder:
-    """The embedder of a generation. Raises ``InvalidInput`` if another one is configured now."""
-    if not generation.embedder.startswith(workshop.embedders.name):
-        raise InvalidInput(
-            f"Collection {generation.collection!r} was embedded with {generation.embedder!r}, "
-            f"the setting now says {workshop.embedders.name!r}.",
-            "Set the embedder back, or build the collection anew.",
-        )
-    state = await workshop.graph.embedder_state(generation.number)
-    return await workshop.embedders.restore(generation.embedder, state)
+    """The embedder of a generation.
+
+    Raises ``InvalidInput`` if another one is configured now, or the configured one cannot be used at all;
+    ``ModelUnavailable`` if it cannot be reached; ``StoreUnusable`` if what was kept of it is damaged.
+    """
+    if await workshop.embedders.gave(generation.embedder):
+        state = await workshop.graph.embedder_state(generation.number)
+        embedder = await workshop.embedders.restore(generation.embedder, state)
+        if (embedder.identity, embedder.dimension) == (generation.embedder, generation.dimension):
+            return embedder
+    raise other_embedder(workshop, generation)
 
 
-async def write_layers(
-    workshop: Workshop,
-    spaces: Spaces,
-    hierarchy: Hierarchy,
-    layers: Sequence[Vectors],
-    report: ProgressReport,
-) -> None:
-    """Layer 0 into one space, all layers above it into another."""
-    base, *above = hierarchy.layers
-    await write_whole(workshop, spaces.entities, [each.id for each in base.entities], layers[0], report)
-    ids = [entity.id for layer in above for entity in layer.entities]
-    await write_whole(workshop, spaces.aggregates, ids, np.concatenate(layers[1:]), report)
-
-
-async def write_whole(
-    workshop: Workshop, space: str, ids: Sequence[str], vectors: Vectors, report: ProgressReport
-) -> None:
-    """Write all rows of a space. What a killed writer left of it is dropped and written anew."""
+async def embedder_trouble(workshop: Workshop, generation: Generation | None) -> list[str]:
+    """Why search by meaning would fail now, as far as that shows without loading a model."""
     try:
-        await upsert(workshop, space, ids, vectors, report)
+        if generation is None or await workshop.embedders.gave(generation.embedder):
+            return []
+    except (InvalidInput, ModelUnavailable) as problem:
+        return [str(problem)]
+    return [str(other_embedder(workshop, generation))]
+
+
+def other_embedder(workshop: Workshop, generation: Generation) -> InvalidInput:
+    return InvalidInput(
+        f"Collection {generation.collection!r} was embedded with {embedder_name(generation)!r} "
+        f"({generation.embedder}, {generation.dimension} dimensions); the setting embedder now says "
+        f"{workshop.embedders.name!r}. Vectors of two embedders cannot be compared.",
+        "Set the embedder back, or build the collection: a build embeds everything with the new one.",
+    )
+
+
+def embedder_name(generation: Generation) -> str:
+    """What the setting said when the generation was built."""
+    return str(generation.settings.get("embedder") or generation.embedder.partition("-")[0])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rows:
+    """What a vector space gets: ids, and an ``(n, d)`` array in the same order."""
+
+    ids: Sequence[str]
+    vectors: Vectors
+
+
+async def rows_of(embedder: Embedder, texts: Sequence[tuple[str, str]], report: ProgressReport) -> Rows:
+    """One row for each (id, text)."""
+    vectors = await embedder.embed([text for _, text in texts], report)
+    return Rows([id_ for id_, _ in texts], vectors)
+
+
+async def windows_of(embedder: Embedder, texts: Sequence[tuple[str, str]], report: ProgressReport) -> Rows:
+    """One row for each window of each (id, text): all that a long text says is found."""
+    windows = await embedder.embed_windows([text for _, text in texts], report)
+    seen: Counter[int] = Counter()
+    ids = []
+    for owner in windows.owners:
+        ids.append(window_id(texts[owner][0], seen[owner]))
+        seen[owner] += 1
+    return Rows(ids, windows.vectors)
+
+
+def rows_of_layers(spaces: Spaces, hierarchy: Hierarchy, layers: Sequence[Vectors]) -> dict[str, Rows]:
+    """Layer 0 for one space, all layers above it for another."""
+    base, *above = hierarchy.layers
+    ids = [entity.id for layer in above for entity in layer.entities]
+    return {
+        spaces.entities: Rows([each.id for each in base.entities], layers[0]),
+        spaces.aggregates: Rows(ids, np.concatenate(layers[1:])),
+    }
+
+
+async def write_whole(workshop: Workshop, space: str, rows: Rows, report: ProgressReport) -> None:
+    """Write all rows of a space, and no other. What a killed writer left of it is dropped and written anew,
+    as is a space of the same content that documents without a build were added to."""
+    try:
+        await upsert(workshop, space, rows, report)
+        if await workshop.vectors.count(space) == len(rows.ids):
+            return
     except StoreUnusable:
-        await workshop.vectors.drop(space)
-        await upsert(workshop, space, ids, vectors, report)
+        logger.info("Vector space %s is written anew.", space)
+    await workshop.vectors.drop(space)
+    await upsert(workshop, space, rows, report)
 
 
-async def upsert(
-    workshop: Workshop, space: str, ids: Sequence[str], vectors: Vectors, report: ProgressReport
-) -> None:
-    for start in range(0, len(ids), BATCH):
-        report(Progress("index", start, len(ids)))
-        await workshop.vectors.upsert(space, ids[start : start + BATCH], vectors[start : start + BATCH])
-    report(Progress("index", len(ids), len(ids)))
+async def upsert(workshop: Workshop, space: str, rows: Rows, report: ProgressReport) -> None:
+    total = len(rows.ids)
+    for start in range(0, total, BATCH):
+        report(Progress("index", start, total))
+        part = slice(start, start + BATCH)
+        await workshop.vectors.upsert(space, rows.ids[part], rows.vectors[part])
+    report(Progress("index", total, total))
 
 
 async def sweep(workshop: Workshop, collection: Collection) -> None:
     """Drop the vector spaces of this collection that no kept generation refers to."""
+    generations = await workshop.graph.generations(collection.name)
+    await workshop.adjacencies.sweep(generations)
     kept: set[str] = set()
-    for generation in await workshop.graph.generations(collection.name):
+    for generation in generations:
         kept |= set(Spaces.recorded(generation).as_settings().values())
     try:
         for space in await workshop.vectors.spaces():

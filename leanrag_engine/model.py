@@ -8,11 +8,11 @@ from content, so that a second run over the same input is a no-op.
 from __future__ import annotations
 
 import hashlib
-from base64 import b32encode
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
+from itertools import product
 from types import MappingProxyType
 from typing import Any, Self
 
@@ -25,13 +25,28 @@ Vectors = NDArray[np.float32]
 NO_METADATA: Mapping[str, str] = MappingProxyType({})
 
 
+_BASE_32 = "abcdefghijklmnopqrstuvwxyz234567"
+_PAIRS = ["".join(letters) for letters in product(_BASE_32, repeat=2)]
+"""What 10 bits are in base 32: in pairs, an id takes half the time, and a build makes a million of them."""
+
+
 def content_id(prefix: str, *parts: str) -> str:
     """A short stable id: ``prefix`` and 12 base-32 characters (60 bits) of the parts' digest."""
-    digest = hashlib.blake2b(digest_size=10)
-    for part in parts:
-        digest.update(part.encode("utf-8", "surrogatepass"))
-        digest.update(b"\x00")
-    return prefix + b32encode(digest.digest()).decode("ascii").lower()[:12]
+    text = "\x00".join((*parts, ""))
+    digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=10).digest()
+    bits = int.from_bytes(digest[:8], "big") >> 4
+    high = f"{_PAIRS[bits >> 50]}{_PAIRS[bits >> 40 & 0x3FF]}{_PAIRS[bits >> 30 & 0x3FF]}"
+    return f"{prefix}{high}{_PAIRS[bits >> 20 & 0x3FF]}{_PAIRS[bits >> 10 & 0x3FF]}{_PAIRS[bits & 0x3FF]}"
+
+
+def window_id(owner: str, number: int) -> str:
+    """The id of a vector of ``owner``: its own id for the first window of its text, from 0 on."""
+    return f"{owner}#{number}" if number else owner
+
+
+def window_owner(id: str) -> str:
+    """Whose vector bears the id."""
+    return id.partition("#")[0]
 
 
 class Method(StrEnum):
@@ -170,9 +185,21 @@ class Extract:
 
 
 @dataclass(frozen=True, slots=True)
+class Evidence:
+    """Where a part of a description comes from: ``description[start:end]`` is what the chunk says."""
+
+    start: int
+    end: int
+    chunk_id: str
+
+
+@dataclass(frozen=True, slots=True)
 class Finding:
+    """``chunk_ids`` are the chunks that say it, the first of them best; empty where that is not known."""
+
     summary: str
     explanation: str = ""
+    chunk_ids: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +209,11 @@ class Entity:
     ``id`` doubles as the ``ref`` that replies carry. ``mentions`` is the number of chunks that
     mention it (layer 0) or the number of base entities beneath it. ``chunk_ids`` (layer 0 only)
     are the chunks of all its mentions, in reading order. ``members`` is the number of children.
-    ``parent_id`` is the node one layer up, ``None`` for the root alone.
+    ``parent_id`` is the node one layer up, ``None`` for the root alone; the tree is made of it.
+    ``second_parent_id`` is the runner-up of the same layer, ``None`` where that has no other node. The
+    responsibilities are how strongly the entity belongs to either, at most 1 together; the runner-up's
+    may be the higher where the parent was full. ``evidence`` says which chunk each part of the
+    description was taken from, in the order of the description; parts of no chunk are not in it.
     """
 
     id: str
@@ -197,6 +228,10 @@ class Entity:
     aliases: tuple[str, ...] = ()
     findings: tuple[Finding, ...] = ()
     chunk_ids: tuple[str, ...] = ()
+    second_parent_id: str | None = None
+    responsibility: float = 1.0
+    second_responsibility: float = 0.0
+    evidence: tuple[Evidence, ...] = ()
 
     @property
     def indexed_text(self) -> str:
@@ -212,7 +247,7 @@ class Relation:
     ``strength`` is λ: the number of relations of the layer directly below that join the two
     clusters (1 at layer 0). ``weight`` is the number of mentions (at layer 0) or the sum of the
     weights beneath. ``support`` is the number of distinct base relations beneath (1 at layer 0).
-    ``chunk_ids`` (layer 0 only) are the chunks that state it.
+    ``chunk_ids`` (layer 0 only) are the chunks that state it. ``evidence``: as for an entity.
     """
 
     id: str
@@ -225,6 +260,7 @@ class Relation:
     weight: int = 1
     support: int = 1
     chunk_ids: tuple[str, ...] = ()
+    evidence: tuple[Evidence, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,6 +269,23 @@ class Graph:
 
     entities: tuple[Entity, ...]
     relations: tuple[Relation, ...]
+
+    def facts(self) -> list[tuple[str, str]]:
+        """Each distinct description of a relation once: the id of the first relation that bears it, and the
+        text by which it is found, with the names of that relation's ends where the description lacks them."""
+        names = {entity.id: entity.name for entity in self.entities}
+        first: dict[str, Relation] = {}
+        for relation in self.relations:
+            if relation.description:
+                first.setdefault(relation.description, relation)
+        return [(each.id, _spoken(each, names)) for each in first.values()]
+
+
+def _spoken(relation: Relation, names: Mapping[str, str]) -> str:
+    said = relation.description.casefold()
+    ends = dict.fromkeys(names[end] for end in (relation.source_id, relation.target_id))
+    missing = [name for name in ends if name.casefold() not in said]
+    return f"{', '.join(missing)}: {relation.description}" if missing else relation.description
 
 
 @dataclass(frozen=True, slots=True)

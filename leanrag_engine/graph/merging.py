@@ -9,9 +9,19 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from leanrag_engine.language import name_key, sentences, word_count
-from leanrag_engine.model import Entity, Extract, ExtractedEntity, Graph, Method, Relation, content_id
+from leanrag_engine.model import (
+    Entity,
+    Evidence,
+    Extract,
+    ExtractedEntity,
+    Graph,
+    Method,
+    Relation,
+    content_id,
+)
 
 from .mentions import Kind
 
@@ -51,29 +61,49 @@ def merge(extracts: Sequence[Extract]) -> Graph:
 # --- one entity, one relation --------------------------------------------------------------
 
 
+@dataclass(frozen=True, slots=True)
+class _Description:
+    """A description, where its sentences come from, and how the first of them was made."""
+
+    text: str = ""
+    evidence: tuple[Evidence, ...] = ()
+    method: Method | None = None
+
+
 @dataclass(slots=True)
 class _Texts:
-    """Distinct descriptions in the order they came, with the methods that made them."""
+    """Distinct descriptions in the order they came, with the methods that made them and the chunks they stand for."""
 
     counts: Counter[str] = field(default_factory=Counter)
     methods: dict[str, Method] = field(default_factory=dict)
+    chunks: dict[str, str] = field(default_factory=dict)
 
-    def add(self, text: str, method: Method) -> None:
+    def add(self, text: str, extract: Extract) -> None:
         text = " ".join(text.split())
         if text:
             self.counts[text] += 1
-            self.methods.setdefault(text, method)
+            self.methods.setdefault(text, extract.method)
+            self.chunks.setdefault(text, extract.chunk_id)
 
-    def joined(self, names: Sequence[str]) -> tuple[str, Method | None]:
-        """The most telling descriptions within the bound, and the method of the first of them.
+    def joined(self, names: Sequence[str]) -> _Description:
+        """The most telling descriptions within the bound; the method is that of the first of them.
 
         A model's or an agent's come first and whole; of heuristic ones each sentence counts for itself, definitions
-        before others, then what comes most often.
+        before others, then what comes most often. What several chunks say is the first one's.
         """
-        if len(self.counts) == 1:
-            text = next(iter(self.counts))
-            return joined_sentences([text], _DESCRIPTION_WORDS), self.methods[text]
-        given = [text for text in self.counts if self.methods[text] is not Method.HEURISTIC]
+        if not self.counts:
+            return _Description()
+        first = next(iter(self.counts))
+        if len(self.counts) == 1 and word_count(first) <= _DESCRIPTION_WORDS:
+            chosen, method = [first], self.methods[first]
+        else:
+            given = [text for text in self.counts if self.methods[text] is not Method.HEURISTIC]
+            chosen = fitting([*_sentences(given), *self._ranked(names)], _DESCRIPTION_WORDS)
+            method = self.methods[given[0]] if given else Method.HEURISTIC
+        return _Description(" ".join(chosen), self._evidence(chosen), method)
+
+    def _ranked(self, names: Sequence[str]) -> list[str]:
+        """The sentences of heuristic descriptions."""
         found: Counter[str] = Counter()
         for text, count in self.counts.items():
             if self.methods[text] is Method.HEURISTIC:
@@ -82,9 +112,26 @@ class _Texts:
         ranked = sorted(
             enumerate(found), key=lambda item: (-_defines(item[1], keys), -found[item[1]], item[0])
         )
-        texts = [*given, *(text for _, text in ranked)]
-        method = next((self.methods[text] for text in given), Method.HEURISTIC) if texts else None
-        return joined_sentences(texts, _DESCRIPTION_WORDS), method
+        return [text for _, text in ranked]
+
+    def _evidence(self, chosen: Sequence[str]) -> tuple[Evidence, ...]:
+        """Of sentences that stand in a row with single spaces between them; neighbours of one chunk are one."""
+        if len(self.counts) == 1:
+            return (Evidence(0, len(" ".join(chosen)), next(iter(self.chunks.values()))),)
+        origins = dict(self.chunks)
+        for text, chunk_id in self.chunks.items():
+            for sentence in _sentences([text]):
+                origins.setdefault(sentence, chunk_id)
+        found: list[Evidence] = []
+        start = 0
+        for sentence in chosen:
+            end, chunk_id = start + len(sentence), origins[sentence]
+            if found and found[-1].chunk_id == chunk_id:
+                found[-1] = Evidence(found[-1].start, end, chunk_id)
+            else:
+                found.append(Evidence(start, end, chunk_id))
+            start = end + 1
+        return tuple(found)
 
 
 @dataclass(slots=True)
@@ -100,7 +147,7 @@ class _Entity:
         self.surfaces[" ".join(entity.name.split())] += 1
         self.aliases.update(" ".join(alias.split()) for alias in entity.aliases)
         self.types[entity.type.strip().lower()] += 1
-        self.texts.add(entity.description, extract.method)
+        self.texts.add(entity.description, extract)
         self.chunks.setdefault(extract.chunk_id)
         self.methods[extract.method] += 1
 
@@ -128,16 +175,17 @@ class _Entity:
             if form and form.casefold() != name.casefold()
         ]
         aliases = tuple({form.casefold(): form for form in reversed(others)}.values())[::-1][:_ALIASES]
-        description, method = self.texts.joined([name, *aliases])
+        told = self.texts.joined([name, *aliases])
         return Entity(
             id=id_,
             name=name,
             type=self.type,
-            description=description,
-            method=method or self.methods.most_common(1)[0][0],
+            description=told.text,
+            method=told.method or self.methods.most_common(1)[0][0],
             mentions=len(self.chunks),
             aliases=aliases,
             chunk_ids=tuple(self.chunks),
+            evidence=told.evidence,
         )
 
 
@@ -148,15 +196,16 @@ class _Relation:
     methods: Counter[Method] = field(default_factory=Counter)
 
     def finished(self, source_id: str, target_id: str) -> Relation:
-        description, method = self.texts.joined(())
+        told = self.texts.joined(())
         return Relation(
             id=content_id("r", *sorted((source_id, target_id))),
             source_id=source_id,
             target_id=target_id,
-            description=description,
-            method=method or self.methods.most_common(1)[0][0],
+            description=told.text,
+            method=told.method or self.methods.most_common(1)[0][0],
             weight=self.methods.total(),
             chunk_ids=tuple(self.chunks),
+            evidence=told.evidence,
         )
 
 
@@ -183,7 +232,7 @@ def _read_relations(
             continue
         pair = (target, source) if (target, source) in relations else (source, target)
         found = relations.setdefault(pair, _Relation())
-        found.texts.add(relation.description, extract.method)
+        found.texts.add(relation.description, extract)
         found.chunks.setdefault(extract.chunk_id)
         found.methods[extract.method] += 1
 
@@ -304,25 +353,28 @@ def _defines(text: str, names: Sequence[str]) -> int:
     return -1 if opening[-1:] == "?" or text[:1] in _SIGNS else 0
 
 
-def joined_sentences(texts: Iterable[str], limit: int) -> str:
-    """The sentences of ``texts`` in order, none twice, at most ``limit`` words; the first text's first sentence always.
+def fitting(found: Iterable[str], limit: int) -> list[str]:
+    """The sentences ``found`` in order, none twice, at most ``limit`` words; the first one always.
 
     A sentence is never cut; one that is too long for what is left is passed over.
     """
-    texts = list(texts)
-    if len(texts) == 1 and word_count(texts[0]) <= limit:
-        return texts[0]
     chosen: dict[str, None] = {}
     left = limit
-    for sentence in _sentences(texts):
-        words = word_count(sentence)
-        if sentence not in chosen and (words <= left or not chosen):
+    for sentence in found:
+        if left <= 0 and chosen:
+            break
+        if sentence not in chosen and ((words := word_count(sentence)) <= left or not chosen):
             chosen[sentence] = None
             left -= words
-    return " ".join(chosen)
+    return list(chosen)
 
 
 def _sentences(texts: Iterable[str]) -> Iterator[str]:
     for text in texts:
-        for start, end in sentences(text):
-            yield text[start:end]
+        yield from _split(text)
+
+
+@lru_cache(maxsize=1 << 12)
+def _split(text: str) -> tuple[str, ...]:
+    """The sentences of a text; cached, for one entity's texts are looked at several times in a row."""
+    return tuple(text[start:end] for start, end in sentences(text))

@@ -6,18 +6,20 @@ its siblings, the description and the findings from whole sentences of its membe
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from leanrag_engine.language import STOPWORDS, PieceKind, name_key, pieces, word_count, words
+from leanrag_engine.language import STOPWORDS, PieceKind, word_count, words
 from leanrag_engine.model import Entity, Finding, Method, Relation, Vectors, content_id
 
 from .balancing import cluster_means
-from .naming import BRACKETS, Salience, Terms, choose_name, listed, phrase_keys, salience
-from .relations import Step, ended, id_ranks, relation_ends
+from .naming import BRACKETS, Names, Salience, Terms, choose_name, listed, phrase_keys, salience
+from .quoting import Quote, ended, is_whole, put_together, quotes_of
+from .relations import Step, id_ranks, relation_ends
 
 WORDS = 90
 """Bound on the words of a description."""
@@ -34,6 +36,18 @@ _FADING = 0.8
 _REPEATED = 0.65
 """Two sentences that share this much of the shorter one's words say the same."""
 
+_SPEECH = 0.5
+"""What direct speech is worth: it shows a voice, and tells little of what it is about."""
+
+_DEFINING = 1.4
+"""What a sentence is worth that begins with its subject and says what it is."""
+
+_SOON = 24
+"""Characters within which a definition says *is*."""
+
+_SHOUTED = 0.4
+"""A sentence with this share of capital letters is a line of a table of contents."""
+
 _OPENERS = (
     "he she it they we you i his her its their this that these those such here there and but or so then however"
     " therefore thus also another both additionally furthermore moreover similarly instead otherwise see"
@@ -41,6 +55,16 @@ _OPENERS = (
 _LEANING = frozenset(_OPENERS.split())
 _OWNING = frozenset(("his", "her", "its", "their", "him", "them"))
 """A sentence that opens so leans on the one before it."""
+
+_IS = frozenset(["is", "are", "was", "were", "means", "refers", "denotes", "是", "とは", "は"])
+_SPEECH_OPENS = re.compile(r"(?:^|[\s(—–-])['‘](?=\w)")
+_SPEECH_CLOSES = re.compile(r"(?<=[.,!?—-])['’](?!\w)")
+_QUOTE_CLOSES = re.compile(r"(?<=\w)['’](?![\w])")
+_POINTING = re.compile(r"\b(?:the following|as follows|see (?:also|below|above|section))\b|…$", re.IGNORECASE)
+"""It introduces what is not quoted with it."""
+
+_SPLICED = re.compile(r":\s+(?:The|This|These|An?|If|In|It|When|For|On|There|They|We|You)\s")
+"""What introduced a list or an example, with the sentence after that behind it."""
 
 Weights = NDArray[np.float64]
 
@@ -57,36 +81,48 @@ class _Group:
 
 
 @dataclass(frozen=True, slots=True)
-class _Quote:
+class _Candidate:
     """A sentence, the member that it comes from, what it is about, and how much it says."""
 
     owner: str
     subject: str
-    text: str
+    quote: Quote
+    whole: bool
     score: float
+
+    @property
+    def text(self) -> str:
+        return self.quote.text
+
+    @property
+    def finding(self) -> Finding:
+        return Finding(self.subject, self.text, (self.quote.chunk_id,) if self.quote.chunk_id else ())
 
 
 def aggregate(step: Step, vectors: Vectors, terms: Terms, taken: set[str], *, kind: str) -> Iterator[Entity]:
     """Yield one aggregated entity for each cluster 0, 1, … of ``step.labels``.
 
     ``vectors`` (n, d) are those of ``step.lower.entities``. No name is like another one or like any in
-    ``taken`` (name keys), to which the new ones are added.
+    ``taken`` (name keys), to which the new ones are added. Each sentence names the chunk that says it.
     """
     groups = _groups(step, vectors)
+    names = Names(taken)
     for group, found in zip(groups, salience(terms, step.base_labels, len(groups)), strict=True):
-        name = choose_name(terms, found, [member.name for member in group.members], taken)
-        taken.add(name_key(name))
-        quotes = _central_sentences(group, _phrase_weights(terms, found))
+        name = choose_name(terms, found, [member.name for member in group.members], names)
+        names.add(name)
+        chosen = _central_sentences(group, _phrase_weights(terms, found))
+        description, evidence = put_together(_summary(group, chosen))
         yield Entity(
             id=_id(group.members),
             name=name,
             type=kind,
             layer=group.members[0].layer + 1,
-            description=_description(group, quotes),
+            description=description,
             method=Method.HEURISTIC,
             mentions=group.beneath,
             members=len(group.members),
-            findings=tuple(Finding(quote.subject, quote.text) for quote in quotes),
+            findings=tuple(candidate.finding for candidate in chosen),
+            evidence=evidence,
         )
 
 
@@ -145,25 +181,27 @@ def _share_of_best(values: NDArray[np.intp], labels: NDArray[np.intp]) -> Weight
 # --- texts ---------------------------------------------------------------------------------
 
 
-def _description(group: _Group, quotes: Iterable[_Quote]) -> str:
-    """What the cluster holds, then its most telling sentences, within the bound."""
-    text = _lead(group)
-    for quote in quotes:
-        longer = f"{text} {quote.text}"
-        if word_count(longer) > WORDS:
+def _summary(group: _Group, chosen: Sequence[_Candidate]) -> list[Quote]:
+    """The most telling sentences, then what the cluster holds, within the bound."""
+    contents = _contents(group)
+    left = WORDS - word_count(contents)
+    quotes = []
+    for candidate in chosen:
+        left -= word_count(candidate.text)
+        if left < 0:
             break
-        text = longer
-    return text
+        quotes.append(candidate.quote)
+    return [*quotes, Quote(contents)]
 
 
-def _lead(group: _Group) -> str:
+def _contents(group: _Group) -> str:
     """The most central members by name, no two of them alike, and how many there are."""
     above_base = group.members[0].layer > 0
     shown = group.members if len(group.members) <= _NAMED + 1 else _unlike(group.members)[:_NAMED]
     names = [f"“{member.name}”" if above_base else member.name for member in shown]
     others = len(group.members) - len(shown)
-    text = listed([*names, f"{others} more"] if others else names)
-    return f"{text} ({group.beneath} entities)." if above_base else f"{text}."
+    text = f"Holds {listed([*names, f'{others} more'] if others else names)}"
+    return f"{text} ({group.beneath} entities)." if above_base else ended(text)
 
 
 def _unlike(members: Sequence[Entity]) -> list[Entity]:
@@ -184,49 +222,54 @@ def _phrase_weights(terms: Terms, found: Salience) -> dict[str, float]:
     return {terms.keys[column]: score / best for column, score in pairs}
 
 
-def _central_sentences(group: _Group, weights: dict[str, float]) -> list[_Quote]:
+def _central_sentences(group: _Group, weights: dict[str, float]) -> list[_Candidate]:
     """The best sentences first, none of which repeats another, from as many members as possible."""
-    quotes = sorted(_quotes(group, weights), key=lambda quote: -quote.score)
-    chosen: list[_Quote] = []
+    candidates = sorted(_candidates(group, weights), key=lambda candidate: -candidate.score)
+    # A clause, or a heading that looks like a sentence, is better than nothing.
+    candidates = [each for each in candidates if each.whole] or candidates
+    chosen: list[_Candidate] = []
     said: list[set[str]] = []
     for again in (False, True):
-        owners: set[str] = {quote.owner for quote in chosen} if not again else set()
-        for quote in quotes:
-            content = set(words(quote.text)) - STOPWORDS
+        owners: set[str] = {candidate.owner for candidate in chosen} if not again else set()
+        for candidate in candidates:
+            content = set(words(candidate.text)) - STOPWORDS
             fresh = all(len(content & other) < _REPEATED * min(len(content), len(other)) for other in said)
-            if fresh and quote.owner not in owners and len(chosen) < FINDINGS:
-                chosen.append(quote)
+            if fresh and candidate.owner not in owners and len(chosen) < FINDINGS:
+                chosen.append(candidate)
                 said.append(content)
-                owners |= set() if again else {quote.owner}
+                owners |= set() if again else {candidate.owner}
     return chosen
 
 
-def _quotes(group: _Group, weights: dict[str, float]) -> Iterator[_Quote]:
+def _candidates(group: _Group, weights: dict[str, float]) -> Iterator[_Candidate]:
     central = list(zip(group.members, group.centrality, strict=True))
     for member, centrality in central[:_TRIED]:
         for rank, finding in enumerate(member.findings):
-            score = _telling(finding.explanation, weights, centrality) * _FADING**rank
-            yield _Quote(member.id, finding.summary, finding.explanation, score)
-        for text in _usable_sentences(member.description) if not member.layer else ():
-            yield _Quote(member.id, member.name, text, _telling(text, weights, centrality))
+            quote = Quote(finding.explanation, finding.chunk_ids[0] if finding.chunk_ids else "")
+            score = _telling(quote.text, finding.summary, weights, centrality) * _FADING**rank
+            yield _Candidate(member.id, finding.summary, quote, is_whole(quote.text), score)
+        for quote, whole in _usable(member) if not member.layer else ():
+            score = _telling(quote.text, member.name, weights, centrality)
+            yield _Candidate(member.id, member.name, quote, whole, score)
     names = {member.id: member.name for member in group.members}
     centralities = {member.id: centrality for member, centrality in central}
     for relation in group.relations[:_TRIED] if not group.members[0].layer else ():
         source, target = relation.source_id, relation.target_id
         centrality = max(centralities[source], centralities[target])
-        for text in _usable_sentences(relation.description):
+        for quote, whole in _usable(relation):
             subject = f"{names[source]} – {names[target]}"
-            yield _Quote(source, subject, text, _telling(text, weights, centrality))
+            score = _telling(quote.text, subject, weights, centrality)
+            yield _Candidate(source, subject, quote, whole, score)
 
 
-def _usable_sentences(text: str) -> list[str]:
-    """The first sentences that are prose, neither long nor cut short, and stand on their own."""
+def _usable(item: Entity | Relation) -> list[tuple[Quote, bool]]:
+    """The first sentences that are prose, not long, and stand on their own; with whether they are whole."""
     found = []
-    for piece in pieces(text):
-        sentence = " ".join(text[piece.start : piece.end].split())
-        size = word_count(sentence)
-        if piece.kind is PieceKind.PROSE and not _leans(sentence) and _SHORTEST <= size <= _LONGEST:
-            found.append(ended(sentence))
+    for kind, quote in quotes_of(item):
+        if kind is not PieceKind.PROSE or not _SHORTEST <= word_count(quote.text) <= _LONGEST:
+            continue
+        if not _leans(quote.text) and not _is_listing(quote.text):
+            found.append((replace(quote, text=ended(quote.text)), is_whole(quote.text)))
         if len(found) == _SENTENCES:
             break
     return found
@@ -235,14 +278,48 @@ def _usable_sentences(text: str) -> list[str]:
 def _leans(sentence: str) -> bool:
     """Whether a sentence needs what stands before or after it."""
     unclosed = any(sentence.count(opening) != sentence.count(closing) for opening, closing in BRACKETS)
-    quoted = sentence.count('"') % 2
-    if unclosed or quoted or "|" in sentence or sentence.endswith(":") or sentence[0] in "([{":
+    if (
+        _POINTING.search(sentence)
+        or _SPLICED.search(sentence)
+        or sentence.count('"') % 2
+        or _half_spoken(sentence)
+    ):
+        return True
+    if unclosed or "|" in sentence or sentence.endswith((":", ":.")) or sentence[0] in "([{":
         return True
     opening = [word.strip("\"'“‘(,").lower() for word in sentence.split(maxsplit=4)[:4]]
     return opening[0] in _LEANING or not _OWNING.isdisjoint(opening)
 
 
-def _telling(text: str, weights: dict[str, float], centrality: float) -> float:
+def _half_spoken(sentence: str) -> bool:
+    """Whether single quotation marks open and don't close, or close and didn't open."""
+    opened, closed = len(_SPEECH_OPENS.findall(sentence)), len(_SPEECH_CLOSES.findall(sentence))
+    return closed > opened or opened > closed + len(_QUOTE_CLOSES.findall(sentence))
+
+
+def _is_listing(sentence: str) -> bool:
+    """Whether it is a line of a table of contents, or a heading that ran into its text: capitals, or words
+    that stand twice in a row of four."""
+    letters = [letter for letter in sentence if letter.isalpha()]
+    if sum(letter.isupper() for letter in letters) >= _SHOUTED * max(1, len(letters)):
+        return True
+    found = sentence.split()
+    runs = [tuple(found[place : place + 4]) for place in range(len(found) - 3)]
+    return len(set(runs)) < len(runs)
+
+
+def _telling(text: str, subject: str, weights: dict[str, float], centrality: float) -> float:
     """The distinguishing phrases in a sentence, for its length, times the centrality of what it is about."""
     present = {key for key in phrase_keys(text) if key in weights}
-    return centrality * sum(weights[key] for key in sorted(present)) / (10 + word_count(text))
+    worth = centrality * sum(weights[key] for key in sorted(present)) / (10 + word_count(text))
+    if text[0] in "'‘“\"" and _SPEECH_CLOSES.search(text):
+        worth *= _SPEECH
+    return worth * _DEFINING if _defines(text, subject) else worth
+
+
+def _defines(text: str, subject: str) -> bool:
+    """Whether it begins with its subject and says soon what that is."""
+    opening = text.lower().lstrip("\"'“‘ ").removeprefix("the ").removeprefix("a ").removeprefix("an ")
+    if not opening.startswith(subject.lower()):
+        return False
+    return not _IS.isdisjoint(opening[len(subject) : len(subject) + _SOON].split())

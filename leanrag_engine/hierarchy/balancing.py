@@ -36,6 +36,20 @@ _ROUGH = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
+class SizeChoice:
+    """How large clusters are: ``mean`` members on average, at most ``cap``; and why."""
+
+    mean: int
+    cap: int
+    reason: str = "as set"
+
+    @property
+    def runt(self) -> int:
+        """A cluster of fewer members is not worth a summary of its own."""
+        return max(SMALLEST, self.mean // 4)
+
+
+@dataclass(frozen=True, slots=True)
 class Candidates:
     """For each of n points its best clusters, best first: ``ids`` and ``scores`` are (n, q).
 
@@ -54,19 +68,18 @@ def balance(points: Points, labels: Labels, *, mean_size: int, cap: int, pulse: 
     Returns labels numbered without gaps, as many as before unless too few points differ. No cluster
     holds more than ``cap`` points, and none a single one where the others can take it in or spare one.
     Clusters of less than a quarter of ``mean_size`` are avoided where another cluster can be split.
-    ``pulse`` is called before each round and may raise to stop.
+    ``pulse`` is called before each pass and may raise to stop.
     """
     runt = max(SMALLEST, mean_size // 4)
     count = int(labels.max()) + 1
     for _ in range(_ROUNDS):
-        pulse()
-        labels = _settle(points, labels, count, cap)
+        labels = _settle(points, labels, count, cap, pulse)
         regrouped = _regroup(points, labels, count, runt=runt, cap=cap)
         if np.array_equal(regrouped, labels):
             break
         labels = regrouped
-    labels = without_gaps(_settle(points, labels, count, cap))
-    return without_gaps(_house_the_lone(points, labels, cap))
+    labels = without_gaps(_settle(points, labels, count, cap, pulse))
+    return without_gaps(company_for_the_lone(points, labels, cap))
 
 
 def without_gaps(labels: Labels) -> Labels:
@@ -75,11 +88,11 @@ def without_gaps(labels: Labels) -> Labels:
     return np.argsort(np.argsort(first))[inverse]
 
 
-def cluster_means(points: Points, labels: Labels, count: int) -> Points:
+def cluster_means(points: NDArray[Any], labels: Labels, count: int) -> Points:
     """The (count, d) means of all clusters; a cluster without members has a zero row."""
     means = np.zeros((count, points.shape[1]))
     for cluster, rows in _members(labels, count):
-        means[cluster] = points[rows].mean(axis=0)
+        means[cluster] = points[rows].mean(axis=0, dtype=np.float64)
     return means
 
 
@@ -141,10 +154,11 @@ def _regions(labels: Labels, means: Points) -> Iterator[tuple[Labels, Labels]]:
             yield rows[start : start + _BLOCK], shortlist
 
 
-def _settle(points: Points, labels: Labels, count: int, cap: int) -> Labels:
+def _settle(points: Points, labels: Labels, count: int, cap: int, pulse: Callable[[], None]) -> Labels:
     """Alternate between means and best clusters until nothing moves, or for ``_PASSES`` passes."""
     rough = points.astype(np.float32)
     for _ in range(_PASSES):
+        pulse()
         means = cluster_means(points, labels, count)
         moved = _relieve(points, _best_clusters(rough, labels, means), means, cap)
         if np.array_equal(moved, labels):
@@ -308,7 +322,7 @@ def _nearer_half(products: Points, half: NDArray[np.bool_]) -> NDArray[np.bool_]
 # --- lone members --------------------------------------------------------------------------
 
 
-def _house_the_lone(points: Points, labels: Labels, cap: int) -> Labels:
+def company_for_the_lone(points: Points, labels: Labels, cap: int) -> Labels:
     """Let a lone member join the best cluster with room; if all are full, the nearest point that can
     be spared joins it."""
     labels = labels.copy()

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 import anyio.to_thread
@@ -16,14 +16,19 @@ from leanrag_engine.model import Entity, Graph, Hierarchy, Vectors
 from leanrag_engine.ports import Embedder, Progress, ProgressReport
 
 from .aggregation import aggregate
-from .balancing import cluster_means
-from .clustering import check_sizes, cluster
+from .balancing import SizeChoice, cluster_means
+from .clustering import Clusters, check_sizes, memberships, reduced_space
+from .health import Health, measure
 from .invariants import check
+from .links import Links
 from .naming import Terms, find_terms
 from .relations import Step, inter_cluster_relations
+from .sizing import USUAL, cap_for, size_from
+from .ways import Manner, partition
 
-_BATCH = 512
 _REPORTED = 50
+_DIGITS = 6
+"""Decimal places of a responsibility that are kept."""
 
 Labels = NDArray[np.intp]
 
@@ -39,60 +44,96 @@ class _Site:
     progress: ProgressReport
 
 
-async def build(
-    graph: Graph, embedder: Embedder, *, cluster_size: int, cap: int, tau: int, progress: ProgressReport
-) -> tuple[Hierarchy, list[Vectors]]:
-    """Build G1 … Gk on ``graph`` (G0); returns all layers and for each its (n, d) vectors in the same order.
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How a hierarchy is to be built.
 
-    A layer of more than ``cluster_size`` entities is clustered (no cluster exceeds ``cap`` members); the
-    first of at most that many gets the root. G0's entities keep their order and gain their ``parent_id``.
-    Raises :class:`NotReady` without entities, :class:`InvalidInput` for sizes that contradict each other or
-    vectors that are not finite, and whatever ``progress`` raises.
+    ``cluster_size`` None: chosen from the data. ``cap`` None: half as much again as the size. A relation
+    whose strength λ exceeds ``tau`` gets a text of its own.
     """
-    _check_input(graph, cluster_size, cap)
-    progress(Progress("name", 0, len(graph.entities)))
-    terms = await anyio.to_thread.run_sync(find_terms, graph)
-    site = _Site(graph, terms, {name_key(entity.name) for entity in graph.entities}, tau, progress)
-    layers = [graph]
-    vectors = [await _embed(graph.entities, embedder, progress)]
-    ancestors = np.arange(len(graph.entities))
-    while len(layers) == 1 or len(layers[-1].entities) > 1:
-        top = layers[-1]
-        labels = np.zeros(len(top.entities), dtype=np.intp)
-        if len(top.entities) > cluster_size:
-            pulse = partial(progress, Progress("cluster", 0, len(top.entities), f"layer {len(layers)}"))
-            points = vectors[0] if len(layers) == 1 else _with_members(vectors[-1], vectors[0], ancestors)
-            job = partial(cluster, points, mean_size=cluster_size, cap=cap, pulse=pulse)
-            labels = (await anyio.to_thread.run_sync(job)).labels
-        ancestors = labels[ancestors]
-        step = Step(top, labels, graph, ancestors)
-        upper = await anyio.to_thread.run_sync(_raise_layer, site, step, vectors[-1])
-        layers[-1] = _with_parents(top, labels, upper)
-        layers.append(upper)
-        vectors.append(await _embed(upper.entities, embedder, progress))
-    hierarchy = Hierarchy(tuple(layers))
-    progress(Progress("check", 0, sum(hierarchy.sizes)))
-    await anyio.to_thread.run_sync(check, hierarchy, cap)
-    return hierarchy, vectors
+
+    cluster_size: int | None = USUAL
+    cap: int | None = None
+    tau: int = 3
+    manner: Manner = field(default_factory=Manner)
+
+    def sizes(self) -> SizeChoice | None:
+        """The sizes, if the data have no say in them. Raises :class:`InvalidInput` if they contradict each other."""
+        if self.cluster_size is None:
+            return None
+        cap = cap_for(self.cluster_size) if self.cap is None else self.cap
+        check_sizes(self.cluster_size, cap)
+        return SizeChoice(self.cluster_size, cap, f"{self.cluster_size}, as set.")
 
 
-def _check_input(graph: Graph, cluster_size: int, cap: int) -> None:
+@dataclass(frozen=True, slots=True)
+class Built:
+    """A hierarchy, for each layer its (n, d) vectors in the same order, and how good it is."""
+
+    hierarchy: Hierarchy
+    vectors: list[Vectors]
+    health: Health
+
+
+async def build(graph: Graph, embedder: Embedder, plan: Plan, *, progress: ProgressReport) -> Built:
+    """Build G1 … Gk on ``graph`` (G0).
+
+    A layer of more than the cluster size is clustered; the first of at most that many entities gets the
+    root. G0's entities keep their order and gain their ``parent_id`` and runner-up. Raises
+    :class:`NotReady` without entities, :class:`InvalidInput` for sizes that contradict each other or vectors
+    that are not finite, and whatever ``progress`` raises.
+    """
     if not graph.entities:
         raise NotReady(
             "There are no entities to build a hierarchy on.", "Ingest documents that hold text, then build."
         )
-    check_sizes(cluster_size, cap)
+    sizes = plan.sizes()
+    progress(Progress("name", 0, len(graph.entities)))
+    terms = await anyio.to_thread.run_sync(find_terms, graph)
+    site = _Site(graph, terms, {name_key(entity.name) for entity in graph.entities}, plan.tau, progress)
+    layers = [graph]
+    vectors = [await _embed(graph.entities, embedder, progress)]
+    if sizes is None:
+        progress(Progress("size", 0, len(graph.entities)))
+        pulse = partial(progress, Progress("size", 0, len(graph.entities)))
+        sizes = await anyio.to_thread.run_sync(partial(size_from, vectors[0], cap=plan.cap, pulse=pulse))
+    ancestors = np.arange(len(graph.entities))
+    while len(layers) == 1 or len(layers[-1].entities) > 1:
+        top = layers[-1]
+        pulse = partial(progress, Progress("cluster", 0, len(top.entities), f"layer {len(layers)}"))
+        points = vectors[0] if len(layers) == 1 else _with_members(vectors[-1], vectors[0], ancestors)
+        found = await anyio.to_thread.run_sync(_clusters, points, top, sizes, plan.manner, pulse)
+        ancestors = found.labels[ancestors]
+        step = Step(top, found.labels, graph, ancestors)
+        upper = await anyio.to_thread.run_sync(_raise_layer, site, step, vectors[-1])
+        layers[-1] = _with_parents(top, found, upper)
+        layers.append(upper)
+        vectors.append(await _embed(upper.entities, embedder, progress))
+    hierarchy = Hierarchy(tuple(layers))
+    progress(Progress("check", 0, sum(hierarchy.sizes)))
+    await anyio.to_thread.run_sync(check, hierarchy, sizes.cap)
+    progress(Progress("measure", 0, sum(hierarchy.sizes)))
+    job = partial(measure, hierarchy, vectors, manner=plan.manner, sizes=sizes, tau=plan.tau)
+    return Built(hierarchy, vectors, await anyio.to_thread.run_sync(job))
+
+
+def _clusters(
+    points: Vectors, layer: Graph, sizes: SizeChoice, manner: Manner, pulse: Callable[[], None]
+) -> Clusters:
+    """One cluster for a layer that is small enough for a root."""
+    if len(points) <= sizes.mean:
+        return memberships(reduced_space(points), np.zeros(len(points), dtype=np.intp))
+    return partition(points, Links.of(layer), sizes, manner, pulse=pulse)
 
 
 async def _embed(entities: Sequence[Entity], embedder: Embedder, progress: ProgressReport) -> Vectors:
     """The (n, d) vectors of ``entities``. Raises :class:`InvalidInput` naming the first that is not finite."""
-    rows = []
-    for start in range(0, len(entities), _BATCH):
-        progress(Progress("embed", start, len(entities), f"layer {entities[0].layer}"))
-        rows.append(
-            await embedder.embed([entity.indexed_text for entity in entities[start : start + _BATCH]])
-        )
-    vectors = np.concatenate(rows)
+
+    def report(step: Progress) -> None:
+        progress(replace(step, message=f"layer {entities[0].layer}"))
+
+    report(Progress("embed", 0, len(entities)))
+    vectors = await embedder.embed([entity.indexed_text for entity in entities], report)
     broken = np.flatnonzero(~np.isfinite(vectors).all(axis=1))
     if len(broken):
         text = entities[broken[0]].indexed_text
@@ -131,9 +172,24 @@ def _raise_layer(site: _Site, step: Step, vectors: Vectors) -> Graph:
     return Graph(tuple(entities), inter_cluster_relations(step, entities, tau=site.tau))
 
 
-def _with_parents(lower: Graph, labels: Labels, upper: Graph) -> Graph:
+def _with_parents(lower: Graph, found: Clusters, upper: Graph) -> Graph:
+    ids = [entity.id for entity in upper.entities]
+    rows = zip(
+        lower.entities,
+        found.labels.tolist(),
+        found.second.tolist(),
+        np.round(found.responsibility, _DIGITS).tolist(),
+        np.round(found.second_responsibility, _DIGITS).tolist(),
+        strict=True,
+    )
     entities = tuple(
-        replace(entity, parent_id=upper.entities[label].id)
-        for entity, label in zip(lower.entities, labels.tolist(), strict=True)
+        replace(
+            entity,
+            parent_id=ids[parent],
+            second_parent_id=ids[second] if second >= 0 else None,
+            responsibility=own,
+            second_responsibility=runner_up,
+        )
+        for entity, parent, second, own, runner_up in rows
     )
     return Graph(entities, lower.relations)

@@ -68,13 +68,31 @@ def cluster(
     ``pulse`` is called every now and then and may raise to stop. Raises :class:`InvalidInput` for another
     shape, values that are not finite, or sizes that contradict each other.
     """
-    points = _checked(vectors, mean_size, cap)
+    check_vectors(vectors, mean_size, cap)
+    reduced = reduced_space(vectors)
+    labels = grouped(reduced, mean_size=mean_size, cap=cap, seed=seed, pulse=pulse)
+    return memberships(reduced, labels)
+
+
+def reduced_space(vectors: Vectors) -> Points:
+    """Coordinates of the rows of ``vectors`` (n, d) along their first principal axes, (n, at most 512)."""
     with threadpool_limits(limits=1):
-        reduced = _principal(points, _GLOBAL)
-        count = _count(len(points), mean_size, cap)
+        return _principal(np.ascontiguousarray(vectors, dtype=np.float64), _GLOBAL)
+
+
+def grouped(reduced: Points, *, mean_size: int, cap: int, seed: int = 0, pulse: Callable[[], None]) -> Labels:
+    """The labels (n,) of :func:`cluster`, in a space that is reduced already."""
+    with threadpool_limits(limits=1):
+        count = _count(len(reduced), mean_size, cap)
         labels = _partition(reduced[:, -_COARSE:], count, seed, pulse)
-        labels = balance(reduced, labels, mean_size=mean_size, cap=cap, pulse=pulse)
-        return _memberships(reduced, labels)
+        return balance(reduced, labels, mean_size=mean_size, cap=cap, pulse=pulse)
+
+
+def memberships(reduced: Points, labels: Labels) -> Clusters:
+    """How strongly the rows of ``reduced`` (n, d) belong to the clusters ``labels`` (n,), numbered without
+    gaps by their first members, and to the runners-up."""
+    with threadpool_limits(limits=1):
+        return _posteriors(reduced, labels)
 
 
 def check_sizes(mean_size: int, cap: int) -> None:
@@ -87,7 +105,9 @@ def check_sizes(mean_size: int, cap: int) -> None:
         )
 
 
-def _checked(vectors: Vectors, mean_size: int, cap: int) -> Points:
+def check_vectors(vectors: Vectors, mean_size: int, cap: int) -> Points:
+    """The rows as float64. Raises :class:`InvalidInput` for another shape, values that are not finite, or sizes
+    that contradict each other."""
     points = np.ascontiguousarray(vectors, dtype=np.float64)
     if points.ndim != 2 or not points.size:  # noqa: PLR2004 - rows and columns
         raise InvalidInput(
@@ -179,7 +199,7 @@ def _share_out(wanted: int, sizes: NDArray[np.intp]) -> list[int]:
     return [int(share) for share in shares]
 
 
-def _memberships(points: Points, labels: Labels) -> Clusters:
+def _posteriors(points: Points, labels: Labels) -> Clusters:
     """Posterior probabilities under Gaussians of one variance: that along the line between the two
     likeliest clusters, which is the one that decides between them."""
     count = int(labels.max()) + 1

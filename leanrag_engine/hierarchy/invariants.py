@@ -15,7 +15,7 @@ Pair = tuple[str, str]
 def check(hierarchy: Hierarchy, cap: int) -> None:
     """Raise :class:`LeanRAGError` if the hierarchy is not well-formed. Linear in its size.
 
-    Every entity but the root has one parent one layer up; each layer is smaller than the one below and
+    Every entity but the root has one parent one layer up, and its runner-up, if any, is another of that layer; each layer is smaller than the one below and
     the last is the root alone; no cluster exceeds ``cap``, and ``members`` and ``mentions`` are what they
     say; ids are unique; there is one relation for exactly the pairs of clusters that a relation of the
     layer below joins, its strength is their number, its support that of the base relations beneath.
@@ -57,6 +57,15 @@ def _check_layers(hierarchy: Hierarchy, cap: int) -> None:
         _require(
             not orphans,
             f"{len(orphans)} entities of layer {number} lack a parent one layer up, the first is {orphans[:1]}",
+        )
+        astray = [
+            entity.id
+            for entity in layer.entities
+            if entity.second_parent_id is not None
+            and entity.second_parent_id not in known - {entity.parent_id}
+        ]
+        _require(
+            not astray, f"the second parent of {astray[:1]} of layer {number} is not another one layer up"
         )
         crowded = [entity.id for entity in layer.entities if entity.members > cap]
         _require(not crowded, f"{crowded[:1]} of layer {number} has more than {cap} members")

@@ -10,7 +10,7 @@ import math
 import re
 from array import array
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
@@ -28,8 +28,17 @@ _PHRASES = 3
 _PHRASE_WORDS = 3
 _IN_DESCRIPTION = 0.25
 _DESCRIPTION_WORDS = 80
+_ATTEMPTS = 3
+"""How often a name that is like a sibling's is tried again without what they share."""
+
+_BROAD = 3.0
+"""From seven members on it no longer counts how many more have a phrase."""
+
 _FAINT = 0.3
 """A phrase with less than this share of the best one's score says little about the cluster."""
+
+_ALIKE = 0.5
+"""Names that have this share of their words in common are near duplicates."""
 
 _PART_OF = 0.6
 """A phrase gives way to a longer one that stands for this share of its occurrences."""
@@ -63,6 +72,36 @@ class Salience:
     columns: Labels
     scores: Weights
     counts: Weights
+
+
+class Names:
+    """The names in use, by key, and those of the siblings that were named so far by their words."""
+
+    def __init__(self, taken: set[str]) -> None:
+        self._taken = taken
+        self._siblings: dict[str, list[frozenset[str]]] = defaultdict(list)
+
+    def add(self, name: str) -> None:
+        self._taken.add(name_key(name))
+        content = _content(name)
+        for word in content:
+            self._siblings[word].append(content)
+
+    def has(self, name: str) -> bool:
+        return name_key(name) in self._taken
+
+    def shared_with_a_sibling(self, name: str) -> frozenset[str]:
+        """The words that make the name a near duplicate of a sibling's; empty if it is none."""
+        content = _content(name)
+        for word in sorted(content):
+            for other in self._siblings.get(word, ()):
+                if len(content & other) >= _ALIKE * len(content | other):
+                    return content & other
+        return frozenset()
+
+
+def _content(name: str) -> frozenset[str]:
+    return frozenset(name_key(name).split()) - STOPWORDS
 
 
 def find_terms(graph: Graph) -> Terms:
@@ -118,15 +157,21 @@ def _importance(graph: Graph) -> list[float]:
 
 
 def salience(terms: Terms, labels: Labels, count: int) -> list[Salience]:
-    """For each of ``count`` clusters its phrases by class-based TF-IDF; ``labels`` are those of the base entities."""
+    """For each of ``count`` clusters its phrases by class-based TF-IDF; ``labels`` are those of the base entities.
+
+    Beside how often a phrase stands in a cluster it counts in how many of its members it does: what one
+    member alone says is no topic.
+    """
     width = max(1, len(terms.keys))
     cells, place = np.unique(labels[terms.rows] * width + terms.columns, return_inverse=True)
     counts = np.asarray(np.bincount(place, weights=terms.weights, minlength=len(cells)), dtype=np.float64)
+    members = np.bincount(place, minlength=len(cells))
     clusters, columns = cells // width, cells % width
     everywhere = np.bincount(columns, weights=counts, minlength=width)
     average = everywhere.sum() / count
     share = counts / everywhere[columns]
     scores = counts * np.sqrt(share) * np.log1p(average / everywhere[columns])
+    scores *= np.minimum(np.log2(1.0 + members), _BROAD)
     order = np.lexsort((columns, -scores, clusters))
     starts = np.searchsorted(clusters[order], np.arange(count + 1))
     return [
@@ -135,20 +180,38 @@ def salience(terms: Terms, labels: Labels, count: int) -> list[Salience]:
     ]
 
 
-def choose_name(terms: Terms, found: Salience, fallback: Sequence[str], taken: Collection[str]) -> str:
-    """A name of two to six phrases, few if possible, whose :func:`name_key` is not among ``taken``.
+def choose_name(terms: Terms, found: Salience, fallback: Sequence[str], names: Names) -> str:
+    """A name of two to six phrases, few if possible, that no other has and that no sibling's nearly repeats.
 
     ``fallback`` are the names of the central members, for when there are too few phrases.
     """
-    for most in range(_PHRASES, 2 * _PHRASES + 1):
-        phrases = _chosen(terms, found, most)
-        phrases += [name for name in fallback if name not in phrases][: max(0, 2 - len(phrases))]
+    barred: frozenset[str] = frozenset()
+    plain = ""
+    for most in (*([_PHRASES] * _ATTEMPTS), *range(_PHRASES, 2 * _PHRASES + 1)):
+        phrases = _chosen(terms, found, most, barred)
+        phrases += _others(fallback, phrases)[: max(0, 2 - len(phrases))]
         name = listed(phrases)
-        if name and name_key(name) not in taken:
+        if not name or names.has(name):
+            continue
+        plain = plain or name
+        repeated = names.shared_with_a_sibling(name)
+        if not repeated:
             return name
+        barred |= repeated
+    return plain or _numbered(phrases, fallback, names)
+
+
+def _others(names: Sequence[str], phrases: Sequence[str]) -> list[str]:
+    """Those of ``names`` that are no phrase yet, first those that repeat no word of one."""
+    used = {word for phrase in phrases for word in _content(phrase)}
+    others = [name for name in names if name not in phrases]
+    return sorted(others, key=lambda name: not used.isdisjoint(_content(name)))
+
+
+def _numbered(phrases: Sequence[str], fallback: Sequence[str], names: Names) -> str:
     stem = listed([*phrases, *(name for name in fallback[:1] if name not in phrases)]) or "Unnamed"
     number = 2
-    while name_key(f"{stem} ({number})") in taken:
+    while names.has(f"{stem} ({number})"):
         number += 1
     return f"{stem} ({number})"
 
@@ -228,8 +291,8 @@ def _empty(token: _Token) -> bool:
     return token.key in STOPWORDS or not any(character.isalpha() for character in token.key)
 
 
-def _chosen(terms: Terms, found: Salience, most: int) -> list[str]:
-    """The best phrases that share no word, each as long as it stays as common."""
+def _chosen(terms: Terms, found: Salience, most: int, barred: frozenset[str]) -> list[str]:
+    """The best phrases that share no word, each as long as it stays as common; none is made of ``barred`` words."""
     chosen: list[int] = []
     used: set[str] = set()
     length = 0
@@ -239,7 +302,7 @@ def _chosen(terms: Terms, found: Salience, most: int) -> list[str]:
             break
         longest = _longest_form(terms, found, place)
         parts = set(terms.keys[longest].split())
-        if parts & used or (chosen and length + len(parts) > most * _PHRASE_WORDS):
+        if parts & used or parts <= barred or (chosen and length + len(parts) > most * _PHRASE_WORDS):
             continue
         chosen.append(longest)
         used |= parts

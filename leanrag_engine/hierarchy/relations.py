@@ -5,16 +5,17 @@ One pass over the lower relations, O(m log m); comparing clusters pair by pair w
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from leanrag_engine.language import sentences, whole_sentences
-from leanrag_engine.model import Entity, Graph, Method, Relation, content_id
+from leanrag_engine.model import Entity, Evidence, Graph, Method, Relation, content_id
 
 from .naming import listed, phrase_keys
+from .quoting import Quote, ended, put_together, quotes_of
 
 CHARACTERS = 600
 """Bound on the text of one relation."""
@@ -107,6 +108,8 @@ def inter_cluster_relations(step: Step, upper: Sequence[Entity], *, tau: int) ->
     forward = pairs.totals((parents[:, 0] < parents[:, 1]).astype(np.int64))
     turned = 2 * forward < strengths
     texts = _Texts(step, parents)
+    ids = [entity.id for entity in upper]
+    layer = upper[0].layer if upper else 0
     totals = zip(
         np.where(turned, pairs.second, pairs.first).tolist(),
         np.where(turned, pairs.first, pairs.second).tolist(),
@@ -118,30 +121,27 @@ def inter_cluster_relations(step: Step, upper: Sequence[Entity], *, tau: int) ->
     found = []
     for pair, (source, target, strength, support, weight) in enumerate(totals):
         numbers = pairs.relations_of(pair)
-        if strength > tau:
-            text, method = texts.summary(source, numbers, beneath.relations_of(pair)), Method.HEURISTIC
-        else:
-            text, method = texts.joined(numbers), Method.JOINED
-        ends = (upper[source], upper[target])
-        found.append(_relation(ends, text, method, strength=strength, support=support, weight=weight))
+        told = (
+            texts.summary(source, numbers, beneath.relations_of(pair))
+            if strength > tau
+            else texts.joined(numbers)
+        )
+        near, far = ids[source], ids[target]
+        found.append(
+            Relation(
+                content_id("r", str(layer), *((near, far) if near < far else (far, near))),
+                near,
+                far,
+                layer=layer,
+                description=told.text,
+                method=Method.HEURISTIC if strength > tau else Method.JOINED,
+                strength=strength,
+                weight=weight,
+                support=support,
+                evidence=told.evidence,
+            )
+        )
     return tuple(found)
-
-
-def _relation(
-    ends: tuple[Entity, Entity], text: str, method: Method, *, strength: int, support: int, weight: int
-) -> Relation:
-    source, target = ends
-    return Relation(
-        id=content_id("r", str(source.layer), *sorted((source.id, target.id))),
-        source_id=source.id,
-        target_id=target.id,
-        layer=source.layer,
-        description=text,
-        method=method,
-        strength=strength,
-        weight=weight,
-        support=support,
-    )
 
 
 def _supports(graph: Graph) -> Counts:
@@ -155,6 +155,14 @@ def _weights(graph: Graph) -> Counts:
 # --- texts ---------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """A description and where its parts come from."""
+
+    text: str
+    evidence: tuple[Evidence, ...]
+
+
 class _Texts:
     """What the relations between two clusters say."""
 
@@ -165,7 +173,7 @@ class _Texts:
         self._names = {entity.id: _shown(entity) for entity in step.lower.entities}
         self._base_names = {entity.id: entity.name for entity in step.base.entities}
 
-    def summary(self, source: int, numbers: Sequence[int], base_numbers: Sequence[int]) -> str:
+    def summary(self, source: int, numbers: Sequence[int], base_numbers: Sequence[int]) -> _Told:
         """How many relations, which are the strongest, and what the best attested base relation says."""
         others: dict[str, list[str]] = {}
         for number in numbers[:_SHOWN]:
@@ -173,57 +181,102 @@ class _Texts:
             if self._sources[number] != source:
                 near, far = far, near
             others.setdefault(near, []).append(far)
-        links = [f"{near} with {listed(far)}" for near, far in others.items()]
-        lead = f"Joined by {len(numbers)} relations, above all {'; '.join(links)}."
-        return f"{lead} {self._example(base_numbers[:_TRIED])}".rstrip()
+        links = [f"{near} – {listed(far)}" for near, far in others.items()]
+        more = len(numbers) - len(numbers[:_SHOWN])
+        lead = f"{len(numbers)} relations: {'; '.join(links)}{f'; and {more} more' if more else ''}."
+        example = self._example(base_numbers[:_TRIED])
+        return _Told(*put_together([Quote(lead), *([example] if example else [])]))
 
-    def joined(self, numbers: Sequence[int]) -> str:
+    def joined(self, numbers: Sequence[int]) -> _Told:
         """The texts beneath, the strongest first, as many as the bound allows, no sentence twice.
 
         One sentence often states several relations, so that their texts are alike.
         """
-        text = self._text(numbers[0])
+        only = self._lower[numbers[0]]
+        if len(numbers) == 1 and not only.layer and _is_plain(only.description):
+            return _as_it_is(only)
+        quotes = self._quotes(numbers[0])
+        size = sum(len(quote.text) + 1 for quote in quotes)
+        said = " ".join(quote.text for quote in quotes)
         for number in numbers[1:]:
-            fresh = " ".join(one for one in _sentences(self._text(number)) if one not in text)
-            if fresh and len(text) + 1 + len(fresh) <= CHARACTERS:
-                text = f"{text} {fresh}"
-        return text
+            fresh = [quote for quote in self._quotes(number) if quote.text not in said]
+            longer = size + sum(len(quote.text) + 1 for quote in fresh)
+            if fresh and longer <= CHARACTERS + 1:
+                quotes += fresh
+                size = longer
+                said = " ".join(quote.text for quote in quotes)
+        return _Told(*put_together(quotes))
 
-    def _example(self, base_numbers: Iterable[int]) -> str:
+    def _example(self, base_numbers: Iterable[int]) -> Quote | None:
         """A sentence that names both ends, else the first short one, else nothing."""
-        first = ""
+        first = None
         for number in base_numbers:
             relation = self._base[number]
-            ends = [phrase_keys(self._base_names[end]) for end in (relation.source_id, relation.target_id)]
-            for sentence in _sentences(relation.description):
-                if len(sentence) <= _EXAMPLE:
-                    first = first or sentence
-                    present = phrase_keys(sentence)
-                    if all(keys & present for keys in ends):
-                        return sentence
+            names = [self._base_names[end] for end in (relation.source_id, relation.target_id)]
+            for quote in _sentences(relation):
+                if len(quote.text) <= _EXAMPLE:
+                    first = first or quote
+                    if _names_all(quote.text, names):
+                        return quote
         return first
 
-    def _text(self, number: int) -> str:
+    def _quotes(self, number: int) -> list[Quote]:
+        """The first sentences of one relation, as many as the bound allows; above G0 led by the names of its ends."""
         near, far = self._ends(number)
         relation = self._lower[number]
         prefix = f"{near} – {far}: " if relation.layer else ""
-        said = " ".join(whole_sentences(relation.description, CHARACTERS - len(prefix) - 1, len).split())
-        return ended(f"{prefix}{said}" if said else f"{near} – {far}")
+        quotes: list[Quote] = []
+        left = CHARACTERS - len(prefix)
+        for quote in _sentences(relation):
+            left -= len(quote.text) + 1
+            if left < -1:
+                break
+            quotes.append(quote)
+        if not quotes:
+            return [Quote(ended(f"{near} – {far}"))]
+        return [Quote(f"{prefix}{quotes[0].text}", quotes[0].chunk_id), *quotes[1:]]
 
     def _ends(self, number: int) -> tuple[str, str]:
         relation = self._lower[number]
         return self._names[relation.source_id], self._names[relation.target_id]
 
 
+def _names_all(sentence: str, names: Iterable[str]) -> bool:
+    """Whether each name stands in the sentence, or some phrase of it does."""
+    folded = sentence.casefold()
+    missing = [name for name in names if name.casefold() not in folded]
+    if not missing:
+        return True
+    present = phrase_keys(sentence)
+    return all(phrase_keys(name) & present for name in missing)
+
+
+def _sentences(relation: Relation) -> Iterator[Quote]:
+    text = relation.description
+    if text and not _INNER_END.search(text):
+        # Most relations are one sentence: nothing has to be split.
+        chunks = [each.chunk_id for each in relation.evidence] or [*relation.chunk_ids]
+        yield Quote(ended(text), chunks[0] if chunks else "")
+        return
+    for _, quote in quotes_of(relation):
+        yield Quote(ended(quote.text), quote.chunk_id)
+
+
+_INNER_END = re.compile(r"[.!?。！？…][\"'”’»)]*\s*\S|\n")
+
+
+def _is_plain(text: str) -> bool:
+    """Whether a text may stand as it is: short, ended, on one line."""
+    return 0 < len(text) <= CHARACTERS and text[-1] in ".!?" and "\n" not in text
+
+
+def _as_it_is(relation: Relation) -> _Told:
+    """What most pairs of clusters have: one relation, whose text is left alone, for there may be a million."""
+    evidence = relation.evidence
+    if not evidence and relation.chunk_ids:
+        evidence = (Evidence(0, len(relation.description), relation.chunk_ids[0]),)
+    return _Told(relation.description, evidence)
+
+
 def _shown(entity: Entity) -> str:
     return f"“{entity.name}”" if entity.layer else entity.name
-
-
-def _sentences(text: str) -> list[str]:
-    return [ended(" ".join(text[start:end].split())) for start, end in sentences(text)]
-
-
-def ended(text: str) -> str:
-    """With a full stop, unless it ends with a mark of its own."""
-    bare = text.rstrip("\"'”’»)]} ")
-    return text if bare and bare[-1] in ".!?…:;。！？：；" else f"{text}."

@@ -47,13 +47,15 @@ class Adjacency:
     """Every edge in both directions, in compressed rows.
 
     The edges of node ``n`` are ``targets``, ``kinds`` and ``strengths`` from ``offsets[n]`` to
-    ``offsets[n + 1]``. A fact is a distinct description of base relations, known by the id of the first
+    ``offsets[n + 1]``. ``layers`` and ``parents`` (places among the entities; −1 for the root) stand beside
+    ``entity_ids``: the tree without the second-best parents. A fact is a distinct description of base relations, known by the id of the first
     relation that bears it; ``fact_ends`` are the nodes of all entities that it joins, in rows likewise.
     """
 
     chunk_ids: Ids
     entity_ids: Ids
     layers: NDArray[np.uint8]
+    parents: NDArray[np.int32]
     offsets: NDArray[np.int64]
     targets: NDArray[np.int32]
     kinds: NDArray[np.uint8]
@@ -76,6 +78,7 @@ class Adjacency:
             _ids(chunk_ids),
             _ids(entity_ids),
             np.array([layer_of[id_] for id_ in entity_ids], dtype=np.uint8),
+            _parents(layers, {id_: place for place, id_ in enumerate(entity_ids)}),
             *rows,
             *_fact_rows(facts),
         )
@@ -127,6 +130,14 @@ class Adjacency:
     def _mentioned(self, node: int, allowed: NDArray[np.bool_]) -> bool:
         near = self.targets[self.offsets[node] : self.offsets[node + 1]]
         return bool(allowed[near[near < len(self.chunk_ids)]].any())
+
+    def ancestors(self, ids: Sequence[str]) -> list[str]:
+        """The ids of all ancestors of entities, those of the lower layers first."""
+        found: dict[int, None] = {}
+        places = _places(self.entity_ids, ids)
+        while len(places := np.unique(self.parents[places[places >= 0]])) and places[-1] >= 0:
+            found |= dict.fromkeys(places[places >= 0].tolist())
+        return [str(self.entity_ids[place], "ascii") for place in found]
 
     def mentioned_in(self, chunk_ids: Sequence[str]) -> list[str]:
         """The ids of the layer-0 entities that any of these chunks mentions."""
@@ -182,6 +193,15 @@ def _edges_of(entity: Entity, titles: Mapping[str, str]) -> Iterator[tuple[EdgeK
         yield EdgeKind.PARENT, entity.parent_id, entity.responsibility
     if entity.second_parent_id is not None:
         yield EdgeKind.PARENT, entity.second_parent_id, entity.second_responsibility
+
+
+def _parents(layers: Sequence[Graph], places: Mapping[str, int]) -> NDArray[np.int32]:
+    parents = np.full(len(places), -1, dtype=np.int32)
+    for layer in layers:
+        for entity in layer.entities:
+            if entity.parent_id is not None:
+                parents[places[entity.id]] = places[entity.parent_id]
+    return parents
 
 
 def _rows(

@@ -160,8 +160,12 @@ async def ancestors(index: Index, entity: Entity) -> list[Entity]:
 
 
 async def with_ancestors(index: Index, entities: Sequence[Entity]) -> dict[str, Entity]:
-    """``entities`` and all their ancestors by id, fetched layer by layer."""
+    """``entities`` and all their ancestors by id: fetched at once where the adjacency is loaded, else layer by layer."""
     nodes = {entity.id: entity for entity in entities}
+    if index.adjacency is not None:
+        above = index.adjacency.ancestors(list(nodes))
+        known = await index.graph.entities(index.generation.number, above)
+        nodes.update((entity.id, entity) for entity in known)
     wanted = _unknown_parents(entities, nodes)
     while wanted:
         found = await index.graph.entities(index.generation.number, wanted)

@@ -101,10 +101,10 @@ def compose(
     limits = _limits(material, texts, tokenizer, shares, detailed=detailed)
     filled = _fill(material, budget - limits.of(HEAD) - FOOT_TOKENS, limits)
     text = _written(filled, limits)
-    while tokenizer.count(text) > budget and (shorter := _without_last(filled)) is not None:
+    while (tokens := tokenizer.count(text)) > budget and (shorter := _without_last(filled)) is not None:
         filled = shorter
         text = _written(filled, limits)
-    return Context(text, tokenizer.count(text), bool(_left_out(filled)), citations_in(text))
+    return Context(text, tokens, bool(_left_out(filled)), citations_in(text))
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,6 +63,9 @@ class Weights:
 
 DEFAULT = Weights()
 
+RANKED = 400
+"""Passages that spreading puts in order: more than any query may ask for."""
+
 
 # --- the paper's rule ----------------------------------------------------------------------
 
@@ -149,7 +152,7 @@ def spread(
         id_: share * math.exp(weights.dense * dense(id_) + weights.keyword * keyword(id_))
         for id_, share in _chunk_shares(graph, shares, allowed)
     }
-    return _with_unknown(best_first(scores), graph, searched)
+    return _with_unknown(best_first(scores)[:RANKED], graph, searched)
 
 
 def _chunk_shares(

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from .adjacency import Adjacency, EdgeKind
 
-TOLERANCE = 2e-5
+TOLERANCE = 3e-5
 """Mass that a node must hold for each of its edges before it is passed on: the shares left out are too small
 to move a passage among the first twenty."""
 

@@ -17,7 +17,7 @@ from leanrag_engine.graph.chunking import chunk
 from leanrag_engine.graph.heuristics import extract
 from leanrag_engine.graph.loading import load
 from leanrag_engine.graph.merging import merge
-from leanrag_engine.hierarchy.building import build
+from leanrag_engine.hierarchy.building import Plan, build
 from leanrag_engine.model import DocumentSource, Hierarchy
 
 pytestmark = pytest.mark.anyio
@@ -34,10 +34,7 @@ async def built(sources: list[DocumentSource]) -> Hierarchy:
         texts += [each.indexed_text for each in chunks]
         extracts += extract(chunks, document.title)
     embedder, _ = await BuiltinEmbedderSource().fit(texts)
-    hierarchy, _ = await build(
-        merge(extracts), embedder, cluster_size=20, cap=CAP, tau=3, progress=lambda _: None
-    )
-    return hierarchy
+    return (await build(merge(extracts), embedder, Plan(20, CAP), progress=lambda _: None)).hierarchy
 
 
 @pytest.fixture(scope="module", params=["python reference", "christmas carol"])

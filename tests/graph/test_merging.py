@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from leanrag_engine.graph import merging
 from leanrag_engine.graph.heuristics import extract
-from leanrag_engine.graph.merging import joined_sentences, merge
+from leanrag_engine.graph.merging import fitting, merge
 from leanrag_engine.language import name_key, sentences, word_count
 from leanrag_engine.model import Chunk, Entity, Extract, ExtractedEntity, ExtractedRelation, Graph, Method
 
@@ -253,12 +253,36 @@ def test_long_descriptions_end_with_a_sentence_within_the_bound() -> None:
     assert entity.description.endswith("song.")
 
 
-def test_joined_sentences_pass_over_what_does_not_fit() -> None:
-    assert (
-        joined_sentences(["One two three.", "Four five six seven.", "Eight."], 4) == "One two three. Eight."
+def test_sentences_that_do_not_fit_are_passed_over() -> None:
+    assert fitting(["One two three.", "Four five six seven.", "Eight."], 4) == ["One two three.", "Eight."]
+    assert fitting(["Far too long a sentence."], 2) == ["Far too long a sentence."]
+    assert fitting([], 5) == []
+
+
+def test_each_sentence_of_a_description_names_the_first_chunk_that_says_it() -> None:
+    graph = merge(
+        [
+            said("c1", ExtractedEntity("Fan", description="She met Fan."), method=Method.HEURISTIC),
+            said(
+                "c2",
+                ExtractedEntity("Fan", description="Fan is a girl. She came home."),
+                method=Method.HEURISTIC,
+            ),
+            said(
+                "c3",
+                ExtractedEntity("Fan", description="Fan is a girl. She went away."),
+                method=Method.HEURISTIC,
+            ),
+        ]
     )
-    assert joined_sentences(["Far too long a sentence."], 2) == "Far too long a sentence."
-    assert joined_sentences([], 5) == ""
+    (fan,) = graph.entities
+    shown = [(fan.description[each.start : each.end], each.chunk_id) for each in fan.evidence]
+    assert shown == [
+        ("Fan is a girl.", "c2"),
+        ("She met Fan.", "c1"),
+        ("She came home.", "c2"),
+        ("She went away.", "c3"),
+    ]
 
 
 # --- whatever the extracts -----------------------------------------------------------------

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from leanrag_engine.model import Entity, Graph, Relation, Vectors, content_id
+from leanrag_engine.ports import Progress
 
 WORDS = [
     "harbour",
@@ -58,7 +59,9 @@ class FixedEmbedder:
     def dimension(self) -> int:
         return int(self._other.shape[0])
 
-    async def embed(self, texts: Sequence[str]) -> Vectors:
+    async def embed(self, texts: Sequence[str], report: Callable[[Progress], None] | None = None) -> Vectors:
+        if report is not None:
+            report(Progress("embed", 0, len(texts)))
         rows = [self._known.get(text, self._other) for text in texts]
         return np.array(rows, dtype=np.float32).reshape(-1, self.dimension)
 

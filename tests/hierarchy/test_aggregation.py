@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -9,7 +11,7 @@ from leanrag_engine.hierarchy.aggregation import FINDINGS, WORDS, aggregate
 from leanrag_engine.hierarchy.naming import find_terms
 from leanrag_engine.hierarchy.relations import Step
 from leanrag_engine.language import name_key, word_count
-from leanrag_engine.model import Entity, Graph, Method, Relation, Vectors, content_id
+from leanrag_engine.model import Entity, Evidence, Graph, Method, Relation, Vectors, content_id
 
 FAMILY = {
     "Bob Cratchit": "Bob Cratchit is the clerk of Scrooge and the father of Tiny Tim. He is poor. He is kind.",
@@ -67,11 +69,10 @@ def test_names_are_unlike_those_of_members_and_siblings() -> None:
     assert "Cratchit" in aggregates()[0].name
 
 
-def test_a_description_leads_with_the_most_central_members_and_counts_the_others() -> None:
+def test_a_description_ends_with_the_most_central_members_and_counts_the_others() -> None:
     family, firm = aggregates()
-    assert family.description.startswith("Tiny Tim, Bob Cratchit, ")
-    assert " and 2 more. " in family.description
-    assert firm.description.split(".")[0].count(",") == 1, "three members are all named"
+    assert family.description.endswith("Holds Tiny Tim, Bob Cratchit, goose and 2 more.")
+    assert firm.description.rsplit("Holds ", 1)[1].count(",") == 1, "three members are all named"
 
 
 def test_every_sentence_is_taken_whole_from_a_member_or_a_relation_among_members() -> None:
@@ -82,10 +83,43 @@ def test_every_sentence_is_taken_whole_from_a_member_or_a_relation_among_members
     for aggregated in (family, firm):
         assert 0 < len(aggregated.findings) <= FINDINGS
         for finding in aggregated.findings:
-            assert any(finding.explanation.rstrip(".") in source for source in sources)
-        said = aggregated.description.split(". ", 1)[1]
+            assert any(finding.explanation in source for source in sources)
+        said, _, _ = aggregated.description.rpartition(" Holds ")
         assert said.startswith(aggregated.findings[0].explanation)
         assert said.endswith(".")
+    assert "shirt collar" not in family.description, "it ends without a mark"
+
+
+def test_every_quoted_sentence_names_the_chunk_that_says_it() -> None:
+    graph, labels, vectors = carol()
+    told = tuple(
+        replace(one, chunk_ids=(f"chunk-{one.id}", "other"), evidence=(Evidence(0, 9, f"first-{one.id}"),))
+        for one in graph.entities
+    )
+    graph = Graph(told, graph.relations)
+    step = Step(graph, labels, graph, labels)
+    family, _ = aggregate(step, vectors, find_terms(graph), set(), kind="cluster")
+    by_text = {finding.explanation: finding.chunk_ids for finding in family.findings}
+    assert by_text["Tiny Tim is the youngest son of Bob Cratchit and walks with a crutch."] == ("first-e2",)
+    for each in family.evidence:
+        assert by_text[family.description[each.start : each.end]] == (each.chunk_id,)
+    assert len(family.evidence) >= 3
+
+    lower = Graph((family,), ())
+    above = Step(lower, np.zeros(1, dtype=np.intp), graph, np.zeros_like(labels))
+    (top,) = aggregate(above, np.ones((1, 2), dtype=np.float32), find_terms(graph), set(), kind="root")
+    for each in top.evidence:
+        assert by_text[top.description[each.start : each.end]] == (each.chunk_id,)
+    assert top.evidence
+
+
+def test_a_clause_is_quoted_only_where_nothing_better_is_said() -> None:
+    clause = "while the bell of the tower rang at noon"
+    entities = (Entity(id="a", name="bell", description=clause), Entity(id="b", name="tower"))
+    graph, labels = Graph(entities, ()), np.zeros(2, dtype=np.intp)
+    vectors = np.ones((2, 3), dtype=np.float32)
+    (one,) = aggregate(Step(graph, labels, graph, labels), vectors, find_terms(graph), set(), kind="root")
+    assert [finding.explanation for finding in one.findings] == [f"{clause}."]
 
 
 def test_a_relation_that_leaves_the_cluster_is_not_quoted_for_it() -> None:
@@ -101,6 +135,8 @@ def test_sentences_that_lean_on_another_or_run_on_are_not_quoted() -> None:
 @pytest.mark.parametrize(
     "fragment",
     ["(See the section on bells for more of this.)", "A bell rings when {key: the value, and more.", 'He said "the bell rings.',
+     "The bell said: 'Ring out at noon, all of you!", "The bell rings!' said the man of the tower, aloud.",
+     "THE BELL OF THE TOWER RINGS 12 AT NOON.", "The bell rings on and on The bell rings on and on, they say.",
      "[Illustration: The bell of the tower rings]", "| bell | rings | at | noon |", "The bell rings as follows, at noon:"],
 )  # fmt: skip
 def test_fragments_are_not_quoted(fragment: str) -> None:
@@ -141,8 +177,8 @@ def test_a_higher_layer_quotes_what_its_members_quoted() -> None:
     (top,) = aggregate(step, np.eye(2, dtype=np.float32), find_terms(graph), taken, kind="root")
     quoted = {finding.explanation for entity in lower.entities for finding in entity.findings}
     assert {finding.explanation for finding in top.findings} <= quoted
-    assert top.description.startswith("“")
-    assert "(8 entities)." in top.description
+    assert top.description.rpartition(" Holds ")[2].startswith("“")
+    assert top.description.endswith(" (8 entities).")
     assert top.mentions == 8
     assert name_key(top.name) not in {name_key(entity.name) for entity in lower.entities}
 
@@ -155,4 +191,4 @@ def test_members_without_any_text_or_vector_still_make_an_aggregate() -> None:
         step, np.zeros((2, 3), dtype=np.float32), find_terms(graph), {"await", "42"}, kind="root"
     )
     assert one.name == "await and 42"
-    assert one.description == "await and 42."
+    assert one.description == "Holds await and 42."

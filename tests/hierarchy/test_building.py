@@ -19,12 +19,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from leanrag_engine.errors import Cancelled, InvalidInput, NotReady
-from leanrag_engine.hierarchy.building import build
+from leanrag_engine.hierarchy.building import Plan, build
+from leanrag_engine.hierarchy.ways import Clustering, Manner
 from leanrag_engine.language import name_key
-from leanrag_engine.model import Graph, Hierarchy, Relation, Vectors
+from leanrag_engine.model import Entity, Graph, Hierarchy, Relation, Vectors
 from leanrag_engine.ports import Embedder, Progress
 
 Maker = Callable[..., tuple[Graph, Embedder]]
+WAYS = tuple(each.value for each in Clustering)
 KINDS = ("spread", "clustered", "duplicated", "equal", "zero", "mixed")
 
 
@@ -33,12 +35,28 @@ def silent(_: Progress) -> None:
 
 
 def built(
-    graph: Graph, embedder: Embedder, *, cluster_size: int = 20, cap: int = 30, tau: int = 3
+    graph: Graph,
+    embedder: Embedder,
+    *,
+    cluster_size: int | None = 20,
+    cap: int | None = 30,
+    tau: int = 3,
+    way: str = "gmm",
 ) -> tuple[Hierarchy, list[Vectors]]:
+    plan = Plan(cluster_size, cap, tau, Manner(Clustering(way)))
+
     async def run() -> tuple[Hierarchy, list[Vectors]]:
-        return await build(graph, embedder, cluster_size=cluster_size, cap=cap, tau=tau, progress=silent)
+        found = await build(graph, embedder, plan, progress=silent)
+        return found.hierarchy, found.vectors
 
     return anyio.run(run)
+
+
+def as_given(entity: Entity) -> Entity:
+    """A base entity without its place in the tree."""
+    return replace(
+        entity, parent_id=None, second_parent_id=None, responsibility=1.0, second_responsibility=0.0
+    )
 
 
 def pair(relation: Relation) -> frozenset[str]:
@@ -48,7 +66,7 @@ def pair(relation: Relation) -> frozenset[str]:
 def assert_well_formed(base: Graph, hierarchy: Hierarchy, cluster_size: int, cap: int) -> None:
     """The invariants, by brute force and networkx, without the code that the engine checks them with."""
     layers = hierarchy.layers
-    assert [replace(entity, parent_id=None) for entity in layers[0].entities] == list(base.entities)
+    assert [as_given(entity) for entity in layers[0].entities] == list(base.entities)
     assert layers[0].relations == base.relations
     assert len(layers[-1].entities) == 1
     assert (
@@ -57,6 +75,12 @@ def assert_well_formed(base: Graph, hierarchy: Hierarchy, cluster_size: int, cap
     )
     assert all(len(layer.entities) > cluster_size for layer in layers[:-2])
     everyone = {entity.id: entity for layer in layers for entity in layer.entities}
+    for lower, upper in pairwise(layers):
+        above = {entity.id for entity in upper.entities}
+        for entity in lower.entities:
+            assert (entity.second_parent_id is None) == (len(above) == 1)
+            assert entity.second_parent_id in above - {entity.parent_id} | {None}
+            assert 0 <= entity.responsibility + entity.second_responsibility <= 1 + 1e-5
     assert len(everyone) == sum(hierarchy.sizes)
 
     tree = nx.DiGraph()
@@ -96,20 +120,28 @@ def assert_relations_counted(hierarchy: Hierarchy) -> None:
         assert len({one.id for one in upper.relations}) == len(upper.relations)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=90, deadline=None)
 @given(
     kind=st.sampled_from(KINDS),
     count=st.one_of(st.sampled_from([1, 2, 19, 20, 21, 30, 31]), st.integers(1, 260)),
     density=st.sampled_from([0.0, 0.5, 3.0]),
     sizes=st.sampled_from([(20, 30), (20, 20), (4, 6), (2, 3)]),
     tau=st.integers(0, 4),
+    way=st.sampled_from(WAYS),
     seed=st.integers(0, 9),
 )
 def test_every_hierarchy_is_a_tree_whose_relations_count_what_lies_beneath(
-    random_case: Maker, kind: str, count: int, density: float, sizes: tuple[int, int], tau: int, seed: int
+    random_case: Maker,
+    kind: str,
+    count: int,
+    density: float,
+    sizes: tuple[int, int],
+    tau: int,
+    way: str,
+    seed: int,
 ) -> None:
     graph, embedder = random_case(count, kind=kind, density=density, seed=seed)
-    hierarchy, vectors = built(graph, embedder, cluster_size=sizes[0], cap=sizes[1], tau=tau)
+    hierarchy, vectors = built(graph, embedder, cluster_size=sizes[0], cap=sizes[1], tau=tau, way=way)
     assert_well_formed(graph, hierarchy, *sizes)
     assert [rows.shape for rows in vectors] == [(size, embedder.dimension) for size in hierarchy.sizes]
 
@@ -165,7 +197,8 @@ def digest(hierarchy: Hierarchy, vectors: list[Vectors]) -> str:
 WHOLE_BUILD = """
 import anyio, hashlib
 from leanrag_engine.adapters.builtin_embedder import BuiltinEmbedderSource
-from leanrag_engine.hierarchy.building import build
+from leanrag_engine.hierarchy.building import Plan, build
+from leanrag_engine.hierarchy.ways import Clustering, Manner
 from leanrag_engine.model import Entity, Graph, Relation, content_id
 words = "harbour river mill tower bridge market garden chapel library orchard lantern anchor".split()
 entities = tuple(
@@ -179,13 +212,13 @@ relations = tuple(
 )
 async def main():
     embedder, state = await BuiltinEmbedderSource().fit([entity.indexed_text for entity in entities])
-    hierarchy, vectors = await build(
-        Graph(entities, relations), embedder, cluster_size=20, cap=30, tau=3, progress=lambda _: None
-    )
-    digest = hashlib.sha256(repr(hierarchy).encode() + state)
-    for rows in vectors:
-        digest.update(rows.tobytes())
-    print(digest.hexdigest())
+    for way in Clustering:
+        plan = Plan(manner=Manner(way))
+        built = await build(Graph(entities, relations), embedder, plan, progress=lambda _: None)
+        digest = hashlib.sha256(repr((built.hierarchy, built.health)).encode() + state)
+        for rows in built.vectors:
+            digest.update(rows.tobytes())
+        print(digest.hexdigest())
 anyio.run(main)
 """
 
@@ -245,7 +278,7 @@ def test_a_build_stops_wherever_its_progress_says_so(random_case: Maker) -> None
             if len(seen) == stop_at:
                 raise Cancelled("Stopped by the test.")
 
-        await build(graph, embedder, cluster_size=20, cap=30, tau=3, progress=progress)
+        await build(graph, embedder, Plan(), progress=progress)
 
     anyio.run(run, 0)
     stages = list(seen)
@@ -260,8 +293,6 @@ def test_a_build_stops_wherever_its_progress_says_so(random_case: Maker) -> None
 def test_a_base_entity_keeps_its_place_and_only_gains_a_parent(random_case: Maker) -> None:
     graph, embedder = random_case(60, density=1.0)
     hierarchy, vectors = built(graph, embedder)
-    assert [replace(entity, parent_id=None) for entity in hierarchy.layers[0].entities] == list(
-        graph.entities
-    )
+    assert [as_given(entity) for entity in hierarchy.layers[0].entities] == list(graph.entities)
     texts = [entity.indexed_text for entity in graph.entities]
     assert np.array_equal(vectors[0], anyio.run(embedder.embed, texts))

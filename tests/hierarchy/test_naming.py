@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from leanrag_engine.hierarchy.naming import choose_name, find_terms, listed, salience
+from leanrag_engine.hierarchy.naming import Names, choose_name, find_terms, listed, salience
 from leanrag_engine.language import name_key
 from leanrag_engine.model import Entity, Graph
 
@@ -18,10 +18,12 @@ def names_of(*clusters: tuple[str, ...], taken: set[str] | None = None) -> list[
     terms = find_terms(Graph(entities, ()))
     labels = np.repeat(np.arange(len(clusters)), [len(cluster) for cluster in clusters])
     found = salience(terms, labels, len(clusters))
-    return [
-        choose_name(terms, phrases, cluster, taken or set())
-        for phrases, cluster in zip(found, clusters, strict=True)
-    ]
+    given = Names(taken or set())
+    chosen = []
+    for phrases, cluster in zip(found, clusters, strict=True):
+        chosen.append(choose_name(terms, phrases, cluster, given))
+        given.add(chosen[-1])
+    return chosen
 
 
 def test_the_word_that_members_share_leads_the_name() -> None:
@@ -63,13 +65,30 @@ def test_chinese_names_keep_their_script_without_spaces() -> None:
 
 def test_a_name_that_is_taken_gets_another_phrase_and_at_last_a_number() -> None:
     (free,) = names_of(CRATCHITS)
-    taken = {name_key(free)}
-    (other,) = names_of(CRATCHITS, taken=taken)
-    assert name_key(other) not in taken
+    (other,) = names_of(CRATCHITS, taken={name_key(free)})
+    assert name_key(other) != name_key(free)
     (lone,) = names_of(("Tim",))
     assert lone == "Tim"
     (numbered,) = names_of(("Tim",), taken={name_key("Tim")})
     assert numbered == "Tim (2)"
+
+
+def test_siblings_that_share_their_best_phrase_are_told_apart_by_others() -> None:
+    clusters = tuple(
+        tuple(f"Christmas {word} {place}" for word in ("dinner", "eve", "carol"))
+        for place in ("London", "Paris", "Rome")
+    )
+    contents = [set(name_key(name).split()) - {"and"} for name in names_of(*clusters)]
+    for place, one in enumerate(contents):
+        for other in contents[place + 1 :]:
+            assert len(one & other) < 0.5 * len(one | other)
+
+
+def test_what_one_member_alone_says_does_not_lead() -> None:
+    (first, _) = names_of(
+        ("river bank", "river mouth", "river boat", "extraordinary dishes"), ("mill", "miller", "mill stone")
+    )
+    assert first.startswith("river")
 
 
 def test_brackets_are_never_left_open() -> None:

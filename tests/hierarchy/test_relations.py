@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import combinations
 
 import numpy as np
@@ -10,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from leanrag_engine.hierarchy.relations import CHARACTERS, Step, inter_cluster_relations
-from leanrag_engine.model import Entity, Graph, Method, Relation, content_id
+from leanrag_engine.model import Entity, Evidence, Graph, Method, Relation, content_id
 
 
 def entities(count: int, layer: int = 0) -> tuple[Entity, ...]:
@@ -129,9 +130,7 @@ def test_many_relations_become_one_text_that_names_the_strongest_and_quotes_a_se
     (one,) = inter_cluster_relations(first_step(graph, LABELS), ABOVE, tau=3)
     assert (one.method, one.strength, one.support, one.weight) == (Method.HEURISTIC, 4, 4, 11)
     assert (one.source_id, one.target_id) == ("firm", "families"), "three of four start from the firm"
-    assert one.description == (
-        "Joined by 4 relations, above all Scrooge with Bob, Tim and Fred. Scrooge employs Bob."
-    )
+    assert one.description == ("4 relations: Scrooge – Bob, Tim and Fred; and 1 more. Scrooge employs Bob.")
 
 
 def test_few_relations_are_joined_with_the_best_attested_first() -> None:
@@ -212,3 +211,38 @@ def test_the_id_does_not_depend_on_the_direction() -> None:
     back = inter_cluster_relations(first_step(Graph(PEOPLE, (relation(bob, scrooge),)), LABELS), ABOVE, tau=3)
     assert there[0].id == back[0].id
     assert (there[0].source_id, back[0].source_id) == ("firm", "families")
+
+
+def test_each_sentence_of_a_joined_text_names_the_chunk_that_says_it() -> None:
+    scrooge, marley, bob, tim, _ = PEOPLE
+    first = "Scrooge employs Bob. He pays badly."
+    told = (
+        replace(
+            relation(scrooge, bob, first, weight=5),
+            chunk_ids=("c1", "c2"),
+            evidence=(Evidence(0, 20, "c2"), Evidence(21, 35, "c1")),
+        ),
+        replace(relation(marley, tim, "Marley never met Tim."), chunk_ids=("c7",)),
+    )
+    (one,) = inter_cluster_relations(first_step(Graph(PEOPLE, told), LABELS), ABOVE, tau=3)
+    shown = [(one.description[each.start : each.end], each.chunk_id) for each in one.evidence]
+    assert shown == [
+        ("Scrooge employs Bob.", "c2"),
+        ("He pays badly.", "c1"),
+        ("Marley never met Tim.", "c7"),
+    ]
+    (summed,) = inter_cluster_relations(first_step(Graph(PEOPLE, told), LABELS), ABOVE, tau=1)
+    (example,) = summed.evidence
+    assert summed.description[example.start : example.end] == "Scrooge employs Bob."
+    assert example.chunk_id == "c2"
+
+
+def test_a_pair_with_one_relation_keeps_its_text_and_evidence() -> None:
+    scrooge, bob = PEOPLE[0], PEOPLE[2]
+    only = replace(
+        relation(scrooge, bob, "Scrooge employs Bob. He pays badly."),
+        chunk_ids=("c1", "c2"),
+        evidence=(Evidence(0, 20, "c2"), Evidence(21, 35, "c1")),
+    )
+    (one,) = inter_cluster_relations(first_step(Graph(PEOPLE, (only,)), LABELS), ABOVE, tau=3)
+    assert (one.description, one.evidence) == (only.description, only.evidence)

@@ -26,13 +26,21 @@ ALLOWED = {
     "adapters": {"model", "errors", "ports", "language"},
     "composition": {"config", "errors", "ports", "adapters"},
     "jobs": {"model", "errors", "ports"},
-    "indexing": {"config", "model", "errors", "ports", "graph", "hierarchy"},
+    "indexing": {"config", "model", "errors", "ports", "graph", "hierarchy", "retrieval"},
     "engine": {"config", "composition", "model", "errors", "ports", "jobs", "indexing", "retrieval"},
+    "asking": {"errors", "ports", "prompts"},
+    "answering": {"model", "errors", "ports", "prompts", "retrieval", "asking"},
+    "exchange": {"model", "errors", "ports", "language"},
+    "evaluation": {
+        *("config", "composition", "model", "errors", "ports", "language", "prompts"),
+        *("engine", "indexing", "hierarchy", "retrieval", "exchange", "asking", "answering"),
+    },
     "__init__": {"config", "engine", "errors", "model", "retrieval"},
 }
 
-SERVER_MAY = {"config", "engine", "errors", "model", "prompts", "retrieval"}
-"""What the server may know of the engine: its verbs, nouns, errors and settings; no stage, port or adapter."""
+SERVER_MAY = {"config", "engine", "errors", "evaluation", "exchange", "model", "prompts", "retrieval"}
+"""What the server may know of the engine: its verbs, nouns, errors and settings, evaluation and other tools' formats;
+no stage, port or adapter."""
 
 # Each foreign package (numpy aside) is imported in one place, given as the path of a file or folder.
 HOMES = {
@@ -41,7 +49,13 @@ HOMES = {
     "chromadb": {"leanrag_engine/adapters/chroma_client.py"},
     "docx": {"leanrag_engine/graph/docx_reader.py"},
     "filelock": {"leanrag_engine/adapters/writer_lock.py"},
+    "graspologic_native": {"leanrag_engine/hierarchy/communities.py"},
+    "httpx": {"leanrag_engine/adapters/sentence_transformers_embedder.py"},
+    "huggingface_hub": {"leanrag_engine/adapters/sentence_transformers_embedder.py"},
+    "json_repair": {"leanrag_engine/asking.py"},
+    "litellm": {"leanrag_engine/adapters/litellm_model.py"},
     "lxml": {"leanrag_engine/graph/html_reader.py", "leanrag_engine/graph/docx_reader.py"},
+    "matplotlib": {"leanrag_engine/evaluation/plots.py"},
     "mcp": {"server"},
     "mcp_types": {"server"},
     "networkx": set(),
@@ -56,6 +70,10 @@ HOMES = {
     "scipy": {"leanrag_engine/adapters/builtin_embedder.py"},
     "sqlalchemy": {"leanrag_engine/adapters/sql_store"},
     "sudachipy": {"leanrag_engine/language.py"},
+    "tenacity": {
+        "leanrag_engine/adapters/litellm_model.py",
+        "leanrag_engine/adapters/litellm_embedder.py",
+    },
     "threadpoolctl": {
         "leanrag_engine/hierarchy/clustering.py",
         "leanrag_engine/adapters/builtin_embedder.py",

@@ -80,6 +80,12 @@ def test_ids_become_nodes_and_what_is_unknown_becomes_minus_one(graph: Adjacency
     assert graph.base_nodes(["c1", "e1"]).tolist() == [-1, 5]
 
 
+def test_ancestors_are_those_of_the_tree_not_the_second_best(graph: Adjacency) -> None:
+    assert graph.ancestors(["e1", "e2"]) == ["c1"]
+    assert sorted(graph.ancestors(["e1", "e3", "unknown"])) == ["c1", "c2"]
+    assert graph.ancestors(["c1"]) == graph.ancestors([]) == []
+
+
 def test_under_a_filter_only_entities_that_an_allowed_chunk_mentions_count(graph: Adjacency) -> None:
     allowed = np.array([True, False, True])  # k0 and k2
     assert (graph.base_nodes(["e1", "e2", "e3"], allowed) >= 0).tolist() == [True, False, False]

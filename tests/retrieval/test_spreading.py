@@ -75,7 +75,7 @@ def test_the_shares_are_those_of_networkx(
 
 
 def shares(
-    graph: Adjacency, start: dict[int, float], walk: Walk, tolerance: float = 2e-5
+    graph: Adjacency, start: dict[int, float], walk: Walk, tolerance: float = 3e-5
 ) -> dict[int, float]:
     found = personalised_pagerank(graph, start, walk, tolerance)
     return dict(zip(found.nodes.tolist(), found.values.tolist(), strict=True))

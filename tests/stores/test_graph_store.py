@@ -14,6 +14,7 @@ from leanrag_engine.adapters.sql_store import SqlGraphStore
 from leanrag_engine.errors import InvalidInput, NotFound
 from leanrag_engine.model import (
     Entity,
+    Evidence,
     Extract,
     ExtractedEntity,
     ExtractedRelation,
@@ -217,11 +218,14 @@ async def test_a_published_hierarchy_comes_back_as_it_went_in(
 async def test_every_field_of_entities_and_relations_is_kept(filled: SqlGraphStore, publish: Publish) -> None:
     one = Entity(
         "e1", "張三", "person", 0, "一个人。", Method.MODEL, 7, 0, "root", ("Zhang San", "Z. 😀"),
-        (Finding("short", "long"), Finding("alone")), ("c2", "c1", "c2"),
+        (Finding("short", "long", ("c1", "c2")), Finding("alone")), ("c2", "c1", "c2"),
+        "other", 0.75, 0.125, (Evidence(0, 2, "c1"), Evidence(2, 4, "c2")),
     )  # fmt: skip
     two = Entity("e2", 'quotes " and \x00 NUL', parent_id="root")
     root = Entity("root", "Everyone", layer=1, method=Method.JOINED, members=2)
-    joined = Relation("r1", "e2", "e1", 0, "know each other", Method.AGENT, 1, 5, 1, ("c1",))
+    joined = Relation(
+        "r1", "e2", "e1", 0, "know each other", Method.AGENT, 1, 5, 1, ("c1",), (Evidence(0, 15, "c1"),)
+    )
     generation = await publish(filled, Hierarchy((Graph((one, two), (joined,)), Graph((root,), ()))))
     assert await filled.layer(generation.number, 0) == [one, two]
     assert await filled.layer(generation.number, 1) == [root]

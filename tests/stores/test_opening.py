@@ -19,6 +19,7 @@ from sqlalchemy import inspect, text
 from leanrag_engine.adapters.sql_store import SqlGraphStore, migrations, opening
 from leanrag_engine.adapters.sql_store.schema import REVISION, metadata
 from leanrag_engine.errors import Busy, InvalidInput, NotReady, StoreUnusable
+from leanrag_engine.model import Entity, Finding, Relation
 
 pytestmark = pytest.mark.anyio
 
@@ -315,12 +316,12 @@ async def test_the_migrations_make_the_schema_that_the_code_uses(tmp_path: Path)
     assert migrations.known_revisions()[-1] == REVISION
 
 
-NEXT_STEP = """
+NEXT_STEP = f"""
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0002"
-down_revision = "0001"
+revision = "9001"
+down_revision = "{REVISION}"
 
 def upgrade():
     op.add_column("documents", sa.Column("language", sa.Text, server_default="unknown"))
@@ -332,7 +333,7 @@ def longer_steps(tmp_path: Path) -> Path:
     """The migrations of a later version: ours and one more."""
     folder = tmp_path / "migrations"
     shutil.copytree(migrations.FOLDER, folder, ignore=shutil.ignore_patterns("__pycache__"))
-    (folder / "versions" / "v0002.py").write_text(NEXT_STEP)
+    (folder / "versions" / "v9001.py").write_text(NEXT_STEP)
     return folder
 
 
@@ -341,28 +342,57 @@ async def test_an_older_store_is_brought_up_to_date_with_all_that_it_holds(
 ) -> None:
     await fill(tmp_path, parcel)
     engine = opening.open_engine(tmp_path, read_only=False)
-    assert opening.stored_revision(engine) == "0001"
+    assert opening.stored_revision(engine) == REVISION
     opening.migrate(engine, tmp_path / opening.FILE, longer_steps)
     opening.migrate(engine, tmp_path / opening.FILE, longer_steps)  # the second to come finds it done
-    assert opening.stored_revision(engine) == "0002"
+    assert opening.stored_revision(engine) == "9001"
     with engine.begin() as connection:
         rows = connection.execute(text("SELECT id, language, chunks FROM documents")).all()
     engine.dispose()
     assert rows == [("x", "unknown", 200)]
-    assert "0002" in await refusal(tmp_path)  # to the code of this version it is newer
+    assert "9001" in await refusal(tmp_path)  # to the code of this version it is newer
+
+
+async def test_a_store_of_the_first_schema_keeps_what_was_published(tmp_path: Path) -> None:
+    first = tmp_path / "migrations"
+    shutil.copytree(migrations.FOLDER, first, ignore=shutil.ignore_patterns("__pycache__", "v000[2-9].py"))
+    engine = opening._engine(tmp_path / opening.FILE, read_only=False)
+    opening.migrate(engine, tmp_path / opening.FILE, first)
+    assert opening.stored_revision(engine) == "0001"
+    with engine.begin() as connection:
+        for statement in FIRST_SCHEMA_ROWS:
+            connection.execute(text(statement))
+    engine.dispose()
+    store = await SqlGraphStore.open(tmp_path, read_only=False)
+    assert await store.layer(1, 0) == [
+        Entity("e1", "Marley", findings=(Finding("dead", "To begin with."),), parent_id="c1")
+    ]
+    (relation,) = await store.relations_of(1, ["e1"], 9)
+    assert relation == Relation("r1", "e1", "e1")
+    await store.close()
+
+
+FIRST_SCHEMA_ROWS = (
+    "INSERT INTO collections VALUES (1, 'default', 1, 0, '2026-01-01 00:00:00')",
+    "INSERT INTO embedders VALUES ('toy', x'00')",
+    "INSERT INTO generations VALUES (1, 1, 1, 'toy', 4, '2026-01-01 00:00:00', '[[0,1,1]]', '{}')",
+    """INSERT INTO entities VALUES (1, 0, 'e1', 0, 'c1', 'Marley', 'concept', 'heuristic', 1, 0, '', '[]',
+    '[["dead","To begin with."]]', '[]')""",
+    "INSERT INTO relations VALUES (1, 0, 'r1', 0, 'e1', 'e1', 'heuristic', 1, 1, 1, '', '[]')",
+)
 
 
 async def test_a_migration_that_fails_changes_nothing(
     tmp_path: Path, parcel: MakeParcel, longer_steps: Path
 ) -> None:
     await fill(tmp_path, parcel)
-    (longer_steps / "versions" / "v0003.py").write_text(
-        "revision, down_revision = '0003', '0002'\ndef upgrade():\n    raise RuntimeError('half way')\n"
+    (longer_steps / "versions" / "v9002.py").write_text(
+        "revision, down_revision = '9002', '9001'\ndef upgrade():\n    raise RuntimeError('half way')\n"
     )
     engine = opening.open_engine(tmp_path, read_only=False)
     with pytest.raises(RuntimeError, match="half way"):
         opening.migrate(engine, tmp_path / opening.FILE, longer_steps)
-    assert opening.stored_revision(engine) == "0001"
+    assert opening.stored_revision(engine) == REVISION
     with engine.begin() as connection:
         columns = {column["name"] for column in inspect(connection).get_columns("documents")}
     engine.dispose()
@@ -376,9 +406,9 @@ async def test_an_older_store_is_not_opened_for_reading_alone(
     tmp_path: Path, parcel: MakeParcel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await fill(tmp_path, parcel)
-    monkeypatch.setattr(opening, "REVISION", "0002")
+    monkeypatch.setattr(opening, "REVISION", "9001")
     message = await refusal(tmp_path, read_only=True)
-    assert "0001" in message
+    assert REVISION in message
     assert "Open it once for writing" in message
 
 

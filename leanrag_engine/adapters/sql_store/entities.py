@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import Connection, Row, func, select
 
 from leanrag_engine.language import name_key
-from leanrag_engine.model import Entity, Finding, Hit, Method
+from leanrag_engine.model import Entity, Evidence, Finding, Hit, Method
 
 from . import corpora, fulltext
 from .id_lists import among, in_order
@@ -156,8 +156,13 @@ def _entities(rows: Iterable[Row[Any]]) -> list[Entity]:
             members=row.members,
             parent_id=row.parent_id,
             aliases=tuple(row.aliases),
-            findings=tuple(Finding(*each) for each in row.findings),
+            # Those of generations before schema 0002 name no chunks.
+            findings=tuple(Finding(*each[:2], *map(tuple, each[2:])) for each in row.findings),
             chunk_ids=tuple(row.chunk_ids),
+            second_parent_id=row.second_parent_id,
+            responsibility=row.responsibility,
+            second_responsibility=row.second_responsibility,
+            evidence=tuple(Evidence(*each) for each in row.evidence),
         )
         for row in rows
     ]

@@ -1,6 +1,6 @@
 """Keyword search with SQLite's FTS5: which tables there are, what goes in, and how a query is phrased.
 
-One table for each collection's chunks and two for each generation's entities: BM25's statistics then
+One table for each collection's chunks and three for each generation's entities, names and facts: BM25's statistics then
 belong to one corpus, and an old generation is dropped, not deleted row by row. Both sides of a
 search go through :mod:`leanrag_engine.language`, which cuts Chinese and Japanese text into words.
 """
@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 from sqlalchemy import (
+    ColumnElement,
     Connection,
     TableClause,
     column,
@@ -30,6 +32,8 @@ _WORDS = "porter unicode61 remove_diacritics 2"
 CHUNK_NUMBERS = 1 << 24
 """A chunk's row is ``document number × this + chunk number``: rows stand in reading order."""
 _TRIGRAM = 3
+RANKED = 10_000
+"""Rows that a search ranks at most, unless every word of the query is in more. A row takes about a microsecond."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,8 +148,8 @@ def add_entities(
     connection.execute(insert(_names(generation)), keys)
 
 
-def drop_entities(connection: Connection, generation: int) -> None:
-    for rows in (_entities(generation), _names(generation)):
+def drop_generation(connection: Connection, generation: int) -> None:
+    for rows in (_entities(generation), _names(generation), _facts(generation)):
         connection.execute(text(f"DROP TABLE IF EXISTS {rows.name}"))
 
 
@@ -156,6 +160,36 @@ def search_entities(
     return _search(
         connection, _entities(generation), query, limit, weights=(4.0, 3.0, 1.0), rows_within=positions
     )
+
+
+# --- facts of a generation -----------------------------------------------------------------
+
+
+def create_facts(connection: Connection, generation: int) -> None:
+    connection.execute(
+        text(
+            f"CREATE VIRTUAL TABLE {_facts(generation).name} USING fts5"
+            f"(description, content = '', tokenize = '{_WORDS}')"
+        )
+    )
+
+
+def add_facts(connection: Connection, generation: int, facts: Sequence[tuple[int, str]]) -> None:
+    """Index facts, given as positions of relations and texts ready to be indexed."""
+    values = [{"rowid": position, "description": words} for position, words in facts]
+    if values:
+        connection.execute(insert(_facts(generation)), values)
+
+
+def search_facts(connection: Connection, generation: int, query: str, limit: int) -> list[tuple[int, float]]:
+    """Position of the relation and score, best first; [] where there is no index of facts."""
+    known = text("SELECT 1 FROM sqlite_master WHERE name = :name").bindparams(name=_facts(generation).name)
+    if connection.execute(known).first() is None:
+        return []
+    return _search(connection, _facts(generation), query, limit, weights=(1.0,))
+
+
+# --- names of a generation -----------------------------------------------------------------
 
 
 def entities_spelled_like(connection: Connection, generation: int, key: str, limit: int) -> list[int]:
@@ -187,19 +221,71 @@ def _search(
     weights: Sequence[float],
     rows_within: range | None = None,
 ) -> list[tuple[int, float]]:
-    wanted = _any_of(search_terms(query))
-    if not wanted or limit < 1:
+    """Row and score of those that hold any of the query's terms, best first by BM25, ties by row.
+
+    Where more than ``RANKED`` rows are searched, common words take no part: ranking costs time for each row
+    that holds any of the terms, so that one word which most rows hold would make every search linear in the
+    corpus, while BM25 gives such a word next to no weight. What is lost is that they no longer decide
+    between rows that the rarer words leave equal, and that a row which holds only them is not found.
+    """
+    terms = search_terms(query)
+    if limit < 1:
+        return []
+    if _is_large(connection, rows, rows_within):
+        terms = _rarest(connection, rows, terms, rows_within)
+    wanted = _any_of(terms)
+    if not wanted:
         return []
     rank = func.bm25(literal_column(rows.name), *weights).label("cost")
     statement = (
         select(rows.c.rowid, rank)
-        .where(literal_column(rows.name).op("MATCH")(wanted))
+        .where(*_matching(rows, wanted, rows_within))
         .order_by(rank, rows.c.rowid)
         .limit(limit)
     )
-    if rows_within is not None:
-        statement = statement.where(rows.c.rowid.between(rows_within.start, rows_within.stop - 1))
     return [(int(row.rowid), -float(row.cost)) for row in connection.execute(statement)]
+
+
+def _matching(rows: TableClause, wanted: str, rows_within: range | None) -> list[ColumnElement[bool]]:
+    conditions: list[ColumnElement[bool]] = [literal_column(rows.name).bool_op("MATCH")(wanted)]
+    if rows_within is not None:
+        conditions.append(rows.c.rowid.between(rows_within.start, rows_within.stop - 1))
+    return conditions
+
+
+def _is_large(connection: Connection, rows: TableClause, rows_within: range | None) -> bool:
+    """Whether a search could have more than ``RANKED`` rows to rank."""
+    if rows_within is not None and len(rows_within) <= RANKED:
+        return False
+    # FTS5's own table of the rows' lengths: an ordinary one, quick to step through.
+    lengths = table(f"{rows.name}_docsize", column("id"))
+    return connection.execute(select(lengths.c.id).limit(1).offset(RANKED)).first() is not None
+
+
+def _rarest(
+    connection: Connection, rows: TableClause, terms: Sequence[str], rows_within: range | None
+) -> list[str]:
+    """Those of ``terms``, in their order, that the fewest rows hold, ``RANKED`` in all; at least one that any holds."""
+    counts = {term: _count(connection, rows, term, rows_within, RANKED + 1) for term in terms}
+    # Of equally rare ones those that come first in the query.
+    held = sorted((term for term in terms if counts[term]), key=counts.__getitem__)
+    if held and counts[held[0]] > RANKED:
+        # Counting costs a twentieth of ranking: it is worth knowing which one is the rarest.
+        return [min(held, key=lambda term: _count(connection, rows, term, rows_within))]
+    totals = accumulate(counts[term] for term in held)
+    chosen = {term for term, total in zip(held, totals, strict=True) if total <= RANKED}
+    return [term for term in terms if term in chosen]
+
+
+def _count(
+    connection: Connection, rows: TableClause, term: str, rows_within: range | None, limit: int | None = None
+) -> int:
+    """Rows that hold ``term``; counting ends at ``limit``."""
+    wanted = _any_of([term])
+    if not wanted:
+        return 0
+    found = select(rows.c.rowid).where(*_matching(rows, wanted, rows_within)).limit(limit).subquery()
+    return int(connection.execute(select(func.count()).select_from(found)).scalar_one())
 
 
 def _any_of(terms: Iterable[str]) -> str:
@@ -218,6 +304,10 @@ def _chunks(collection: int) -> TableClause:
 
 def _entities(generation: int) -> TableClause:
     return _fts(f"fts_entities_{generation}", "name", "aliases", "description")
+
+
+def _facts(generation: int) -> TableClause:
+    return _fts(f"fts_facts_{generation}", "description")
 
 
 def _names(generation: int) -> TableClause:

@@ -11,7 +11,8 @@ from typing import Any
 from sqlalchemy import Connection, Table, delete, insert, select
 
 from leanrag_engine.errors import InvalidInput
-from leanrag_engine.model import Entity, Generation, Hierarchy, Relation
+from leanrag_engine.language import search_text
+from leanrag_engine.model import Entity, Generation, Graph, Hierarchy, Relation
 
 from . import corpora, fulltext, schema
 from .fulltext import IndexedEntity
@@ -28,13 +29,15 @@ class Build:
     """A hierarchy ready to be written: what takes long is done before the write lock is taken.
 
     ``words`` stand beside the entities of all layers. ``names`` are pairs of key and position,
-    ``mentions`` of chunk id and position, sorted as their tables are: rows then go to a table's end.
+    ``mentions`` of chunk id and position, sorted as their tables are: rows then go to a table's end. ``facts``
+    are pairs of a relation's position and words.
     """
 
     hierarchy: Hierarchy
     words: tuple[IndexedEntity, ...]
     names: list[tuple[str, int]]
     mentions: list[tuple[str, int]]
+    facts: list[tuple[int, str]]
     embedder: str
     dimension: int
     embedder_state: bytes
@@ -69,7 +72,15 @@ def ready(
     mentions = sorted(
         (chunk, position) for position, each in enumerate(base) for chunk in set(each.chunk_ids)
     )
-    return Build(hierarchy, words, names, mentions, embedder, dimension, embedder_state, settings)
+    return Build(
+        hierarchy, words, names, mentions, _facts(hierarchy), embedder, dimension, embedder_state, settings
+    )
+
+
+def _facts(hierarchy: Hierarchy) -> list[tuple[int, str]]:
+    base = hierarchy.layers[0] if hierarchy.layers else Graph((), ())
+    positions = {relation.id: position for position, relation in enumerate(base.relations)}
+    return [(positions[id_], search_text(text)) for id_, text in base.facts()]
 
 
 def _check(hierarchy: Hierarchy) -> None:
@@ -101,6 +112,9 @@ def publish(connection: Connection, name: str, revision: int, build: Build) -> G
     number = _insert_generation(connection, collection, revision, build)
     _insert_entities(connection, number, build)
     _insert_all(connection, relations, _relation_rows(number, build))
+    fulltext.create_facts(connection, number)
+    for first in range(0, len(build.facts), BATCH):
+        fulltext.add_facts(connection, number, build.facts[first : first + BATCH])
     _insert_all(connection, schema.names, ((number, *name) for name in build.names))
     _insert_all(connection, schema.mentions, ((number, *mention) for mention in build.mentions))
     return corpora.published(connection, collection, limit=1)[0]
@@ -109,7 +123,7 @@ def publish(connection: Connection, name: str, revision: int, build: Build) -> G
 def delete_older(connection: Connection, name: str) -> None:
     """Delete the collection's generations but the published one and the one before, and fits without a generation."""
     for old in corpora.published_in(connection, name)[KEPT:]:
-        fulltext.drop_entities(connection, old.number)
+        fulltext.drop_generation(connection, old.number)
         connection.execute(delete(generations).where(generations.c.number == old.number))
     connection.execute(delete(embedders).where(embedders.c.identity.not_in(select(generations.c.embedder))))
 
@@ -164,8 +178,12 @@ def _entity_rows(number: int, build: Build) -> Iterator[tuple[Any, ...]]:
             entity.members,
             entity.description,
             as_json(entity.aliases),
-            as_json([(each.summary, each.explanation) for each in entity.findings]),
+            as_json([(each.summary, each.explanation, each.chunk_ids) for each in entity.findings]),
             as_json(entity.chunk_ids),
+            entity.second_parent_id,
+            entity.responsibility,
+            entity.second_responsibility,
+            _evidence(entity),
         )
 
 
@@ -184,4 +202,9 @@ def _relation_rows(number: int, build: Build) -> Iterator[tuple[Any, ...]]:
             relation.support,
             relation.description,
             as_json(relation.chunk_ids),
+            _evidence(relation),
         )
+
+
+def _evidence(item: Entity | Relation) -> str:
+    return as_json([(each.start, each.end, each.chunk_id) for each in item.evidence])

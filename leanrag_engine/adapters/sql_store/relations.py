@@ -7,8 +7,9 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Select, func, select, union
 
-from leanrag_engine.model import Method, Relation
+from leanrag_engine.model import Evidence, Hit, Method, Relation
 
+from . import fulltext
 from .id_lists import among
 from .schema import relations
 
@@ -25,6 +26,23 @@ def joining(connection: Connection, generation: int, ids: Sequence[str]) -> list
     """With both ends in ``ids``, strongest first."""
     joins = among(relations.c.source_id, ids) & among(relations.c.target_id, ids)
     return _relations(connection, _of(generation, joins).order_by(*_STRONGEST))
+
+
+def in_layer(connection: Connection, generation: int, layer: int) -> list[Relation]:
+    """In the order of building."""
+    statement = _of(generation, relations.c.layer == layer)
+    return _relations(connection, statement.order_by(relations.c.position))
+
+
+def search_facts(connection: Connection, generation: int, text: str, limit: int) -> list[Hit]:
+    """Base relations, each the first that bears its description, by keyword. A generation that an older version
+    published has none."""
+    hits = fulltext.search_facts(connection, generation, text, limit)
+    statement = select(relations.c.position, relations.c.id).where(
+        relations.c.generation == generation, among(relations.c.position, [place for place, _ in hits])
+    )
+    ids = {row.position: row.id for row in connection.execute(statement)}
+    return [Hit(ids[place], score) for place, score in hits]
 
 
 def page(
@@ -74,6 +92,7 @@ def _relations(connection: Connection, statement: Select[Any]) -> list[Relation]
             weight=row.weight,
             support=row.support,
             chunk_ids=tuple(row.chunk_ids),
+            evidence=tuple(Evidence(*each) for each in row.evidence),
         )
         for row in connection.execute(statement)
     ]

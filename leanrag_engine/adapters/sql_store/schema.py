@@ -18,6 +18,7 @@ from sqlalchemy import (
     Column,
     DateTime,
     Dialect,
+    Float,
     ForeignKey,
     ForeignKeyConstraint,
     Index,
@@ -30,7 +31,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.types import TypeDecorator
 
-REVISION = "0001"
+REVISION = "0002"
 """The schema that this code reads and writes: the newest file in ``migrations/versions``."""
 
 
@@ -198,6 +199,10 @@ entities = Table(
     Column("aliases", Json, nullable=False),
     Column("findings", Json, nullable=False),
     Column("chunk_ids", Json, nullable=False),
+    Column("second_parent_id", Text),
+    Column("responsibility", Float, nullable=False, server_default="1"),
+    Column("second_responsibility", Float, nullable=False, server_default="0"),
+    Column("evidence", Json, nullable=False, server_default="[]"),
     UniqueConstraint("generation", "id"),
     Index("entities_parent", "generation", "parent_id", "mentions"),
 )
@@ -237,6 +242,7 @@ relations = Table(
     Column("support", Integer, nullable=False),
     Column("description", Text, nullable=False),
     Column("chunk_ids", Json, nullable=False),
+    Column("evidence", Json, nullable=False, server_default="[]"),
     # Without the target: SQLite would look up every pair of two lists of ids.
     Index("relations_source", "generation", "source_id"),
     Index("relations_target", "generation", "target_id"),

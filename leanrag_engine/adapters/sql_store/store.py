@@ -197,6 +197,12 @@ class SqlGraphStore:
     ) -> list[Hit]:
         return await self._read(entities.search, generation, text, limit, layer)
 
+    async def search_facts(self, generation: int, text: str, limit: int) -> list[Hit]:
+        return await self._read(relations.search_facts, generation, text, limit)
+
+    async def relations(self, generation: int, layer: int) -> list[Relation]:
+        return await self._read(relations.in_layer, generation, layer)
+
     async def relations_of(self, generation: int, ids: Sequence[str], limit: int) -> list[Relation]:
         return await self._read(relations.touching, generation, ids, limit)
 

@@ -1,0 +1,244 @@
+"""How good a hierarchy is, in figures: a record for each layer and one for the whole, made when it is built.
+
+Nothing here judges: the record is kept with the generation, and whoever shows it says what is worth a warning.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leanrag_engine.model import Graph, Hierarchy, Method, Vectors
+
+from .balancing import Labels, SizeChoice, cluster_means
+from .links import Links, components
+from .ways import Manner
+
+SEED_SETS = 200
+"""Seed sets that are tried: as many entities, spread evenly over G0, each with those it resembles most."""
+
+SEEDS = 10
+"""Seeds of a typical query (paper, appendix B.4)."""
+
+_CONTESTED = 0.5
+"""A member whose cluster has less than this share of it belongs elsewhere as much."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """Values in brief."""
+
+    least: float
+    median: float
+    mean: float
+    most: float
+
+    @classmethod
+    def of(cls, values: NDArray[Any]) -> Spread:
+        if not len(values):
+            return cls(0.0, 0.0, 0.0, 0.0)
+        found = (values.min(), np.median(values), values.mean(), values.max())
+        return cls(*(round(float(value), 4) for value in found))
+
+
+@dataclass(frozen=True, slots=True)
+class LayerHealth:
+    """One layer, and how it is clustered. Shares are from 0 to 1.
+
+    ``joined``: entities with a relation to another of the layer. ``strength``: of the relations, and above
+    layer 0 λ; ``above_tau`` of them get a text of their own. ``heuristic_*``: made without a model.
+
+    Of the clusters of this layer's entities: ``sizes``; ``tightness``, the mean cosine to the own cluster's
+    mean; ``inside``, the relations that join members of one cluster; ``connected``, the clusters whose members
+    those relations join to one piece (the others were forced together by the cap, by the shape of the tree or by
+    meaning alone); ``contested``, the members that belong to their cluster by less than half. ``islands``:
+    clusters with a relation leaving them and no relation of their own, which must not be.
+    """
+
+    layer: int
+    entities: int
+    relations: int
+    joined: float
+    strength: Spread
+    above_tau: float
+    heuristic_entities: float
+    heuristic_relations: float
+    clusters: int = 0
+    sizes: Spread | None = None
+    tightness: float = 0.0
+    inside: float = 0.0
+    connected: float = 0.0
+    contested: float = 0.0
+    islands: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Meetings:
+    """Where the seeds of a query meet. ``pairs`` and ``sets`` are shares by the layer of the LCA: of a seed with
+    the one it resembles most, and of all seeds together; ``beneath`` is the median share of G0 beneath a pair's."""
+
+    tried: int
+    pairs: Mapping[int, float]
+    sets: Mapping[int, float]
+    beneath: float
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """A whole hierarchy: how it was made, what it came to."""
+
+    clustering: str
+    relation_weight: float
+    cluster_size: int
+    cluster_cap: int
+    size_reason: str
+    layers: tuple[LayerHealth, ...]
+    meetings: Meetings
+
+    def as_settings(self) -> dict[str, Any]:
+        """As JSON would have it: the keys of mappings are text."""
+        plain = asdict(self)
+        for name in ("pairs", "sets"):
+            plain["meetings"][name] = {str(layer): share for layer, share in plain["meetings"][name].items()}
+        plain["layers"] = list(plain["layers"])
+        return plain
+
+
+def measure(
+    hierarchy: Hierarchy, vectors: Sequence[Vectors], *, manner: Manner, sizes: SizeChoice, tau: int
+) -> Health:
+    """The record of ``hierarchy``, whose layers have the unit ``vectors`` (n, d) each."""
+    layers = [
+        _layer(lower, upper, rows, tau)
+        for (lower, upper), rows in zip(_steps(hierarchy), vectors, strict=True)
+    ]
+    return Health(
+        clustering=manner.way.value,
+        relation_weight=manner.relation_weight,
+        cluster_size=sizes.mean,
+        cluster_cap=sizes.cap,
+        size_reason=sizes.reason,
+        layers=tuple(layers),
+        meetings=_meetings(hierarchy, vectors[0]),
+    )
+
+
+def _steps(hierarchy: Hierarchy) -> list[tuple[Graph, Graph | None]]:
+    return [*pairwise(hierarchy.layers), (hierarchy.layers[-1], None)]
+
+
+def _layer(lower: Graph, upper: Graph | None, vectors: Vectors, tau: int) -> LayerHealth:
+    links = Links.of(lower)
+    strengths = np.array([one.strength for one in lower.relations])
+    plain = LayerHealth(
+        layer=lower.entities[0].layer,
+        entities=len(lower.entities),
+        relations=len(lower.relations),
+        joined=_share(len(np.unique(links.ends)), len(lower.entities)),
+        strength=Spread.of(strengths),
+        above_tau=_share(int(np.count_nonzero(strengths > tau)), len(strengths)),
+        heuristic_entities=_heuristic(Counter(one.method for one in lower.entities)),
+        heuristic_relations=_heuristic(Counter(one.method for one in lower.relations)),
+    )
+    return plain if upper is None else _clustered(plain, lower, upper, vectors, links)
+
+
+def _clustered(plain: LayerHealth, lower: Graph, upper: Graph, vectors: Vectors, links: Links) -> LayerHealth:
+    place = {entity.id: number for number, entity in enumerate(upper.entities)}
+    labels = np.array([place[entity.parent_id or ""] for entity in lower.entities], dtype=np.intp)
+    count = len(upper.entities)
+    shares = np.array([entity.responsibility for entity in lower.entities])
+    return replace(
+        plain,
+        clusters=count,
+        sizes=Spread.of(np.bincount(labels, minlength=count)),
+        tightness=round(tightness(vectors, labels), 4),
+        inside=round(links.inside(labels), 4),
+        connected=_share(int((_pieces(links, labels) == 1).sum()), count),
+        contested=_share(int(np.count_nonzero(shares < _CONTESTED)), len(shares)),
+        islands=_islands(links, labels, upper),
+    )
+
+
+def tightness(vectors: Vectors, labels: Labels) -> float:
+    """The mean cosine of the rows to the mean of their cluster."""
+    means = cluster_means(vectors, labels, int(labels.max()) + 1)
+    lengths = np.linalg.norm(means, axis=1)
+    means /= np.where(lengths > 0, lengths, 1.0)[:, None]
+    return float(np.einsum("ij,ij->i", vectors, means[labels]).mean())
+
+
+def _pieces(links: Links, labels: Labels) -> Labels:
+    """Of how many pieces each cluster is, by the relations inside it."""
+    within = labels[links.ends[:, 0]] == labels[links.ends[:, 1]]
+    found = components(Links(links.count, links.ends[within], links.weights[within]))
+    return np.bincount(np.unique(np.stack((labels, found), axis=1), axis=0)[:, 0])
+
+
+def _islands(links: Links, labels: Labels, upper: Graph) -> int:
+    ends = labels[links.ends]
+    leaving = np.unique(ends[ends[:, 0] != ends[:, 1]])
+    joined = np.unique(Links.of(upper).ends)
+    return len(np.setdiff1d(leaving, joined))
+
+
+def _heuristic(methods: Counter[Method]) -> float:
+    made = methods[Method.HEURISTIC] + methods[Method.JOINED]
+    return _share(made, methods.total())
+
+
+def _share(part: int, whole: int) -> float:
+    return round(float(part) / whole, 4) if whole else 0.0
+
+
+# --- where seeds meet ----------------------------------------------------------------------
+
+
+def _meetings(hierarchy: Hierarchy, vectors: Vectors) -> Meetings:
+    """For seed sets of one entity and the ``SEEDS - 1`` that it resembles most. O(sets · n · d)."""
+    count = len(vectors)
+    chosen = np.unique(np.linspace(0, count - 1, min(count, SEED_SETS)).astype(np.intp))
+    if count == 1:
+        return Meetings(0, {}, {}, 0.0)
+    scores = vectors[chosen] @ vectors.T
+    scores[np.arange(len(chosen)), chosen] = np.inf  # itself first, whatever equals it
+    near = np.argsort(-scores, axis=1, kind="stable")[:, :SEEDS]
+    ancestors = _ancestors(hierarchy)
+    pairs = _meeting_layers(ancestors, near[:, :2])
+    sets = _meeting_layers(ancestors, near)
+    mentions = [np.array([entity.mentions for entity in layer.entities]) for layer in hierarchy.layers]
+    beneath = [
+        mentions[layer][ancestors[layer][row]]
+        for layer, row in zip(pairs.tolist(), chosen.tolist(), strict=True)
+    ]
+    return Meetings(
+        len(chosen), _by_layer(pairs), _by_layer(sets), round(float(np.median(beneath)) / count, 4)
+    )
+
+
+def _ancestors(hierarchy: Hierarchy) -> list[Labels]:
+    """For each layer, the place of the ancestor there of every base entity."""
+    found = [np.arange(hierarchy.sizes[0])]
+    for lower, upper in pairwise(hierarchy.layers):
+        place = {entity.id: number for number, entity in enumerate(upper.entities)}
+        parents = np.array([place[entity.parent_id or ""] for entity in lower.entities], dtype=np.intp)
+        found.append(parents[found[-1]])
+    return found
+
+
+def _meeting_layers(ancestors: Sequence[Labels], sets: Labels) -> Labels:
+    """The lowest layer at which all of each row of ``sets`` have one ancestor."""
+    met = np.stack([(each[sets] == each[sets[:, :1]]).all(axis=1) for each in ancestors])
+    return np.asarray(met.argmax(axis=0))
+
+
+def _by_layer(layers: Labels) -> dict[int, float]:
+    return {
+        layer: _share(int(total), len(layers)) for layer, total in sorted(Counter(layers.tolist()).items())
+    }

@@ -1,0 +1,128 @@
+"""The health record: every figure against a count by hand or by networkx, on hierarchies small enough to see."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from itertools import pairwise
+
+import anyio
+import networkx as nx
+import numpy as np
+import pytest
+
+from leanrag_engine.hierarchy.building import Built, Plan, build
+from leanrag_engine.hierarchy.health import SEEDS
+from leanrag_engine.hierarchy.ways import Clustering, Manner
+from leanrag_engine.model import Entity, Graph
+from leanrag_engine.ports import Embedder
+
+Maker = Callable[..., tuple[Graph, Embedder]]
+
+
+def built(graph: Graph, embedder: Embedder, plan: Plan | None = None) -> Built:
+    async def run() -> Built:
+        return await build(graph, embedder, plan or Plan(), progress=lambda _: None)
+
+    return anyio.run(run)
+
+
+@pytest.fixture(scope="module", params=list(Clustering))
+def one(request: pytest.FixtureRequest, random_case: Maker) -> Built:
+    graph, embedder = random_case(420, kind="clustered", density=1.5, seed=3)
+    return built(graph, embedder, Plan(8, 12, manner=Manner(request.param)))
+
+
+def test_counts_sizes_and_shares_are_what_a_recount_gives(one: Built) -> None:
+    layers = one.hierarchy.layers
+    assert [each.layer for each in one.health.layers] == list(range(len(layers)))
+    for told, (lower, upper) in zip(one.health.layers, pairwise(layers), strict=False):
+        ends = {end for relation in lower.relations for end in (relation.source_id, relation.target_id)}
+        assert (told.entities, told.relations) == (len(lower.entities), len(lower.relations))
+        assert told.joined == pytest.approx(len(ends) / len(lower.entities), abs=1e-4)
+        sizes = [entity.members for entity in upper.entities]
+        assert told.sizes is not None
+        assert (told.clusters, told.sizes.least, told.sizes.most) == (len(sizes), min(sizes), max(sizes))
+        assert told.sizes.mean == pytest.approx(float(np.mean(sizes)), abs=1e-3)
+        strong = [relation for relation in lower.relations if relation.strength > 3]
+        assert told.above_tau == pytest.approx(len(strong) / len(lower.relations or [0]), abs=1e-4)
+        contested = sum(entity.responsibility < 0.5 for entity in lower.entities)
+        assert told.contested == pytest.approx(contested / len(lower.entities), abs=1e-4)
+    top = one.health.layers[-1]
+    assert (top.entities, top.clusters, top.sizes) == (1, 0, None)
+
+
+def test_inside_and_connected_are_what_networkx_gives(one: Built) -> None:
+    for told, (lower, upper) in zip(one.health.layers, pairwise(one.hierarchy.layers), strict=False):
+        parent = {entity.id: entity.parent_id for entity in lower.entities}
+        graph = nx.Graph()
+        graph.add_nodes_from(parent)
+        inside = total = 0
+        for relation in lower.relations:
+            total += relation.strength
+            if parent[relation.source_id] == parent[relation.target_id]:
+                graph.add_edge(relation.source_id, relation.target_id)
+                inside += relation.strength
+        assert told.inside == pytest.approx(inside / max(1, total), abs=1e-4)
+        members = {entity.id: [] for entity in upper.entities}
+        for id_, above in parent.items():
+            members[above].append(id_)
+        connected = sum(nx.is_connected(graph.subgraph(ids)) for ids in members.values())
+        assert told.connected == pytest.approx(connected / len(members), abs=1e-4)
+
+
+def test_tightness_is_the_mean_cosine_to_the_mean_of_the_cluster(one: Built) -> None:
+    for told, rows, lower in zip(one.health.layers[:-1], one.vectors, one.hierarchy.layers, strict=False):
+        parents = np.array([entity.parent_id for entity in lower.entities])
+        cosines = []
+        for parent in set(parents.tolist()):
+            members = rows[parents == parent].astype(np.float64)
+            mean = members.mean(axis=0)
+            cosines += (members @ mean / max(1e-12, float(np.linalg.norm(mean)))).tolist()
+        assert told.tightness == pytest.approx(float(np.mean(cosines)), abs=1e-3)
+
+
+def test_no_cluster_with_a_relation_leaving_it_is_an_island(one: Built) -> None:
+    assert [each.islands for each in one.health.layers] == [0] * len(one.health.layers)
+
+
+def test_seeds_meet_where_the_tree_says(one: Built) -> None:
+    hierarchy, rows = one.hierarchy, one.vectors[0]
+    everyone = {entity.id: entity for layer in hierarchy.layers for entity in layer.entities}
+
+    def chain(entity: Entity) -> list[str]:
+        found = [entity.id]
+        while (parent := everyone[found[-1]].parent_id) is not None:
+            found.append(parent)
+        return found
+
+    chosen = np.unique(np.linspace(0, len(rows) - 1, 200).astype(int))
+    met = {"pairs": [], "sets": []}
+    for place in chosen:
+        near = sorted(range(len(rows)), key=lambda other: (other != place, -float(rows[place] @ rows[other])))
+        for kind, count in (("pairs", 2), ("sets", SEEDS)):
+            chains = [chain(hierarchy.layers[0].entities[seed]) for seed in near[:count]]
+            common = next(id_ for id_ in chains[0] if all(id_ in other for other in chains[1:]))
+            met[kind].append(everyone[common].layer)
+    for kind, found in (("pairs", one.health.meetings.pairs), ("sets", one.health.meetings.sets)):
+        expected = {layer: met[kind].count(layer) / len(chosen) for layer in set(met[kind])}
+        assert found == pytest.approx(expected, abs=0.02)  # float32 products may rank near ties otherwise
+
+
+def test_the_record_is_kept_as_json_would_have_it(one: Built) -> None:
+    plain = one.health.as_settings()
+    assert json.loads(json.dumps(plain)) == plain
+    assert plain["clustering"] in ("gmm", "dual", "leiden")
+    assert (plain["cluster_size"], plain["cluster_cap"], plain["size_reason"]) == (8, 12, "8, as set.")
+
+
+def test_a_single_entity_has_a_record_too(random_case: Maker) -> None:
+    health = built(*random_case(1)).health
+    assert health.meetings.tried == 0
+    assert [each.entities for each in health.layers] == [1, 1]
+
+
+def test_a_size_left_to_the_data_is_told_with_its_reason(random_case: Maker) -> None:
+    health = built(*random_case(60), Plan(cluster_size=None)).health
+    assert health.cluster_size == 20
+    assert "60 entities are too few" in health.size_reason
