@@ -245,10 +245,6 @@ class GraphStore(Protocol):
         """In the order of ``ids``."""
         ...
 
-    async def titles(self, collection: str, chunk_ids: Sequence[str]) -> dict[str, str]:
-        """The title of each chunk's document, in the order of ``chunk_ids``: cheaper than the chunks."""
-        ...
-
     async def chunks_by_citation(self, collection: str, citations: Sequence[str]) -> list[Chunk]:
         """In the order of ``citations`` (``d3:c12``)."""
         ...
@@ -318,10 +314,6 @@ class GraphStore(Protocol):
 
     async def members(self, generation: int, id: str, offset: int, limit: int) -> list[Entity]:
         """Children of an aggregated entity, those with most mentions first."""
-        ...
-
-    async def entities_in_chunks(self, generation: int, chunk_ids: Sequence[str]) -> dict[str, list[str]]:
-        """For each chunk, the ids of the layer-0 entities that it mentions."""
         ...
 
     async def search_entities(

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
 from rich.console import Console
 from rich.table import Table
 
@@ -13,6 +16,11 @@ def show_health(found: Health) -> None:
     console.print(
         f"[bold]{found.collection}[/bold]: {' > '.join(f'{size:,}' for size in found.layers)} entities by layer.\n"
     )
+    if found.build:
+        made = found.build
+        console.print(f"Clustered by {made['clustering']}; cluster size {made['size_reason']}")
+        console.print(layers_table(made["layers"]))
+        console.print()
     console.print("Where two entities meet: the more pairs below the root, the more their LCA says.")
     console.print(meetings_table(found))
     console.print("\nClusters: sizes, and the mean cosine of members to their centre.")
@@ -25,6 +33,33 @@ def show_health(found: Health) -> None:
         )
     console.print("\nContexts: shares said twice.")
     console.print(redundancy_table(found))
+
+
+def layers_table(layers: Sequence[Mapping[str, Any]]) -> Table:
+    """What the build recorded, one column for each layer."""
+    table = Table("of the build", *(f"G{each['layer']}" for each in layers))
+    for label, shown in RECORDED.items():
+        table.add_row(label, *(shown(each) for each in layers))
+    return table
+
+
+def _percent(name: str, *, of_clusters: bool = False) -> Callable[[Mapping[str, Any]], str]:
+    return lambda each: "" if of_clusters and not each["clusters"] else f"{100 * each[name]:.0f} %"
+
+
+RECORDED: dict[str, Callable[[Mapping[str, Any]], str]] = {
+    "entities": lambda each: f"{each['entities']:,}",
+    "relations": lambda each: f"{each['relations']:,}",
+    "λ, median and most": lambda each: "{median:g}, {most:g}".format(**each["strength"]),
+    "relations above τ": _percent("above_tau"),
+    "entities with a relation": _percent("joined"),
+    "entities made without a model": _percent("heuristic_entities"),
+    "relations within a cluster": _percent("inside", of_clusters=True),
+    "clusters joined by relations": _percent("connected", of_clusters=True),
+    "members in doubt": _percent("contested", of_clusters=True),
+    "semantic islands": lambda each: f"{each['islands']}" if each["clusters"] else "",
+}
+"""What the table says of a layer, by its label; "clusters" are those of the layer's own entities."""
 
 
 def meetings_table(found: Health) -> Table:

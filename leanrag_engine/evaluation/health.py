@@ -101,7 +101,11 @@ class Redundancy:
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """``meetings`` are by kind of seed set, ``redundancy`` by mode. Shares are from 0 to 1."""
+    """``meetings`` are by kind of seed set, ``redundancy`` by mode. Shares are from 0 to 1.
+
+    ``build`` is the record that the build itself left (see :class:`leanrag_engine.hierarchy.health.Health`);
+    empty if an older version built.
+    """
 
     collection: str
     layers: tuple[int, ...]
@@ -109,6 +113,7 @@ class Health:
     shapes: tuple[Shape, ...]
     stability: Stability | None
     redundancy: Mapping[str, Redundancy]
+    build: Mapping[str, Any]
 
     def as_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -248,6 +253,7 @@ async def collection_health(
             _shapes(built),
             steady,
             {str(mode): redundancy(each) for mode, each in results.items()},
+            held.generation.settings.get("health", {}),
         )
 
 

@@ -133,7 +133,12 @@ class Query:
             ("token_budget", self.token_budget, TOKEN_BUDGET),
         ):
             _check_range(name, number, low, high)
-        sub_queries = tuple(filter(None, (_checked_text("sub-query", each) for each in self.sub_queries)))
+        sub_queries = tuple(_checked_text("sub-query", each) for each in self.sub_queries)
+        if "" in sub_queries:
+            raise InvalidInput(
+                f"Sub-query {sub_queries.index('') + 1} of {len(sub_queries)} is empty.",
+                "Give each sub-query a few words, or leave it out.",
+            )
         entities = tuple(filter(None, (language.clean(each).strip() for each in self.entities)))
         _check_count("sub-queries", len(sub_queries), MAX_TEXTS)
         _check_count("entities", len(entities), MAX_ENTITIES)

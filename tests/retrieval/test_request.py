@@ -18,6 +18,7 @@ from leanrag_engine.retrieval.request import Filters, Mode, Query, Ranking
         ({"text": " \u200b\n\x00"}, ["query is empty"]),
         ({"text": "x" * 10_001}, ["10,001 characters", "10,000", "ingest"]),
         ({"sub_queries": ("x" * 10_001,)}, ["sub-query", "10,001"]),
+        ({"sub_queries": ("What?", " \u200b")}, ["Sub-query 2 of 2 is empty", "leave it out"]),
         ({"mode": "lcaa"}, ["'lcaa'", "Did you mean 'lca'", "lca, local, global, naive"]),
         ({"ranking": "magic"}, ["'magic'", "spread, fused, paper"]),
         ({"seeds": 0}, ["seeds", "0", "1 to 100"]),
@@ -42,7 +43,7 @@ def test_a_wrong_value_is_named_with_what_was_expected(wrong: dict[str, Any], sa
 def test_blanks_and_what_nobody_sees_are_dropped() -> None:
     checked = Query(
         " Who\u200b? ",
-        sub_queries=("", "  ", "What?"),
+        sub_queries=(" What?\u200b",),
         entities=(" Ada ", "", "Ada"),
         filters=Filters((" ", "d1")),
     ).check()

@@ -127,6 +127,7 @@ def _layer(number: int, names: list[str], parents: list[str]) -> Graph:
             a,
             b,
             layer=number,
+            description=f"Meeting {place // 2} of layer {number}.",  # two relations say the same
             strength=place % 3 + 1,
             weight=place % 2 + 1,
         )

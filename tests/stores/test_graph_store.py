@@ -398,11 +398,24 @@ async def test_members_come_with_most_mentions_first_and_page_by_page(built: Bui
     assert await store.members(generation, hierarchy_.layers[0].entities[0].id, 0, 10) == []
 
 
-async def test_chunks_tell_which_base_entities_they_mention(built: Built) -> None:
+async def test_the_relations_of_a_layer_come_as_they_were_built(built: Built) -> None:
     store, generation, hierarchy_ = built
-    base = hierarchy_.layers[0].entities
-    found = await store.entities_in_chunks(generation, ["chunk-1", "chunk-0", "chunk-99"])
-    assert found == {"chunk-1": [base[0].id, base[1].id], "chunk-0": [base[0].id], "chunk-99": []}
+    for number, layer in enumerate(hierarchy_.layers):
+        assert await store.relations(generation, number) == list(layer.relations)
+    assert await store.relations(generation, 99) == []
+
+
+async def test_a_fact_is_found_by_its_words_and_known_by_its_first_relation(built: Built) -> None:
+    store, generation, hierarchy_ = built
+    facts = hierarchy_.layers[0].facts()
+    assert facts
+    for id_, text in facts:
+        hits = await store.search_facts(generation, text, 100)
+        best = [hit.id for hit in hits if hit.score == hits[0].score]
+        assert id_ in best
+        assert {hit.id for hit in hits} <= {each for each, _ in facts}
+    assert await store.search_facts(generation, "quantum chromodynamics", 5) == []
+    assert await store.search_facts(generation + 99, facts[0][1], 5) == []
 
 
 async def test_keyword_search_over_entities_may_be_kept_to_a_layer(built: Built) -> None:
@@ -554,14 +567,3 @@ async def test_a_store_serves_several_event_loops_at_once(store: SqlGraphStore) 
             group.start_soon(anyio.to_thread.run_sync, lambda: anyio.run(store.bump_vector_version))
             group.start_soon(store.bump_vector_version)
     assert await store.vector_version() == 16
-
-
-async def test_titles_of_chunks_are_those_of_their_documents_in_the_order_asked(
-    filled: SqlGraphStore,
-) -> None:
-    chunks = await filled.all_chunks("default")
-    asked = [chunks[-1].id, "unknown", chunks[0].id]
-    assert list((await filled.titles("default", asked)).items()) == [
-        (chunks[-1].id, chunks[-1].title),
-        (chunks[0].id, chunks[0].title),
-    ]

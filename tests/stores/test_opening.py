@@ -312,7 +312,7 @@ async def test_the_migrations_make_the_schema_that_the_code_uses(tmp_path: Path)
     engine.dispose()
     assert differences == []
     assert made == {(table.name, index.name) for table in metadata.tables.values() for index in table.indexes}
-    assert clustered == ["mentions", "names"]
+    assert clustered == ["names"]
     assert migrations.known_revisions()[-1] == REVISION
 
 

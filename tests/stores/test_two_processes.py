@@ -96,7 +96,7 @@ insert_all = publishing._insert_all
 
 def stop(connection, target, rows):
     insert_all(connection, target, rows)
-    if target.name == "mentions":
+    if target.name == "names":
         say("in the middle")
         wait()
 

@@ -184,13 +184,6 @@ def chunks_with(connection: Connection, name: str, ids: Sequence[str]) -> list[C
     return in_order(ids, _chunks_of(rows), lambda chunk: chunk.id)
 
 
-def titles(connection: Connection, name: str, ids: Sequence[str]) -> dict[str, str]:
-    statement = _chunks(connection, name).where(among(chunks.c.id, ids))
-    rows = connection.execute(statement.with_only_columns(chunks.c.id, documents.c.title))
-    found = {row.id: row.title for row in rows}
-    return {id_: found[id_] for id_ in ids if id_ in found}
-
-
 def chunks_cited(connection: Connection, name: str, citations: Sequence[str]) -> list[Chunk]:
     """What is no citation (``d3:c12``), or cites nothing that there is, is left out."""
     places = [(int(match[1]), int(match[2])) for each in citations if (match := _CITATION.fullmatch(each))]

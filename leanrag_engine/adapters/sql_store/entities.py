@@ -1,4 +1,4 @@
-"""Entities of a generation: by layer, by id, by name, by member, by chunk and by keyword."""
+"""Entities of a generation: by layer, by id, by name, by member and by keyword."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from leanrag_engine.model import Entity, Evidence, Finding, Hit, Method
 
 from . import corpora, fulltext
 from .id_lists import among, in_order
-from .schema import entities, mentions, names
+from .schema import entities, names
 
 SPELLING_CANDIDATES = 200
 """How many names that share letters with the one asked for are compared with it letter by letter."""
@@ -45,23 +45,6 @@ def members(connection: Connection, generation: int, id_: str, offset: int, limi
         .limit(max(limit, 0))
     )
     return _entities(connection.execute(statement))
-
-
-def in_chunks(connection: Connection, generation: int, chunk_ids: Sequence[str]) -> dict[str, list[str]]:
-    """The ids of the base entities that each of ``chunk_ids`` mentions, [] if none, in the order of building."""
-    statement = (
-        select(mentions.c.chunk_id, entities.c.id)
-        .join(
-            entities,
-            (entities.c.generation == mentions.c.generation) & (entities.c.position == mentions.c.entity),
-        )
-        .where(mentions.c.generation == generation, among(mentions.c.chunk_id, chunk_ids))
-        .order_by(mentions.c.entity)
-    )
-    found: dict[str, list[str]] = {chunk_id: [] for chunk_id in chunk_ids}
-    for row in connection.execute(statement):
-        found[row.chunk_id].append(row.id)
-    return found
 
 
 def search(connection: Connection, generation: int, text: str, limit: int, layer: int | None) -> list[Hit]:

@@ -19,7 +19,7 @@ from .fulltext import IndexedEntity
 from .schema import as_json, embedders, entities, generations, relations
 
 BATCH = 10_000
-"""Rows in one round: a build of a million mentions must not stand in memory a second time as rows."""
+"""Rows in one round: a build of a million relations must not stand in memory a second time as rows."""
 KEPT = 2
 """The published generation, and the one before it for readers that are in the middle of a query."""
 
@@ -28,15 +28,13 @@ KEPT = 2
 class Build:
     """A hierarchy ready to be written: what takes long is done before the write lock is taken.
 
-    ``words`` stand beside the entities of all layers. ``names`` are pairs of key and position,
-    ``mentions`` of chunk id and position, sorted as their tables are: rows then go to a table's end. ``facts``
-    are pairs of a relation's position and words.
+    ``words`` stand beside the entities of all layers. ``names`` are pairs of key and position, sorted as
+    their table is: rows then go to its end. ``facts`` are pairs of a relation's position and words.
     """
 
     hierarchy: Hierarchy
     words: tuple[IndexedEntity, ...]
     names: list[tuple[str, int]]
-    mentions: list[tuple[str, int]]
     facts: list[tuple[int, str]]
     embedder: str
     dimension: int
@@ -68,13 +66,7 @@ def ready(
     _check(hierarchy)
     words = tuple(fulltext.indexed_entity(each) for layer in hierarchy.layers for each in layer.entities)
     names = sorted((key, position) for position, each in enumerate(words) for key in each.keys)
-    base = hierarchy.layers[0].entities if hierarchy.layers else ()
-    mentions = sorted(
-        (chunk, position) for position, each in enumerate(base) for chunk in set(each.chunk_ids)
-    )
-    return Build(
-        hierarchy, words, names, mentions, _facts(hierarchy), embedder, dimension, embedder_state, settings
-    )
+    return Build(hierarchy, words, names, _facts(hierarchy), embedder, dimension, embedder_state, settings)
 
 
 def _facts(hierarchy: Hierarchy) -> list[tuple[int, str]]:
@@ -116,7 +108,6 @@ def publish(connection: Connection, name: str, revision: int, build: Build) -> G
     for first in range(0, len(build.facts), BATCH):
         fulltext.add_facts(connection, number, build.facts[first : first + BATCH])
     _insert_all(connection, schema.names, ((number, *name) for name in build.names))
-    _insert_all(connection, schema.mentions, ((number, *mention) for mention in build.mentions))
     return corpora.published(connection, collection, limit=1)[0]
 
 
@@ -155,7 +146,7 @@ def _insert_entities(connection: Connection, number: int, build: Build) -> None:
 def _insert_all(connection: Connection, target: Table, rows: Iterable[tuple[Any, ...]]) -> None:
     """Insert ``rows``, whose values stand in the order of the columns and as the database keeps them.
 
-    Past SQLAlchemy's own handling of parameters: for a million mentions it takes three times as long.
+    Past SQLAlchemy's own handling of parameters: for a million rows it takes three times as long.
     """
     statement = str(insert(target).compile(dialect=connection.dialect))
     remaining = iter(rows)

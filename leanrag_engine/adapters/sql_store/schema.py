@@ -217,16 +217,6 @@ names = Table(
     sqlite_with_rowid=False,
 )
 
-# Which base entities a chunk mentions; ``entity`` is a position.
-mentions = Table(
-    "mentions",
-    metadata,
-    Column("generation", Integer, ForeignKey("generations.number", ondelete="CASCADE"), primary_key=True),
-    Column("chunk_id", Text, primary_key=True),
-    Column("entity", Integer, primary_key=True),
-    sqlite_with_rowid=False,
-)
-
 relations = Table(
     "relations",
     metadata,

@@ -114,9 +114,6 @@ class SqlGraphStore:
     async def chunks(self, collection: str, ids: Sequence[str]) -> list[Chunk]:
         return await self._read(documents.chunks_with, collection, ids)
 
-    async def titles(self, collection: str, chunk_ids: Sequence[str]) -> dict[str, str]:
-        return await self._read(documents.titles, collection, chunk_ids)
-
     async def chunks_by_citation(self, collection: str, citations: Sequence[str]) -> list[Chunk]:
         return await self._read(documents.chunks_cited, collection, citations)
 
@@ -188,9 +185,6 @@ class SqlGraphStore:
 
     async def members(self, generation: int, id: str, offset: int, limit: int) -> list[Entity]:
         return await self._read(entities.members, generation, id, offset, limit)
-
-    async def entities_in_chunks(self, generation: int, chunk_ids: Sequence[str]) -> dict[str, list[str]]:
-        return await self._read(entities.in_chunks, generation, chunk_ids)
 
     async def search_entities(
         self, generation: int, text: str, limit: int, layer: int | None = None

@@ -1,4 +1,4 @@
-"""The runner-up parent of each entity, and which chunk each part of a description was taken from."""
+"""The runner-up parent of each entity, which chunk each part of a description was taken from, no mentions."""
 
 from __future__ import annotations
 
@@ -16,5 +16,7 @@ def upgrade() -> None:
     op.add_column(
         "entities", sa.Column("second_responsibility", sa.Float, nullable=False, server_default="0")
     )
+    # The walk over the graph reads a chunk's entities from arrays.
+    op.drop_table("mentions")
     for table in ("entities", "relations"):
         op.add_column(table, sa.Column("evidence", sa.Text, nullable=False, server_default="[]"))
