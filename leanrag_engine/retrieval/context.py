@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 
 from leanrag_engine import language
 from leanrag_engine.model import Chunk, Context
@@ -98,8 +99,11 @@ def compose(
 
     Only the sections that ``shares`` names are written, after the passages and in its order.
     """
-    limits = _limits(material, texts, tokenizer, shares, detailed=detailed)
-    filled = _fill(material, budget - limits.of(HEAD) - FOOT_TOKENS, limits)
+    words = QueryWords(texts)
+    sources = _sources(material.passages, words)
+    lines = {title: [_line_source(each) for each in material.sections[title]] for title in shares}
+    limits = _Limits(tokenizer, _fence(sources, lines), shares, detailed)
+    filled = _fill(sources, lines, budget - limits.of(HEAD) - FOOT_TOKENS, limits)
     text = _written(filled, limits)
     while (tokens := tokenizer.count(text)) > budget and (shorter := _without_last(filled)) is not None:
         filled = shorter
@@ -112,8 +116,6 @@ class _Limits:
     """What is the same for every piece of one context."""
 
     tokenizer: Tokenizer
-    words: QueryWords
-    """They choose the sentences of a passage that is too long."""
     fence: str
     shares: Mapping[str, float]
     detailed: bool
@@ -136,20 +138,10 @@ class _Limits:
         return self.of(written_section(title, lines, self.fence)) if lines else 0
 
 
-def _limits(
-    material: Material,
-    texts: Sequence[str],
-    tokenizer: Tokenizer,
-    shares: Mapping[str, float],
-    *,
-    detailed: bool,
-) -> _Limits:
-    lines = (line for lines in material.sections.values() for line in lines)
-    retrieved = [
-        *(chunk.text for chunk in material.passages),
-        *(f"{line.head}\n{line.text}" for line in lines),
-    ]
-    return _Limits(tokenizer, QueryWords(texts), fence_for(map(quoted, retrieved)), shares, detailed)
+def _fence(sources: Sequence[_Source], lines: Mapping[str, Sequence[_LineSource]]) -> str:
+    """A fence that nothing in the passages or lines can close."""
+    said = (part for each in lines.values() for line in each for part in (line.line.head, *line.sentences))
+    return fence_for(chain((source.text for source in sources), said))
 
 
 # --- filling -------------------------------------------------------------------------------
@@ -179,10 +171,10 @@ class _Filled:
     sections: dict[str, _Section] = field(default_factory=dict)
 
 
-def _fill(material: Material, room: int, limits: _Limits) -> _Filled:
+def _fill(
+    sources: Sequence[_Source], lines: Mapping[str, Sequence[_LineSource]], room: int, limits: _Limits
+) -> _Filled:
     """Passages beside what the lines claim; then again beside what the lines really took, and the lines after them."""
-    sources = _sources(material.passages, limits)
-    lines = {title: [_line_source(each) for each in material.sections[title]] for title in limits.shares}
     claims = {title: _claim(title, each, room, limits) for title, each in lines.items()}
     passages = _fit_passages(sources, room - sum(claims.values()), limits)
     sections = _fit_sections(lines, passages, room - passages.tokens, claims, limits)
@@ -260,11 +252,11 @@ class _Source:
         return len(self.text) == len(self.chunk.text)
 
 
-def _sources(chunks: Sequence[Chunk], limits: _Limits) -> list[_Source]:
+def _sources(chunks: Sequence[Chunk], words: QueryWords) -> list[_Source]:
     texts = [quoted(chunk.text) for chunk in chunks]
     spans = [tuple(language.sentences(text)) or ((0, len(text)),) for text in texts]
     spoken = [text[start:end] for text, each in zip(texts, spans, strict=True) for start, end in each]
-    shared = iter(limits.words.shared(spoken))
+    shared = iter(words.shared(spoken))
     return [
         _Source(chunk, text, each, {span: next(shared) for span in each})
         for chunk, text, each in zip(chunks, texts, spans, strict=True)

@@ -217,7 +217,9 @@ def test_damaged_weights_are_told(copied: Path, kept: int) -> None:
         given(copied)
 
 
-@pytest.mark.parametrize("name", ["no/such/folder", "/nowhere/model", "~/nowhere", "a b", "../no-such-folder"])
+@pytest.mark.parametrize(
+    "name", ["no/such/folder", "/nowhere/model", "~/nowhere", "a b", "../no-such-folder"]
+)
 def test_what_is_no_folder_and_no_name_is_told(local_extra: None, name: str) -> None:  # noqa: ARG001
     with pytest.raises(InvalidInput, match="no folder that exists, nor the name of a model"):
         given(name)

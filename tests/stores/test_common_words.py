@@ -32,6 +32,7 @@ def connection() -> Iterator[Connection]:
 @pytest.fixture
 def low_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fulltext, "RANKED", BOUND)
+    monkeypatch.setattr(fulltext, "LARGE", BOUND)
 
 
 def facts(connection: Connection, texts: Sequence[str]) -> None:
@@ -95,6 +96,7 @@ async def test_up_to_the_bound_a_search_is_the_unbounded_one(
         queries += ["amber filler", "filler"]
     unbounded = [fulltext.search_facts(connection, 1, query, 1000) for query in queries]
     monkeypatch.setattr(fulltext, "RANKED", BOUND)
+    monkeypatch.setattr(fulltext, "LARGE", BOUND)
     assert [fulltext.search_facts(connection, 1, query, 1000) for query in queries] == unbounded
     assert all(unbounded)
 
@@ -135,7 +137,7 @@ async def test_a_store_of_more_passages_than_the_bound_finds_the_rare_one(
 ) -> None:
     """With the real bound and the real store."""
     await store.create_collection("default")
-    texts = ["The survey mentions granite."] * fulltext.RANKED + ["The survey mentions feldspar."]
+    texts = ["The survey mentions granite."] * fulltext.LARGE + ["The survey mentions feldspar."]
     held = parcel("x", *texts, title="")
     await store.put_document("default", held.document, held.chunks, ())
     rare: list[Hit] = await store.search_chunks("default", "Which survey mentions feldspar?", 10)

@@ -32,6 +32,9 @@ _WORDS = "porter unicode61 remove_diacritics 2"
 CHUNK_NUMBERS = 1 << 24
 """A chunk's row is ``document number × this + chunk number``: rows stand in reading order."""
 _TRIGRAM = 3
+LARGE = 20_000
+"""Rows of a table up to which all that match are ranked: there, counting first would cost more than it saves."""
+
 RANKED = 10_000
 """Rows that a search ranks at most, unless every word of the query is in more. A row takes about a microsecond."""
 
@@ -223,7 +226,7 @@ def _search(
 ) -> list[tuple[int, float]]:
     """Row and score of those that hold any of the query's terms, best first by BM25, ties by row.
 
-    Where more than ``RANKED`` rows are searched, common words take no part: ranking costs time for each row
+    Where more than ``LARGE`` rows are searched, common words take no part: ranking costs time for each row
     that holds any of the terms, so that one word which most rows hold would make every search linear in the
     corpus, while BM25 gives such a word next to no weight. What is lost is that they no longer decide
     between rows that the rarer words leave equal, and that a row which holds only them is not found.
@@ -254,12 +257,12 @@ def _matching(rows: TableClause, wanted: str, rows_within: range | None) -> list
 
 
 def _is_large(connection: Connection, rows: TableClause, rows_within: range | None) -> bool:
-    """Whether a search could have more than ``RANKED`` rows to rank."""
-    if rows_within is not None and len(rows_within) <= RANKED:
+    """Whether a search could have more than ``LARGE`` rows to rank."""
+    if rows_within is not None and len(rows_within) <= LARGE:
         return False
     # FTS5's own table of the rows' lengths: an ordinary one, quick to step through.
     lengths = table(f"{rows.name}_docsize", column("id"))
-    return connection.execute(select(lengths.c.id).limit(1).offset(RANKED)).first() is not None
+    return connection.execute(select(lengths.c.id).limit(1).offset(LARGE)).first() is not None
 
 
 def _rarest(
