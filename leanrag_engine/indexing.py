@@ -99,18 +99,11 @@ class Spaces:
 
     @classmethod
     def of(
-        cls, collection: Collection, embedder: Embedder, chunks: Sequence[Chunk], hierarchy: Hierarchy
+        cls, collection: Collection, embedder: Embedder, texts: Mapping[str, Sequence[tuple[str, str]]]
     ) -> Spaces:
-        """By the embedder and what was embedded: a space never holds what another build had, such as
-        passages that were forgotten, and the same build again finds its own."""
-        base, *above = hierarchy.layers
-        held = {
-            "chunks": texts_of(chunks),
-            "entities": texts_of(base.entities),
-            "aggregates": texts_of([entity for layer in above for entity in layer.entities]),
-            "facts": base.facts(),
-        }
-        keys = {kind: content_id("", *chain.from_iterable(texts)) for kind, texts in held.items()}
+        """By the embedder and what it embeds (ids and texts by kind): a space never holds what another build
+        had, such as passages that were forgotten, and the same build again finds its own."""
+        keys = {kind: content_id("", *chain.from_iterable(each)) for kind, each in texts.items()}
         prefix = f"c{collection.number}"
         return cls(**{kind: f"{prefix}-{kind}-{embedder.identity}-{key}" for kind, key in keys.items()})
 
@@ -238,11 +231,12 @@ async def build_generation(workshop: Workshop, collection: str, report: Progress
     embedder, state = await workshop.embedders.fit([each.indexed_text for each in chunks])
     built = await build(base, embedder, plan_of(settings), progress=report)
     hierarchy, layers = built.hierarchy, built.vectors
-    spaces = Spaces.of(held, embedder, chunks, hierarchy)
+    texts = embedded_texts(chunks, hierarchy.layers)
+    spaces = Spaces.of(held, embedder, texts)
     report(Progress("embed", 0, len(chunks)))
     rows = {
-        spaces.chunks: await windows_of(embedder, texts_of(chunks), report),
-        spaces.facts: await rows_of(embedder, hierarchy.layers[0].facts(), report),
+        spaces.chunks: await windows_of(embedder, texts["chunks"], report),
+        spaces.facts: await rows_of(embedder, texts["facts"], report),
         **rows_of_layers(spaces, hierarchy, layers),
     }
     async with vectors_changing(workshop):
@@ -311,20 +305,28 @@ async def indexed_texts(
     workshop: Workshop, generation: Generation, spaces: Spaces
 ) -> dict[str, list[tuple[str, str]]]:
     """What each space of a generation holds: ids and the texts that are embedded."""
-    chunks = await workshop.graph.all_chunks(generation.collection)
-    texts: dict[str, list[tuple[str, str]]] = {
-        spaces.chunks: texts_of(chunks),
-        spaces.entities: [],
-        spaces.aggregates: [],
+    number, kinds = generation.number, spaces.as_settings()
+    layers = [
+        Graph(
+            tuple(await workshop.graph.layer(number, each.layer)),
+            # Above layer 0 no relation is embedded.
+            () if each.layer else tuple(await workshop.graph.relations(number, 0)),
+        )
+        for each in generation.layers
+    ]
+    texts = embedded_texts(await workshop.graph.all_chunks(generation.collection), layers)
+    return {space: texts[kind] for kind, space in kinds.items()}
+
+
+def embedded_texts(chunks: Sequence[Chunk], layers: Sequence[Graph]) -> dict[str, list[tuple[str, str]]]:
+    """What a build embeds, as ids and texts by kind (see :class:`Spaces`)."""
+    base, *above = layers
+    return {
+        "chunks": texts_of(chunks),
+        "entities": texts_of(base.entities),
+        "aggregates": texts_of([entity for layer in above for entity in layer.entities]),
+        "facts": base.facts(),
     }
-    for layer in generation.layers:
-        space = spaces.entities if layer.layer == 0 else spaces.aggregates
-        nodes = await workshop.graph.layer(generation.number, layer.layer)
-        texts[space] += texts_of(nodes)
-        if layer.layer == 0 and spaces.facts:
-            relations = await workshop.graph.relations(generation.number, 0)
-            texts[spaces.facts] = Graph(tuple(nodes), tuple(relations)).facts()
-    return texts
 
 
 def texts_of(items: Sequence[Chunk] | Sequence[Entity]) -> list[tuple[str, str]]:

@@ -16,7 +16,6 @@ from typing import Any, Literal
 import anyio
 import anyio.to_thread
 import numpy as np
-import tenacity
 
 from leanrag_engine.errors import InvalidInput, LeanRAGError, ModelUnavailable, StoreUnusable
 from leanrag_engine.model import Vectors, content_id
@@ -29,12 +28,12 @@ from .litellm_model import (
     check_provider,
     foreign_errors,
     may_be_retried,
-    may_pass,
     missing_keys,
     out_of_quota,
-    pause,
     quiet_litellm,
     quotable,
+    retrying,
+    shown_address,
 )
 from .pretrained import Pieces, checked_rows, pooled, rough_tokens
 
@@ -49,8 +48,6 @@ _BEAT = 0.5
 
 _UNKNOWN_WINDOW = 512
 """Tokens that a model of unknown window is trusted to read: services cut what is longer without a word."""
-
-_USER = re.compile(r"//[^/@]*@")
 
 _INPUT_TYPES = {
     "cohere": {"document": "search_document", "query": "search_query"},
@@ -82,7 +79,7 @@ class LitellmModel:
 
     @property
     def where(self) -> str:
-        return f" at {_USER.sub('//', self.api_base)}" if self.api_base else ""
+        return shown_address(self.api_base)
 
     @property
     def key(self) -> str:
@@ -220,16 +217,10 @@ def _first(problems: BaseExceptionGroup[BaseException]) -> BaseException:
 async def _called(model: LitellmModel, texts: list[str], role: Role) -> list[list[float]]:
     """The rows that the service gives for ``texts``, in their order, after as many attempts as it takes."""
     litellm = await anyio.to_thread.run_sync(_litellm)
-    retrying = tenacity.AsyncRetrying(
-        retry=tenacity.retry_if_exception(may_pass),
-        wait=pause,
-        stop=tenacity.stop_after_attempt(model.attempts),
-        sleep=model.sleep,
-        reraise=True,
-    )
     call = partial(_embedding, litellm, model, texts, role)
     try:
-        reply: Any = await retrying(anyio.to_thread.run_sync, call, abandon_on_cancel=True)
+        patient = retrying(model.attempts, model.sleep)
+        reply: Any = await patient(anyio.to_thread.run_sync, call, abandon_on_cancel=True)
     except foreign_errors(litellm) as problem:
         failure = problem
     else:

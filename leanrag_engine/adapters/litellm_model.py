@@ -119,17 +119,10 @@ class LiteLLMChatModel:
 
     async def complete(self, request: ChatRequest) -> Reply:
         """See :meth:`leanrag_engine.ports.ChatModel.complete`."""
-        retrying = tenacity.AsyncRetrying(
-            retry=tenacity.retry_if_exception(may_pass),
-            wait=pause,
-            stop=tenacity.stop_after_attempt(self._attempts),
-            sleep=self._sleep,
-            reraise=True,
-        )
         failure: Exception
         try:
             async with self._begun:
-                return await retrying(self._attempt, request)
+                return await retrying(self._attempts, self._sleep)(self._attempt, request)
         except foreign_errors(self._litellm) as problem:
             failure = problem
         # Outside the handler: the provider's error may hold a key, and would travel along as the context.
@@ -215,8 +208,7 @@ class LiteLLMChatModel:
 
     @property
     def _where(self) -> str:
-        """The address, if one was given, without a password that stands in it."""
-        return f" at {_USER.sub('//', self._address['api_base'])}" if self._address else ""
+        return shown_address(self._address.get("api_base", ""))
 
     def _key_names(self) -> str:
         missing = missing_keys(self._litellm, self._name)
@@ -246,6 +238,11 @@ def quiet_litellm() -> Any:
 def foreign_errors(litellm: Any) -> tuple[type[Exception], ...]:
     """What a call may raise: litellm maps every provider's errors to these."""
     return tuple(litellm.exceptions.LITELLM_EXCEPTION_TYPES)
+
+
+def shown_address(api_base: str) -> str:
+    """The address as an error goes on with it, without a password that stands in it; "" if none was given."""
+    return f" at {_USER.sub('//', api_base)}" if api_base else ""
 
 
 def missing_keys(litellm: Any, name: str) -> list[str]:
@@ -307,6 +304,17 @@ def said(choice: Any) -> tuple[str, FinishReason]:
 
 
 # --- errors and pauses ---------------------------------------------------------------------
+
+
+def retrying(attempts: int, sleep: Sleep) -> tenacity.AsyncRetrying:
+    """Calls what it is given as often as it takes, ``attempts`` times at most; the last error comes as it is."""
+    return tenacity.AsyncRetrying(
+        retry=tenacity.retry_if_exception(may_pass),
+        wait=pause,
+        stop=tenacity.stop_after_attempt(attempts),
+        sleep=sleep,
+        reraise=True,
+    )
 
 
 def may_pass(problem: BaseException) -> bool:

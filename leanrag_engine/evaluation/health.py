@@ -25,6 +25,7 @@ from leanrag_engine.indexing import Spaces
 from leanrag_engine.model import Chunk, Entity, Generation, Vectors
 from leanrag_engine.ports import Progress, ProgressReport
 from leanrag_engine.retrieval.querying import Mode, Query, QueryResult
+from leanrag_engine.retrieval.subgraph import chain_of
 
 from .metrics import mean
 
@@ -278,16 +279,9 @@ async def _read(adapters: Adapters, generation: Generation) -> _Built:
     above = [entity.id for layer in layers[1:] for entity in layer]
     vectors = await adapters.vectors.fetch(spaces.entities, [each.id for each in layers[0]])
     vectors |= await adapters.vectors.fetch(spaces.aggregates, above)
-    parents = {entity.id: entity.parent_id for layer in layers for entity in layer}
-    chains = {entity.id: _chain(entity.id, parents) for entity in layers[0]}
+    nodes = {entity.id: entity for layer in layers for entity in layer}
+    chains = {entity.id: chain_of(entity, nodes) for entity in layers[0]}
     return _Built(layers, vectors, generation.dimension, chains)
-
-
-def _chain(id_: str, parents: Mapping[str, str | None]) -> list[str]:
-    chain = [id_]
-    while (parent := parents[chain[-1]]) is not None:
-        chain.append(parent)
-    return chain
 
 
 def _stability(built: _Built, generation: Generation) -> Stability | None:

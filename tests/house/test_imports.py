@@ -70,10 +70,7 @@ HOMES = {
     "scipy": {"leanrag_engine/adapters/builtin_embedder.py"},
     "sqlalchemy": {"leanrag_engine/adapters/sql_store"},
     "sudachipy": {"leanrag_engine/language.py"},
-    "tenacity": {
-        "leanrag_engine/adapters/litellm_model.py",
-        "leanrag_engine/adapters/litellm_embedder.py",
-    },
+    "tenacity": {"leanrag_engine/adapters/litellm_model.py"},
     "threadpoolctl": {
         "leanrag_engine/hierarchy/clustering.py",
         "leanrag_engine/adapters/builtin_embedder.py",
