@@ -64,6 +64,30 @@ class Settings(BaseSettings):
     llm_concurrency: int = Field(
         default=8, ge=1, le=256, description="Calls of a chat model that may be under way at once."
     )
+    llm_requests_per_minute: int = Field(
+        default=0, ge=0, description="Most calls of a chat model in a minute; 0: no limit."
+    )
+    llm_tokens_per_minute: int = Field(
+        default=0, ge=0, description="Most tokens, in and out, of a chat model in a minute; 0: no limit."
+    )
+    llm_batch: int = Field(
+        default=4,
+        ge=1,
+        le=32,
+        description="Small tasks (short chunks, pairs, clusters) that one call may do.",
+    )
+    extraction_model: str = Field(
+        default="",
+        description="Chat model that reads chunks, such as a cheaper one; else the one that writes.",
+    )
+    extraction_api_base: str = Field(
+        default="",
+        pattern=r"^(https?://[^\s/]+.*)?$",
+        description="Address of the extraction model's service; else that of the chat model's, if its provider is the same.",
+    )
+    gleaning: int = Field(
+        default=0, ge=0, le=3, description="Further calls for each chunk that ask what the first one missed."
+    )
     judge_model: str = Field(
         default="",
         description="Chat model that judges answers in an evaluation; else it is the one that writes.",
@@ -93,10 +117,12 @@ class Settings(BaseSettings):
         le=400,
         description="Most members that a cluster may have; 0: half as many again as its mean size, 30 for 20.",
     )
-    tau: int = Field(
+    tau: Annotated[int, Field(ge=0)] | Literal["auto"] = Field(
         default=3,
-        ge=0,
-        description="Threshold τ: above it, a relation between clusters gets a sentence of its own.",
+        description="Threshold τ: above it, a relation between clusters gets a sentence of its own; auto: by relation_calls.",
+    )
+    relation_calls: int = Field(
+        default=100, ge=0, description="Model calls for relations that τ auto aims at, on each layer."
     )
     max_document_mb: int = Field(default=200, ge=1, description="Largest file that is read, in megabytes.")
 

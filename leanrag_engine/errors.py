@@ -127,5 +127,9 @@ class ReplyUnusable(LeanRAGError):
     Other requests are not affected."""
 
 
+class CapReached(LeanRAGError):
+    """A call would pass the most calls, tokens or dollars that the user allows. It was not made."""
+
+
 class Cancelled(LeanRAGError):
     """The work was asked to stop. What it had finished is kept."""

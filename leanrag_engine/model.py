@@ -391,6 +391,18 @@ class Job:
     cancel_requested: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """What the calls of one step used. ``cost`` is in US dollars and leaves out the ``unpriced`` calls."""
+
+    step: str
+    calls: int = 0
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    cost: float = 0.0
+    unpriced: int = 0
+
+
 # --- queries -------------------------------------------------------------------------------
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Collection as AnyCollection
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from typing import Any, Literal, Protocol
@@ -30,6 +30,7 @@ from .model import (
     JobStatus,
     LoadedDocument,
     Relation,
+    Spent,
     Vectors,
 )
 
@@ -269,6 +270,16 @@ class GraphStore(Protocol):
         """How many extracts were made by each method."""
         ...
 
+    async def heuristic_chunks(self, collection: str, *, pending: bool) -> list[Chunk]:
+        """Those that no model or agent has read yet, in reading order; ``pending``: of them those of documents
+        that came in after the published generation (all of them before the first)."""
+        ...
+
+    async def put_extracts(self, collection: str, extracts: Sequence[Extract], *, revise: bool) -> list[str]:
+        """Replace all extracts of these chunks, in one transaction; the ids of the chunks that there are (any
+        other is gone meanwhile). ``revise``: the published generation is behind now."""
+        ...
+
     async def search_chunks(self, collection: str, text: str, limit: int) -> list[Hit]:
         """Chunk ids by keyword relevance (BM25). ``text`` is any user text; it never is syntax."""
         ...
@@ -351,6 +362,30 @@ class GraphStore(Protocol):
         """One page of inter-cluster relations, strongest first, and the total. ``layer`` None: all above 0."""
         ...
 
+    # what models said, and agents wrote
+    async def kept_reply(self, digest: str) -> Reply | None:
+        """What was said to the request of that digest, with ``kept`` set."""
+        ...
+
+    async def keep_reply(
+        self, collection: str, job_id: str, digest: str, asked: ChatRequest, reply: Reply
+    ) -> None:
+        """Keep a reply and note what it used; a second one to the same request takes the first one's place,
+        and what both used is spent."""
+        ...
+
+    async def spent(self, collection: str, job_id: str = "") -> list[Spent]:
+        """What the collection's replies used, or those of one job, by step."""
+        ...
+
+    async def put_summaries(self, collection: str, summaries: Mapping[str, Mapping[str, Any]]) -> None:
+        """Keep what an agent wrote, by the id of its task. The published generation is behind now."""
+        ...
+
+    async def summaries(self, collection: str) -> dict[str, Mapping[str, Any]]:
+        """What agents wrote, by the id of the task."""
+        ...
+
     # jobs
     async def put_job(self, job: Job) -> None:
         """Insert, or overwrite all but ``cancel_requested``."""
@@ -394,7 +429,8 @@ class ChatRequest:
     """What a chat model is asked: equal requests to one model ask for the same thing.
 
     ``schema`` is a JSON schema with a ``title``; a model that can be held to it is, any other sees only the
-    words, so that the words must ask for it too. ``seed`` is passed on to models that take one.
+    words, so that the words must ask for it too. ``seed`` is passed on to models that take one. ``step`` names
+    the work that it is part of, and ``chunk_ids`` the chunks whose text stands in it: neither is sent.
     """
 
     messages: tuple[Message, ...]
@@ -402,6 +438,8 @@ class ChatRequest:
     schema: Mapping[str, Any] | None = None
     temperature: float = 0.0
     seed: int | None = None
+    step: str = field(default="", compare=False)
+    chunk_ids: tuple[str, ...] = field(default=(), compare=False)
 
 
 class FinishReason(StrEnum):
@@ -418,13 +456,25 @@ class FinishReason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What a chat model said, and what that used. ``cost`` is in US dollars, ``None`` where no price is known."""
+    """What a chat model said, and what that used. ``cost`` is in US dollars, ``None`` where no price is known.
+
+    ``kept``: it was said before, to an equal request, and cost nothing now.
+    """
 
     text: str
     finish_reason: FinishReason
     prompt_tokens: int
     completion_tokens: int
     cost: float | None = None
+    kept: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """What a model's provider asks for, in US dollars a token."""
+
+    prompt: float
+    completion: float
 
 
 class ChatModel(Protocol):
@@ -432,6 +482,16 @@ class ChatModel(Protocol):
 
     @property
     def name(self) -> str: ...
+
+    @property
+    def concurrency(self) -> int:
+        """Calls that are under way at once at most."""
+        ...
+
+    @property
+    def price(self) -> Price | None:
+        """``None`` where no price is known."""
+        ...
 
     async def complete(self, request: ChatRequest) -> Reply:
         """One reply, whole or not (see ``finish_reason``), after as many attempts as the adapter makes.

@@ -24,7 +24,7 @@ import anyio.to_thread
 import tenacity
 
 from leanrag_engine.errors import InvalidInput, LeanRAGError, ModelUnavailable, ReplyUnusable
-from leanrag_engine.ports import ChatRequest, FinishReason, Reply
+from leanrag_engine.ports import ChatRequest, FinishReason, Price, Reply
 
 __all__ = ["LiteLLMChatModel"]
 
@@ -77,6 +77,7 @@ class LiteLLMChatModel:
         self._seconds = seconds
         self._attempts = attempts
         self._sleep = sleep
+        self._concurrency = places
         self._places = anyio.Semaphore(places)
         # Calls that wait for their next attempt hold no place, so that others go on meanwhile; but if all
         # fail, not every call there is should first have its try.
@@ -116,6 +117,17 @@ class LiteLLMChatModel:
     @property
     def name(self) -> str:
         return self._name
+
+    @property
+    def concurrency(self) -> int:
+        return self._concurrency
+
+    @property
+    def price(self) -> Price | None:
+        """As litellm knows it; a server of one's own has none."""
+        known = {} if "api_base" in self._address else self._litellm.model_cost.get(self._name) or {}
+        prompt, completion = known.get("input_cost_per_token"), known.get("output_cost_per_token")
+        return None if prompt is None or completion is None else Price(prompt, completion)
 
     async def complete(self, request: ChatRequest) -> Reply:
         """See :meth:`leanrag_engine.ports.ChatModel.complete`."""

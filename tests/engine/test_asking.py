@@ -21,6 +21,8 @@ class Parrot:
     """A chat model that says what it is given, and keeps what it was asked."""
 
     name = "parrot"
+    concurrency = 1
+    price = None
 
     def __init__(self, *replies: Reply | str) -> None:
         self.replies = [
