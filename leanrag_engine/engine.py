@@ -11,6 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from .building import build_generation
 from .composition import Adapters, compose
 from .config import COLLECTION_NAME, Settings
 from .errors import (
@@ -23,19 +24,8 @@ from .errors import (
     NotReady,
     StoreUnusable,
 )
-from .indexing import (
-    Outcome,
-    Spaces,
-    Workshop,
-    build_generation,
-    embedder_trouble,
-    extract_heuristically,
-    index_pending,
-    ingest_one,
-    rebuild_vectors,
-    restored,
-    spread_folders,
-)
+from .indexing import Spaces, Workshop, embedder_trouble, rebuild_vectors, restored
+from .ingesting import Outcome, extract_heuristically, index_pending, ingest_one, spread_folders
 from .jobs import Jobs, Journal
 from .model import Chunk, Collection, DocumentSource, Entity, Generation, Job, Relation, Seed
 from .ports import Embedder, Extractor, LockHolder, Progress

@@ -1,20 +1,18 @@
-"""The writing half of the engine: how documents get in, how a build gets out, how vectors are rebuilt.
+"""The vector store as a collection's index: what is embedded, in which space it stands, how it is written anew.
 
-Every function here runs inside a job, under the writer lock. The order of writes is what makes a
-crash harmless: a document is one transaction; vectors are written before the generation that
-needs them is published; what nothing refers to any more is dropped last.
+What writes here runs inside a job, under the writer lock. The order of writes is what makes a crash
+harmless: vectors are written before the generation that needs them is published; what nothing refers to
+any more is dropped last.
 """
 
 from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import asdict, dataclass, replace
-from functools import partial
-from itertools import chain, count
-from pathlib import Path
+from dataclasses import asdict, dataclass
+from itertools import chain
 
 import anyio
 import anyio.to_thread
@@ -22,29 +20,18 @@ import numpy as np
 
 from .config import Settings
 from .errors import (
-    DocumentUnreadable,
     InvalidInput,
-    LeanRAGError,
     ModelUnavailable,
     NotReady,
     StoreUnusable,
 )
-from .graph.chunking import chunk
-from .graph.heuristics import extract
-from .graph.loading import expand, load
-from .graph.merging import merge
-from .hierarchy.building import Plan, build
-from .hierarchy.ways import Clustering, Manner
 from .model import (
     Chunk,
     Collection,
-    DocumentSource,
     Entity,
-    Extract,
     Generation,
     Graph,
     Hierarchy,
-    LoadedDocument,
     Vectors,
     content_id,
     window_id,
@@ -67,13 +54,6 @@ BATCH = 1000
 """Rows handed to the vector store between two looks at whether the work should stop."""
 
 
-async def extract_heuristically(
-    document: LoadedDocument, chunks: Sequence[Chunk], pulse: Callable[[], None]
-) -> list[Extract]:
-    """The extractor that needs no model."""
-    return await anyio.to_thread.run_sync(partial(extract, chunks, document.title, pulse=pulse))
-
-
 @dataclass(frozen=True, slots=True)
 class Workshop:
     """The tools of the writing half."""
@@ -84,7 +64,7 @@ class Workshop:
     embedders: EmbedderSource
     tokenizer: Tokenizer
     adjacencies: Adjacencies
-    extractor: Extractor = extract_heuristically
+    extractor: Extractor
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,166 +93,6 @@ class Spaces:
 
     def as_settings(self) -> dict[str, str]:
         return {kind: space for kind, space in asdict(self).items() if space}
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """What became of one document: ``added``, ``replaced``, ``unchanged``, ``skipped`` or ``failed``."""
-
-    id: str
-    title: str
-    status: str
-    chunks: int = 0
-    error: str = ""
-
-
-# --- documents in --------------------------------------------------------------------------
-
-
-def spread_folders(
-    sources: Iterable[DocumentSource], allowed: Sequence[Path] | None
-) -> tuple[list[DocumentSource], list[Outcome]]:
-    """Each folder becomes its files; what cannot be read as documents becomes an outcome at once."""
-    files: list[DocumentSource] = []
-    outcomes: list[Outcome] = []
-    for source in sources:
-        if not source.path or source.text is not None:
-            files.append(source)
-            continue
-        try:
-            found = expand(source.path, allowed=allowed)
-        except LeanRAGError as problem:
-            outcomes.append(Outcome(source.id or source.path, source.title, "failed", error=str(problem)))
-            continue
-        single = len(found.files) == 1 and not Path(source.path).is_dir()
-        files.extend(
-            replace(
-                source, path=str(path), id=source.id if single else "", title=source.title if single else ""
-            )
-            for path in found.files
-        )
-        outcomes.extend(Outcome(str(path), path.name, "skipped", error=why) for path, why in found.skipped)
-        if not found.files and not found.skipped:
-            why = f"The folder {source.path} holds no file to ingest."
-            outcomes.append(Outcome(source.path, "", "failed", error=why))
-    return files, outcomes
-
-
-async def ingest_one(
-    workshop: Workshop,
-    collection: str,
-    source: DocumentSource,
-    allowed: Sequence[Path] | None,
-    pulse: Callable[[str], None],
-) -> Outcome:
-    """Load, chunk, extract and store one document. Raises a ``LeanRAGError`` if it cannot be ingested.
-
-    ``pulse`` hears now and then what is done with the document; what it raises ends the work.
-    """
-    settings = workshop.settings
-    limit = settings.max_document_mb * 1024 * 1024
-    document = await anyio.to_thread.run_sync(partial(load, source, allowed=allowed, max_bytes=limit))
-    before = await workshop.graph.document(collection, document.id)
-    if before is not None and before.digest == document.digest:
-        return Outcome(document.id, document.title, "unchanged", before.chunks)
-    chunks = await anyio.to_thread.run_sync(
-        partial(
-            chunk,
-            document,
-            tokenizer=workshop.tokenizer,
-            max_tokens=settings.chunk_tokens,
-            overlap=settings.chunk_overlap,
-        )
-    )
-    if not chunks:
-        raise DocumentUnreadable(f"The document {document.id!r} holds no text.", "Give one with text in it.")
-    pulse(f"{document.title}: reading {len(chunks)} chunks")
-    steps = count(1)
-
-    def beat() -> None:
-        # The heuristic extractor beats twice for each chunk.
-        pulse(f"{document.title}: chunk {next(steps) // 2} of {len(chunks)}")
-
-    extracts = await workshop.extractor(document, chunks, beat)
-    await workshop.graph.put_document(collection, document, chunks, extracts)
-    return Outcome(document.id, document.title, "added" if before is None else "replaced", len(chunks))
-
-
-async def index_pending(workshop: Workshop, collection: str, report: ProgressReport) -> None:
-    """Embed the chunks that came in since the published build, so that they are found by meaning too."""
-    generation = await published(workshop.graph, collection)
-    if generation is None:
-        return
-    pending = await workshop.graph.pending_chunks(collection)
-    if pending:
-        embedder = await restored(workshop, generation)
-        rows = await windows_of(embedder, texts_of(pending), report)
-        async with vectors_changing(workshop):
-            await upsert(workshop, Spaces.recorded(generation).chunks, rows, report)
-
-
-# --- a build out ---------------------------------------------------------------------------
-
-
-async def build_generation(workshop: Workshop, collection: str, report: ProgressReport) -> Generation:
-    """Merge all extracts into G0, build the layers, write their vectors, publish (design: publish).
-
-    Raises ``NotReady`` if the collection holds no document.
-    """
-    held = await workshop.graph.collection(collection)
-    if held is None or not held.documents:
-        raise NotReady(f"Collection {collection!r} holds no document.", "Ingest documents first, then build.")
-    settings = workshop.settings
-    report(Progress("merge", 0, held.chunks))
-    extracts = await workshop.graph.extracts(collection)
-    base = await anyio.to_thread.run_sync(merge, extracts)
-    chunks = await workshop.graph.all_chunks(collection)
-    report(Progress("fit", 0, len(chunks)))
-    embedder, state = await workshop.embedders.fit([each.indexed_text for each in chunks])
-    built = await build(base, embedder, plan_of(settings), progress=report)
-    hierarchy, layers = built.hierarchy, built.vectors
-    texts = embedded_texts(chunks, hierarchy.layers)
-    spaces = Spaces.of(held, embedder, texts)
-    report(Progress("embed", 0, len(chunks)))
-    rows = {
-        spaces.chunks: await windows_of(embedder, texts["chunks"], report),
-        spaces.facts: await rows_of(embedder, texts["facts"], report),
-        **rows_of_layers(spaces, hierarchy, layers),
-    }
-    async with vectors_changing(workshop):
-        for space, held_rows in rows.items():
-            await write_whole(workshop, space, held_rows, report)
-    report(Progress("publish"))
-    generation = await workshop.graph.publish(
-        collection,
-        held.revision,
-        hierarchy,
-        embedder=embedder.identity,
-        dimension=embedder.dimension,
-        embedder_state=state,
-        settings={
-            "embedder": workshop.embedders.name,
-            "spaces": spaces.as_settings(),
-            "vectors": {kind: len(rows[space].ids) for kind, space in spaces.as_settings().items()},
-            "cluster_size": built.health.cluster_size,
-            "cluster_cap": built.health.cluster_cap,
-            "health": built.health.as_settings(),
-            "tau": settings.tau,
-        },
-    )
-    await workshop.adjacencies.keep(generation, hierarchy.layers, chunks)
-    await sweep(workshop, held)
-    return generation
-
-
-def plan_of(settings: Settings) -> Plan:
-    """How the settings ask for hierarchies to be built."""
-    return Plan(
-        cluster_size=None if settings.cluster_size == "auto" else settings.cluster_size,
-        cap=settings.cluster_cap or None,
-        tau=settings.tau,
-        manner=Manner(Clustering(settings.clustering), settings.relation_weight),
-    )
 
 
 async def rebuild_vectors(workshop: Workshop, collection: str, report: ProgressReport) -> Mapping[str, int]:

@@ -14,7 +14,7 @@ from leanrag_engine.config import Settings, load_settings
 from leanrag_engine.engine import LeanRAG
 from leanrag_engine.errors import LeanRAGError
 from leanrag_engine.exchange.openie import OpenIE, OpenIEExtractor
-from leanrag_engine.indexing import extract_heuristically
+from leanrag_engine.ingesting import extract_heuristically
 from leanrag_engine.model import DocumentSource, Job, content_id
 from leanrag_engine.ports import Progress, ProgressReport
 

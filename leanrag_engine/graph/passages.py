@@ -25,6 +25,10 @@ class Passage:
 
 
 _BROKEN_WORD = re.compile(r"(\w+)-\n\s*([^\W\d_]\w*)")
+_CONTENTS = re.compile(
+    r"\S(?:[ \t]{4,}|[ \t]?(?:\.[ \t]?){4,})(?:\d{1,4}(?:[-–]\d{1,4})?|[ivxlc]{1,6})[ \t]*$", re.MULTILINE
+)
+"""A line of a table of contents: words, a gap or dots, a page."""
 _PREFIXES = frozenset(["multi", "inter", "intra", "non", "pre", "post", "semi", "sub", "super", "self", "cross", "co", "anti", "re"])  # fmt: skip
 
 
@@ -51,9 +55,12 @@ def _vocabulary(text: str) -> frozenset[str]:
 
 
 def _sentence(chunk: Chunk, piece: Piece, vocabulary: frozenset[str], *, technical: bool) -> Sentence:
-    text = _unwrapped(chunk.text[piece.start : piece.end], vocabulary)
-    tokens = () if piece.kind is PieceKind.CODE else tokenize(text, technical=technical)
-    return Sentence(text, piece.kind, chunk.start + piece.start, tokens)
+    raw = chunk.text[piece.start : piece.end]
+    # A line of a table of contents states nothing and names what is named again in the text: as little as code does.
+    kind = PieceKind.CODE if _CONTENTS.search(raw) else piece.kind
+    text = _unwrapped(raw, vocabulary)
+    tokens = () if kind is PieceKind.CODE else tokenize(text, technical=technical)
+    return Sentence(text, kind, chunk.start + piece.start, tokens)
 
 
 def _unwrapped(text: str, vocabulary: frozenset[str]) -> str:

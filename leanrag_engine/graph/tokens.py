@@ -51,7 +51,7 @@ _TOKEN = re.compile(
     r"|(?<![\w*])\*{1,2}(?P<star>[^\s*][^*\n]{0,60}?)(?<=\S)\*{1,2}(?![\w*])"
     r"|(?<![\w_])_(?P<under>[^\s_][^_\n]{0,300}?)(?<=\S)_(?![\w_])"
     r"|(?P<ident>[A-Za-z_][\w.]{0,80}\(\)|(?<!\w)_{1,2}[a-z]\w*|(?<!\w)__\w+__|\b[A-Za-z]\w{0,80}_\w+"
-    r"|\b[a-z_]\w+(?:\.[A-Za-z_]\w+){1,6})"
+    r"|\b[a-z_]\w+(?:\.(?!(?:It|The|This|That|These|Those|If|In|An|For|When|But|And|As|On|There|They|We|You)\b)[A-Za-z_]\w+){1,6})"
     rf"|(?P<cjk>[{_CJK}]+)"
     r"|(?P<elision>(?:[dlnsjmtc]|qu)['’](?=[A-ZÀ-Þ]))"
     rf"|(?P<word>(?:{_L}\.){{2,}}|(?:Mr|Mrs|Ms|Mx|Dr|St|Prof|Gen|Col|Capt|Lt|Sgt|Rev|Hon|Gov|Sen|Rep|Pres|Mt|Ft|Jr|Sr)\.(?=\s)"

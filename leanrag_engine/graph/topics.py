@@ -19,6 +19,8 @@ _NUMBERING = re.compile(
 _FILE = re.compile(r"[\w-]+\.(?:txt|md|pdf|docx?|html?|rst|py|csv|json)")
 _IDENTIFIER = re.compile(r"\w_\w|__")
 _MARKS = re.compile(r"[*_`“”\"]")
+_NO_TITLE = re.compile(r"^\||\|$|[.!?,]['’”\"]$")
+"""A line of a table, or one that ends as direct speech does."""
 _PLAIN_ARTICLE = re.compile(r"The [^A-Z]")
 _SPELLED = re.compile(r"[^\W\d_]{2}")
 _STEP = " > "
@@ -70,6 +72,8 @@ class Topics:
 
 def _topic(line: str) -> str:
     """The name in a title or heading as one would write it in a sentence; empty if it names nothing."""
+    if _NO_TITLE.search(line):
+        return ""
     name = _NUMBERING.sub("", line, count=1) or line
     if _FILE.fullmatch(name):
         name = re.sub(r"[_-]", " ", name.rsplit(".", 1)[0])

@@ -30,7 +30,7 @@ _NAMED = 3
 _TRIED = 12
 _SENTENCES = 2
 _LONGEST = 45
-_SHORTEST = 5
+_SHORTEST = 6
 _PHRASES = 60
 _FADING = 0.8
 _REPEATED = 0.65
@@ -38,6 +38,20 @@ _REPEATED = 0.65
 
 _SPEECH = 0.5
 """What direct speech is worth: it shows a voice, and tells little of what it is about."""
+
+_CALLED = 0.5
+"""What a question or an exclamation is worth: it asks or feels, and tells little."""
+
+_PERSONAL = 0.75
+"""What a sentence keeps for each pronoun in it, up to four: whom it means is said elsewhere."""
+
+_MOST_PRONOUNS = 4
+
+_LABELLED = 0.6
+"""What a sentence is worth that a label precedes (Note: …), for it is beside the point."""
+
+_TERSE = 14
+"""Words that are added to the length of a sentence: else the shortest would always tell most for their length."""
 
 _DEFINING = 1.4
 """What a sentence is worth that begins with its subject and says what it is."""
@@ -62,6 +76,13 @@ _SPEECH_CLOSES = re.compile(r"(?<=[.,!?—-])['’](?!\w)")
 _QUOTE_CLOSES = re.compile(r"(?<=\w)['’](?![\w])")
 _POINTING = re.compile(r"\b(?:the following|as follows|see (?:also|below|above|section))\b|…$", re.IGNORECASE)
 """It introduces what is not quoted with it."""
+
+_PRONOUNS = re.compile(
+    r"\b(?:i|me|my|mine|we|us|our|you|your|thou|thee|thy|he|him|his|she|her|they|them|their)\b", re.IGNORECASE
+)
+_LABEL = re.compile(r"[^\W\d_a-z][^\s:]*(?: [^\s:]+){0,3}: |Note(?:,| that) ")
+_PAGES = re.compile(r"[^\W\d_][^\s\d]* \d{1,3}(?:[-–]\d{1,3})? [\"“‘']?[^\W\d_a-z]")
+"""A page between two entries of a table of contents."""
 
 _SPLICED = re.compile(r":\s+(?:The|This|These|An?|If|In|It|When|For|On|There|They|We|You)\s")
 """What introduced a list or an example, with the sentence after that behind it."""
@@ -298,10 +319,12 @@ def _half_spoken(sentence: str) -> bool:
 
 
 def _is_listing(sentence: str) -> bool:
-    """Whether it is a line of a table of contents, or a heading that ran into its text: capitals, or words
-    that stand twice in a row of four."""
+    """Whether it is a table of contents, or a heading that ran into its text: pages, capitals, or four words
+    in a row that stand there twice."""
     letters = [letter for letter in sentence if letter.isalpha()]
     if sum(letter.isupper() for letter in letters) >= _SHOUTED * max(1, len(letters)):
+        return True
+    if len(_PAGES.findall(sentence)) > 1:
         return True
     found = sentence.split()
     runs = [tuple(found[place : place + 4]) for place in range(len(found) - 3)]
@@ -311,9 +334,16 @@ def _is_listing(sentence: str) -> bool:
 def _telling(text: str, subject: str, weights: dict[str, float], centrality: float) -> float:
     """The distinguishing phrases in a sentence, for its length, times the centrality of what it is about."""
     present = {key for key in phrase_keys(text) if key in weights}
-    worth = centrality * sum(weights[key] for key in sorted(present)) / (10 + word_count(text))
+    worth = centrality * sum(weights[key] for key in sorted(present)) / (
+        _TERSE + word_count(text)
+    )
     if text[0] in "'‘“\"" and _SPEECH_CLOSES.search(text):
         worth *= _SPEECH
+    if text.rstrip("\"'”’»)」』")[-1:] in {*"!?！？"}:
+        worth *= _CALLED
+    if _LABEL.match(text):
+        worth *= _LABELLED
+    worth *= _PERSONAL ** min(_MOST_PRONOUNS, len(_PRONOUNS.findall(text)))
     return worth * _DEFINING if _defines(text, subject) else worth
 
 

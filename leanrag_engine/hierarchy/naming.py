@@ -31,6 +31,15 @@ _DESCRIPTION_WORDS = 80
 _ATTEMPTS = 3
 """How often a name that is like a sibling's is tried again without what they share."""
 
+_FRAGMENT = 0.5
+"""What a part of names is worth beside a whole name: it may be no more than an adjective."""
+
+_ONCE, _ONCE_SMALL = 0.8, 0.5
+"""What an entity is worth that one chunk alone mentions: a name, and a phrase that is written small."""
+
+_SAME_TEXT = 80
+"""Characters by which two descriptions are known to begin with the same sentence."""
+
 _BROAD = 3.0
 """From seven members on it no longer counts how many more have a phrase."""
 
@@ -55,14 +64,18 @@ Weights = NDArray[np.float64]
 class Terms:
     """Which phrases stand where: entity ``rows[i]`` has phrase ``columns[i]`` with ``weights[i]``.
 
-    ``keys`` are normalised phrases (words in single spaces), ``surfaces`` how they are best written.
+    ``witnesses[i]`` is 1, but where the phrase stands in a description alone that other entities have too: there
+    it is a share of 1, for one sentence is one witness. ``keys`` are normalised phrases (words in single spaces),
+    ``surfaces`` how they are best written, ``worths`` what each is worth as a name.
     """
 
     keys: tuple[str, ...]
     surfaces: tuple[str, ...]
+    worths: Weights
     rows: Labels
     columns: Labels
     weights: Weights
+    witnesses: Weights
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,27 +122,33 @@ def find_terms(graph: Graph) -> Terms:
 
     An entity's occurrences weigh more, the more often it is mentioned and the more relations it has.
     """
-    spelled = _spellings(graph.entities)
+    spelled, whole = _spellings(graph.entities)
     keys = tuple(sorted(spelled))
     column = {key: number for number, key in enumerate(keys)}
-    rows, columns, weights = array("q"), array("q"), array("d")
+    alike = Counter(entity.description[:_SAME_TEXT] for entity in graph.entities)
+    rows, columns, weights, witnesses = array("q"), array("q"), array("d"), array("d")
     for row, (entity, importance) in enumerate(zip(graph.entities, _importance(graph), strict=True)):
         named, told = phrase_keys(entity.name), phrase_keys(entity.description)
+        share = 1.0 / alike[entity.description[:_SAME_TEXT]]
         for key in sorted((named | told) & spelled.keys()):
             rows.append(row)
             columns.append(column[key])
-            weights.append(importance * (1.0 if key in named else _IN_DESCRIPTION))
+            weights.append(importance * (1.0 if key in named else _IN_DESCRIPTION * share))
+            witnesses.append(1.0 if key in named else share)
     return Terms(
         keys,
         tuple(spelled[key] for key in keys),
+        np.array([1.0 if key in whole else _FRAGMENT for key in keys]),
         np.array(rows, dtype=np.intp),
         np.array(columns, dtype=np.intp),
         np.array(weights, dtype=np.float64),
+        np.array(witnesses, dtype=np.float64),
     )
 
 
-def _spellings(entities: Sequence[Entity]) -> dict[str, str]:
-    """For the key of each whole name, and of each phrase that stands in two names, how it is mostly written."""
+def _spellings(entities: Sequence[Entity]) -> tuple[dict[str, str], set[str]]:
+    """For the key of each whole name, and of each phrase that stands in two names, how it is mostly written; and
+    which are whole names."""
     spelled: dict[str, Counter[str]] = defaultdict(Counter)
     whole: set[str] = set()
     for entity in entities:
@@ -141,19 +160,26 @@ def _spellings(entities: Sequence[Entity]) -> dict[str, str]:
                 spelled[key][surface] += 1
             if entire:
                 whole.add(key)
-    return {
+    found = {
         key: max(surfaces.items(), key=lambda item: (item[1], item[0]))[0]
         for key, surfaces in spelled.items()
         if key in whole or surfaces.total() > 1
     }
+    return found, whole
 
 
 def _importance(graph: Graph) -> list[float]:
     degree = Counter(end for one in graph.relations for end in (one.source_id, one.target_id))
     return [
-        1.0 + math.log(max(1, entity.mentions)) + 0.5 * math.log1p(degree[entity.id])
+        (1.0 + math.log(max(1, entity.mentions)) + 0.5 * math.log1p(degree[entity.id])) * _attested(entity)
         for entity in graph.entities
     ]
+
+
+def _attested(entity: Entity) -> float:
+    if entity.mentions > 1:
+        return 1.0
+    return _ONCE_SMALL if entity.name[:1].islower() else _ONCE
 
 
 def salience(terms: Terms, labels: Labels, count: int) -> list[Salience]:
@@ -165,13 +191,13 @@ def salience(terms: Terms, labels: Labels, count: int) -> list[Salience]:
     width = max(1, len(terms.keys))
     cells, place = np.unique(labels[terms.rows] * width + terms.columns, return_inverse=True)
     counts = np.asarray(np.bincount(place, weights=terms.weights, minlength=len(cells)), dtype=np.float64)
-    members = np.bincount(place, minlength=len(cells))
+    members = np.bincount(place, weights=terms.witnesses, minlength=len(cells))
     clusters, columns = cells // width, cells % width
     everywhere = np.bincount(columns, weights=counts, minlength=width)
     average = everywhere.sum() / count
     share = counts / everywhere[columns]
     scores = counts * np.sqrt(share) * np.log1p(average / everywhere[columns])
-    scores *= np.minimum(np.log2(1.0 + members), _BROAD)
+    scores *= np.minimum(np.log2(1.0 + members), _BROAD) * terms.worths[columns]
     order = np.lexsort((columns, -scores, clusters))
     starts = np.searchsorted(clusters[order], np.arange(count + 1))
     return [

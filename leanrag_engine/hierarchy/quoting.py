@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from leanrag_engine.language import PieceKind, pieces
 from leanrag_engine.model import Entity, Evidence, Relation
@@ -23,13 +24,16 @@ class Quote:
 def quotes_of(item: Entity | Relation) -> Iterator[tuple[PieceKind, Quote]]:
     """The sentences of a description in order, each as a quote, with what kind of text it is.
 
-    A sentence that the evidence does not cover is the first chunk's of all that support the item.
+    What two chunks say are two sentences, marked or not. One that the evidence does not cover is the first
+    chunk's of all that support the item.
     """
     text = item.description
     otherwise = item.chunk_ids[0] if item.chunk_ids else ""
-    for piece in pieces(text):
-        sentence = " ".join(text[piece.start : piece.end].split())
-        yield piece.kind, Quote(sentence, _chunk_at(item.evidence, piece.start) or otherwise)
+    starts = sorted({0, *(each.start for each in item.evidence), *(each.end for each in item.evidence)})
+    for start, end in pairwise([*starts, len(text)]):
+        for piece in pieces(text[start:end]):
+            sentence = " ".join(text[start + piece.start : start + piece.end].split())
+            yield piece.kind, Quote(sentence, _chunk_at(item.evidence, start + piece.start) or otherwise)
 
 
 def _chunk_at(evidence: Sequence[Evidence], place: int) -> str:

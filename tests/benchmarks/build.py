@@ -18,10 +18,11 @@ from pathlib import Path
 import anyio
 from synthetic import Corpus, corpus
 
+from leanrag_engine.building import build_generation
 from leanrag_engine.config import Settings
 from leanrag_engine.engine import LeanRAG
 from leanrag_engine.errors import Cancelled
-from leanrag_engine.indexing import Workshop, build_generation
+from leanrag_engine.indexing import Workshop
 from leanrag_engine.ports import Progress
 
 

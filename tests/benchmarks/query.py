@@ -28,12 +28,12 @@ from typing import Any
 import anyio
 from synthetic import Corpus, corpus
 
+from leanrag_engine.building import build_generation
 from leanrag_engine.composition import compose
 from leanrag_engine.config import Settings
 from leanrag_engine.engine import LeanRAG
 from leanrag_engine.evaluation.metrics import percentile
 from leanrag_engine.evaluation.timing import Stopwatch, TimedEmbedderSource
-from leanrag_engine.indexing import build_generation
 from leanrag_engine.retrieval.request import Mode, Query, Ranking
 
 WARM_UP = 5

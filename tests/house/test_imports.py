@@ -26,14 +26,24 @@ ALLOWED = {
     "adapters": {"model", "errors", "ports", "language"},
     "composition": {"config", "errors", "ports", "adapters"},
     "jobs": {"model", "errors", "ports"},
-    "indexing": {"config", "model", "errors", "ports", "graph", "hierarchy", "retrieval"},
-    "engine": {"config", "composition", "model", "errors", "ports", "jobs", "indexing", "retrieval"},
+    "indexing": {"config", "model", "errors", "ports", "retrieval"},
+    "ingesting": {"model", "errors", "ports", "graph", "indexing"},
+    "building": {
+        *("config", "composition", "model", "errors", "ports", "asking", "spending"),
+        *("graph", "hierarchy", "indexing"),
+    },
+    "engine": {
+        *("config", "composition", "model", "errors", "ports", "jobs", "retrieval"),
+        *("indexing", "ingesting", "building", "agent_work", "answering", "asking", "spending"),
+    },
+    "agent_work": {"model", "errors", "ports", "asking", "graph", "hierarchy", "language"},
+    "spending": {"model", "errors", "ports"},
     "asking": {"errors", "ports", "prompts"},
     "answering": {"model", "errors", "ports", "prompts", "retrieval", "asking"},
     "exchange": {"model", "errors", "ports", "language"},
     "evaluation": {
         *("config", "composition", "model", "errors", "ports", "language", "prompts"),
-        *("engine", "indexing", "hierarchy", "retrieval", "exchange", "asking", "answering"),
+        *("engine", "indexing", "ingesting", "hierarchy", "retrieval", "exchange", "asking", "answering"),
     },
     "__init__": {"config", "engine", "errors", "model", "retrieval"},
 }
