@@ -6,26 +6,34 @@ import re
 from dataclasses import dataclass
 
 from .asking import Meter, ask
+from .errors import ReplyUnusable
+from .fencing import fence
 from .model import Context
 from .ports import ChatModel, ChatRequest, Message
 from .prompts import prompt
-from .retrieval.rendering import fence_for, fenced
 
 __all__ = ["ANSWER_TOKENS", "Answer", "answer", "answer_request"]
 
 ANSWER_TOKENS = 2000
 """Room of an answer. Models that think before they write need more than the answer shows."""
 
+_GAP = re.compile(r"\A\W*insufficient\b[^\w\n]*", re.IGNORECASE)
+"""How an answer begins that the evidence does not settle, as the prompt asks for it."""
+
 _CITATION = re.compile(r"\bd\d+:c\d+\b")
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a model answered. ``cited`` citations stand in its context, ``unfounded`` ones do not."""
+    """What a model answered. ``cited`` citations stand in its context, ``unfounded`` ones do not.
+
+    ``sufficient``: the evidence settles the question, as the model says and its citations bear out.
+    """
 
     text: str
     cited: tuple[str, ...]
     unfounded: tuple[str, ...]
+    sufficient: bool = True
 
 
 async def answer(
@@ -39,20 +47,19 @@ async def answer(
 def answer_request(question: str, context: Context, *, temperature: float = 0.0) -> ChatRequest:
     """What is asked: equal questions and contexts, equal requests."""
     text = prompt("answer", question=fence(question), evidence=fence(context.text))
-    return ChatRequest((Message("user", text),), ANSWER_TOKENS, temperature=temperature)
+    return ChatRequest((Message("user", text),), ANSWER_TOKENS, temperature=temperature, step="answer")
 
 
 def checked(text: str, context: Context) -> Answer:
-    """The answer with its citations sorted by whether the context holds them."""
+    """The answer with its citations sorted by whether the context holds them. Raises ``ReplyUnusable`` if it
+    says no more than that the evidence is insufficient."""
+    settled = _GAP.search(text) is None
+    text = _GAP.sub("", text).strip()
+    if not text:
+        raise ReplyUnusable("The answer does not say what is missing.")
     named = tuple(dict.fromkeys(_CITATION.findall(text)))
     known = set(context.cited)
+    cited = tuple(each for each in named if each in known)
     return Answer(
-        text,
-        tuple(each for each in named if each in known),
-        tuple(each for each in named if each not in known),
+        text, cited, tuple(each for each in named if each not in known), sufficient=settled and bool(cited)
     )
-
-
-def fence(text: str) -> str:
-    """``text`` between lines of backticks that nothing in it can close."""
-    return fenced(text, fence_for([text]))

@@ -15,7 +15,7 @@ from typing import Any, Generic, TypeVar
 import anyio
 import anyio.lowlevel
 
-from .errors import InvalidInput, LeanRAGError, ReplyUnusable
+from .errors import CapReached, LeanRAGError, ModelUnavailable, ReplyUnusable
 from .ports import ChatModel, ChatRequest, FinishReason, Message, Reply
 from .prompts import prompt
 
@@ -112,7 +112,8 @@ class Duty:
 class Task(Generic[T]):
     """One piece of work. ``id`` is derived from all that the answer may depend on.
 
-    ``shown`` is what is read, with documents' text fenced; ``chunk_ids`` are the chunks it comes from.
+    ``shown`` is what is read, with documents' text fenced; ``chunk_ids`` are all the chunks that it comes from,
+    none if they are not known.
     ``read`` makes the answer of a JSON object, or raises ``ReplyUnusable`` with a reason to act on.
     """
 
@@ -153,51 +154,90 @@ def request_of(
             "additionalProperties": False,
         },
         step=duty.step,
-        chunk_ids=tuple(dict.fromkeys(id_ for task in tasks for id_ in task.chunk_ids)),
+        chunk_ids=_chunks_of(tasks),
     )
+
+
+def _chunks_of(tasks: Sequence[Task[Any]]) -> tuple[str, ...]:
+    """All the chunks that they come from; none if those of one are not known."""
+    if not all(task.chunk_ids for task in tasks):
+        return ()
+    return tuple(dict.fromkeys(id_ for task in tasks for id_ in task.chunk_ids))
 
 
 async def ask_each(
     model: ChatModel, duty: Duty, tasks: Sequence[Task[T]], meter: Meter
 ) -> list[T | LeanRAGError]:
-    """For each task its answer, or why there is none, in their order.
+    """For each task its answer, or why there is none (``ReplyUnusable``, ``ModelUnavailable``, ``CapReached``),
+    in their order.
 
-    One request for all of them. Those without a usable answer are asked once more, together, with what was
-    wrong. Raises ``InvalidInput`` alone: what every request would meet.
+    One request for all of them; if the service does not take that, one for each. Those without a usable answer
+    are asked once more, together, with what was wrong. What every request would meet is raised.
     """
-    answers, cut = await _asked(model, duty, tasks, (), 1, meter)
+    first = await _ask_once(model, duty, tasks, request_of(duty, tasks), meter)
+    answers = first.answers
+    if not first.taken:
+        if len(tasks) == 1:
+            return answers
+        alone = [await ask_each(model, duty, [task], meter) for task in tasks]
+        return [answer for answers in alone for answer in answers]
     bad = [number for number, each in enumerate(answers) if isinstance(each, ReplyUnusable)]
     if bad:
+        again = [tasks[number] for number in bad]
         problems = [_reason(answers[number]) for number in bad]
-        room = ROOM if cut else 1
-        second, _ = await _asked(model, duty, [tasks[number] for number in bad], problems, room, meter)
-        for number, each in zip(bad, second, strict=True):
+        request = request_of(duty, again, problems, ROOM if first.cut else 1)
+        second = await _ask_twice(model, duty, again, request, meter)
+        for number, each in zip(bad, second.answers, strict=True):
             answers[number] = each
     return answers
 
 
-async def _asked(
-    model: ChatModel,
-    duty: Duty,
-    tasks: Sequence[Task[T]],
-    problems: Sequence[str],
-    room: int,
-    meter: Meter,
-) -> tuple[list[T | LeanRAGError], bool]:
-    """The answers to one request, and whether the reply was cut off."""
+@dataclass(frozen=True, slots=True)
+class _Round(Generic[T]):
+    """What one request gave: whether the service took it, and whether its reply was cut off or kept from before."""
+
+    answers: list[T | LeanRAGError]
+    taken: bool = True
+    cut: bool = False
+    kept: bool = False
+
+    @property
+    def unusable(self) -> bool:
+        return any(isinstance(each, ReplyUnusable) for each in self.answers)
+
+
+async def _ask_twice(
+    model: ChatModel, duty: Duty, tasks: Sequence[Task[T]], request: ChatRequest, meter: Meter
+) -> _Round[T]:
+    """If the reply that is kept is of no use, whoever pays may have it asked anew: it is the last one of its
+    tasks, so that what comes in its place is what later builds find."""
+    found = await _ask_once(model, duty, tasks, request, meter)
+    if found.kept and found.unusable:
+        newer = await _ask_once(model, duty, tasks, replace(request, anew=True), meter)
+        return newer if newer.taken else found
+    return found
+
+
+async def _ask_once(
+    model: ChatModel, duty: Duty, tasks: Sequence[Task[T]], request: ChatRequest, meter: Meter
+) -> _Round[T]:
     try:
-        reply = await model.complete(request_of(duty, tasks, problems, room))
-    except InvalidInput:
-        raise
-    except LeanRAGError as problem:
-        return [problem for _ in tasks], False
+        reply = await model.complete(request)
+    except ReplyUnusable as problem:
+        return _Round([problem for _ in tasks], taken=False)
+    except (ModelUnavailable, CapReached) as problem:
+        return _Round([problem for _ in tasks])
     meter.note(reply)
     cut = reply.finish_reason is FinishReason.LENGTH
     try:
         found = _items(duty, reply, len(tasks))
     except ReplyUnusable as problem:
-        return [problem for _ in tasks], cut
-    return [_read(task, found.get(number)) for number, task in enumerate(tasks, 1)], cut
+        return _Round([problem for _ in tasks], cut=cut, kept=reply.kept)
+    answers: list[T | LeanRAGError] = []
+    for number, task in enumerate(tasks, 1):
+        answer = _read(task, found.get(number))
+        answers.append(answer)
+    return _Round(answers, cut=cut, kept=reply.kept)
 
 
 def _items(duty: Duty, reply: Reply, count: int) -> dict[int, Mapping[str, Any]]:
@@ -209,9 +249,17 @@ def _items(duty: Duty, reply: Reply, count: int) -> dict[int, Mapping[str, Any]]
         items = items[:-1]
         if not items:
             whole(reply)
-    numbered = {each[NUMBER]: each for each in reversed(items) if isinstance(each.get(NUMBER), int)}
+    numbered = {number: each for each in reversed(items) if (number := _number(each)) in range(1, count + 1)}
     # A model that was given one task, or all of them in a row, may leave the numbers out.
     return numbered or (dict(enumerate(items, 1)) if len(items) == count else {})
+
+
+def _number(item: Mapping[str, Any]) -> int:
+    """The number of the task that it answers; 0 if it has none."""
+    try:
+        return int(item.get(NUMBER) or 0)
+    except (TypeError, ValueError):
+        return 0
 
 
 def _listed(duty: Duty, text: str) -> list[Mapping[str, Any]]:

@@ -63,3 +63,9 @@ async def chat_model(settings: Settings, name: str, api_base: str = "") -> ChatM
     from .adapters.litellm_model import LiteLLMChatModel  # noqa: PLC0415 - only those pay who use a model
 
     return await LiteLLMChatModel.open(name, api_base=api_base, concurrency=settings.llm_concurrency)
+
+
+def same_service(settings: Settings, name: str) -> str:
+    """The address of the chat model's service for a model of the same provider; none for any other's."""
+    same = name.partition("/")[0] == settings.llm_model.partition("/")[0]
+    return settings.llm_api_base if same else ""

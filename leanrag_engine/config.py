@@ -76,6 +76,13 @@ class Settings(BaseSettings):
         le=32,
         description="Small tasks (short chunks, pairs, clusters) that one call may do.",
     )
+    max_calls: int = Field(default=0, ge=0, description="Most model calls that one build makes; 0: no cap.")
+    max_tokens: int = Field(
+        default=0, ge=0, description="Most tokens, in and out, that one build's model calls use; 0: no cap."
+    )
+    max_cost: float = Field(
+        default=0, ge=0, description="Most US dollars that one build's model calls cost; 0: no cap."
+    )
     extraction_model: str = Field(
         default="",
         description="Chat model that reads chunks, such as a cheaper one; else the one that writes.",
@@ -87,6 +94,9 @@ class Settings(BaseSettings):
     )
     gleaning: int = Field(
         default=0, ge=0, le=3, description="Further calls for each chunk that ask what the first one missed."
+    )
+    prompts_dir: Path | None = Field(
+        default=None, description="Folder of prompts of your own, each named as the one that it replaces."
     )
     judge_model: str = Field(
         default="",

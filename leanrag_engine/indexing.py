@@ -272,7 +272,7 @@ async def upsert(workshop: Workshop, space: str, rows: Rows, report: ProgressRep
 async def sweep(workshop: Workshop, collection: Collection) -> None:
     """Drop the vector spaces of this collection that no kept generation refers to."""
     generations = await workshop.graph.generations(collection.name)
-    await workshop.adjacencies.sweep(generations)
+    await workshop.adjacencies.sweep(collection.name, generations)
     kept: set[str] = set()
     for generation in generations:
         kept |= set(Spaces.recorded(generation).as_settings().values())

@@ -12,6 +12,7 @@ import logging
 import os
 import socket
 import threading
+import time
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -31,6 +32,9 @@ logger = logging.getLogger(__name__)
 
 HEARTBEAT = timedelta(seconds=2)
 """How often a running job's row is written even if nothing moved."""
+
+YOUNG = 1.0
+"""Seconds before a stage's rate says anything."""
 
 SILENCE = timedelta(seconds=60)
 """A job on another machine that was silent for so long is taken for dead."""
@@ -54,11 +58,21 @@ class Journal:
     outcomes: list[Mapping[str, Any]] = field(default_factory=list)
     failures: list[Mapping[str, str]] = field(default_factory=list)
     stop: threading.Event = field(default_factory=threading.Event)
+    began: tuple[float, int] = field(default_factory=lambda: (time.monotonic(), 0))
+    """When the present stage began, and how far it was then."""
 
     def report(self, progress: Progress) -> None:
         """Note how far the work is. Raises ``Cancelled`` if it should stop."""
+        if progress.stage != self.progress.stage or progress.done < self.progress.done:
+            self.began = (time.monotonic(), progress.done)
         self.progress = progress
         self.check()
+
+    @property
+    def rate(self) -> float:
+        """Units of the present stage in a second, over all of it; 0 while it is too young to tell."""
+        seconds = time.monotonic() - self.began[0]
+        return (self.progress.done - self.began[1]) / seconds if seconds >= YOUNG else 0.0
 
     def say(self, message: str) -> None:
         """Note what is done with the present unit of work. Raises ``Cancelled`` if it should stop."""
@@ -104,7 +118,10 @@ def is_abandoned(job: Job) -> bool:
 def without_texts(request: Mapping[str, Any]) -> dict[str, Any]:
     """A request as a finished job keeps it: its documents are in the store, or were refused with a reason."""
     kept = [{**each, "text": None} for each in request.get("documents", ())]
-    return {**request, "documents": kept} if kept else dict(request)
+    # What was forgotten is not even named any more.
+    return {name: [] if name == "forget" else value for name, value in request.items()} | (
+        {"documents": kept} if kept else {}
+    )
 
 
 class Jobs:
@@ -308,6 +325,7 @@ class Jobs:
                 stage=progress.stage,
                 done=progress.done,
                 total=progress.total,
+                rate=round(journal.rate, 3),
                 message=job.message or progress.message,
                 failures=tuple(journal.failures),
                 result={**job.result, "documents": list(journal.outcomes)}

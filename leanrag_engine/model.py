@@ -167,11 +167,13 @@ class ExtractedEntity:
 
 @dataclass(frozen=True, slots=True)
 class ExtractedRelation:
-    """``source`` and ``target`` are names of entities of the same extract."""
+    """``source`` and ``target`` are names of entities of the same extract. ``strength``: how closely the chunk
+    connects them, from 1 to 10; 0 where nobody told."""
 
     source: str
     target: str
     description: str = ""
+    strength: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -372,7 +374,8 @@ class JobStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """Long work, kept in the graph store. ``owner`` names the process that runs it."""
+    """Long work, kept in the graph store. ``owner`` names the process that runs it; ``rate`` is how many units of
+    its stage it does in a second, 0 where that is not known yet."""
 
     id: str
     kind: str
@@ -389,11 +392,23 @@ class Job:
     failures: tuple[Mapping[str, str], ...] = ()
     result: Mapping[str, Any] = field(default_factory=dict)
     cancel_requested: bool = False
+    rate: float = 0.0
+
+    @property
+    def seconds_left(self) -> int | None:
+        """Of the present stage, at the present rate; None where nobody can tell."""
+        if self.status is not JobStatus.RUNNING or not self.rate or self.total <= self.done:
+            return None
+        return round((self.total - self.done) / self.rate)
 
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """What the calls of one step used. ``cost`` is in US dollars and leaves out the ``unpriced`` calls."""
+    """What the calls of one step used. ``cost`` is in US dollars and leaves out the ``unpriced`` calls.
+
+    ``counted`` is what our tokenizer counts of the prompts, where the model's own made it ``prompt_tokens``;
+    ``room`` are the tokens that the replies were allowed to have.
+    """
 
     step: str
     calls: int = 0
@@ -401,6 +416,8 @@ class Spent:
     completion_tokens: int = 0
     cost: float = 0.0
     unpriced: int = 0
+    counted: int = 0
+    room: int = 0
 
 
 # --- queries -------------------------------------------------------------------------------

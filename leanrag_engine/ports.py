@@ -131,6 +131,13 @@ class EmbedderSource(Protocol):
         """The embedder whose ``fit`` gave ``state``. Raises ``StoreUnusable`` if the state is damaged."""
         ...
 
+    async def without(
+        self, identity: str, state: bytes, gone: Sequence[str], kept: Sequence[str]
+    ) -> tuple[str, bytes]:
+        """Identity and state of that embedder without what the texts ``gone`` alone left in it; the texts
+        ``kept`` embed as before. Raises as ``restore``."""
+        ...
+
 
 class VectorStore(Protocol):
     """Nearest-neighbour search in named spaces. Everything in it can be rebuilt from the graph store."""
@@ -143,6 +150,10 @@ class VectorStore(Protocol):
 
     async def fetch(self, space: str, ids: Sequence[str]) -> dict[str, Vectors]:
         """The vectors of those of ``ids`` that the space holds."""
+        ...
+
+    async def delete(self, space: str, ids: Sequence[str]) -> None:
+        """Remove the vectors of those of ``ids`` that the space holds."""
         ...
 
     async def count(self, space: str) -> int: ...
@@ -270,9 +281,12 @@ class GraphStore(Protocol):
         """How many extracts were made by each method."""
         ...
 
-    async def heuristic_chunks(self, collection: str, *, pending: bool) -> list[Chunk]:
+    async def heuristic_chunks(
+        self, collection: str, *, pending: bool, after: tuple[int, int] = (0, 0), limit: int | None = None
+    ) -> list[Chunk]:
         """Those that no model or agent has read yet, in reading order; ``pending``: of them those of documents
-        that came in after the published generation (all of them before the first)."""
+        that came in after the published generation (all of them before the first). ``after`` are the numbers
+        of a document and of its chunk."""
         ...
 
     async def put_extracts(self, collection: str, extracts: Sequence[Extract], *, revise: bool) -> list[str]:
@@ -298,6 +312,24 @@ class GraphStore(Protocol):
     ) -> Generation:
         """Write the hierarchy as a new generation and switch the collection to it, in one
         transaction; the one before stays for readers in mid-query, older ones are deleted."""
+        ...
+
+    async def forget(
+        self,
+        collection: str,
+        document_ids: Sequence[str],
+        hierarchy: Hierarchy | None,
+        *,
+        embedder: str,
+        dimension: int,
+        embedder_state: bytes,
+        settings: Mapping[str, Any],
+    ) -> Generation | None:
+        """Delete the documents with all that hangs on them, publish ``hierarchy``, what is left of the
+        published one, in its place, and delete every older generation of the collection, in one transaction.
+
+        ``None``: no entity is left, and no generation either. Finished jobs lose what they tell of the
+        documents. The collection's revision grows by one, the vector version too."""
         ...
 
     async def embedder_state(self, generation: int) -> bytes: ...
@@ -363,19 +395,36 @@ class GraphStore(Protocol):
         ...
 
     # what models said, and agents wrote
-    async def kept_reply(self, digest: str) -> Reply | None:
-        """What was said to the request of that digest, with ``kept`` set."""
+    async def kept_reply(self, digest: str, job_id: str = "") -> Reply | None:
+        """What was said to the request of that digest, with ``kept`` set; only to that job, if one is named."""
         ...
 
     async def keep_reply(
-        self, collection: str, job_id: str, digest: str, asked: ChatRequest, reply: Reply
+        self,
+        collection: str,
+        job_id: str,
+        digest: str,
+        asked: ChatRequest,
+        reply: Reply,
+        *,
+        model: str,
+        counted: int,
     ) -> None:
-        """Keep a reply and note what it used; a second one to the same request takes the first one's place,
-        and what both used is spent."""
+        """Keep a reply and note what it used (``counted``: see ``Spent``). A second one to the same request
+        takes the first one's place, and what both used is spent."""
         ...
 
-    async def spent(self, collection: str, job_id: str = "") -> list[Spent]:
-        """What the collection's replies used, or those of one job, by step."""
+    async def drop_replies(self, collection: str, chunk_ids: Sequence[str]) -> None:
+        """Forget what models said of these chunks; what it used stays noted.
+
+        Replies that do not tell their chunks, and what agents wrote, may come from them too: these are
+        dropped by the next ``publish``, but for those that were asked for by then (``kept_reply``,
+        ``use_summaries``), since what asks for them has come about without those chunks.
+        """
+        ...
+
+    async def spent(self, collection: str | None, job_id: str = "", model: str = "") -> list[Spent]:
+        """What the replies of a collection used, or of all, by step; of one job or one model alone."""
         ...
 
     async def put_summaries(self, collection: str, summaries: Mapping[str, Mapping[str, Any]]) -> None:
@@ -384,6 +433,10 @@ class GraphStore(Protocol):
 
     async def summaries(self, collection: str) -> dict[str, Mapping[str, Any]]:
         """What agents wrote, by the id of the task."""
+        ...
+
+    async def use_summaries(self, collection: str, task_ids: Sequence[str]) -> None:
+        """A build is made of what agents wrote for these tasks: the next ``publish`` keeps it."""
         ...
 
     # jobs
@@ -429,8 +482,9 @@ class ChatRequest:
     """What a chat model is asked: equal requests to one model ask for the same thing.
 
     ``schema`` is a JSON schema with a ``title``; a model that can be held to it is, any other sees only the
-    words, so that the words must ask for it too. ``seed`` is passed on to models that take one. ``step`` names
-    the work that it is part of, and ``chunk_ids`` the chunks whose text stands in it: neither is sent.
+    words, so that the words must ask for it too. ``seed`` is passed on to models that take one. The rest is not
+    sent: ``step`` names the work that it is part of; ``chunk_ids`` are all the chunks that it comes from, none if
+    they are not known; ``anew`` says that a reply that was kept of it is of no use.
     """
 
     messages: tuple[Message, ...]
@@ -440,6 +494,7 @@ class ChatRequest:
     seed: int | None = None
     step: str = field(default="", compare=False)
     chunk_ids: tuple[str, ...] = field(default=(), compare=False)
+    anew: bool = field(default=False, compare=False)
 
 
 class FinishReason(StrEnum):

@@ -9,6 +9,8 @@ from importlib.metadata import version
 from inspect import cleandoc
 from typing import Any
 
+from mcp.server.auth.provider import TokenVerifier
+from mcp.server.auth.settings import AuthSettings
 from mcp.server.mcpserver import Context, MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp_types import CallToolResult, InputRequiredResult, TextContent, ToolAnnotations
@@ -56,8 +58,13 @@ class LeanRAGServer(MCPServer[None]):
         return f"{problem} {f'Tool: {tool}.' if offered else READ_ONLY}"
 
 
-def create_server(settings: Settings) -> LeanRAGServer:
-    """The server with the tools that ``settings`` allow. Opens nothing: that happens on the first call."""
+def create_server(
+    settings: Settings, *, auth: AuthSettings | None = None, token_verifier: TokenVerifier | None = None
+) -> LeanRAGServer:
+    """The server with the tools that ``settings`` allow. Opens nothing: that happens on the first call.
+
+    ``auth`` and ``token_verifier`` say who may use it over HTTP; over stdio they mean nothing.
+    """
     handle = EngineHandle(settings)
 
     @asynccontextmanager
@@ -74,6 +81,8 @@ def create_server(settings: Settings) -> LeanRAGServer:
         version=version("leanrag-mcp"),
         lifespan=lifespan,
         log_level="WARNING",
+        auth=auth,
+        token_verifier=token_verifier,
     )
     reading = ReadTools(handle)
     add(server, reading.query_lca_context, "Answer from the documents")

@@ -17,6 +17,7 @@ from leanrag_engine.config import Settings, load_settings
 from leanrag_engine.errors import LeanRAGError
 
 from .evaluating import app as evaluating
+from .installing import install, uninstall
 
 if TYPE_CHECKING:
     from leanrag_engine.engine import LeanRAG
@@ -32,6 +33,8 @@ app = typer.Typer(
     rich_markup_mode="markdown",
 )
 app.add_typer(evaluating, name="eval")
+app.command()(install)
+app.command()(uninstall)
 
 DataDir = Annotated[
     Path | None,
@@ -58,17 +61,73 @@ def serve(
     ] = None,
     collection: CollectionOption = None,
     read_only: Annotated[bool, typer.Option("--read-only", help="Offer no tool that writes.")] = False,
+    http: Annotated[
+        str | None,
+        typer.Option(
+            help="Serve streamable HTTP at this address, path /mcp, instead of standard input and output.",
+            metavar="HOST:PORT",
+            envvar="LEANRAG_HTTP",
+            show_default=False,
+        ),
+    ] = None,
+    http_token_file: Annotated[
+        Path | None,
+        typer.Option(
+            help="File with the bearer token that clients must send; or set LEANRAG_HTTP_TOKEN.",
+            envvar="LEANRAG_HTTP_TOKEN_FILE",
+            show_default=False,
+        ),
+    ] = None,
+    http_allowed_host: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A name under which clients reach the server, such as rag.example; repeatable.",
+            show_default=False,
+        ),
+    ] = None,
+    http_allowed_origin: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A web page that may call the server, such as https://app.example; repeatable.",
+            show_default=False,
+        ),
+    ] = None,
 ) -> None:
-    """Run the MCP server over standard input and output. An MCP client starts this; see `leanrag demo` for how."""
-    from .app import create_server  # noqa: PLC0415 - the other commands need no MCP server
+    """Run the MCP server. An MCP client starts it over standard input and output; see `leanrag demo` for how.
 
+    One server for several clients: `leanrag serve --http 127.0.0.1:8000` is open to the programs of this machine.
+    To be reached from elsewhere it needs a token, `LEANRAG_HTTP_TOKEN=... leanrag serve --http 0.0.0.0:8000
+    --http-allowed-host rag.example`, or an OAuth issuer (the `LEANRAG_HTTP_OAUTH_...` variables in the README);
+    it speaks plain HTTP, so put a proxy with TLS before it. `/health` answers without a token.
+    """
+    from .http_settings import load_http_settings  # noqa: PLC0415 - the other commands serve nothing
+
+    try:
+        over_http = load_http_settings(
+            http=http,
+            http_token_file=http_token_file,
+            http_allowed_hosts=tuple(http_allowed_host) if http_allowed_host else None,
+            http_allowed_origins=tuple(http_allowed_origin) if http_allowed_origin else None,
+        )
+    except LeanRAGError as problem:
+        raise refused(problem) from problem
     settings = settings_of(
         data_dir, collection, allow_dirs=tuple(allow_dir) if allow_dir else None, read_only=read_only or None
     )
     for folder in settings.allow_dirs:
         if not folder.expanduser().is_dir():
             typer.echo(f"Warning: the allowed folder {folder} does not exist.", err=True)
-    create_server(settings).run("stdio")
+    if over_http.http:
+        from .http_serving import run_http  # noqa: PLC0415 - stdio must not wait for a web server
+
+        try:
+            run_http(settings, over_http)
+        except LeanRAGError as problem:
+            raise refused(problem) from problem
+    else:
+        from .app import create_server  # noqa: PLC0415 - the other commands need no MCP server
+
+        create_server(settings).run("stdio")
 
 
 @app.command()

@@ -196,6 +196,8 @@ class IngestReply(Reply):
     stage: str
     done: int
     total: int
+    rate: float = Field(description="units of the stage per second; 0: not known")
+    seconds_left: int | None = Field(description="of this stage; null: not known")
     message: str
     documents: list[DocumentOutcome]
     next_step: str
@@ -209,6 +211,8 @@ class JobReply(Reply):
     stage: str
     done: int
     total: int
+    rate: float = Field(description="units of the stage per second; 0: not known")
+    seconds_left: int | None = Field(description="of this stage; null: not known")
     message: str
     failures: list[dict[str, str]]
     result: dict[str, Any]

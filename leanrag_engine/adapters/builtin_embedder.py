@@ -122,6 +122,12 @@ class BuiltinEmbedderSource:
         """The embedder whose ``fit`` gave ``state``. Raises ``StoreUnusable`` if it is not that one."""
         return await anyio.to_thread.run_sync(_restored, identity, state)
 
+    async def without(
+        self, identity: str, state: bytes, gone: Sequence[str], kept: Sequence[str]
+    ) -> tuple[str, bytes]:
+        """The word table without the words that stand in ``gone`` alone. Raises ``StoreUnusable`` as ``restore``."""
+        return await anyio.to_thread.run_sync(_without, identity, state, gone, kept)
+
 
 # --- fitting -------------------------------------------------------------------------------
 
@@ -201,15 +207,31 @@ def _packed(table: _WordTable) -> bytes:
 
 
 def _restored(identity: str, state: bytes) -> Embedder:
+    return BuiltinEmbedder(_unpacked(identity, state))
+
+
+def _unpacked(identity: str, state: bytes) -> _WordTable:
     try:
         with np.load(io.BytesIO(state), allow_pickle=False) as arrays:
             vocabulary = tuple(json.loads(arrays["vocabulary"].tobytes()))
-            embedder = BuiltinEmbedder(_WordTable(vocabulary, arrays["steps"], arrays["scales"]))
+            table = _WordTable(vocabulary, arrays["steps"], arrays["scales"])
     except (ValueError, KeyError, EOFError, OSError, zipfile.BadZipFile) as problem:
         raise _damaged(identity) from problem
-    if embedder.identity != identity:
+    if table.identity != identity:
         raise _damaged(identity)
-    return embedder
+    return table
+
+
+def _without(identity: str, state: bytes, gone: Sequence[str], kept: Sequence[str]) -> tuple[str, bytes]:
+    table = _unpacked(identity, state)
+    lost = {word for text in gone for word in _features(text)} & set(table.vocabulary)
+    for text in kept:
+        if not lost:
+            return identity, state
+        lost.difference_update(_features(text))
+    rows = [row for row, word in enumerate(table.vocabulary) if word not in lost]
+    left = _WordTable(tuple(table.vocabulary[row] for row in rows), table.steps[rows], table.scales[rows])
+    return left.identity, _packed(left)
 
 
 def _damaged(identity: str) -> StoreUnusable:

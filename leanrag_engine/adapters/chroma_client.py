@@ -72,6 +72,12 @@ class Index:
         found = collection.get(ids=ids, include=["embeddings"])
         return dict(zip(found["ids"], np.asarray(found["embeddings"], dtype=np.float32), strict=True))
 
+    def delete(self, space: str, ids: list[str]) -> None:
+        collection = self._whole(space)
+        if collection is not None:
+            with chroma_marks.writing(self.folder, space):
+                collection.delete(ids=ids)
+
     def count(self, space: str) -> int:
         collection = self._whole(space)
         return collection.count() if collection else 0

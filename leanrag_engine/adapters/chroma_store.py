@@ -71,6 +71,14 @@ class ChromaVectorStore:
             found |= await self._hop(partial(Index.fetch, space=space, ids=batch))
         return found
 
+    async def delete(self, space: str, ids: Sequence[str]) -> None:
+        """Remove the vectors of those of ``ids`` that the space holds. Nothing happens if there is no such space."""
+        _check_name(space)
+        # Chroma warns of ids that are not there.
+        held = list(await self.fetch(space, ids))
+        for start in range(0, len(held), FETCH_BATCH):
+            await self._hop(partial(Index.delete, space=space, ids=held[start : start + FETCH_BATCH]))
+
     async def count(self, space: str) -> int:
         """How many vectors the space holds; 0 if there is none."""
         _check_name(space)

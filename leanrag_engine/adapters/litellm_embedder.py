@@ -125,6 +125,16 @@ class LitellmSource:
             ) from problem
         return LitellmEmbedder(self._model, dimension, await anyio.to_thread.run_sync(_room, self._model))
 
+    async def without(
+        self,
+        identity: str,
+        state: bytes,
+        gone: Sequence[str],  # noqa: ARG002 - the port's arguments
+        kept: Sequence[str],  # noqa: ARG002
+    ) -> tuple[str, bytes]:
+        """As they are: no text has left anything in them."""
+        return identity, state
+
 
 class LitellmEmbedder:
     """A model behind a service: several calls at once, each tried again where it failed in passing.

@@ -101,6 +101,16 @@ class SentenceTransformersSource:
         """As ``fit``."""
         return (await self.fit(()))[0]
 
+    async def without(
+        self,
+        identity: str,
+        state: bytes,
+        gone: Sequence[str],  # noqa: ARG002 - the port's arguments
+        kept: Sequence[str],  # noqa: ARG002
+    ) -> tuple[str, bytes]:
+        """As they are: no text has left anything in them."""
+        return identity, state
+
     def _embedder(self) -> Embedder:
         folder = self._found()
         with _LOADING:

@@ -8,9 +8,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from leanrag_engine.answering import fence
 from leanrag_engine.asking import read_object, shown
 from leanrag_engine.errors import ReplyUnusable
+from leanrag_engine.fencing import fence
 from leanrag_engine.ports import ChatRequest, Message
 from leanrag_engine.prompts import prompt
 

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from leanrag_engine.composition import chat_model
+from leanrag_engine.composition import chat_model, same_service
 from leanrag_engine.config import Settings
 from leanrag_engine.engine import LeanRAG
 from leanrag_engine.errors import InvalidInput, NotReady
@@ -68,12 +68,6 @@ async def opened_models(settings: Settings) -> AsyncIterator[tuple[ChatModel, Ch
         await answerer.close()
         if judge is not answerer:
             await judge.close()
-
-
-def same_service(settings: Settings, name: str) -> str:
-    """The address of the chat model's service for a model of the same provider; none for any other's."""
-    same = name.partition("/")[0] == settings.llm_model.partition("/")[0]
-    return settings.llm_api_base if same else ""
 
 
 async def judge_set(

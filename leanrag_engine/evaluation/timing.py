@@ -79,3 +79,8 @@ class TimedEmbedderSource:
 
     async def restore(self, identity: str, state: bytes) -> Embedder:
         return TimedEmbedder(await self.inner.restore(identity, state), self.watch)
+
+    async def without(
+        self, identity: str, state: bytes, gone: Sequence[str], kept: Sequence[str]
+    ) -> tuple[str, bytes]:
+        return await self.inner.without(identity, state, gone, kept)

@@ -7,9 +7,10 @@ same key, or one is the acronym that the corpus defines for the other and for no
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from itertools import chain
+from typing import TypeVar
 
 from leanrag_engine.language import name_key, sentences, word_count
 from leanrag_engine.model import (
@@ -22,8 +23,14 @@ from leanrag_engine.model import (
     Relation,
     content_id,
 )
+from leanrag_engine.ports import Progress, ProgressReport
 
 from .mentions import Kind
+
+T = TypeVar("T")
+
+_WATCHED = 2000
+"""Extracts, entities or relations between two reports: a fraction of a second."""
 
 _DESCRIPTION_WORDS = 120
 _ALIASES = 8
@@ -34,28 +41,46 @@ _TELLING = 0.3
 _ACRONYM_LENGTHS = range(2, 9)
 
 
-def merge(extracts: Sequence[Extract]) -> Graph:
+def merge(extracts: Sequence[Extract], report: ProgressReport = lambda _: None) -> Graph:
     """G0 of ``extracts`` given in reading order (documents by number, chunks by number).
 
     Entities come in the order of their first mention and have no parent yet; relations in the order of their first
-    statement. Ids depend on the names alone. Linear in the number of extracted entities and relations.
+    statement. Ids depend on the names alone. Linear in the number of extracted entities and relations. ``report``
+    hears of the stage ``merge`` a few times a second; what it raises ends the work.
     """
-    canonical = _acronyms(extracts)
+    keys = _Keys()
+    canonical = _acronyms(extracts, keys)
     entities: dict[str, _Entity] = {}
     relations: dict[tuple[str, str], _Relation] = {}
-    for extract in extracts:
-        keys = _read_entities(extract, canonical, entities)
-        _read_relations(extract, keys, relations)
-    kept = _without_noise(extracts, canonical, entities)
+    for extract in _watched(extracts, report, "extracts"):
+        here = _read_entities(extract, keys, canonical, entities)
+        _read_relations(extract, keys, here, relations)
+    kept = _without_noise(extracts, keys, canonical, entities)
     ids = _ids(kept)
+    pairs = [pair for pair in relations if pair[0] in ids and pair[1] in ids]
     return Graph(
-        tuple(entities[key].finished(ids[key]) for key in kept),
+        tuple(entities.pop(key).finished(ids[key]) for key in _watched(kept, report, "entities")),
         tuple(
-            relation.finished(ids[source], ids[target])
-            for (source, target), relation in relations.items()
-            if source in ids and target in ids
+            relations.pop(pair).finished(*(ids[key] for key in pair))
+            for pair in _watched(pairs, report, "relations")
         ),
     )
+
+
+def _watched(items: Sequence[T], report: ProgressReport, what: str) -> Iterator[T]:
+    """The items, with a report every now and then."""
+    for done, item in enumerate(items):
+        if done % _WATCHED == 0:
+            report(Progress("merge", done, len(items), what))
+        yield item
+
+
+class _Keys(dict[str, str]):
+    """The key of each name, found once: names are looked up several times for each mention."""
+
+    def __missing__(self, name: str) -> str:
+        key = self[name] = name_key(name)
+        return key
 
 
 # --- one entity, one relation --------------------------------------------------------------
@@ -95,33 +120,35 @@ class _Texts:
             return _Description()
         first = next(iter(self.counts))
         if len(self.counts) == 1 and word_count(first) <= _DESCRIPTION_WORDS:
-            chosen, method = [first], self.methods[first]
-        else:
-            given = [text for text in self.counts if self.methods[text] is not Method.HEURISTIC]
-            chosen = fitting([*_sentences(given), *self._ranked(names)], _DESCRIPTION_WORDS)
-            method = self.methods[given[0]] if given else Method.HEURISTIC
-        return _Description(" ".join(chosen), self._evidence(chosen), method)
+            evidence = Evidence(0, len(first), self.chunks[first])
+            return _Description(first, (evidence,), self.methods[first])
+        parts = {text: _split(text) for text in self.counts}
+        given = [text for text in self.counts if self.methods[text] is not Method.HEURISTIC]
+        ranked = chain(chain.from_iterable(parts[text] for text in given), self._ranked(names, parts))
+        chosen = fitting(ranked, _DESCRIPTION_WORDS)
+        method = self.methods[given[0]] if given else Method.HEURISTIC
+        return _Description(" ".join(chosen), self._evidence(chosen, parts), method)
 
-    def _ranked(self, names: Sequence[str]) -> list[str]:
-        """The sentences of heuristic descriptions."""
-        found: Counter[str] = Counter()
+    def _ranked(self, names: Sequence[str], parts: Mapping[str, Sequence[str]]) -> list[str]:
+        """The sentences of heuristic descriptions; ``parts`` are those of each description."""
+        found: dict[str, int] = {}
         for text, count in self.counts.items():
             if self.methods[text] is Method.HEURISTIC:
-                found.update(dict.fromkeys(_sentences([text]), count))
+                for sentence in dict.fromkeys(parts[text]):
+                    found[sentence] = found.get(sentence, 0) + count
         keys = [name.casefold() for name in names]
-        ranked = sorted(
-            enumerate(found), key=lambda item: (-_defines(item[1], keys), -found[item[1]], item[0])
-        )
-        return [text for _, text in ranked]
+        # The sort is stable: of equals the first one said comes first.
+        return sorted(found, key=lambda sentence: (-_defines(sentence, keys), -found[sentence]))
 
-    def _evidence(self, chosen: Sequence[str]) -> tuple[Evidence, ...]:
+    def _evidence(self, chosen: Sequence[str], parts: Mapping[str, Sequence[str]]) -> tuple[Evidence, ...]:
         """Of sentences that stand in a row with single spaces between them; neighbours of one chunk are one."""
         if len(self.counts) == 1:
             return (Evidence(0, len(" ".join(chosen)), next(iter(self.chunks.values()))),)
-        origins = dict(self.chunks)
-        for text, chunk_id in self.chunks.items():
-            for sentence in _sentences([text]):
-                origins.setdefault(sentence, chunk_id)
+        origins = {
+            sentence: chunk_id
+            for text, chunk_id in reversed(self.chunks.items())
+            for sentence in parts[text]
+        } | self.chunks
         found: list[Evidence] = []
         start = 0
         for sentence in chosen:
@@ -145,7 +172,8 @@ class _Entity:
 
     def add(self, entity: ExtractedEntity, extract: Extract) -> None:
         self.surfaces[" ".join(entity.name.split())] += 1
-        self.aliases.update(" ".join(alias.split()) for alias in entity.aliases)
+        if entity.aliases:
+            self.aliases.update(" ".join(alias.split()) for alias in entity.aliases)
         self.types[entity.type.strip().lower()] += 1
         self.texts.add(entity.description, extract)
         self.chunks.setdefault(extract.chunk_id)
@@ -154,10 +182,12 @@ class _Entity:
     @property
     def name(self) -> str:
         """The form that comes most often; the first seen of equals."""
-        return self.surfaces.most_common(1)[0][0]
+        return max(self.surfaces, key=self.surfaces.__getitem__)
 
     @property
     def type(self) -> str:
+        if len(self.types) == 1:
+            return next(iter(self.types)) or "concept"
         telling = Counter(
             {
                 type_: count
@@ -167,14 +197,20 @@ class _Entity:
         )
         return (telling or self.types).most_common(1)[0][0] or "concept"
 
-    def finished(self, id_: str) -> Entity:
-        name = self.name
+    def _other_forms(self, name: str) -> tuple[str, ...]:
+        """Those that are not ``name``, what comes most often first."""
+        if len(self.surfaces) == 1 and not self.aliases:
+            return ()
         others = [
             form
             for form, _ in (self.surfaces + self.aliases).most_common()
             if form and form.casefold() != name.casefold()
         ]
-        aliases = tuple({form.casefold(): form for form in reversed(others)}.values())[::-1][:_ALIASES]
+        return tuple({form.casefold(): form for form in reversed(others)}.values())[::-1][:_ALIASES]
+
+    def finished(self, id_: str) -> Entity:
+        name = self.name
+        aliases = self._other_forms(name)
         told = self.texts.joined([name, *aliases])
         return Entity(
             id=id_,
@@ -210,28 +246,33 @@ class _Relation:
 
 
 def _read_entities(
-    extract: Extract, canonical: dict[str, str], entities: dict[str, _Entity]
+    extract: Extract, keys: _Keys, canonical: Mapping[str, str], entities: dict[str, _Entity]
 ) -> dict[str, str]:
-    """Add the entities of one extract; what each name of it stands for."""
-    keys: dict[str, str] = {}
+    """Add the entities of one extract; what each name key of it stands for."""
+    here: dict[str, str] = {}
     for entity in extract.entities:
-        key = name_key(entity.name)
+        key = keys[entity.name]
         if key:
-            keys[key] = canonical.get(key, key)
-            entities.setdefault(keys[key], _Entity()).add(entity, extract)
-    return keys
+            stands_for = here[key] = canonical.get(key, key)
+            found = entities.get(stands_for)
+            if found is None:
+                found = entities[stands_for] = _Entity()
+            found.add(entity, extract)
+    return here
 
 
 def _read_relations(
-    extract: Extract, keys: dict[str, str], relations: dict[tuple[str, str], _Relation]
+    extract: Extract, keys: _Keys, here: Mapping[str, str], relations: dict[tuple[str, str], _Relation]
 ) -> None:
     """Add the relations of one extract whose ends are entities of it; a pair is one whichever end comes first."""
     for relation in extract.relations:
-        source, target = keys.get(name_key(relation.source)), keys.get(name_key(relation.target))
+        source, target = here.get(keys[relation.source]), here.get(keys[relation.target])
         if source is None or target is None or source == target:
             continue
         pair = (target, source) if (target, source) in relations else (source, target)
-        found = relations.setdefault(pair, _Relation())
+        found = relations.get(pair)
+        if found is None:
+            found = relations[pair] = _Relation()
         found.texts.add(relation.description, extract)
         found.chunks.setdefault(extract.chunk_id)
         found.methods[extract.method] += 1
@@ -254,7 +295,7 @@ def _ids(keys: Iterable[str]) -> dict[str, str]:
 # --- acronyms ------------------------------------------------------------------------------
 
 
-def _acronyms(extracts: Sequence[Extract]) -> dict[str, str]:
+def _acronyms(extracts: Sequence[Extract], keys: _Keys) -> dict[str, str]:
     """Key of an acronym → key of its long form, where the corpus gives it exactly one.
 
     Other aliases (a surname, a title without its remark) may mean someone else in the next document.
@@ -262,9 +303,11 @@ def _acronyms(extracts: Sequence[Extract]) -> dict[str, str]:
     longs: dict[str, set[str]] = {}
     for extract in extracts:
         for entity in extract.entities:
-            key = name_key(entity.name)
+            if not entity.aliases:
+                continue
+            key = keys[entity.name]
             for alias in entity.aliases:
-                short = name_key(alias)
+                short = keys[alias]
                 if key and short != key and _is_acronym(alias, entity):
                     longs.setdefault(short, set()).add(key)
     single = {short: next(iter(found)) for short, found in longs.items() if len(found) == 1}
@@ -297,7 +340,7 @@ def _within(letters: Sequence[str], initials: Sequence[str]) -> bool:
 
 
 def _without_noise(
-    extracts: Sequence[Extract], canonical: dict[str, str], entities: dict[str, _Entity]
+    extracts: Sequence[Extract], keys: _Keys, canonical: Mapping[str, str], entities: Mapping[str, _Entity]
 ) -> list[str]:
     """The keys that stay, in order of first mention.
 
@@ -305,10 +348,10 @@ def _without_noise(
     unless it is all that its chunk has. What a model or an agent found always stays.
     """
     weak = {key for key, entity in entities.items() if _is_noise(entity)}
-    for extract in extracts:
-        keys = [canonical.get(key, key) for entity in extract.entities if (key := name_key(entity.name))]
-        if keys and weak.issuperset(keys):
-            weak.difference_update(keys)
+    for extract in extracts if weak else ():
+        here = [canonical.get(key, key) for entity in extract.entities if (key := keys[entity.name])]
+        if here and weak.issuperset(here):
+            weak.difference_update(here)
     return [key for key in entities if key not in weak]
 
 
@@ -369,12 +412,6 @@ def fitting(found: Iterable[str], limit: int) -> list[str]:
     return list(chosen)
 
 
-def _sentences(texts: Iterable[str]) -> Iterator[str]:
-    for text in texts:
-        yield from _split(text)
-
-
-@lru_cache(maxsize=1 << 12)
-def _split(text: str) -> tuple[str, ...]:
-    """The sentences of a text; cached, for one entity's texts are looked at several times in a row."""
-    return tuple(text[start:end] for start, end in sentences(text))
+def _split(text: str) -> list[str]:
+    """The sentences of a text."""
+    return [text[start:end] for start, end in sentences(text)]

@@ -29,18 +29,21 @@ FINDINGS = 5
 _NAMED = 3
 _TRIED = 12
 _SENTENCES = 2
-_LONGEST = 45
+_LONGEST = 60
 _SHORTEST = 6
 _PHRASES = 60
 _FADING = 0.8
+_WORTHWHILE = 0.3
+"""A sentence that tells less than this share of what the best one does is left out of the description."""
+
 _REPEATED = 0.65
 """Two sentences that share this much of the shorter one's words say the same."""
 
-_SPEECH = 0.5
-"""What direct speech is worth: it shows a voice, and tells little of what it is about."""
+_FEW = 2
+"""Statements from which on nothing else is quoted."""
 
-_CALLED = 0.5
-"""What a question or an exclamation is worth: it asks or feels, and tells little."""
+_VOICED = 0.5
+"""What direct speech, a question or an exclamation is worth: it shows a voice, and tells little of what it is about."""
 
 _PERSONAL = 0.75
 """What a sentence keeps for each pronoun in it, up to four: whom it means is said elsewhere."""
@@ -65,6 +68,45 @@ _SHOUTED = 0.4
 _OPENERS = (
     "he she it they we you i his her its their this that these those such here there and but or so then however"
     " therefore thus also another both additionally furthermore moreover similarly instead otherwise see"
+    " hence accordingly conversely alternatively likewise nevertheless can cannot must should could would does has have"
+)
+_LEANING = frozenset(_OPENERS.split())
+_OWNING = frozenset(("his", "her", "its", "their", "him", "them"))
+"""A sentence that opens so leans on the one before it."""
+
+_IS = frozenset(["is", "are", "was", "were", "means", "refers", "denotes", "是", "とは", "は"])
+_SPEECH_OPENS = re.compile(r"(?:^|[\s(—–-])['‘](?=\w)")
+_SPEECH_CLOSES = re.compile(r"(?<=[.,!?—-])['’](?!\w)")
+_QUOTE_CLOSES = re.compile(r"(?<=\w)['’](?![\w])")
+_POINTING = re.compile(
+    r"\b(?:the following|as follows|see (?:also|below|above|section))\b|…$"
+    r"|^(?:the (?:same|latter|former|above)|in (?:this|that|such a) case|as a result|for this reason"
+    r"|(?:first|second|third|next|finally|here),)\s",
+    re.IGNORECASE,
+)
+"""It introduces what is not quoted with it, or follows what is not."""
+
+_PRONOUNS = 4
+
+_LABELLED = 0.6
+"""What a sentence is worth that a label precedes (Note: …), for it is beside the point."""
+
+_TERSE = 14
+"""Words that are added to the length of a sentence: else the shortest would always tell most for their length."""
+
+_DEFINING = 1.4
+"""What a sentence is worth that begins with its subject and says what it is."""
+
+_SOON = 24
+"""Characters within which a definition says *is*."""
+
+_SHOUTED = 0.4
+"""A sentence with this share of capital letters is a line of a table of contents."""
+
+_OPENERS = (
+    "he she it they we you i his her its their this that these those such here there and but or so then however"
+    " therefore thus also another both additionally furthermore moreover similarly instead otherwise see"
+    " hence accordingly conversely alternatively likewise nevertheless can cannot must should could would does has have"
 )
 _LEANING = frozenset(_OPENERS.split())
 _OWNING = frozenset(("his", "her", "its", "their", "him", "them"))
@@ -84,8 +126,11 @@ _LABEL = re.compile(r"[^\W\d_a-z][^\s:]*(?: [^\s:]+){0,3}: |Note(?:,| that) ")
 _PAGES = re.compile(r"[^\W\d_][^\s\d]* \d{1,3}(?:[-–]\d{1,3})? [\"“‘']?[^\W\d_a-z]")
 """A page between two entries of a table of contents."""
 
-_SPLICED = re.compile(r":\s+(?:The|This|These|An?|If|In|It|When|For|On|There|They|We|You)\s")
-"""What introduced a list or an example, with the sentence after that behind it."""
+_SPLICED = re.compile(
+    r":\s+(?:The|This|These|An?|If|In|It|When|For|On|There|They|We|You)\s"
+    r"|[^\W_] (?:The|This|These|Those|If|When|Where|There|It) [^\W\d_A-Z]"
+)
+"""What introduced a list or an example, or headed a paragraph, with the sentence after that behind it."""
 
 Weights = NDArray[np.float64]
 
@@ -209,7 +254,7 @@ def _summary(group: _Group, chosen: Sequence[_Candidate]) -> list[Quote]:
     quotes = []
     for candidate in chosen:
         left -= word_count(candidate.text)
-        if left < 0:
+        if left < 0 or candidate.score < _WORTHWHILE * chosen[0].score:
             break
         quotes.append(candidate.quote)
     return [*quotes, Quote(contents)]
@@ -248,6 +293,9 @@ def _central_sentences(group: _Group, weights: dict[str, float]) -> list[_Candid
     candidates = sorted(_candidates(group, weights), key=lambda candidate: -candidate.score)
     # A clause, or a heading that looks like a sentence, is better than nothing.
     candidates = [each for each in candidates if each.whole] or candidates
+    # So is what somebody says, asks or calls, where next to nothing is stated.
+    statements = [each for each in candidates if not _is_voiced(each.text)]
+    candidates = statements if len(statements) >= _FEW else candidates
     chosen: list[_Candidate] = []
     said: list[set[str]] = []
     for again in (False, True):
@@ -334,17 +382,19 @@ def _is_listing(sentence: str) -> bool:
 def _telling(text: str, subject: str, weights: dict[str, float], centrality: float) -> float:
     """The distinguishing phrases in a sentence, for its length, times the centrality of what it is about."""
     present = {key for key in phrase_keys(text) if key in weights}
-    worth = centrality * sum(weights[key] for key in sorted(present)) / (
-        _TERSE + word_count(text)
-    )
-    if text[0] in "'‘“\"" and _SPEECH_CLOSES.search(text):
-        worth *= _SPEECH
-    if text.rstrip("\"'”’»)」』")[-1:] in {*"!?！？"}:
-        worth *= _CALLED
+    worth = centrality * sum(weights[key] for key in sorted(present)) / (_TERSE + word_count(text))
+    if _is_voiced(text):
+        worth *= _VOICED
     if _LABEL.match(text):
         worth *= _LABELLED
     worth *= _PERSONAL ** min(_MOST_PRONOUNS, len(_PRONOUNS.findall(text)))
     return worth * _DEFINING if _defines(text, subject) else worth
+
+
+def _is_voiced(text: str) -> bool:
+    """Whether somebody speaks, asks or calls."""
+    spoken = text[0] in "'‘“\"「『" and (_SPEECH_CLOSES.search(text) or text[-1] in "\"”」』")
+    return bool(spoken) or text.rstrip("\"'”’»)」』")[-1:] in {*"!?！？"}
 
 
 def _defines(text: str, subject: str) -> bool:

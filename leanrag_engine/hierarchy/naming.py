@@ -31,10 +31,11 @@ _DESCRIPTION_WORDS = 80
 _ATTEMPTS = 3
 """How often a name that is like a sibling's is tried again without what they share."""
 
-_FRAGMENT = 0.5
-"""What a part of names is worth beside a whole name: it may be no more than an adjective."""
+_ENDING, _FRAGMENT = 0.8, 0.5
+"""What a part of names is worth beside a whole name: one that a name ends with, and any other, which may be no
+more than an adjective."""
 
-_ONCE, _ONCE_SMALL = 0.8, 0.5
+_ONCE, _ONCE_SMALL = 0.8, 0.6
 """What an entity is worth that one chunk alone mentions: a name, and a phrase that is written small."""
 
 _SAME_TEXT = 80
@@ -122,7 +123,7 @@ def find_terms(graph: Graph) -> Terms:
 
     An entity's occurrences weigh more, the more often it is mentioned and the more relations it has.
     """
-    spelled, whole = _spellings(graph.entities)
+    spelled, worths = _spellings(graph.entities)
     keys = tuple(sorted(spelled))
     column = {key: number for number, key in enumerate(keys)}
     alike = Counter(entity.description[:_SAME_TEXT] for entity in graph.entities)
@@ -138,7 +139,7 @@ def find_terms(graph: Graph) -> Terms:
     return Terms(
         keys,
         tuple(spelled[key] for key in keys),
-        np.array([1.0 if key in whole else _FRAGMENT for key in keys]),
+        np.array([worths[key] for key in keys]),
         np.array(rows, dtype=np.intp),
         np.array(columns, dtype=np.intp),
         np.array(weights, dtype=np.float64),
@@ -146,11 +147,11 @@ def find_terms(graph: Graph) -> Terms:
     )
 
 
-def _spellings(entities: Sequence[Entity]) -> tuple[dict[str, str], set[str]]:
-    """For the key of each whole name, and of each phrase that stands in two names, how it is mostly written; and
-    which are whole names."""
+def _spellings(entities: Sequence[Entity]) -> tuple[dict[str, str], dict[str, float]]:
+    """For the key of each whole name, and of each phrase that stands in two names, how it is mostly written and
+    what it is worth."""
     spelled: dict[str, Counter[str]] = defaultdict(Counter)
-    whole: set[str] = set()
+    worths: dict[str, float] = {}
     for entity in entities:
         tokens = _tokens(entity.name)
         for key, run in dict(_runs(tokens)).items():
@@ -158,14 +159,14 @@ def _spellings(entities: Sequence[Entity]) -> tuple[dict[str, str], set[str]]:
             surface = entity.name if entire else _surface(run)
             if surface:
                 spelled[key][surface] += 1
-            if entire:
-                whole.add(key)
+            worth = 1.0 if entire else _ENDING if run[-1] is tokens[-1] else _FRAGMENT
+            worths[key] = max(worth, worths.get(key, 0.0))
     found = {
         key: max(surfaces.items(), key=lambda item: (item[1], item[0]))[0]
         for key, surfaces in spelled.items()
-        if key in whole or surfaces.total() > 1
+        if worths[key] == 1.0 or surfaces.total() > 1
     }
-    return found, whole
+    return found, worths
 
 
 def _importance(graph: Graph) -> list[float]:

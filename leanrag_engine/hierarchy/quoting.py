@@ -29,7 +29,7 @@ def quotes_of(item: Entity | Relation) -> Iterator[tuple[PieceKind, Quote]]:
     """
     text = item.description
     otherwise = item.chunk_ids[0] if item.chunk_ids else ""
-    starts = sorted({0, *(each.start for each in item.evidence), *(each.end for each in item.evidence)})
+    starts = sorted({0, *(each.start for each in item.evidence)})
     for start, end in pairwise([*starts, len(text)]):
         for piece in pieces(text[start:end]):
             sentence = " ".join(text[start + piece.start : start + piece.end].split())

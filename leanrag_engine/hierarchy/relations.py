@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,9 +54,10 @@ class Pairs:
     order: Labels
     starts: Labels
 
-    def relations_of(self, pair: int) -> list[int]:
-        found: list[int] = self.order[self.starts[pair] : self.starts[pair + 1]].tolist()
-        return found
+    def groups(self) -> Iterator[list[int]]:
+        """The places of each pair's relations, pair by pair."""
+        order: list[int] = self.order.tolist()
+        return (order[start:end] for start, end in pairwise(self.starts.tolist()))
 
     def totals(self, values: Counts) -> Counts:
         """The sum over each pair of ``values``, one for each relation."""
@@ -80,17 +82,64 @@ def id_ranks(graph: Graph) -> Labels:
 def pair_up(graph: Graph, parents: Labels) -> Pairs:
     """Group the relations of ``graph`` by the pair of clusters, ``parents`` (m, 2), at their ends.
 
-    Relations within one cluster belong to no pair.
+    Relations within one cluster belong to no pair. Those of a pair with as much support and weight stand
+    in the order of their ids.
     """
     supports, weights = _supports(graph), _weights(graph)
-    joining = np.flatnonzero(parents[:, 0] != parents[:, 1])
+    joining = _by_id(graph, np.flatnonzero(parents[:, 0] != parents[:, 1]))
     first, second = parents.min(axis=1)[joining], parents.max(axis=1)[joining]
-    order = np.lexsort((id_ranks(graph)[joining], -weights[joining], -supports[joining], second, first))
+    order = np.lexsort((-weights[joining], -supports[joining], second, first))
     new = np.ones(len(order), dtype=bool)
     new[1:] = (np.diff(first[order]) != 0) | (np.diff(second[order]) != 0)
     starts = np.flatnonzero(new)
     heads = order[starts]
     return Pairs(first[heads], second[heads], joining[order], np.append(starts, len(order)))
+
+
+def _by_id(graph: Graph, numbers: Labels) -> Labels:
+    """The places ``numbers`` of relations, sorted by the relations' ids; a stable sort keeps that among equals."""
+    ids = [relation.id for relation in graph.relations]
+    return np.array(sorted(numbers.tolist(), key=ids.__getitem__), dtype=np.intp)
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """What one pass over the relations of a step counts: row ``p`` of each array belongs to pair ``p`` of ``pairs``.
+
+    ``beneath`` pairs up the base relations by the same clusters (the very same pairs: λ > 0 above implies a base
+    relation beneath, and the other way round). ``sources`` are the clusters that most of a pair's relations
+    start from, ``targets`` the others; ``strengths`` are λ.
+    """
+
+    parents: Labels
+    pairs: Pairs
+    beneath: Pairs
+    sources: Labels
+    targets: Labels
+    strengths: Counts
+    supports: Counts
+    weights: Counts
+
+
+def tally(step: Step) -> Tally:
+    """Every pair of clusters with λ > 0, in the order of its ends, and its figures (paper eq. 5). O(m log m)."""
+    parents = step.labels[relation_ends(step.lower)]
+    pairs = pair_up(step.lower, parents)
+    beneath = pairs
+    if step.base is not step.lower:
+        beneath = pair_up(step.base, step.base_labels[relation_ends(step.base)])
+    strengths = np.diff(pairs.starts)
+    turned = 2 * pairs.totals((parents[:, 0] < parents[:, 1]).astype(np.int64)) < strengths
+    return Tally(
+        parents,
+        pairs,
+        beneath,
+        np.where(turned, pairs.second, pairs.first),
+        np.where(turned, pairs.first, pairs.second),
+        strengths,
+        pairs.totals(_supports(step.lower)),
+        pairs.totals(_weights(step.lower)),
+    )
 
 
 def inter_cluster_relations(step: Step, upper: Sequence[Entity], *, tau: int) -> tuple[Relation, ...]:
@@ -99,33 +148,23 @@ def inter_cluster_relations(step: Step, upper: Sequence[Entity], *, tau: int) ->
     λ > ``tau``: one text on all the relations beneath; else their own texts, joined. The source is the
     cluster that most of them start from.
     """
-    parents = step.labels[relation_ends(step.lower)]
-    pairs = pair_up(step.lower, parents)
-    beneath = pairs
-    if step.base is not step.lower:
-        beneath = pair_up(step.base, step.base_labels[relation_ends(step.base)])
-    strengths = np.diff(pairs.starts)
-    forward = pairs.totals((parents[:, 0] < parents[:, 1]).astype(np.int64))
-    turned = 2 * forward < strengths
-    texts = _Texts(step, parents)
+    counted = tally(step)
+    texts = _Texts(step, counted.parents)
     ids = [entity.id for entity in upper]
     layer = upper[0].layer if upper else 0
-    totals = zip(
-        np.where(turned, pairs.second, pairs.first).tolist(),
-        np.where(turned, pairs.first, pairs.second).tolist(),
-        strengths.tolist(),
-        pairs.totals(_supports(step.lower)).tolist(),
-        pairs.totals(_weights(step.lower)).tolist(),
+    rows = zip(
+        counted.sources.tolist(),
+        counted.targets.tolist(),
+        counted.strengths.tolist(),
+        counted.supports.tolist(),
+        counted.weights.tolist(),
+        counted.pairs.groups(),
+        counted.beneath.groups(),
         strict=True,
     )
     found = []
-    for pair, (source, target, strength, support, weight) in enumerate(totals):
-        numbers = pairs.relations_of(pair)
-        told = (
-            texts.summary(source, numbers, beneath.relations_of(pair))
-            if strength > tau
-            else texts.joined(numbers)
-        )
+    for source, target, strength, support, weight, numbers, beneath in rows:
+        told = texts.summary(source, numbers, beneath) if strength > tau else texts.joined(numbers)
         near, far = ids[source], ids[target]
         found.append(
             Relation(
@@ -222,9 +261,8 @@ class _Texts:
 
     def _quotes(self, number: int) -> list[Quote]:
         """The first sentences of one relation, as many as the bound allows; above G0 led by the names of its ends."""
-        near, far = self._ends(number)
         relation = self._lower[number]
-        prefix = f"{near} – {far}: " if relation.layer else ""
+        prefix = "{} – {}: ".format(*self._ends(number)) if relation.layer else ""
         quotes: list[Quote] = []
         left = CHARACTERS - len(prefix)
         for quote in _sentences(relation):
@@ -233,8 +271,10 @@ class _Texts:
                 break
             quotes.append(quote)
         if not quotes:
-            return [Quote(ended(f"{near} – {far}"))]
-        return [Quote(f"{prefix}{quotes[0].text}", quotes[0].chunk_id), *quotes[1:]]
+            return [Quote(ended("{} – {}".format(*self._ends(number))))]
+        if prefix:
+            quotes[0] = Quote(f"{prefix}{quotes[0].text}", quotes[0].chunk_id)
+        return quotes
 
     def _ends(self, number: int) -> tuple[str, str]:
         relation = self._lower[number]
@@ -251,15 +291,13 @@ def _names_all(sentence: str, names: Iterable[str]) -> bool:
     return all(phrase_keys(name) & present for name in missing)
 
 
-def _sentences(relation: Relation) -> Iterator[Quote]:
+def _sentences(relation: Relation) -> Iterable[Quote]:
     text = relation.description
-    if text and not _INNER_END.search(text):
-        # Most relations are one sentence: nothing has to be split.
-        chunks = [each.chunk_id for each in relation.evidence] or [*relation.chunk_ids]
-        yield Quote(ended(text), chunks[0] if chunks else "")
-        return
-    for _, quote in quotes_of(relation):
-        yield Quote(ended(quote.text), quote.chunk_id)
+    if not text or _INNER_END.search(text):
+        return (Quote(ended(quote.text), quote.chunk_id) for _, quote in quotes_of(relation))
+    # Most relations are one sentence: nothing has to be split.
+    chunk = relation.evidence[0].chunk_id if relation.evidence else next(iter(relation.chunk_ids), "")
+    return (Quote(text if text[-1] in ".!?" else ended(text), chunk),)
 
 
 _INNER_END = re.compile(r"[.!?。！？…][\"'”’»)]*\s*\S|\n")

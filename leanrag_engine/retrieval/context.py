@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 
 from leanrag_engine import language
+from leanrag_engine.fencing import fence_for
 from leanrag_engine.model import Chunk, Context
 from leanrag_engine.ports import Tokenizer
 
@@ -24,7 +25,6 @@ from .rendering import (
     Span,
     citations_in,
     counted,
-    fence_for,
     joined,
     one_line,
     quoted,

@@ -40,10 +40,9 @@ class Adjacencies:
         self._hold(generation, made)
         await self._arrays.save(key_of(generation), made.arrays())
 
-    async def sweep(self, generations: Sequence[Generation]) -> None:
-        """Drop the arrays of a collection's generations but ``generations``, of which there is at least one."""
-        prefix = prefix_of(generations[0].collection)
-        await self._arrays.drop_all_but(prefix, {key_of(each) for each in generations})
+    async def sweep(self, collection: str, generations: Sequence[Generation]) -> None:
+        """Drop the arrays of the collection's generations but ``generations``."""
+        await self._arrays.drop_all_but(prefix_of(collection), {key_of(each) for each in generations})
 
     def _hold(self, generation: Generation, adjacency: Adjacency) -> None:
         self._held[generation.number] = adjacency

@@ -127,3 +127,28 @@ async def test_an_answer_s_citations_are_sorted_by_whether_its_context_has_them(
     text = "One [d1:c12][d1:c1, d7:c1]. Two [d1:c12]. Section d2 says no, (d9:c3) too."
     found = await answer(Parrot(text), "Which?", context, Meter())
     assert found == Answer(text, cited=("d1:c12", "d1:c1"), unfounded=("d7:c1", "d9:c3"))
+
+
+@pytest.mark.parametrize(
+    ("text", "shown", "sufficient"),
+    [
+        ("It is one [d1:c1].", "It is one [d1:c1].", True),
+        ("INSUFFICIENT. The evidence does not say when.", "The evidence does not say when.", False),
+        ("**Insufficient**\n\nNobody says when [d1:c1].", "Nobody says when [d1:c1].", False),
+        ("It is one.", "It is one.", False),
+        ("It is one [d7:c1].", "It is one [d7:c1].", False),
+        ("Insufficiently known is what [d1:c1] says.", "Insufficiently known is what [d1:c1] says.", True),
+    ],
+)
+async def test_an_answer_is_sufficient_if_it_says_so_and_its_citations_bear_it_out(
+    text: str, shown: str, sufficient: bool
+) -> None:
+    context = Context("[d1:c1] One.", 9, truncated=False, cited=("d1:c1",))
+    found = await answer(Parrot(text), "Which one?", context, Meter())
+    assert (found.text, found.sufficient) == (shown, sufficient)
+
+
+async def test_an_answer_that_is_nothing_but_the_word_is_asked_for_again() -> None:
+    context = Context("[d1:c1] One.", 9, truncated=False, cited=("d1:c1",))
+    model = Parrot("INSUFFICIENT", "INSUFFICIENT: the year is missing.")
+    assert (await answer(model, "When?", context, Meter())).text == "the year is missing."

@@ -14,7 +14,9 @@ import pytest
 from leanrag_engine.config import load_settings
 from leanrag_engine.engine import LeanRAG
 from leanrag_engine.errors import Busy, Cancelled, InvalidInput, NotFound, NotReady
+from leanrag_engine.jobs import Journal
 from leanrag_engine.model import DocumentSource, Job, JobStatus, Vectors
+from leanrag_engine.ports import Progress
 
 pytestmark = pytest.mark.anyio
 
@@ -213,3 +215,19 @@ async def test_a_reindex_that_was_stopped_half_way_is_seen_and_said(
     assert job.status is JobStatus.CANCELLED
     assert await engine._graph.vector_version() > before
     assert any("incomplete" in warning for warning in (await engine.status()).warnings)
+
+
+def test_a_rate_counts_from_where_the_stage_began(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [100.0]
+    monkeypatch.setattr("leanrag_engine.jobs.time.monotonic", lambda: now[0])
+    journal = Journal()
+    journal.report(Progress("embed", 50, 100))
+    assert journal.rate == 0
+    now[0] += 10
+    journal.report(Progress("embed", 70, 100))
+    assert journal.rate == pytest.approx(2)
+    journal.report(Progress("publish", 0, 10))
+    assert journal.rate == 0
+    now[0] += 4
+    journal.report(Progress("publish", 8, 10))
+    assert journal.rate == pytest.approx(2)

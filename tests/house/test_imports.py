@@ -18,37 +18,49 @@ ALLOWED = {
     "errors": set(),
     "config": {"errors"},
     "language": set(),
+    "fencing": set(),
     "ports": {"model", "errors"},
-    "prompts": set(),
-    "graph": {"model", "errors", "ports", "language", "prompts", "asking"},
-    "hierarchy": {"model", "errors", "ports", "language", "prompts", "asking"},
-    "retrieval": {"model", "errors", "ports", "language"},
+    "prompts": {"errors"},
+    "graph": {"model", "errors", "ports", "language", "fencing", "prompts", "asking"},
+    "hierarchy": {"model", "errors", "ports", "language", "fencing", "prompts", "asking"},
+    "retrieval": {"model", "errors", "ports", "language", "fencing"},
     "adapters": {"model", "errors", "ports", "language"},
     "composition": {"config", "errors", "ports", "adapters"},
     "jobs": {"model", "errors", "ports"},
     "indexing": {"config", "model", "errors", "ports", "retrieval"},
     "ingesting": {"model", "errors", "ports", "graph", "indexing"},
+    "staff": {"composition", "config", "errors", "ports", "asking", "indexing", "spending"},
     "building": {
-        *("config", "composition", "model", "errors", "ports", "asking", "spending"),
+        *("composition", "config", "model", "errors", "ports", "asking", "spending", "staff"),
         *("graph", "hierarchy", "indexing"),
     },
     "engine": {
-        *("config", "composition", "model", "errors", "ports", "jobs", "retrieval"),
-        *("indexing", "ingesting", "building", "agent_work", "answering", "asking", "spending"),
+        *("config", "composition", "model", "errors", "ports", "prompts", "jobs", "retrieval"),
+        *("indexing", "ingesting", "building", "staff", "agent_work", "answering", "asking"),
     },
-    "agent_work": {"model", "errors", "ports", "asking", "graph", "hierarchy", "language"},
+    "agent_work": {"model", "errors", "ports", "prompts", "asking", "graph", "hierarchy"},
     "spending": {"model", "errors", "ports"},
     "asking": {"errors", "ports", "prompts"},
-    "answering": {"model", "errors", "ports", "prompts", "retrieval", "asking"},
+    "answering": {"model", "errors", "ports", "prompts", "retrieval", "asking", "fencing"},
     "exchange": {"model", "errors", "ports", "language"},
     "evaluation": {
-        *("config", "composition", "model", "errors", "ports", "language", "prompts"),
+        *("config", "composition", "model", "errors", "ports", "language", "fencing", "prompts"),
         *("engine", "indexing", "ingesting", "hierarchy", "retrieval", "exchange", "asking", "answering"),
     },
     "__init__": {"config", "engine", "errors", "model", "retrieval"},
 }
 
-SERVER_MAY = {"config", "engine", "errors", "evaluation", "exchange", "model", "prompts", "retrieval"}
+SERVER_MAY = {
+    "config",
+    "engine",
+    "errors",
+    "evaluation",
+    "exchange",
+    "fencing",
+    "model",
+    "prompts",
+    "retrieval",
+}
 """What the server may know of the engine: its verbs, nouns, errors and settings, evaluation and other tools' formats;
 no stage, port or adapter."""
 

@@ -10,10 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from leanrag_engine.adapters.tiktoken_tokenizer import TiktokenTokenizer
+from leanrag_engine.fencing import fence_for
 from leanrag_engine.model import Chunk
 from leanrag_engine.ports import Tokenizer
 from leanrag_engine.retrieval.context import GLOBAL_SHARES, SHARES, Material, compose
-from leanrag_engine.retrieval.rendering import HEAD, Line, counted, fence_for, joined, quoted, tidy
+from leanrag_engine.retrieval.rendering import HEAD, Line, counted, joined, quoted, tidy
 
 SENTENCES = [
     "The lighthouse was lit for the first time in the winter of that year.",

@@ -51,6 +51,14 @@ def number_of(connection: Connection, name: str) -> int:
     )
 
 
+def raised(connection: Connection, name: str) -> int:
+    """The collection's number, after its revision grew by one: its generation is behind now."""
+    number = number_of(connection, name)
+    here = collections.c.number == number
+    connection.execute(update(collections).where(here).values(revision=collections.c.revision + 1))
+    return number
+
+
 def _collection(connection: Connection, row: Row[Any]) -> Collection:
     kept = published(connection, row.number, limit=1)
     generation = kept[0] if kept else None

@@ -8,7 +8,20 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import Connection, Row, RowMapping, Select, delete, func, insert, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Row,
+    RowMapping,
+    Select,
+    delete,
+    func,
+    insert,
+    select,
+    true,
+    tuple_,
+    update,
+)
 
 from leanrag_engine.errors import InvalidInput
 from leanrag_engine.model import (
@@ -71,7 +84,7 @@ def incoming(document: LoadedDocument, parts: Sequence[Chunk], said: Sequence[Ex
 def put(connection: Connection, name: str, new: Incoming) -> Document:
     """Write ``new``, in place of the document of the same id if there is one."""
     collection = corpora.number_of(connection, name)
-    _remove(connection, collection, new.document.id)
+    remove(connection, collection, new.document.id)
     raised = (
         update(collections)
         .where(collections.c.number == collection)
@@ -86,7 +99,7 @@ def put(connection: Connection, name: str, new: Incoming) -> Document:
     return stored
 
 
-def _remove(connection: Connection, collection: int, id_: str) -> None:
+def remove(connection: Connection, collection: int, id_: str) -> None:
     """The document ``id_`` goes with all that hangs on it, if there is one."""
     this = (documents.c.collection == collection) & (documents.c.id == id_)
     number = connection.execute(select(documents.c.number).where(this)).scalar()
@@ -117,6 +130,30 @@ def _insert_document(connection: Connection, collection: int, document: Document
     connection.execute(insert(documents).values(collection=collection, **values))
 
 
+def put_extracts(connection: Connection, name: str, said: Sequence[Extract], revise: bool) -> list[str]:
+    """Replace all extracts of their chunks; the ids of the chunks that there are, in reading order."""
+    collection = corpora.number_of(connection, name)
+    statement = (
+        select(chunks.c.id, chunks.c.document, chunks.c.number)
+        .where(chunks.c.collection == collection, among(chunks.c.id, {each.chunk_id for each in said}))
+        .order_by(*_READING)
+    )
+    places = {row.id: (row.document, row.number) for row in connection.execute(statement)}
+    if not places:
+        return []
+    for document, number in places.values():
+        here = (extracts.c.document == document) & (extracts.c.chunk == number)
+        connection.execute(delete(extracts).where(extracts.c.collection == collection, here))
+    _insert_extracts(
+        connection,
+        collection,
+        [(*places[each.chunk_id], each) for each in said if each.chunk_id in places],
+    )
+    if revise:
+        corpora.raised(connection, name)
+    return list(places)
+
+
 def _insert_chunks(connection: Connection, collection: int, document: int, new: Incoming) -> None:
     rows = [
         {
@@ -135,6 +172,13 @@ def _insert_chunks(connection: Connection, collection: int, document: int, new: 
     ]
     if rows:
         connection.execute(insert(chunks), rows)
+    _insert_extracts(connection, collection, [(document, chunk, said) for chunk, said in new.extracts])
+
+
+def _insert_extracts(
+    connection: Connection, collection: int, placed: Sequence[tuple[int, int, Extract]]
+) -> None:
+    """Each extract comes with the numbers of its document and its chunk."""
     said = [
         {
             "collection": collection,
@@ -147,7 +191,7 @@ def _insert_chunks(connection: Connection, collection: int, document: int, new: 
             ],
             "relations": [[each.source, each.target, each.description] for each in extract.relations],
         }
-        for position, (chunk, extract) in enumerate(new.extracts)
+        for position, (document, chunk, extract) in enumerate(placed)
     ]
     if said:
         connection.execute(insert(extracts), said)
@@ -208,11 +252,35 @@ def chunk_ids(connection: Connection, name: str, document_ids: Sequence[str]) ->
 
 def pending_chunks(connection: Connection, name: str) -> list[Chunk]:
     """Those of documents that came in after the published generation; all of them before the first."""
-    kept = corpora.published(connection, corpora.number_of(connection, name), limit=1)
-    statement = _chunks(connection, name).order_by(*_READING)
-    if kept:
-        statement = statement.where(documents.c.revision > kept[0].revision)
-    return _chunks_of(connection.execute(statement))
+    pending = _since_published(connection, corpora.number_of(connection, name))
+    return _chunks_of(connection.execute(_chunks(connection, name).where(pending).order_by(*_READING)))
+
+
+def heuristic_chunks(
+    connection: Connection, name: str, *, pending: bool, after: tuple[int, int], limit: int | None
+) -> list[Chunk]:
+    """Those without an extract that a model or an agent made."""
+    collection = corpora.number_of(connection, name)
+    read = (
+        select(extracts.c.chunk)
+        .where(
+            extracts.c.collection == collection,
+            extracts.c.document == chunks.c.document,
+            extracts.c.chunk == chunks.c.number,
+            extracts.c.method != Method.HEURISTIC.value,
+        )
+        .exists()
+    )
+    statement = _chunks(connection, name).where(~read, tuple_(*_READING) > after)
+    if pending:
+        statement = statement.where(_since_published(connection, collection))
+    return _chunks_of(connection.execute(statement.order_by(*_READING).limit(limit)))
+
+
+def _since_published(connection: Connection, collection: int) -> ColumnElement[bool]:
+    """Of documents that came in after the published generation; all of them before the first."""
+    kept = corpora.published(connection, collection, limit=1)
+    return documents.c.revision > kept[0].revision if kept else true()
 
 
 def search_chunks(connection: Connection, name: str, text: str, limit: int) -> list[Hit]:

@@ -110,6 +110,12 @@ def remove_chunks(connection: Connection, collection: int, document: int) -> Non
     connection.execute(delete(rows).where(rows.c.rowid.between(first, first + CHUNK_NUMBERS - 1)))
 
 
+def purge_chunks(connection: Connection, collection: int) -> None:
+    """What was removed goes from the index itself too: FTS5 leaves words where they are until segments are merged."""
+    name = _chunks(collection).name
+    connection.execute(text(f"INSERT INTO {name}({name}) VALUES('optimize')"))
+
+
 def search_chunks(
     connection: Connection, collection: int, query: str, limit: int
 ) -> list[tuple[int, int, float]]:

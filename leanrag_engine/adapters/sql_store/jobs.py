@@ -10,7 +10,7 @@ from leanrag_engine.model import Job, JobStatus
 
 from .schema import jobs
 
-_FINISHED = [status.value for status in JobStatus if status.finished]
+FINISHED = [status.value for status in JobStatus if status.finished]
 _NEWEST = (jobs.c.created_at.desc(), jobs.c.number.desc())
 
 
@@ -39,13 +39,13 @@ def newest(connection: Connection, collection: str | None, limit: int) -> list[J
 
 def unfinished(connection: Connection) -> list[Job]:
     """Newest first."""
-    statement = select(jobs).where(jobs.c.status.not_in(_FINISHED)).order_by(*_NEWEST)
+    statement = select(jobs).where(jobs.c.status.not_in(FINISHED)).order_by(*_NEWEST)
     return [_job(row) for row in connection.execute(statement).mappings()]
 
 
 def claim(connection: Connection, id_: str, seen_owner: str, new_owner: str) -> bool:
     """Compare and set: of several that saw the same owner, one wins."""
-    still = (jobs.c.id == id_) & (jobs.c.owner == seen_owner) & jobs.c.status.not_in(_FINISHED)
+    still = (jobs.c.id == id_) & (jobs.c.owner == seen_owner) & jobs.c.status.not_in(FINISHED)
     claimed = {"owner": new_owner, "status": JobStatus.QUEUED.value}
     return bool(connection.execute(update(jobs).where(still).values(claimed)).rowcount)
 
@@ -55,7 +55,7 @@ def request_cancel(connection: Connection, id_: str) -> JobStatus | None:
     status = connection.execute(select(jobs.c.status).where(jobs.c.id == id_)).scalar()
     if status is None:
         return None
-    if status not in _FINISHED:
+    if status not in FINISHED:
         connection.execute(update(jobs).where(jobs.c.id == id_).values(cancel_requested=True))
     return JobStatus(status)
 

@@ -34,6 +34,7 @@ _PRAGMAS = (
     "PRAGMA synchronous=FULL",
     "PRAGMA cache_size=-16384",  # 16 MB for each connection: measured, more does not help a publish
     "PRAGMA temp_store=MEMORY",
+    "PRAGMA secure_delete=ON",  # what is deleted is overwritten: a forgotten text must not stand in a free page
     "PRAGMA journal_size_limit=67108864",  # a large publish must not leave its WAL behind at full length
 )
 
@@ -99,6 +100,13 @@ def _connect(path: Path, *, read_only: bool) -> sqlite3.Connection:
         connection.close()
         raise
     return connection
+
+
+def empty_log(engine: Engine) -> None:
+    """Write the log into the file and cut it to nothing, unless somebody reads what is in it."""
+    with engine.connect() as connection:
+        connection.exec_driver_sql("COMMIT")  # it cannot be done within a transaction
+        connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
 
 
 def _is_frozen(path: Path) -> bool:

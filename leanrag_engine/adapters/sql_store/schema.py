@@ -28,10 +28,11 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
+    text,
 )
 from sqlalchemy.types import TypeDecorator
 
-REVISION = "0002"
+REVISION = "0003"
 """The schema that this code reads and writes: the newest file in ``migrations/versions``."""
 
 
@@ -239,6 +240,52 @@ relations = Table(
     Index("relations_strength", "generation", "layer", "strength"),
 )
 
+# A row for each reply that was paid for. Its text goes when another reply to the same request takes its place,
+# and when a document that fed it is forgotten; what it used stays. ``text`` comes last, so that adding up
+# does not read it.
+replies = Table(
+    "replies",
+    metadata,
+    Column("number", Integer, primary_key=True),
+    Column("digest", Text, nullable=False),
+    Column("collection", Integer, ForeignKey("collections.number", ondelete="CASCADE"), nullable=False),
+    Column("job", Text, nullable=False),
+    Column("step", Text, nullable=False),
+    Column("model", Text, nullable=False),
+    Column("created_at", UtcDateTime, nullable=False),
+    Column("finish_reason", Text, nullable=False),
+    Column("prompt_tokens", Integer, nullable=False),
+    Column("completion_tokens", Integer, nullable=False),
+    Column("cost", Float),
+    Column("counted", Integer, nullable=False),
+    Column("room", Integer, nullable=False),
+    Column("suspect", Boolean, nullable=False),
+    Column("chunk_ids", Json, nullable=False),
+    Column("text", Text),
+    Index(
+        "replies_kept",
+        "digest",
+        unique=True,
+        sqlite_where=text("text IS NOT NULL"),
+        postgresql_where=text("text IS NOT NULL"),
+    ),
+    Index(
+        "replies_spent",
+        *("collection", "job", "model", "step"),
+        *("prompt_tokens", "completion_tokens", "cost", "counted", "room"),
+    ),
+)
+
+# What agents wrote, by the id of the task.
+summaries = Table(
+    "summaries",
+    metadata,
+    Column("collection", Integer, ForeignKey("collections.number", ondelete="CASCADE"), primary_key=True),
+    Column("task", Text, primary_key=True),
+    Column("suspect", Boolean, nullable=False),
+    Column("summary", Json, nullable=False),
+)
+
 jobs = Table(
     "jobs",
     metadata,
@@ -253,6 +300,7 @@ jobs = Table(
     Column("stage", Text, nullable=False),
     Column("done", Integer, nullable=False),
     Column("total", Integer, nullable=False),
+    Column("rate", Float, nullable=False, server_default="0"),
     Column("message", Text, nullable=False),
     Column("cancel_requested", Boolean, nullable=False),
     Column("request", Json, nullable=False),

@@ -26,9 +26,22 @@ from leanrag_engine.model import (
     JobStatus,
     LoadedDocument,
     Relation,
+    Spent,
 )
+from leanrag_engine.ports import ChatRequest, Reply
 
-from . import corpora, documents, entities, failures, jobs, opening, publishing, relations
+from . import (
+    corpora,
+    documents,
+    entities,
+    failures,
+    forgetting,
+    jobs,
+    opening,
+    publishing,
+    relations,
+    replies,
+)
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -132,6 +145,16 @@ class SqlGraphStore:
     async def extract_methods(self, collection: str) -> dict[str, int]:
         return await self._read(documents.extract_methods, collection)
 
+    async def heuristic_chunks(
+        self, collection: str, *, pending: bool, after: tuple[int, int] = (0, 0), limit: int | None = None
+    ) -> list[Chunk]:
+        return await self._read(
+            documents.heuristic_chunks, collection, pending=pending, after=after, limit=limit
+        )
+
+    async def put_extracts(self, collection: str, extracts: Sequence[Extract], *, revise: bool) -> list[str]:
+        return await self._write(documents.put_extracts, collection, extracts, revise)
+
     async def search_chunks(self, collection: str, text: str, limit: int) -> list[Hit]:
         return await self._read(documents.search_chunks, collection, text, limit)
 
@@ -162,7 +185,40 @@ class SqlGraphStore:
         # A transaction of its own, so that others wait half as long. If it fails, the next publish does it.
         with suppress(Busy):
             await self._write(publishing.delete_older, collection)
+            await self._write(replies.drop_suspect, collection)
         return generation
+
+    async def forget(
+        self,
+        collection: str,
+        document_ids: Sequence[str],
+        hierarchy: Hierarchy | None,
+        *,
+        embedder: str,
+        dimension: int,
+        embedder_state: bytes,
+        settings: Mapping[str, Any],
+    ) -> Generation | None:
+        """Also raises ``InvalidInput`` if the hierarchy's layers do not fit together."""
+        left = None
+        if hierarchy is not None:
+            ready = partial(
+                publishing.ready,
+                hierarchy,
+                embedder=embedder,
+                dimension=dimension,
+                embedder_state=embedder_state,
+                settings=settings,
+            )
+            left = await to_thread.run_sync(ready)
+        generation = await self._write(forgetting.forget, collection, document_ids, left)
+        with suppress(Busy):
+            await to_thread.run_sync(self._empty_log)
+        return generation
+
+    def _empty_log(self) -> None:
+        with failures.translated(self._path):
+            opening.empty_log(self._engine)
 
     async def embedder_state(self, generation: int) -> bytes:
         """Raises ``NotFound`` if the generation is not kept any more."""
@@ -222,6 +278,46 @@ class SqlGraphStore:
             offset=offset,
             limit=limit,
         )
+
+    # what models said, and agents wrote
+
+    async def kept_reply(self, digest: str, job_id: str = "") -> Reply | None:
+        found = await self._read(replies.find, digest, job_id)
+        if found is None:
+            return None
+        reply, suspect = found
+        if suspect:
+            await self._write(replies.trust, digest)
+        return reply
+
+    async def keep_reply(
+        self,
+        collection: str,
+        job_id: str,
+        digest: str,
+        asked: ChatRequest,
+        reply: Reply,
+        *,
+        model: str,
+        counted: int,
+    ) -> None:
+        said = replies.Said(job_id, digest, asked, reply, model, counted)
+        await self._write(replies.keep, collection, said)
+
+    async def drop_replies(self, collection: str, chunk_ids: Sequence[str]) -> None:
+        await self._write(replies.drop, collection, chunk_ids)
+
+    async def spent(self, collection: str | None, job_id: str = "", model: str = "") -> list[Spent]:
+        return await self._read(replies.spent, collection, job_id, model)
+
+    async def put_summaries(self, collection: str, summaries: Mapping[str, Mapping[str, Any]]) -> None:
+        await self._write(replies.put_summaries, collection, summaries)
+
+    async def summaries(self, collection: str) -> dict[str, Mapping[str, Any]]:
+        return await self._read(replies.all_summaries, collection)
+
+    async def use_summaries(self, collection: str, task_ids: Sequence[str]) -> None:
+        await self._write(replies.use_summaries, collection, task_ids)
 
     # jobs
 

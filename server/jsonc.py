@@ -1,0 +1,323 @@
+"""Edits a JSON text where it stands: comments, order, spacing and numbers of everything else stay as they are.
+
+Reads JSON, and JSON with comments and trailing commas where ``comments`` allows them. Every edit is
+checked against what it was meant to give before it is handed out.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+DEEPEST = 100
+"""Levels of nesting. A client's configuration has five; more would exhaust the stack."""
+
+SPACE = re.compile(r"[ \t\r\n]*")
+COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
+SAME_LINE = re.compile(r"[ \t]*(?:(?://[^\r\n]*|/\*[^\r\n]*?\*/)[ \t]*)*(?=\r?\n|\Z)")
+LINE_END = re.compile(r"\r?\n")
+FIRST_INDENT = re.compile(r'\n([ \t]+)"')
+SCALAR = re.compile(r"-?\d[\d.eE+-]*|true|false|null")
+
+
+class Malformed(ValueError):
+    """The text is not what it should be at ``line`` (from 1)."""
+
+    def __init__(self, text: str, position: int, problem: str) -> None:
+        self.line = text.count("\n", 0, position) + 1
+        self.problem = problem
+        super().__init__(f"line {self.line}: {problem}")
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A value and where it stands: ``text[start:end]``."""
+
+    start: int
+    end: int
+    value: Any
+    members: tuple[Member, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """One member of an object. ``comma`` is the place of the comma after it, -1 without one."""
+
+    key: str
+    start: int
+    node: Node
+    comma: int
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A parsed text."""
+
+    text: str
+    root: Node
+    comments: bool
+
+    @property
+    def value(self) -> Any:
+        return self.root.value
+
+    def line_of(self, position: int) -> int:
+        return self.text.count("\n", 0, position) + 1
+
+    def member(self, path: Sequence[str]) -> Member | None:
+        """The member at ``path``. Raises :class:`Malformed` if the way there is ambiguous or no object."""
+        node, found = self.root, None
+        for key in path:
+            found = only(self, node, key)
+            if found is None:
+                return None
+            node = found.node
+        return found
+
+
+def parse(text: str, *, comments: bool = False) -> Document:
+    """Raises :class:`Malformed` with the line of the first mistake."""
+    reader = Reader(text, comments)
+    position = reader.skip(1 if text.startswith("\ufeff") else 0)
+    root = reader.value(position, 0)
+    rest = reader.skip(root.end)
+    if rest < len(text):
+        raise Malformed(text, rest, f"expected the end, found {shown(text, rest)}")
+    return Document(text, root, comments)
+
+
+def with_member(document: Document, path: Sequence[str], value: Any) -> Document:
+    """The document with ``value`` at ``path``; objects on the way there are made where they are missing."""
+    text = document.text
+    *way, _ = path
+    at = 0
+    node = document.root
+    while at < len(way) and (member := only(document, node, way[at])) is not None:
+        node, at = member.node, at + 1
+    existing = only(document, node, path[-1]) if at == len(way) else None
+    if existing is not None:
+        indent = line_indent(text, existing.start)
+        edited = text[: existing.node.start] + dumped(text, value, indent) + text[existing.node.end :]
+    else:
+        for key in reversed(path[at + 1 :]):
+            value = {key: value}
+        edited = inserted(document, node, path[at], value)
+    wanted = replaced(document.value, path[:at], path[at:] if existing is None else path[-1:], value)
+    return checked(edited, document, wanted)
+
+
+def without_member(document: Document, path: Sequence[str]) -> Document:
+    """The document without the member at ``path``, which must be there."""
+    text = document.text
+    *way, name = path
+    parent = document.root if not way else holder(document, way)
+    members = parent.members or ()
+    index = next(place for place, each in enumerate(members) if each.key == name)
+    gone = members[index]
+    end = gone.comma + 1 if gone.comma >= 0 else gone.node.end
+    start = gone.start
+    line_start = text.rfind("\n", 0, start) + 1
+    alone = SAME_LINE.match(text, end)
+    if alone and not text[line_start:start].strip():
+        # The whole of its lines, with a comment that ends the last of them.
+        broken = LINE_END.match(text, alone.end())
+        start, end = line_start, broken.end() if broken else alone.end()
+    kept = text[:start] + text[end:]
+    previous = members[index - 1].comma if index else -1
+    if gone.comma < 0 and previous >= 0:
+        kept = kept[:previous] + kept[previous + 1 :]
+    inside = text[parent.start + 1 : gone.start] + text[gone.node.end : parent.end - 1].replace(",", "")
+    if not inside.strip():
+        kept = text[: parent.start + 1] + text[parent.end - 1 :]
+    wanted = lessened(document.value, path)
+    return checked(kept, document, wanted)
+
+
+# --- reading -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """Recursive descent over one text; positions are offsets."""
+
+    text: str
+    comments: bool
+    decoder: json.JSONDecoder = field(default_factory=json.JSONDecoder)
+
+    def skip(self, position: int) -> int:
+        """Past white space and comments."""
+        while True:
+            match = SPACE.match(self.text, position)
+            position = match.end() if match else position
+            if not self.text.startswith(("//", "/*"), position):
+                return position
+            comment = COMMENT.match(self.text, position)
+            if not self.comments:
+                raise Malformed(self.text, position, "a comment stands here, which this client does not read")
+            if comment is None:
+                raise Malformed(self.text, position, "this comment has no end")
+            position = comment.end()
+
+    def value(self, position: int, depth: int) -> Node:
+        if depth > DEEPEST:
+            raise Malformed(self.text, position, f"nested deeper than {DEEPEST} levels")
+        sign = self.text[position : position + 1]
+        if sign == "{":
+            return self.object(position, depth)
+        if sign == "[":
+            return self.array(position, depth)
+        if sign == '"':
+            return Node(position, *self.string(position))
+        return self.scalar(position)
+
+    def string(self, position: int) -> tuple[int, str]:
+        try:
+            value, end = self.decoder.raw_decode(self.text, position)
+        except json.JSONDecodeError as problem:
+            raise Malformed(self.text, position, f"a broken string ({problem.msg.lower()})") from problem
+        return end, str(value)
+
+    def scalar(self, position: int) -> Node:
+        match = SCALAR.match(self.text, position)
+        if not match:
+            raise Malformed(self.text, position, f"expected a value, found {shown(self.text, position)}")
+        try:
+            return Node(position, match.end(), json.loads(match[0]))
+        except json.JSONDecodeError as problem:
+            raise Malformed(self.text, position, f"{match[0]!r} is no number") from problem
+
+    def array(self, position: int, depth: int) -> Node:
+        values: list[Any] = []
+        at = self.skip(position + 1)
+        while not self.closes(at, "]", first=not values):
+            node = self.value(at, depth + 1)
+            values.append(node.value)
+            at, _ = self.after(node.end, "]")
+        return Node(position, at + 1, values)
+
+    def object(self, position: int, depth: int) -> Node:
+        members: list[Member] = []
+        at = self.skip(position + 1)
+        while not self.closes(at, "}", first=not members):
+            if not self.text.startswith('"', at):
+                raise Malformed(self.text, at, f"expected a name in quotes, found {shown(self.text, at)}")
+            end, key = self.string(at)
+            colon = self.skip(end)
+            if not self.text.startswith(":", colon):
+                raise Malformed(self.text, colon, f"expected a colon, found {shown(self.text, colon)}")
+            node = self.value(self.skip(colon + 1), depth + 1)
+            start = at
+            at, comma = self.after(node.end, "}")
+            members.append(Member(key, start, node, comma))
+        return Node(position, at + 1, {each.key: each.node.value for each in members}, tuple(members))
+
+    def after(self, end: int, closing: str) -> tuple[int, int]:
+        """Past the comma after a value, or at the closing sign; and the comma's place, -1 without one."""
+        at = self.skip(end)
+        if self.text.startswith(",", at):
+            return self.skip(at + 1), at
+        if self.text.startswith(closing, at):
+            return at, -1
+        raise Malformed(self.text, at, f"expected a comma or {closing}, found {shown(self.text, at)}")
+
+    def closes(self, at: int, closing: str, *, first: bool) -> bool:
+        if not self.text.startswith(closing, at):
+            return False
+        if not first and not self.comments and self.text[:at].rstrip().endswith(","):
+            raise Malformed(self.text, at, f"a comma too many before {closing}")
+        return True
+
+
+def shown(text: str, position: int) -> str:
+    return repr(text[position]) if position < len(text) else "the end of the file"
+
+
+# --- writing -------------------------------------------------------------------------------
+
+
+def only(document: Document, node: Node, key: str) -> Member | None:
+    """The member ``key`` of an object: what cannot be told apart is refused rather than guessed."""
+    if node.members is None:
+        raise Malformed(document.text, node.start, f"expected an object that holds {key!r}")
+    found = [each for each in node.members if each.key == key]
+    if len(found) > 1:
+        raise Malformed(document.text, found[1].start, f"{key!r} stands here a second time")
+    return found[0] if found else None
+
+
+def holder(document: Document, way: Sequence[str]) -> Node:
+    member = document.member(way)
+    assert member is not None
+    return member.node
+
+
+def inserted(document: Document, parent: Node, key: str, value: Any) -> str:
+    """The text with one more member, the last, on a line of its own."""
+    text, members = document.text, parent.members or ()
+    line = newline(text)
+    outer = line_indent(text, parent.start)
+    own_line = (
+        bool(members) and not text[text.rfind("\n", 0, members[-1].start) + 1 : members[-1].start].strip()
+    )
+    indent = line_indent(text, members[-1].start) if own_line else outer + unit(text)
+    entry = f"{json.dumps(key, ensure_ascii=False)}: {dumped(text, value, indent)}"
+    if not members:
+        inside = text[parent.start + 1 : parent.end - 1].rstrip()
+        return (
+            text[: parent.start + 1] + f"{inside}{line}{indent}{entry}{line}{outer}" + text[parent.end - 1 :]
+        )
+    last = members[-1]
+    end = last.comma + 1 if last.comma >= 0 else last.node.end
+    rest = SAME_LINE.match(text, end)
+    place = rest.end() if rest else end
+    head = text[:place] if last.comma >= 0 else text[: last.node.end] + "," + text[last.node.end : place]
+    tail = "," if last.comma >= 0 else ""
+    closing = "" if rest else line + outer
+    return f"{head}{line}{indent}{entry}{tail}{closing}" + text[place:].removeprefix("" if rest else " ")
+
+
+def dumped(text: str, value: Any, indent: str) -> str:
+    lines = json.dumps(value, indent=unit(text), ensure_ascii=False).split("\n")
+    return (newline(text) + indent).join(lines)
+
+
+def newline(text: str) -> str:
+    return "\r\n" if "\r\n" in text else "\n"
+
+
+def unit(text: str) -> str:
+    """What one level is indented by: as the first indented line has it, else two spaces."""
+    match = FIRST_INDENT.search(text)
+    return match[1] if match else "  "
+
+
+def line_indent(text: str, position: int) -> str:
+    start = text.rfind("\n", 0, position) + 1
+    match = re.match(r"[ \t]*", text[start:position])
+    return match[0] if match else ""
+
+
+def replaced(whole: Any, way: Sequence[str], last: Sequence[str], value: Any) -> Any:
+    """``whole`` with ``value`` put at ``way`` and the first of ``last``; nothing is changed in place."""
+    if not way:
+        return {**whole, last[0]: value}
+    return {**whole, way[0]: replaced(whole[way[0]], way[1:], last, value)}
+
+
+def lessened(whole: Any, path: Sequence[str]) -> Any:
+    if len(path) == 1:
+        return {key: value for key, value in whole.items() if key != path[0]}
+    return {**whole, path[0]: lessened(whole[path[0]], path[1:])}
+
+
+def checked(edited: str, before: Document, wanted: Any) -> Document:
+    """The edited text, parsed again: nothing but what was meant may have changed."""
+    after = parse(edited, comments=before.comments)
+    if after.value != wanted:
+        raise RuntimeError(
+            "An edit of a configuration changed more than it was meant to; nothing was written."
+        )
+    return after
