@@ -5,13 +5,19 @@ Everything here runs inside a job, under the writer lock. A reader sees the buil
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
 import anyio
 import anyio.to_thread
 
+from .composition import embedder_source
 from .config import Settings
 from .errors import NotReady
+from .graph.extraction import extract_by_model
 from .graph.merging import merge
-from .hierarchy.building import Plan, build
+from .hierarchy.building import Built, Plan, build
 from .hierarchy.ways import Clustering, Manner
 from .indexing import (
     Spaces,
@@ -24,46 +30,108 @@ from .indexing import (
     windows_of,
     write_whole,
 )
-from .model import Generation
-from .ports import Progress, ProgressReport
+from .model import BuildOrder, Chunk, Collection, Extract, Generation
+from .ports import Embedder, EmbedderSource, Progress, ProgressReport
+from .spending import StepForecast
+from .staff import NOBODY, Staff, forecasting
+
+READING = "extract"
+"""The step that reads chunks: how many there are is known before it."""
+
+SPREAD = (0.3, 1.7)
+"""What the steps after reading may come to, as shares of what is counted before anything was read: models find
+from a third of the entities that the heuristics find, on terse text, to half as many again."""
 
 
-async def build_generation(workshop: Workshop, collection: str, report: ProgressReport) -> Generation:
-    """Merge all extracts into G0, build the layers, write their vectors, publish (design: publish).
+@dataclass(frozen=True, slots=True, eq=False)
+class Draft:
+    """A hierarchy as it is to be published, and what it was made from and with."""
+
+    chunks: Sequence[Chunk]
+    embedder: Embedder
+    embedder_state: bytes
+    built: Built
+
+
+async def build_generation(
+    workshop: Workshop, collection: str, report: ProgressReport, staff: Staff = NOBODY
+) -> Generation:
+    """Have chunks read, merge all extracts into G0, build the layers, write their vectors, publish.
 
     Raises ``NotReady`` if the collection holds no document.
     """
+    await with_documents(workshop, collection)
+    await read_chunks(workshop, collection, report, staff)
+    # Again: what was read has changed it.
+    held = await with_documents(workshop, collection)
+    drafted = await draft(workshop, held, report, staff, workshop.embedders)
+    return await publish(workshop, held, drafted, report, staff)
+
+
+async def with_documents(workshop: Workshop, collection: str) -> Collection:
     held = await workshop.graph.collection(collection)
     if held is None or not held.documents:
         raise NotReady(f"Collection {collection!r} holds no document.", "Ingest documents first, then build.")
+    return held
+
+
+async def read_chunks(workshop: Workshop, collection: str, report: ProgressReport, staff: Staff) -> int:
+    """Have the model read what is due: the chunks of new documents, in an upgrade all that nobody has read yet.
+    The number of them."""
+    if staff.reading is None:
+        return 0
+    due = await workshop.graph.heuristic_chunks(collection, pending=not staff.upgrade)
+
+    async def took(extracts: Sequence[Extract]) -> None:
+        await workshop.graph.put_extracts(collection, extracts, revise=True)
+
+    def read(done: int, total: int) -> None:
+        report(Progress("extract", done, total))
+
+    await extract_by_model(staff.reading, due, took, read, gleaning=workshop.settings.gleaning)
+    return len(due)
+
+
+async def draft(
+    workshop: Workshop, held: Collection, report: ProgressReport, staff: Staff, embedders: EmbedderSource
+) -> Draft:
+    """Merge, describe, cluster, summarise: everything but writing it down."""
     settings = workshop.settings
     report(Progress("merge", 0, held.chunks))
-    extracts = await workshop.graph.extracts(collection)
+    extracts = await workshop.graph.extracts(held.name)
     base = await anyio.to_thread.run_sync(merge, extracts)
-    chunks = await workshop.graph.all_chunks(collection)
+    chunks = await workshop.graph.all_chunks(held.name)
     report(Progress("fit", 0, len(chunks)))
-    embedder, state = await workshop.embedders.fit([each.indexed_text for each in chunks])
+    embedder, state = await embedders.fit([each.indexed_text for each in chunks])
     built = await build(base, embedder, plan_of(settings), progress=report)
-    hierarchy, layers = built.hierarchy, built.vectors
+    return Draft(chunks, embedder, state, built)
+
+
+async def publish(
+    workshop: Workshop, held: Collection, drafted: Draft, report: ProgressReport, staff: Staff
+) -> Generation:
+    """Write the vectors, then switch the collection to the new generation in one transaction."""
+    built, embedder, chunks = drafted.built, drafted.embedder, drafted.chunks
+    hierarchy = built.hierarchy
     texts = embedded_texts(chunks, hierarchy.layers)
     spaces = Spaces.of(held, embedder, texts)
     report(Progress("embed", 0, len(chunks)))
     rows = {
         spaces.chunks: await windows_of(embedder, texts["chunks"], report),
         spaces.facts: await rows_of(embedder, texts["facts"], report),
-        **rows_of_layers(spaces, hierarchy, layers),
+        **rows_of_layers(spaces, hierarchy, built.vectors),
     }
     async with vectors_changing(workshop):
         for space, held_rows in rows.items():
             await write_whole(workshop, space, held_rows, report)
     report(Progress("publish"))
     generation = await workshop.graph.publish(
-        collection,
+        held.name,
         held.revision,
         hierarchy,
         embedder=embedder.identity,
         dimension=embedder.dimension,
-        embedder_state=state,
+        embedder_state=drafted.embedder_state,
         settings={
             "embedder": workshop.embedders.name,
             "spaces": spaces.as_settings(),
@@ -71,12 +139,67 @@ async def build_generation(workshop: Workshop, collection: str, report: Progress
             "cluster_size": built.health.cluster_size,
             "cluster_cap": built.health.cluster_cap,
             "health": built.health.as_settings(),
-            "tau": settings.tau,
+            "tau": workshop.settings.tau,
+            "models": staff.names(),
         },
     )
     await workshop.adjacencies.keep(generation, hierarchy.layers, chunks)
     await sweep(workshop, held)
     return generation
+
+
+# --- before a build ------------------------------------------------------------------------
+
+
+async def forecast(
+    workshop: Workshop, collection: str, order: BuildOrder, report: ProgressReport
+) -> Mapping[str, Any]:
+    """What a build of this order would ask its models for, by step: a dry run of it, with nobody asked.
+
+    Where chunks are still to be read, the steps after that are a range: they are counted on what was read
+    heuristically, and a model finds other entities.
+    """
+    held = await with_documents(workshop, collection)
+    found: dict[str, Any] = {"documents": held.documents, "chunks": held.chunks}
+    async with forecasting(workshop, collection, order) as (staff, models):
+        unread = 0
+        if models:
+            unread = await read_chunks(workshop, collection, report, staff)
+            await draft(workshop, held, report, staff, dry_embedders(workshop))
+        steps = [each for model in models for each in await model.forecast()]
+        return {**found, **summed(steps, exact=not unread), "models": staff.names()}
+
+
+def dry_embedders(workshop: Workshop) -> EmbedderSource:
+    """Those of the collection; in the place of a service that asks for money, the built-in ones."""
+    if workshop.embedders.name.startswith("litellm/"):
+        return embedder_source(workshop.settings.model_copy(update={"embedder": "builtin"}))
+    return workshop.embedders
+
+
+def summed(steps: Sequence[StepForecast], *, exact: bool) -> dict[str, Any]:
+    """The forecast of a build: by step, and in all. Each figure is its least and its most."""
+    rows = [ranged(each, exact=exact or each.step == READING) for each in steps]
+    figures = ("calls", "input_tokens", "output_tokens", "cost")
+    total = {name: added([row[name] for row in rows]) for name in figures}
+    return {**total, "steps": rows, "exact": exact, "guessed": [each.step for each in steps if each.guessed]}
+
+
+def ranged(step: StepForecast, *, exact: bool) -> dict[str, Any]:
+    low, high = (1.0, 1.0) if exact else SPREAD
+    return {
+        "step": step.step,
+        "calls": [round(low * step.calls), round(high * step.calls)],
+        "input_tokens": [round(low * step.prompt_tokens), round(high * step.prompt_tokens)],
+        "output_tokens": [round(low * step.completion_tokens), round(high * step.completion_tokens)],
+        "cost": None if step.cost is None else [round(low * step.cost, 4), round(high * step.cost, 4)],
+    }
+
+
+def added(ranges: Sequence[list[float] | None]) -> list[float] | None:
+    """The sum of ranges; None if one is unknown."""
+    known = [each for each in ranges if each is not None]
+    return None if len(known) < len(ranges) else [sum(each[end] for each in known) for end in (0, 1)]
 
 
 def plan_of(settings: Settings) -> Plan:

@@ -4,14 +4,18 @@ keeps the process rules: writing happens in jobs, reading sees what other proces
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from difflib import get_close_matches
+from functools import wraps
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
-from .building import build_generation
+from .agent_work import AgentWork, Kind, PendingWork, Submitted
+from .answering import Answer, answer
+from .asking import Meter
+from .building import build_generation, forecast
 from .composition import Adapters, compose
 from .config import COLLECTION_NAME, Settings
 from .errors import (
@@ -24,15 +28,35 @@ from .errors import (
     NotReady,
     StoreUnusable,
 )
+from .forgetting import Named, forget, named
 from .indexing import Spaces, Workshop, embedder_trouble, rebuild_vectors, restored
 from .ingesting import Outcome, extract_heuristically, index_pending, ingest_one, spread_folders
 from .jobs import Jobs, Journal
-from .model import Chunk, Collection, DocumentSource, Entity, Generation, Job, Relation, Seed
-from .ports import Embedder, Extractor, LockHolder, Progress
+from .model import (
+    BuildOrder,
+    Chunk,
+    Collection,
+    Document,
+    DocumentSource,
+    Entity,
+    Generation,
+    Job,
+    Relation,
+    Seed,
+    Spent,
+)
+from .ports import ChatModel, Embedder, Extractor, LockHolder, Progress
+from .prompts import use_folder
 from .retrieval import browsing, querying
-from .retrieval.browsing import ClusterView
+from .retrieval.browsing import ClusterView, SourcePage
 from .retrieval.kept_adjacency import Adjacencies
 from .retrieval.querying import Index, Query, QueryResult
+from .staff import answerer, check_order, staffed
+
+PLAIN = BuildOrder()
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +66,7 @@ class Status:
     collection: Collection
     collections: tuple[str, ...]
     extracts: Mapping[str, int]
+    spent: tuple[Spent, ...]
     vectors: Mapping[str, int]
     jobs: tuple[Job, ...]
     writer: LockHolder | None
@@ -58,12 +83,45 @@ class EntityPage:
 
 
 @dataclass(frozen=True, slots=True)
+class Answered:
+    """What ``model`` answered, what it answered from, and the chunks that it cites."""
+
+    answer: Answer
+    result: QueryResult
+    sources: tuple[Chunk, ...]
+    model: str
+
+
+@dataclass(frozen=True, slots=True)
 class RelationPage:
     """One page of relations, the number of all, and the names of their ends by id."""
 
     relations: tuple[Relation, ...]
     total: int
     names: Mapping[str, str]
+
+
+def undisturbed(
+    verb: Callable[Concatenate[LeanRAG, P], Awaitable[T]],
+) -> Callable[Concatenate[LeanRAG, P], Coroutine[Any, Any, T]]:
+    """``verb`` once more if anybody wrote meanwhile: a generation that documents were deleted from goes at once, also
+    under the feet of those who read it, and nothing of it may be told afterwards."""
+
+    @wraps(verb)
+    async def reading(self: LeanRAG, *args: P.args, **kwargs: P.kwargs) -> T:
+        before = await self.version()
+        try:
+            result = await verb(self, *args, **kwargs)
+        except Exception:
+            # Whatever half a generation leads to; on firm ground it comes again and is raised.
+            if await self.version() == before:
+                raise
+        else:
+            if await self.version() == before:
+                return result
+        return await verb(self, *args, **kwargs)
+
+    return reading
 
 
 class LeanRAG:
@@ -90,6 +148,7 @@ class LeanRAG:
         self._jobs = Jobs(adapters.graph, adapters.lock, self._work)
         self._embedders: dict[int, Embedder] = {}
         self._vector_version = -1
+        self._chat: ChatModel | None = None
 
     @classmethod
     async def open(cls, settings: Settings, *, extractor: Extractor = extract_heuristically) -> Self:
@@ -97,11 +156,14 @@ class LeanRAG:
 
         Raises ``StoreUnusable`` if the data folder cannot be used as it is.
         """
+        use_folder(settings.prompts_dir)
         return cls(settings, await compose(settings), extractor)
 
     async def close(self) -> None:
         """Stop this process's jobs (they can be resumed) and close the stores."""
         await self._jobs.close()
+        if self._chat is not None:
+            await self._chat.close()
         await self._vectors.close()
         await self._graph.close()
 
@@ -136,20 +198,19 @@ class LeanRAG:
         }
         return await self._jobs.submit("ingest", collection, request)
 
-    async def submit_build(self, *, collection: str = "default") -> Job:
-        """Build and publish a new generation. Raises ``NotReady`` if there is no document."""
+    async def submit_build(
+        self, *, collection: str = "default", order: BuildOrder = PLAIN, dry_run: bool = False
+    ) -> Job:
+        """Build and publish a new generation; ``dry_run``: only forecast what its model calls would take.
+
+        Raises ``NotReady`` if there is no document, ``InvalidInput`` for an order that cannot be carried out.
+        """
         self._writable()
         held = await self._collection(collection)
         if not held.documents:
             raise no_documents(collection)
-        return await self._jobs.submit("build", collection, {})
-
-    async def forecast(self, *, collection: str = "default") -> dict[str, int]:
-        """What a build would take: how much it reads, and the model calls it makes (none without a model)."""
-        held = await self._collection(collection)
-        if not held.documents:
-            raise no_documents(collection)
-        return {"documents": held.documents, "chunks": held.chunks, "model_calls": 0, "input_tokens": 0}
+        check_order(order, self.settings)
+        return await self._jobs.submit("forecast" if dry_run else "build", collection, asdict(order))
 
     async def submit_reindex(self, *, collection: str = "default") -> Job:
         """Write the vector store anew from the graph store."""
@@ -157,14 +218,53 @@ class LeanRAG:
         await self._collection(collection)
         return await self._jobs.submit("reindex", collection, {})
 
-    async def job(self, job_id: str, wait_seconds: float = 0) -> Job:
-        """A job as it stands, after waiting for its end at most so long."""
-        return await self._jobs.job(job_id, wait_seconds)
+    async def submit_forget(
+        self, ids: Sequence[str], *, collection: str = "default"
+    ) -> tuple[Job | None, Named]:
+        """Delete the documents of these ids or numbers (``d3``) with all that only they supported; summaries that
+        they fed are hidden until the next build. Ids that no document bears are named with the nearest ones;
+        without any that one bears there is no job."""
+        self._writable()
+        await self._collection(collection)
+        found = named(await self._graph.documents(collection), ids)
+        if not found.documents:
+            return None, found
+        request = {"forget": sorted({document.id for _, document in found.documents})}
+        return await self._jobs.submit("forget", collection, request), found
 
-    async def cancel_job(self, job_id: str) -> Job:
+    async def pending_work(
+        self, kind: Kind, limit: int = 5, cursor: str = "", *, collection: str = "default"
+    ) -> PendingWork:
+        """Chunks to extract or clusters to summarise, for a calling agent that does a model's work."""
+        self._writable()
+        await self._collection(collection)
+        return await AgentWork(self._graph, collection).pending(kind, limit, cursor)
+
+    async def submit_extractions(
+        self, items: Sequence[Mapping[str, Any]], *, collection: str = "default"
+    ) -> Submitted:
+        """Take what an agent extracted, item by item; the next build works with it."""
+        self._writable()
+        await self._collection(collection)
+        return await AgentWork(self._graph, collection).submit_extractions(items)
+
+    async def submit_summaries(
+        self, items: Sequence[Mapping[str, Any]], *, collection: str = "default"
+    ) -> Submitted:
+        """Take what an agent wrote of clusters, item by item; the next build works with it."""
+        self._writable()
+        await self._collection(collection)
+        return await AgentWork(self._graph, collection).submit_summaries(items)
+
+    async def job(self, job_id: str, wait_seconds: float = 0, *, collection: str | None = None) -> Job:
+        """A job as it stands, after waiting for its end at most so long. Raises ``NotFound`` for one that there is
+        not, or not in ``collection``."""
+        return await self._jobs.job(job_id, wait_seconds, collection)
+
+    async def cancel_job(self, job_id: str, *, collection: str | None = None) -> Job:
         """Ask a job to stop, in whichever process it runs."""
         self._writable()
-        return await self._jobs.cancel(job_id)
+        return await self._jobs.cancel(job_id, collection)
 
     async def resume_jobs(self) -> list[Job]:
         """Take up the jobs whose process is gone."""
@@ -172,6 +272,7 @@ class LeanRAG:
 
     # --- reading --------------------------------------------------------------------------
 
+    @undisturbed
     async def query(self, query: Query, *, collection: str = "default") -> QueryResult:
         """The retrieved subgraph and its context (paper eq. 6–10). Before any build, keywords alone answer."""
         query = query.check()
@@ -186,6 +287,21 @@ class LeanRAG:
             result = await querying.answer(index, query)
             return replace(result, warnings=(*result.warnings, f"Search by meaning failed: {problem}"))
 
+    async def answer(
+        self, question: str, *, token_budget: int = 4000, collection: str = "default"
+    ) -> Answered:
+        """The configured model's answer from the context of ``question``, with citations that were checked.
+
+        Raises ``InvalidInput`` if no chat model is configured, and what the model raises.
+        """
+        result = await self.query(Query(text=question, token_budget=token_budget), collection=collection)
+        if self._chat is None:
+            self._chat = await answerer(self.settings)
+        found = await answer(self._chat, question, result.context, Meter())
+        cited = await self._graph.chunks_by_citation(collection, found.cited)
+        return Answered(found, result, tuple(cited), self._chat.name)
+
+    @undisturbed
     async def search_entities(
         self,
         text: str,
@@ -205,6 +321,7 @@ class LeanRAG:
             return EntityPage(tuple(seeds), total, (f"Search by meaning failed: {problem}",))
         return EntityPage(tuple(seeds), total)
 
+    @undisturbed
     async def ancestors(
         self, entity: str, *, max_layers: int = 0, collection: str = "default"
     ) -> list[Entity]:
@@ -213,6 +330,7 @@ class LeanRAG:
         chain = await browsing.ancestors(index, await browsing.resolve(index, entity))
         return chain[: max_layers + 1] if max_layers else chain
 
+    @undisturbed
     async def cluster(
         self, cluster: str, *, offset: int = 0, limit: int = 20, collection: str = "default"
     ) -> ClusterView:
@@ -220,6 +338,7 @@ class LeanRAG:
         index = await self._built_index(collection)
         return await browsing.cluster(index, await browsing.resolve(index, cluster), offset, limit)
 
+    @undisturbed
     async def inter_cluster_relations(
         self,
         *,
@@ -240,18 +359,51 @@ class LeanRAG:
         nodes = await self._graph.entities(index.generation.number, ends)
         return RelationPage(tuple(relations), total, {node.id: node.name for node in nodes})
 
+    @undisturbed
     async def sources(
-        self, citations: Sequence[str] = (), entity: str = "", *, collection: str = "default"
-    ) -> list[Chunk]:
-        """The chunks behind citations, or those that mention an entity."""
-        if bool(citations) == bool(entity):
+        self,
+        citations: Sequence[str] = (),
+        entity: str = "",
+        document: str = "",
+        *,
+        offset: int = 0,
+        limit: int = 100,
+        collection: str = "default",
+    ) -> SourcePage:
+        """One page of the chunks behind citations, of those that mention an entity, or of a document."""
+        if sum(map(bool, (citations, entity, document))) != 1:
             raise InvalidInput(
-                f"Sources need either citations or an entity, not {'both' if entity else 'neither'}.",
-                "Give citations such as d3:c12, or the name of an entity.",
+                "Sources need either citations, an entity or a document: exactly one of them.",
+                "Give citations such as d3:c12, or the name of an entity or document.",
             )
         index = await (self._built_index(collection) if entity else self._index(collection))
+        if document:
+            return await browsing.sources_of_document(index, document, offset, limit)
         wanted = await browsing.resolve(index, entity) if entity else citations
-        return await browsing.sources(index, wanted)
+        return await browsing.sources(index, wanted, offset, limit)
+
+    async def collections(self) -> list[Collection]:
+        """All collections by name."""
+        return await self._graph.collections()
+
+    async def documents(self, *, collection: str = "default") -> list[Document]:
+        """All documents of a collection, by number."""
+        await self._collection(collection)
+        return await self._graph.documents(collection)
+
+    async def names_like(
+        self, text: str, *, aggregated: bool, limit: int = 50, collection: str = "default"
+    ) -> list[str]:
+        """Names of entities of layer 0, or of ``aggregated`` ones, that begin with ``text``, then similar ones."""
+        return await browsing.names_like(await self._built_index(collection), text, aggregated, limit)
+
+    def count_tokens(self, texts: Sequence[str]) -> list[int]:
+        """Tokens of each text, as everything here counts them."""
+        return self._tokenizer.count_many(texts)
+
+    async def version(self) -> int:
+        """A number that moves with every write to what queries read."""
+        return await self._graph.vector_version()
 
     async def status(self, collection: str = "default") -> Status:
         """Counts, layers, jobs, the writer, and what is degraded. The default collection need not exist yet."""
@@ -265,6 +417,7 @@ class LeanRAG:
             collection=held,
             collections=names,
             extracts={} if unborn else await self._graph.extract_methods(collection),
+            spent=() if unborn else tuple(await self._graph.spent(collection)),
             vectors=vectors,
             jobs=tuple(await self._jobs.recent(collection)),
             writer=await self._lock.holder(),
@@ -281,17 +434,29 @@ class LeanRAG:
         """What a job does, by its kind."""
         # Whoever wrote last may have been killed before it could say so: nothing that is open is trusted.
         await self._vectors.refresh()
+        if job.kind == "forget":
+            return await forget(self._workshop, job.collection, job.request["forget"], journal.report)
         if job.kind == "reindex":
             return await rebuild_vectors(self._workshop, job.collection, journal.report)
+        if job.kind == "forecast":
+            return await forecast(self._workshop, job.collection, BuildOrder.of(job.request), journal.report)
         if job.kind == "ingest":
             changed = await self._ingest(job, journal)
             if not (job.request["build"] and (changed or await self._is_stale(job.collection))):
                 return {"built": not await self._is_stale(job.collection)}
-        generation = await build_generation(self._workshop, job.collection, journal.report)
+        return await self._build(job, journal)
+
+    async def _build(self, job: Job, journal: Journal) -> Mapping[str, Any]:
+        async with staffed(self._workshop, job.collection, job.id, BuildOrder.of(job.request)) as staff:
+            generation = await build_generation(self._workshop, job.collection, journal.report, staff)
+            for step, reason, count in staff.fallbacks():
+                journal.fail(step, f"{count} left heuristic: {reason}")
+        spent = await self._graph.spent(job.collection, job.id)
         return {
             "built": True,
             "generation": generation.number,
             "layers": [asdict(each) for each in generation.layers],
+            **({"spent": [asdict(each) for each in spent]} if spent else {}),
         }
 
     async def _ingest(self, job: Job, journal: Journal) -> bool:

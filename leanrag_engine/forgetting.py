@@ -7,14 +7,16 @@ transaction; from then on no reply holds what only those documents said.
 
 from __future__ import annotations
 
+import heapq
 import logging
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from difflib import SequenceMatcher
 
 import anyio.to_thread
 
-from .errors import InvalidInput, ModelUnavailable, StoreUnusable
+from .errors import Candidate, InvalidInput, ModelUnavailable, StoreUnusable
 from .hierarchy.forgetting import Living, without
 from .indexing import (
     Rows,
@@ -26,13 +28,15 @@ from .indexing import (
     upsert,
     vectors_changing,
 )
-from .model import Chunk, Extract, Generation, Graph, Hierarchy, window_id
+from .model import Chunk, Document, Extract, Generation, Graph, Hierarchy, window_id
 from .ports import Embedder, Progress, ProgressReport
 
 logger = logging.getLogger(__name__)
 
-Texts = Mapping[str, Sequence[tuple[str, str]]]
-"""What a build embeds: ids and texts by kind."""
+NEAREST = 3
+"""Documents that are named for an id that none bears."""
+LOOKED_AT = 100
+"""Characters of an id that are compared: its end, where paths differ."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +50,39 @@ class Remains:
     """``None`` if it cannot be had now: what was reworded is then found by its words alone."""
     identity: str
     state: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """Of the ids that a caller gave: the documents that bear them, and for each of the others the nearest ones."""
+
+    documents: tuple[tuple[str, Document], ...]
+    unknown: tuple[tuple[str, tuple[Candidate, ...]], ...]
+
+
+def named(documents: Sequence[Document], ids: Sequence[str]) -> Named:
+    """By id or by number (``d3``). Not by title: two documents may share one, and what is deleted is gone."""
+    known = {f"d{each.number}": each for each in documents} | {each.id: each for each in documents}
+    given = list(dict.fromkeys(ids))
+    return Named(
+        tuple((id_, known[id_]) for id_ in given if id_ in known),
+        tuple((id_, _nearest(id_, documents)) for id_ in given if id_ not in known),
+    )
+
+
+def _nearest(given: str, documents: Sequence[Document]) -> tuple[Candidate, ...]:
+    matcher = SequenceMatcher(autojunk=False)
+    matcher.set_seq2(given[-LOOKED_AT:].casefold())
+
+    def likeness(document: Document) -> float:
+        found = 0.0
+        for text in (document.id, document.title):
+            matcher.set_seq1(text[-LOOKED_AT:].casefold())
+            found = max(found, matcher.quick_ratio())
+        return found
+
+    nearest = heapq.nlargest(NEAREST, documents, key=likeness)
+    return tuple(Candidate(each.id, each.title, f"d{each.number}") for each in nearest)
 
 
 async def forget(

@@ -159,24 +159,26 @@ class Jobs:
         self._start(job)
         return job
 
-    async def job(self, job_id: str, wait_seconds: float = 0) -> Job:
-        """The job as it stands, after waiting up to ``wait_seconds`` for its end."""
+    async def job(self, job_id: str, wait_seconds: float = 0, collection: str | None = None) -> Job:
+        """The job as it stands, after waiting up to ``wait_seconds`` for its end. Raises ``NotFound`` for one that
+        there is not, or not in ``collection`` if one is given."""
         deadline = anyio.current_time() + wait_seconds
         while True:
             job = await self._graph.job(job_id)
-            if job is None:
-                known = [each.id for each in await self._graph.jobs(limit=5)]
+            if job is None or collection not in (None, job.collection):
+                known = [each.id for each in await self._graph.jobs(collection, limit=5)]
                 listed = f"The latest jobs are {', '.join(known)}." if known else "There is no job yet."
-                raise NotFound(f"There is no job {job_id!r}.", listed)
+                where = f" in collection {collection!r}" if collection is not None else ""
+                raise NotFound(f"There is no job {job_id!r}{where}.", listed)
             job = self._as_seen(job)
             left = deadline - anyio.current_time()
             if job.status.finished or job.status is JobStatus.INTERRUPTED or left <= 0:
                 return job
             await anyio.sleep(min(0.1, left))
 
-    async def cancel(self, job_id: str) -> Job:
-        """Ask a job to stop, wherever it runs; waits briefly for it to do so."""
-        await self.job(job_id)
+    async def cancel(self, job_id: str, collection: str | None = None) -> Job:
+        """Ask a job to stop, wherever it runs; waits briefly for it to do so. Raises as :meth:`job`."""
+        await self.job(job_id, 0, collection)
         await self._graph.request_cancel(job_id)
         if journal := self._journals.get(job_id):
             journal.stop.set()

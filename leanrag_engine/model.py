@@ -403,6 +403,24 @@ class Job:
 
 
 @dataclass(frozen=True, slots=True)
+class BuildOrder:
+    """How a build is asked for. ``upgrade``: also what was read heuristically before is to be read by the model.
+
+    Caps that are None are those of the settings, if there are any; ``max_cost`` is in US dollars.
+    """
+
+    upgrade: bool = False
+    max_calls: int | None = None
+    max_tokens: int | None = None
+    max_cost: float | None = None
+
+    @classmethod
+    def of(cls, request: Mapping[str, Any]) -> Self:
+        """As a job keeps it, among other things."""
+        return cls(**{name: request[name] for name in cls.__slots__ if name in request})
+
+
+@dataclass(frozen=True, slots=True)
 class Spent:
     """What the calls of one step used. ``cost`` is in US dollars and leaves out the ``unpriced`` calls.
 

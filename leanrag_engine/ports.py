@@ -355,6 +355,13 @@ class GraphStore(Protocol):
         """Entities whose names look most like ``name``, best first."""
         ...
 
+    async def names_starting(
+        self, generation: int, prefix: str, limit: int, *, aggregated: bool
+    ) -> list[Entity]:
+        """Entities of layer 0, or of the layers above it, whose name or alias begins with ``prefix`` once
+        normalised, in the order of the alphabet."""
+        ...
+
     async def members(self, generation: int, id: str, offset: int, limit: int) -> list[Entity]:
         """Children of an aggregated entity, those with most mentions first."""
         ...

@@ -168,23 +168,44 @@ def ingest(
 
 
 @app.command()
-def build(data_dir: DataDir = None, collection: CollectionOption = None, json: Json = False) -> None:
-    """Build the hierarchy from everything ingested and publish it. Readers see the old one until then."""
+def build(
+    upgrade: Annotated[
+        bool, typer.Option("--upgrade", help="Let the model also read what was read without one before.")
+    ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only forecast model calls, tokens and cost, by step.")
+    ] = False,
+    max_calls: Annotated[
+        int | None, typer.Option(min=1, help="Most model calls; what is left stays heuristic.")
+    ] = None,
+    max_tokens: Annotated[
+        int | None, typer.Option(min=1, help="Most tokens of model calls, in and out.")
+    ] = None,
+    max_cost: Annotated[
+        float | None, typer.Option(min=0.000001, help="Most US dollars for model calls.")
+    ] = None,
+    data_dir: DataDir = None,
+    collection: CollectionOption = None,
+    json: Json = False,
+) -> None:
+    """Build the hierarchy from everything ingested and publish it. Readers see the old one until then.
+
+    With a chat model (LEANRAG_LLM_MODEL) it reads new documents and writes summaries and relations, within the
+    caps; no reply is ever paid for twice.
+
+    Example: `leanrag build --dry-run`, then `leanrag build --max-cost 2`
+    """
 
     async def work(engine: LeanRAG) -> None:
-        from .managing import job_reply  # noqa: PLC0415 - heavy
+        from leanrag_engine.model import BuildOrder  # noqa: PLC0415 - heavy
 
-        reply = job_reply(
-            await watched(engine, await engine.submit_build(collection=engine.settings.collection))
-        )
-        if json:
-            typer.echo(reply.model_dump_json())
-        else:
-            sizes = " > ".join(str(each["entities"]) for each in reply.result.get("layers", []))
-            typer.echo(
-                f"{reply.status}. {reply.message}".rstrip()
-                + (f" Entities by layer: {sizes}." if sizes else "")
-            )
+        from .managing import job_reply  # noqa: PLC0415 - heavy
+        from .markdown import job_lines  # noqa: PLC0415 - heavy
+
+        order = BuildOrder(upgrade, max_calls, max_tokens, max_cost)
+        job = await engine.submit_build(collection=engine.settings.collection, order=order, dry_run=dry_run)
+        reply = job_reply(await watched(engine, job))
+        typer.echo(reply.model_dump_json() if json else "\n".join(job_lines(reply)))
         leave_unless_done(reply.status)
 
     run(settings_of(data_dir, collection), work)

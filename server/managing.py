@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import anyio
@@ -20,7 +19,12 @@ from .replies import DocumentArgument, DocumentOutcome, IngestReply, JobReply
 if TYPE_CHECKING:
     from leanrag_engine.model import DocumentSource, Job
 
-TOOL_OF = {"ingest": "ingest_documents", "build": "build_hierarchy", "reindex": "build_hierarchy"}
+TOOL_OF = {
+    "ingest": "ingest_documents",
+    "build": "build_hierarchy",
+    "forecast": "build_hierarchy",
+    "reindex": "build_hierarchy",
+}
 """The tool that does the same work again."""
 
 LISTED = 100
@@ -61,21 +65,26 @@ with job_id. Next: query_lca_context."""
 
     async def build_hierarchy(
         self,
-        mode: Annotated[Literal["auto", "rebuild"], Field(description="Both rebuild for now")] = "auto",
-        dry_run: Annotated[bool, Field(description="Only say what a build would take")] = False,
+        mode: Annotated[
+            Literal["auto", "upgrade"],
+            Field(description="upgrade: let the model also read what was read without one"),
+        ] = "auto",
+        dry_run: Annotated[bool, Field(description="Only forecast model calls, tokens and cost")] = False,
         wait_seconds: WaitSeconds = 20,
         collection: CollectionName = "default",
     ) -> Annotated[CallToolResult, JobReply]:
         """Build the layers of aggregated entities and the relations between them from all ingested documents, and \
 publish them at once; readers see the old build until then. Needed after ingest_documents with build=false, or when \
-get_index_status says stale. Every build is a rebuild. Returns a job: if it is not done after wait_seconds, call \
+get_index_status says stale. Where a model is configured it writes the texts, within the caps of the settings; \
+dry_run forecasts that. Returns a job: if it is not done after wait_seconds, call \
 get_job with job_id. Next: query_lca_context."""
         started = anyio.current_time()
         engine = await self._engine.get()
         named = self._engine.collection(collection)
-        if dry_run:
-            return markdown.job_result(forecast_reply(named, await engine.forecast(collection=named)))
-        job = await engine.submit_build(collection=named)
+        from leanrag_engine.model import BuildOrder  # noqa: PLC0415 - brings numpy; only a build needs it
+
+        order = BuildOrder(upgrade=mode == "upgrade")
+        job = await engine.submit_build(collection=named, order=order, dry_run=dry_run)
         return markdown.job_result(job_reply(await engine.job(job.id, left(started, wait_seconds))))
 
     async def get_job(
@@ -99,25 +108,6 @@ published build stays as it was. Calling ingest_documents or build_hierarchy aga
 def left(started: float, wait_seconds: float) -> float:
     """What is left of the wait: opening the stores for the first time counts too."""
     return max(0.0, wait_seconds - (anyio.current_time() - started))
-
-
-def forecast_reply(collection: str, forecast: Mapping[str, int]) -> JobReply:
-    """A dry run in the shape of a job that is done at once."""
-    return JobReply(
-        job_id="",
-        kind="build",
-        collection=collection,
-        status="done",
-        stage="dry run",
-        done=0,
-        total=0,
-        rate=0,
-        seconds_left=None,
-        message="Nothing was built.",
-        failures=[],
-        result=dict(forecast),
-        next_step="Call build_hierarchy without dry_run to build.",
-    )
 
 
 def document_source(argument: DocumentArgument) -> DocumentSource:
@@ -184,6 +174,10 @@ def job_reply(job: Job) -> JobReply:
 
 def next_step(job: Job) -> str:
     """What a model should call now, given how the job stands."""
+    return after_success(job) if job.status.value == "done" else while_open(job)
+
+
+def while_open(job: Job) -> str:
     match job.status.value:
         case "queued" | "running":
             return f"Call get_job with job_id={job.id!r} and wait_seconds=30."
@@ -191,8 +185,12 @@ def next_step(job: Job) -> str:
             return f"It is resumed by itself; call get_job with job_id={job.id!r} again in a while."
         case "cancelled":
             return f"Call {TOOL_OF[job.kind]} again to carry on from what is kept."
-        case "failed":
-            return f"Mend what the message names, then call {TOOL_OF[job.kind]} again."
+    return f"Mend what the message names, then call {TOOL_OF[job.kind]} again."
+
+
+def after_success(job: Job) -> str:
+    if job.kind == "forecast":
+        return "Call build_hierarchy without dry_run to build."
     if job.result.get("built", True):
         return "Call query_lca_context with a question."
     return "Call build_hierarchy, then query_lca_context."

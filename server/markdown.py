@@ -162,14 +162,39 @@ def ingest_result(reply: IngestReply) -> CallToolResult:
 
 
 def job_result(reply: JobReply) -> CallToolResult:
+    lines = [*job_lines(reply), f"Next: {reply.next_step}"]
+    return both(lines, reply, is_error=reply.status == "failed")
+
+
+def job_lines(reply: JobReply) -> list[str]:
     lines = [f"{reply.kind} of collection {reply.collection}: {job_line(reply)}"]
     lines += [
         f"- failed: {failure.get('document', '')}: {failure.get('error', '')}" for failure in reply.failures
     ]
     for key, value in reply.result.items():
-        shown = layers_line([LayerCard(**each) for each in value]) if key == "layers" else value
-        lines.append(f"- {key}: {shown}")
-    return both([*lines, f"Next: {reply.next_step}"], reply, is_error=reply.status == "failed")
+        if key == "layers":
+            lines.append(f"- layers: {layers_line([LayerCard(**each) for each in value])}")
+        elif isinstance(value, list) and value and isinstance(value[0], dict):
+            lines += [
+                f"- {key}: {', '.join(f'{name} {figure(each[name])}' for name in each)}" for each in value
+            ]
+        else:
+            lines.append(f"- {key}: {figure(value)}")
+    return lines
+
+
+def figure(value: object) -> str:
+    """A figure of a result; a range from its least to its most."""
+    match value:
+        case [int() | float() as least, int() | float() as most]:
+            return str(least) if least == most else f"{least} to {most}"
+        case None:
+            return "unknown"
+        case list() | tuple():
+            return ", ".join(map(str, value)) or "none"
+        case dict():
+            return ", ".join(f"{name} {each}" for name, each in value.items()) or "none"
+    return str(value)
 
 
 def job_line(reply: IngestReply | JobReply) -> str:

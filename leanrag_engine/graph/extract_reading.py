@@ -274,7 +274,8 @@ class _Reader:
         return ""
 
     def _other_names(self, row: Mapping[str, Any], name: str) -> Iterator[str]:
-        for each in row.get("aliases") if isinstance(row.get("aliases"), list) else ():
+        given = row.get("aliases")
+        for each in given if isinstance(given, list) else ():
             alias = _bare(each)
             if alias and alias != name and not self._fault(alias, alias, ""):
                 yield alias

@@ -6,7 +6,6 @@ A calling agent that does the same work gets the same instructions and is read b
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from dataclasses import replace
 from typing import Any
 
 import anyio
@@ -103,7 +102,13 @@ def _apart(one: Chunk, other: Chunk) -> bool:
     """Whether ``other`` cannot be the next chunk after ``one``."""
     if one.document_id == other.document_id:
         return other.number != one.number + 1
-    return other.number != 1
+    return other.number != 1 or _document(other) - _document(one) > 1
+
+
+def _document(chunk: Chunk) -> int:
+    """The number of its document, as its citation (``d3:c12``) gives it; 0 before it was stored."""
+    number = chunk.citation.partition(":")[0].removeprefix("d")
+    return int(number) if number.isdigit() else 0
 
 
 async def extract_by_model(
@@ -155,8 +160,9 @@ async def _gleaned(work: ModelWork, group: Sequence[Chunk], read: dict[str, Extr
         return []
     duty = gleaning_duty(extraction_duty(max(chunk.tokens for chunk in group)))
     tasks = [gleaning_task(chunk, passage_of(chunk), read[chunk.id]) for chunk in group]
+    found = await ask_each(work.model, duty, tasks, work.meter)
     richer = []
-    for chunk, answer in zip(group, await ask_each(work.model, duty, tasks, work.meter), strict=True):
+    for chunk, answer in zip(group, found, strict=True):
         if isinstance(answer, LeanRAGError):
             work.fallbacks.note(duty.step, answer)
             continue

@@ -32,7 +32,11 @@ T = TypeVar("T")
 _WATCHED = 2000
 """Extracts, entities or relations between two reports: a fraction of a second."""
 
-_DESCRIPTION_WORDS = 120
+DESCRIPTION_WORDS = 120
+WORTH_A_CALL = 160
+"""Words of models and agents from which on joining them loses more than a sentence or two. What is quoted from the
+documents is never worth a call: there are enough good sentences, and each cites its passage exactly."""
+
 _ALIASES = 8
 _VAGUE_TYPES = frozenset(["", "concept", "name", "term", "unknown", "other", "entity", "misc", "object"])
 """Types that say nothing: any other wins the vote against them."""
@@ -41,12 +45,26 @@ _TELLING = 0.3
 _ACRONYM_LENGTHS = range(2, 9)
 
 
-def merge(extracts: Sequence[Extract], report: ProgressReport = lambda _: None) -> Graph:
+@dataclass(frozen=True, slots=True)
+class Overlong:
+    """An entity or relation of which models and agents say more than a description holds: each text with its chunk,
+    in reading order, of a relation the strongest first."""
+
+    id: str
+    texts: tuple[tuple[str, str], ...]
+
+
+def merge(
+    extracts: Sequence[Extract],
+    report: ProgressReport = lambda _: None,
+    overlong: Callable[[Overlong], None] = lambda _: None,
+) -> Graph:
     """G0 of ``extracts`` given in reading order (documents by number, chunks by number).
 
     Entities come in the order of their first mention and have no parent yet; relations in the order of their first
     statement. Ids depend on the names alone. Linear in the number of extracted entities and relations. ``report``
-    hears of the stage ``merge`` a few times a second; what it raises ends the work.
+    hears of the stage ``merge`` a few times a second; what it raises ends the work. ``overlong`` hears of what would
+    lose a good part of what models wrote of it: see :mod:`leanrag_engine.graph.describing`.
     """
     keys = _Keys()
     canonical = _acronyms(extracts, keys)
@@ -59,9 +77,9 @@ def merge(extracts: Sequence[Extract], report: ProgressReport = lambda _: None) 
     ids = _ids(kept)
     pairs = [pair for pair in relations if pair[0] in ids and pair[1] in ids]
     return Graph(
-        tuple(entities.pop(key).finished(ids[key]) for key in _watched(kept, report, "entities")),
+        tuple(entities.pop(key).finished(ids[key], overlong) for key in _watched(kept, report, "entities")),
         tuple(
-            relations.pop(pair).finished(*(ids[key] for key in pair))
+            relations.pop(pair).finished(ids[pair[0]], ids[pair[1]], overlong)
             for pair in _watched(pairs, report, "relations")
         ),
     )
@@ -102,13 +120,29 @@ class _Texts:
     counts: Counter[str] = field(default_factory=Counter)
     methods: dict[str, Method] = field(default_factory=dict)
     chunks: dict[str, str] = field(default_factory=dict)
+    strengths: dict[str, float] | None = None
+    """How strong a relation each makes, where somebody told."""
 
-    def add(self, text: str, extract: Extract) -> None:
+    def add(self, text: str, extract: Extract, strength: float = 0.0) -> None:
         text = " ".join(text.split())
         if text:
             self.counts[text] += 1
             self.methods.setdefault(text, extract.method)
             self.chunks.setdefault(text, extract.chunk_id)
+            if strength:
+                self.strengths = self.strengths or {}
+                self.strengths[text] = max(strength, self.strengths.get(text, 0.0))
+
+    def given(self) -> list[str]:
+        """What models and agents wrote, the strongest first, else in order."""
+        found = [text for text in self.counts if self.methods[text] is not Method.HEURISTIC]
+        told = self.strengths
+        return sorted(found, key=lambda text: -told.get(text, 0.0)) if told else found
+
+    def tell_if_overlong(self, id_: str, overlong: Callable[[Overlong], None]) -> None:
+        given = self.given()
+        if sum(map(word_count, given)) > WORTH_A_CALL:
+            overlong(Overlong(id_, tuple((text, self.chunks[text]) for text in given)))
 
     def joined(self, names: Sequence[str]) -> _Description:
         """The most telling descriptions within the bound; the method is that of the first of them.
@@ -119,13 +153,13 @@ class _Texts:
         if not self.counts:
             return _Description()
         first = next(iter(self.counts))
-        if len(self.counts) == 1 and word_count(first) <= _DESCRIPTION_WORDS:
+        if len(self.counts) == 1 and word_count(first) <= DESCRIPTION_WORDS:
             evidence = Evidence(0, len(first), self.chunks[first])
             return _Description(first, (evidence,), self.methods[first])
         parts = {text: _split(text) for text in self.counts}
-        given = [text for text in self.counts if self.methods[text] is not Method.HEURISTIC]
+        given = self.given()
         ranked = chain(chain.from_iterable(parts[text] for text in given), self._ranked(names, parts))
-        chosen = fitting(ranked, _DESCRIPTION_WORDS)
+        chosen = fitting(ranked, DESCRIPTION_WORDS)
         method = self.methods[given[0]] if given else Method.HEURISTIC
         return _Description(" ".join(chosen), self._evidence(chosen, parts), method)
 
@@ -145,9 +179,7 @@ class _Texts:
         if len(self.counts) == 1:
             return (Evidence(0, len(" ".join(chosen)), next(iter(self.chunks.values()))),)
         origins = {
-            sentence: chunk_id
-            for text, chunk_id in reversed(self.chunks.items())
-            for sentence in parts[text]
+            sentence: chunk_id for text, chunk_id in reversed(self.chunks.items()) for sentence in parts[text]
         } | self.chunks
         found: list[Evidence] = []
         start = 0
@@ -208,7 +240,8 @@ class _Entity:
         ]
         return tuple({form.casefold(): form for form in reversed(others)}.values())[::-1][:_ALIASES]
 
-    def finished(self, id_: str) -> Entity:
+    def finished(self, id_: str, overlong: Callable[[Overlong], None]) -> Entity:
+        self.texts.tell_if_overlong(id_, overlong)
         name = self.name
         aliases = self._other_forms(name)
         told = self.texts.joined([name, *aliases])
@@ -231,10 +264,12 @@ class _Relation:
     chunks: dict[str, None] = field(default_factory=dict)
     methods: Counter[Method] = field(default_factory=Counter)
 
-    def finished(self, source_id: str, target_id: str) -> Relation:
+    def finished(self, source_id: str, target_id: str, overlong: Callable[[Overlong], None]) -> Relation:
+        id_ = content_id("r", *sorted((source_id, target_id)))
+        self.texts.tell_if_overlong(id_, overlong)
         told = self.texts.joined(())
         return Relation(
-            id=content_id("r", *sorted((source_id, target_id))),
+            id=id_,
             source_id=source_id,
             target_id=target_id,
             description=told.text,
@@ -273,7 +308,7 @@ def _read_relations(
         found = relations.get(pair)
         if found is None:
             found = relations[pair] = _Relation()
-        found.texts.add(relation.description, extract)
+        found.texts.add(relation.description, extract, relation.strength)
         found.chunks.setdefault(extract.chunk_id)
         found.methods[extract.method] += 1
 

@@ -393,7 +393,7 @@ def _telling(text: str, subject: str, weights: dict[str, float], centrality: flo
 
 def _is_voiced(text: str) -> bool:
     """Whether somebody speaks, asks or calls."""
-    spoken = text[0] in "'‘“\"「『" and (_SPEECH_CLOSES.search(text) or text[-1] in "\"”」』")
+    spoken = text[0] in "'‘“\"「『" and (_SPEECH_CLOSES.search(text) or text[-1] in '"”」』')
     return bool(spoken) or text.rstrip("\"'”’»)」』")[-1:] in {*"!?！？"}
 
 

@@ -45,7 +45,7 @@ def communities(
         labels[rows] = links.count + number
     labels = without_gaps(labels)
     labels = _cut(vectors, labels, sizes, seed, pulse)
-    labels = _joined(links, labels, sizes)
+    labels = joined(links, labels, sizes)
     pulse()
     labels = _gathered(vectors, labels, sizes, seed, pulse)
     labels = _packed(vectors, labels, sizes)
@@ -54,21 +54,24 @@ def communities(
 
 def _divided(links: Links, cap: int, seed: int, pulse: Callable[[], None]) -> Iterator[Labels]:
     """Communities of at least two members, as rows; those above the cap are what no resolution divides."""
-    linked = np.unique(links.ends)
-    stack = [(linked, 1.0)] if len(linked) else []
+    linked = np.full(links.count, -1, dtype=np.intp)
+    linked[np.unique(links.ends)] = 0
+    stack = [(rows, part, 1.0) for rows, part in links.within(linked)]
     while stack:
-        rows, resolution = stack.pop()
+        rows, part, resolution = stack.pop()
         pulse()
-        parts = _leiden(links.among(rows), resolution, seed)
-        order = np.argsort(parts, kind="stable")
-        for part in np.split(order, np.cumsum(np.bincount(parts))[:-1]):
-            if len(part) <= cap or (len(part) == len(rows) and resolution >= _FINEST):
-                yield rows[part]
+        parts = leiden(part, resolution, seed)
+        for places, inner in part.within(parts):
+            if len(places) <= cap or (len(places) == len(rows) and resolution >= _FINEST):
+                yield rows[places]
             else:
-                stack.append((rows[part], resolution * _STEP))
+                stack.append((rows[places], inner, resolution * _STEP))
 
 
-def _leiden(links: Links, resolution: float, seed: int) -> Labels:
+def leiden(links: Links, resolution: float, seed: int = 0) -> Labels:
+    """The communities of a graph, (count,), numbered by their first members; each is connected."""
+    if not len(links.ends):
+        return np.arange(links.count)
     near = links.neighbours()
     _, found = leiden_csr(
         near.starts.astype(np.int64),
@@ -146,12 +149,16 @@ class _Merging:
         return community
 
 
-def _joined(links: Links, labels: Labels, sizes: SizeChoice) -> Labels:
-    """The smallest communities join neighbours, until there are as few as wanted or none has room beside it."""
+def joined(links: Links, labels: Labels, sizes: SizeChoice) -> Labels:
+    """The smallest communities join neighbours, until there are as few as wanted or none has room beside it.
+
+    Entities without a relation can join none, and don't count.
+    """
     merging = _Merging(links, labels)
     heap = [(size, community) for community, size in enumerate(merging.sizes)]
     heapq.heapify(heap)
-    count, wanted = len(heap), -(-len(labels) // sizes.mean)
+    linked = np.unique(links.ends)
+    count, wanted = len(np.unique(labels[linked])), -(-len(linked) // sizes.mean)
     while heap and count > wanted:
         size, community = heapq.heappop(heap)
         if size != merging.sizes[community]:

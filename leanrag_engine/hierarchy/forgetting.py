@@ -164,7 +164,9 @@ def _raised(hierarchy: Hierarchy, base: Graph, touched: set[str]) -> Hierarchy:
         beneath: dict[str, _Beneath] = defaultdict(_Beneath)
         for child in layers[-1].entities:
             beneath[child.parent_id or ""].add(child, foremost[child.id])
-        entities = [_cluster_left(each, beneath[each.id], touched) for each in old.entities if each.id in beneath]
+        entities = [
+            _cluster_left(each, beneath[each.id], touched) for each in old.entities if each.id in beneath
+        ]
         relations = _relations_left(old, layers[-1], touched)
         foremost = {id_: each.foremost for id_, each in beneath.items()}
         layers[-1] = _with_parents(layers[-1], {each.id for each in entities})

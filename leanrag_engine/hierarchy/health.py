@@ -18,6 +18,7 @@ from leanrag_engine.model import Graph, Hierarchy, Method, Vectors
 
 from .balancing import Labels, SizeChoice, cluster_means
 from .links import Links, components
+from .thresholds import Threshold
 from .ways import Manner
 
 SEED_SETS = 200
@@ -52,7 +53,8 @@ class LayerHealth:
     """One layer, and how it is clustered. Shares are from 0 to 1.
 
     ``joined``: entities with a relation to another of the layer. ``strength``: of the relations, and above
-    layer 0 λ; ``above_tau`` of them get a text of their own. ``heuristic_*``: made without a model.
+    layer 0 λ; ``above_tau`` of them get a text of their own, by the layer's ``tau`` (none at layer 0), chosen for
+    ``tau_reason``. ``heuristic_*``: made without a model.
 
     Of the clusters of this layer's entities: ``sizes``; ``tightness``, the mean cosine to the own cluster's
     mean; ``inside``, the relations that join members of one cluster; ``connected``, the clusters whose members
@@ -69,6 +71,8 @@ class LayerHealth:
     above_tau: float
     heuristic_entities: float
     heuristic_relations: float
+    tau: int | None = None
+    tau_reason: str = ""
     clusters: int = 0
     sizes: Spread | None = None
     tightness: float = 0.0
@@ -111,12 +115,19 @@ class Health:
 
 
 def measure(
-    hierarchy: Hierarchy, vectors: Sequence[Vectors], *, manner: Manner, sizes: SizeChoice, tau: int
+    hierarchy: Hierarchy,
+    vectors: Sequence[Vectors],
+    *,
+    manner: Manner,
+    sizes: SizeChoice,
+    thresholds: Sequence[Threshold],
 ) -> Health:
-    """The record of ``hierarchy``, whose layers have the unit ``vectors`` (n, d) each."""
+    """The record of ``hierarchy``, whose layers have the unit ``vectors`` (n, d) each; those above G0 have ``thresholds``."""
     layers = [
-        _layer(lower, upper, rows, tau)
-        for (lower, upper), rows in zip(_steps(hierarchy), vectors, strict=True)
+        _layer(lower, upper, rows, threshold)
+        for (lower, upper), rows, threshold in zip(
+            _steps(hierarchy), vectors, (None, *thresholds), strict=True
+        )
     ]
     return Health(
         clustering=manner.way.value,
@@ -133,7 +144,7 @@ def _steps(hierarchy: Hierarchy) -> list[tuple[Graph, Graph | None]]:
     return [*pairwise(hierarchy.layers), (hierarchy.layers[-1], None)]
 
 
-def _layer(lower: Graph, upper: Graph | None, vectors: Vectors, tau: int) -> LayerHealth:
+def _layer(lower: Graph, upper: Graph | None, vectors: Vectors, threshold: Threshold | None) -> LayerHealth:
     links = Links.of(lower)
     strengths = np.array([one.strength for one in lower.relations])
     plain = LayerHealth(
@@ -142,9 +153,13 @@ def _layer(lower: Graph, upper: Graph | None, vectors: Vectors, tau: int) -> Lay
         relations=len(lower.relations),
         joined=_share(len(np.unique(links.ends)), len(lower.entities)),
         strength=Spread.of(strengths),
-        above_tau=_share(int(np.count_nonzero(strengths > tau)), len(strengths)),
+        above_tau=_share(int(np.count_nonzero(strengths > threshold.value)), len(strengths))
+        if threshold
+        else 0.0,
         heuristic_entities=_heuristic(Counter(one.method for one in lower.entities)),
         heuristic_relations=_heuristic(Counter(one.method for one in lower.relations)),
+        tau=threshold.value if threshold else None,
+        tau_reason=threshold.reason if threshold else "",
     )
     return plain if upper is None else _clustered(plain, lower, upper, vectors, links)
 

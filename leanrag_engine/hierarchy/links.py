@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -50,13 +51,21 @@ class Links:
         starts = np.concatenate(([0], np.cumsum(np.bincount(near, minlength=self.count))))
         return Neighbours(starts, far[order], np.concatenate((self.weights, self.weights))[order])
 
-    def among(self, rows: Labels) -> Links:
-        """The relations among the entities at ``rows``, which become 0, 1, … in that order."""
-        place = np.full(self.count, -1, dtype=np.intp)
-        place[rows] = np.arange(len(rows))
-        ends = place[self.ends]
-        kept = (ends >= 0).all(axis=1)
-        return Links(len(rows), ends[kept], self.weights[kept])
+    def within(self, parts: Labels) -> Iterator[tuple[Labels, Links]]:
+        """The rows of each part 0, 1, … of ``parts`` (count,), which become 0, 1, … in their order, with the
+        relations among them; -1 is no part. One pass for all parts, O(m log m)."""
+        total = int(parts.max(initial=-1)) + 1
+        rows = np.argsort(parts, kind="stable")[np.count_nonzero(parts < 0) :]
+        starts = np.concatenate(([0], np.cumsum(np.bincount(parts[rows], minlength=total))))
+        place = np.empty(self.count, dtype=np.intp)
+        place[rows] = np.arange(len(rows)) - starts[parts[rows]]
+        near = parts[self.ends[:, 0]]
+        inside = np.flatnonzero((near == parts[self.ends[:, 1]]) & (near >= 0))
+        inside = inside[np.argsort(near[inside], kind="stable")]
+        cuts = np.concatenate(([0], np.cumsum(np.bincount(near[inside], minlength=total))))
+        for part in range(total):
+            members, chosen = rows[starts[part] : starts[part + 1]], inside[cuts[part] : cuts[part + 1]]
+            yield members, Links(len(members), place[self.ends[chosen]], self.weights[chosen])
 
 
 @dataclass(frozen=True, slots=True)

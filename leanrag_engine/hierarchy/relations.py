@@ -142,13 +142,15 @@ def tally(step: Step) -> Tally:
     )
 
 
-def inter_cluster_relations(step: Step, upper: Sequence[Entity], *, tau: int) -> tuple[Relation, ...]:
+def inter_cluster_relations(
+    step: Step, upper: Sequence[Entity], *, tau: int, counted: Tally | None = None
+) -> tuple[Relation, ...]:
     """A relation for each pair of clusters with λ > 0, in the order of its ends in ``upper``.
 
     λ > ``tau``: one text on all the relations beneath; else their own texts, joined. The source is the
-    cluster that most of them start from.
+    cluster that most of them start from. ``counted`` is the tally of the step, if there is one already.
     """
-    counted = tally(step)
+    counted = counted or tally(step)
     texts = _Texts(step, counted.parents)
     ids = [entity.id for entity in upper]
     layer = upper[0].layer if upper else 0

@@ -21,6 +21,7 @@ from .clustering import Clusters, check_vectors, grouped, memberships, reduced_s
 from .communities import communities
 from .joining import join_related
 from .links import Links
+from .shrinking import by_meaning, by_relations, enough
 
 TIES = 0.05
 """What relations weigh for ``gmm``: on real vectors it costs 0.1 % of the tightness at most and keeps 1.2 to
@@ -54,6 +55,7 @@ def partition(
     check_vectors(vectors, sizes.mean, sizes.cap)
     if manner.way is Clustering.LEIDEN:
         labels = communities(vectors, links, sizes, pulse=pulse)
+        labels = enough(vectors, labels, links, sizes, by_relations, pulse)
         return _by_relations(links, labels, memberships(reduced_space(vectors), labels))
     points, weight = vectors, TIES
     if manner.way is Clustering.DUAL:
@@ -64,7 +66,8 @@ def partition(
     pulse()
     labels = join_related(points, labels, links, weight=weight, cap=sizes.cap, pulse=pulse)
     pulse()
-    return memberships(reduced, without_gaps(labels))
+    labels = enough(points, without_gaps(labels), links, sizes, by_meaning, pulse)
+    return memberships(reduced, labels)
 
 
 def with_neighbours(vectors: Vectors, links: Links, weight: float) -> Vectors:

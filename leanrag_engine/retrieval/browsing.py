@@ -7,11 +7,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from leanrag_engine import language
-from leanrag_engine.errors import Ambiguous, Candidate, InvalidInput, NotFound
+from leanrag_engine.errors import Ambiguous, Candidate, InvalidInput, LeanRAGError, NotFound
 from leanrag_engine.model import Chunk, Entity, Hit, Relation, Seed
 
 from .anchoring import anchor, best_first, name_spans, named
 from .index import Index
+from .scope import bearing
 from .searching import embedded
 
 CANDIDATES = 8
@@ -28,7 +29,10 @@ ENTITY_SOURCES = 100
 
 MEMBERS_SAMPLED = 5
 
-_CITATION = re.compile(r"\[?(d\d+:c\d+)\]?")
+SHOWN = 80
+"""Characters of a value that an error repeats."""
+
+_CITATION = re.compile(r"\b(d\d{1,15}:c\d{1,7})\b")
 
 
 # --- names ---------------------------------------------------------------------------------
@@ -85,6 +89,18 @@ def _hint(entity: Entity, parents: Mapping[str, str]) -> str:
     place = f", in {parent}" if parent else ""
     words = " ".join(entity.description.split(None, FIRST_WORDS)[:FIRST_WORDS])
     return f"layer {entity.layer}, {entity.type}{place}" + (f". {words} …" if words else "")
+
+
+async def names_like(index: Index, text: str, aggregated: bool, limit: int) -> list[str]:
+    """Names of entities of layer 0, or of ``aggregated`` ones, that begin with ``text``, then those that look like it;
+    without any text the clusters beneath the root."""
+    wanted = language.clean(text).strip()
+    number = index.generation.number
+    found = await index.graph.names_starting(number, wanted, limit, aggregated=aggregated)
+    if wanted and len(found) < limit:
+        similar = await index.graph.similar_names(number, wanted, CANDIDATES)
+        found += [each for each in similar if bool(each.layer) is aggregated]
+    return list(dict.fromkeys(entity.name for entity in found))[:limit]
 
 
 # --- search --------------------------------------------------------------------------------
@@ -249,24 +265,53 @@ async def sample_beneath(index: Index, entity: Entity, width: int) -> list[Entit
 # --- passages ------------------------------------------------------------------------------
 
 
-async def sources(index: Index, wanted: Entity | Sequence[str]) -> list[Chunk]:
+@dataclass(frozen=True, slots=True)
+class SourcePage:
+    """One page of chunks, the number of all, and what was asked for in vain, each with its reason."""
+
+    chunks: tuple[Chunk, ...]
+    total: int
+    problems: tuple[str, ...] = ()
+
+
+async def sources(index: Index, wanted: Entity | Sequence[str], offset: int, limit: int) -> SourcePage:
     """The chunks behind citations, in their order, or those that mention an entity, in reading order.
 
-    An aggregated entity gives a passage of each of some entities beneath it. Raises ``InvalidInput`` for what is no
-    citation, ``NotFound`` for citations of nothing.
+    An aggregated entity gives a passage of each of some entities beneath it. Bad citations do not spoil the good
+    ones; if all are bad, raises ``InvalidInput`` for what is no citation, ``NotFound`` for citations of nothing.
     """
+    _check_page(offset, limit)
     if isinstance(wanted, Entity):
-        return await _sources_of_entity(index, wanted)
-    citations = [_citation(each) for each in wanted]
+        chunks = await _sources_of_entity(index, wanted)
+        return SourcePage(tuple(chunks[offset : offset + limit]), len(chunks))
+    citations = list(dict.fromkeys(found for each in wanted for found in _CITATION.findall(each)))
     chunks = await index.graph.chunks_by_citation(index.collection.name, citations)
+    problems = [_no_citation(each) for each in wanted if not _CITATION.search(each)]
     known = {chunk.citation for chunk in chunks}
     if missing := [citation for citation in citations if citation not in known]:
-        raise NotFound(
-            f"There is no passage {', '.join(missing)}.",
-            "Citations stand in contexts and sources; a document that was replaced or deleted loses its own.",
-            await _documents_of(index, missing),
+        problems.append(await _no_passages(index, missing))
+    if not chunks:
+        raise problems[-1]
+    page = tuple(chunks[offset : offset + limit])
+    return SourcePage(page, len(chunks), tuple(map(str, problems)))
+
+
+async def sources_of_document(index: Index, name: str, offset: int, limit: int) -> SourcePage:
+    """The chunks of the document of that id, title, file name or number (``d3``), in reading order.
+
+    Raises ``NotFound`` with the nearest documents, ``Ambiguous`` with all that bear the name.
+    """
+    _check_page(offset, limit)
+    found = bearing(name, await index.graph.documents(index.collection.name))
+    if len(found) > 1:
+        raise Ambiguous(
+            f"{len(found)} documents are called {name!r}.",
+            "Give the number of the one that is meant.",
+            tuple(Candidate(f"d{each.number}", each.title, each.id) for each in found[:CANDIDATES]),
         )
-    return chunks
+    ids = await index.graph.chunk_ids(index.collection.name, [found[0].id])
+    chunks = await index.graph.chunks(index.collection.name, ids[offset : offset + limit])
+    return SourcePage(tuple(chunks), len(ids))
 
 
 async def _sources_of_entity(index: Index, entity: Entity) -> list[Chunk]:
@@ -276,13 +321,18 @@ async def _sources_of_entity(index: Index, entity: Entity) -> list[Chunk]:
     return await index.graph.chunks(index.collection.name, list(ids))
 
 
-def _citation(text: str) -> str:
-    match = _CITATION.fullmatch(text.strip())
-    if match is None:
-        raise InvalidInput(
-            f"{text!r} is not a citation.", "Citations look like d3:c12: document 3, chunk 12."
-        )
-    return match[1]
+def _no_citation(text: str) -> LeanRAGError:
+    return InvalidInput(
+        f"{text[:SHOWN]!r} is not a citation.", "Citations look like d3:c12: document 3, chunk 12."
+    )
+
+
+async def _no_passages(index: Index, missing: Sequence[str]) -> LeanRAGError:
+    return NotFound(
+        f"There is no passage {', '.join(missing)}.",
+        "Citations stand in contexts and sources; a document that was replaced or deleted loses its own.",
+        await _documents_of(index, missing),
+    )
 
 
 async def _documents_of(index: Index, citations: Sequence[str]) -> tuple[Candidate, ...]:

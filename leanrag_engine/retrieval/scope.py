@@ -75,7 +75,7 @@ def matching_documents(documents: Sequence[Document], filters: Filters) -> list[
     """
     matching = list(documents)
     if filters.documents:
-        numbers = {each.number for name in filters.documents for each in _bearing(name, documents)}
+        numbers = {each.number for name in filters.documents for each in bearing(name, documents)}
         matching = [each for each in matching if each.number in numbers]
     matching = [each for each in matching if _has_metadata(each, filters.metadata)]
     first, last = filters.window
@@ -88,7 +88,8 @@ def matching_documents(documents: Sequence[Document], filters: Filters) -> list[
     return matching
 
 
-def _bearing(name: str, documents: Sequence[Document]) -> list[Document]:
+def bearing(name: str, documents: Sequence[Document]) -> list[Document]:
+    """The documents of that id, title, file name or number. Raises ``NotFound`` with the nearest."""
     folded = name.casefold()
     found = [
         each

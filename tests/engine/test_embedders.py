@@ -87,7 +87,7 @@ async def test_what_needs_no_embedder_goes_on_under_another_one(settings: Settin
         chain = await engine.ancestors("Neptune")
         assert chain[0].name == "Neptune"
         assert (await engine.cluster(chain[-1].name)).entity == chain[-1]
-        assert (await engine.sources(entity="Neptune"))[0].text == TEXTS[1]
+        assert (await engine.sources(entity="Neptune")).chunks[0].text == TEXTS[1]
 
 
 async def test_reindexing_with_another_embedder_changes_nothing(settings: Settings, served: Settings) -> None:

@@ -189,7 +189,10 @@ def _insert_extracts(
             "entities": [
                 [each.name, each.type, each.description, list(each.aliases)] for each in extract.entities
             ],
-            "relations": [[each.source, each.target, each.description] for each in extract.relations],
+            "relations": [
+                [each.source, each.target, each.description, *([each.strength] if each.strength else [])]
+                for each in extract.relations
+            ],
         }
         for position, (document, chunk, extract) in enumerate(placed)
     ]

@@ -17,6 +17,8 @@ from .schema import entities, names
 
 SPELLING_CANDIDATES = 200
 """How many names that share letters with the one asked for are compared with it letter by letter."""
+LONGEST_KEY = 80
+"""Characters of a name that it is looked for by: what is longer is no name."""
 SHORT_KEY = 5
 """Up to this length, one wrong letter can spoil every three-letter piece of a name."""
 
@@ -72,9 +74,29 @@ def named(connection: Connection, generation: int, wanted: Sequence[str]) -> lis
     return _entities(connection.execute(statement.order_by(entities.c.position)))
 
 
+def starting(
+    connection: Connection, generation: int, prefix: str, limit: int, *, aggregated: bool
+) -> list[Entity]:
+    """Entities of layer 0, or ``aggregated`` ones, with a name or alias that begins so, in the order of the alphabet."""
+    key = name_key(prefix[:LONGEST_KEY]).encode("utf-8", "ignore").decode()
+    first = corpora.layer_positions(connection, generation).get(1, range(0)).start
+    statement = (
+        select(entities)
+        .join(names, (names.c.generation == entities.c.generation) & (names.c.entity == entities.c.position))
+        # A range of the key, which the table is sorted by: no LIKE, which reads all of it.
+        .where(names.c.generation == generation, names.c.key >= key, names.c.key < f"{key}\U0010ffff")
+        .where(names.c.entity >= first if aggregated else names.c.entity < first)
+        .order_by(names.c.key, names.c.entity)
+        .limit(max(limit, 0))
+    )
+    return _entities(connection.execute(statement))
+
+
 def similar(connection: Connection, generation: int, name: str, limit: int) -> list[Entity]:
     """Entities whose name or an alias looks most like ``name``, best first; of equally good ones the most mentioned."""
-    key = name_key(name).encode("utf-8", "ignore").decode()  # half a character could not be bound
+    key = (
+        name_key(name[:LONGEST_KEY]).encode("utf-8", "ignore").decode()
+    )  # half a character could not be bound
     if not key or limit < 1 or not corpora.layer_positions(connection, generation):
         return []
     positions = _spelled_alike(connection, generation, key)

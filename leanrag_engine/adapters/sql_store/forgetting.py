@@ -17,6 +17,7 @@ from .publishing import Build
 from .schema import documents as documents_table
 from .schema import embedders, generations, jobs
 
+
 def forget(connection: Connection, name: str, ids: Sequence[str], left: Build | None) -> Generation | None:
     """See :meth:`leanrag_engine.ports.GraphStore.forget`. Generations go whole, with their full-text tables:
     what a table of words once held cannot be taken out of it row by row."""

@@ -205,6 +205,9 @@ def entities_spelled_like(connection: Connection, generation: int, key: str, lim
     """Positions of the entities that share the rarest three-letter pieces with ``key``, most first."""
     pieces = dict.fromkeys(key[i : i + _TRIGRAM] for i in range(len(key) - _TRIGRAM + 1))
     names = _names(generation)
+    if _is_large(connection, names, None):
+        # As for words: ranking costs time for each name that holds any of the pieces.
+        pieces = dict.fromkeys(_rarest(connection, names, list(pieces), None))
     wanted = _any_of(pieces)
     if not wanted:
         return []

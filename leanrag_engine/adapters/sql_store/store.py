@@ -239,6 +239,11 @@ class SqlGraphStore:
     async def similar_names(self, generation: int, name: str, limit: int) -> list[Entity]:
         return await self._read(entities.similar, generation, name, limit)
 
+    async def names_starting(
+        self, generation: int, prefix: str, limit: int, *, aggregated: bool
+    ) -> list[Entity]:
+        return await self._read(entities.starting, generation, prefix, limit, aggregated=aggregated)
+
     async def members(self, generation: int, id: str, offset: int, limit: int) -> list[Entity]:
         return await self._read(entities.members, generation, id, offset, limit)
 

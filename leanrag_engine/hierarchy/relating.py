@@ -1,0 +1,134 @@
+"""The task of saying in one sentence how two clusters are related, for a model (paper eq. 5, λ > τ)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+from itertools import chain
+from typing import Any
+
+from leanrag_engine.asking import Duty, Task
+from leanrag_engine.errors import ReplyUnusable
+from leanrag_engine.fencing import fence
+from leanrag_engine.language import has_cjk, name_key, sentences, word_count
+from leanrag_engine.model import Entity, Relation, content_id
+from leanrag_engine.prompts import prompt
+
+from .showing import best_first, fitting, is_ended, relation_line, short_name, shortened, stands_as_written
+from .summarising import written
+
+STEP = "relation"
+
+WORDS = 40
+"""Words of a sentence that are asked for."""
+
+BUDGET = 700
+"""Tokens, about, of the relations that are shown of one pair."""
+
+MOST_WORDS = 60
+"""A sentence that is longer is asked for again; a few words too many are no reason to pay twice."""
+
+_LEAST_WORDS = 4
+_DESCRIPTION_WORDS = 110
+_RELATION_WORDS = 35
+_TELLING = 3
+"""Characters from which on a Chinese or Japanese name stands for somebody or something in particular."""
+
+_ROOM = 300
+
+_ITEM = {
+    "type": "object",
+    "properties": {"sentence": {"type": "string"}},
+    "required": ["sentence"],
+    "additionalProperties": False,
+}
+
+
+def relation_duty() -> Duty:
+    """What is asked of a model that relates clusters."""
+    return Duty(STEP, prompt("relate", words=str(WORDS)), _ITEM, _ROOM)
+
+
+def relation_task(
+    near: Entity,
+    far: Entity,
+    relations: Sequence[Relation],
+    members: Mapping[str, Entity],
+) -> Task[str]:
+    """Say how ``near`` and ``far`` are related by the ``relations`` between their ``members`` (by id).
+
+    Both names and descriptions are shown and the relations, the best attested first, but no member's description
+    (paper, appendix D.2). Its reader raises ``ReplyUnusable`` for what is no single sentence, is too long, or names a
+    member.
+    """
+    shown = _shown(near, far, best_first(relations), members)
+    barred = tuple(_barred(near, far, members.values()))
+    id_ = content_id("t", near.id, far.id, shown)
+    return Task(id_, shown, partial(_read, barred), _chunk_ids(relations, members))
+
+
+def _chunk_ids(relations: Sequence[Relation], members: Mapping[str, Entity]) -> tuple[str, ...]:
+    """As for a summary: none are named above layer 0, where nearly everything has a part in it."""
+    if relations[0].layer:
+        return ()
+    items: Iterable[Entity | Relation] = chain(members.values(), relations)
+    return tuple(sorted({id_ for each in items for id_ in each.chunk_ids}))
+
+
+def _shown(near: Entity, far: Entity, relations: Sequence[Relation], members: Mapping[str, Entity]) -> str:
+    lines = [
+        relation_line(each, members[each.source_id], members[each.target_id], _RELATION_WORDS)
+        for each in relations
+    ]
+    # One sentence often states several relations: what it says is shown once.
+    said: dict[str, str] = {}
+    for each, line in zip(relations, lines, strict=True):
+        said.setdefault(each.description or line, line)
+    kept = fitting(list(said.values()), BUDGET)
+    left = len(relations) - len(kept.lines)
+    total = f"{len(relations)} relation{'' if len(relations) == 1 else 's'} join them"
+    lead = f"{total}; {left} that repeat others or are attested least are left out." if left else f"{total}."
+    body = [
+        f"First group: {short_name(near)}",
+        shortened(near.description, _DESCRIPTION_WORDS),
+        f"Second group: {short_name(far)}",
+        shortened(far.description, _DESCRIPTION_WORDS),
+        "Relations between members of the two:",
+        *kept.lines,
+    ]
+    return f"{lead}\n\n{fence(chr(10).join(filter(None, body)))}"
+
+
+def _barred(near: Entity, far: Entity, members: Iterable[Entity]) -> Iterable[str]:
+    """Names that a sentence on the groups must not hold: those of members that are proper names, and no part
+    of a group's own. Terms in small letters are words like any other."""
+    allowed = f"{name_key(near.name)} \n {name_key(far.name)}"
+    for member in members:
+        key = name_key(member.name)
+        if _is_proper(member.name) and key and key not in allowed:
+            yield member.name
+
+
+def _is_proper(name: str) -> bool:
+    if has_cjk(name):
+        return len(name) >= _TELLING
+    return any(character.isupper() for character in name)
+
+
+def _read(barred: Sequence[str], item: Mapping[str, Any]) -> str:
+    text = written(item, "sentence")
+    if word_count(text) < _LEAST_WORDS:
+        raise ReplyUnusable("The sentence is empty or says too little.")
+    if not is_ended(text):
+        raise ReplyUnusable("The sentence breaks off: end it with a full stop.")
+    if len(sentences(text)) > 1:
+        raise ReplyUnusable(f"These are {len(sentences(text))} sentences: give one.")
+    if word_count(text) > MOST_WORDS:
+        raise ReplyUnusable(f"The sentence has {word_count(text)} words: give one of {WORDS} at most.")
+    named = [name for name in barred if stands_as_written(name, text)]
+    if named:
+        raise ReplyUnusable(
+            f"The sentence names the member “{named[0]}”: speak of the groups as wholes, by their names or what they"
+            " are."
+        )
+    return text

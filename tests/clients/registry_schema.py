@@ -1,0 +1,20 @@
+"""Checks a server.json against the schema that it names, as the package skillsaw carries it."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from importlib.resources import files
+from pathlib import Path
+
+import jsonschema
+
+document = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
+dated = re.fullmatch(r".*/(\d{4})-(\d\d)-(\d\d)/server\.schema\.json", document["$schema"])
+assert dated, document["$schema"]
+carried = files("skillsaw") / "schemas" / "mcp_registry" / f"v{'_'.join(dated.groups())}" / "server.schema.json"
+schema = json.loads(carried.read_text(encoding="utf-8"))
+assert schema["$id"] == document["$schema"], schema["$id"]
+jsonschema.validate(document, schema, cls=jsonschema.Draft7Validator)
+print(f"{document['name']} {document['version']} holds to the schema of {'-'.join(dated.groups())}")
