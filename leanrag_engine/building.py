@@ -14,11 +14,14 @@ import anyio.to_thread
 
 from .composition import embedder_source
 from .config import Settings
+from .embedding_reuse import ReusingEmbedder, reusing
 from .errors import NotReady
+from .graph.describing import describe_by_model, described
 from .graph.extraction import extract_by_model
-from .graph.merging import merge
+from .graph.merging import Overlong, merge
 from .hierarchy.building import Built, Plan, build
 from .hierarchy.ways import Clustering, Manner
+from .hierarchy.writing import Writer
 from .indexing import (
     Spaces,
     Workshop,
@@ -30,8 +33,8 @@ from .indexing import (
     windows_of,
     write_whole,
 )
-from .model import BuildOrder, Chunk, Collection, Extract, Generation
-from .ports import Embedder, EmbedderSource, Progress, ProgressReport
+from .model import BuildOrder, Chunk, Collection, Extract, Generation, Graph
+from .ports import EmbedderSource, Progress, ProgressReport
 from .spending import StepForecast
 from .staff import NOBODY, Staff, forecasting
 
@@ -48,7 +51,7 @@ class Draft:
     """A hierarchy as it is to be published, and what it was made from and with."""
 
     chunks: Sequence[Chunk]
-    embedder: Embedder
+    embedder: ReusingEmbedder
     embedder_state: bytes
     built: Built
 
@@ -96,15 +99,29 @@ async def draft(
     workshop: Workshop, held: Collection, report: ProgressReport, staff: Staff, embedders: EmbedderSource
 ) -> Draft:
     """Merge, describe, cluster, summarise: everything but writing it down."""
-    settings = workshop.settings
-    report(Progress("merge", 0, held.chunks))
-    extracts = await workshop.graph.extracts(held.name)
-    base = await anyio.to_thread.run_sync(merge, extracts)
+    base = await base_graph(workshop, held, report, staff)
     chunks = await workshop.graph.all_chunks(held.name)
     report(Progress("fit", 0, len(chunks)))
-    embedder, state = await embedders.fit([each.indexed_text for each in chunks])
-    built = await build(base, embedder, plan_of(settings), progress=report)
+    fitted, state = await embedders.fit([each.indexed_text for each in chunks])
+    embedder = await reusing(workshop, held.generation, fitted)
+    writer = Writer(staff.writing, await workshop.graph.summaries(held.name))
+    built = await build(base, embedder, plan_of(workshop.settings), progress=report, writer=writer)
     return Draft(chunks, embedder, state, built)
+
+
+async def base_graph(workshop: Workshop, held: Collection, report: ProgressReport, staff: Staff) -> Graph:
+    """G0: all extracts merged; of what models and agents said much about, one description."""
+    report(Progress("merge", 0, held.chunks))
+    extracts = await workshop.graph.extracts(held.name)
+    overlong: list[Overlong] = []
+    base = await anyio.to_thread.run_sync(merge, extracts, report, overlong.append)
+    if staff.writing is None or not overlong:
+        return base
+
+    def told(done: int, total: int) -> None:
+        report(Progress("describe", done, total))
+
+    return described(base, await describe_by_model(staff.writing, base, overlong, told))
 
 
 async def publish(
@@ -141,7 +158,9 @@ async def publish(
             "health": built.health.as_settings(),
             "tau": workshop.settings.tau,
             "models": staff.names(),
+            "embedded": {"anew": embedder.embedded, "reused": embedder.reused},
         },
+        report=report,
     )
     await workshop.adjacencies.keep(generation, hierarchy.layers, chunks)
     await sweep(workshop, held)
@@ -208,5 +227,7 @@ def plan_of(settings: Settings) -> Plan:
         cluster_size=None if settings.cluster_size == "auto" else settings.cluster_size,
         cap=settings.cluster_cap or None,
         tau=settings.tau,
+        relation_calls=settings.relation_calls,
+        batch=settings.llm_batch,
         manner=Manner(Clustering(settings.clustering), settings.relation_weight),
     )

@@ -60,9 +60,12 @@ def embedder_source(settings: Settings) -> EmbedderSource:
 
 async def chat_model(settings: Settings, name: str, api_base: str = "") -> ChatModel:
     """The chat model that litellm calls ``name``. Raises ``InvalidInput`` if it cannot be called at all."""
-    from .adapters.litellm_model import LiteLLMChatModel  # noqa: PLC0415 - only those pay who use a model
+    from .adapters.litellm_model import Limits, LiteLLMChatModel  # noqa: PLC0415 - only those pay who use one
 
-    return await LiteLLMChatModel.open(name, api_base=api_base, concurrency=settings.llm_concurrency)
+    limits = Limits(
+        settings.llm_concurrency, settings.llm_requests_per_minute, settings.llm_tokens_per_minute
+    )
+    return await LiteLLMChatModel.open(name, api_base=api_base, limits=limits)
 
 
 def same_service(settings: Settings, name: str) -> str:

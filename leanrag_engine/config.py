@@ -37,6 +37,11 @@ class Settings(BaseSettings):
         default="default", pattern=COLLECTION_NAME, description="The collection used when none is named."
     )
     read_only: bool = Field(default=False, description="Offer no tool that writes.")
+    toolsets: Annotated[tuple[Literal["read", "manage", "agent"], ...], NoDecode] = Field(
+        default=("read", "manage", "agent"),
+        min_length=1,
+        description="Which tools the server offers: read, manage (ingest, build, delete), agent (do a model's work).",
+    )
     embedder: str = Field(
         default="builtin",
         min_length=1,
@@ -141,6 +146,12 @@ class Settings(BaseSettings):
     def _split(cls, value: object) -> object:
         """In the environment, folders are separated as in PATH."""
         return tuple(filter(None, value.split(os.pathsep))) if isinstance(value, str) else value
+
+    @field_validator("toolsets", mode="before")
+    @classmethod
+    def _listed(cls, value: object) -> object:
+        """In the environment and on the command line, toolsets are separated by commas."""
+        return tuple(part.strip() for part in value.split(",")) if isinstance(value, str) else value
 
     @model_validator(mode="after")
     def _fit_together(self) -> Self:

@@ -331,6 +331,12 @@ class LeanRAG:
         return chain[: max_layers + 1] if max_layers else chain
 
     @undisturbed
+    async def root(self, *, collection: str = "default") -> Entity:
+        """The entity above all others. Raises ``NotReady`` before any build."""
+        index = await self._built_index(collection)
+        return (await self._graph.layer(index.generation.number, index.generation.top))[0]
+
+    @undisturbed
     async def cluster(
         self, cluster: str, *, offset: int = 0, limit: int = 20, collection: str = "default"
     ) -> ClusterView:
@@ -373,7 +379,7 @@ class LeanRAG:
         """One page of the chunks behind citations, of those that mention an entity, or of a document."""
         if sum(map(bool, (citations, entity, document))) != 1:
             raise InvalidInput(
-                "Sources need either citations, an entity or a document: exactly one of them.",
+                "Sources need either citations or an entity or a document: exactly one of them.",
                 "Give citations such as d3:c12, or the name of an entity or document.",
             )
         index = await (self._built_index(collection) if entity else self._index(collection))
@@ -394,7 +400,7 @@ class LeanRAG:
     async def names_like(
         self, text: str, *, aggregated: bool, limit: int = 50, collection: str = "default"
     ) -> list[str]:
-        """Names of entities of layer 0, or of ``aggregated`` ones, that begin with ``text``, then similar ones."""
+        """Names of entities of layer 0, or of ``aggregated`` ones, that begin with ``text``, else similar ones."""
         return await browsing.names_like(await self._built_index(collection), text, aggregated, limit)
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:

@@ -2,6 +2,7 @@
 
     LeanRAGError
      ├─ InvalidInput           give another value
+     │   ├─ EmbedderChanged    set the embedder back, or build anew
      │   ├─ PathRefused        the path lies outside the allowed folders
      │   └─ DocumentUnreadable the document cannot be turned into text
      │       └─ FormatUnsupported
@@ -29,6 +30,7 @@ __all__ = [
     "Cancelled",
     "Candidate",
     "DocumentUnreadable",
+    "EmbedderChanged",
     "FormatUnsupported",
     "InvalidInput",
     "LeanRAGError",
@@ -68,6 +70,10 @@ class LeanRAGError(Exception):
 
 class InvalidInput(LeanRAGError):
     """A value is wrong: the message names it and what was expected."""
+
+
+class EmbedderChanged(InvalidInput):
+    """The collection was embedded with another embedder than the one that is set."""
 
 
 class PathRefused(InvalidInput):

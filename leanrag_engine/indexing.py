@@ -20,6 +20,7 @@ import numpy as np
 
 from .config import Settings
 from .errors import (
+    EmbedderChanged,
     InvalidInput,
     ModelUnavailable,
     NotReady,
@@ -50,7 +51,7 @@ from .retrieval.kept_adjacency import Adjacencies
 
 logger = logging.getLogger(__name__)
 
-BATCH = 1000
+BATCH = 2500
 """Rows handed to the vector store between two looks at whether the work should stop."""
 
 
@@ -199,7 +200,7 @@ async def embedder_trouble(workshop: Workshop, generation: Generation | None) ->
 
 
 def other_embedder(workshop: Workshop, generation: Generation) -> InvalidInput:
-    return InvalidInput(
+    return EmbedderChanged(
         f"Collection {generation.collection!r} was embedded with {embedder_name(generation)!r} "
         f"({generation.embedder}, {generation.dimension} dimensions); the setting embedder now says "
         f"{workshop.embedders.name!r}. Vectors of two embedders cannot be compared.",
@@ -249,9 +250,12 @@ def rows_of_layers(spaces: Spaces, hierarchy: Hierarchy, layers: Sequence[Vector
 
 async def write_whole(workshop: Workshop, space: str, rows: Rows, report: ProgressReport) -> None:
     """Write all rows of a space, and no other. What a killed writer left of it is dropped and written anew,
-    as is a space of the same content that documents without a build were added to."""
+    as is a space of the same content that documents without a build were added to; what a cancelled build
+    left of it is gone on with."""
     try:
-        await upsert(workshop, space, rows, report)
+        # A space's name tells its ids and texts, and rows are written in order: those it holds are the first.
+        held = await workshop.vectors.count(space)
+        await upsert(workshop, space, rows, report, start=held)
         if await workshop.vectors.count(space) == len(rows.ids):
             return
     except StoreUnusable:
@@ -260,11 +264,14 @@ async def write_whole(workshop: Workshop, space: str, rows: Rows, report: Progre
     await upsert(workshop, space, rows, report)
 
 
-async def upsert(workshop: Workshop, space: str, rows: Rows, report: ProgressReport) -> None:
+async def upsert(
+    workshop: Workshop, space: str, rows: Rows, report: ProgressReport, *, start: int = 0
+) -> None:
+    """Write the rows from ``start`` on."""
     total = len(rows.ids)
-    for start in range(0, total, BATCH):
-        report(Progress("index", start, total))
-        part = slice(start, start + BATCH)
+    for first in range(start, total, BATCH):
+        report(Progress("index", first, total))
+        part = slice(first, first + BATCH)
         await workshop.vectors.upsert(space, rows.ids[part], rows.vectors[part])
     report(Progress("index", total, total))
 

@@ -179,9 +179,10 @@ class Jobs:
     async def cancel(self, job_id: str, collection: str | None = None) -> Job:
         """Ask a job to stop, wherever it runs; waits briefly for it to do so. Raises as :meth:`job`."""
         await self.job(job_id, 0, collection)
-        await self._graph.request_cancel(job_id)
         if journal := self._journals.get(job_id):
+            # First: while the job publishes, nobody else can write to the store.
             journal.stop.set()
+        await self._graph.request_cancel(job_id)
         job = await self.job(job_id, wait_seconds=2)
         if job.status is JobStatus.INTERRUPTED:
             job = replace(job, status=JobStatus.CANCELLED, message="Cancelled while nobody ran it.")

@@ -434,6 +434,8 @@ _WORD = re.compile(
 _POSSESSIVE = re.compile(r"['’]s?$")
 _CAMEL_PART = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+")
 _CAMEL = re.compile(r"\b(?=\w*[a-z][A-Z]|\w*[A-Z]{2}[a-z]{2})[A-Za-z][A-Za-z\d]+\b")
+_HUMP = re.compile("[a-z][A-Z]|[A-Z]{2}[a-z]{2}")
+_SIGN = re.compile(r"#|\+\+|\.[nN][eE][tT]")
 _SIGNED = re.compile(r"(?<!\w)(?:[A-Za-z]\w{0,9}?(?:\+\+|#)(?![\w+#])|\.[nN][eE][tT]\b)")
 _KOREAN_PARTICLE = re.compile(
     "(?<=[가-힣]{2})(?:은|는|이|가|을|를|의|에|에서|에게|으로|로|와|과|도|만|까지|부터|처럼|보다|이다|입니다|한다|하는)$"
@@ -475,8 +477,11 @@ def search_text(text: str) -> str:
     """
     if not text.isascii():
         text = _segmented(text)
-    extra = [part for name in _CAMEL.findall(text) for part in _CAMEL_PART.findall(name)]
-    extra += [_spelled(sign) for sign in _SIGNED.findall(text)]
+    # Looking for these names costs ten times as much as seeing that a text can hold none.
+    camels = _CAMEL.findall(text) if _HUMP.search(text) else []
+    signs = _SIGNED.findall(text) if _SIGN.search(text) else []
+    extra = [part for name in camels for part in _CAMEL_PART.findall(name)]
+    extra += [_spelled(sign) for sign in signs]
     return f"{text}\n{' '.join(extra)}" if extra else text
 
 

@@ -49,6 +49,11 @@ ProgressReport = Callable[[Progress], None]
 """Called from any thread, cheaply and often. Raises ``Cancelled`` when the work should stop."""
 
 
+def unwatched(progress: Progress) -> None:
+    """The report of work that nobody watches or stops."""
+    del progress
+
+
 class Extractor(Protocol):
     """Finds what the chunks of one document say, by whichever way; every extract tells its method."""
 
@@ -309,9 +314,11 @@ class GraphStore(Protocol):
         dimension: int,
         embedder_state: bytes,
         settings: Mapping[str, Any],
+        report: ProgressReport = unwatched,
     ) -> Generation:
         """Write the hierarchy as a new generation and switch the collection to it, in one
-        transaction; the one before stays for readers in mid-query, older ones are deleted."""
+        transaction; the one before stays for readers in mid-query, older ones are deleted.
+        ``report`` hears of the stage ``publish``; what it raises ends the work, and nothing is published."""
         ...
 
     async def forget(

@@ -1,10 +1,10 @@
-"""Builds the MCP server: which tools it offers, what it tells the model first, how errors are worded."""
+"""Builds the MCP server: which tools, resources, prompts and completions it offers, and how a call is taken in."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable
+import logging
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from difflib import get_close_matches
 from importlib.metadata import version
 from inspect import cleandoc
 from typing import Any
@@ -12,60 +12,71 @@ from typing import Any
 from mcp.server.auth.provider import TokenVerifier
 from mcp.server.auth.settings import AuthSettings
 from mcp.server.mcpserver import Context, MCPServer
-from mcp.server.mcpserver.exceptions import ToolError
-from mcp_types import CallToolResult, InputRequiredResult, TextContent, ToolAnnotations
+from mcp.server.mcpserver.exceptions import ToolError, UnexpectedToolError
+from mcp_types import CallToolResult, InputRequiredResult
 from pydantic import ValidationError
 
 from leanrag_engine.config import Settings
-from leanrag_engine.errors import LeanRAGError, NotReady
+from leanrag_engine.errors import LeanRAGError
 from leanrag_engine.prompts import prompt
 
-from .cards import READ_ONLY
+from .completions import Completions
 from .engine_handle import EngineHandle
-from .managing import ManageTools
-from .reading import ReadTools
+from .prompts import add_prompts
+from .resources import add_resources
+from .tasks import Tasks
+from .toolsets import ALL_TOOLS, Offer, functions, offers
+from .wording import Offered, crashed, error_result, unknown_arguments, unknown_tool, worded
+
+logger = logging.getLogger(__name__)
 
 
 class LeanRAGServer(MCPServer[None]):
     """An MCP server whose error results say what was wrong, what was expected and what to do next.
 
-    It refuses unknown arguments, which the SDK would drop without a word.
+    It refuses unknown arguments, which the SDK would drop without a word, takes null for an argument that has
+    a default, and names no tool that it does not offer.
     """
+
+    offered = Offered(frozenset(), ALL_TOOLS)
+    only_collection = ""
+    """The one collection that it serves; empty: any."""
 
     async def call_tool(
         self, name: str, arguments: dict[str, Any], context: Context[None, Any] | None = None
     ) -> CallToolResult | InputRequiredResult:
         tool = self._tool_manager.get_tool(name)
-        known = list(tool.parameters["properties"]) if tool else []
-        if tool and not arguments.keys() <= set(known):
-            return error_result(unknown_arguments(name, arguments, known))
+        if tool is None:
+            return error_result(unknown_tool(name, self.offered.tools))
+        known = list(tool.parameters["properties"])
+        required = tool.parameters.get("required", [])
+        given = {key: value for key, value in arguments.items() if value is not None or key in required}
+        if not given.keys() <= set(known):
+            return error_result(unknown_arguments(name, given, known, self.only_collection))
         try:
-            return await super().call_tool(name, arguments, context)
-        except ToolError as problem:
+            result = await super().call_tool(name, given, context)
+        except UnexpectedToolError as problem:
             cause = problem.__cause__
             if isinstance(cause, LeanRAGError):
-                return error_result(self.with_tool_hint(cause))
-            if isinstance(cause, ValidationError):
-                return error_result(worded(name, cause, known))
+                return error_result(self.offered.problem(cause))
+            logger.exception("Tool %s crashed", name)
+            return error_result(crashed(name, cause))
+        except ToolError as problem:
+            if isinstance(problem.__cause__, ValidationError):
+                return error_result(worded(name, problem.__cause__, known))
             raise
-
-    def with_tool_hint(self, problem: LeanRAGError) -> str:
-        """The engine's words, and the tool that carries out the next step, if this server offers it."""
-        if not isinstance(problem, NotReady):
-            return str(problem)
-        tool = "ingest_documents" if problem.needs == "documents" else "build_hierarchy"
-        offered = self._tool_manager.get_tool(tool) is not None
-        return f"{problem} {f'Tool: {tool}.' if offered else READ_ONLY}"
+        return self.offered.result(result) if isinstance(result, CallToolResult) else result
 
 
 def create_server(
     settings: Settings, *, auth: AuthSettings | None = None, token_verifier: TokenVerifier | None = None
 ) -> LeanRAGServer:
-    """The server with the tools that ``settings`` allow. Opens nothing: that happens on the first call.
+    """The server with what ``settings`` allow. Opens nothing: that happens on the first call.
 
     ``auth`` and ``token_verifier`` say who may use it over HTTP; over stdio they mean nothing.
     """
     handle = EngineHandle(settings)
+    offered = Offered(frozenset(offer.name for offer in offers(settings)), ALL_TOOLS)
 
     @asynccontextmanager
     async def lifespan(_: MCPServer[None]) -> AsyncIterator[None]:
@@ -77,44 +88,34 @@ def create_server(
     server = LeanRAGServer(
         name="leanrag",
         title="LeanRAG",
-        instructions=prompt("server_instructions"),
+        instructions=offered.lines(prompt("server_instructions")),
         version=version("leanrag-mcp"),
         lifespan=lifespan,
         log_level="WARNING",
         auth=auth,
         token_verifier=token_verifier,
+        extensions=[Tasks(handle, offered.result)],
     )
-    reading = ReadTools(handle)
-    add(server, reading.query_lca_context, "Answer from the documents")
-    add(server, reading.search_entities, "Search entities")
-    add(server, reading.get_entity_ancestors, "Show what an entity belongs to")
-    add(server, reading.get_cluster, "Look into a cluster")
-    add(server, reading.list_inter_cluster_relations, "List relations between clusters")
-    add(server, reading.get_sources, "Read the passages behind citations")
-    add(server, reading.get_index_status, "Show what is indexed")
-    if not settings.read_only:
-        managing = ManageTools(handle)
-        add(server, managing.ingest_documents, "Ingest documents", writes=True)
-        add(server, managing.build_hierarchy, "Build the hierarchy", writes=True)
-        add(server, managing.cancel_job, "Cancel a job", writes=True)
-        add(server, managing.get_job, "Watch a job")
+    server.offered = offered
+    server.only_collection = settings.collection if handle.fixed else ""
+    for offer, function in functions(settings, handle):
+        add_tool(server, offer, function)
+    add_resources(server, handle, offered)
+    add_prompts(server, handle, offered)
+    server.completion()(Completions(handle).complete)
     return server
 
 
-def add(server: LeanRAGServer, function: Any, title: str, *, writes: bool = False) -> None:
+def add_tool(server: LeanRAGServer, offer: Offer, function: Callable[..., Any]) -> None:
     """Register one tool. Its schema says that unknown arguments are refused; ``call_tool`` refuses them."""
-    annotations = ToolAnnotations(
-        title=title,
-        read_only_hint=not writes,
-        destructive_hint=False,
-        idempotent_hint=True,
-        open_world_hint=False,
-    )
-    server.add_tool(function, title=title, description=cleandoc(function.__doc__), annotations=annotations)
-    tool = server._tool_manager.get_tool(function.__name__)  # noqa: SLF001 - the SDK has no public way; a test pins it
+    described = server.offered.lines(cleandoc(function.__doc__ or ""))
+    server.add_tool(function, title=offer.title, description=described, annotations=offer.annotations)
+    tool = server._tool_manager.get_tool(offer.name)  # noqa: SLF001 - the SDK has no public way; a test pins it
     assert tool is not None
     tool.parameters = without_titles(tool.parameters) | {"additionalProperties": False}
-    tool.fn_metadata.output_schema = without_titles(tool.fn_metadata.output_schema)
+    if server.only_collection:
+        del tool.parameters["properties"]["collection"]
+    tool.fn_metadata.output_schema = open_to_more(without_titles(tool.fn_metadata.output_schema))
 
 
 def without_titles(schema: Any) -> Any:
@@ -126,37 +127,14 @@ def without_titles(schema: Any) -> Any:
     return [without_titles(each) for each in schema] if isinstance(schema, list) else schema
 
 
-# --- wording -------------------------------------------------------------------------------
-
-
-def error_result(text: str) -> CallToolResult:
-    """An error whose whole text the model reads."""
-    return CallToolResult(content=[TextContent(type="text", text=text)], is_error=True)
-
-
-def unknown_arguments(tool: str, given: Iterable[str], known: list[str]) -> str:
-    """Which arguments there are none of, and what may have been meant."""
-    lines = [f"{tool} cannot be called like this:"]
-    for name in given:
-        if name not in known:
-            near = get_close_matches(name, known, n=1)
-            hint = f"; did you mean {near[0]!r}?" if near else "."
-            lines.append(f"- there is no argument {name!r}{hint}")
-    return "\n".join([*lines, f"Its arguments are: {', '.join(known)}."])
-
-
-def worded(tool: str, problem: ValidationError, known: list[str]) -> str:
-    """Refused arguments as sentences: the argument, its value, what was expected."""
-    lines = [f"{tool} cannot be called like this:"]
-    for error in problem.errors():
-        where = ".".join(str(part) for part in error["loc"])
-        if error["type"] == "extra_forbidden":
-            lines.append(f"- there is no {where!r}.")
-        elif error["type"] == "missing":
-            lines.append(f"- the argument {where!r} is missing.")
-        else:
-            given = repr(error["input"])
-            shown = given if len(given) <= 80 else given[:77] + "..."  # noqa: PLR2004 - a line's length
-            lines.append(f"- {where} is {shown}: {error['msg'].lower()}.")
-    lines.append(f"Its arguments are: {', '.join(known)}.")
-    return "\n".join(lines)
+def open_to_more(schema: Any, *, top: bool = True) -> Any:
+    """The schema of a reply without the promise that a later version has no further keys, and without the lists of
+    what is required within: all of it is, and the lists take a tenth of its tokens."""
+    if isinstance(schema, dict):
+        dropped = [("additionalProperties", False)]
+        return {
+            key: open_to_more(value, top=False)
+            for key, value in schema.items()
+            if (key, value) not in dropped and (top or key != "required")
+        }
+    return [open_to_more(each, top=False) for each in schema] if isinstance(schema, list) else schema

@@ -8,7 +8,6 @@ sources, same bundle, byte by byte.
 from __future__ import annotations
 
 import json
-import sys
 import tomllib
 import zipfile
 from collections.abc import Iterator
@@ -134,4 +133,4 @@ def bundle(
 
 
 if __name__ == "__main__":
-    sys.exit(typer.run(bundle))
+    typer.run(bundle)

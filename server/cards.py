@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Collection, Mapping, Sequence
+from itertools import accumulate
+from typing import TYPE_CHECKING, TypeVar
 
 from leanrag_engine.errors import InvalidInput
 
+from .health_card import embedder_name, health_card
 from .replies import (
     Ancestor,
     AncestorsReply,
     ClusterReply,
+    CollectionCard,
+    CollectionsReply,
+    DocumentCard,
     EntityCard,
     Finding,
     GroupCard,
@@ -23,6 +28,7 @@ from .replies import (
     QueryReply,
     RelationCard,
     RelationsReply,
+    Reply,
     SearchReply,
     SeedCard,
     SourceCard,
@@ -30,12 +36,19 @@ from .replies import (
     SourceText,
     StatusReply,
 )
+from .wording import READ_ONLY
 
 if TYPE_CHECKING:
     from leanrag_engine.engine import EntityPage, RelationPage, Status
-    from leanrag_engine.model import Chunk, Entity, Group, Relation
-    from leanrag_engine.retrieval.browsing import ClusterView
+    from leanrag_engine.model import Chunk, Document, Entity, Generation, Group, Relation
+    from leanrag_engine.model import Collection as Held
+    from leanrag_engine.retrieval.browsing import ClusterView, SourcePage
     from leanrag_engine.retrieval.querying import QueryResult
+
+    Count = Callable[[Sequence[str]], list[int]]
+    """Tokens of each text."""
+
+Card = TypeVar("Card", bound=Reply)
 
 BRIEF = 240
 """Characters of a description in a concise reply."""
@@ -43,19 +56,28 @@ BRIEF = 240
 GLIMPSE = 80
 """Characters of what a concise answer repeats from its context: enough to recognise it."""
 
-CONCISE_RELATIONS = 5
+QUOTE = 400
+"""Characters of a passage that a detailed answer repeats."""
 
-READ_ONLY = "This server is read-only: that takes one that is not, or the command line."
+SUMMARY = 1200
+"""Characters of a summary in a chain of ancestors."""
+
+CONCISE_RELATIONS = 5
+DETAILED_RELATIONS = 15
+
+PAGE_TOKENS = 5500
+"""Tokens that the items of one reply may take, as JSON; what does not fit comes on the next page. Clients warn from
+10,000 tokens on, and the frame of a reply needs some too."""
 
 CURSOR_LENGTH = 10
 """Digits that no cursor of ours has: SQLite's integers end somewhere."""
 
 
-def query_reply(result: QueryResult, *, detailed: bool, read_only: bool = False) -> QueryReply:
+def query_reply(result: QueryResult, *, detailed: bool) -> QueryReply:
     subgraph = result.subgraph
     names = {node.id: node.name for node in (*subgraph.path, *(seed.entity for seed in subgraph.seeds))}
     relations = [*subgraph.inter_cluster_relations, *subgraph.base_relations]
-    shown = relations if detailed else relations[:CONCISE_RELATIONS]
+    shown = relations[: DETAILED_RELATIONS if detailed else CONCISE_RELATIONS]
     return QueryReply(
         query=result.query.text,
         context=result.context.text,
@@ -67,24 +89,26 @@ def query_reply(result: QueryResult, *, detailed: bool, read_only: bool = False)
         lca=lca_card(subgraph.lca, detailed=detailed) if subgraph.lca else None,
         path=[step(node) for node in subgraph.path],
         relations=[relation_card(relation, names, detailed=detailed) for relation in shown],
-        sources=[
-            SourceCard(
-                citation=ranked.chunk.citation,
-                document=ranked.chunk.title,
-                quote=ranked.chunk.text if detailed else shortened(ranked.chunk.text, GLIMPSE),
-            )
-            for ranked in result.sources
-        ],
+        sources=[source_card(ranked.chunk, QUOTE if detailed else GLIMPSE) for ranked in result.sources],
         tokens=result.context.tokens,
         truncated=result.context.truncated,
-        next_step=query_next_step(result, read_only=read_only),
+        next_step=query_next_step(result),
         warnings=list(result.warnings),
     )
 
 
-def query_next_step(result: QueryResult, *, read_only: bool) -> str:
-    if result.needs_build and not read_only:
-        return "Answer from `context`; call build_hierarchy, so that later answers use the whole corpus and its hierarchy."
+def source_card(chunk: Chunk, length: int) -> SourceCard:
+    return SourceCard(citation=chunk.citation, document=chunk.title, quote=shortened(chunk.text, length))
+
+
+def source_cards(result: QueryResult, cited: Collection[str]) -> list[SourceCard]:
+    """Those of the passages that bear these citations."""
+    return [source_card(each.chunk, GLIMPSE) for each in result.sources if each.chunk.citation in cited]
+
+
+def query_next_step(result: QueryResult) -> str:
+    if result.needs_build:
+        return "Answer from `context`. Call build_hierarchy, so that later answers use the whole corpus and its hierarchy."
     if not result.sources:
         return "Nothing matched: ask with other words, or call search_entities to see what there is."
     return "Answer from `context`, citing its marks. To dig deeper: get_sources, get_entity_ancestors or list_inter_cluster_relations."
@@ -127,9 +151,9 @@ def relation_card(relation: Relation, names: Mapping[str, str], *, detailed: boo
     )
 
 
-def search_reply(page: EntityPage, offset: int) -> SearchReply:
-    return SearchReply(
-        entities=[
+def search_reply(page: EntityPage, offset: int, count: Count) -> SearchReply:
+    entities = fitting(
+        [
             EntityCard(
                 ref=seed.entity.id,
                 name=seed.entity.name,
@@ -140,8 +164,12 @@ def search_reply(page: EntityPage, offset: int) -> SearchReply:
             )
             for seed in page.found
         ],
+        count,
+    )
+    return SearchReply(
+        entities=entities,
         total=page.total,
-        next_cursor=cursor_after(offset, len(page.found), page.total),
+        next_cursor=cursor_after(offset, len(entities), page.total),
         warnings=list(page.warnings),
     )
 
@@ -154,7 +182,7 @@ def ancestors_reply(chain: Sequence[Entity]) -> AncestorsReply:
                 ref=node.id,
                 layer=node.layer,
                 name=node.name,
-                description=node.description,
+                description=shortened(node.description, SUMMARY),
                 members=node.members,
             )
             for node in chain
@@ -163,58 +191,126 @@ def ancestors_reply(chain: Sequence[Entity]) -> AncestorsReply:
     )
 
 
-def cluster_reply(view: ClusterView, offset: int, *, detailed: bool) -> ClusterReply:
+def cluster_reply(view: ClusterView, offset: int, count: Count, *, detailed: bool) -> ClusterReply:
     entity = view.entity
     names = {id_: end.name for id_, end in view.ends.items()}
-    relations = view.relations if detailed else view.relations[:CONCISE_RELATIONS]
+    shown = view.relations[: DETAILED_RELATIONS if detailed else CONCISE_RELATIONS]
+    relations = fitting(
+        [relation_card(each, names, detailed=detailed) for each in shown], count, PAGE_TOKENS // 3
+    )
+    members = fitting(
+        [member(each, BRIEF if detailed else GLIMPSE) for each in view.members], count, PAGE_TOKENS // 2
+    )
     return ClusterReply(
         ref=entity.id,
         name=entity.name,
         layer=entity.layer,
-        description=entity.description,
+        description=shortened(entity.description, SUMMARY),
         method=entity.method.value,
-        findings=[Finding(summary=each.summary, explanation=each.explanation) for each in entity.findings],
+        findings=[
+            Finding(
+                summary=each.summary, explanation=shortened(each.explanation, SUMMARY if detailed else BRIEF)
+            )
+            for each in entity.findings
+        ],
         parent=NamedRef(ref=view.parent.id, name=view.parent.name) if view.parent else None,
-        members=[
-            Member(
-                ref=each.id,
-                name=each.name,
-                type=each.type,
-                description=each.description if detailed else shortened(each.description, GLIMPSE),
-            )
-            for each in view.members
-        ],
+        members=members,
         total_members=entity.members,
-        relations=[relation_card(each, names, detailed=detailed) for each in relations],
-        next_cursor=cursor_after(offset, len(view.members), entity.members),
+        relations=relations,
+        next_cursor=cursor_after(offset, len(members), entity.members),
     )
 
 
-def relations_reply(page: RelationPage, offset: int) -> RelationsReply:
+def member(entity: Entity, length: int) -> Member:
+    return Member(
+        ref=entity.id, name=entity.name, type=entity.type, description=shortened(entity.description, length)
+    )
+
+
+def relations_reply(page: RelationPage, offset: int, count: Count) -> RelationsReply:
+    relations = fitting([relation_card(each, page.names, detailed=True) for each in page.relations], count)
     return RelationsReply(
-        relations=[relation_card(relation, page.names, detailed=True) for relation in page.relations],
+        relations=relations,
         total=page.total,
-        next_cursor=cursor_after(offset, len(page.relations), page.total),
+        next_cursor=cursor_after(offset, len(relations), page.total),
     )
 
 
-def sources_reply(chunks: Sequence[Chunk], offset: int, limit: int) -> SourcesReply:
-    """One page of ``chunks``."""
-    shown = chunks[offset : offset + limit]
+def sources_reply(page: SourcePage, offset: int, count: Count) -> SourcesReply:
+    sources = fitting([source_text(each) for each in page.chunks], count)
     return SourcesReply(
-        sources=[
-            SourceText(
-                citation=chunk.citation,
-                document=chunk.title,
-                start=chunk.start,
-                end=chunk.end,
-                page=chunk.page,
-                text=chunk.text,
-            )
-            for chunk in shown
-        ],
-        total=len(chunks),
-        next_cursor=cursor_after(offset, len(shown), len(chunks)),
+        sources=sources,
+        total=page.total,
+        next_cursor=cursor_after(offset, len(sources), page.total),
+        problems=list(page.problems),
+    )
+
+
+def source_text(chunk: Chunk) -> SourceText:
+    return SourceText(
+        citation=chunk.citation,
+        document=chunk.title,
+        start=chunk.start,
+        end=chunk.end,
+        page=chunk.page,
+        text=chunk.text,
+    )
+
+
+def collections_reply(
+    kept: Sequence[Held],
+    chosen: str,
+    documents: Sequence[Document],
+    offset: int,
+    limit: int,
+    count: Count,
+) -> CollectionsReply:
+    cards = [document_card(each) for each in documents[offset : offset + limit]]
+    shown = fitting(cards, count, PAGE_TOKENS // 2)
+    step = (
+        "Call query_lca_context with a question."
+        if documents
+        else "Call ingest_documents with paths or texts."
+    )
+    return CollectionsReply(
+        collections=fitting([collection_card(each) for each in kept], count, PAGE_TOKENS // 2),
+        collection=chosen,
+        documents=shown,
+        total_documents=len(documents),
+        next_cursor=cursor_after(offset, len(shown), len(documents)),
+        next_step=step,
+    )
+
+
+def collection_card(held: Held) -> CollectionCard:
+    generation = held.generation
+    return CollectionCard(
+        name=held.name,
+        documents=held.documents,
+        chunks=held.chunks,
+        entities=generation.layers[0].entities if generation else 0,
+        layers=len(generation.layers) if generation else 0,
+        embedder=embedder_of(generation) if generation else "",
+        summaries=str(generation.settings.get("summaries", "heuristic")) if generation else "",
+        created_at=held.created_at.isoformat(timespec="seconds"),
+        built_at=generation.created_at.isoformat(timespec="seconds") if generation else "",
+        stale=bool(held.documents) and held.stale,
+    )
+
+
+def embedder_of(generation: Generation) -> str:
+    return str(generation.settings.get("embedder") or generation.embedder)
+
+
+def document_card(document: Document) -> DocumentCard:
+    metadata = {key: shortened(str(value), GLIMPSE) for key, value in document.metadata.items()}
+    return DocumentCard(
+        id=document.id,
+        number=f"d{document.number}",
+        title=shortened(document.title, BRIEF),
+        chunks=document.chunks,
+        ingested_at=document.ingested_at.isoformat(timespec="seconds"),
+        metadata=metadata,
     )
 
 
@@ -230,10 +326,12 @@ def status_reply(status: Status, *, read_only: bool = False) -> StatusReply:
         generation=generation.number if generation else 0,
         built_at=generation.created_at.isoformat(timespec="seconds") if generation else "",
         embedder=generation.embedder if generation else "",
+        embedder_name=embedder_name(generation),
         layers=[
             LayerCard(layer=each.layer, entities=each.entities, relations=each.relations)
             for each in (generation.layers if generation else ())
         ],
+        health=health_card(generation),
         extracts=dict(status.extracts),
         vectors=dict(status.vectors),
         jobs=[
@@ -285,3 +383,13 @@ def shortened(text: str, limit: int) -> str:
     if len(flat) <= limit:
         return flat
     return flat[:limit].rsplit(" ", 1)[0] + " …"
+
+
+def fitting(cards: Sequence[Card], count: Count, tokens: int = PAGE_TOKENS) -> list[Card]:
+    """The first of ``cards`` that take at most so many tokens together, and at least one."""
+    sizes = accumulate(count([card.model_dump_json() for card in cards]))
+    return [
+        card
+        for place, (card, size) in enumerate(zip(cards, sizes, strict=True))
+        if size <= tokens or not place
+    ]

@@ -1,4 +1,4 @@
-"""The command line: ``leanrag serve | ingest | build | query | status | reindex | demo``.
+"""The command line: ``leanrag serve | ingest | build | query | status | forget | reindex | demo``.
 
 Results go to standard output (``--json``: one JSON object), progress and errors to standard error.
 """
@@ -47,6 +47,9 @@ DataDir = Annotated[
 CollectionOption = Annotated[
     str | None, typer.Option(help="Which corpus.", envvar="LEANRAG_COLLECTION", show_default="default")
 ]
+IN_PART = 3
+"""Exit code: some of what was asked for is done. 1 is a failure of all, 2 a wrong call."""
+
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object for programs.")]
 
 
@@ -61,6 +64,14 @@ def serve(
     ] = None,
     collection: CollectionOption = None,
     read_only: Annotated[bool, typer.Option("--read-only", help="Offer no tool that writes.")] = False,
+    toolsets: Annotated[
+        str | None,
+        typer.Option(
+            help="Which tools are offered, separated by commas.",
+            envvar="LEANRAG_TOOLSETS",
+            show_default="read,manage,agent",
+        ),
+    ] = None,
     http: Annotated[
         str | None,
         typer.Option(
@@ -112,7 +123,11 @@ def serve(
     except LeanRAGError as problem:
         raise refused(problem) from problem
     settings = settings_of(
-        data_dir, collection, allow_dirs=tuple(allow_dir) if allow_dir else None, read_only=read_only or None
+        data_dir,
+        collection,
+        allow_dirs=tuple(allow_dir) if allow_dir else None,
+        read_only=read_only or None,
+        toolsets=toolsets,
     )
     for folder in settings.allow_dirs:
         if not folder.expanduser().is_dir():
@@ -140,7 +155,8 @@ def ingest(
 ) -> None:
     """Add documents (text, Markdown, HTML, PDF, DOCX, source code) and build the hierarchy.
 
-    Safe to repeat: what has not changed is left alone.
+    Safe to repeat: what has not changed is left alone. Exit code 0: all went in; 3: some files failed, the
+    others are in; 1: nothing went in.
 
     Example: `leanrag ingest ~/notes report.pdf`
     """
@@ -163,8 +179,58 @@ def ingest(
                 typer.echo(f"{each.status:10} {each.title or each.id}  ({detail})")
             typer.echo(f"{reply.status}. {reply.message}".rstrip())
         leave_unless_done(reply.status)
+        if any(each.status == "failed" for each in reply.documents):
+            raise typer.Exit(IN_PART)
 
     run(settings_of(data_dir, collection), work)
+
+
+def forget(
+    ids: Annotated[
+        list[str],
+        typer.Argument(help="Ids of documents, their paths, or numbers such as d3.", metavar="ID..."),
+    ],
+    data_dir: DataDir = None,
+    collection: CollectionOption = None,
+    json: Json = False,
+) -> None:
+    """Delete documents for good, with everything that only they support.
+
+    Summaries that they fed are hidden until the next `leanrag build`. Exit code 0: all are gone; 3: some ids are
+    unknown, the others are gone; 1: nothing was deleted.
+
+    Example: `leanrag forget notes/old.md d12`
+    """
+
+    async def work(engine: LeanRAG) -> None:
+        from .managing import delete_reply  # noqa: PLC0415 - heavy
+
+        named = engine.settings.collection
+        known = {each.id for each in await engine.documents(collection=named)}
+        job, found = await engine.submit_forget([id_of(each, known) for each in ids], collection=named)
+        reply = delete_reply(await watched(engine, job) if job else None, found)
+        if json:
+            typer.echo(reply.model_dump_json())
+        else:
+            for each in reply.documents:
+                near = f"  (did you mean {', '.join(each.did_you_mean)}?)" if each.did_you_mean else ""
+                typer.echo(f"{each.status:10} {each.id}{near}")
+            typer.echo(f"{reply.status}. {reply.message}".rstrip())
+        leave_unless_done(reply.status if job else "failed")
+        if found.unknown:
+            raise typer.Exit(IN_PART)
+
+    run(settings_of(data_dir, collection), work)
+
+
+app.command("forget")(forget)
+app.command("delete", hidden=True)(forget)
+
+
+def id_of(given: str, known: set[str]) -> str:
+    """A file's document bears its whole path as id."""
+    whole = str(Path(given).expanduser().resolve())
+    return whole if given not in known and whole in known else given
 
 
 @app.command()

@@ -34,9 +34,14 @@ class EngineHandle:
                 self._engine = engine
             return self._engine
 
+    @property
+    def fixed(self) -> bool:
+        """Whether the server was started for one collection: then it serves no other."""
+        return "collection" in self.settings.model_fields_set
+
     def collection(self, named: str) -> str:
-        """``default`` is the collection that this server was started with."""
-        return self.settings.collection if named == "default" else named
+        """The collection that a call means: without a fixed one, the one it names."""
+        return self.settings.collection if self.fixed else named
 
     async def close(self) -> None:
         if self._engine is not None:

@@ -20,7 +20,7 @@ def show_health(found: Health) -> None:
         made = found.build
         console.print(f"Clustered by {made['clustering']}; cluster size {made['size_reason']}")
         console.print(layers_table(made["layers"]))
-        console.print()
+        console.print(f"{met_line(made['meetings'])}\n")
     console.print("Where two entities meet: the more pairs below the root, the more their LCA says.")
     console.print(meetings_table(found))
     console.print("\nClusters: sizes, and the mean cosine of members to their centre.")
@@ -43,19 +43,45 @@ def layers_table(layers: Sequence[Mapping[str, Any]]) -> Table:
     return table
 
 
+def met_line(met: Mapping[str, Any]) -> str:
+    """Where similar entities meet, as the build measured it."""
+    told = [
+        f"{what}: {', '.join(f'{100 * share:.0f} % in G{layer}' for layer, share in met[kind].items())}"
+        for kind, what in (("pairs", "an entity and the one it resembles most"), ("sets", "with the nine"))
+    ]
+    return (
+        f"LCAs of {met['tried']} entities: {'; '.join(told)}. Half of the pairs' LCAs have at most "
+        f"{100 * met['beneath']:.1f} % of G0 beneath them."
+    )
+
+
 def _percent(name: str, *, of_clusters: bool = False) -> Callable[[Mapping[str, Any]], str]:
-    return lambda each: "" if of_clusters and not each["clusters"] else f"{100 * each[name]:.0f} %"
+    # A build of an older version recorded less.
+    return lambda each: (
+        "" if name not in each or (of_clusters and not each["clusters"]) else f"{100 * each[name]:.0f} %"
+    )
+
+
+def _communities(each: Mapping[str, Any]) -> str:
+    return f"{each['communities']}, {100 * each['apart']:.0f} % apart" if each.get("communities") else ""
+
+
+def _sizes(each: Mapping[str, Any]) -> str:
+    return "{least:g}–{most:g}, median {median:g}".format(**each["sizes"]) if each["sizes"] else ""
 
 
 RECORDED: dict[str, Callable[[Mapping[str, Any]], str]] = {
     "entities": lambda each: f"{each['entities']:,}",
     "relations": lambda each: f"{each['relations']:,}",
-    "λ, median and most": lambda each: "{median:g}, {most:g}".format(**each["strength"]),
+    "λ: median, mean, most": lambda each: "{median:g}, {mean:.1f}, {most:g}".format(**each["strength"]),
     "relations above τ": _percent("above_tau"),
     "entities with a relation": _percent("joined"),
     "entities made without a model": _percent("heuristic_entities"),
+    "members of a cluster": _sizes,
+    "tightness": lambda each: f"{each['tightness']:.2f}" if each["clusters"] else "",
     "relations within a cluster": _percent("inside", of_clusters=True),
     "clusters joined by relations": _percent("connected", of_clusters=True),
+    "communities, relations forced apart": _communities,
     "members in doubt": _percent("contested", of_clusters=True),
     "semantic islands": lambda each: f"{each['islands']}" if each["clusters"] else "",
 }

@@ -11,10 +11,11 @@ import anyio
 import typer
 import uvicorn
 from mcp.server.transport_security import TransportSecuritySettings
+from mcp_types import INVALID_REQUEST
 from starlette.applications import Starlette
 from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
-from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from leanrag_engine.config import Settings
@@ -134,7 +135,10 @@ async def health(_: Request) -> Response:
 
 
 class ReadableRefusals:
-    """Says in a sentence what the SDK refuses in three words, and answers 503 while an issuer is down."""
+    """Says what the SDK refuses in three words in a sentence and as a JSON-RPC error, whose text clients show.
+
+    While an issuer is down it answers 503.
+    """
 
     def __init__(self, app: ASGIApp, limit_mb: int) -> None:
         self.app = app
@@ -160,29 +164,37 @@ class ReadableRefusals:
 
     def worded(self, status: int, request: Request) -> Response | None:
         if status == TOO_LARGE:
-            text = (
+            return refused(
+                status,
                 f"The request is larger than {self.limit_mb} MB, the most that this server takes. Send fewer documents "
-                "at once, or their paths; the server's LEANRAG_HTTP_MAX_REQUEST_MB raises the limit."
+                "at once, or their paths; the server's LEANRAG_HTTP_MAX_REQUEST_MB raises the limit.",
             )
-        elif status == MISDIRECTED:
-            text = (
+        if status == MISDIRECTED:
+            return refused(
+                status,
                 f"This server is not called {request.headers.get('host', '')!r}. If that is its name, start it with "
-                "--http-allowed-host."
+                "--http-allowed-host.",
             )
-        elif status == FORBIDDEN:
-            text = (
+        if status == FORBIDDEN:
+            return refused(
+                status,
                 f"Pages of {request.headers.get('origin', '')!r} may not call this server. To allow them, start it "
-                "with --http-allowed-origin."
+                "with --http-allowed-origin.",
             )
-        else:
-            return None
-        return PlainTextResponse(text + "\n", status_code=status, headers={"connection": "close"})
+        return None
 
 
 def is_bare(message: Message) -> bool:
     """Whether a response is a few words for people: replies for programs are JSON or event streams, and typed."""
     kinds = [value for name, value in message["headers"] if name == b"content-type"]
     return not any(kind.startswith((b"application/json", b"text/event-stream")) for kind in kinds)
+
+
+def refused(status: int, text: str) -> Response:
+    """An error that answers no request in particular: it was refused before it was read."""
+    error = {"jsonrpc": "2.0", "id": None, "error": {"code": INVALID_REQUEST, "message": text}}
+    # The rest of a request that is not read must not be taken for the next one.
+    return JSONResponse(error, status_code=status, headers={"connection": "close"})
 
 
 def issuer_unavailable() -> Response:

@@ -118,11 +118,14 @@ def oauth_access(settings: HttpSettings) -> Access:
             "and one of LEANRAG_HTTP_OAUTH_JWKS_URL and LEANRAG_HTTP_OAUTH_INTROSPECTION_URL.",
             "Set what is missing.",
         )
-    auth = AuthSettings(
-        issuer_url=AnyHttpUrl(settings.http_oauth_issuer),
-        resource_server_url=AnyHttpUrl(settings.http_oauth_resource),
-        required_scopes=list(settings.http_oauth_scopes) or None,
-        validate_token_resource=True,
+    # As strings: an address made into an object first gains a slash, and clients compare issuers sign by sign.
+    auth = AuthSettings.model_validate(
+        {
+            "issuer_url": settings.http_oauth_issuer,
+            "resource_server_url": settings.http_oauth_resource,
+            "required_scopes": list(settings.http_oauth_scopes) or None,
+            "validate_token_resource": True,
+        }
     )
     return Access(auth, SignedTokens(settings) if settings.http_oauth_jwks_url else AskedTokens(settings))
 

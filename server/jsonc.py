@@ -221,13 +221,13 @@ class Reader:
             return self.skip(at + 1), at
         if self.text.startswith(closing, at):
             return at, -1
-        raise Malformed(self.text, at, f"expected a comma or {closing}, found {shown(self.text, at)}")
+        raise Malformed(self.text, at, f"expected a comma or {closing!r}, found {shown(self.text, at)}")
 
     def closes(self, at: int, closing: str, *, first: bool) -> bool:
         if not self.text.startswith(closing, at):
             return False
         if not first and not self.comments and self.text[:at].rstrip().endswith(","):
-            raise Malformed(self.text, at, f"a comma too many before {closing}")
+            raise Malformed(self.text, at, f"a comma too many before {closing!r}")
         return True
 
 

@@ -3,20 +3,33 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Annotated, Literal
+from collections.abc import Sequence
+from itertools import accumulate
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import anyio
+from mcp.server.mcpserver import Context
 from mcp_types import CallToolResult
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from leanrag_engine.errors import InvalidInput
 
 from . import markdown
-from .arguments import CollectionName, JobId, WaitSeconds
+from .arguments import CollectionName, JobId, Strings, WaitSeconds, listed
+from .cards import BRIEF, shortened
 from .engine_handle import EngineHandle
-from .replies import DocumentArgument, DocumentOutcome, IngestReply, JobReply
+from .replies import (
+    DeletedDocument,
+    DeleteReply,
+    DocumentArgument,
+    DocumentOrJson,
+    DocumentOutcome,
+    IngestReply,
+    JobReply,
+)
 
 if TYPE_CHECKING:
+    from leanrag_engine.engine import LeanRAG, Named
     from leanrag_engine.model import DocumentSource, Job
 
 TOOL_OF = {
@@ -24,13 +37,27 @@ TOOL_OF = {
     "build": "build_hierarchy",
     "forecast": "build_hierarchy",
     "reindex": "build_hierarchy",
+    "forget": "delete_documents",
 }
 """The tool that does the same work again."""
 
-LISTED = 100
-"""Documents that one reply lists."""
+BEAT = 1.0
+"""Seconds between two notifications of progress."""
 
-Documents = Annotated[list[DocumentArgument], Field(min_length=1, max_length=1000)]
+LISTED = 100
+"""Documents that one reply lists, where their names are short."""
+
+LISTED_CHARACTERS = 12_000
+"""Characters that the documents of one reply may take."""
+
+FAILURES = 30
+"""Failures that one reply of a job lists; its tally counts all."""
+
+ERROR = 300
+"""Characters of one document's error."""
+
+Documents = Annotated[list[DocumentOrJson], BeforeValidator(listed), Field(min_length=1, max_length=1000)]
+Ids = Annotated[Strings, Field(min_length=1, max_length=100, description="ids or numbers such as d3")]
 
 
 class ManageTools:
@@ -45,6 +72,8 @@ class ManageTools:
         build: bool = True,
         wait_seconds: WaitSeconds = 20,
         collection: CollectionName = "default",
+        *,
+        context: Context[None, Any],
     ) -> Annotated[CallToolResult, IngestReply]:
         """Add documents to a collection: files or folders by `path` (text, Markdown, HTML, PDF, DOCX, source code; \
 beneath the folders that the server allows), or texts by `text`. Then builds the hierarchy, unless build=false (use \
@@ -60,7 +89,7 @@ with job_id. Next: query_lca_context."""
             build=build,
             allowed=self._engine.settings.allow_dirs,
         )
-        job = await engine.job(job.id, left(started, wait_seconds))
+        job = await waited(engine, job, left(started, wait_seconds), context)
         return markdown.ingest_result(ingest_reply(job))
 
     async def build_hierarchy(
@@ -72,6 +101,8 @@ with job_id. Next: query_lca_context."""
         dry_run: Annotated[bool, Field(description="Only forecast model calls, tokens and cost")] = False,
         wait_seconds: WaitSeconds = 20,
         collection: CollectionName = "default",
+        *,
+        context: Context[None, Any],
     ) -> Annotated[CallToolResult, JobReply]:
         """Build the layers of aggregated entities and the relations between them from all ingested documents, and \
 publish them at once; readers see the old build until then. Needed after ingest_documents with build=false, or when \
@@ -85,7 +116,22 @@ get_job with job_id. Next: query_lca_context."""
 
         order = BuildOrder(upgrade=mode == "upgrade")
         job = await engine.submit_build(collection=named, order=order, dry_run=dry_run)
-        return markdown.job_result(job_reply(await engine.job(job.id, left(started, wait_seconds))))
+        job = await waited(engine, job, left(started, wait_seconds), context)
+        return markdown.job_result(job_reply(job))
+
+    async def delete_documents(
+        self, ids: Ids, wait_seconds: WaitSeconds = 20, collection: CollectionName = "default"
+    ) -> Annotated[CallToolResult, DeleteReply]:
+        """Delete documents for good, with every passage, entity and relation that only they support, at once. \
+Summaries that they fed are hidden until the next build_hierarchy. Cannot be undone: be sure that the user wants it. \
+Ids are those of list_collections or ingest_documents; each unknown one comes back with the nearest ids. Next: \
+build_hierarchy."""
+        started = anyio.current_time()
+        engine = await self._engine.get()
+        job, found = await engine.submit_forget(ids, collection=self._engine.collection(collection))
+        if job is not None:
+            job = await engine.job(job.id, left(started, wait_seconds))
+        return markdown.delete_result(delete_reply(job, found))
 
     async def get_job(
         self, job_id: JobId, wait_seconds: WaitSeconds = 0, collection: CollectionName = "default"
@@ -94,7 +140,8 @@ get_job with job_id. Next: query_lca_context."""
 failures by document, and its result. Waits up to wait_seconds for its end; call again while it is queued or \
 running. An interrupted job is resumed by itself when the server starts again."""
         engine = await self._engine.get()
-        return markdown.job_result(job_reply(await engine.job(job_id, wait_seconds)))
+        named = self._engine.collection(collection)
+        return markdown.job_result(job_reply(await engine.job(job_id, wait_seconds, collection=named)))
 
     async def cancel_job(
         self, job_id: JobId, collection: CollectionName = "default"
@@ -102,7 +149,20 @@ running. An interrupted job is resumed by itself when the server starts again.""
         """Stop a queued or running job. What it had finished is kept: documents already ingested stay, the \
 published build stays as it was. Calling ingest_documents or build_hierarchy again carries on."""
         engine = await self._engine.get()
-        return markdown.job_result(job_reply(await engine.cancel_job(job_id)))
+        named = self._engine.collection(collection)
+        return markdown.job_result(job_reply(await engine.cancel_job(job_id, collection=named)))
+
+
+async def waited(engine: LeanRAG, job: Job, seconds: float, context: Context[None, Any]) -> Job:
+    """The job after so many seconds or at its end, telling the client now and then how far it is."""
+    started = anyio.current_time()
+    while not (job := await engine.job(job.id, min(BEAT, left(started, seconds)))).status.finished:
+        passed = anyio.current_time() - started
+        if passed >= seconds or job.status.value == "interrupted":
+            return job
+        # Stages have units of their own; what a client may count on is that the figure grows.
+        await context.report_progress(round(passed, 2), message=markdown.job_line(job_reply(job)))
+    return job
 
 
 def left(started: float, wait_seconds: float) -> float:
@@ -124,13 +184,44 @@ def document_source(argument: DocumentArgument) -> DocumentSource:
     )
 
 
+def delete_reply(job: Job | None, found: Named) -> DeleteReply:
+    """What became of each id that was given, the bad ones last."""
+    status = job.status.value if job else "done"
+    became = {"done": "deleted", "failed": "not_deleted", "cancelled": "not_deleted"}.get(status, "deleting")
+    known = [
+        DeletedDocument(id=id_, title=shortened(document.title, BRIEF), status=became, did_you_mean=[])
+        for id_, document in found.documents
+    ]
+    unknown = [
+        DeletedDocument(
+            id=shortened(id_, BRIEF),
+            title="",
+            status="unknown",
+            did_you_mean=[f"{near.ref} ({shortened(near.name, BRIEF)}, {near.hint})" for near in nearest],
+        )
+        for id_, nearest in found.unknown
+    ]
+    step = next_step(job) if job else "Call list_collections to see the ids of the documents that there are."
+    return DeleteReply(
+        job_id=job.id if job else "",
+        status=status,
+        message=job.message if job else "Nothing was deleted: no document bears any of these ids.",
+        documents=[*known, *unknown],
+        next_step=step,
+    )
+
+
 def ingest_reply(job: Job) -> IngestReply:
     """The documents of a job, failures first where there are too many to list."""
-    outcomes = [DocumentOutcome(**each) for each in job.result.get("documents", [])]
+    outcomes = [
+        DocumentOutcome(**{**each, "title": shortened(each["title"], BRIEF), "error": each["error"][:ERROR]})
+        for each in job.result.get("documents", [])
+    ]
     message = job.message
-    if len(outcomes) > LISTED:
-        message = f"{message} {tally(job)}; {LISTED} are listed, failures first.".lstrip()
-        outcomes = sorted(outcomes, key=lambda each: each.status != "failed")[:LISTED]
+    shown = listable(outcomes)
+    if len(shown) < len(outcomes):
+        shown = listable(sorted(outcomes, key=lambda each: each.status != "failed"))
+        message = f"{message} {tally(job)}; {len(shown)} are listed, failures first.".lstrip()
     return IngestReply(
         job_id=job.id,
         status=job.status.value,
@@ -140,9 +231,16 @@ def ingest_reply(job: Job) -> IngestReply:
         rate=job.rate,
         seconds_left=job.seconds_left,
         message=message,
-        documents=outcomes,
+        documents=shown,
         next_step=next_step(job),
     )
+
+
+def listable(outcomes: Sequence[DocumentOutcome]) -> list[DocumentOutcome]:
+    """The first that a reply has room for."""
+    lengths = accumulate(len(each.id) + len(each.title) + len(each.error) + 60 for each in outcomes)
+    fit = sum(length <= LISTED_CHARACTERS for length in lengths)
+    return list(outcomes[: min(LISTED, max(fit, 1))])
 
 
 def tally(job: Job) -> str:
@@ -163,7 +261,10 @@ def job_reply(job: Job) -> JobReply:
         rate=job.rate,
         seconds_left=job.seconds_left,
         message=job.message,
-        failures=[dict(failure) for failure in job.failures[:LISTED]],
+        failures=[
+            {key: shortened(value, ERROR) for key, value in failure.items()}
+            for failure in job.failures[:FAILURES]
+        ],
         result={
             key: value for key, value in job.result.items() if key not in {"documents", "attempts", "reached"}
         }
@@ -178,17 +279,20 @@ def next_step(job: Job) -> str:
 
 
 def while_open(job: Job) -> str:
+    where = f" and collection={job.collection!r}" if job.collection != "default" else ""
     match job.status.value:
         case "queued" | "running":
-            return f"Call get_job with job_id={job.id!r} and wait_seconds=30."
+            return f"Call get_job with job_id={job.id!r}{where} and wait_seconds=30."
         case "interrupted":
-            return f"It is resumed by itself; call get_job with job_id={job.id!r} again in a while."
+            return f"It is resumed by itself; call get_job with job_id={job.id!r}{where} again in a while."
         case "cancelled":
             return f"Call {TOOL_OF[job.kind]} again to carry on from what is kept."
     return f"Mend what the message names, then call {TOOL_OF[job.kind]} again."
 
 
 def after_success(job: Job) -> str:
+    if job.kind == "forget":
+        return "Call build_hierarchy, so that the summaries that are hidden now are made anew."
     if job.kind == "forecast":
         return "Call build_hierarchy without dry_run to build."
     if job.result.get("built", True):

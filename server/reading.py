@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated, Literal
 
 from mcp_types import CallToolResult
 from pydantic import Field
 
 from . import cards, markdown
-from .arguments import CollectionName, Cursor, EntityName, Limit, ResponseFormat
+from .arguments import CollectionName, Cursor, EntityName, Limit, ResponseFormat, Strings
 from .engine_handle import EngineHandle
 from .replies import (
     AncestorsReply,
     ClusterReply,
+    CollectionsReply,
+    Filters,
     FiltersArgument,
     QueryReply,
     RelationsReply,
@@ -32,9 +35,9 @@ class ReadTools:
         self,
         query: str,
         queries: Annotated[
-            list[str], Field(description="Sub-questions, searched together", max_length=16)
+            Strings, Field(description="Sub-questions, searched together", max_length=16)
         ] = [],
-        entities: Annotated[list[str], Field(description="Names or refs to start from", max_length=50)] = [],
+        entities: Annotated[Strings, Field(description="Names or refs to start from", max_length=50)] = [],
         mode: Annotated[
             Literal["lca", "local", "global", "naive"],
             Field(
@@ -47,7 +50,7 @@ class ReadTools:
         seeds: Annotated[int, Field(ge=1, le=100)] = 10,
         top_k: Annotated[int, Field(ge=1, le=100, description="Most passages")] = 10,
         token_budget: Annotated[int, Field(ge=100, le=32000, description="Of the context")] = 4000,
-        filters: FiltersArgument = FiltersArgument(),
+        filters: Filters = FiltersArgument(),
         include_relations: bool = True,
         include_sources: bool = True,
         response_format: ResponseFormat = "concise",
@@ -59,11 +62,11 @@ token_budget: the best passages, how their topics are related, and what they bel
         Read `context` and cite its marks, e.g. [d3:c12]. `warnings` tell what is degraded. For a question with \
 several parts give each part in `queries`. If the context lacks the answer: other words, mode='naive' for plain \
 passages, or search_entities to look around. get_sources gives the full passages."""
-        from leanrag_engine.retrieval.querying import Filters, Query  # noqa: PLC0415 - heavy: only on the first call
+        from leanrag_engine.retrieval import querying  # noqa: PLC0415 - heavy: only on the first call
 
         engine = await self._engine.get()
         result = await engine.query(
-            Query(
+            querying.Query(
                 text=query,
                 sub_queries=tuple(queries),
                 entities=tuple(entities),
@@ -72,7 +75,7 @@ passages, or search_entities to look around. get_sources gives the full passages
                 seeds=seeds,
                 top_k=top_k,
                 token_budget=token_budget,
-                filters=Filters(
+                filters=querying.Filters(
                     documents=tuple(filters.documents),
                     metadata=filters.metadata,
                     since=filters.since or None,
@@ -84,11 +87,7 @@ passages, or search_entities to look around. get_sources gives the full passages
             ),
             collection=self._engine.collection(collection),
         )
-        return markdown.query_result(
-            cards.query_reply(
-                result, detailed=response_format == "detailed", read_only=self._engine.settings.read_only
-            )
-        )
+        return markdown.query_result(cards.query_reply(result, detailed=response_format == "detailed"))
 
     async def search_entities(
         self,
@@ -110,7 +109,7 @@ first. Next: get_entity_ancestors with a name or ref, or query_lca_context with 
             limit=limit,
             collection=self._engine.collection(collection),
         )
-        return markdown.search_result(cards.search_reply(page, offset))
+        return markdown.search_result(cards.search_reply(page, offset, engine.count_tokens))
 
     async def get_entity_ancestors(
         self,
@@ -144,7 +143,7 @@ parent to go down or up, get_sources with entity=… for passages."""
             cluster, offset=offset, limit=limit, collection=self._engine.collection(collection)
         )
         return markdown.cluster_result(
-            cards.cluster_reply(view, offset, detailed=response_format == "detailed")
+            cards.cluster_reply(view, offset, engine.count_tokens, detailed=response_format == "detailed")
         )
 
     async def list_inter_cluster_relations(
@@ -170,21 +169,31 @@ get_sources with entity=… for the passages, or query_lca_context."""
             limit=limit,
             collection=self._engine.collection(collection),
         )
-        return markdown.relations_result(cards.relations_reply(page, offset))
+        return markdown.relations_result(cards.relations_reply(page, offset, engine.count_tokens))
 
     async def get_sources(
         self,
-        citations: Annotated[list[str], Field(description="e.g. d3:c12", max_length=50)] = [],
-        entity: Annotated[str, Field(description="Instead of citations: name or ref")] = "",
+        citations: Annotated[Strings, Field(description="e.g. d3:c12", max_length=50)] = [],
+        entity: Annotated[str, Field(description="Instead: name or ref")] = "",
+        document: Annotated[str, Field(description="Instead: id, title or number (d3)")] = "",
         limit: Limit = 10,
         cursor: Cursor = "",
         collection: CollectionName = "default",
     ) -> Annotated[CallToolResult, SourcesReply]:
-        """The full passages behind citations such as d3:c12, or the passages that mention an entity, with document \
-title, character offsets and page. Give either citations or entity; they come in pages of `limit`."""
+        """The full passages behind citations such as d3:c12, or those that mention an entity, or those of a \
+document in reading order, with document title, character offsets and page. Give one of citations, entity and \
+document; they come in pages. `problems` lists citations that do not exist. Cite what you use."""
         engine = await self._engine.get()
-        chunks = await engine.sources(citations, entity, collection=self._engine.collection(collection))
-        return markdown.sources_result(cards.sources_reply(chunks, cards.offset_of(cursor), limit))
+        offset = cards.offset_of(cursor)
+        page = await engine.sources(
+            citations,
+            entity,
+            document,
+            offset=offset,
+            limit=limit,
+            collection=self._engine.collection(collection),
+        )
+        return markdown.sources_result(cards.sources_reply(page, offset, engine.count_tokens))
 
     async def get_index_status(
         self, collection: CollectionName = "default"
@@ -193,5 +202,28 @@ title, character offsets and page. Give either citations or entity; they come in
 the extracts were made, recent jobs and failures, who is writing. Call it first when unsure; next_step says what \
 to do."""
         engine = await self._engine.get()
-        status = await engine.status(self._engine.collection(collection))
+        named = self._engine.collection(collection)
+        status = await engine.status(named)
+        if self._engine.fixed:
+            # What else is kept in this data folder is nobody's business here.
+            status = replace(status, collections=tuple(each for each in status.collections if each == named))
         return markdown.status_result(cards.status_reply(status, read_only=self._engine.settings.read_only))
+
+    async def list_collections(
+        self,
+        limit: Limit = 20,
+        cursor: Cursor = "",
+        collection: Annotated[str, Field(description="Whose documents are listed")] = "default",
+    ) -> Annotated[CallToolResult, CollectionsReply]:
+        """Which collections there are, with counts, embedder, how summaries were made and age, and the documents of \
+one of them (a page): id, number, title, chunks. Use it to choose a collection, or to find a document's id for \
+`filters`, get_sources or delete_documents. Next: get_index_status or query_lca_context."""
+        engine = await self._engine.get()
+        named, offset = self._engine.collection(collection), cards.offset_of(cursor)
+        kept = await engine.collections()
+        shown = [each for each in kept if each.name == named or not self._engine.fixed]
+        exists = not kept or named in [each.name for each in kept] or named != "default"
+        documents = await engine.documents(collection=named) if kept and exists else []
+        return markdown.collections_result(
+            cards.collections_reply(shown, named, documents, offset, limit, engine.count_tokens)
+        )

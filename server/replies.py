@@ -6,17 +6,41 @@ short stable handle that every tool accepts in place of the name.
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationInfo, field_validator
+
+from .arguments import Strings, parsed
+from .wording import plain, plain_line
 
 JobState = Literal["queued", "running", "done", "failed", "cancelled", "interrupted"]
 
 
 class Reply(BaseModel):
-    """Base of all models here: frozen, and nothing beside the declared keys."""
+    """Base of all models here: frozen, nothing beside the declared keys, and no text with anything in it that
+    nobody sees. Only ``TEXTS`` have several lines: a break in a name would make the rest look like ours."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
+
+    TEXTS: ClassVar[frozenset[str]] = frozenset({"context", "text", "answer", "instructions"})
+
+    @field_validator("*", mode="after")
+    @classmethod
+    def _plain(cls, value: Any, about: ValidationInfo) -> Any:
+        return cleaned(value, several_lines=about.field_name in cls.TEXTS)
+
+
+def cleaned(value: Any, *, several_lines: bool) -> Any:
+    """``value`` with every text in it, at any depth, made plain."""
+    if isinstance(value, str):
+        return plain(value) if several_lines else plain_line(value)
+    if isinstance(value, list):
+        return [cleaned(each, several_lines=several_lines) for each in value]
+    if isinstance(value, dict):
+        return {
+            plain_line(str(key)): cleaned(each, several_lines=several_lines) for key, each in value.items()
+        }
+    return value
 
 
 class NamedRef(Reply):
@@ -146,6 +170,53 @@ class SourcesReply(Reply):
     sources: list[SourceText]
     total: int
     next_cursor: str
+    problems: list[str] = Field(description="what was asked for in vain")
+
+
+class CollectionCard(Reply):
+    name: str
+    documents: int
+    chunks: int
+    entities: int
+    layers: int
+    embedder: str
+    summaries: str = Field(description="how they were made")
+    created_at: str
+    built_at: str
+    stale: bool
+
+
+class DocumentCard(Reply):
+    id: str
+    number: str
+    title: str
+    chunks: int
+    ingested_at: str
+    metadata: dict[str, str]
+
+
+class CollectionsReply(Reply):
+    collections: list[CollectionCard]
+    collection: str
+    documents: list[DocumentCard] = Field(description="of `collection`")
+    total_documents: int
+    next_cursor: str
+    next_step: str
+
+
+class DeletedDocument(Reply):
+    id: str
+    title: str
+    status: Literal["deleted", "deleting", "not_deleted", "unknown"]
+    did_you_mean: list[str]
+
+
+class DeleteReply(Reply):
+    job_id: str
+    status: JobState
+    message: str
+    documents: list[DeletedDocument]
+    next_step: str
 
 
 class LayerCard(Reply):
@@ -162,6 +233,33 @@ class JobCard(Reply):
     message: str
 
 
+class LayerHealthCard(Reply):
+    layer: int
+    clusters: int = Field(description="of this layer's entities: the entities one layer up")
+    smallest: int
+    median: float
+    largest: int
+    tightness: float = Field(description="mean cosine of members to their cluster's mean")
+    joined: float = Field(description="share of entities with a relation")
+    inside: float = Field(description="share of relations that join members of one cluster")
+    strength_median: float
+    strength_most: int
+
+
+class HealthCard(Reply):
+    """How good the hierarchy is, as its build measured it. Shares are from 0 to 1."""
+
+    clustering: str
+    cluster_size: int
+    cluster_cap: int
+    size_reason: str
+    heuristic: float = Field(description="share of aggregated entities made without a model")
+    islands: int = Field(description="clusters cut off though relations leave them; should be 0")
+    similar_pairs_below_root: float = Field(description="share of similar pairs whose LCA is below the root")
+    seed_sets_below_root: float = Field(description="the same for ten similar entities")
+    layers: list[LayerHealthCard]
+
+
 class StatusReply(Reply):
     collection: str
     documents: int
@@ -171,8 +269,10 @@ class StatusReply(Reply):
     stale: bool
     generation: int
     built_at: str
-    embedder: str
+    embedder: str = Field(description="identity of the model or fit")
+    embedder_name: str = Field(description="what it is called in the settings")
     layers: list[LayerCard]
+    health: HealthCard | None = Field(description="null before the first build")
     extracts: dict[str, int] = Field(description="chunks by how their extracts were made")
     vectors: dict[str, int] = Field(description="rows in the vector index, by kind")
     jobs: list[JobCard]
@@ -228,9 +328,9 @@ class DocumentArgument(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     path: str = Field(default="", description="File or folder beneath an allowed folder")
-    text: str | None = Field(default=None, description="The text itself")
+    text: str | None = None
     title: str = ""
-    id: str = Field(default="", description="Your name for it; the same id with other content replaces it")
+    id: str = Field(default="", description="Same id, other content: replaces it")
     metadata: dict[str, str | int | float | bool] = Field(default_factory=dict)
 
 
@@ -239,7 +339,11 @@ class FiltersArgument(BaseModel):
 
     model_config = ConfigDict(extra="forbid")
 
-    documents: list[str] = Field(default_factory=list, description="ids, titles or numbers like d3")
+    documents: Strings = Field(default_factory=list, description="ids, titles or numbers like d3")
     metadata: dict[str, str] = Field(default_factory=dict)
     since: str = Field(default="", description="ISO date of ingestion")
     until: str = ""
+
+
+Filters = Annotated[FiltersArgument, BeforeValidator(parsed)]
+DocumentOrJson = Annotated[DocumentArgument, BeforeValidator(parsed)]

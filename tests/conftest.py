@@ -47,6 +47,13 @@ def chat_server() -> Iterator[Any]:
 
 
 @pytest.fixture
+def scribe(chat_server: Any) -> Any:
+    """The same service, doing the work of a build: see ``tests/servers/scribe.py``."""
+    chat_server.follows(server_module("scribe").write)
+    return chat_server
+
+
+@pytest.fixture
 def embedding_server() -> Iterator[Any]:
     """An embedding service on loopback: see ``tests/servers/embedding_server.py``."""
     with server_module("embedding_server").embedding_server() as server:

@@ -31,11 +31,12 @@ from leanrag_engine.model import Hit, Vectors
 
 if TYPE_CHECKING:
     from chromadb.api.client import Client
+    from chromadb.api.collection_configuration import CreateHNSWConfiguration
     from chromadb.api.models.Collection import Collection
 
 T = TypeVar("T")
 
-HNSW = {
+HNSW: CreateHNSWConfiguration = {
     "space": "ip",
     "max_neighbors": 24,
     "ef_construction": 128,

@@ -25,6 +25,8 @@ SPACE_NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9._-]{1,510}[a-zA-Z0-9]")
 UPSERT_BATCH = 2500
 """Chroma takes 5,461 rows at most and writes its map of all ids anew with each batch, so that small ones cost more.
 This many take about a second: searches get in between, and a cancelled build stops soon."""
+UNIT = 1e-5
+"""How far from 1 a length may be for its row to count as normalised: a few roundings of float32."""
 FETCH_BATCH = 500
 """Chroma fails for very long lists of ids."""
 
@@ -139,5 +141,7 @@ def _checked(ids: Sequence[str], vectors: Vectors) -> Vectors:
 
 
 def _normalised(rows: Vectors) -> Vectors:
+    """Rows of length 1 stay as they are, to the bit: what is fetched is what was embedded."""
     lengths = np.linalg.norm(rows, axis=1, keepdims=True)
-    return np.asarray(rows / np.where(lengths > 0, lengths, 1), dtype=np.float32)
+    kept = (lengths == 0) | (np.abs(lengths - 1) < UNIT)
+    return np.asarray(rows / np.where(kept, 1, lengths), dtype=np.float32)

@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import difflib
 import email.utils
+import math
 import os
 import re
+import time
 import warnings
-from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from http import HTTPStatus
 from typing import Any, Self
@@ -26,13 +28,27 @@ import tenacity
 from leanrag_engine.errors import InvalidInput, LeanRAGError, ModelUnavailable, ReplyUnusable
 from leanrag_engine.ports import ChatRequest, FinishReason, Price, Reply
 
-__all__ = ["LiteLLMChatModel"]
+from .pacing import Clock, Pace, Places, Sleep
+
+__all__ = ["Limits", "LiteLLMChatModel"]
 
 SECONDS = 180.0
 """Seconds that one attempt may take: local models on small machines are slow."""
 
 ATTEMPTS = 5
 """Attempts of one call before it counts as failed."""
+
+LIMITED = 3
+"""So many times the attempts if it is the rate that is limited: the service lives, and fewer calls begin."""
+
+LASTING = 1.5
+"""No attempt begins after so many times the seconds of one: a service that hangs is found out at the second."""
+
+SAID = 0.3
+"""The share of a reply's room that it is taken to fill before any came, for the tokens a minute."""
+
+CHARACTERS = 3.0
+"""Characters of a token, as long as no prompt was measured."""
 
 CONCURRENCY = 8
 """Calls under way at once."""
@@ -63,25 +79,43 @@ _USER = re.compile(r"//[^/@]*@")
 _SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL")
 _FOREWORD = re.compile(r"^(litellm\.)?\w*(Error|Timeout|Exception)( Error)?(:| -) *")
 
-Sleep = Callable[[float], Awaitable[None]]
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How much of a service may be used at once and in a minute; 0 a minute: no limit."""
+
+    concurrency: int = CONCURRENCY
+    requests_per_minute: int = 0
+    tokens_per_minute: int = 0
 
 
 class LiteLLMChatModel:
     """Implements :class:`leanrag_engine.ports.ChatModel`. Open it with :meth:`open`."""
 
     def __init__(
-        self, litellm: Any, name: str, api_base: str, seconds: float, attempts: int, places: int, sleep: Sleep
+        self,
+        litellm: Any,
+        name: str,
+        api_base: str,
+        seconds: float,
+        attempts: int,
+        limits: Limits,
+        sleep: Sleep,
+        clock: Clock,
     ) -> None:
         self._litellm = litellm
         self._name = name
         self._seconds = seconds
         self._attempts = attempts
         self._sleep = sleep
-        self._concurrency = places
-        self._places = anyio.Semaphore(places)
+        self._concurrency = limits.concurrency
+        self._places = Places(limits.concurrency)
+        self._requests = Pace(limits.requests_per_minute, clock=clock, sleep=sleep)
+        self._tokens = Pace(limits.tokens_per_minute, clock=clock, sleep=sleep)
+        self._sizes = Sizes()
         # Calls that wait for their next attempt hold no place, so that others go on meanwhile; but if all
         # fail, not every call there is should first have its try.
-        self._begun = anyio.Semaphore(2 * places)
+        self._begun = anyio.Semaphore(2 * limits.concurrency)
         self._address = {"api_base": api_base} if api_base else {}
         if api_base and missing_keys(litellm, name):
             self._address["api_key"] = NO_KEY
@@ -95,8 +129,9 @@ class LiteLLMChatModel:
         api_base: str = "",
         seconds: float = SECONDS,
         attempts: int = ATTEMPTS,
-        concurrency: int = CONCURRENCY,
+        limits: Limits = Limits(),
         sleep: Sleep = anyio.sleep,
+        clock: Clock = time.monotonic,
     ) -> Self:
         """The model that litellm calls ``name``, at ``api_base`` if it is not at its provider's own address.
 
@@ -112,7 +147,7 @@ class LiteLLMChatModel:
         check_provider(litellm, name)
         if not api_base:
             check_keys(litellm, name)
-        return cls(litellm, name, api_base, seconds, attempts, concurrency, sleep)
+        return cls(litellm, name, api_base, seconds, attempts, limits, sleep, clock)
 
     @property
     def name(self) -> str:
@@ -124,21 +159,25 @@ class LiteLLMChatModel:
 
     @property
     def price(self) -> Price | None:
-        """As litellm knows it; a server of one's own has none."""
-        known = {} if "api_base" in self._address else self._litellm.model_cost.get(self._name) or {}
+        """As litellm knows it, by the model's name, wherever it runs."""
+        prices = self._litellm.model_cost
+        known = prices.get(self._name) or prices.get(self._name.partition("/")[2]) or {}
         prompt, completion = known.get("input_cost_per_token"), known.get("output_cost_per_token")
         return None if prompt is None or completion is None else Price(prompt, completion)
 
     async def complete(self, request: ChatRequest) -> Reply:
         """See :meth:`leanrag_engine.ports.ChatModel.complete`."""
+        attempts = retrying(
+            self._attempts, self._sleep, limited=LIMITED * self._attempts, seconds=LASTING * self._seconds
+        )
         failure: Exception
         try:
             async with self._begun:
-                return await retrying(self._attempts, self._sleep)(self._attempt, request)
+                return await attempts(self._attempt, request)
         except foreign_errors(self._litellm) as problem:
             failure = problem
         # Outside the handler: the provider's error may hold a key, and would travel along as the context.
-        raise self._mapped(failure)
+        raise self._mapped(failure, attempts.statistics.get("attempt_number", 1))
 
     async def close(self) -> None:
         """Close the connections of this event loop. litellm keeps them by loop and never closes one itself."""
@@ -169,27 +208,40 @@ class LiteLLMChatModel:
             named = {"name": schema.get("title", "reply"), "schema": schema, "strict": True}
             options["response_format"] = {"type": "json_schema", "json_schema": named}
         async with self._places:
-            response = await self._litellm.acompletion(
-                model=self._name,
-                messages=[{"role": each.role, "content": each.text} for each in request.messages],
-                max_tokens=request.max_tokens,
-                temperature=request.temperature,
-                seed=request.seed,
-                timeout=self._seconds,
-                max_retries=0,
-                num_retries=0,
-                drop_params=True,  # such as the temperature of a model that has none to set
-                **options,
-            )
-        return read_reply(response)
+            expected = self._sizes.expected(request)
+            await self._requests.take(1)
+            await self._tokens.take(expected)
+            began = self._places.round
+            try:
+                response = await self._litellm.acompletion(
+                    model=self._name,
+                    messages=[{"role": each.role, "content": each.text} for each in request.messages],
+                    max_tokens=request.max_tokens,
+                    temperature=request.temperature,
+                    seed=request.seed,
+                    timeout=self._seconds,
+                    max_retries=0,
+                    num_retries=0,
+                    drop_params=True,  # such as the temperature of a model that has none to set
+                    **options,
+                )
+            except foreign_errors(self._litellm) as problem:
+                if is_limited(problem):
+                    self._places.too_much(began)
+                raise
+            reply = read_reply(response)
+            self._places.answered()
+            self._sizes.note(request, reply)
+            self._tokens.give_back(expected - reply.prompt_tokens - reply.completion_tokens)
+        return reply
 
-    def _mapped(self, problem: Exception) -> LeanRAGError:
+    def _mapped(self, problem: Exception, attempts: int) -> LeanRAGError:
         """The provider's error as one of ours, named by what the caller can do."""
         if lasting := self._lasting(problem):
             return lasting
         who = f"{self._name!r}{self._where}"
         if may_be_retried(problem):
-            tried = f"after {self._attempts} attempts" if self._attempts > 1 else "at the only attempt"
+            tried = f"after {attempts} attempts" if attempts > 1 else "at the only attempt"
             return ModelUnavailable(
                 f"Model {who} does not answer, {tried}: {quotable(problem)}", advice(problem, self._where)
             )
@@ -228,6 +280,28 @@ class LiteLLMChatModel:
             return " or ".join(missing)
         provider = self._litellm.get_llm_provider(self._name)[1]
         return f"the provider's environment variable ({provider.upper()}_API_KEY)"
+
+
+@dataclass(slots=True)
+class Sizes:
+    """What calls took so far, from which the tokens of the next one are expected."""
+
+    characters: int = 0
+    prompt_tokens: int = 0
+    room: int = 0
+    completion_tokens: int = 0
+
+    def expected(self, request: ChatRequest) -> float:
+        letters = sum(len(each.text) for each in request.messages)
+        asked = self.prompt_tokens / self.characters if self.prompt_tokens else 1 / CHARACTERS
+        said = self.completion_tokens / self.room if self.room else SAID
+        return letters * asked + request.max_tokens * said
+
+    def note(self, request: ChatRequest, reply: Reply) -> None:
+        self.characters += sum(len(each.text) for each in request.messages)
+        self.prompt_tokens += reply.prompt_tokens
+        self.room += request.max_tokens
+        self.completion_tokens += reply.completion_tokens
 
 
 # --- litellm as it comes -------------------------------------------------------------------
@@ -318,12 +392,21 @@ def said(choice: Any) -> tuple[str, FinishReason]:
 # --- errors and pauses ---------------------------------------------------------------------
 
 
-def retrying(attempts: int, sleep: Sleep) -> tenacity.AsyncRetrying:
-    """Calls what it is given as often as it takes, ``attempts`` times at most; the last error comes as it is."""
+def retrying(
+    attempts: int, sleep: Sleep, *, limited: int = 0, seconds: float = math.inf
+) -> tenacity.AsyncRetrying:
+    """Calls what it is given as often as it takes, ``attempts`` times at most (or ``limited`` times where it is the
+    rate that is limited), and not after so many seconds; the last error comes as it is."""
+
+    def is_enough(state: tenacity.RetryCallState) -> bool:
+        problem = state.outcome.exception() if state.outcome else None
+        most = max(attempts, limited) if problem is not None and is_limited(problem) else attempts
+        return state.attempt_number >= most
+
     return tenacity.AsyncRetrying(
         retry=tenacity.retry_if_exception(may_pass),
         wait=pause,
-        stop=tenacity.stop_after_attempt(attempts),
+        stop=tenacity.stop_any(is_enough, tenacity.stop_after_delay(seconds)),
         sleep=sleep,
         reraise=True,
     )
@@ -336,6 +419,11 @@ def may_pass(problem: BaseException) -> bool:
 
 def may_be_retried(problem: BaseException) -> bool:
     return getattr(problem, "status_code", None) in PASSING and not out_of_quota(problem)
+
+
+def is_limited(problem: BaseException) -> bool:
+    """Whether the service says that calls come too fast."""
+    return getattr(problem, "status_code", None) == HTTPStatus.TOO_MANY_REQUESTS and not out_of_quota(problem)
 
 
 def out_of_quota(problem: BaseException) -> bool:

@@ -20,9 +20,11 @@ from leanrag_engine.composition import Adapters, compose
 from leanrag_engine.config import Settings
 from leanrag_engine.engine import LeanRAG
 from leanrag_engine.errors import NotReady
-from leanrag_engine.hierarchy.clustering import cluster
+from leanrag_engine.hierarchy.balancing import SizeChoice
+from leanrag_engine.hierarchy.links import Links
+from leanrag_engine.hierarchy.ways import Clustering, Manner, partition
 from leanrag_engine.indexing import Spaces
-from leanrag_engine.model import Chunk, Entity, Generation, Vectors
+from leanrag_engine.model import Chunk, Entity, Generation, Graph, Relation, Vectors
 from leanrag_engine.ports import Progress, ProgressReport
 from leanrag_engine.retrieval.querying import Mode, Query, QueryResult
 from leanrag_engine.retrieval.subgraph import chain_of
@@ -48,8 +50,8 @@ LEFT_OUT = 0.1
 """Share of the entities without which the clustering is tried."""
 
 Labels = NDArray[np.intp]
-Clusterer = Callable[[Vectors, int], Labels]
-"""Clusters vectors with a seed; gives a number for each."""
+Clusterer = Callable[[Labels, int], Labels]
+"""Clusters the entities at some rows with a seed; gives a number for each."""
 
 
 # --- what is told --------------------------------------------------------------------------
@@ -82,8 +84,8 @@ class Shape:
 
 @dataclass(frozen=True, slots=True)
 class Stability:
-    """How alike the clusters of G0 come out again (adjusted Rand index, 1 = the same): with another seed, and
-    without a tenth of the entities. ``entities`` says how many were clustered."""
+    """How alike the clusters of G0 come out again the way they were made (adjusted Rand index, 1 = the same): with
+    another seed, and without a tenth of the entities. ``entities`` says how many were clustered."""
 
     entities: int
     other_seed: float
@@ -176,17 +178,18 @@ def _pairs(count: int) -> int:
     return count * (count - 1) // 2
 
 
-def stability(vectors: Vectors, clusterer: Clusterer, *, seed: int = 0) -> Stability:
-    """Cluster the (n, d) rows three times: as they are, with another seed, and without a tenth of them."""
+def stability(count: int, clusterer: Clusterer, *, seed: int = 0) -> Stability:
+    """Cluster ``count`` entities three times: as they are, with another seed, and without a tenth of them."""
     rng = np.random.default_rng(seed)
-    if len(vectors) > MOST_CLUSTERED:
-        vectors = vectors[np.sort(rng.choice(len(vectors), MOST_CLUSTERED, replace=False))]
-    first = clusterer(vectors, 0)
-    kept = np.sort(rng.choice(len(vectors), max(1, round((1 - LEFT_OUT) * len(vectors))), replace=False))
+    rows = np.arange(count)
+    if count > MOST_CLUSTERED:
+        rows = np.sort(rng.choice(count, MOST_CLUSTERED, replace=False))
+    first = clusterer(rows, 0)
+    kept = np.sort(rng.choice(len(rows), max(1, round((1 - LEFT_OUT) * len(rows))), replace=False))
     return Stability(
-        entities=len(vectors),
-        other_seed=adjusted_rand_index(first, clusterer(vectors, 1)),
-        without_a_tenth=adjusted_rand_index(first[kept], clusterer(vectors[kept], 0)),
+        entities=len(rows),
+        other_seed=adjusted_rand_index(first, clusterer(rows, 1)),
+        without_a_tenth=adjusted_rand_index(first[kept], clusterer(rows[kept], 0)),
     )
 
 
@@ -260,9 +263,10 @@ async def collection_health(
 
 @dataclass(frozen=True, slots=True)
 class _Built:
-    """A published hierarchy, its vectors by entity id, and each base entity's chain up to the root."""
+    """A published hierarchy, its base relations, its vectors by entity id, and each base entity's chain up to the root."""
 
     layers: Sequence[Sequence[Entity]]
+    relations: tuple[Relation, ...]
     vectors: Mapping[str, Vectors]
     dimension: int
     chains: Mapping[str, Sequence[str]]
@@ -281,19 +285,27 @@ async def _read(adapters: Adapters, generation: Generation) -> _Built:
     vectors |= await adapters.vectors.fetch(spaces.aggregates, above)
     nodes = {entity.id: entity for layer in layers for entity in layer}
     chains = {entity.id: chain_of(entity, nodes) for entity in layers[0]}
-    return _Built(layers, vectors, generation.dimension, chains)
+    relations = tuple(await adapters.graph.relations(generation.number, 0))
+    return _Built(layers, relations, vectors, generation.dimension, chains)
 
 
 def _stability(built: _Built, generation: Generation) -> Stability | None:
-    """None where G0 is too small to be clustered at all."""
-    size, cap = int(generation.settings["cluster_size"]), int(generation.settings["cluster_cap"])
-    if len(built.layers[0]) <= size:
+    """None where G0 is too small to be clustered at all. Clustered the way that the build was."""
+    kept = generation.settings
+    sizes = SizeChoice(int(kept["cluster_size"]), int(kept["cluster_cap"]))
+    made = kept.get("health", {})
+    manner = Manner(Clustering(made["clustering"]), made["relation_weight"]) if made else Manner()
+    vectors, links = built.rows(built.layers[0]), Links.of(Graph(tuple(built.layers[0]), built.relations))
+    if len(vectors) <= sizes.mean:
         return None
 
-    def clusterer(vectors: Vectors, seed: int) -> Labels:
-        return cluster(vectors, mean_size=size, cap=cap, seed=seed).labels
+    def clusterer(rows: Labels, seed: int) -> Labels:
+        parts = np.full(len(vectors), -1, dtype=np.intp)
+        parts[rows] = 0
+        ((_, inner),) = links.within(parts)
+        return partition(vectors[rows], inner, sizes, manner, seed=seed, pulse=lambda: None).labels
 
-    return stability(built.rows(built.layers[0]), clusterer)
+    return stability(len(vectors), clusterer)
 
 
 def _shapes(built: _Built) -> tuple[Shape, ...]:

@@ -28,7 +28,9 @@ _DESCRIPTION_WORDS = 80
 _ALIASES = 4
 _REASONS = 3
 _QUOTED = 60
-_YEAR = re.compile(r"[12]\d{3}")
+_YEAR = re.compile(r"[12]\d{3}(?:\s?[-–—/]\s?(?:\d{2}|\d{4}))?")
+_NAMES_TOO = frozenset(["May", "Will"])
+"""What is a name with a capital, though a word of grammar without."""
 
 _KEYS: Mapping[str, Sequence[str]] = {
     "entities": ("entities", "nodes", "entity"),
@@ -185,7 +187,8 @@ class _Ground:
             if not folded[place : place + 2].isascii()
         ):
             return True
-        told = [word for word in re.findall(r"\w+", folded) if word not in STOPWORDS]
+        words = (*re.findall(r"\w+", folded), *name_key(name).split())
+        told = [word for word in words if word not in STOPWORDS]
         return any(word[: self._START] in self._starts for word in told)
 
 
@@ -264,7 +267,7 @@ class _Reader:
             return "an entity has no name"
         if len(name) > _NAME_CHARACTERS or word_count(name) > _NAME_WORDS:
             return f"{_quote(name)} is too long for a name"
-        if name.lower() in STOPWORDS and not (name.isupper() and len(name) > 1):
+        if name.lower() in STOPWORDS and name not in _NAMES_TOO and not (name.isupper() and len(name) > 1):
             return f"{_quote(name)} is no name"
         figure = not any(sign.isalpha() for sign in name)
         if figure and not _YEAR.fullmatch(name) and type_ in {UNKNOWN, "quantity", "time"}:
@@ -349,12 +352,12 @@ class _Reader:
 
 def _joined(one: ExtractedEntity, other: ExtractedEntity) -> ExtractedEntity:
     """Two rows for one entity: the first name, the first telling type, both descriptions."""
-    said = " ".join(dict.fromkeys(filter(None, (one.description, other.description))))
+    news = () if other.description in one.description else (other.description,)
     key = name_key(one.name)
     others = [name for name in (*one.aliases, *other.aliases, other.name) if name_key(name) != key]
     return replace(
         one,
         type=one.type if one.type != UNKNOWN else other.type,
-        description=_description(said),
+        description=_description(" ".join((one.description, *news))),
         aliases=tuple(dict.fromkeys(others))[:_ALIASES],
     )

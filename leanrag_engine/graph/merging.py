@@ -7,7 +7,7 @@ same key, or one is the acronym that the corpus defines for the other and for no
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import TypeVar
@@ -23,7 +23,7 @@ from leanrag_engine.model import (
     Relation,
     content_id,
 )
-from leanrag_engine.ports import Progress, ProgressReport
+from leanrag_engine.ports import Progress, ProgressReport, unwatched
 
 from .mentions import Kind
 
@@ -56,7 +56,7 @@ class Overlong:
 
 def merge(
     extracts: Sequence[Extract],
-    report: ProgressReport = lambda _: None,
+    report: ProgressReport = unwatched,
     overlong: Callable[[Overlong], None] = lambda _: None,
 ) -> Graph:
     """G0 of ``extracts`` given in reading order (documents by number, chunks by number).
@@ -140,7 +140,7 @@ class _Texts:
         return sorted(found, key=lambda text: -told.get(text, 0.0)) if told else found
 
     def tell_if_overlong(self, id_: str, overlong: Callable[[Overlong], None]) -> None:
-        given = self.given()
+        given = self.given() if len(self.counts) > 1 else ()
         if sum(map(word_count, given)) > WORTH_A_CALL:
             overlong(Overlong(id_, tuple((text, self.chunks[text]) for text in given)))
 

@@ -23,7 +23,7 @@ _SAME = {
     "作品, 著作, 书籍, 書籍, 論文, 论文, 작품, œuvre, obra, werk, opera, произведение",
     "product": "产品, 產品, 製品, 商品, 제품, produit, producto, produkt, prodotto, продукт",
     UNKNOWN: "idea, notion, abstract concept, topic, theme, category, thing, entity, unknown, other, misc, miscellaneous, object, "
-    "none, n/a, null, undefined, noun, keyword, 概念, 观念, 观点, 主题, 主題, 其他, その他, 개념, concepto, konzept, concetto, понятие",
+    "none, n/a, null, undefined, type, noun, keyword, 概念, 观念, 观点, 主题, 主題, 其他, その他, 개념, concepto, konzept, concetto, понятие",
     "method": "technique, procedure, 方法, 手法, 방법, méthode, método, methode, metodo, метод",
     "time": "date, year, period, day, month, time period, duration, 时间, 時間, 日期, 日付, 年份, 시간, 날짜",
     "quantity": "number, amount, money, percentage, measurement, value, cardinal, ordinal, 数量, 數量, 金额, 数字, 수량",
@@ -39,6 +39,8 @@ def type_name(given: str) -> str:
     Of several the first. What is no type but a remark is as good as none: ``concept``.
     """
     told = " ".join(clean(given).replace("_", " ").split())
+    if whole := _KNOWN.get(name_key(told)):
+        return whole
     first = _FIRST.split(told, maxsplit=1)[0].strip(" \"'`*.<>#-")
     key = name_key(first) if first else ""
     if not key or len(key) > _LONGEST or word_count(key) > _MOST_WORDS:

@@ -6,7 +6,6 @@ its siblings, the description and the findings from whole sentences of its membe
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -17,9 +16,10 @@ from leanrag_engine.language import STOPWORDS, PieceKind, word_count, words
 from leanrag_engine.model import Entity, Finding, Method, Relation, Vectors, content_id
 
 from .balancing import cluster_means
-from .naming import BRACKETS, Names, Salience, Terms, choose_name, listed, phrase_keys, salience
+from .naming import Names, Salience, Terms, choose_name, listed, salience
 from .quoting import Quote, ended, is_whole, put_together, quotes_of
 from .relations import Step, id_ranks, relation_ends
+from .sentences import SHORTEST, is_voiced, stands_alone, telling
 
 WORDS = 90
 """Bound on the words of a description."""
@@ -30,7 +30,6 @@ _NAMED = 3
 _TRIED = 12
 _SENTENCES = 2
 _LONGEST = 60
-_SHORTEST = 6
 _PHRASES = 60
 _FADING = 0.8
 _WORTHWHILE = 0.3
@@ -41,96 +40,6 @@ _REPEATED = 0.65
 
 _FEW = 2
 """Statements from which on nothing else is quoted."""
-
-_VOICED = 0.5
-"""What direct speech, a question or an exclamation is worth: it shows a voice, and tells little of what it is about."""
-
-_PERSONAL = 0.75
-"""What a sentence keeps for each pronoun in it, up to four: whom it means is said elsewhere."""
-
-_MOST_PRONOUNS = 4
-
-_LABELLED = 0.6
-"""What a sentence is worth that a label precedes (Note: …), for it is beside the point."""
-
-_TERSE = 14
-"""Words that are added to the length of a sentence: else the shortest would always tell most for their length."""
-
-_DEFINING = 1.4
-"""What a sentence is worth that begins with its subject and says what it is."""
-
-_SOON = 24
-"""Characters within which a definition says *is*."""
-
-_SHOUTED = 0.4
-"""A sentence with this share of capital letters is a line of a table of contents."""
-
-_OPENERS = (
-    "he she it they we you i his her its their this that these those such here there and but or so then however"
-    " therefore thus also another both additionally furthermore moreover similarly instead otherwise see"
-    " hence accordingly conversely alternatively likewise nevertheless can cannot must should could would does has have"
-)
-_LEANING = frozenset(_OPENERS.split())
-_OWNING = frozenset(("his", "her", "its", "their", "him", "them"))
-"""A sentence that opens so leans on the one before it."""
-
-_IS = frozenset(["is", "are", "was", "were", "means", "refers", "denotes", "是", "とは", "は"])
-_SPEECH_OPENS = re.compile(r"(?:^|[\s(—–-])['‘](?=\w)")
-_SPEECH_CLOSES = re.compile(r"(?<=[.,!?—-])['’](?!\w)")
-_QUOTE_CLOSES = re.compile(r"(?<=\w)['’](?![\w])")
-_POINTING = re.compile(
-    r"\b(?:the following|as follows|see (?:also|below|above|section))\b|…$"
-    r"|^(?:the (?:same|latter|former|above)|in (?:this|that|such a) case|as a result|for this reason"
-    r"|(?:first|second|third|next|finally|here),)\s",
-    re.IGNORECASE,
-)
-"""It introduces what is not quoted with it, or follows what is not."""
-
-_PRONOUNS = 4
-
-_LABELLED = 0.6
-"""What a sentence is worth that a label precedes (Note: …), for it is beside the point."""
-
-_TERSE = 14
-"""Words that are added to the length of a sentence: else the shortest would always tell most for their length."""
-
-_DEFINING = 1.4
-"""What a sentence is worth that begins with its subject and says what it is."""
-
-_SOON = 24
-"""Characters within which a definition says *is*."""
-
-_SHOUTED = 0.4
-"""A sentence with this share of capital letters is a line of a table of contents."""
-
-_OPENERS = (
-    "he she it they we you i his her its their this that these those such here there and but or so then however"
-    " therefore thus also another both additionally furthermore moreover similarly instead otherwise see"
-    " hence accordingly conversely alternatively likewise nevertheless can cannot must should could would does has have"
-)
-_LEANING = frozenset(_OPENERS.split())
-_OWNING = frozenset(("his", "her", "its", "their", "him", "them"))
-"""A sentence that opens so leans on the one before it."""
-
-_IS = frozenset(["is", "are", "was", "were", "means", "refers", "denotes", "是", "とは", "は"])
-_SPEECH_OPENS = re.compile(r"(?:^|[\s(—–-])['‘](?=\w)")
-_SPEECH_CLOSES = re.compile(r"(?<=[.,!?—-])['’](?!\w)")
-_QUOTE_CLOSES = re.compile(r"(?<=\w)['’](?![\w])")
-_POINTING = re.compile(r"\b(?:the following|as follows|see (?:also|below|above|section))\b|…$", re.IGNORECASE)
-"""It introduces what is not quoted with it."""
-
-_PRONOUNS = re.compile(
-    r"\b(?:i|me|my|mine|we|us|our|you|your|thou|thee|thy|he|him|his|she|her|they|them|their)\b", re.IGNORECASE
-)
-_LABEL = re.compile(r"[^\W\d_a-z][^\s:]*(?: [^\s:]+){0,3}: |Note(?:,| that) ")
-_PAGES = re.compile(r"[^\W\d_][^\s\d]* \d{1,3}(?:[-–]\d{1,3})? [\"“‘']?[^\W\d_a-z]")
-"""A page between two entries of a table of contents."""
-
-_SPLICED = re.compile(
-    r":\s+(?:The|This|These|An?|If|In|It|When|For|On|There|They|We|You)\s"
-    r"|[^\W_] (?:The|This|These|Those|If|When|Where|There|It) [^\W\d_A-Z]"
-)
-"""What introduced a list or an example, or headed a paragraph, with the sentence after that behind it."""
 
 Weights = NDArray[np.float64]
 
@@ -294,7 +203,7 @@ def _central_sentences(group: _Group, weights: dict[str, float]) -> list[_Candid
     # A clause, or a heading that looks like a sentence, is better than nothing.
     candidates = [each for each in candidates if each.whole] or candidates
     # So is what somebody says, asks or calls, where next to nothing is stated.
-    statements = [each for each in candidates if not _is_voiced(each.text)]
+    statements = [each for each in candidates if not is_voiced(each.text)]
     candidates = statements if len(statements) >= _FEW else candidates
     chosen: list[_Candidate] = []
     said: list[set[str]] = []
@@ -315,10 +224,10 @@ def _candidates(group: _Group, weights: dict[str, float]) -> Iterator[_Candidate
     for member, centrality in central[:_TRIED]:
         for rank, finding in enumerate(member.findings):
             quote = Quote(finding.explanation, finding.chunk_ids[0] if finding.chunk_ids else "")
-            score = _telling(quote.text, finding.summary, weights, centrality) * _FADING**rank
+            score = telling(quote.text, finding.summary, weights, centrality) * _FADING**rank
             yield _Candidate(member.id, finding.summary, quote, is_whole(quote.text), score)
         for quote, whole in _usable(member) if not member.layer else ():
-            score = _telling(quote.text, member.name, weights, centrality)
+            score = telling(quote.text, member.name, weights, centrality)
             yield _Candidate(member.id, member.name, quote, whole, score)
     names = {member.id: member.name for member in group.members}
     centralities = {member.id: centrality for member, centrality in central}
@@ -327,7 +236,7 @@ def _candidates(group: _Group, weights: dict[str, float]) -> Iterator[_Candidate
         centrality = max(centralities[source], centralities[target])
         for quote, whole in _usable(relation):
             subject = f"{names[source]} – {names[target]}"
-            score = _telling(quote.text, subject, weights, centrality)
+            score = telling(quote.text, subject, weights, centrality)
             yield _Candidate(source, subject, quote, whole, score)
 
 
@@ -335,71 +244,10 @@ def _usable(item: Entity | Relation) -> list[tuple[Quote, bool]]:
     """The first sentences that are prose, not long, and stand on their own; with whether they are whole."""
     found = []
     for kind, quote in quotes_of(item):
-        if kind is not PieceKind.PROSE or not _SHORTEST <= word_count(quote.text) <= _LONGEST:
+        if kind is not PieceKind.PROSE or not SHORTEST <= word_count(quote.text) <= _LONGEST:
             continue
-        if not _leans(quote.text) and not _is_listing(quote.text):
+        if stands_alone(quote.text):
             found.append((replace(quote, text=ended(quote.text)), is_whole(quote.text)))
         if len(found) == _SENTENCES:
             break
     return found
-
-
-def _leans(sentence: str) -> bool:
-    """Whether a sentence needs what stands before or after it."""
-    unclosed = any(sentence.count(opening) != sentence.count(closing) for opening, closing in BRACKETS)
-    if (
-        _POINTING.search(sentence)
-        or _SPLICED.search(sentence)
-        or sentence.count('"') % 2
-        or _half_spoken(sentence)
-    ):
-        return True
-    if unclosed or "|" in sentence or sentence.endswith((":", ":.")) or sentence[0] in "([{":
-        return True
-    opening = [word.strip("\"'“‘(,").lower() for word in sentence.split(maxsplit=4)[:4]]
-    return opening[0] in _LEANING or not _OWNING.isdisjoint(opening)
-
-
-def _half_spoken(sentence: str) -> bool:
-    """Whether single quotation marks open and don't close, or close and didn't open."""
-    opened, closed = len(_SPEECH_OPENS.findall(sentence)), len(_SPEECH_CLOSES.findall(sentence))
-    return closed > opened or opened > closed + len(_QUOTE_CLOSES.findall(sentence))
-
-
-def _is_listing(sentence: str) -> bool:
-    """Whether it is a table of contents, or a heading that ran into its text: pages, capitals, or four words
-    in a row that stand there twice."""
-    letters = [letter for letter in sentence if letter.isalpha()]
-    if sum(letter.isupper() for letter in letters) >= _SHOUTED * max(1, len(letters)):
-        return True
-    if len(_PAGES.findall(sentence)) > 1:
-        return True
-    found = sentence.split()
-    runs = [tuple(found[place : place + 4]) for place in range(len(found) - 3)]
-    return len(set(runs)) < len(runs)
-
-
-def _telling(text: str, subject: str, weights: dict[str, float], centrality: float) -> float:
-    """The distinguishing phrases in a sentence, for its length, times the centrality of what it is about."""
-    present = {key for key in phrase_keys(text) if key in weights}
-    worth = centrality * sum(weights[key] for key in sorted(present)) / (_TERSE + word_count(text))
-    if _is_voiced(text):
-        worth *= _VOICED
-    if _LABEL.match(text):
-        worth *= _LABELLED
-    worth *= _PERSONAL ** min(_MOST_PRONOUNS, len(_PRONOUNS.findall(text)))
-    return worth * _DEFINING if _defines(text, subject) else worth
-
-
-def _is_voiced(text: str) -> bool:
-    """Whether somebody speaks, asks or calls."""
-    spoken = text[0] in "'‘“\"「『" and (_SPEECH_CLOSES.search(text) or text[-1] in '"”」』')
-    return bool(spoken) or text.rstrip("\"'”’»)」』")[-1:] in {*"!?！？"}
-
-
-def _defines(text: str, subject: str) -> bool:
-    """Whether it begins with its subject and says soon what that is."""
-    opening = text.lower().lstrip("\"'“‘ ").removeprefix("the ").removeprefix("a ").removeprefix("an ")
-    if not opening.startswith(subject.lower()):
-        return False
-    return not _IS.isdisjoint(opening[len(subject) : len(subject) + _SOON].split())

@@ -26,9 +26,6 @@ _STEP = 4.0
 
 _FINEST = 4.0**8
 _ITERATIONS = 2
-_LEAST_SHRINKING = 10
-"""A layer must have at most a tenth of the entities of the one below it."""
-
 
 def communities(
     vectors: Vectors, links: Links, sizes: SizeChoice, *, seed: int = 0, pulse: Callable[[], None]
@@ -191,7 +188,7 @@ def _gathered(
 def _packed(vectors: Vectors, labels: Labels, sizes: SizeChoice) -> Labels:
     """The last runts, and if the layer would hardly shrink the smallest clusters too, join those they resemble."""
     counts = np.bincount(labels)
-    most = len(labels) // _LEAST_SHRINKING
+    most = 2 * len(labels) // sizes.mean  # a tenth where 20 is the mean
     means = cluster_means(vectors.astype(np.float64), labels, len(counts))
     for community in np.argsort(counts, kind="stable").tolist():
         small = 0 < counts[community] < sizes.runt

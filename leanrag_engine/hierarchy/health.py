@@ -17,9 +17,10 @@ from numpy.typing import NDArray
 from leanrag_engine.model import Graph, Hierarchy, Method, Vectors
 
 from .balancing import Labels, SizeChoice, cluster_means
+from .communities import leiden
 from .links import Links, components
 from .thresholds import Threshold
-from .ways import Manner
+from .ways import Clustering, Manner
 
 SEED_SETS = 200
 """Seed sets that are tried: as many entities, spread evenly over G0, each with those it resembles most."""
@@ -61,6 +62,10 @@ class LayerHealth:
     those relations join to one piece (the others were forced together by the cap, by the shape of the tree or by
     meaning alone); ``contested``, the members that belong to their cluster by less than half. ``islands``:
     clusters with a relation leaving them and no relation of their own, which must not be.
+
+    Where relations make the clusters: ``communities`` are those of the layer's relations by themselves (Leiden,
+    resolution 1, of two members at least), ``apart`` the relations within one of them that leave the cluster: what
+    the cap and the shape of the tree force apart.
     """
 
     layer: int
@@ -80,6 +85,8 @@ class LayerHealth:
     connected: float = 0.0
     contested: float = 0.0
     islands: int = 0
+    communities: int = 0
+    apart: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +131,7 @@ def measure(
 ) -> Health:
     """The record of ``hierarchy``, whose layers have the unit ``vectors`` (n, d) each; those above G0 have ``thresholds``."""
     layers = [
-        _layer(lower, upper, rows, threshold)
+        _layer(lower, upper, rows, threshold, manner)
         for (lower, upper), rows, threshold in zip(
             _steps(hierarchy), vectors, (None, *thresholds), strict=True
         )
@@ -144,7 +151,9 @@ def _steps(hierarchy: Hierarchy) -> list[tuple[Graph, Graph | None]]:
     return [*pairwise(hierarchy.layers), (hierarchy.layers[-1], None)]
 
 
-def _layer(lower: Graph, upper: Graph | None, vectors: Vectors, threshold: Threshold | None) -> LayerHealth:
+def _layer(
+    lower: Graph, upper: Graph | None, vectors: Vectors, threshold: Threshold | None, manner: Manner
+) -> LayerHealth:
     links = Links.of(lower)
     strengths = np.array([one.strength for one in lower.relations])
     plain = LayerHealth(
@@ -161,13 +170,19 @@ def _layer(lower: Graph, upper: Graph | None, vectors: Vectors, threshold: Thres
         tau=threshold.value if threshold else None,
         tau_reason=threshold.reason if threshold else "",
     )
-    return plain if upper is None else _clustered(plain, lower, upper, vectors, links)
+    if upper is None:
+        return plain
+    found = _clustered(plain, lower, upper, vectors, links)
+    return _by_communities(found, links, _labels(lower, upper)) if manner.way is Clustering.LEIDEN else found
+
+
+def _labels(lower: Graph, upper: Graph) -> Labels:
+    place = {entity.id: number for number, entity in enumerate(upper.entities)}
+    return np.array([place[entity.parent_id or ""] for entity in lower.entities], dtype=np.intp)
 
 
 def _clustered(plain: LayerHealth, lower: Graph, upper: Graph, vectors: Vectors, links: Links) -> LayerHealth:
-    place = {entity.id: number for number, entity in enumerate(upper.entities)}
-    labels = np.array([place[entity.parent_id or ""] for entity in lower.entities], dtype=np.intp)
-    count = len(upper.entities)
+    labels, count = _labels(lower, upper), len(upper.entities)
     shares = np.array([entity.responsibility for entity in lower.entities])
     return replace(
         plain,
@@ -196,6 +211,17 @@ def _pieces(links: Links, labels: Labels) -> Labels:
     return np.bincount(np.unique(np.stack((labels, found), axis=1), axis=0)[:, 0])
 
 
+def _by_communities(found: LayerHealth, links: Links, labels: Labels) -> LayerHealth:
+    parts = leiden(links, 1.0)
+    within = parts[links.ends[:, 0]] == parts[links.ends[:, 1]]
+    leaving = within & (labels[links.ends[:, 0]] != labels[links.ends[:, 1]])
+    return replace(
+        found,
+        communities=int((np.bincount(parts) > 1).sum()),
+        apart=_share(links.weights[leaving].sum(), links.weights[within].sum()),
+    )
+
+
 def _islands(links: Links, labels: Labels, upper: Graph) -> int:
     ends = labels[links.ends]
     leaving = np.unique(ends[ends[:, 0] != ends[:, 1]])
@@ -208,8 +234,8 @@ def _heuristic(methods: Counter[Method]) -> float:
     return _share(made, methods.total())
 
 
-def _share(part: int, whole: int) -> float:
-    return round(float(part) / whole, 4) if whole else 0.0
+def _share(part: float, whole: float) -> float:
+    return round(float(part) / float(whole), 4) if whole else 0.0
 
 
 # --- where seeds meet ----------------------------------------------------------------------

@@ -14,7 +14,7 @@ from leanrag_engine.language import has_cjk, name_key, sentences, word_count
 from leanrag_engine.model import Entity, Relation, content_id
 from leanrag_engine.prompts import prompt
 
-from .showing import best_first, fitting, is_ended, relation_line, short_name, shortened, stands_as_written
+from .showing import Sheet, by_text, ends_of, is_ended, short_name, shortened, stands_as_written
 from .summarising import written
 
 STEP = "relation"
@@ -29,7 +29,7 @@ MOST_WORDS = 60
 """A sentence that is longer is asked for again; a few words too many are no reason to pay twice."""
 
 _LEAST_WORDS = 4
-_DESCRIPTION_WORDS = 110
+_DESCRIPTION_WORDS = 70
 _RELATION_WORDS = 35
 _TELLING = 3
 """Characters from which on a Chinese or Japanese name stands for somebody or something in particular."""
@@ -61,7 +61,7 @@ def relation_task(
     (paper, appendix D.2). Its reader raises ``ReplyUnusable`` for what is no single sentence, is too long, or names a
     member.
     """
-    shown = _shown(near, far, best_first(relations), members)
+    shown = _shown(near, far, relations, members)
     barred = tuple(_barred(near, far, members.values()))
     id_ = content_id("t", near.id, far.id, shown)
     return Task(id_, shown, partial(_read, barred), _chunk_ids(relations, members))
@@ -76,27 +76,20 @@ def _chunk_ids(relations: Sequence[Relation], members: Mapping[str, Entity]) -> 
 
 
 def _shown(near: Entity, far: Entity, relations: Sequence[Relation], members: Mapping[str, Entity]) -> str:
-    lines = [
-        relation_line(each, members[each.source_id], members[each.target_id], _RELATION_WORDS)
-        for each in relations
-    ]
-    # One sentence often states several relations: what it says is shown once.
-    said: dict[str, str] = {}
-    for each, line in zip(relations, lines, strict=True):
-        said.setdefault(each.description or line, line)
-    kept = fitting(list(said.values()), BUDGET)
-    left = len(relations) - len(kept.lines)
-    total = f"{len(relations)} relation{'' if len(relations) == 1 else 's'} join them"
-    lead = f"{total}; {left} that repeat others or are attested least are left out." if left else f"{total}."
-    body = [
-        f"First group: {short_name(near)}",
-        shortened(near.description, _DESCRIPTION_WORDS),
-        f"Second group: {short_name(far)}",
-        shortened(far.description, _DESCRIPTION_WORDS),
-        "Relations between members of the two:",
-        *kept.lines,
-    ]
-    return f"{lead}\n\n{fence(chr(10).join(filter(None, body)))}"
+    sheet = Sheet()
+    for title, group in (("First", near), ("Second", far)):
+        sheet.title(f"{title} group: {short_name(group)}")
+        sheet.title(shortened(group.description, _DESCRIPTION_WORDS))
+    sheet.title("Relations between members of the two:")
+    room = sheet.tokens + BUDGET
+    told = 0
+    for alike in by_text(relations):
+        if not sheet.add(ends_of(alike, members), alike[0].description, words=_RELATION_WORDS, room=room):
+            break
+        told += len(alike)
+    total = "1 relation joins them" if len(relations) == 1 else f"{len(relations)} relations join them"
+    lead = f"{total} ({len(relations) - told} left out for length)." if told < len(relations) else f"{total}."
+    return f"{lead}\n\n{fence(sheet.text)}"
 
 
 def _barred(near: Entity, far: Entity, members: Iterable[Entity]) -> Iterable[str]:

@@ -54,6 +54,10 @@ class Pairs:
     order: Labels
     starts: Labels
 
+    def relations_of(self, pair: int) -> list[int]:
+        found: list[int] = self.order[self.starts[pair] : self.starts[pair + 1]].tolist()
+        return found
+
     def groups(self) -> Iterator[list[int]]:
         """The places of each pair's relations, pair by pair."""
         order: list[int] = self.order.tolist()
@@ -161,12 +165,15 @@ def inter_cluster_relations(
         counted.supports.tolist(),
         counted.weights.tolist(),
         counted.pairs.groups(),
-        counted.beneath.groups(),
         strict=True,
     )
     found = []
-    for source, target, strength, support, weight, numbers, beneath in rows:
-        told = texts.summary(source, numbers, beneath) if strength > tau else texts.joined(numbers)
+    for pair, (source, target, strength, support, weight, numbers) in enumerate(rows):
+        told = (
+            texts.summary(source, numbers, counted.beneath.relations_of(pair))
+            if strength > tau
+            else texts.joined(numbers)
+        )
         near, far = ids[source], ids[target]
         found.append(
             Relation(

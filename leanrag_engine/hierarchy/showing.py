@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
 
-from leanrag_engine.language import clean, has_cjk, whole_sentences, word_count
+from leanrag_engine.language import clean, has_cjk, sentences, word_count
 from leanrag_engine.model import Entity, Relation
 
 _NAME = 80
@@ -21,16 +20,42 @@ _SHORTEST_NAME = 2
 """A name of one character stands in many words that don't mean it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Shown:
-    """Lines that fit, and how many did not."""
+class Sheet:
+    """Lines that are shown, as many as their room allows. No sentence stands in two of them: one sentence of a
+    document often says something of several entities and relations, and every word that is shown costs."""
 
-    lines: tuple[str, ...]
-    left: int
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.tokens = 0
+        self._said: set[str] = set()
+
+    def title(self, line: str) -> None:
+        """A line that is always shown."""
+        self.lines.append(line)
+        self.tokens += tokens_about(line)
+
+    def add(self, head: str, text: str, *, words: int, room: int) -> bool:
+        """``- head: text`` without what was said before, and of that about ``words`` words; False if all lines would
+        then take more than ``room`` tokens."""
+        fresh = self._fresh(text)
+        told = _within(fresh, words)
+        line = f"- {head}: {told}" if told else f"- {head}"
+        size = tokens_about(line)
+        if self.tokens + size > room:
+            return False
+        self.lines.append(line)
+        self.tokens += size
+        self._said.update(sentence.casefold() for sentence in fresh if sentence in told)
+        return True
+
+    def _fresh(self, text: str) -> list[str]:
+        line = one_line(text)
+        found = (line[start:end] for start, end in sentences(line))
+        return [each for each in found if each.casefold() not in self._said]
 
     @property
-    def tokens(self) -> int:
-        return sum(map(tokens_about, self.lines))
+    def text(self) -> str:
+        return "\n".join(self.lines)
 
 
 def tokens_about(text: str) -> int:
@@ -38,46 +63,56 @@ def tokens_about(text: str) -> int:
     return len(text.encode("utf-8", "surrogatepass")) // _BYTES + 1
 
 
-def fitting(lines: Sequence[str], budget: int) -> Shown:
-    """The first of ``lines`` that fit into about ``budget`` tokens; the very first always does."""
-    kept: list[str] = []
-    for line in lines:
-        budget -= tokens_about(line)
-        if kept and budget < 0:
-            break
-        kept.append(line)
-    return Shown(tuple(kept), len(lines) - len(kept))
+def kind_of(entity: Entity) -> str:
+    """`` (type)``, where there is more to say than that it is a concept or a cluster."""
+    return f" ({entity.type})" if not entity.layer and entity.type not in ("", "concept") else ""
 
 
-def entity_line(entity: Entity, words: int) -> str:
-    """``- name (type): description``, of which at most ``words`` words are shown."""
-    kind = f" ({entity.type})" if not entity.layer and entity.type not in ("", "concept") else ""
-    told = shortened(entity.description, words)
-    return f"- {short_name(entity)}{kind}: {told}" if told else f"- {short_name(entity)}{kind}"
+def ends_of(relations: Iterable[Relation], known: Mapping[str, Entity]) -> str:
+    """``name — name``, several with semicolons."""
+    return "; ".join(
+        f"{short_name(known[each.source_id])} — {short_name(known[each.target_id])}" for each in relations
+    )
 
 
-def relation_line(relation: Relation, source: Entity, target: Entity, words: int) -> str:
-    """``- name — name: description``, of which at most ``words`` words are shown."""
-    ends = f"- {short_name(source)} — {short_name(target)}"
-    told = shortened(relation.description, words)
-    return f"{ends}: {told}" if told else ends
+def by_text(relations: Iterable[Relation]) -> list[list[Relation]]:
+    """The best first, those that say the same together."""
+    found: dict[str, list[Relation]] = {}
+    for each in best_first(relations):
+        found.setdefault(each.description or each.id, []).append(each)
+    return list(found.values())
 
 
 def short_name(entity: Entity) -> str:
-    name = " ".join(clean(entity.name).split())
+    name = one_line(entity.name)
     return name if len(name) <= _NAME else f"{name[: _NAME - 1]}…"
 
 
+def one_line(text: str) -> str:
+    return " ".join(clean(text).split())
+
+
 def shortened(text: str, words: int) -> str:
-    """On one line: the first sentences of at most ``words`` words, or the beginning of the first."""
-    line = " ".join(clean(text).split())
-    found = whole_sentences(line, words)
-    if found or not line:
-        return found
-    parts = line.split()
+    """On one line: the first sentences of about ``words`` words, or the beginning of the first."""
+    line = one_line(text)
+    return _within([line[start:end] for start, end in sentences(line)], words)
+
+
+def _within(parts: Sequence[str], words: int) -> str:
+    """The first of these sentences; one that alone has more than so many words is cut."""
+    kept: list[str] = []
+    left = words
+    for part in parts:
+        left -= word_count(part)
+        if left < 0:
+            break
+        kept.append(part)
+    if kept or not parts:
+        return " ".join(kept)
+    pieces = parts[0].split()
     # Chinese and Japanese have no spaces: two of their characters count as a word.
-    cut = " ".join(parts[:words]) if word_count(line) <= 2 * len(parts) else line[: 2 * words]
-    return f"{cut}…"
+    spaced = word_count(parts[0]) <= 2 * len(pieces)
+    return f"{' '.join(pieces[:words]) if spaced else parts[0][: 2 * words]}…"
 
 
 def best_first(relations: Iterable[Relation]) -> list[Relation]:

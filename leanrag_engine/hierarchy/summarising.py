@@ -21,16 +21,7 @@ from leanrag_engine.language import name_key, sentences, whole_sentences, word_c
 from leanrag_engine.model import Entity, Evidence, Finding, Relation, content_id
 from leanrag_engine.prompts import prompt
 
-from .showing import (
-    best_first,
-    entity_line,
-    fitting,
-    is_ended,
-    origin,
-    relation_line,
-    stands_in,
-    tokens_about,
-)
+from .showing import Sheet, best_first, by_text, ends_of, is_ended, kind_of, origin, short_name, stands_in
 
 STEP = "summary"
 
@@ -100,8 +91,8 @@ def aggregation_duty() -> Duty:
 def aggregation_task(members: Sequence[Entity], relations: Sequence[Relation]) -> Task[Summary]:
     """Write the entity that stands for ``members``, with the ``relations`` among them.
 
-    The most central members come first: those with most relations to others and most mentions; what does not
-    fit into the budget is left out from the end, and the task says how much. Its reader raises ``ReplyUnusable`` for a name
+    The most central members come first: those with most relations to others and most mentions. What does not fit
+    into the budget is left out from the end, and the task says how much. Its reader raises ``ReplyUnusable`` for a name
     that is a member's, a description that is too short or breaks off, and for too few findings.
     """
     ordered = _central_first(members, relations)
@@ -115,11 +106,10 @@ def aggregation_task(members: Sequence[Entity], relations: Sequence[Relation]) -
     )
 
 
-def weight_about(members: Sequence[Entity], relations: int) -> int:
+def tokens_of(members: Sequence[Entity], relations: int) -> int:
     """About how many tokens a task will show, before the texts of its relations are known."""
-    words = _words_for(len(members))
-    told = sum(tokens_about(entity_line(each, words)) for each in members)
-    return min(BUDGET, told + relations * _RELATION_WORDS)
+    sheet, _ = _with_members(_central_first(members, ()))
+    return min(BUDGET, sheet.tokens + relations * _RELATION_WORDS)
 
 
 def _chunk_ids(members: Sequence[Entity], relations: Sequence[Relation]) -> tuple[str, ...]:
@@ -151,26 +141,35 @@ def _words_for(members: int) -> int:
 
 
 def _shown(members: Sequence[Entity], relations: Sequence[Relation]) -> str:
+    sheet, known = _with_members(members)
+    told = 0
+    if relations:
+        sheet.title("Relations among them:")
+    for alike in by_text(each for each in relations if {each.source_id, each.target_id} <= known.keys()):
+        if not sheet.add(ends_of(alike, known), alike[0].description, words=_RELATION_WORDS, room=BUDGET):
+            break
+        told += len(alike)
+    lead = f"{_counted('member', len(members), len(known))}; {_counted('relation', len(relations), told)}."
+    return f"{lead}\n\n{fence(sheet.text)}"
+
+
+def _with_members(members: Sequence[Entity]) -> tuple[Sheet, dict[str, Entity]]:
+    """What is shown of the members, and those of them that are, by id."""
     words = _words_for(len(members))
-    first = fitting([entity_line(each, words) for each in members], int(_MEMBERS * BUDGET))
-    known = {each.id: each for each in members[: len(first.lines)]}
-    lines = [
-        relation_line(each, known[each.source_id], known[each.target_id], _RELATION_WORDS)
-        for each in relations
-        if each.source_id in known and each.target_id in known
-    ]
-    second = fitting(lines, BUDGET - first.tokens)
-    left = len(relations) - len(second.lines)
-    body = ["Members, the most central first:", *first.lines]
-    if second.lines:
-        body += ["Relations among them:", *second.lines]
-    lead = f"{_counted('member', len(members), first.left)}; {_counted('relation', len(relations), left)}."
-    return f"{lead}\n\n{fence(chr(10).join(body))}"
+    sheet = Sheet()
+    sheet.title("Members, the most central first:")
+    known: dict[str, Entity] = {}
+    for each in members:
+        head = f"{short_name(each)}{kind_of(each)}"
+        if not sheet.add(head, each.description, words=words, room=int(_MEMBERS * BUDGET)):
+            break
+        known[each.id] = each
+    return sheet, known
 
 
-def _counted(noun: str, total: int, left: int) -> str:
+def _counted(noun: str, total: int, shown: int) -> str:
     said = f"{total} {noun}{'' if total == 1 else 's'}"
-    return f"{said} ({left} left out for length)" if left else said
+    return f"{said} ({total - shown} left out for length)" if shown < total else said
 
 
 # --- what is read --------------------------------------------------------------------------
@@ -213,7 +212,9 @@ def _read(members: Mapping[str, str], least: int, ground: _Ground, item: Mapping
 
 
 def _name(item: Mapping[str, Any], members: Mapping[str, str]) -> str:
-    name = written(item, "name").strip(_AROUND).rstrip(".")
+    name = written(item, "name").strip(_AROUND)
+    if name.count(".") == 1:  # a full stop, and no abbreviation's
+        name = name.removesuffix(".").strip(_AROUND)
     if not name_key(name):
         raise ReplyUnusable("The name is empty: give the group one.")
     if word_count(name) > _NAME_WORDS:

@@ -44,7 +44,13 @@ class Manner:
 
 
 def partition(
-    vectors: Vectors, links: Links, sizes: SizeChoice, manner: Manner, *, pulse: Callable[[], None]
+    vectors: Vectors,
+    links: Links,
+    sizes: SizeChoice,
+    manner: Manner,
+    *,
+    seed: int = 0,
+    pulse: Callable[[], None],
 ) -> Clusters:
     """Cluster the entities with the unit ``vectors`` (n, d) and the relations ``links``.
 
@@ -54,7 +60,7 @@ def partition(
     """
     check_vectors(vectors, sizes.mean, sizes.cap)
     if manner.way is Clustering.LEIDEN:
-        labels = communities(vectors, links, sizes, pulse=pulse)
+        labels = communities(vectors, links, sizes, seed=seed, pulse=pulse)
         labels = enough(vectors, labels, links, sizes, by_relations, pulse)
         return _by_relations(links, labels, memberships(reduced_space(vectors), labels))
     points, weight = vectors, TIES
@@ -62,7 +68,7 @@ def partition(
         weight = manner.relation_weight
         points = with_neighbours(vectors, links, weight)
     reduced = reduced_space(points)
-    labels = grouped(reduced, mean_size=sizes.mean, cap=sizes.cap, pulse=pulse)
+    labels = grouped(reduced, mean_size=sizes.mean, cap=sizes.cap, seed=seed, pulse=pulse)
     pulse()
     labels = join_related(points, labels, links, weight=weight, cap=sizes.cap, pulse=pulse)
     pulse()

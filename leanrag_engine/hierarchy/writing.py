@@ -6,6 +6,7 @@ that can be used, they stand. What is asked, and what is made of it, never depen
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -19,11 +20,12 @@ from anyio.abc import TaskGroup
 from leanrag_engine.asking import Duty, ModelWork, Task, ask_each
 from leanrag_engine.errors import LeanRAGError, ReplyUnusable
 from leanrag_engine.language import name_key
-from leanrag_engine.model import Entity, Evidence, Graph, Method, Relation
+from leanrag_engine.model import Entity, Evidence, Graph, Hierarchy, Method, Relation
 from leanrag_engine.ports import Progress, ProgressReport
 
 from . import relating, summarising
 from .relations import Step, Tally, inter_cluster_relations
+from .showing import tokens_about
 from .summarising import Summary
 
 TOKENS = 3000
@@ -43,7 +45,7 @@ class Writer:
 
 
 @dataclass(frozen=True, slots=True)
-class _Written:
+class Written:
     """A summary and who wrote it."""
 
     summary: Summary
@@ -113,7 +115,9 @@ class Draft:
 class Ascent:
     """One step up as the writer sees it: from the ``lower`` layer to the ``upper`` one.
 
-    ``members`` and ``inner`` are, for each cluster, the places of its members and of the relations among them.
+    ``heuristic`` are the upper entities as they were made; ``members`` and ``inner`` are, for each of them, the
+    places of its members and of the relations among them. ``stale``: not all texts of ``step.lower`` were final
+    when the upper ones were made of them.
     """
 
     step: Step
@@ -121,26 +125,37 @@ class Ascent:
     upper: Draft
     counted: Tally
     tau: int
+    stale: bool
+    heuristic: Sequence[Entity]
     members: Sequence[Sequence[int]]
     inner: Sequence[Sequence[int]]
 
     @classmethod
-    def of(cls, step: Step, lower: Draft, upper: Draft, counted: Tally, tau: int) -> Ascent:
+    def of(cls, step: Step, lower: Draft, upper: Draft, counted: Tally, tau: int, *, stale: bool) -> Ascent:
         count = len(upper.entities)
         near, far = counted.parents[:, 0], counted.parents[:, 1]
         inside = np.flatnonzero(near == far)
         return cls(
-            *(step, lower, upper, counted, tau),
+            *(step, lower, upper, counted, tau, stale, upper.entities),
             _by_label(np.arange(len(step.labels)), step.labels, count),
             _by_label(inside, near[inside], count),
         )
 
     @property
     def layer(self) -> str:
-        return f"layer {self.upper.entities[0].layer}"
+        return f"layer {self.heuristic[0].layer}"
 
     def entities_of(self, cluster: int) -> list[Entity]:
         return [self.lower.entities[row] for row in self.members[cluster]]
+
+    def size_of(self, cluster: int) -> int:
+        """About how many tokens its task shows. Above G0 the relations' texts may be under way: whether they are
+        there yet must not decide what shares a call."""
+        members, inner = self.entities_of(cluster), self.inner[cluster]
+        if members[0].layer:
+            return summarising.tokens_of(members, len(inner))
+        among = [self.lower.relations[number] for number in inner]
+        return tokens_about(summarising.aggregation_task(members, among).shown)
 
 
 def _by_label(values: Any, labels: Any, count: int) -> list[list[int]]:
@@ -163,13 +178,13 @@ class Desk:
     def idle(self) -> bool:
         return self._writer.work is None and not self._writer.summaries
 
-    async def write(self, ascent: Ascent) -> dict[int, _Written]:
+    async def write(self, ascent: Ascent) -> dict[int, Written]:
         """The summaries of the upper layer, by cluster. Its sentences are begun, and are done when it is settled."""
         if self.idle:
             ascent.upper.settle()
             return {}
-        summaries = _Summaries(len(ascent.upper.entities))
-        for batch in self._cluster_batches(ascent):
+        summaries = _Summaries(len(ascent.heuristic))
+        for batch in await anyio.to_thread.run_sync(self._cluster_batches, ascent):
             self._group.start_soon(self._summarise, ascent, batch, summaries)
         for pairs in self._pair_batches(ascent):
             self._group.start_soon(self._relate, ascent, pairs, summaries)
@@ -197,8 +212,8 @@ class Desk:
         most = self._writer.work.batch if self._writer.work else 1
         batches: list[list[int]] = []
         room = 0
-        for cluster in range(len(ascent.upper.entities)):
-            size = summarising.weight_about(ascent.entities_of(cluster), len(ascent.inner[cluster]))
+        for cluster in range(len(ascent.heuristic)):
+            size = ascent.size_of(cluster)
             if not batches or len(batches[-1]) == most or size > room:
                 batches.append([])
                 room = TOKENS
@@ -216,19 +231,19 @@ class Desk:
             found = self._given(tasks)
             rest = {cluster: task for cluster, task in tasks.items() if cluster not in found}
             told = await self._asked(summarising.aggregation_duty(), rest)
-        found |= {cluster: _Written(summary, Method.MODEL) for cluster, summary in told.items()}
+        found |= {cluster: Written(summary, Method.MODEL) for cluster, summary in told.items()}
         for cluster in batch:
             summaries.put(cluster, found.get(cluster))
         self._progress(Progress("summarise", summaries.done, summaries.total, ascent.layer))
 
-    def _given(self, tasks: Mapping[int, Task[Summary]]) -> dict[int, _Written]:
+    def _given(self, tasks: Mapping[int, Task[Summary]]) -> dict[int, Written]:
         """What agents wrote of these."""
         found = {}
         for cluster, task in tasks.items():
             given = self._writer.summaries.get(task.id)
             if given is not None:
                 try:
-                    found[cluster] = _Written(task.read(given), Method.AGENT)
+                    found[cluster] = Written(task.read(given), Method.AGENT)
                 except ReplyUnusable:
                     # It was read when it came in: whatever was changed since, the model or nobody writes it then.
                     continue
@@ -292,11 +307,11 @@ class Desk:
     ) -> Task[str]:
         """By the names as they were written: one that has to give way to another's is known only at the end."""
         near, far = (
-            rewritten(ascent.upper.entities[cluster], summaries.found.get(cluster))
+            rewritten(ascent.heuristic[cluster], summaries.found.get(cluster))
             for cluster in (pair.first, pair.second)
         )
         if name_key(near.name) == name_key(far.name):
-            far = replace(far, name=distinguished(far.name, ascent.upper.entities[pair.second].name))
+            far = replace(far, name=distinguished(far.name, ascent.heuristic[pair.second].name))
         members = {
             each.id: each for cluster in (pair.first, pair.second) for each in ascent.entities_of(cluster)
         }
@@ -304,11 +319,11 @@ class Desk:
 
     async def _settle(self, ascent: Ascent) -> None:
         """Heuristic texts are made of those beneath, and made anew if these were not final then."""
-        if not ascent.lower.settled.is_set():
-            await ascent.lower.settled.wait()
+        await ascent.lower.settled.wait()
+        if ascent.stale:
             step = replace(ascent.step, lower=ascent.lower.graph)
             job = partial(
-                inter_cluster_relations, step, ascent.upper.entities, tau=ascent.tau, counted=ascent.counted
+                inter_cluster_relations, step, ascent.heuristic, tau=ascent.tau, counted=ascent.counted
             )
             ascent.upper.relations = await anyio.to_thread.run_sync(job)
         ascent.upper.made.set()
@@ -332,10 +347,10 @@ class _Summaries:
     def __init__(self, total: int) -> None:
         self.total = total
         self.done = 0
-        self.found: dict[int, _Written] = {}
+        self.found: dict[int, Written] = {}
         self._events = [anyio.Event() for _ in range(total)]
 
-    def put(self, cluster: int, written: _Written | None) -> None:
+    def put(self, cluster: int, written: Written | None) -> None:
         if written is not None:
             self.found[cluster] = written
         self.done += 1
@@ -352,7 +367,7 @@ class _Summaries:
 # --- names ---------------------------------------------------------------------------------
 
 
-def rewritten(entity: Entity, written: _Written | None) -> Entity:
+def rewritten(entity: Entity, written: Written | None) -> Entity:
     """The entity with what was written in place of its heuristic texts."""
     if written is None:
         return entity
@@ -371,9 +386,7 @@ def distinguished(name: str, term: str) -> str:
     return f"{name} ({term})"
 
 
-def named_apart(
-    heuristic: Sequence[Entity], written: Mapping[int, _Written], taken: set[str]
-) -> list[Entity]:
+def named_apart(heuristic: Sequence[Entity], written: Mapping[int, Written], taken: set[str]) -> list[Entity]:
     """A layer with what was written, no name like another or like one in ``taken`` (name keys), which grows.
 
     Heuristic names are unlike each other already and keep theirs. Of clusters that were named alike the first
@@ -399,3 +412,22 @@ def _free(name: str, term: str, taken: set[str]) -> str:
     while name_key(f"{longer} {number}") in taken:
         number += 1
     return f"{longer} {number}"
+
+
+# --- figures -------------------------------------------------------------------------------
+
+
+def made_by(hierarchy: Hierarchy) -> list[dict[str, Any]]:
+    """For each layer above G0 how many aggregated entities and relations were made by which method, as JSON has it."""
+    return [
+        {
+            "layer": number,
+            "entities": _by_method(each.method for each in layer.entities),
+            "relations": _by_method(each.method for each in layer.relations),
+        }
+        for number, layer in enumerate(hierarchy.layers[1:], 1)
+    ]
+
+
+def _by_method(methods: Iterable[Method]) -> dict[str, int]:
+    return {method.value: count for method, count in sorted(Counter(methods).items())}

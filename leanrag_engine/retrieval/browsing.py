@@ -92,12 +92,12 @@ def _hint(entity: Entity, parents: Mapping[str, str]) -> str:
 
 
 async def names_like(index: Index, text: str, aggregated: bool, limit: int) -> list[str]:
-    """Names of entities of layer 0, or of ``aggregated`` ones, that begin with ``text``, then those that look like it;
-    without any text the clusters beneath the root."""
+    """Names of entities of layer 0, or of ``aggregated`` ones, that begin with ``text``; if there is none, those that
+    look like it."""
     wanted = language.clean(text).strip()
     number = index.generation.number
     found = await index.graph.names_starting(number, wanted, limit, aggregated=aggregated)
-    if wanted and len(found) < limit:
+    if wanted and not found:
         similar = await index.graph.similar_names(number, wanted, CANDIDATES)
         found += [each for each in similar if bool(each.layer) is aggregated]
     return list(dict.fromkeys(entity.name for entity in found))[:limit]

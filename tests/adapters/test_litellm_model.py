@@ -19,7 +19,7 @@ import anyio
 import pytest
 
 from leanrag_engine.adapters import litellm_model
-from leanrag_engine.adapters.litellm_model import LiteLLMChatModel
+from leanrag_engine.adapters.litellm_model import Limits, LiteLLMChatModel
 from leanrag_engine.errors import InvalidInput, LeanRAGError, ModelUnavailable, ReplyUnusable
 from leanrag_engine.ports import ChatRequest, FinishReason, Message, Reply
 
@@ -263,7 +263,7 @@ async def test_no_more_calls_run_at_once_than_the_limit_and_no_fewer(
         return "ok"
 
     chat_server.follows(script)
-    model = await open_model(concurrency=3)
+    model = await open_model(limits=Limits(3))
     async with anyio.create_task_group() as tasks:
         for _ in range(9):
             tasks.start_soon(model.complete, request())
@@ -281,7 +281,7 @@ async def test_a_call_that_waits_for_its_next_attempt_holds_no_place(chat_server
         lambda asked: chat_server.failed(500) if asked.last == "first" and chat_server.calls == 1 else "ok"
     )
     model = await LiteLLMChatModel.open(
-        "openai/tiny", api_base=chat_server.url, concurrency=1, sleep=until_the_other_is_done
+        "openai/tiny", api_base=chat_server.url, limits=Limits(1), sleep=until_the_other_is_done
     )
     with anyio.fail_after(20):
         async with anyio.create_task_group() as tasks:
@@ -292,6 +292,139 @@ async def test_a_call_that_waits_for_its_next_attempt_holds_no_place(chat_server
             other_done.set()
     assert chat_server.calls == 3
     await model.close()
+
+
+# --- limits --------------------------------------------------------------------------------
+
+
+async def test_a_rate_limit_has_more_patience_and_says_how_much(
+    chat_server: Any, open_model: Any, pauses: Pauses
+) -> None:
+    chat_server.says(*[chat_server.rate_limited("2")] * 7, "At last.")
+    model = await open_model(attempts=3)
+    assert (await model.complete(request())).text == "At last."
+    assert pauses == [2.0] * 7
+    chat_server.says(chat_server.rate_limited())
+    with pytest.raises(ModelUnavailable, match="after 9 attempts"):
+        await model.complete(request())
+
+
+async def test_one_call_that_is_told_to_wait_does_not_stop_the_others(chat_server: Any) -> None:
+    others_done = anyio.Event()
+
+    async def until_the_others_are_done(_: float) -> None:
+        await others_done.wait()
+
+    first = threading.Event()
+
+    def script(asked: Any) -> Any:
+        if asked.last == "straggler" and not first.is_set():
+            first.set()
+            return chat_server.rate_limited("60")
+        return "ok"
+
+    chat_server.follows(script)
+    model = await LiteLLMChatModel.open(
+        "openai/tiny", api_base=chat_server.url, limits=Limits(4), sleep=until_the_others_are_done
+    )
+    with anyio.fail_after(20):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(model.complete, request("straggler"))
+            while not first.is_set():
+                await anyio.lowlevel.checkpoint()
+            for number in range(9):
+                await model.complete(request(f"other {number}"))
+            others_done.set()
+    assert chat_server.calls == 11
+    await model.close()
+
+
+async def test_while_the_rate_is_limited_fewer_calls_run_at_once(chat_server: Any, open_model: Any) -> None:
+    four, after = threading.Barrier(4, timeout=20), threading.Event()
+
+    def script(_: Any) -> Any:
+        if chat_server.calls <= 4 and not after.is_set():
+            four.wait()  # all four are under way together
+            return chat_server.rate_limited("1")
+        if not after.is_set():
+            after.set()
+            chat_server.most_at_once = 0
+        return chat_server.Answer("ok", seconds=0.02)
+
+    chat_server.follows(script)
+    model = await open_model(limits=Limits(4))
+    async with anyio.create_task_group() as tasks:
+        for number in range(8):
+            tasks.start_soon(model.complete, request(str(number)))
+    assert chat_server.most_at_once <= 3  # two, and a third when they were answered
+    assert chat_server.calls == 4 + 8
+
+
+async def test_requests_a_minute_are_held_to(chat_server: Any) -> None:
+    now, moments = 0.0, []
+
+    async def sleep(seconds: float) -> None:
+        nonlocal now
+        now += seconds
+
+    def script(_: Any) -> str:
+        moments.append(now)
+        return "ok"
+
+    chat_server.follows(script)
+    model = await LiteLLMChatModel.open(
+        "openai/tiny",
+        api_base=chat_server.url,
+        limits=Limits(4, requests_per_minute=30),
+        sleep=sleep,
+        clock=lambda: now,
+    )
+    async with anyio.create_task_group() as tasks:
+        for number in range(6):
+            tasks.start_soon(model.complete, request(str(number)))
+    await model.close()
+    assert len(moments) == 6
+    assert now == 10.0
+
+
+async def test_tokens_a_minute_are_held_to_by_what_replies_use(chat_server: Any) -> None:
+    now = 0.0
+
+    async def sleep(seconds: float) -> None:
+        nonlocal now
+        now += seconds
+
+    chat_server.says(chat_server.Answer("ok", tokens=(500, 100)))
+    model = await LiteLLMChatModel.open(
+        "openai/tiny",
+        api_base=chat_server.url,
+        limits=Limits(1, tokens_per_minute=6000),
+        sleep=sleep,
+        clock=lambda: now,
+    )
+    for number in range(11):
+        await model.complete(request(str(number)))
+    await model.close()
+    # 600 tokens a call are ten calls a minute, however many were expected of the first.
+    assert now == pytest.approx(60, rel=0.05)
+
+
+@pytest.mark.parametrize("name", ["openai/gpt-4o-mini", "gpt-4o-mini", "anthropic/claude-sonnet-4-5"])
+async def test_a_known_price_is_told_before_any_call(open_model: Any, name: str) -> None:
+    model = await open_model(name)
+    assert 0 < model.price.prompt < model.price.completion
+
+
+async def test_an_unknown_price_is_none(open_model: Any) -> None:
+    assert (await open_model()).price is None
+
+
+async def test_a_service_that_hangs_is_given_up_at_the_second_attempt(
+    chat_server: Any, open_model: Any
+) -> None:
+    chat_server.says(chat_server.stalled())
+    with pytest.raises(ModelUnavailable, match="after 2 attempts"):
+        await (await open_model(seconds=0.3)).complete(request())
 
 
 # --- at the door ---------------------------------------------------------------------------

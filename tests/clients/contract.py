@@ -67,4 +67,6 @@ async def play(library: str, tools: list[str], call: Call) -> None:
     assert "Atlantis under the sea" in missed.text, missed.text
     assert "Error executing tool" not in missed.text, missed.text
     seen = " and ".join(kind for kind, there in (("text", asked.text), ("structured", asked.data)) if there)
-    print(f"{library} over {place().transport}: {len(tools)} tools; reads {seen}; error: {missed.text[:60]!r}")
+    print(
+        f"{library} over {place().transport}: {len(tools)} tools; reads {seen}; error: {missed.text[:60]!r}"
+    )

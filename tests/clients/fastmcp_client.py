@@ -13,7 +13,9 @@ from fastmcp.client.transports import StdioTransport
 
 async def main() -> None:
     where = place()
-    async with Client(where.url or StdioTransport(where.command, where.arguments, keep_alive=False)) as client:
+    async with Client(
+        where.url or StdioTransport(where.command, where.arguments, keep_alive=False)
+    ) as client:
 
         async def call(tool: str, arguments: dict[str, Any]) -> Answer:
             result = await client.call_tool(tool, arguments, raise_on_error=False)

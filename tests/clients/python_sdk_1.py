@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from importlib.metadata import version
 from typing import Any
@@ -14,7 +15,7 @@ from mcp.client.streamable_http import streamablehttp_client
 
 
 @asynccontextmanager
-async def streams(where: Place):
+async def streams(where: Place) -> AsyncIterator[tuple[Any, Any]]:
     if where.url:
         async with streamablehttp_client(where.url) as (reading, writing, _):
             yield reading, writing

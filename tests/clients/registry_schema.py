@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import sys
-from importlib.resources import files
+from importlib.util import find_spec
 from pathlib import Path
 
 import jsonschema
@@ -13,7 +13,11 @@ import jsonschema
 document = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
 dated = re.fullmatch(r".*/(\d{4})-(\d\d)-(\d\d)/server\.schema\.json", document["$schema"])
 assert dated, document["$schema"]
-carried = files("skillsaw") / "schemas" / "mcp_registry" / f"v{'_'.join(dated.groups())}" / "server.schema.json"
+found = find_spec("skillsaw")  # its files alone: importing it would ask for all that it needs
+assert found
+assert found.origin
+folder = Path(found.origin).parent / "schemas" / "mcp_registry" / f"v{'_'.join(dated.groups())}"
+carried = folder / "server.schema.json"
 schema = json.loads(carried.read_text(encoding="utf-8"))
 assert schema["$id"] == document["$schema"], schema["$id"]
 jsonschema.validate(document, schema, cls=jsonschema.Draft7Validator)

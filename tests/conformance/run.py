@@ -11,6 +11,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -23,7 +24,7 @@ ERAS = ("legacy", "modern")
 LATEST = "@modelcontextprotocol/conformance/dist/index.js"
 ALPHA = "conformance-alpha/dist/index.js"
 INSPECTOR = "@modelcontextprotocol/inspector/clients/launcher/build/index.js"
-LONGEST_RUN_S = 300
+LONGEST_RUN_S = 180
 
 NOTE = {
     "id": "kaph",
@@ -81,10 +82,12 @@ def serving(*command: str) -> Iterator[str]:
         address = next((word for word in greeting.split() if word.startswith("http://")), None)
         if address is None:
             raise SystemExit(f"The server did not start: {greeting}{child.stderr.read()}")
+        # A pipe that nobody reads fills up, and then the server waits for ever to log a line.
+        threading.Thread(target=child.stderr.read, daemon=True).start()
         yield address
     finally:
         child.terminate()
-        child.communicate(timeout=30)
+        child.wait(timeout=30)
 
 
 def plain(folder: str) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ from collections import Counter
 from pathlib import Path
 from pydoc_data.topics import topics
 
+import anyio
 import pytest
 
 from leanrag_engine.adapters.builtin_embedder import BuiltinEmbedderSource
@@ -38,17 +39,13 @@ async def built(sources: list[DocumentSource]) -> Hierarchy:
 
 
 @pytest.fixture(scope="module", params=["python reference", "christmas carol"])
-async def hierarchy(request: pytest.FixtureRequest, anyio_backend: str) -> Hierarchy:
-    assert anyio_backend
+def hierarchy(request: pytest.FixtureRequest) -> Hierarchy:
+    # Not an asynchronous fixture: of this scope it would hold an event loop over all tests that follow.
     if request.param == "python reference":
-        return await built([DocumentSource(text=text, id=name) for name, text in sorted(topics.items())])
+        sources = [DocumentSource(text=text, id=name) for name, text in sorted(topics.items())]
+        return anyio.run(built, sources)
     book: Path = request.getfixturevalue("shared_data") / "christmas_carol" / "book.txt"
-    return await built([DocumentSource(path=str(book))])
-
-
-@pytest.fixture(scope="module")
-def anyio_backend() -> str:
-    return "asyncio"
+    return anyio.run(built, [DocumentSource(path=str(book))])
 
 
 async def test_every_entity_has_one_parent_one_layer_up_and_reaches_the_root(hierarchy: Hierarchy) -> None:

@@ -137,7 +137,10 @@ def test_sentences_that_lean_on_another_or_run_on_are_not_quoted() -> None:
     ["(See the section on bells for more of this.)", "A bell rings when {key: the value, and more.", 'He said "the bell rings.',
      "The bell said: 'Ring out at noon, all of you!", "The bell rings!' said the man of the tower, aloud.",
      "THE BELL OF THE TOWER RINGS 12 AT NOON.", "The bell rings on and on The bell rings on and on, they say.",
-     "[Illustration: The bell of the tower rings]", "| bell | rings | at | noon |", "The bell rings as follows, at noon:"],
+     "[Illustration: The bell of the tower rings]", "| bell | rings | at | noon |", "The bell rings as follows, at noon:",
+     "Heading to the bell 12 Of the tower 28-29 Tailpiece of the tower 34 Ringing at noon.",
+     "Ringing of Bells The specification for the bell of the tower.", "The same applies to the bell of the tower.",
+     "Can only be rung at noon by the man of the tower.", "First, the bell of the tower is rung at noon."],
 )  # fmt: skip
 def test_fragments_are_not_quoted(fragment: str) -> None:
     whole = "The bell of the tower rings every day at noon."
@@ -149,6 +152,49 @@ def test_fragments_are_not_quoted(fragment: str) -> None:
     vectors = np.ones((2, 3), dtype=np.float32)
     (one,) = aggregate(Step(graph, labels, graph, labels), vectors, find_terms(graph), set(), kind="root")
     assert [finding.explanation for finding in one.findings] == [whole]
+
+
+@pytest.mark.parametrize(
+    "voice",
+    ["'Ring the great bell, good people!' said a man from the town.", "What a great bell for poor people, bell of all bells!",
+     "Who among the people hears the great bell at noon?"],
+)  # fmt: skip
+def test_voices_are_quoted_only_where_next_to_nothing_is_stated(voice: str) -> None:
+    stated = ("The bell of the tower rings every day.", "A tower stands by the bridge of the market town.")
+    texts = (voice, *stated)
+    entities = tuple(Entity(id=f"e{n}", name=f"bell {n}", description=text) for n, text in enumerate(texts))
+    assert {each.explanation for each in summed_up(entities).findings} == set(stated)
+    assert voice in {each.explanation for each in summed_up(entities[:2]).findings}
+
+
+def test_a_sentence_that_tells_little_is_left_out_of_the_description() -> None:
+    texts = (
+        "The bell of the tower rings.",
+        "He saw them, and they saw him, and we saw them all at the bell.",
+    )
+    entities = tuple(Entity(id=f"e{n}", name=f"bell {n}", description=text) for n, text in enumerate(texts))
+    assert "saw" not in summed_up(entities).description
+
+
+def test_what_two_chunks_say_is_never_run_together() -> None:
+    text = "The bell of the tower A tower stands by the bridge of the market town."
+    evidence = (Evidence(0, 21, "one"), Evidence(22, len(text), "two"))
+    entities = (
+        Entity(id="a", name="tower", description=text, evidence=evidence),
+        Entity(id="b", name="town"),
+    )
+    (found,) = summed_up(entities).findings
+    assert (found.explanation, found.chunk_ids) == (
+        "A tower stands by the bridge of the market town.",
+        ("two",),
+    )
+
+
+def summed_up(entities: tuple[Entity, ...]) -> Entity:
+    graph, labels = Graph(entities, ()), np.zeros(len(entities), dtype=np.intp)
+    vectors = np.ones((len(entities), 3), dtype=np.float32)
+    (one,) = aggregate(Step(graph, labels, graph, labels), vectors, find_terms(graph), set(), kind="root")
+    return one
 
 
 def test_a_description_stays_within_its_bound_however_much_there_is_to_say() -> None:

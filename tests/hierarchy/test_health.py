@@ -12,7 +12,9 @@ import numpy as np
 import pytest
 
 from leanrag_engine.hierarchy.building import Built, Plan, build
+from leanrag_engine.hierarchy.communities import leiden
 from leanrag_engine.hierarchy.health import SEEDS
+from leanrag_engine.hierarchy.links import Links
 from leanrag_engine.hierarchy.ways import Clustering, Manner
 from leanrag_engine.model import Entity, Graph
 from leanrag_engine.ports import Embedder
@@ -84,6 +86,27 @@ def test_tightness_is_the_mean_cosine_to_the_mean_of_the_cluster(one: Built) -> 
 
 def test_no_cluster_with_a_relation_leaving_it_is_an_island(one: Built) -> None:
     assert [each.islands for each in one.health.layers] == [0] * len(one.health.layers)
+
+
+def test_what_leiden_had_to_force_apart_is_told_and_of_the_other_ways_nothing(one: Built) -> None:
+    for told, lower, upper in zip(
+        one.health.layers, one.hierarchy.layers, one.hierarchy.layers[1:], strict=False
+    ):
+        if one.health.clustering != "leiden":
+            assert (told.communities, told.apart) == (0, 0.0)
+            continue
+        place = {entity.id: number for number, entity in enumerate(lower.entities)}
+        parts = leiden(Links.of(lower), 1.0)
+        parent = {entity.id: entity.parent_id for entity in lower.entities}
+        within = [
+            each for each in lower.relations if parts[place[each.source_id]] == parts[place[each.target_id]]
+        ]
+        apart = [each for each in within if parent[each.source_id] != parent[each.target_id]]
+        total = sum(each.strength for each in within)
+        assert told.apart == pytest.approx(sum(each.strength for each in apart) / max(1, total), abs=1e-4)
+        sizes = np.bincount(parts)
+        assert told.communities == np.count_nonzero(sizes > 1)
+        assert len(upper.entities) > 1 or told.apart == 0
 
 
 def test_seeds_meet_where_the_tree_says(one: Built) -> None:

@@ -101,3 +101,26 @@ def test_lists_read_as_people_write_them() -> None:
     assert [listed("ab"[:size]) for size in (0, 1, 2)] == ["", "a", "a and b"]
     assert listed(["a", "b", "c"]) == "a, b and c"
     assert listed(["实体", "关系"]) == "实体、关系"
+
+
+def test_a_part_of_names_that_ends_none_is_worth_less_than_a_whole_name() -> None:
+    entities = tuple(
+        Entity(id=name, name=name)
+        for name in ("negative values", "negative indices", "slice indices", "slice")
+    )
+    terms = find_terms(Graph(entities, ()))
+    worth = dict(zip(terms.keys, terms.worths.tolist(), strict=True))
+    assert worth["negative"] < worth["index"] < worth["slice"] == worth["negative value"]
+
+
+def test_one_sentence_is_one_witness_however_many_entities_it_describes() -> None:
+    sentence = "A wintry emblem beside the green holly, in singular contradiction to its summer flowers."
+    names = ("wintry emblem", "green holly", "singular contradiction", "summer flowers")
+    told = tuple(Entity(id=name, name=name, description=sentence) for name in names)
+    often = (
+        Entity(id="ghost", name="ghost", description="The ghost came.", mentions=4),
+        Entity(id="spirit", name="spirit of the ghost", description="A spirit came.", mentions=4),
+    )
+    terms = find_terms(Graph(told + often, ()))
+    (found,) = salience(terms, np.zeros(6, dtype=np.intp), 1)
+    assert terms.keys[int(found.columns[0])] == "ghost"

@@ -48,7 +48,7 @@ def silent() -> None:
     pass
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=90, deadline=None)
 @given(
     way=st.sampled_from(list(Clustering)),
     kind=st.sampled_from(KINDS),
@@ -92,12 +92,48 @@ def test_every_way_keeps_the_cap_leaves_nobody_alone_and_numbers_by_first_member
 
 
 @pytest.mark.parametrize("way", list(Clustering))
-@pytest.mark.parametrize("shape", SHAPES)
-def test_a_layer_shrinks_to_between_a_tenth_and_a_thirtieth(
-    some_vectors: MakeVectors, way: Clustering, shape: str
+@pytest.mark.parametrize("shape", [*SHAPES, "groups of 27", "groups of 7"])
+@pytest.mark.parametrize("rows", [21, 22, 29, 41, 99, 333, 1404])
+def test_a_layer_of_more_than_20_shrinks_to_between_a_tenth_and_a_twentieth(
+    some_vectors: MakeVectors, way: Clustering, shape: str, rows: int
 ) -> None:
-    found = partition(some_vectors("spread", 600, 0), links_of(shape, 600), USUAL, Manner(way), pulse=silent)
-    assert 20 <= found.count <= 60
+    links = links_of(shape, rows) if shape in SHAPES else groups_of(int(shape.rsplit(maxsplit=1)[-1]), rows)
+    for kind in ("spread", "duplicated", "equal") if rows < 1000 else ("clustered",):
+        found = partition(some_vectors(kind, rows, 1), links, USUAL, Manner(way), pulse=silent)
+        assert 10 <= rows / found.count <= 20
+
+
+@pytest.mark.parametrize("way", list(Clustering))
+def test_a_layer_of_20000_shrinks_to_a_twentieth(some_vectors: MakeVectors, way: Clustering) -> None:
+    found = partition(
+        some_vectors("clustered", 20_000, 1), groups_of(27, 20_000), USUAL, Manner(way), pulse=silent
+    )
+    assert 1000 <= found.count <= 2000
+
+
+def groups_of(size: int, rows: int) -> Links:
+    """Cliques of ``size`` that a chain joins."""
+    place = np.arange(rows)
+    chain = np.stack((place[:-1], place[1:]), axis=1)
+    inner = [
+        np.stack((place[:-step], place[step:]), axis=1)[(place[:-step] // size) == (place[step:] // size)]
+        for step in range(2, min(size, rows))
+    ]
+    ends = np.concatenate((chain, *inner))
+    return Links(rows, ends, np.ones(len(ends)))
+
+
+@pytest.mark.parametrize("shape", ["random", "groups of 27"])
+def test_what_the_tree_forces_apart_is_divided_along_relations(some_vectors: MakeVectors, shape: str) -> None:
+    links = links_of(shape, 600) if shape in SHAPES else groups_of(27, 600)
+    found = partition(some_vectors("spread", 600, 1), links, USUAL, Manner(Clustering.LEIDEN), pulse=silent)
+    graph = nx.Graph(links.ends.tolist())
+    graph.add_nodes_from(range(600))
+    single = [each for each in nx.connected_components(graph) if len(each) < 5]
+    loose = {row for each in single for row in each}
+    for number in range(found.count):
+        members = set(np.flatnonzero(found.labels == number).tolist())
+        assert members & loose or nx.is_connected(graph.subgraph(members))
 
 
 def planted(count: int = 12, size: int = 20, seed: int = 0) -> tuple[Vectors, Links, np.ndarray]:

@@ -191,25 +191,40 @@ async def test_a_base_entity_is_no_cluster_and_layer_0_has_no_inter_cluster_rela
 
 async def test_citations_give_their_passages_in_order(index: Index, unbuilt: Corpus) -> None:
     for each in (index, await unbuilt.index()):
-        chunks = await browsing.sources(each, ["d3:c1", "[d1:c1]"])
-        assert [chunk.title for chunk in chunks] == ["Uranus", "Comets"]
+        page = await browsing.sources(each, ["d3:c1", "[d1:c1]"], 0, 10)
+        assert [chunk.title for chunk in page.chunks] == ["Uranus", "Comets"]
 
 
 async def test_an_entity_gives_the_passages_that_mention_it(index: Index, corpus: Corpus) -> None:
-    chunks = await browsing.sources(index, await browsing.resolve(index, "yeast"))
-    assert [chunk.id for chunk in chunks] == [each.id for each in corpus.chunks if "yeast" in each.text]
+    page = await browsing.sources(index, await browsing.resolve(index, "yeast"), 0, 100)
+    assert [chunk.id for chunk in page.chunks] == [each.id for each in corpus.chunks if "yeast" in each.text]
 
 
 async def test_a_cluster_gives_passages_of_what_is_beneath_it(index: Index) -> None:
-    chunks = await browsing.sources(index, await browsing.resolve(index, "Food"))
-    assert {chunk.title for chunk in chunks} <= {"Sourdough", "Brewing"}
-    assert chunks
+    page = await browsing.sources(index, await browsing.resolve(index, "Food"), 0, 100)
+    assert {chunk.title for chunk in page.chunks} <= {"Sourdough", "Brewing"}
+    assert page.chunks
 
 
 async def test_what_is_no_citation_and_a_citation_of_nothing_are_told_apart(index: Index) -> None:
     with pytest.raises(InvalidInput, match="'page 3' is not a citation") as invalid:
-        await browsing.sources(index, ["page 3"])
+        await browsing.sources(index, ["page 3"], 0, 10)
     assert "d3:c12" in str(invalid.value)
     with pytest.raises(NotFound, match="no passage d3:c9, d99:c1") as caught:
-        await browsing.sources(index, ["d1:c1", "d3:c9", "d99:c1"])
+        await browsing.sources(index, ["d3:c9", "d99:c1"], 0, 10)
     assert [(each.name, each.hint) for each in caught.value.candidates] == [("Uranus", "has d3:c1 to d3:c1")]
+
+
+async def test_a_bad_citation_does_not_spoil_the_good_ones(index: Index) -> None:
+    page = await browsing.sources(index, ["page 3", "d1:c1", "d99:c1"], 0, 10)
+    assert [chunk.citation for chunk in page.chunks] == ["d1:c1"]
+    assert ["page 3" in page.problems[0], "d99:c1" in page.problems[1]] == [True, True]
+
+
+async def test_a_document_gives_its_passages_by_number_title_or_id(index: Index) -> None:
+    for name in ("d3", "uranus"):
+        page = await browsing.sources_of_document(index, name, 0, 10)
+        assert [chunk.citation for chunk in page.chunks] == ["d3:c1"]
+    with pytest.raises(NotFound, match="'Uranos'") as caught:
+        await browsing.sources_of_document(index, "Uranos", 0, 10)
+    assert caught.value.candidates[0].name == "Uranus"

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from pydoc_data.topics import topics
 
+import anyio
 import pytest
 
 from leanrag_engine.config import load_settings
@@ -39,11 +40,15 @@ def source(topic: str) -> DocumentSource:
 
 
 @pytest.fixture(scope="module")
-async def folder(tmp_path_factory: pytest.TempPathFactory, anyio_backend: str) -> Path:
-    assert anyio_backend
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    # Not an asynchronous fixture: of this scope it would hold an event loop over all tests that follow.
     path = tmp_path_factory.mktemp("reference")
-    async with await LeanRAG.open(load_settings(data_dir=path)) as engine:
-        await ingest(engine, [source(topic) for topic in TOPICS])
+
+    async def fill() -> None:
+        async with await LeanRAG.open(load_settings(data_dir=path)) as engine:
+            await ingest(engine, [source(topic) for topic in TOPICS])
+
+    anyio.run(fill)
     return path
 
 
@@ -69,8 +74,8 @@ async def test_the_context_holds_the_answer(engine: LeanRAG, question: str, answ
 async def test_every_citation_leads_to_its_passage(engine: LeanRAG, mode: str) -> None:
     result = await engine.query(Query("How are exceptions raised and handled?", mode=mode, token_budget=1500))
     assert result.context.cited
-    chunks = await engine.sources(result.context.cited)
-    assert [chunk.citation for chunk in chunks] == list(result.context.cited)
+    page = await engine.sources(result.context.cited)
+    assert [chunk.citation for chunk in page.chunks] == list(result.context.cited)
 
 
 async def test_the_same_query_gives_the_same_result_in_a_new_process_of_reading(

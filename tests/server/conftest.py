@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 from mcp.client import Client
 from mcp.client.stdio import StdioServerParameters
@@ -71,14 +72,18 @@ async def over_stdio(folder: Path, *options: str) -> AsyncIterator[Caller]:
 
 
 @pytest.fixture(scope="session")
-async def lighthouses(tmp_path_factory: pytest.TempPathFactory, anyio_backend: str) -> Path:
+def lighthouses(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A data folder with the corpus ingested and built. Tests read it; none writes to it."""
-    assert anyio_backend
+    # Not an asynchronous fixture: of this scope it would hold an event loop over all tests that follow.
     folder = tmp_path_factory.mktemp("lighthouses")
-    async with in_process(folder) as call:
-        documents = [{"text": text, "title": title, "id": title} for title, text in LIGHTHOUSE.items()]
-        reply = await call("ingest_documents", documents=documents, wait_seconds=40)
-        assert reply.data["status"] == "done", reply.text
+
+    async def fill() -> None:
+        async with in_process(folder) as call:
+            documents = [{"text": text, "title": title, "id": title} for title, text in LIGHTHOUSE.items()]
+            reply = await call("ingest_documents", documents=documents, wait_seconds=40)
+            assert reply.data["status"] == "done", reply.text
+
+    anyio.run(fill)
     return folder
 
 

@@ -14,9 +14,9 @@ from typer.testing import CliRunner, Result
 
 from leanrag_engine.config import load_settings
 from leanrag_engine.errors import InvalidInput, NotFound
-from leanrag_mcp import installing
+from leanrag_mcp import client_files, installing
 from leanrag_mcp.cli import app
-from leanrag_mcp.installing import CLIENTS, ClientName, Machine, Scope, config_file
+from leanrag_mcp.client_files import CLIENTS, ClientName, Machine, Scope, config_file
 
 ROAMING = Path("AppData/Roaming")
 PACKAGED = Path("AppData/Local/Packages/Claude_pzs8sxrjxfjjc/LocalCache/Roaming/Claude")
@@ -337,10 +337,10 @@ def test_a_bad_argument_is_told_before_anything_is_written(
 def test_a_change_by_another_program_in_between_is_not_lost(home: Path) -> None:
     file = home / ".claude.json"
     file.write_text("{}", encoding="utf-8")
-    plan = installing.planned_install(CLIENTS["claude-code"], file, "leanrag", {"command": "x"})
+    plan = client_files.planned_install(CLIENTS["claude-code"], file, "leanrag", {"command": "x"})
     file.write_text('{"numStartups": 2}', encoding="utf-8")
     with pytest.raises(InvalidInput, match="changed by another program"):
-        installing.carried_out(plan)
+        client_files.carried_out(plan)
     assert file.read_text(encoding="utf-8") == '{"numStartups": 2}'
 
 
@@ -364,7 +364,7 @@ def test_a_failed_write_leaves_the_old_file_and_no_scraps(
 def test_what_is_not_there_cannot_be_uninstalled(home: Path) -> None:
     file = home / ".cursor/mcp.json"
     with pytest.raises(NotFound, match="no server called 'leanrag'"):
-        installing.planned_uninstall(CLIENTS["cursor"], file, "leanrag")
+        client_files.planned_uninstall(CLIENTS["cursor"], file, "leanrag")
     file.parent.mkdir()
     file.write_text('{"mcpServers": {"files": {}}}', encoding="utf-8")
     ran = leanrag("uninstall", "cursor")
@@ -395,6 +395,21 @@ def test_claude_code_is_shown_its_own_command_too(home: Path) -> None:
     ran = leanrag("install", "claude-code", "--allow-dir", "notes", "--print")
     assert "claude mcp add --scope user leanrag -- " in ran.stderr
     assert str(home / "notes") in ran.stderr
+
+
+def test_an_install_says_what_the_client_will_start_and_whether_the_client_seems_to_be_there(
+    home: Path,
+) -> None:
+    (home / "my notes").mkdir()
+    first = leanrag("install", "cursor", "--allow-dir", "my notes")
+    assert f"--allow-dir '{home}/my notes'" in first.stdout
+    assert "Is Cursor installed" in first.stderr
+    assert "installed" not in leanrag("install", "cursor", "--allow-dir", "notes").stderr
+
+
+def test_a_command_to_copy_is_quoted_as_the_platforms_shell_takes_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "platform", "win32")
+    assert installing.command_line(["leanrag-mcp.exe", "C:\\my notes"]) == 'leanrag-mcp.exe "C:\\my notes"'
 
 
 def test_a_dry_run_shows_only_the_lines_that_change(home: Path) -> None:

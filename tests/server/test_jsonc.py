@@ -71,9 +71,9 @@ def test_indentation_line_ends_and_odd_numbers_stay_the_users_own(before: str, a
 @pytest.mark.parametrize(
     ("text", "line", "said"),
     [
-        ('{\n  "a": 1,\n}', 3, "a comma too many before }"),
-        ('{\n  "a": [1,\n]}', 3, "a comma too many before ]"),
-        ('{\n  "a": 1\n  "b": 2\n}', 3, "expected a comma or }"),
+        ('{\n  "a": 1,\n}', 3, "a comma too many before '}'"),
+        ('{\n  "a": [1,\n]}', 3, "a comma too many before ']'"),
+        ('{\n  "a": 1\n  "b": 2\n}', 3, "expected a comma or '}'"),
         ('{\n  "a" 1\n}', 2, "expected a colon"),
         ("{\n  a: 1\n}", 2, "expected a name in quotes, found 'a'"),
         ('{\n  "a": "x\n}', 2, "a broken string"),

@@ -28,8 +28,10 @@ READING = {
     "list_inter_cluster_relations",
     "get_sources",
     "get_index_status",
+    "list_collections",
 }
-WRITING = {"ingest_documents", "build_hierarchy", "get_job", "cancel_job"}
+WRITING = {"ingest_documents", "build_hierarchy", "delete_documents", "get_job", "cancel_job"}
+AGENT = {"get_pending_work", "submit_extractions", "submit_summaries"}
 
 
 @pytest.fixture
@@ -39,7 +41,7 @@ async def tools(tmp_path: Path) -> list[Tool]:
 
 
 async def test_the_tools_are_those_of_the_design(tools: list[Tool]) -> None:
-    assert {tool.name for tool in tools} == READING | WRITING
+    assert {tool.name for tool in tools} == READING | WRITING | AGENT
 
 
 async def test_every_tool_says_what_it_is_takes_and_gives(tools: list[Tool]) -> None:
@@ -59,7 +61,8 @@ async def test_every_tool_says_what_it_is_takes_and_gives(tools: list[Tool]) -> 
             hints.idempotent_hint,
             hints.open_world_hint,
         )
-        assert hints.read_only_hint is (tool.name in READING | {"get_job"})
+        assert hints.read_only_hint is (tool.name in READING | {"get_job", "get_pending_work"})
+        assert hints.destructive_hint is (tool.name == "delete_documents")
 
 
 async def test_the_surface_is_small_enough_to_sit_in_every_conversation(tools: list[Tool]) -> None:
@@ -80,7 +83,7 @@ async def test_the_instructions_teach_the_workflow_with_tools_that_exist(tmp_pat
 @pytest.mark.parametrize("mode", ["legacy", "2026-07-28"])
 async def test_old_and_new_clients_are_served_alike(lighthouses: Path, mode: str) -> None:
     async with Client(create_server(load_settings(data_dir=lighthouses)), mode=mode) as client:
-        assert {tool.name for tool in (await client.list_tools()).tools} == READING | WRITING
+        assert {tool.name for tool in (await client.list_tools()).tools} == READING | WRITING | AGENT
         reply = await client.call_tool("query_lca_context", {"query": "Who designed Skerryvore?"})
         assert "Alan Stevenson" in str(reply.content)
 

@@ -11,6 +11,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 
 from leanrag_engine.adapters.chroma_store import ChromaVectorStore
@@ -31,10 +32,15 @@ from leanrag_engine.model import (
 
 
 @pytest.fixture(scope="session")
-async def blank(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def blank(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The file of an empty store: copying it is quicker than making the schema for each test."""
+    # Not an asynchronous fixture: of this scope it would hold an event loop over all tests that follow.
     folder = tmp_path_factory.mktemp("blank")
-    await (await SqlGraphStore.open(folder, read_only=False)).close()
+
+    async def make() -> None:
+        await (await SqlGraphStore.open(folder, read_only=False)).close()
+
+    anyio.run(make)
     return folder / FILE
 
 

@@ -113,7 +113,7 @@ async def test_a_small_table_is_asked_once(connection: Connection) -> None:
 async def test_only_the_rows_of_a_layer_count_for_a_search_of_it(connection: Connection) -> None:
     below = [fulltext.IndexedEntity("oak", "", "common word", ("oak",))] * (2 * BOUND)
     above = [fulltext.IndexedEntity("elm", "", "common word", ("elm",))] * 5
-    fulltext.add_entities(connection, 1, 0, below + above)
+    fulltext.add_entities(connection, 1, list(enumerate(below + above)))
     layer = range(2 * BOUND, 2 * BOUND + 5)
     hits = fulltext.search_entities(connection, 1, "common elm", 100, layer)
     assert [row for row, _ in hits] == list(layer)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
 
+import anyio
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -77,12 +78,18 @@ async def test_no_text_breaks_a_search(words: SqlGraphStore, query: str) -> None
 
 
 @pytest.fixture(scope="module")
-async def any_text(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[SqlGraphStore]:
+def any_text(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SqlGraphStore]:
     """One store for all examples."""
-    store = await SqlGraphStore.open(tmp_path_factory.mktemp("any"), read_only=False)
-    await store.create_collection("default")
+    # Not an asynchronous fixture: of this scope it would hold an event loop over all tests that follow.
+
+    async def make() -> SqlGraphStore:
+        store = await SqlGraphStore.open(tmp_path_factory.mktemp("any"), read_only=False)
+        await store.create_collection("default")
+        return store
+
+    store = anyio.run(make)
     yield store
-    await store.close()
+    anyio.run(store.close)
 
 
 @given(query=st.text(max_size=60), name=st.text(min_size=1, max_size=30))

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
+from typing import Any
 
 from sqlalchemy import (
     ColumnElement,
@@ -144,17 +145,12 @@ def create_entities(connection: Connection, generation: int) -> None:
 
 
 def add_entities(
-    connection: Connection, generation: int, first: int, entities: Sequence[IndexedEntity]
+    connection: Connection, generation: int, numbered: Sequence[tuple[int, IndexedEntity]]
 ) -> None:
-    """Index entities whose positions count up from ``first``."""
-    numbered = list(enumerate(entities, first))
-    words = [
-        {"rowid": row, "name": entity.name, "aliases": entity.aliases, "description": entity.description}
-        for row, entity in numbered
-    ]
-    keys = [{"rowid": row, "key": "\n".join(entity.keys)} for row, entity in numbered]
-    connection.execute(insert(_entities(generation)), words)
-    connection.execute(insert(_names(generation)), keys)
+    """Index entities, given with their positions."""
+    words = [(row, entity.name, entity.aliases, entity.description) for row, entity in numbered]
+    _insert_all(connection, _entities(generation), words)
+    _insert_all(connection, _names(generation), [(row, "\n".join(entity.keys)) for row, entity in numbered])
 
 
 def drop_generation(connection: Connection, generation: int) -> None:
@@ -185,9 +181,7 @@ def create_facts(connection: Connection, generation: int) -> None:
 
 def add_facts(connection: Connection, generation: int, facts: Sequence[tuple[int, str]]) -> None:
     """Index facts, given as positions of relations and texts ready to be indexed."""
-    values = [{"rowid": position, "description": words} for position, words in facts]
-    if values:
-        connection.execute(insert(_facts(generation)), values)
+    _insert_all(connection, _facts(generation), facts)
 
 
 def search_facts(connection: Connection, generation: int, query: str, limit: int) -> list[tuple[int, float]]:
@@ -222,6 +216,13 @@ def entities_spelled_like(connection: Connection, generation: int, key: str, lim
 
 
 # --- within --------------------------------------------------------------------------------
+
+
+def _insert_all(connection: Connection, rows: TableClause, values: Sequence[tuple[Any, ...]]) -> None:
+    """Insert ``values``, which stand in the order of the columns; SQLAlchemy's own way takes twice as long."""
+    if values:
+        statement = str(insert(rows).compile(dialect=connection.dialect))
+        connection.exec_driver_sql(statement, list(values))
 
 
 def _search(

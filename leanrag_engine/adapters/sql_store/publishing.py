@@ -6,20 +6,24 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import islice
-from typing import Any
+from typing import Any, TypeVar
 
 from sqlalchemy import Connection, Table, delete, insert, select
 
 from leanrag_engine.errors import InvalidInput
 from leanrag_engine.language import search_text
 from leanrag_engine.model import Entity, Generation, Graph, Hierarchy, Relation
+from leanrag_engine.ports import Progress, ProgressReport, unwatched
 
 from . import corpora, fulltext, schema
 from .fulltext import IndexedEntity
 from .schema import as_json, embedders, entities, generations, relations
 
+T = TypeVar("T")
+
 BATCH = 10_000
-"""Rows in one round: a build of a million relations must not stand in memory a second time as rows."""
+"""Rows in one round: a build of a million relations must not stand in memory a second time as rows. The rounds take
+a tenth of a second each, and between two a publish can be stopped."""
 KEPT = 2
 """The published generation, and the one before it for readers that are in the middle of a query."""
 
@@ -52,6 +56,12 @@ class Build:
         return (relation for layer in self.hierarchy.layers for relation in layer.relations)
 
     @property
+    def rows(self) -> int:
+        """How many go into all tables; an entity has two."""
+        relations = sum(len(layer.relations) for layer in self.hierarchy.layers)
+        return 2 * len(self.words) + relations + len(self.facts) + len(self.names)
+
+    @property
     def layers(self) -> list[tuple[int, int, int]]:
         """Number, entities and relations of each layer."""
         layers = self.hierarchy.layers
@@ -59,20 +69,30 @@ class Build:
 
 
 def ready(
-    hierarchy: Hierarchy, *, embedder: str, dimension: int, embedder_state: bytes, settings: Mapping[str, Any]
+    hierarchy: Hierarchy,
+    *,
+    embedder: str,
+    dimension: int,
+    embedder_state: bytes,
+    settings: Mapping[str, Any],
+    report: ProgressReport = unwatched,
 ) -> Build:
     """Raises ``InvalidInput`` if an entity stands in the wrong layer, has no parent one layer up, or a
-    relation's end is not in its layer: readers rely on all of that."""
+    relation's end is not in its layer: readers rely on all of that; and whatever ``report`` raises."""
     _check(hierarchy)
-    words = tuple(fulltext.indexed_entity(each) for layer in hierarchy.layers for each in layer.entities)
-    names = sorted((key, position) for position, each in enumerate(words) for key in each.keys)
-    return Build(hierarchy, words, names, _facts(hierarchy), embedder, dimension, embedder_state, settings)
-
-
-def _facts(hierarchy: Hierarchy) -> list[tuple[int, str]]:
     base = hierarchy.layers[0] if hierarchy.layers else Graph((), ())
+    facts = base.facts()
+    watch = _Watch(report, "preparing", sum(hierarchy.sizes) + len(facts))
+    words = tuple(
+        fulltext.indexed_entity(each)
+        for layer in hierarchy.layers
+        for batch in watch.batches(layer.entities)
+        for each in batch
+    )
+    names = sorted((key, position) for position, each in enumerate(words) for key in each.keys)
     positions = {relation.id: position for position, relation in enumerate(base.relations)}
-    return [(positions[id_], search_text(text)) for id_, text in base.facts()]
+    said = [(positions[id_], search_text(text)) for batch in watch.batches(facts) for id_, text in batch]
+    return Build(hierarchy, words, names, said, embedder, dimension, embedder_state, settings)
 
 
 def _check(hierarchy: Hierarchy) -> None:
@@ -95,19 +115,45 @@ def _check(hierarchy: Hierarchy) -> None:
                 )
 
 
+@dataclass(slots=True)
+class _Watch:
+    """Hands out rows in batches, and reports before each batch how many of ``total`` went before."""
+
+    report: ProgressReport
+    what: str
+    total: int
+    done: int = 0
+
+    def batches(self, rows: Iterable[T]) -> Iterator[list[T]]:
+        remaining = iter(rows)
+        while batch := list(islice(remaining, BATCH)):
+            self.report(Progress("publish", self.done, self.total, self.what))
+            yield batch
+            self.done += len(batch)
+
+
 # --- in a transaction ----------------------------------------------------------------------
 
 
-def publish(connection: Connection, name: str, revision: int, build: Build) -> Generation:
-    """Write ``build`` as the collection's newest generation: the commit is the switch."""
+def publish(
+    connection: Connection, name: str, revision: int, build: Build, report: ProgressReport = unwatched
+) -> Generation:
+    """Write ``build`` as the collection's newest generation: the commit is the switch.
+
+    What ``report`` raises ends the transaction, so that nothing is published.
+    """
+    watch = _Watch(report, "writing", build.rows)
     collection = corpora.number_of(connection, name)
     number = _insert_generation(connection, collection, revision, build)
-    _insert_entities(connection, number, build)
-    _insert_all(connection, relations, _relation_rows(number, build))
+    _insert_all(connection, entities, watch.batches(_entity_rows(number, build)))
+    fulltext.create_entities(connection, number)
+    for words in watch.batches(enumerate(build.words)):
+        fulltext.add_entities(connection, number, words)
+    _insert_all(connection, relations, watch.batches(_relation_rows(number, build)))
     fulltext.create_facts(connection, number)
-    for first in range(0, len(build.facts), BATCH):
-        fulltext.add_facts(connection, number, build.facts[first : first + BATCH])
-    _insert_all(connection, schema.names, ((number, *name) for name in build.names))
+    for facts in watch.batches(build.facts):
+        fulltext.add_facts(connection, number, facts)
+    _insert_all(connection, schema.names, watch.batches((number, *name) for name in build.names))
     return corpora.published(connection, collection, limit=1)[0]
 
 
@@ -136,21 +182,13 @@ def _insert_generation(connection: Connection, collection: int, revision: int, b
     return int(connection.execute(added).scalar_one())
 
 
-def _insert_entities(connection: Connection, number: int, build: Build) -> None:
-    fulltext.create_entities(connection, number)
-    _insert_all(connection, entities, _entity_rows(number, build))
-    for first in range(0, len(build.words), BATCH):
-        fulltext.add_entities(connection, number, first, build.words[first : first + BATCH])
-
-
-def _insert_all(connection: Connection, target: Table, rows: Iterable[tuple[Any, ...]]) -> None:
-    """Insert ``rows``, whose values stand in the order of the columns and as the database keeps them.
+def _insert_all(connection: Connection, target: Table, batches: Iterable[list[tuple[Any, ...]]]) -> None:
+    """Insert rows whose values stand in the order of the columns and as the database keeps them.
 
     Past SQLAlchemy's own handling of parameters: for a million rows it takes three times as long.
     """
     statement = str(insert(target).compile(dialect=connection.dialect))
-    remaining = iter(rows)
-    while batch := list(islice(remaining, BATCH)):
+    for batch in batches:
         connection.exec_driver_sql(statement, batch)
 
 

@@ -28,7 +28,7 @@ from leanrag_engine.model import (
     Relation,
     Spent,
 )
-from leanrag_engine.ports import ChatRequest, Reply
+from leanrag_engine.ports import ChatRequest, ProgressReport, Reply, unwatched
 
 from . import (
     corpora,
@@ -170,6 +170,7 @@ class SqlGraphStore:
         dimension: int,
         embedder_state: bytes,
         settings: Mapping[str, Any],
+        report: ProgressReport = unwatched,
     ) -> Generation:
         """Also raises ``InvalidInput`` if the hierarchy's layers do not fit together."""
         ready = partial(
@@ -179,9 +180,10 @@ class SqlGraphStore:
             dimension=dimension,
             embedder_state=embedder_state,
             settings=settings,
+            report=report,
         )
         build = await to_thread.run_sync(ready)
-        generation = await self._write(publishing.publish, collection, revision, build)
+        generation = await self._write(publishing.publish, collection, revision, build, report)
         # A transaction of its own, so that others wait half as long. If it fails, the next publish does it.
         with suppress(Busy):
             await self._write(publishing.delete_older, collection)
