@@ -24,6 +24,9 @@ Kind = Literal["extraction", "summary"]
 MEMBERS = 1000
 """More members than any cluster has."""
 
+FORM = "\n---\n"
+"""What comes behind it in the instructions is how a chat model has to reply; an agent has a schema."""
+
 SHOWN = 24_000
 """Characters of all items that are handed out at once: about 6,000 tokens. The first one is always whole."""
 
@@ -171,7 +174,7 @@ def work(kind: Kind, duty: Duty, items: Sequence[WorkItem], remaining: int, curs
         "properties": {"work_id": {"type": "string"}, **duty.item["properties"]},
         "required": ["work_id", *duty.item["required"]],
     }
-    told = prompt("agent_work", instructions=duty.instructions)
+    told = prompt("agent_work", instructions=duty.instructions.partition(FORM)[0].strip())
     return PendingWork(kind, told, schema, tuple(items), remaining, cursor)
 
 

@@ -58,6 +58,9 @@ PLAIN = BuildOrder()
 P = ParamSpec("P")
 T = TypeVar("T")
 
+TRIES = 5
+"""How often a reading begins anew because somebody wrote meanwhile."""
+
 
 @dataclass(frozen=True, slots=True)
 class Status:
@@ -104,21 +107,23 @@ class RelationPage:
 def undisturbed(
     verb: Callable[Concatenate[LeanRAG, P], Awaitable[T]],
 ) -> Callable[Concatenate[LeanRAG, P], Coroutine[Any, Any, T]]:
-    """``verb`` once more if anybody wrote meanwhile: a generation that documents were deleted from goes at once, also
+    """``verb`` again if anybody wrote meanwhile: a generation that documents were deleted from goes at once, also
     under the feet of those who read it, and nothing of it may be told afterwards."""
 
     @wraps(verb)
     async def reading(self: LeanRAG, *args: P.args, **kwargs: P.kwargs) -> T:
-        before = await self.version()
-        try:
-            result = await verb(self, *args, **kwargs)
-        except Exception:
-            # Whatever half a generation leads to; on firm ground it comes again and is raised.
-            if await self.version() == before:
-                raise
-        else:
-            if await self.version() == before:
-                return result
+        # A deletion moves the version three times; more writers at once than the tries allow there are not.
+        for _ in range(TRIES):
+            before = await self.version()
+            try:
+                result = await verb(self, *args, **kwargs)
+            except Exception:
+                # Whatever half a generation leads to; on firm ground it comes again and is raised.
+                if await self.version() == before:
+                    raise
+            else:
+                if await self.version() == before:
+                    return result
         return await verb(self, *args, **kwargs)
 
     return reading

@@ -96,6 +96,8 @@ async def forget(
     documents = await workshop.graph.documents(collection) if held else []
     wanted = {each.id for each in documents} & set(document_ids)
     if held is None or not wanted:
+        if held is not None:
+            await sweep(workshop, held)  # a run that was killed may have left the spaces of older generations
         return {"documents": 0, "chunks": 0}
     report(Progress("read", 0, len(wanted)))
     chunks = await workshop.graph.all_chunks(collection)

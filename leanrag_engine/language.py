@@ -651,6 +651,7 @@ _INITIALS = re.compile(
     r"(?<![^\W_])(?:[^\W\d_]\.){2,}(?![^\W_]{2})|(?<![^\W_])(?:[^\W\d_]\.)+[^\W\d_](?![\w.])"
 )
 _ARTICLE = re.compile(r"^(?:(?:the|an?)\s+)+(?=\S)")
+_TRADE_MARK = re.compile("(?<=\\S)[™®©℠]")
 _LATIN_ACCENT = re.compile("(?<=[a-z])[\u0300-\u036f]+")
 _OWNER = re.compile("['’`´]s(?![^\\W_])|(?<=s)['’](?=\\s|$)")
 _APOSTROPHE = re.compile("(?<=\\w)['’`´](?=\\w)")
@@ -709,10 +710,11 @@ def name_key(name: str) -> str:
 
 
 def _folded(name: str) -> str:
-    """Case-folded NFKC in single spaces, Latin letters without accents."""
+    """Case-folded NFKC in single spaces, Latin letters without accents, no trade mark behind a name."""
     if name.isascii():
         return " ".join(name.lower().split())
-    decomposed = unicodedata.normalize("NFKD", unicodedata.normalize("NFKC", name).casefold())
+    bare = _TRADE_MARK.sub("", name) or name
+    decomposed = unicodedata.normalize("NFKD", unicodedata.normalize("NFKC", bare).casefold())
     return " ".join(unicodedata.normalize("NFC", _LATIN_ACCENT.sub("", decomposed)).split())
 
 

@@ -65,6 +65,9 @@ SUMMARY = 1200
 CONCISE_RELATIONS = 5
 DETAILED_RELATIONS = 15
 
+REPLY_TOKENS = 7600
+"""Tokens of a whole answer as JSON, for the context's default budget."""
+
 PAGE_TOKENS = 5500
 """Tokens that the items of one reply may take, as JSON; what does not fit comes on the next page. Clients warn from
 10,000 tokens on, and the frame of a reply needs some too."""
@@ -73,13 +76,13 @@ CURSOR_LENGTH = 10
 """Digits that no cursor of ours has: SQLite's integers end somewhere."""
 
 
-def query_reply(result: QueryResult, *, detailed: bool) -> QueryReply:
+def query_reply(result: QueryResult, count: Count | None = None, *, detailed: bool) -> QueryReply:
+    """With ``count``, the relations that there is room for; else all that the format has."""
     subgraph = result.subgraph
     names = {node.id: node.name for node in (*subgraph.path, *(seed.entity for seed in subgraph.seeds))}
     relations = [*subgraph.inter_cluster_relations, *subgraph.base_relations]
-    shown = relations[: DETAILED_RELATIONS if detailed else CONCISE_RELATIONS]
-    return QueryReply(
-        query=result.query.text,
+    reply = QueryReply(
+        query=shortened(result.query.text, SUMMARY),
         context=result.context.text,
         seeds=[
             SeedCard(ref=seed.entity.id, name=seed.entity.name, score=round(seed.score, 4))
@@ -88,17 +91,44 @@ def query_reply(result: QueryResult, *, detailed: bool) -> QueryReply:
         groups=[group_card(group, detailed=detailed) for group in subgraph.groups],
         lca=lca_card(subgraph.lca, detailed=detailed) if subgraph.lca else None,
         path=[step(node) for node in subgraph.path],
-        relations=[relation_card(relation, names, detailed=detailed) for relation in shown],
+        relations=[
+            relation_card(each, names, detailed=detailed)
+            for each in relations[: DETAILED_RELATIONS if detailed else CONCISE_RELATIONS]
+        ],
         sources=[source_card(ranked.chunk, QUOTE if detailed else GLIMPSE) for ranked in result.sources],
         tokens=result.context.tokens,
         truncated=result.context.truncated,
         next_step=query_next_step(result),
         warnings=list(result.warnings),
     )
+    return within_bounds(reply, count) if count else reply
+
+
+def within_bounds(reply: QueryReply, count: Count) -> QueryReply:
+    """``reply`` with quotes and relations only as far as they fit: both stand in the context too."""
+    bare = [each.model_copy(update={"quote": ""}) for each in reply.sources]
+    frame = reply.model_copy(update={"relations": [], "sources": bare})
+    quotes = [each.quote for each in reply.sources]
+    needed, *lengths = count([frame.model_dump_json(), *quotes])
+    room = max(REPLY_TOKENS - needed, 0)
+    quoted = sum(lengths) <= room // 2
+    room -= sum(lengths) if quoted else 0
+    relations = fitting(reply.relations, count, room)
+    return frame.model_copy(update={"relations": relations, "sources": reply.sources if quoted else bare})
+
+
+def query_next_step(result: QueryResult) -> str:
+    if result.needs_build:
+        return "Answer from `context`. Call build_hierarchy, so that later answers use the whole corpus and its hierarchy."
+    if not result.sources:
+        return "Nothing matched: ask with other words, or call search_entities to see what there is."
+    return "Answer from `context`, citing its marks. To dig deeper: get_sources, get_entity_ancestors or list_inter_cluster_relations."
 
 
 def source_card(chunk: Chunk, length: int) -> SourceCard:
-    return SourceCard(citation=chunk.citation, document=chunk.title, quote=shortened(chunk.text, length))
+    return SourceCard(
+        citation=chunk.citation, document=shortened(chunk.title, GLIMPSE), quote=shortened(chunk.text, length)
+    )
 
 
 def source_cards(result: QueryResult, cited: Collection[str]) -> list[SourceCard]:

@@ -53,21 +53,22 @@ def _layer(made: Mapping[str, Any]) -> LayerHealthCard:
 
 def health_lines(card: HealthCard) -> list[str]:
     islands = f"{card.islands} semantic islands" if card.islands else "no semantic island"
-    lines = [
+    line = (
         f"Health: clustered by {card.clustering}, size {card.size_reason}, at most {card.cluster_cap};"
         f" {_percent(card.heuristic)} of aggregates made without a model; {islands}."
         f" LCA below the root: {_percent(card.similar_pairs_below_root)} of similar pairs,"
         f" {_percent(card.seed_sets_below_root)} of sets of ten."
-    ]
-    return lines + [_layer_line(each) for each in card.layers]
+    )
+    return [line, *(_layer_line(each) for each in card.layers)]
 
 
 def _layer_line(each: LayerHealthCard) -> str:
+    sizes = f"{each.clusters} clusters of {each.smallest}–{each.largest} (median {each.median:g})"
+    strength = f"; λ median {each.strength_median:g}, most {each.strength_most}" if each.layer else ""
     return (
-        f"- G{each.layer} in {each.clusters} clusters of {each.smallest}–{each.largest} (median {each.median:g}),"
+        f"- G{each.layer} in {sizes if each.clusters > 1 else f'one cluster of {each.largest}'},"
         f" tightness {each.tightness:g}; {_percent(each.joined)} of entities related,"
-        f" {_percent(each.inside)} of relations inside a cluster; λ median {each.strength_median:g},"
-        f" most {each.strength_most}"
+        f" {_percent(each.inside)} of relations inside a cluster{strength}"
     )
 
 

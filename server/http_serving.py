@@ -31,7 +31,7 @@ LOOPBACK_NAMES = ("127.0.0.1", "localhost", "[::1]")
 GRACE_S = 3
 """How long calls under way may go on after the server was asked to end. Jobs are interrupted and can be resumed."""
 
-TOO_LARGE, MISDIRECTED, FORBIDDEN = 413, 421, 403
+TOO_LARGE, MISDIRECTED, FORBIDDEN, ENDING = 413, 421, 403, 503
 
 
 def run_http(settings: Settings, http: HttpSettings) -> None:
@@ -45,20 +45,66 @@ def serve_at(address: Address, server: LeanRAGServer, http: HttpSettings, access
     """Bind, say where, and serve ``server`` until the process is asked to end."""
     with listening(address) as bound:
         address = Address(address.host, bound.getsockname()[1])
-        serving = uvicorn.Server(
-            uvicorn.Config(
-                http_app(server, http, address),
-                access_log=False,
-                log_level="warning",
-                server_header=False,
-                timeout_graceful_shutdown=GRACE_S,
-                ws="none",
-            )
+        calls = Calls(http_app(server, http, address))
+        serving = Serving(
+            uvicorn.Config(calls, access_log=False, log_level="warning", server_header=False, ws="none"),
+            calls,
         )
         typer.echo(greeting(address, access), err=True)
         # uvicorn ends in good order on Ctrl-C and then raises the signal again.
         with suppress(KeyboardInterrupt):
             anyio.run(serving.serve, [bound])
+
+
+class Calls:
+    """The calls under way. Those that still wait when the server ends are told so, instead of being cut off."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+        self._open: set[anyio.CancelScope] = set()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        started = False
+
+        async def watched(message: Message) -> None:
+            nonlocal started
+            started = True
+            await send(message)
+
+        with anyio.CancelScope() as call:
+            self._open.add(call)
+            try:
+                await self.app(scope, receive, watched)
+            finally:
+                self._open.discard(call)
+        if call.cancelled_caught and started:
+            await send({"type": "http.response.body", "body": b""})
+        elif call.cancelled_caught:
+            await refused(ENDING, "The server is ending. Call again when it has been started again.")(
+                scope, receive, send
+            )
+
+    async def end_after(self, seconds: float) -> None:
+        await anyio.sleep(seconds)
+        for call in list(self._open):
+            call.cancel()
+
+
+class Serving(uvicorn.Server):
+    """A web server that gives its calls a moment to end by themselves when it is asked to end."""
+
+    def __init__(self, config: uvicorn.Config, calls: Calls) -> None:
+        super().__init__(config)
+        self._calls = calls
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self._calls.end_after, GRACE_S)
+            await super().shutdown(sockets)
+            tasks.cancel_scope.cancel()
 
 
 def listening(address: Address) -> socket.socket:

@@ -249,6 +249,12 @@ def tally(job: Job) -> str:
     return ", ".join(f"{count} {status}" for status, count in counts.items())
 
 
+def told(job: Job) -> dict[str, Any]:
+    """A job's result, its documents counted by how they ended."""
+    result = {key: value for key, value in job.result.items() if key not in {"attempts", "reached"}}
+    return result | ({"documents": tally(job)} if isinstance(result.get("documents"), list) else {})
+
+
 def job_reply(job: Job) -> JobReply:
     return JobReply(
         job_id=job.id,
@@ -265,10 +271,7 @@ def job_reply(job: Job) -> JobReply:
             {key: shortened(value, ERROR) for key, value in failure.items()}
             for failure in job.failures[:FAILURES]
         ],
-        result={
-            key: value for key, value in job.result.items() if key not in {"documents", "attempts", "reached"}
-        }
-        | ({"documents": tally(job)} if "documents" in job.result else {}),
+        result=told(job),
         next_step=next_step(job),
     )
 

@@ -47,6 +47,7 @@ _KEYS: Mapping[str, Sequence[str]] = {
 
 _ENTITY_ROW = ("name", "type", "description")
 _RELATION_ROW = ("source", "target", "description", "strength")
+_TRIPLE_ROW = ("source", "predicate", "target")
 
 
 def read_extract(
@@ -64,7 +65,7 @@ def read_extract(
         )
     reader = _Reader(_Ground(passage), known)
     rows = [*_rows(entities, _ENTITY_ROW)]
-    pairs = [*_rows(relations, _RELATION_ROW)]
+    pairs = [*_rows(relations, _TRIPLE_ROW if item.get("triples") is relations else _RELATION_ROW)]
     for row in rows:
         reader.entity(row)
     for row in pairs:

@@ -142,10 +142,7 @@ async def build(
     await anyio.to_thread.run_sync(check, hierarchy, sizes.cap)
     progress(Progress("measure", 0, sum(hierarchy.sizes)))
     job = partial(
-        *(measure, hierarchy, tower.vectors),
-        manner=plan.manner,
-        sizes=sizes,
-        thresholds=tower.thresholds,
+        measure, hierarchy, tower.vectors, manner=plan.manner, sizes=sizes, thresholds=tower.thresholds
     )
     return Built(hierarchy, tower.vectors, await anyio.to_thread.run_sync(job))
 

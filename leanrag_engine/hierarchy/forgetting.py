@@ -7,10 +7,12 @@ its cluster; their figures (members, λ, support) are counted again. A pure func
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from leanrag_engine import language
 from leanrag_engine.model import Chunk, Entity, Evidence, Extract, Graph, Hierarchy, Method, Relation
 
 HIDDEN = "Hidden until the next build: it drew on documents that were deleted."
@@ -69,7 +71,7 @@ def _entity_left(entity: Entity, living: Living) -> Entity | None:
 
     def stands(name: str) -> bool:
         folded = _folded(name)
-        return folded in forms or any(folded in text for text in texts.values())
+        return folded in forms or _saying(name, texts) is not None
 
     names = [name for name in (entity.name, *entity.aliases) if stands(name)]
     if not names:
@@ -118,8 +120,14 @@ def _words_left(
 
 
 def _saying(part: str, texts: Mapping[str, str]) -> str | None:
+    """The first of the chunks in which ``part`` stands, not as a piece of a longer word."""
     folded = _folded(part)
-    return next((id_ for id_, text in texts.items() if folded in text), None)
+    if not folded:
+        return None
+    # Chinese and Japanese words have no edges to see.
+    exact = re.escape(folded)
+    wanted = re.compile(exact if language.has_cjk(folded) else rf"(?<!\w){exact}(?!\w)")
+    return next((id_ for id_, text in texts.items() if folded in text and wanted.search(text)), None)
 
 
 def _folded(text: str) -> str:

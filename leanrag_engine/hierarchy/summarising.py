@@ -248,12 +248,15 @@ def _findings(item: Mapping[str, Any], chunks: Callable[[str], tuple[str, ...]])
     for each in given:
         if not isinstance(each, Mapping):
             continue
-        parts = [each.get(key) for key in ("summary", "explanation")]
-        said = [" ".join(part.split()) for part in parts if isinstance(part, str)]
-        if len(said) < len(parts) or not all(said) or not seen.isdisjoint(map(str.casefold, said)):
-            continue
-        seen.update(map(str.casefold, said))
-        yield Finding(*said, chunks(" ".join(said)))
+        summary, explanation = (_line(each.get(key)) for key in ("summary", "explanation"))
+        keys = {summary.casefold(), explanation.casefold()}
+        if summary and explanation and seen.isdisjoint(keys):
+            seen |= keys
+            yield Finding(summary, explanation, chunks(f"{summary} {explanation}"))
+
+
+def _line(value: object) -> str:
+    return " ".join(value.split()) if isinstance(value, str) else ""
 
 
 def written(item: Mapping[str, Any], key: str) -> str:

@@ -49,6 +49,9 @@ GLOBAL_SHARES = {"Summaries": 0.7, "Relations": 0.3}
 LINE_TOKENS = {"Relations": 60, "Summaries": 110, "Entities": 60}
 """Tokens of text that one line may have."""
 
+MORE = 2
+"""Findings that are added to a summary at most, where everything else has found its place."""
+
 DETAILED = 3
 """Lines may be this many times longer in a detailed context."""
 
@@ -108,6 +111,11 @@ def compose(
     while (tokens := tokenizer.count(text)) > budget and (shorter := _without_last(filled)) is not None:
         filled = shorter
         text = _written(filled, limits)
+    if not _left_out(filled):
+        longer = _written(_with_more(filled, budget - tokens, words, limits), limits)
+        # Sums of parts are near enough to choose by; what is given out is counted whole.
+        if (count := tokenizer.count(longer)) <= budget:
+            text, tokens = longer, count
     return Context(text, tokens, bool(_left_out(filled)), citations_in(text))
 
 
@@ -140,7 +148,12 @@ class _Limits:
 
 def _fence(sources: Sequence[_Source], lines: Mapping[str, Sequence[_LineSource]]) -> str:
     """A fence that nothing in the passages or lines can close."""
-    said = (part for each in lines.values() for line in each for part in (line.line.head, *line.sentences))
+    said = (
+        part
+        for each in lines.values()
+        for line in each
+        for part in (line.line.head, *line.sentences, *line.line.more)
+    )
     return fence_for(chain((source.text for source in sources), said))
 
 
@@ -386,7 +399,9 @@ def _line_source(line: Line) -> _LineSource:
     }
     head = one_line(quoted(line.head))
     return _LineSource(
-        replace(line, head=head, text="", told=()), tuple(dict.fromkeys(spoken.values())), cited
+        replace(line, head=head, text="", told=(), more=tuple(one_line(quoted(each)) for each in line.more)),
+        tuple(dict.fromkeys(spoken.values())),
+        cited,
     )
 
 
@@ -448,6 +463,30 @@ def _fit_line(source: _LineSource, news: Sequence[str], room: int, limits: _Limi
         shortened=len(kept) < len(news),
         citations=told or source.line.citations,
     )
+
+
+def _with_more(filled: _Filled, room: int, words: QueryWords, limits: _Limits) -> _Filled:
+    """With what may be added to the lines, as far as it serves the query and was not said: the best of each line,
+    as many as fit into ``room``."""
+    said = _Said()
+    for passage in filled.passages.kept:
+        said.add(passage.body)
+    for line in chain.from_iterable(section.kept for section in filled.sections.values()):
+        said.add(line.text)
+    sections = {}
+    for title, section in filled.sections.items():
+        kept = []
+        for line in section.kept:
+            worth = dict(zip(line.more, words.shared(line.more), strict=True))
+            for text in sorted(line.more, key=lambda each: -worth[each])[:MORE]:
+                size = limits.count(f" {text}") + 1
+                if worth[text] > 0 and size <= room and not said.has(text, REPEATED_LINE):
+                    room -= size
+                    said.add(text)
+                    line = replace(line, text=f"{line.text} {text}".strip())  # noqa: PLW2901 - it grows
+            kept.append(line)
+        sections[title] = replace(section, kept=tuple(kept))
+    return replace(filled, sections=sections)
 
 
 # --- the whole -----------------------------------------------------------------------------

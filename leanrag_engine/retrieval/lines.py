@@ -68,19 +68,20 @@ def summary_lines(
     *,
     detailed: bool = False,
 ) -> tuple[Line, ...]:
-    """Clusters, the seeds that they join, their descriptions and, if ``detailed``, their findings.
+    """Clusters, the seeds that they join, their descriptions and, if ``detailed``, their findings; else those may be
+    added where there is room.
 
     A cluster's name and what it joins are worth a line even if its text is cut.
     """
     found = []
     for cluster in clusters:
-        said = [cluster.description]
-        if detailed:
-            said += [f"{finding.summary} {finding.explanation}".strip() for finding in cluster.findings]
+        findings = [f"{finding.summary} {finding.explanation}".strip() for finding in cluster.findings]
+        said = [cluster.description, *(findings if detailed else ())]
         head = f"{short(cluster.name)} (layer {cluster.layer}{_joins(beneath.get(cluster.id, ()))})"
         text = " ".join(filter(None, said))
         told = citations.told_by(cluster.id)
-        found.append(Line(head, text, citations.of(cluster.id), bare=True, told=told))
+        more = () if detailed else tuple(findings)
+        found.append(Line(head, text, citations.of(cluster.id), bare=True, told=told, more=more))
     return supported(found)
 
 

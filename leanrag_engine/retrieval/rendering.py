@@ -33,7 +33,8 @@ class Line:
 
     ``told`` says which citation each part of ``text`` is from, as start, end and citation: the sentences that
     are shown then bring their own, and ``citations`` serve where that is not known. ``bare`` lines are worth
-    their place without any text: the head says something by itself.
+    their place without any text: the head says something by itself. ``more`` is what may be added where everything
+    else has found its place.
     """
 
     head: str
@@ -42,6 +43,7 @@ class Line:
     bare: bool = False
     shortened: bool = False
     told: tuple[tuple[int, int, str], ...] = ()
+    more: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

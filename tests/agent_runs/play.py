@@ -108,21 +108,28 @@ async def be_the_model(agent: Agent, folder: Path) -> None:
         "ingest_documents",
         documents=[{"path": str(folder / "with.txt")}, {"path": str(folder / "raise.txt")}],
     )
+    first = True
     work = await agent.call("get_pending_work", kind="extraction", limit=3)
     while work.get("items"):
         items = [extraction(item) for item in work["items"]]
-        items[0] = items[0] if agent.read > 20_000 else {**items[0], "entities": "none"}
+        if first:
+            items[0] |= {"entities": "none", "relations": "none"}
         done = await agent.call("submit_extractions", items=items)
-        if done["rejected"]:
+        if done.get("rejected") and first:
             agent.think("It mends what was rejected.")
             await agent.call("submit_extractions", items=[extraction(work["items"][0])])
+        elif not done.get("accepted"):
+            agent.think("It gives up on these: they stay heuristic.")
+            break
+        first = False
         work = await agent.call("get_pending_work", kind="extraction", limit=3)
     await agent.call("build_hierarchy", wait_seconds=40)
     work = await agent.call("get_pending_work", kind="summary", limit=3)
     while work.get("items"):
-        await agent.call(
-            "submit_summaries", items=[summary(item, place) for place, item in enumerate(work["items"])]
-        )
+        items = [summary(item, place) for place, item in enumerate(work["items"])]
+        done = await agent.call("submit_summaries", items=items)
+        if not done.get("accepted"):
+            break
         work = await agent.call("get_pending_work", kind="summary", limit=3)
     await agent.call("build_hierarchy", wait_seconds=40)
     await agent.call("get_index_status")

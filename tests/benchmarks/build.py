@@ -27,7 +27,10 @@ from leanrag_engine.ports import Progress
 
 
 class Stages:
-    """Seconds between the reports of a build, by stage; stops the build when its time is up."""
+    """Seconds between the reports of a build, by stage; stops the build when its time is up.
+
+    A silence is the time between two reports: as long as it takes a build to stop at worst.
+    """
 
     def __init__(self, cancel_after: float) -> None:
         self.started = self._last = time.perf_counter()
@@ -37,6 +40,7 @@ class Stages:
         self.reports = 0
         self.longest_silence = 0.0
         self.silent_in = ""
+        self.silences: dict[str, float] = defaultdict(float)
         self.stage = "start"
         self._cancel_after = cancel_after
 
@@ -45,6 +49,7 @@ class Stages:
         self.seconds[self.stage] += now - self._last
         if now - self._last > self.longest_silence:
             self.longest_silence, self.silent_in = now - self._last, self.stage
+        self.silences[self.stage] = max(self.silences[self.stage], now - self._last)
         worked = time.process_time()
         self.cpu_seconds[self.stage] += worked - self._worked
         self.stage, self._last, self._worked = progress.stage, now, worked
@@ -89,6 +94,7 @@ async def measured(settings: Settings, data: Corpus, cancel_after: float) -> dic
         "reports": stages.reports,
         "longest_silence": round(stages.longest_silence, 1),
         "longest_silence_in": stages.silent_in,
+        "silences": {stage: round(each, 1) for stage, each in stages.silences.items() if each >= 1},
         "peak_mb": peak_mb(),
         "peak_mb_before": before,
         "layers": [(each.entities, each.relations) for each in generation.layers],

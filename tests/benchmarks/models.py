@@ -2,15 +2,17 @@
 kill, for each setting. Prints one JSON line for each part.
 
 Run it as ``python tests/benchmarks/models.py [--chunks 400] [--seconds 0.5] [--concurrency 8] [--parts time,...]``.
-The corpus is Python's language reference (``pydoc_data.topics``), as far as it takes. The model is the tests' chat
-server in a process of its own, reached through litellm, whose answers are right in form and poor in content
-(``tests/servers/scribe.py``): calls and tokens of prompts are those of a real build, replies are shorter.
+The corpus is Python's language reference (``pydoc_data.topics``) and its library's, as far as it takes. The model is
+the tests' chat server in a process of its own, reached through litellm. It extracts what the heuristic way finds, which
+is about as much as a model does, and writes the rest as ``tests/servers/scribe.py`` does: right in form, and shorter than
+a model would.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import pydoc
 import shutil
 import subprocess
 import sys
@@ -19,6 +21,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
 from pydoc_data.topics import topics
 from typing import Any
@@ -32,7 +35,20 @@ from leanrag_engine.graph.chunking import chunk
 from leanrag_engine.model import BuildOrder, DocumentSource, Job, JobStatus, LoadedDocument
 
 SERVERS = Path(__file__).parents[1] / "servers"
+MODULES = (
+    "argparse",
+    "logging",
+    "datetime",
+    "unittest.mock",
+    "subprocess",
+    "email.message",
+    "turtle",
+    "decimal",
+)
 PARTS = ("time", "forecast", "kill", "settings")
+SETTLED = 0.5
+"""Seconds within which a reply must be kept, on a machine with much else to do."""
+
 WAIT = 3600
 """Seconds for one build."""
 
@@ -52,23 +68,48 @@ VARIANTS: dict[str, dict[str, Any]] = {
 # --- the model -----------------------------------------------------------------------------
 
 SERVICE = """
-import json, sys
+import json, sys, time
+from functools import lru_cache
 sys.path.insert(0, sys.argv[1])
 from chat_server import Answer, ChatServer
-from scribe import work_of, write
+from scribe import tasks_of, work_of, write
 from leanrag_engine.adapters.tiktoken_tokenizer import TiktokenTokenizer
+from leanrag_engine.graph.heuristics import extract
+from leanrag_engine.model import Chunk
 
-tokenizer, seconds, served = TiktokenTokenizer(), float(sys.argv[2]), ChatServer()
+tokenizer, seconds, served, spans = TiktokenTokenizer(), float(sys.argv[2]), ChatServer(), []
+
+@lru_cache(None)
+def extracted(shown):
+    (found,) = extract([Chunk("c", "d", 1, shown, 0, len(shown), 1)], "")
+    return {
+        "entities": [{"name": e.name, "type": e.type, "description": e.description} for e in found.entities],
+        "relations": [
+            {"source": r.source, "target": r.target, "description": r.description, "strength": 5}
+            for r in found.relations
+        ],
+    }
+
+@lru_cache(None)
+def answered(prompt, work, tasks, otherwise):
+    text = otherwise
+    if work == "extract":
+        text = json.dumps({"items": [{"task": number, **extracted(shown)} for number, shown in tasks]})
+    return text, tuple(tokenizer.count_many([prompt, text]))
 
 def script(request):
-    text = write(request)
-    return Answer(text, tokens=tuple(tokenizer.count_many([request.prompt, text])), seconds=seconds)
+    began = time.monotonic()
+    text, tokens = answered(request.prompt, work_of(request), tuple(tasks_of(request).items()), write(request))
+    left = max(0.0, seconds - (time.monotonic() - began))
+    spans.append((began, began + max(seconds, time.monotonic() - began), hash(request.prompt)))
+    return Answer(text, tokens=tokens, seconds=left)
 
 served.follows(script)
 print(served.url, flush=True)
 for _ in sys.stdin:
     seen = [[work_of(each), hash(each.prompt)] for each in served.requests]
-    print(json.dumps({"seen": seen, "most_at_once": served.most_at_once}), flush=True)
+    found = {"seen": seen, "spans": spans, "most_at_once": served.most_at_once, "now": time.monotonic()}
+    print(json.dumps(found), flush=True)
 """
 
 
@@ -90,6 +131,19 @@ class Service:
 
     def most_at_once(self) -> int:
         return int(self._asked()["most_at_once"])
+
+    def answered(self) -> set[int]:
+        """Hashes of the prompts that were answered ``SETTLED`` seconds ago or earlier."""
+        told = self._asked()
+        return {prompt for _, ended, prompt in told["spans"] if ended < told["now"] - SETTLED}
+
+    def asked_seconds(self) -> float:
+        """How long at least one request was under way."""
+        total, end = 0.0, 0.0
+        for began, ended, _ in sorted(self._asked()["spans"]):
+            total += max(0.0, ended - max(began, end))
+            end = max(end, ended)
+        return total
 
     def close(self) -> None:
         self._process.kill()
@@ -121,11 +175,18 @@ def service(seconds: float) -> Iterator[Service]:
 # --- the corpus ----------------------------------------------------------------------------
 
 
+def texts() -> Iterator[tuple[str, str]]:
+    """Names and texts: the language reference, then modules of the library."""
+    yield from sorted(topics.items())
+    for name in MODULES:
+        yield name, pydoc.plain(pydoc.plaintext.document(import_module(name)))
+
+
 def documents(chunks: int) -> tuple[list[DocumentSource], int]:
     """As many texts as hold about so many chunks, and how many these are."""
     tokenizer, taken, count = TiktokenTokenizer(), [], 0
     settings = load_settings()
-    for name, text in sorted(topics.items()):
+    for name, text in texts():
         loaded = LoadedDocument(name, name, text, "text/plain")
         parts = chunk(
             loaded,
@@ -192,12 +253,15 @@ async def timed(folder: Path, chunks: int, options: argparse.Namespace) -> dict[
     with copied(folder) as data, service(options.seconds) as model:
         async with await opening(data, model, llm_concurrency=options.concurrency) as engine:
             foreseen, _ = await build(engine, dry_run=True)
+            worked = time.process_time()
             _, seconds = await build(engine)
+            worked = time.process_time() - worked
             first = Counter(work for work, _ in model.seen())
             _, again = await build(engine)
             second = len(model.seen()) - first.total()
             used = await spent(engine)
         ideal = first.total() * options.seconds / options.concurrency
+        asked = model.asked_seconds()
         return {
             "part": "time",
             "chunks": chunks,
@@ -206,7 +270,9 @@ async def timed(folder: Path, chunks: int, options: argparse.Namespace) -> dict[
             "seconds": round(seconds, 1),
             "ideal_seconds": round(ideal, 1),
             "share_of_ideal": round(ideal / seconds, 3),
+            "share_while_asking": round(ideal / asked, 3),
             "own_seconds": round(own, 1),
+            "processor_seconds": round(worked, 1),
             "share_of_ideal_and_own": round((ideal + own) / seconds, 3),
             "forecast_calls": foreseen["calls"],
             "calls_made": first.total(),
@@ -265,28 +331,34 @@ anyio.run(work)
 async def killed(folder: Path, chunks: int, options: argparse.Namespace) -> dict[str, Any]:
     """A build that is killed three times on its way, each time at another step, and goes on."""
     with copied(folder) as data, service(options.seconds / 5) as model:
+        kills: list[tuple[int, set[int]]] = []
         under_way = 0
         for share in (0.2, 0.5, 0.9):
             goal = share * chunks / 3
             child = subprocess.Popen([sys.executable, "-P", "-c", KILLED, str(data), model.url])
             while len(model.seen()) < goal and child.poll() is None:
                 await anyio.sleep(0.05)
+            answered, before = model.answered(), len(model.seen())
             child.kill()
             child.wait()
-            under_way += 8
+            under_way += before - len(answered)
+            kills.append((before, answered))
         async with await opening(data, model) as engine:
             for job in await engine.resume_jobs():
                 await ended(engine, job)
             recorded = summed(await spent(engine))[0]
-        asked = Counter(prompt for _, prompt in model.seen())
+        prompts = [prompt for _, prompt in model.seen()]
+        repeated = sum(prompt in answered for before, answered in kills for prompt in prompts[before:])
+        asked = Counter(prompts)
         return {
             "part": "kill",
             "chunks": chunks,
             "calls": asked.total(),
             "different_calls": len(asked),
             "replies_kept": recorded,
-            "asked_twice": asked.total() - len(asked),
-            "under_way_when_killed_at_most": under_way,
+            "answered_and_asked_again": repeated,
+            "asked_again": asked.total() - len(asked),
+            "under_way_when_killed": under_way,
         }
 
 

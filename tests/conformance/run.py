@@ -109,8 +109,9 @@ def conformance(tools: Toolbox, title: str, address: str, *more: str) -> bool:
 
 
 def verdicts(output: str) -> str:
-    """The suite's own count, which names neither colours nor each check."""
-    return next((line for line in output.splitlines() if line.startswith("Total:")), "no count")
+    """The suite's own count of checks, and of the scenarios that no revision requires."""
+    lines = [line for line in output.splitlines() if line.startswith(("Total:", "Not scored"))]
+    return " ".join(lines) or "no count"
 
 
 def told(what: str, ran: subprocess.CompletedProcess[str], result: str) -> bool:

@@ -8,11 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from leanrag_engine.errors import Cancelled
 from leanrag_engine.graph import merging
 from leanrag_engine.graph.heuristics import extract
 from leanrag_engine.graph.merging import fitting, merge
 from leanrag_engine.language import name_key, sentences, word_count
 from leanrag_engine.model import Chunk, Entity, Extract, ExtractedEntity, ExtractedRelation, Graph, Method
+from leanrag_engine.ports import Progress
 
 
 def said(
@@ -33,6 +35,26 @@ def by_name(graph: Graph) -> dict[str, Entity]:
 def ends(graph: Graph) -> dict[frozenset[str], int]:
     names = {entity.id: entity.name for entity in graph.entities}
     return {frozenset((names[r.source_id], names[r.target_id])): r.weight for r in graph.relations}
+
+
+# --- progress ------------------------------------------------------------------------------
+
+
+def test_merging_tells_how_far_it_is_and_stops_where_it_is_told_to() -> None:
+    extracts = [said(f"c{number}", f"Node {number}", f"Node {number + 1}") for number in range(5000)]
+    heard: list[Progress] = []
+    assert merge(extracts, heard.append) == merge(extracts)
+    assert [(each.message, each.done, each.total) for each in heard] == [
+        *(("extracts", done, 5000) for done in (0, 2000, 4000)),
+        *(("entities", done, 5001) for done in (0, 2000, 4000)),
+    ]
+
+    def stop(progress: Progress) -> None:
+        if progress.done:
+            raise Cancelled("Enough.")
+
+    with pytest.raises(Cancelled):
+        merge(extracts, stop)
 
 
 # --- entities ------------------------------------------------------------------------------

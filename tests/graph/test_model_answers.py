@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,8 +19,8 @@ from leanrag_engine.language import name_key, word_count
 from leanrag_engine.model import Extract, ExtractedEntity, Method
 
 PASSAGE = (
-    "The World Trade Organization (WTO) sits in Geneva. Ngozi Okonjo-Iweala has led it since 2021. "
-    "The Doha round began in 2001; IT goods and C++ code are traded, too."
+    "The World Trade Organization (WTO) sits in Geneva. Ngozi Okonjo-Iweala has led it since 2021 (2001-21 others did). "
+    "The Doha round began in 2001; IT goods and C++ code are traded, too, as of May."
 )
 
 
@@ -91,6 +93,18 @@ def test_strength_is_within_its_scale_or_unknown(strength: Any, expected: float)
 def test_a_triple_with_a_predicate_becomes_a_sentence() -> None:
     row = {"subject": "WTO", "predicate": "sits in", "object": "Geneva"}
     assert read({"entities": [], "relations": [row]}).relations[0].description == "WTO sits in Geneva."
+    assert read({"triples": [["WTO", "sits in", "Geneva"]]}).relations[0].description == "WTO sits in Geneva."
+
+
+def test_real_answers_of_another_model_are_kept_nearly_whole(shared_data: Path) -> None:
+    """What gpt-3.5-turbo found in 1,890 passages; 185 of the triples are known to be malformed."""
+    held = json.loads((shared_data / "openie_musique_train100.json").read_text(encoding="utf-8"))["docs"]
+    listed = sum(len(each["extracted_triples"]) for each in held)
+    found = [
+        read({"entities": each["extracted_entities"], "triples": each["extracted_triples"]}, each["passage"])
+        for each in held
+    ]
+    assert sum(len(each.relations) for each in found) > 0.97 * listed
 
 
 # --- names ---------------------------------------------------------------------------------
@@ -136,13 +150,48 @@ def test_the_short_form_is_the_same_entity_in_every_chunk() -> None:
 
 
 @pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("GENEVA", "Geneva"),
+        ("Doha Rounds", "the Doha round"),
+        ("World Trade Organization (WTO)", "World Trade Organization"),
+        ("Project Gutenberg™", "Project Gutenberg"),
+        ("Ngozi Okonjo Iweala", "Ngozi Okonjo-Iweala"),
+        ("The U.S.", "US"),
+    ],
+)
+def test_spellings_of_one_name_in_two_chunks_are_one_entity(one: str, other: str) -> None:
+    passage = f"{PASSAGE} {one} {other}"
+    extracts = [
+        read_extract({"entities": [name]}, chunk, passage) for chunk, name in (("c1", one), ("c2", other))
+    ]
+    assert [each.chunk_ids for each in merge(extracts).entities] == [("c1", "c2")]
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("Section 1.F.1", "Section 1.F.2"),
+        ("Scrooge's Niece", "Scrooge's Niece's Sister"),
+        ("The Ghost of Christmas Past", "The Ghost of Christmas Future"),
+    ],
+)
+def test_names_that_look_alike_stay_apart(one: str, other: str) -> None:
+    """MiniLM gives these 0.95, 0.98 and 0.92: nearer than most names that do mean the same. No threshold tells them."""
+    extracts = [read_extract({"entities": [name]}, name, f"{one} {other}") for name in (one, other)]
+    assert len(merge(extracts).entities) == 2
+
+
+@pytest.mark.parametrize(
     "name", ["it", "The", "they", "", " ", "42", "3.5 %", "!?", "x" * 200, "Geneva " * 20]
 )
 def test_what_is_no_name_is_left_out(name: str) -> None:
     assert names([name, "Geneva"], f"{PASSAGE} it the they 42 3.5 % {'x' * 200}") == ["Geneva"]
 
 
-@pytest.mark.parametrize("name", ["IT", "C++", "2021", "Doha round", "Okonjo-Iweala", "WTOs", "Genevan"])
+@pytest.mark.parametrize(
+    "name", ["IT", "C++", "2021", "2001-21", "May", "Doha round", "Okonjo-Iweala", "WTOs", "Genevan"]
+)
 def test_odd_names_that_stand_in_the_passage_stay(name: str) -> None:
     assert names([name]) == [name]
 

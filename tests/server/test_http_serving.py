@@ -32,10 +32,11 @@ PING = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
 
 @dataclass(frozen=True)
 class Served:
-    """A running server: its address and its process."""
+    """A running server: its address, its process, and what it said on standard error after its greeting."""
 
     url: str
     process: subprocess.Popen[str]
+    said: list[str]
 
     @property
     def root(self) -> str:
@@ -60,11 +61,12 @@ def served(folder: Path, *options: str, http: str = "127.0.0.1:0", **environment
     assert child.stderr
     greeting = child.stderr.readline()
     # A pipe that nobody reads fills up, and then the server waits for ever to log a line.
-    drain = threading.Thread(target=child.stderr.read, daemon=True)
+    said: list[str] = []
+    drain = threading.Thread(target=said.extend, args=(child.stderr,), daemon=True)
     drain.start()
     try:
         assert "LeanRAG serves http://" in greeting, greeting
-        yield Served(next(word for word in greeting.split() if word.startswith("http://")), child)
+        yield Served(next(word for word in greeting.split() if word.startswith("http://")), child, said)
     finally:
         child.kill()
         child.wait()
@@ -359,7 +361,7 @@ LONG = [
 ]
 
 
-@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])
 async def test_a_job_goes_on_after_its_server_was_ended_and_started_again(
     tmp_path: Path, how: signal.Signals
 ) -> None:
@@ -367,7 +369,7 @@ async def test_a_job_goes_on_after_its_server_was_ended_and_started_again(
         first = stack.enter_context(served(tmp_path))
         # The handshake client keeps a stream open: it must not hold the end up.
         job_id = await begun_and_ended(first, how)
-        if how is not signal.SIGKILL:
+        if how is signal.SIGTERM:
             assert state_of(tmp_path, job_id) == "interrupted"
         # The port is free again at once, and clients come back to the same address.
         second = stack.enter_context(served(tmp_path, http=first.root.removeprefix("http://")))
@@ -403,6 +405,29 @@ def state_of(folder: Path, job_id: str) -> str:
     )
     states = {job["job_id"]: job["status"] for job in json.loads(ran.stdout)["jobs"]}
     return str(states[job_id])
+
+
+@pytest.mark.parametrize(("how", "code"), [(signal.SIGINT, 0), (signal.SIGTERM, -signal.SIGTERM)])
+@pytest.mark.parametrize("era", ERAS)
+async def test_a_server_that_is_asked_to_end_does_so_while_clients_wait(
+    tmp_path: Path, era: str, how: signal.Signals, code: int
+) -> None:
+    with served(tmp_path) as server:
+        try:
+            async with client_of(server.url, era) as client, anyio.create_task_group() as tasks:
+                job = await called(client, "ingest_documents", documents=LONG, wait_seconds=0)
+                tasks.start_soon(waits_in_vain, client, job["job_id"])
+                await called(client, "get_job", job_id=job["job_id"])
+                server.process.send_signal(how)
+                assert await anyio.to_thread.run_sync(server.process.wait, 30) == code
+        except (ExceptionGroup, httpx2.HTTPError):
+            assert server.process.returncode == code
+    assert not [line for line in server.said if "Traceback" in line or "Error" in line]
+
+
+async def waits_in_vain(client: Client, job_id: str) -> None:
+    with pytest.raises(MCPError):
+        await called(client, "get_job", job_id=job_id, wait_seconds=40)
 
 
 def test_stdio_starts_without_a_web_server() -> None:

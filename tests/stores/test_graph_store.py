@@ -124,7 +124,12 @@ async def test_extracts_come_back_in_reading_order(store: SqlGraphStore, parcel:
             (ExtractedEntity("B", "person", "b", ("Bee",)), ExtractedEntity("C")),
         ),
         Extract(one.chunks[0].id, Method.HEURISTIC, (ExtractedEntity("A"),)),
-        Extract(one.chunks[1].id, Method.AGENT, (), (ExtractedRelation("B", "C", "knows"),)),
+        Extract(
+            one.chunks[1].id,
+            Method.AGENT,
+            (),
+            (ExtractedRelation("B", "C", "knows"), ExtractedRelation("C", "B", "owes", 7.5)),
+        ),
     ]
     await store.put_document("default", one.document, one.chunks, said)
     assert await store.extracts("default") == [said[1], said[0], said[2]]

@@ -52,7 +52,8 @@ class IndexedChunk:
 
 @dataclass(frozen=True, slots=True)
 class IndexedEntity:
-    """An entity's row in the full-text index; ``keys`` are those of its name and aliases."""
+    """An entity's row in the full-text index; ``description`` holds its findings too, ``keys`` are those of its
+    name and aliases."""
 
     name: str
     aliases: str
@@ -73,9 +74,15 @@ def indexed_entity(entity: Entity) -> IndexedEntity:
     return IndexedEntity(
         search_text(entity.name),
         search_text("\n".join(entity.aliases)) if entity.aliases else "",
-        search_text(entity.description),
+        search_text(_told(entity)),
         tuple(key for key in keys if key),
     )
+
+
+def _told(entity: Entity) -> str:
+    """The description, and what the findings say beside it: a word that stands in a finding alone is found too."""
+    said = (text for each in entity.findings for text in (each.summary, each.explanation))
+    return "\n".join((entity.description, *(text for text in said if text not in entity.description)))
 
 
 # --- chunks of a collection ----------------------------------------------------------------

@@ -1,0 +1,105 @@
+"""What a client sees of this server, kept beside the tests: a change of a name, a text or a schema shows in review.
+
+To renew after a change that is meant: ``python tests/server/test_snapshots.py``. Then read the diff.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from mcp.client import Client
+from pydantic import BaseModel
+
+from leanrag_engine.config import load_settings
+from leanrag_mcp.app import create_server
+
+pytestmark = pytest.mark.anyio
+
+KEPT = Path(__file__).parent / "snapshots"
+RENEW = "python tests/server/test_snapshots.py"
+
+
+async def surface(data_dir: Path) -> dict[str, str]:
+    """Every file that should be there, by its path beneath ``KEPT``: all tools, also those that need a model."""
+    files: dict[str, str] = {}
+    toolsets = ("read", "manage", "agent")
+    settings = load_settings(data_dir=data_dir, llm_model="openai/any", toolsets=toolsets)
+    async with Client(create_server(settings)) as client:
+        tools = (await client.list_tools()).tools
+        prompts = (await client.list_prompts()).prompts
+        templates = (await client.list_resource_templates()).resource_templates
+        resources = (await client.list_resources()).resources
+        files["server.json"] = written(
+            {
+                "instructions": (client.instructions or "").splitlines(),
+                "capabilities": plain(client.server_capabilities),
+                "tools": [tool.name for tool in tools],
+                "prompts": [prompt.name for prompt in prompts],
+                "resource_templates": [template.uri_template for template in templates],
+                "resources": [str(resource.uri) for resource in resources],
+            }
+        )
+        named = [*(("tools", each) for each in tools), *(("prompts", each) for each in prompts)]
+        named += [("resources", each) for each in (*templates, *resources)]
+        for kind, each in named:
+            files[f"{kind}/{each.name}.json"] = written(readable(plain(each)))
+    return files
+
+
+def plain(model: BaseModel) -> dict[str, Any]:
+    return model.model_dump(mode="json", by_alias=True, exclude_none=True)
+
+
+def readable(card: dict[str, Any]) -> dict[str, Any]:
+    """The description as lines, so that a diff shows which one changed."""
+    return {**card, "description": card.get("description", "").splitlines()}
+
+
+def written(value: dict[str, Any]) -> str:
+    return json.dumps(value, indent=2, ensure_ascii=False) + "\n"
+
+
+def kept() -> Iterator[tuple[str, str]]:
+    for file in sorted(KEPT.rglob("*.json")):
+        yield file.relative_to(KEPT).as_posix(), file.read_text(encoding="utf-8")
+
+
+async def test_what_clients_see_is_what_was_reviewed(tmp_path: Path) -> None:
+    offered, reviewed = await surface(tmp_path), dict(kept())
+    changes = [
+        line
+        for name in sorted(offered.keys() | reviewed.keys())
+        for line in difflib.unified_diff(
+            reviewed.get(name, "").splitlines(),
+            offered.get(name, "").splitlines(),
+            f"reviewed/{name}",
+            f"offered/{name}",
+            lineterm="",
+        )
+    ]
+    shown = "\n".join(changes[:200])
+    assert not changes, f"What clients see has changed. If that is meant, renew it with: {RENEW}\n{shown}"
+
+
+def renew() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        offered = anyio.run(surface, Path(folder))
+    for name, _ in kept():
+        if name not in offered:
+            (KEPT / name).unlink()
+    for name, text in offered.items():
+        (KEPT / name).parent.mkdir(parents=True, exist_ok=True)
+        (KEPT / name).write_text(text, encoding="utf-8")
+    print(f"{len(offered)} snapshots in {KEPT}: read their diff before you commit it.")
+
+
+if __name__ == "__main__":
+    sys.exit(renew())
