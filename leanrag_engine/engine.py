@@ -51,7 +51,7 @@ from .retrieval import browsing, querying
 from .retrieval.browsing import ClusterView, SourcePage
 from .retrieval.kept_adjacency import Adjacencies
 from .retrieval.querying import Index, Query, QueryResult
-from .staff import answerer, check_order, staffed
+from .staff import answerer, check_order, paying, staffed
 
 PLAIN = BuildOrder()
 
@@ -302,7 +302,8 @@ class LeanRAG:
         result = await self.query(Query(text=question, token_budget=token_budget), collection=collection)
         if self._chat is None:
             self._chat = await answerer(self.settings)
-        found = await answer(self._chat, question, result.context, Meter())
+        model = paying(self._chat, self._workshop, collection)
+        found = await answer(model, question, result.context, Meter())
         cited = await self._graph.chunks_by_citation(collection, found.cited)
         return Answered(found, result, tuple(cited), self._chat.name)
 

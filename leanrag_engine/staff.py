@@ -125,3 +125,11 @@ async def answerer(settings: Settings) -> ChatModel:
             "Set LEANRAG_LLM_MODEL, such as openai/gpt-4o-mini; or retrieve the context and answer from it.",
         )
     return await chat_model(settings, settings.llm_model, settings.llm_api_base)
+
+
+def paying(model: ChatModel, workshop: Workshop, collection: str) -> ChatModel:
+    """The model, noting what its answers use and giving kept ones again; where nothing may be written, as it is."""
+    if workshop.settings.read_only:
+        return model
+    ledger = Ledger(workshop.graph, collection, "")
+    return PayingModel(model, ledger, Budget(Caps()), workshop.tokenizer)

@@ -65,6 +65,7 @@ class Draft:
         self.settled = anyio.Event()
         self._waiting: dict[int, anyio.Event] = {}
         self._sentences: dict[int, str] = {}
+        self._answered = 0
 
     @property
     def graph(self) -> Graph:
@@ -81,10 +82,16 @@ class Draft:
     def await_sentences(self, numbers: Iterable[int]) -> None:
         self._waiting = {number: anyio.Event() for number in numbers}
 
+    @property
+    def progress(self) -> Progress:
+        """How many of the sentences are in."""
+        return Progress("connect", self._answered, len(self._waiting))
+
     def answer(self, number: int, sentence: str | None) -> None:
         """None: the heuristic text stands."""
         if sentence is not None:
             self._sentences[number] = sentence
+        self._answered += 1
         self._waiting[number].set()
 
     async def answered(self) -> None:
@@ -172,7 +179,6 @@ class Desk:
         self._group = group
         self._progress = progress
         self._places = anyio.CapacityLimiter(writer.work.model.concurrency if writer.work else 1)
-        self._waits = Progress("summarise")
 
     @property
     def idle(self) -> bool:
@@ -186,7 +192,7 @@ class Desk:
         summaries = _Summaries(len(ascent.heuristic))
         for batch in await anyio.to_thread.run_sync(self._cluster_batches, ascent):
             self._group.start_soon(self._summarise, ascent, batch, summaries)
-        for pairs in self._pair_batches(ascent):
+        for pairs in await self._pair_batches(ascent):
             self._group.start_soon(self._relate, ascent, pairs, summaries)
         self._group.start_soon(self._settle, ascent)
         await self._until(summaries.all_in, Progress("summarise", 0, summaries.total, ascent.layer))
@@ -195,7 +201,7 @@ class Desk:
     async def finish(self, drafts: Sequence[Draft]) -> None:
         """Wait until every layer is settled."""
         for draft in drafts:
-            await self._until(draft.settled.wait, Progress("relate", message="waiting for sentences"))
+            await self._until(draft.settled.wait, draft.progress)
 
     async def _until(self, ready: Callable[[], Awaitable[None]], at: Progress) -> None:
         """Wait, and now and then let the listener say whether to go on: a model may be slow to answer."""
@@ -265,23 +271,11 @@ class Desk:
 
     # --- pairs ----------------------------------------------------------------------------
 
-    def _pair_batches(self, ascent: Ascent) -> list[list[_Pair]]:
+    async def _pair_batches(self, ascent: Ascent) -> list[list[_Pair]]:
         """The pairs that get a sentence, those first whose clusters come first, so that few summaries are waited for."""
         if self._writer.work is None:
             return []
-        rows = zip(
-            ascent.counted.pairs.first.tolist(),
-            ascent.counted.pairs.second.tolist(),
-            ascent.counted.strengths.tolist(),
-            ascent.counted.pairs.groups(),
-            strict=True,
-        )
-        pairs = [
-            _Pair(number, first, second, beneath)
-            for number, (first, second, strength, beneath) in enumerate(rows)
-            if strength > ascent.tau
-        ]
-        pairs.sort(key=lambda pair: (pair.second, pair.first))
+        pairs = await anyio.to_thread.run_sync(_pairs_of, ascent)
         ascent.upper.await_sentences(pair.number for pair in pairs)
         most = self._writer.work.batch
         return [pairs[start : start + most] for start in range(0, len(pairs), most)]
@@ -300,6 +294,7 @@ class Desk:
             told = await self._asked(relating.relation_duty(), tasks)
         for pair in pairs:
             ascent.upper.answer(pair.number, told.get(pair.number))
+        self._progress(replace(ascent.upper.progress, message=ascent.layer))
 
     @staticmethod
     def _pair_task(
@@ -317,7 +312,8 @@ class Desk:
         }
         return relating.relation_task(near, far, relations, members)
 
-    async def _settle(self, ascent: Ascent) -> None:
+    @staticmethod
+    async def _settle(ascent: Ascent) -> None:
         """Heuristic texts are made of those beneath, and made anew if these were not final then."""
         await ascent.lower.settled.wait()
         if ascent.stale:
@@ -339,6 +335,23 @@ class _Pair:
     first: int
     second: int
     beneath: Sequence[int]
+
+
+def _pairs_of(ascent: Ascent) -> list[_Pair]:
+    """Those with λ > τ."""
+    rows = zip(
+        ascent.counted.pairs.first.tolist(),
+        ascent.counted.pairs.second.tolist(),
+        ascent.counted.strengths.tolist(),
+        ascent.counted.pairs.groups(),
+        strict=True,
+    )
+    pairs = [
+        _Pair(number, first, second, beneath)
+        for number, (first, second, strength, beneath) in enumerate(rows)
+        if strength > ascent.tau
+    ]
+    return sorted(pairs, key=lambda pair: (pair.second, pair.first))
 
 
 class _Summaries:
