@@ -6,7 +6,7 @@ Everything here runs inside a job, under the writer lock. A reader sees the buil
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import anyio
@@ -38,8 +38,11 @@ from .ports import EmbedderSource, Progress, ProgressReport
 from .spending import StepForecast
 from .staff import NOBODY, Staff, forecasting
 
-READING = "extract"
-"""The step that reads chunks: how many there are is known before it."""
+READING, GLEANING = "extract", "glean"
+"""The step that reads chunks, whose calls are known before it, and that which looks at them again."""
+
+SECOND_LOOK = 1.2
+"""What a second look is shown, as a share of the first one: the same, and what was found."""
 
 SPREAD = (0.3, 1.7)
 """What the steps after reading may come to, as shares of what is counted before anything was read: models find
@@ -186,7 +189,8 @@ async def forecast(
             unread = await read_chunks(workshop, collection, report, staff)
             await draft(workshop, held, report, staff, dry_embedders(workshop))
         steps = [each for model in models for each in await model.forecast()]
-        return {**found, **summed(steps, exact=not unread), "models": staff.names()}
+        rounds = workshop.settings.gleaning
+        return {**found, **summed(steps, exact=not unread, gleaning=rounds), "models": staff.names()}
 
 
 def dry_embedders(workshop: Workshop) -> EmbedderSource:
@@ -196,16 +200,21 @@ def dry_embedders(workshop: Workshop) -> EmbedderSource:
     return workshop.embedders
 
 
-def summed(steps: Sequence[StepForecast], *, exact: bool) -> dict[str, Any]:
+def summed(steps: Sequence[StepForecast], *, exact: bool, gleaning: int) -> dict[str, Any]:
     """The forecast of a build: by step, and in all. Each figure is its least and its most."""
-    rows = [ranged(each, exact=exact or each.step == READING) for each in steps]
+    rows = [ranged(each, (1, 1) if exact or each.step == READING else SPREAD) for each in steps]
+    # Whether a second look is taken shows in what the first one finds.
+    looks = [replace(each, step=GLEANING) for each in steps if each.step == READING and gleaning]
+    rows += [ranged(each, (0, gleaning * SECOND_LOOK)) for each in looks]
     figures = ("calls", "input_tokens", "output_tokens", "cost")
     total = {name: added([row[name] for row in rows]) for name in figures}
-    return {**total, "steps": rows, "exact": exact, "guessed": [each.step for each in steps if each.guessed]}
+    guessed = sorted({each.step for each in (*steps, *looks) if each.guessed})
+    return {**total, "steps": rows, "exact": exact and not looks, "guessed": guessed}
 
 
-def ranged(step: StepForecast, *, exact: bool) -> dict[str, Any]:
-    low, high = (1.0, 1.0) if exact else SPREAD
+def ranged(step: StepForecast, shares: tuple[float, float]) -> dict[str, Any]:
+    """A step's figures, from the least to the greatest share of what was counted."""
+    low, high = shares
     return {
         "step": step.step,
         "calls": [round(low * step.calls), round(high * step.calls)],

@@ -4,7 +4,7 @@ keeps the process rules: writing happens in jobs, reading sees what other proces
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from difflib import get_close_matches
 from functools import wraps
@@ -105,13 +105,13 @@ class RelationPage:
 
 
 def undisturbed(
-    verb: Callable[Concatenate[LeanRAG, P], Awaitable[T]],
+    verb: Callable[Concatenate[LeanRAG, P], Coroutine[Any, Any, T]],
 ) -> Callable[Concatenate[LeanRAG, P], Coroutine[Any, Any, T]]:
     """``verb`` again if anybody wrote meanwhile: a generation that documents were deleted from goes at once, also
     under the feet of those who read it, and nothing of it may be told afterwards."""
 
     @wraps(verb)
-    async def reading(self: LeanRAG, *args: P.args, **kwargs: P.kwargs) -> T:
+    async def reading(self: LeanRAG, /, *args: P.args, **kwargs: P.kwargs) -> T:
         # A deletion moves the version three times; more writers at once than the tries allow there are not.
         for _ in range(TRIES):
             before = await self.version()

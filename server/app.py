@@ -102,7 +102,7 @@ def create_server(
         add_tool(server, offer, function)
     add_resources(server, handle, offered)
     add_prompts(server, handle, offered)
-    server.completion()(Completions(handle).complete)
+    server.completion()(Completions(handle).complete)  # type: ignore[no-untyped-call] # the SDK's
     return server
 
 

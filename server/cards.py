@@ -65,7 +65,7 @@ SUMMARY = 1200
 CONCISE_RELATIONS = 5
 DETAILED_RELATIONS = 15
 
-REPLY_TOKENS = 7600
+REPLY_TOKENS = 7200
 """Tokens of a whole answer as JSON, for the context's default budget."""
 
 PAGE_TOKENS = 5500
@@ -134,14 +134,6 @@ def source_card(chunk: Chunk, length: int) -> SourceCard:
 def source_cards(result: QueryResult, cited: Collection[str]) -> list[SourceCard]:
     """Those of the passages that bear these citations."""
     return [source_card(each.chunk, GLIMPSE) for each in result.sources if each.chunk.citation in cited]
-
-
-def query_next_step(result: QueryResult) -> str:
-    if result.needs_build:
-        return "Answer from `context`. Call build_hierarchy, so that later answers use the whole corpus and its hierarchy."
-    if not result.sources:
-        return "Nothing matched: ask with other words, or call search_entities to see what there is."
-    return "Answer from `context`, citing its marks. To dig deeper: get_sources, get_entity_ancestors or list_inter_cluster_relations."
 
 
 def group_card(group: Group, *, detailed: bool) -> GroupCard:

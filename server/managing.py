@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import accumulate
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -21,11 +21,13 @@ from .engine_handle import EngineHandle
 from .replies import (
     DeletedDocument,
     DeleteReply,
+    DeletionState,
     DocumentArgument,
     DocumentOrJson,
     DocumentOutcome,
     IngestReply,
     JobReply,
+    JobState,
 )
 
 if TYPE_CHECKING:
@@ -55,6 +57,13 @@ FAILURES = 30
 
 ERROR = 300
 """Characters of one document's error."""
+
+BECAME: Mapping[JobState, DeletionState] = {
+    "done": "deleted",
+    "failed": "not_deleted",
+    "cancelled": "not_deleted",
+}
+"""Of a document whose deletion ended so."""
 
 Documents = Annotated[list[DocumentOrJson], BeforeValidator(listed), Field(min_length=1, max_length=1000)]
 Ids = Annotated[Strings, Field(min_length=1, max_length=100, description="ids or numbers such as d3")]
@@ -186,8 +195,8 @@ def document_source(argument: DocumentArgument) -> DocumentSource:
 
 def delete_reply(job: Job | None, found: Named) -> DeleteReply:
     """What became of each id that was given, the bad ones last."""
-    status = job.status.value if job else "done"
-    became = {"done": "deleted", "failed": "not_deleted", "cancelled": "not_deleted"}.get(status, "deleting")
+    status: JobState = job.status.value if job else "done"
+    became = BECAME.get(status, "deleting")
     known = [
         DeletedDocument(id=id_, title=shortened(document.title, BRIEF), status=became, did_you_mean=[])
         for id_, document in found.documents

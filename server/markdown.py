@@ -21,6 +21,7 @@ from .replies import (
     RelationsReply,
     Reply,
     SearchReply,
+    SourceCard,
     SourcesReply,
     StatusReply,
 )
@@ -60,13 +61,18 @@ def query_result(reply: QueryReply) -> CallToolResult:
     if rest := [node for node in reply.path if node.ref not in told]:
         graph.append(f"Path: {chain(rest)}")
     graph += [f"Relation: {relation_line(relation)}" for relation in reply.relations]
-    graph += [f'Source [{each.citation}] {each.document}: "{each.quote}"' for each in reply.sources]
+    graph += [source_line(each) for each in reply.sources]
     lines = [reply.context, *(f"Warning: {warning}" for warning in reply.warnings)]
     if graph:
         lines += ["", "How the evidence hangs together (quoted from documents):", quoted(graph)]
     cut = ", truncated" if reply.truncated else ""
     lines += [f"Query: {reply.query}", f"Context: {reply.tokens} tokens{cut}.", f"Next: {reply.next_step}"]
     return both(lines, reply)
+
+
+def source_line(source: SourceCard) -> str:
+    quote = f': "{source.quote}"' if source.quote else ""
+    return f"Source [{source.citation}] {source.document}{quote}"
 
 
 def under(parent: str) -> str:

@@ -87,7 +87,9 @@ passages, or search_entities to look around. get_sources gives the full passages
             ),
             collection=self._engine.collection(collection),
         )
-        return markdown.query_result(cards.query_reply(result, detailed=response_format == "detailed"))
+        return markdown.query_result(
+            cards.query_reply(result, engine.count_tokens, detailed=response_format == "detailed")
+        )
 
     async def search_entities(
         self,

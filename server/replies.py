@@ -13,6 +13,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationIn
 from .arguments import Strings, parsed
 from .wording import plain, plain_line
 
+DeletionState = Literal["deleted", "deleting", "not_deleted", "unknown"]
 JobState = Literal["queued", "running", "done", "failed", "cancelled", "interrupted"]
 
 
@@ -207,7 +208,7 @@ class CollectionsReply(Reply):
 class DeletedDocument(Reply):
     id: str
     title: str
-    status: Literal["deleted", "deleting", "not_deleted", "unknown"]
+    status: DeletionState
     did_you_mean: list[str]
 
 

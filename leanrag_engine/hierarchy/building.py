@@ -195,7 +195,8 @@ async def _embed(entities: Sequence[Entity], embedder: Embedder, progress: Progr
     """The (n, d) vectors of ``entities``. Raises :class:`InvalidInput` naming the first that is not finite."""
 
     def report(step: Progress) -> None:
-        progress(replace(step, message=f"layer {entities[0].layer}"))
+        said = [f"layer {entities[0].layer}", step.message]
+        progress(replace(step, message=", ".join(filter(None, said))))
 
     report(Progress("embed", 0, len(entities)))
     vectors = await embedder.embed([entity.indexed_text for entity in entities], report)

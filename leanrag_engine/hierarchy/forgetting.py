@@ -50,9 +50,9 @@ def without(hierarchy: Hierarchy, living: Living) -> Hierarchy | None:
         return None
     ids = {each.id for each in entities}
     relations = [
-        kept
+        stated
         for each in base.relations
-        if {each.source_id, each.target_id} <= ids and (kept := _relation_left(each, living))
+        if {each.source_id, each.target_id} <= ids and (stated := _relation_left(each, living))
     ]
     touched = _changed(base.entities, entities) | _ends(_changed(base.relations, relations), base.relations)
     return _raised(hierarchy, Graph(tuple(entities), tuple(relations)), touched)
@@ -229,8 +229,8 @@ def _relations_left(old: Graph, below: Graph, hidden: Collection[str]) -> list[R
         if pair[0] not in hidden and pair[1] not in hidden:
             left.append(each)
             continue
-        figures = {"strength": strength[pair], "weight": weight[pair], "support": support[pair]}
-        left.append(replace(each, description=HIDDEN, method=Method.JOINED, evidence=(), **figures))
+        hushed = replace(each, description=HIDDEN, method=Method.JOINED, evidence=())
+        left.append(replace(hushed, strength=strength[pair], weight=weight[pair], support=support[pair]))
     return left
 
 

@@ -105,7 +105,13 @@ async def test_extractions_are_taken_one_by_one_and_the_bad_come_back_with_reaso
         await ingest(engine)
         work = await engine.pending_work("extraction", 3)
         good, bad, twice = (said_of(item.work_id, item.text) for item in work.items)
-        items = [good, {**bad, "entities": "many", "relations": 5}, {"entities": []}, {**twice, "work_id": "nope"}, good]
+        items = [
+            good,
+            {**bad, "entities": "many", "relations": 5},
+            {"entities": []},
+            {**twice, "work_id": "nope"},
+            good,
+        ]
         done = await engine.submit_extractions(items)
         assert done.accepted == (good["work_id"],)
         reasons = dict(done.rejected)

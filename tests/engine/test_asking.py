@@ -4,11 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
+import anyio
 import pytest
 
 from leanrag_engine.answering import Answer, answer
-from leanrag_engine.asking import Meter, ask, read_object
-from leanrag_engine.errors import ReplyUnusable
+from leanrag_engine.asking import Duty, Meter, Task, ask, ask_each, each, read_object, request_of
+from leanrag_engine.errors import (
+    Cancelled,
+    CapReached,
+    InvalidInput,
+    LeanRAGError,
+    ModelUnavailable,
+    ReplyUnusable,
+    StoreUnusable,
+)
 from leanrag_engine.model import Context
 from leanrag_engine.ports import ChatRequest, FinishReason, Message, Reply
 
@@ -152,3 +161,136 @@ async def test_an_answer_that_is_nothing_but_the_word_is_asked_for_again() -> No
     context = Context("[d1:c1] One.", 9, truncated=False, cited=("d1:c1",))
     model = Parrot("INSUFFICIENT", "INSUFFICIENT: the year is missing.")
     assert (await answer(model, "When?", context, Meter())).text == "the year is missing."
+
+
+# --- many tasks ----------------------------------------------------------------------------
+
+DUTY = Duty(
+    "spelling",
+    "Say yes.",
+    {"type": "object", "properties": {"word": {"type": "string"}}, "required": ["word"]},
+    room=40,
+)
+
+
+def task(name: str, *chunk_ids: str) -> Task[str]:
+    def read(item: Any) -> str:
+        if item.get("word") != "yes":
+            raise ReplyUnusable(f"{item.get('word')} is not yes.")
+        return f"{name}: yes"
+
+    return Task(name, f"Say yes to {name}.", read, chunk_ids)
+
+
+PAIR = [task("a"), task("b")]
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        '{"items": [{"task": 1, "word": "yes"}, {"task": 2, "word": "yes"}]}',
+        '{"items": [{"task": 2, "word": "yes"}, {"task": 1, "word": "yes"}]}',
+        '{"items": [{"task": "1", "word": "yes"}, {"task": "2", "word": "yes"}]}',
+        '{"items": [{"word": "yes"}, {"word": "yes"}]}',
+        '{"items": [{"task": 0, "word": "yes"}, {"task": null, "word": "yes"}]}',
+        '[{"task": 1, "word": "yes"}, {"task": 2, "word": "yes"}]',
+        '{"items": [{"task": 1, "word": "yes"}, {"task": 2, "word": "yes"}, {"task": 3, "word": "no"}]}',
+        '{"items": [{"task": 1, "word": "yes"}, "and", {"task": 2, "word": "yes"}]}',
+    ],
+)
+async def test_each_task_gets_its_own_answer(reply: str) -> None:
+    model = Parrot(reply)
+    assert await ask_each(model, DUTY, PAIR, Meter()) == ["a: yes", "b: yes"]
+    assert len(model.asked) == 1
+
+
+async def test_of_two_answers_to_one_task_the_first_counts() -> None:
+    reply = '{"items": [{"task": 1, "word": "yes"}, {"task": 1, "word": "no"}, {"task": 2, "word": "yes"}]}'
+    assert await ask_each(Parrot(reply), DUTY, PAIR, Meter()) == ["a: yes", "b: yes"]
+
+
+async def test_only_those_without_an_answer_are_asked_once_more_with_the_reason() -> None:
+    model = Parrot(
+        '{"items": [{"task": 1, "word": "yes"}, {"task": 2, "word": "maybe"}]}',
+        '{"items": [{"task": 1, "word": "yes"}]}',
+    )
+    tasks = [task("a", "c1"), task("b", "c2"), task("c", "c3")]
+    found = await ask_each(model, DUTY, tasks, Meter())
+    assert found[:2] == ["a: yes", "b: yes"]
+    assert isinstance(found[2], ReplyUnusable)
+    again = model.asked[1]
+    assert "Task 1: maybe is not yes." in again.messages[-1].text
+    assert "Task 2: The reply has no answer for this task." in again.messages[-1].text
+    assert "Say yes to a." not in again.messages[-1].text
+    assert (again.max_tokens, again.chunk_ids, again.step) == (80, ("c2", "c3"), "spelling")
+
+
+async def test_of_a_reply_that_was_cut_off_all_but_the_last_answer_is_used_and_the_rest_gets_more_room() -> (
+    None
+):
+    cut = '{"items": [{"task": 1, "word": "yes"}, {"task": 2, "word": "ye'
+    model = Parrot(Reply(cut, FinishReason.LENGTH, 10, 80), '{"items": [{"task": 1, "word": "yes"}]}')
+    assert await ask_each(model, DUTY, PAIR, Meter()) == ["a: yes", "b: yes"]
+    assert [each.max_tokens for each in model.asked] == [80, 80]  # two tasks, then one with twice the room
+
+
+def test_a_request_names_all_its_chunks_or_none() -> None:
+    known = [task("a", "c1", "c2"), task("b", "c2", "c3")]
+    assert request_of(DUTY, known).chunk_ids == ("c1", "c2", "c3")
+    assert request_of(DUTY, [*known, task("c")]).chunk_ids == ()
+
+
+class Failing(Parrot):
+    """Raises what it is given."""
+
+    def __init__(self, problem: LeanRAGError) -> None:
+        super().__init__()
+        self.problem = problem
+
+    async def complete(self, request: ChatRequest) -> Reply:
+        self.asked.append(request)
+        raise self.problem
+
+
+@pytest.mark.parametrize("problem", [ModelUnavailable("Gone."), CapReached("Enough.")])
+async def test_a_call_without_a_reply_is_each_task_s_reason_and_not_asked_again(
+    problem: LeanRAGError,
+) -> None:
+    model = Failing(problem)
+    assert await ask_each(model, DUTY, PAIR, Meter()) == [problem, problem]
+    assert len(model.asked) == 1
+
+
+@pytest.mark.parametrize("problem", [InvalidInput("No key."), StoreUnusable("Full."), Cancelled("Stop.")])
+async def test_what_every_call_would_meet_ends_the_work(problem: LeanRAGError) -> None:
+    with pytest.raises(type(problem)):
+        await ask_each(Failing(problem), DUTY, PAIR, Meter())
+
+
+async def test_all_places_stay_busy_while_one_item_is_slow() -> None:
+    slow, done = anyio.Event(), []
+
+    async def work(item: int) -> None:
+        if item == 0:
+            await slow.wait()
+        done.append(item)
+        if len(done) == 9:
+            slow.set()
+
+    with anyio.fail_after(10):
+        await each(range(10), work, places=2)
+    assert done == [*range(1, 10), 0]
+
+
+async def test_the_first_error_ends_the_rest_and_comes_as_it_is() -> None:
+    begun: list[int] = []
+
+    async def work(item: int) -> None:
+        begun.append(item)
+        await anyio.lowlevel.checkpoint()
+        if item == 1:
+            raise StoreUnusable("Full.")
+
+    with pytest.raises(StoreUnusable, match="Full"):
+        await each(range(100), work, places=2)
+    assert len(begun) < 6

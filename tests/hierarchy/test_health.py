@@ -88,6 +88,19 @@ def test_no_cluster_with_a_relation_leaving_it_is_an_island(one: Built) -> None:
     assert [each.islands for each in one.health.layers] == [0] * len(one.health.layers)
 
 
+def test_each_aggregate_that_a_base_relation_leaves_has_a_relation_of_its_own(one: Built) -> None:
+    layers = one.hierarchy.layers
+    above = {entity.id: entity.id for entity in layers[0].entities}
+    for lower, upper in pairwise(layers):
+        parent = {entity.id: entity.parent_id for entity in lower.entities}
+        above = {base: parent[ancestor] for base, ancestor in above.items()}
+        ends = [(above[each.source_id], above[each.target_id]) for each in layers[0].relations]
+        left = {end for near, far in ends if near != far for end in (near, far)}
+        related = {end for each in upper.relations for end in (each.source_id, each.target_id)}
+        assert left == related
+        assert len(left) > 1 or len(upper.entities) == 1
+
+
 def test_what_leiden_had_to_force_apart_is_told_and_of_the_other_ways_nothing(one: Built) -> None:
     for told, lower, upper in zip(
         one.health.layers, one.hierarchy.layers, one.hierarchy.layers[1:], strict=False

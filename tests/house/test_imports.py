@@ -31,7 +31,7 @@ ALLOWED = {
     "embedding_reuse": {"model", "errors", "ports", "indexing"},
     "forgetting": {"model", "errors", "ports", "hierarchy", "indexing"},
     "ingesting": {"model", "errors", "ports", "graph", "indexing"},
-    "staff": {"composition", "config", "errors", "ports", "asking", "indexing", "spending"},
+    "staff": {"composition", "config", "model", "errors", "ports", "asking", "indexing", "spending"},
     "building": {
         *("composition", "config", "model", "errors", "ports", "asking", "spending", "staff"),
         *("graph", "hierarchy", "indexing", "embedding_reuse"),
@@ -53,12 +53,14 @@ ALLOWED = {
 }
 
 SERVER_MAY = {
+    "agent_work",
     "config",
     "engine",
     "errors",
     "evaluation",
     "exchange",
     "fencing",
+    "forgetting",
     "language",
     "model",
     "prompts",

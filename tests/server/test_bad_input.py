@@ -17,7 +17,7 @@ from leanrag_engine.config import load_settings
 from leanrag_mcp.app import create_server
 
 SETTINGS = settings(
-    max_examples=25,
+    max_examples=12,
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )

@@ -49,7 +49,7 @@ async def test_a_model_that_does_not_answer_is_an_error_with_a_next_step(
 ) -> None:
     chat_server.says(chat_server.failed(401, "no such key"))
     async with serve_in_process(lighthouses, **model(chat_server)) as call:
-        reply = await call("answer_question", question="Who designed Skerryvore?")
+        reply = await call("answer_question", question="Who lit the Bell Rock?")
         assert reply.is_error
         assert "key" in reply.text
 

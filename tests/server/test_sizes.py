@@ -29,7 +29,7 @@ SYLLABLES = ["ba", "ko", "ri", "tu", "mel", "sar", "vin", "dor", "pel", "gha", "
 
 def corpus() -> list[DocumentSource]:
     """5,000 named towns; each document tells of many at length."""
-    draw = random.Random(7)
+    draw = random.Random(7)  # noqa: S311 - a corpus is no secret
     names = sorted({"".join(draw.choices(SYLLABLES, k=4)).capitalize() + " Town" for _ in range(9000)})
     draw.shuffle(names)
     towns = names[:5200]
@@ -39,9 +39,8 @@ def corpus() -> list[DocumentSource]:
         for town in towns[n : n + 40]:
             other = draw.choice(towns)
             lines.append(
-                f"{town} trades salt, copper and woven cloth with {other} along the river, where the ferrymen of "
-                f"{town} and the millers of {other} have quarrelled for as long as anybody can remember. "
-                f"The council of {town} sits in a hall of red brick and keeps its accounts in a ledger."
+                f"{town} trades salt, copper and woven cloth with {other} along the river, where all ferrymen "
+                "have quarrelled with all millers for as long as anybody can remember."
             )
         sources.append(
             DocumentSource(text="\n\n".join(lines), id=f"book-{n}", title=f"Book of towns {n} " + "x" * 150)
