@@ -78,8 +78,10 @@ HOMES = {
     "filelock": {"leanrag_engine/adapters/writer_lock.py"},
     "graspologic_native": {"leanrag_engine/hierarchy/communities.py"},
     "httpx": {"leanrag_engine/adapters/sentence_transformers_embedder.py"},
+    "httpx2": {"server/http_tokens.py"},
     "huggingface_hub": {"leanrag_engine/adapters/sentence_transformers_embedder.py"},
     "json_repair": {"leanrag_engine/asking.py"},
+    "jwt": {"server/http_tokens.py"},
     "litellm": {"leanrag_engine/adapters/litellm_model.py"},
     "lxml": {"leanrag_engine/graph/html_reader.py", "leanrag_engine/graph/docx_reader.py"},
     "matplotlib": {"leanrag_engine/evaluation/plots.py"},
@@ -89,13 +91,14 @@ HOMES = {
     "platformdirs": {"leanrag_engine/config.py"},
     "psutil": {"leanrag_engine/jobs.py", "leanrag_engine/adapters"},
     "pydantic": {"leanrag_engine/config.py", "server"},
-    "pydantic_settings": {"leanrag_engine/config.py"},
+    "pydantic_settings": {"leanrag_engine/config.py", "server/http_settings.py"},
     "pypdf": {"leanrag_engine/graph/pdf_reader.py"},
     "rich": {"server"},
     "rjieba": {"leanrag_engine/language.py"},
     "sklearn": {"leanrag_engine/hierarchy/clustering.py", "leanrag_engine/adapters/builtin_embedder.py"},
     "scipy": {"leanrag_engine/adapters/builtin_embedder.py"},
     "sqlalchemy": {"leanrag_engine/adapters/sql_store"},
+    "starlette": {"server/http_serving.py"},
     "sudachipy": {"leanrag_engine/language.py"},
     "tenacity": {"leanrag_engine/adapters/litellm_model.py"},
     "threadpoolctl": {
@@ -104,6 +107,7 @@ HOMES = {
     },
     "tiktoken": {"leanrag_engine/adapters/tiktoken_tokenizer.py"},
     "typer": {"server"},
+    "uvicorn": {"server/http_serving.py"},
 }
 
 EVERYWHERE = {"numpy", "anyio", "leanrag_engine", "leanrag_mcp", "leanrag_prompts"}

@@ -9,15 +9,16 @@ from pathlib import Path
 
 from leanrag_engine.config import Settings
 from leanrag_mcp.app import create_server
+from leanrag_mcp.http_settings import HttpSettings
 
 README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
 
 
 def settings_table() -> str:
     rows = ["| variable | default | meaning |", "|---|---|---|"]
-    for name, field in Settings.model_fields.items():
+    for name, field in {**Settings.model_fields, **HttpSettings.model_fields}.items():
         default = "the platform's own" if field.default_factory else field.default
-        shown = "none" if default == () else str(default).lower() if isinstance(default, bool) else default
+        shown = "none" if default in ((), None) else str(default).lower() if isinstance(default, bool) else default
         rows.append(f"| `LEANRAG_{name.upper()}` | {shown} | {field.description} |")
     return "\n".join(rows)
 

@@ -30,9 +30,9 @@ SYLLABLES = ["ba", "ko", "ri", "tu", "mel", "sar", "vin", "dor", "pel", "gha", "
 def corpus() -> list[DocumentSource]:
     """5,000 named towns; each document tells of many at length."""
     draw = random.Random(7)  # noqa: S311 - a corpus is no secret
-    names = sorted({"".join(draw.choices(SYLLABLES, k=4)).capitalize() + " Town" for _ in range(9000)})
+    names = sorted({"".join(draw.choices(SYLLABLES, k=4)).capitalize() + " Town" for _ in range(12000)})
     draw.shuffle(names)
-    towns = names[:5200]
+    towns = names[:6400]
     sources = []
     for n in range(0, len(towns), 40):
         lines = []
