@@ -149,7 +149,7 @@ def lca_card(entity: Entity, *, detailed: bool) -> LcaCard:
         ref=entity.id,
         name=entity.name,
         layer=entity.layer,
-        description=entity.description if detailed else shortened(entity.description, GLIMPSE),
+        description=shortened(entity.description, BRIEF if detailed else GLIMPSE),
         is_root=entity.parent_id is None,
     )
 

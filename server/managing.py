@@ -16,7 +16,7 @@ from leanrag_engine.errors import InvalidInput
 
 from . import markdown
 from .arguments import CollectionName, JobId, Strings, WaitSeconds, listed
-from .cards import BRIEF, shortened
+from .cards import BRIEF, GLIMPSE, shortened
 from .engine_handle import EngineHandle
 from .replies import (
     DeletedDocument,
@@ -31,7 +31,8 @@ from .replies import (
 )
 
 if TYPE_CHECKING:
-    from leanrag_engine.engine import LeanRAG, Named
+    from leanrag_engine.engine import LeanRAG
+    from leanrag_engine.forgetting import Named
     from leanrag_engine.model import DocumentSource, Job
 
 TOOL_OF = {
@@ -49,7 +50,7 @@ BEAT = 1.0
 LISTED = 100
 """Documents that one reply lists, where their names are short."""
 
-LISTED_CHARACTERS = 12_000
+LISTED_CHARACTERS = 9_000
 """Characters that the documents of one reply may take."""
 
 FAILURES = 30
@@ -57,6 +58,9 @@ FAILURES = 30
 
 ERROR = 300
 """Characters of one document's error."""
+
+GUESSED = 20
+"""Unknown ids of one call for which the nearest are named."""
 
 BECAME: Mapping[JobState, DeletionState] = {
     "done": "deleted",
@@ -203,12 +207,17 @@ def delete_reply(job: Job | None, found: Named) -> DeleteReply:
     ]
     unknown = [
         DeletedDocument(
-            id=shortened(id_, BRIEF),
+            id=shortened(id_, GLIMPSE),
             title="",
             status="unknown",
-            did_you_mean=[f"{near.ref} ({shortened(near.name, BRIEF)}, {near.hint})" for near in nearest],
+            # A long id is told by its number, which serves as well; of many bad ids the first show what is wrong.
+            did_you_mean=[
+                f"{near.ref if len(near.ref) <= GLIMPSE else near.hint} ({shortened(near.name, GLIMPSE)}, {near.hint})"
+                for near in nearest
+                if place < GUESSED
+            ],
         )
-        for id_, nearest in found.unknown
+        for place, (id_, nearest) in enumerate(found.unknown)
     ]
     step = next_step(job) if job else "Call list_collections to see the ids of the documents that there are."
     return DeleteReply(

@@ -11,6 +11,7 @@ from .replies import (
     CollectionsReply,
     DeleteReply,
     DocumentCard,
+    DocumentOutcome,
     IngestReply,
     JobReply,
     LayerCard,
@@ -226,7 +227,7 @@ def ingest_result(reply: IngestReply) -> CallToolResult:
     for each in reply.documents:
         detail = f": {each.error}" if each.error else f", {each.chunks} chunks"
         # A file's name may hold a line break: on a line of its own it would look like ours.
-        lines.append(" ".join(f"- {each.title or each.id} (id {each.id}): {each.status}{detail}".split()))
+        lines.append(" ".join(f"- {named(each)}: {each.status}{detail}".split()))
     return both([*lines, f"Next: {reply.next_step}"], reply, is_error=reply.status == "failed")
 
 
@@ -276,6 +277,10 @@ def figure(value: object) -> str:
         case dict():
             return ", ".join(f"{name} {each}" for name, each in value.items()) or "none"
     return str(value)
+
+
+def named(document: DocumentOutcome) -> str:
+    return f"{document.title} (id {document.id})" if document.title else document.id
 
 
 def job_line(reply: IngestReply | JobReply) -> str:
