@@ -21,7 +21,7 @@ from .graph.extraction import extract_by_model
 from .graph.merging import Overlong, merge
 from .hierarchy.building import Built, Plan, build
 from .hierarchy.ways import Clustering, Manner
-from .hierarchy.writing import Writer
+from .hierarchy.writing import Writer, made_by
 from .indexing import (
     Spaces,
     Workshop,
@@ -44,9 +44,9 @@ READING, GLEANING = "extract", "glean"
 SECOND_LOOK = 1.2
 """What a second look is shown, as a share of the first one: the same, and what was found."""
 
-SPREAD = (0.3, 1.7)
+SPREAD = (0.1, 1.7)
 """What the steps after reading may come to, as shares of what is counted before anything was read: models find
-from a third of the entities that the heuristics find, on terse text, to half as many again."""
+from a tenth of the entities that the heuristics find, on terse text, to half as many again."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -81,15 +81,18 @@ async def with_documents(workshop: Workshop, collection: str) -> Collection:
     return held
 
 
-async def read_chunks(workshop: Workshop, collection: str, report: ProgressReport, staff: Staff) -> int:
+async def read_chunks(
+    workshop: Workshop, collection: str, report: ProgressReport, staff: Staff, *, dry: bool = False
+) -> int:
     """Have the model read what is due: the chunks of new documents, in an upgrade all that nobody has read yet.
-    The number of them."""
+    The number of them. ``dry``: nothing is written down."""
     if staff.reading is None:
         return 0
     due = await workshop.graph.heuristic_chunks(collection, pending=not staff.upgrade)
 
     async def took(extracts: Sequence[Extract]) -> None:
-        await workshop.graph.put_extracts(collection, extracts, revise=True)
+        if not dry:
+            await workshop.graph.put_extracts(collection, extracts, revise=True)
 
     def read(done: int, total: int) -> None:
         report(Progress("extract", done, total))
@@ -109,6 +112,7 @@ async def draft(
     embedder = await reusing(workshop, held.generation, fitted)
     writer = Writer(staff.writing, await workshop.graph.summaries(held.name))
     built = await build(base, embedder, plan_of(workshop.settings), progress=report, writer=writer)
+    await workshop.graph.use_summaries(held.name, sorted(writer.used))
     return Draft(chunks, embedder, state, built)
 
 
@@ -117,7 +121,7 @@ async def base_graph(workshop: Workshop, held: Collection, report: ProgressRepor
     report(Progress("merge", 0, held.chunks))
     extracts = await workshop.graph.extracts(held.name)
     overlong: list[Overlong] = []
-    base = await anyio.to_thread.run_sync(merge, extracts, report, overlong.append)
+    base = await anyio.to_thread.run_sync(merge, extracts, report, overlong.append, abandon_on_cancel=True)
     if staff.writing is None or not overlong:
         return base
 
@@ -161,6 +165,7 @@ async def publish(
             "health": built.health.as_settings(),
             "tau": workshop.settings.tau,
             "models": staff.names(),
+            "methods": made_by(hierarchy),
             "embedded": {"anew": embedder.embedded, "reused": embedder.reused},
         },
         report=report,
@@ -186,7 +191,7 @@ async def forecast(
     async with forecasting(workshop, collection, order) as (staff, models):
         unread = 0
         if models:
-            unread = await read_chunks(workshop, collection, report, staff)
+            unread = await read_chunks(workshop, collection, report, staff, dry=True)
             await draft(workshop, held, report, staff, dry_embedders(workshop))
         steps = [each for model in models for each in await model.forecast()]
         rounds = workshop.settings.gleaning

@@ -33,6 +33,9 @@ logger = logging.getLogger(__name__)
 HEARTBEAT = timedelta(seconds=2)
 """How often a running job's row is written even if nothing moved."""
 
+GRACE = 1.0
+"""Seconds that work has to come to report, and so to stop, before it is cancelled where it waits."""
+
 YOUNG = 1.0
 """Seconds before a stage's rate says anything."""
 
@@ -58,6 +61,9 @@ class Journal:
     outcomes: list[Mapping[str, Any]] = field(default_factory=list)
     failures: list[Mapping[str, str]] = field(default_factory=list)
     stop: threading.Event = field(default_factory=threading.Event)
+    scope: anyio.CancelScope | None = None
+    """The work runs in it: what does not come to report for a while after a stop is cancelled."""
+
     began: tuple[float, int] = field(default_factory=lambda: (time.monotonic(), 0))
     """When the present stage began, and how far it was then."""
 
@@ -270,7 +276,10 @@ class Jobs:
 
         try:
             async with self._lock.hold(f"{job.kind} of collection {job.collection}", waiting=waiting):
-                result = await self._work(job, journal)
+                with anyio.CancelScope() as journal.scope:
+                    result = await self._work(job, journal)
+                if journal.scope.cancelled_caught:
+                    journal.check()
         except Cancelled as stopped:
             ended = JobStatus.INTERRUPTED if self._closing else JobStatus.CANCELLED
             return replace(job, status=ended, message=str(stopped))
@@ -287,6 +296,7 @@ class Jobs:
         """While the block runs, keep the job's row up to date and listen for a cancel from elsewhere."""
         async with anyio.create_task_group() as group:
             group.start_soon(self._keep, job, journal)
+            group.start_soon(self._enforce, journal)
             yield
             group.cancel_scope.cancel()
 
@@ -306,6 +316,15 @@ class Jobs:
                 # A store that is busy for a while must not end the work that it reports on.
                 logger.warning("Job %s could not note its progress: %s", job.id, problem)
             await anyio.sleep(0.25)
+
+    @staticmethod
+    async def _enforce(journal: Journal) -> None:
+        """Work that reports stops itself; work that is silent for longer than the grace is cancelled."""
+        while not journal.stop.is_set():  # noqa: ASYNC110 - it is set from any thread
+            await anyio.sleep(0.1)
+        await anyio.sleep(GRACE)
+        if journal.scope is not None:
+            journal.scope.cancel()
 
     async def _write_end(self, job: Job, journal: Journal) -> None:
         """Note how the job ended, however long the store is busy: nobody else can tell."""

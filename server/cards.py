@@ -88,8 +88,8 @@ def query_reply(result: QueryResult, count: Count | None = None, *, detailed: bo
             SeedCard(ref=seed.entity.id, name=seed.entity.name, score=round(seed.score, 4))
             for seed in subgraph.seeds
         ],
-        groups=[group_card(group, detailed=detailed) for group in subgraph.groups],
-        lca=lca_card(subgraph.lca, detailed=detailed) if subgraph.lca else None,
+        groups=[group_card(group) for group in subgraph.groups],
+        lca=lca_card(subgraph.lca) if subgraph.lca else None,
         path=[step(node) for node in subgraph.path],
         relations=[
             relation_card(each, names, detailed=detailed)
@@ -113,7 +113,7 @@ def within_bounds(reply: QueryReply, count: Count) -> QueryReply:
     room = max(REPLY_TOKENS - needed, 0)
     quoted = sum(lengths) <= room // 2
     room -= sum(lengths) if quoted else 0
-    relations = fitting(reply.relations, count, room)
+    relations = fitting(reply.relations, count, room) if room else []
     return frame.model_copy(update={"relations": relations, "sources": reply.sources if quoted else bare})
 
 
@@ -136,20 +136,20 @@ def source_cards(result: QueryResult, cited: Collection[str]) -> list[SourceCard
     return [source_card(each.chunk, GLIMPSE) for each in result.sources if each.chunk.citation in cited]
 
 
-def group_card(group: Group, *, detailed: bool) -> GroupCard:
+def group_card(group: Group) -> GroupCard:
     return GroupCard(
-        lca=lca_card(group.lca, detailed=detailed),
+        lca=lca_card(group.lca),
         seeds=[NamedRef(ref=seed.id, name=seed.name) for seed in group.seeds],
         path=[step(node) for node in group.path],
     )
 
 
-def lca_card(entity: Entity, *, detailed: bool) -> LcaCard:
+def lca_card(entity: Entity) -> LcaCard:
     return LcaCard(
         ref=entity.id,
         name=entity.name,
         layer=entity.layer,
-        description=shortened(entity.description, BRIEF if detailed else GLIMPSE),
+        description=shortened(entity.description, GLIMPSE),
         is_root=entity.parent_id is None,
     )
 

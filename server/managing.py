@@ -59,7 +59,7 @@ FAILURES = 30
 ERROR = 300
 """Characters of one document's error."""
 
-GUESSED = 20
+GUESSED = 10
 """Unknown ids of one call for which the nearest are named."""
 
 BECAME: Mapping[JobState, DeletionState] = {
@@ -207,7 +207,7 @@ def delete_reply(job: Job | None, found: Named) -> DeleteReply:
     ]
     unknown = [
         DeletedDocument(
-            id=shortened(id_, GLIMPSE),
+            id=shortened(id_, GLIMPSE // 2),
             title="",
             status="unknown",
             # A long id is told by its number, which serves as well; of many bad ids the first show what is wrong.

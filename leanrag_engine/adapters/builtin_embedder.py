@@ -112,7 +112,7 @@ class BuiltinEmbedderSource:
 
     async def fit(self, texts: Sequence[str]) -> tuple[Embedder, bytes]:
         """An embedder for ``texts`` (any number of any length) and its state, at most about 20 MB."""
-        return await anyio.to_thread.run_sync(_fitted, list(texts))
+        return await anyio.to_thread.run_sync(_fitted, list(texts), abandon_on_cancel=True)
 
     async def gave(self, identity: str) -> bool:
         """Whether it is the identity of a fit."""

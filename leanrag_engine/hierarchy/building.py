@@ -49,6 +49,10 @@ class _Site:
     progress: ProgressReport
 
 
+in_thread = partial(anyio.to_thread.run_sync, abandon_on_cancel=True)
+"""For work that has no effect but its result: somebody who cancels the build does not wait for it."""
+
+
 @dataclass(frozen=True, slots=True)
 class Plan:
     """How a hierarchy is to be built.
@@ -128,23 +132,23 @@ async def build(
         )
     sizes = plan.sizes()
     progress(Progress("name", 0, len(graph.entities)))
-    terms = await anyio.to_thread.run_sync(find_terms, graph)
+    terms = await in_thread(find_terms, graph)
     taken = {name_key(entity.name) for entity in graph.entities}
     site = _Site(graph, plan, terms, taken, embedder, progress)
     vectors = await _embed(graph.entities, embedder, progress)
     if sizes is None:
         progress(Progress("size", 0, len(graph.entities)))
         pulse = partial(progress, Progress("size", 0, len(graph.entities)))
-        sizes = await anyio.to_thread.run_sync(partial(size_from, vectors, cap=plan.cap, pulse=pulse))
+        sizes = await in_thread(partial(size_from, vectors, cap=plan.cap, pulse=pulse))
     tower = await _stacked(site, vectors, sizes, writer or Writer())
     hierarchy = Hierarchy(tuple(draft.graph for draft in tower.drafts))
     progress(Progress("check", 0, sum(hierarchy.sizes)))
-    await anyio.to_thread.run_sync(check, hierarchy, sizes.cap)
+    await in_thread(check, hierarchy, sizes.cap)
     progress(Progress("measure", 0, sum(hierarchy.sizes)))
     job = partial(
         measure, hierarchy, tower.vectors, manner=plan.manner, sizes=sizes, thresholds=tower.thresholds
     )
-    return Built(hierarchy, tower.vectors, await anyio.to_thread.run_sync(job))
+    return Built(hierarchy, tower.vectors, await in_thread(job))
 
 
 async def _stacked(site: _Site, vectors: Vectors, sizes: SizeChoice, writer: Writer) -> _Tower:
@@ -168,10 +172,10 @@ async def _raise_layer(site: _Site, tower: _Tower, sizes: SizeChoice, desk: Desk
     top = site.base if len(tower.drafts) == 1 else tower.top.graph
     stale = not tower.top.settled.is_set()
     pulse = partial(site.progress, Progress("cluster", 0, len(top.entities), f"layer {len(tower.drafts)}"))
-    found = await anyio.to_thread.run_sync(_clusters, tower.points, top, sizes, site.plan.manner, pulse)
+    found = await in_thread(_clusters, tower.points, top, sizes, site.plan.manner, pulse)
     tower.ancestors = found.labels[tower.ancestors]
     step = Step(top, found.labels, site.base, tower.ancestors)
-    raised = await anyio.to_thread.run_sync(_raised, site, step, tower.vectors[-1])
+    raised = await in_thread(_raised, site, step, tower.vectors[-1])
     upper = Draft(raised.graph)
     ascent = Ascent.of(step, tower.top, upper, raised.counted, raised.threshold.value, stale=stale)
     written = await desk.write(ascent)

@@ -27,6 +27,7 @@ _STEP = 4.0
 _FINEST = 4.0**8
 _ITERATIONS = 2
 
+
 def communities(
     vectors: Vectors, links: Links, sizes: SizeChoice, *, seed: int = 0, pulse: Callable[[], None]
 ) -> Labels:

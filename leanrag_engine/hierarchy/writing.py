@@ -38,10 +38,11 @@ BEAT = 1.0
 @dataclass(frozen=True, slots=True)
 class Writer:
     """Who writes the texts of a hierarchy: a model, if there is one, and what agents ``summaries`` have written, by
-    the id of the task. What an agent wrote is not asked of the model."""
+    the id of the task. What an agent wrote is not asked of the model; the tasks of which it was ``used`` are noted."""
 
     work: ModelWork | None = None
     summaries: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    used: set[str] = field(default_factory=set)
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,6 +251,7 @@ class Desk:
             if given is not None:
                 try:
                     found[cluster] = Written(task.read(given), Method.AGENT)
+                    self._writer.used.add(task.id)
                 except ReplyUnusable:
                     # It was read when it came in: whatever was changed since, the model or nobody writes it then.
                     continue

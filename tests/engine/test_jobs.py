@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import threading
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
+import anyio
+import anyio.to_thread
 import pytest
 
 from leanrag_engine.config import load_settings
@@ -231,3 +234,25 @@ def test_a_rate_counts_from_where_the_stage_began(monkeypatch: pytest.MonkeyPatc
     now[0] += 4
     journal.report(Progress("publish", 8, 10))
     assert journal.rate == pytest.approx(2)
+
+
+async def test_work_that_never_comes_to_report_is_cancelled_where_it_waits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun = threading.Event()
+
+    async def silent(*_: object) -> None:
+        begun.set()
+        await anyio.sleep_forever()
+
+    monkeypatch.setattr("leanrag_engine.engine.build_generation", silent)
+    async with await LeanRAG.open(load_settings(data_dir=tmp_path)) as engine:
+        note = DocumentSource(text="Ada Lovelace met Charles Babbage.")
+        job = await engine.job((await engine.submit_ingest([note], build=False)).id, 60)
+        assert job.status is JobStatus.DONE
+        job = await engine.submit_build()
+        await anyio.to_thread.run_sync(begun.wait)
+        await engine.cancel_job(job.id)
+        ended = await engine.job(job.id, wait_seconds=30)
+        assert ended.status is JobStatus.CANCELLED
+        assert "kept" in ended.message
