@@ -710,7 +710,10 @@ def name_key(name: str) -> str:
 
 
 def _folded(name: str) -> str:
-    """Case-folded NFKC in single spaces, Latin letters without accents, no trade mark behind a name."""
+    """Case-folded NFKC in single spaces, Latin letters without accents, no trade mark behind a name. A NUL is a
+    space: no database compares it."""
+    if "\x00" in name:
+        name = name.replace("\x00", " ")
     if name.isascii():
         return " ".join(name.lower().split())
     bare = _TRADE_MARK.sub("", name) or name

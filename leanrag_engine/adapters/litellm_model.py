@@ -403,10 +403,11 @@ def retrying(
         most = max(attempts, limited) if problem is not None and is_limited(problem) else attempts
         return state.attempt_number >= most
 
+    out_of_time = tenacity.stop_after_delay(seconds)
     return tenacity.AsyncRetrying(
         retry=tenacity.retry_if_exception(may_pass),
         wait=pause,
-        stop=tenacity.stop_any(is_enough, tenacity.stop_after_delay(seconds)),
+        stop=lambda state: is_enough(state) or out_of_time(state),
         sleep=sleep,
         reraise=True,
     )

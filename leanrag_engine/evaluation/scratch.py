@@ -80,6 +80,11 @@ def scratch_settings(folder: Path, embedder: str | None = None) -> Settings:
     )
 
 
+def without_model(settings: Settings) -> Settings:
+    """For building a scratch collection: nobody who measures retrieval asked to pay for a graph."""
+    return settings.model_copy(update={"llm_model": ""})
+
+
 def scratch_name(questions: QuestionSet, given: Given | None, embedder: str) -> str:
     """Equal names mean equal passages, graph and embedder."""
     return f"eval-{content_id('', questions.digest, given.digest if given else '', embedder)}"
@@ -97,7 +102,7 @@ async def scratch(
     timed = TimedEmbedderSource(adapters.embedders)
     extractor = given.extractor if given else extract_heuristically
     name = scratch_name(questions, given, settings.embedder)
-    async with LeanRAG(settings, replace(adapters, embedders=timed), extractor) as engine:
+    async with LeanRAG(without_model(settings), replace(adapters, embedders=timed), extractor) as engine:
         started = time.perf_counter()
         job = await engine.submit_ingest(_sources(questions.passages), collection=name)
         job = await _finished(engine, job, report)

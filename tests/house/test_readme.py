@@ -18,7 +18,13 @@ def settings_table() -> str:
     rows = ["| variable | default | meaning |", "|---|---|---|"]
     for name, field in {**Settings.model_fields, **HttpSettings.model_fields}.items():
         default = "the platform's own" if field.default_factory else field.default
-        shown = "none" if default in ((), None) else str(default).lower() if isinstance(default, bool) else default
+        shown = (
+            "none"
+            if default in ((), None)
+            else str(default).lower()
+            if isinstance(default, bool)
+            else default
+        )
         rows.append(f"| `LEANRAG_{name.upper()}` | {shown} | {field.description} |")
     return "\n".join(rows)
 

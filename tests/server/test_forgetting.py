@@ -43,13 +43,13 @@ WORDS = re.compile("zyzzyva|brobding|flannelr|quibblew", re.IGNORECASE)
 
 
 def traces(folder: Path) -> list[str]:
-    """Files in which any of the words stands, in the clear. Not among them: the file into which Chroma's index writes
-    memory that it never filled, with whatever this process had there before."""
+    """Files in which any of the words stands, in the clear. Not among them: the files of vectors, into which Chroma's
+    index writes memory that it never filled, with whatever this process had there before."""
     return [
         path.name
         for path in folder.rglob("*")
         if path.is_file()
-        and path.name != "data_level0.bin"
+        and path.name not in {"data_level0.bin", "length.bin", "link_lists.bin"}
         and WORDS.search(path.read_bytes().decode("latin-1"))
     ]
 

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import AsyncIterator, Iterator
-from contextlib import ExitStack, asynccontextmanager, contextmanager
+from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -426,8 +426,10 @@ async def test_a_server_that_is_asked_to_end_does_so_while_clients_wait(
 
 
 async def waits_in_vain(client: Client, job_id: str) -> None:
-    with pytest.raises(MCPError):
-        await called(client, "get_job", job_id=job_id, wait_seconds=40)
+    """It hears of the interruption, or of the end of the server, whichever is first."""
+    with suppress(MCPError):
+        job = await called(client, "get_job", job_id=job_id, wait_seconds=40)
+        assert job["status"] == "interrupted"
 
 
 def test_stdio_starts_without_a_web_server() -> None:

