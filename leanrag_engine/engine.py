@@ -41,6 +41,7 @@ from .model import (
     Entity,
     Generation,
     Job,
+    Method,
     Relation,
     Seed,
     Spent,
@@ -633,6 +634,12 @@ def written_vectors(held: Collection) -> Mapping[str, int]:
     return plain | dict(generation.settings.get("vectors", {}))
 
 
+def written_by_any(generation: Generation) -> bool:
+    """Whether a model or an agent wrote any summary of the build."""
+    made = generation.settings.get("methods", ())
+    return any({Method.MODEL, Method.AGENT} & each["entities"].keys() for each in made)
+
+
 def health_warnings(held: Collection, vectors: Mapping[str, int]) -> list[str]:
     """What makes answers worse than they could be."""
     warnings = []
@@ -651,6 +658,6 @@ def health_warnings(held: Collection, vectors: Mapping[str, int]) -> list[str]:
         warnings.append(
             "The vector index is incomplete: search by meaning misses some. Reindex the collection."
         )
-    if generation.settings.get("summaries", "heuristic") == "heuristic":
+    if not written_by_any(generation):
         warnings.append("Summaries and relations are heuristic: made without a language model.")
     return warnings

@@ -289,6 +289,8 @@ class Jobs:
             # A crash must reach the job's row as well as the log, or nobody who waits for it ever learns.
             logger.exception("Job %s crashed", job.id)
             return replace(job, status=JobStatus.FAILED, message=f"Unexpected {type(bug).__name__}: {bug}")
+        # What it said last was said while it worked.
+        journal.progress = replace(journal.progress, message="")
         return replace(job, status=JobStatus.DONE, message="", result={**job.result, **result})
 
     @contextlib.asynccontextmanager

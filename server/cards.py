@@ -40,7 +40,7 @@ from .wording import READ_ONLY
 
 if TYPE_CHECKING:
     from leanrag_engine.engine import EntityPage, RelationPage, Status
-    from leanrag_engine.model import Chunk, Document, Entity, Generation, Group, Relation
+    from leanrag_engine.model import Chunk, Document, Entity, Generation, Group, Relation, Spent
     from leanrag_engine.model import Collection as Held
     from leanrag_engine.retrieval.browsing import ClusterView, SourcePage
     from leanrag_engine.retrieval.querying import QueryResult
@@ -355,6 +355,7 @@ def status_reply(status: Status, *, read_only: bool = False) -> StatusReply:
         ],
         health=health_card(generation),
         extracts=dict(status.extracts),
+        spent={each.step or "other": spent_line(each) for each in status.spent},
         vectors=dict(status.vectors),
         jobs=[
             JobCard(
@@ -366,6 +367,15 @@ def status_reply(status: Status, *, read_only: bool = False) -> StatusReply:
         collections=list(status.collections),
         next_step=status_next_step(status, read_only=read_only),
         warnings=list(status.warnings),
+    )
+
+
+def spent_line(spent: Spent) -> str:
+    """What one step used; the cost where the price is known."""
+    cost = f", ${spent.cost:.4f}" if spent.cost else ""
+    unpriced = f", {spent.unpriced} of unknown price" if spent.unpriced else ""
+    return (
+        f"{spent.calls} calls, {spent.prompt_tokens} tokens in, {spent.completion_tokens} out{cost}{unpriced}"
     )
 
 

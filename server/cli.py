@@ -1,4 +1,4 @@
-"""The command line: ``leanrag serve | ingest | build | query | status | forget | reindex | demo``.
+"""The command line: ``leanrag serve | ingest | build | query | status | forget | reindex | install | eval | demo``.
 
 Results go to standard output (``--json``: one JSON object), progress and errors to standard error.
 """

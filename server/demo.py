@@ -26,8 +26,8 @@ from leanrag_engine.config import Settings, load_settings
 from leanrag_engine.engine import LeanRAG
 from leanrag_engine.model import DocumentSource
 
+from .client_files import CLIENTS
 from .progress import follow
-from .snippets import snippets
 
 TOKEN_BUDGET = 1200
 
@@ -62,7 +62,7 @@ async def run_demo(data_dir: Path | None, collection: str, as_json: bool) -> Non
         await index_reference(console, settings, figures)
         await ask_server(console, settings, figures)
     figures.total_seconds = round(time.perf_counter() - started, 1)
-    show_snippets(console)
+    show_clients(console)
     console.print(f"\nDone in {figures.total_seconds} s.")
     if as_json:
         sys.stdout.write(json.dumps(asdict(figures)) + "\n")
@@ -185,8 +185,7 @@ async def call(client: Client, tool: str, arguments: dict[str, Any]) -> dict[str
     return content
 
 
-def show_snippets(console: Console) -> None:
+def show_clients(console: Console) -> None:
     console.print(Rule("3. Put it into your client", align="left"))
-    for snippet in snippets():
-        console.print(f"[bold]{snippet.client}[/bold], in {snippet.place}:")
-        console.print(snippet.text, markup=False, highlight=False, soft_wrap=True)
+    for client in CLIENTS:
+        console.print(f"  leanrag install {client} --allow-dir FOLDER", markup=False, highlight=False)

@@ -30,13 +30,20 @@ from .client_files import (
     planned_install,
     planned_uninstall,
 )
-from .snippets import server_command
 
 NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 PACKAGE = "leanrag-mcp"
 
 
 # --- the entry ---------------------------------------------------------------------------
+
+
+def server_command() -> list[str]:
+    """How to start this installation: the console script beside the interpreter, else the module."""
+    here = Path(sys.executable)
+    beside = [path for name in ("leanrag-mcp", "leanrag-mcp.exe") if (path := here.with_name(name)).exists()]
+    script = str(beside[0]) if beside else shutil.which("leanrag-mcp")
+    return [script] if script else [sys.executable, "-P", "-m", "leanrag_mcp", "serve"]
 
 
 def command_of(prefix: Path, environ: Mapping[str, str], *, uvx: bool) -> list[str]:

@@ -206,6 +206,7 @@ def status_lines(reply: StatusReply) -> list[str]:
     for title, counts in (("Extracts", reply.extracts), ("Vectors", reply.vectors)):
         if counts:
             lines.append(f"{title}: " + ", ".join(f"{count} {name}" for name, count in counts.items()) + ".")
+    lines += [f"Spent on {step}: {used}." for step, used in reply.spent.items()]
     lines += [
         f"Job {job.job_id} ({job.kind}): {job.status}, {job.stage}{': ' + job.message if job.message else ''}"
         for job in reply.jobs

@@ -53,8 +53,8 @@ def test_each_context_keeps_to_its_budget(shown: tuple[str, dict[str, list[int]]
     assert all(0 < tokens <= 1200 for tokens in shown[1]["context_tokens"])
 
 
-@pytest.mark.parametrize("client", ["Claude Desktop", "Claude Code", "VS Code", "Cursor"])
-def test_the_demo_ends_with_the_snippet_for_each_client(
+@pytest.mark.parametrize("client", ["claude-desktop", "claude-code", "vscode", "cursor"])
+def test_the_demo_ends_with_the_command_for_each_client(
     shown: tuple[str, dict[str, list[int]]], client: str
 ) -> None:
-    assert client in shown[0]
+    assert f"leanrag install {client}" in shown[0]

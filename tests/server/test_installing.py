@@ -433,7 +433,7 @@ def test_a_blank_file_counts_as_an_empty_one(home: Path, scope: Scope) -> None:
 
 def test_what_was_installed_really_starts(home: Path) -> None:
     """The command, as written, answers a client's handshake; arguments are those the server takes."""
-    from leanrag_mcp.snippets import server_command  # noqa: PLC0415 - only this test starts anything
+    from leanrag_mcp.installing import server_command  # noqa: PLC0415 - only this test starts anything
 
     entry = installing.server_entry(
         CLIENTS["cursor"],
