@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import accumulate
 from typing import TYPE_CHECKING, TypeVar
 
@@ -62,7 +62,7 @@ QUOTE = 400
 SUMMARY = 1200
 """Characters of a summary in a chain of ancestors."""
 
-CONCISE_RELATIONS = 5
+CONCISE_RELATIONS = 3
 DETAILED_RELATIONS = 15
 
 REPLY_TOKENS = 7200
@@ -95,7 +95,13 @@ def query_reply(result: QueryResult, count: Count | None = None, *, detailed: bo
             relation_card(each, names, detailed=detailed)
             for each in relations[: DETAILED_RELATIONS if detailed else CONCISE_RELATIONS]
         ],
-        sources=[source_card(ranked.chunk, QUOTE if detailed else GLIMPSE) for ranked in result.sources],
+        sources=[
+            source_card(each.chunk, QUOTE)
+            if detailed
+            # What the context cites it quotes.
+            else source_card(each.chunk, 0 if each.chunk.citation in result.context.cited else GLIMPSE)
+            for each in result.sources
+        ],
         tokens=result.context.tokens,
         truncated=result.context.truncated,
         next_step=query_next_step(result),
@@ -127,13 +133,10 @@ def query_next_step(result: QueryResult) -> str:
 
 def source_card(chunk: Chunk, length: int) -> SourceCard:
     return SourceCard(
-        citation=chunk.citation, document=shortened(chunk.title, GLIMPSE), quote=shortened(chunk.text, length)
+        citation=chunk.citation,
+        document=shortened(chunk.title, GLIMPSE),
+        quote=shortened(chunk.text, length) if length else "",
     )
-
-
-def source_cards(result: QueryResult, cited: Collection[str]) -> list[SourceCard]:
-    """Those of the passages that bear these citations."""
-    return [source_card(each.chunk, GLIMPSE) for each in result.sources if each.chunk.citation in cited]
 
 
 def group_card(group: Group) -> GroupCard:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import groupby
+
 from mcp_types import CallToolResult, TextContent
 
 from .health_card import health_lines
@@ -62,13 +64,22 @@ def query_result(reply: QueryReply) -> CallToolResult:
     if rest := [node for node in reply.path if node.ref not in told]:
         graph.append(f"Path: {chain(rest)}")
     graph += [f"Relation: {relation_line(relation)}" for relation in reply.relations]
-    graph += [source_line(each) for each in reply.sources]
+    graph += source_lines(reply.sources)
     lines = [reply.context, *(f"Warning: {warning}" for warning in reply.warnings)]
     if graph:
         lines += ["", "How the evidence hangs together (quoted from documents):", quoted(graph)]
     cut = ", truncated" if reply.truncated else ""
     lines += [f"Query: {reply.query}", f"Context: {reply.tokens} tokens{cut}.", f"Next: {reply.next_step}"]
     return both(lines, reply)
+
+
+def source_lines(sources: list[SourceCard]) -> list[str]:
+    """Best first; those without a quote next to each other share a line."""
+    lines: list[str] = []
+    for quoted_too, some in groupby(sources, key=lambda each: bool(each.quote)):
+        told = [source_line(each) for each in some]
+        lines += told if quoted_too else ["; ".join(told)]
+    return lines
 
 
 def source_line(source: SourceCard) -> str:
