@@ -12,6 +12,7 @@ from typing import Any
 import anyio
 import anyio.to_thread
 
+from .asking import first_of
 from .composition import embedder_source
 from .config import Settings
 from .embedding_reuse import ReusingEmbedder, reusing
@@ -23,12 +24,14 @@ from .hierarchy.building import Built, Plan, build
 from .hierarchy.ways import Clustering, Manner
 from .hierarchy.writing import Writer, made_by
 from .indexing import (
+    Rows,
     Spaces,
     Workshop,
     embedded_texts,
     rows_of,
     rows_of_layers,
     sweep,
+    texts_of,
     vectors_changing,
     windows_of,
     write_whole,
@@ -50,13 +53,12 @@ from a tenth of the entities that the heuristics find, on terse text, to half as
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Draft:
-    """A hierarchy as it is to be published, and what it was made from and with."""
+class Fitted:
+    """The chunks of a collection, the embedder that a build of them uses, and what restores it."""
 
     chunks: Sequence[Chunk]
     embedder: ReusingEmbedder
-    embedder_state: bytes
-    built: Built
+    state: bytes
 
 
 async def build_generation(
@@ -66,12 +68,40 @@ async def build_generation(
 
     Raises ``NotReady`` if the collection holds no document.
     """
-    await with_documents(workshop, collection)
-    await read_chunks(workshop, collection, report, staff)
+    held = await with_documents(workshop, collection)
+    fitted, rows = await read_beside_embedding(workshop, held, report, staff)
     # Again: what was read has changed it.
     held = await with_documents(workshop, collection)
-    drafted = await draft(workshop, held, report, staff, workshop.embedders)
-    return await publish(workshop, held, drafted, report, staff)
+    built = await draft(workshop, held, fitted, report, staff)
+    return await publish(workshop, held, fitted, rows, built, report, staff)
+
+
+async def read_beside_embedding(
+    workshop: Workshop, held: Collection, report: ProgressReport, staff: Staff
+) -> tuple[Fitted, Rows]:
+    """Embed the chunks while a model reads those that are due: neither needs the other."""
+    reading: list[Progress] = []
+    done: list[tuple[Fitted, Rows]] = []
+
+    def read(progress: Progress) -> None:
+        reading[:] = [progress]
+        report(progress)
+
+    def beside(progress: Progress) -> None:
+        report(reading[0] if reading else progress)
+
+    async def embed() -> None:
+        fitted = await fit(workshop, held, beside, workshop.embedders)
+        done.append((fitted, await windows_of(fitted.embedder, texts_of(fitted.chunks), beside)))
+
+    try:
+        async with anyio.create_task_group() as group:
+            group.start_soon(embed)
+            await read_chunks(workshop, held.name, read, staff)
+            reading.clear()
+    except BaseExceptionGroup as problems:
+        raise first_of(problems) from None
+    return done[0]
 
 
 async def with_documents(workshop: Workshop, collection: str) -> Collection:
@@ -101,19 +131,25 @@ async def read_chunks(
     return len(due)
 
 
-async def draft(
-    workshop: Workshop, held: Collection, report: ProgressReport, staff: Staff, embedders: EmbedderSource
-) -> Draft:
-    """Merge, describe, cluster, summarise: everything but writing it down."""
-    base = await base_graph(workshop, held, report, staff)
+async def fit(
+    workshop: Workshop, held: Collection, report: ProgressReport, embedders: EmbedderSource
+) -> Fitted:
     chunks = await workshop.graph.all_chunks(held.name)
     report(Progress("fit", 0, len(chunks)))
-    fitted, state = await embedders.fit([each.indexed_text for each in chunks])
-    embedder = await reusing(workshop, held.generation, fitted)
+    embedder, state = await embedders.fit([each.indexed_text for each in chunks])
+    return Fitted(chunks, await reusing(workshop, held.generation, embedder), state)
+
+
+async def draft(
+    workshop: Workshop, held: Collection, fitted: Fitted, report: ProgressReport, staff: Staff
+) -> Built:
+    """Merge, describe, cluster, summarise: everything but writing it down."""
+    base = await base_graph(workshop, held, report, staff)
     writer = Writer(staff.writing, await workshop.graph.summaries(held.name))
-    built = await build(base, embedder, plan_of(workshop.settings), progress=report, writer=writer)
+    plan = plan_of(workshop.settings)
+    built = await build(base, fitted.embedder, plan, progress=report, writer=writer)
     await workshop.graph.use_summaries(held.name, sorted(writer.used))
-    return Draft(chunks, embedder, state, built)
+    return built
 
 
 async def base_graph(workshop: Workshop, held: Collection, report: ProgressReport, staff: Staff) -> Graph:
@@ -132,16 +168,21 @@ async def base_graph(workshop: Workshop, held: Collection, report: ProgressRepor
 
 
 async def publish(
-    workshop: Workshop, held: Collection, drafted: Draft, report: ProgressReport, staff: Staff
+    workshop: Workshop,
+    held: Collection,
+    fitted: Fitted,
+    chunk_rows: Rows,
+    built: Built,
+    report: ProgressReport,
+    staff: Staff,
 ) -> Generation:
     """Write the vectors, then switch the collection to the new generation in one transaction."""
-    built, embedder, chunks = drafted.built, drafted.embedder, drafted.chunks
-    hierarchy = built.hierarchy
+    embedder, chunks, hierarchy = fitted.embedder, fitted.chunks, built.hierarchy
     texts = embedded_texts(chunks, hierarchy.layers)
     spaces = Spaces.of(held, embedder, texts)
-    report(Progress("embed", 0, len(chunks)))
+    report(Progress("embed", 0, len(texts["facts"])))
     rows = {
-        spaces.chunks: await windows_of(embedder, texts["chunks"], report),
+        spaces.chunks: chunk_rows,
         spaces.facts: await rows_of(embedder, texts["facts"], report),
         **rows_of_layers(spaces, hierarchy, built.vectors),
     }
@@ -155,7 +196,7 @@ async def publish(
         hierarchy,
         embedder=embedder.identity,
         dimension=embedder.dimension,
-        embedder_state=drafted.embedder_state,
+        embedder_state=fitted.state,
         settings={
             "embedder": workshop.embedders.name,
             "spaces": spaces.as_settings(),
@@ -192,7 +233,8 @@ async def forecast(
         unread = 0
         if models:
             unread = await read_chunks(workshop, collection, report, staff, dry=True)
-            await draft(workshop, held, report, staff, dry_embedders(workshop))
+            fitted = await fit(workshop, held, report, dry_embedders(workshop))
+            await draft(workshop, held, fitted, report, staff)
         steps = [each for model in models for each in await model.forecast()]
         rounds = workshop.settings.gleaning
         return {**found, **summed(steps, exact=not unread, gleaning=rounds), "models": staff.names()}
