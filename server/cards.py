@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from itertools import accumulate
 from typing import TYPE_CHECKING, TypeVar
@@ -358,6 +359,7 @@ def status_reply(status: Status, *, read_only: bool = False) -> StatusReply:
         ],
         health=health_card(generation),
         extracts=dict(status.extracts),
+        made_by=made_by(generation),
         spent={each.step or "other": spent_line(each) for each in status.spent},
         vectors=dict(status.vectors),
         jobs=[
@@ -371,6 +373,14 @@ def status_reply(status: Status, *, read_only: bool = False) -> StatusReply:
         next_step=status_next_step(status, read_only=read_only),
         warnings=list(status.warnings),
     )
+
+
+def made_by(generation: Generation | None) -> dict[str, int]:
+    """How many aggregated entities of a build were made by each method."""
+    counts: Counter[str] = Counter()
+    for layer in generation.settings.get("methods", ()) if generation else ():
+        counts.update(layer["entities"])
+    return dict(counts)
 
 
 def spent_line(spent: Spent) -> str:

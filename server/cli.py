@@ -250,6 +250,13 @@ def build(
     max_cost: Annotated[
         float | None, typer.Option(min=0.000001, help="Most US dollars for model calls.")
     ] = None,
+    clustering: Annotated[
+        str | None,
+        typer.Option(help="gmm (by meaning), leiden (by relations) or dual (by both).", show_default="gmm"),
+    ] = None,
+    cluster_size: Annotated[
+        str | None, typer.Option(help="Mean members of a cluster, or auto.", show_default="20")
+    ] = None,
     data_dir: DataDir = None,
     collection: CollectionOption = None,
     json: Json = False,
@@ -274,7 +281,8 @@ def build(
         typer.echo(reply.model_dump_json() if json else "\n".join(job_lines(reply)))
         leave_unless_done(reply.status)
 
-    run(settings_of(data_dir, collection), work)
+    more = {"clustering": clustering, "cluster_size": cluster_size}
+    run(settings_of(data_dir, collection, **more), work)
 
 
 @app.command()

@@ -214,7 +214,11 @@ def status_lines(reply: StatusReply) -> list[str]:
         lines += health_lines(reply.health) if reply.health else []
     else:
         lines.append("Build: none yet (stale)." if reply.stale else "Build: none yet.")
-    for title, counts in (("Extracts", reply.extracts), ("Vectors", reply.vectors)):
+    for title, counts in (
+        ("Extracts", reply.extracts),
+        ("Aggregated entities", reply.made_by),
+        ("Vectors", reply.vectors),
+    ):
         if counts:
             lines.append(f"{title}: " + ", ".join(f"{count} {name}" for name, count in counts.items()) + ".")
     lines += [f"Spent on {step}: {used}." for step, used in reply.spent.items()]

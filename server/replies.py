@@ -275,6 +275,7 @@ class StatusReply(Reply):
     layers: list[LayerCard]
     health: HealthCard | None = Field(description="null before the first build")
     extracts: dict[str, int] = Field(description="chunks by how their extracts were made")
+    made_by: dict[str, int] = Field(description="aggregated entities by how they were made")
     spent: dict[str, str] = Field(description="calls, tokens and dollars of a model, by step")
     vectors: dict[str, int] = Field(description="rows in the vector index, by kind")
     jobs: list[JobCard]

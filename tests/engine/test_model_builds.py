@@ -150,6 +150,34 @@ async def test_without_a_model_first_and_an_upgrade_later(tmp_path: Path, scribe
         assert (await opened.status()).extracts == {"model": 8}
 
 
+async def test_one_model_reads_and_another_writes(tmp_path: Path, scribe: Any) -> None:
+    async with engine(tmp_path, scribe, extraction_model="openai/small") as opened:
+        await ingested(opened, 8)
+        await built(opened)
+    work_of = import_module("leanrag_tests_scribe").work_of
+    by = {(work_of(each), each.body["model"]) for each in scribe.requests}
+    assert ("extract", "small") in by
+    assert ("aggregate", "tiny") in by
+    assert not {("extract", "tiny"), ("aggregate", "small")} & by
+
+
+async def test_what_an_agent_did_is_left_alone_by_a_model_that_does_the_rest(
+    tmp_path: Path, scribe: Any
+) -> None:
+    async with engine(tmp_path) as opened:
+        await ingested(opened, 8, build=True)
+        items = (await opened.pending_work("extraction", 3)).items
+        said = {"entities": [{"name": "London", "type": "place", "description": "A city."}], "relations": []}
+        named = [each for each in items if "London" in each.text]
+        done = await opened.submit_extractions([{"work_id": each.work_id, **said} for each in named])
+        assert len(done.accepted) == len(named) > 0
+    async with engine(tmp_path, scribe) as opened:
+        await built(opened, upgrade=True)
+        assert (await opened.status()).extracts == {"agent": len(named), "model": 8 - len(named)}
+        read = "".join(each.prompt for each in scribe.requests if "passages of documents" in each.prompt)
+        assert not any(each.title.split(" ", 1)[1] + "\n" in read for each in named)
+
+
 async def test_a_dead_service_leaves_everything_heuristic_and_says_so(
     tmp_path: Path, chat_server: Any
 ) -> None:
