@@ -269,7 +269,7 @@ class _Reader:
         if len(name) > _NAME_CHARACTERS or word_count(name) > _NAME_WORDS:
             return f"{_quote(name)} is too long for a name"
         if name.lower() in STOPWORDS and name not in _NAMES_TOO and not (name.isupper() and len(name) > 1):
-            return f"{_quote(name)} is no name"
+            return f"{_quote(name)} is no name by itself (a fuller one may be)"
         figure = not any(sign.isalpha() for sign in name)
         if figure and not _YEAR.fullmatch(name) and type_ in {UNKNOWN, "quantity", "time"}:
             return f"{_quote(name)} is a bare figure"
