@@ -19,10 +19,8 @@ from .building import build_generation, forecast
 from .composition import Adapters, compose
 from .config import COLLECTION_NAME, Settings
 from .errors import (
-    Cancelled,
     Candidate,
     InvalidInput,
-    LeanRAGError,
     ModelUnavailable,
     NotFound,
     NotReady,
@@ -30,7 +28,7 @@ from .errors import (
 )
 from .forgetting import Named, forget, named
 from .indexing import Spaces, Workshop, embedder_trouble, rebuild_vectors, restored
-from .ingesting import Outcome, extract_heuristically, index_pending, ingest_one, spread_folders
+from .ingesting import extract_heuristically, ingest_all, requested
 from .jobs import Jobs, Journal
 from .model import (
     BuildOrder,
@@ -41,18 +39,17 @@ from .model import (
     Entity,
     Generation,
     Job,
-    Method,
     Relation,
     Seed,
-    Spent,
 )
-from .ports import ChatModel, Embedder, Extractor, LockHolder, Progress
+from .ports import ChatModel, Embedder, Extractor
 from .prompts import use_folder
 from .retrieval import browsing, querying
 from .retrieval.browsing import ClusterView, SourcePage
 from .retrieval.kept_adjacency import Adjacencies
 from .retrieval.querying import Index, Query, QueryResult
 from .staff import answerer, check_order, paying, staffed
+from .status import Status, health_warnings, vector_counts
 
 PLAIN = BuildOrder()
 
@@ -61,20 +58,6 @@ T = TypeVar("T")
 
 TRIES = 5
 """How often a reading begins anew because somebody wrote meanwhile."""
-
-
-@dataclass(frozen=True, slots=True)
-class Status:
-    """How a collection stands, and what goes on in its data folder."""
-
-    collection: Collection
-    collections: tuple[str, ...]
-    extracts: Mapping[str, int]
-    spent: tuple[Spent, ...]
-    vectors: Mapping[str, int]
-    jobs: tuple[Job, ...]
-    writer: LockHolder | None
-    warnings: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -425,7 +408,7 @@ class LeanRAG:
         unborn = collection == self.settings.collection and collection not in names
         held = Collection.empty(collection) if unborn else await self._collection(collection)
         await self._see_other_writers()
-        vectors, broken = await self._vector_counts(held.generation)
+        vectors, broken = await vector_counts(self._vectors, held.generation)
         return Status(
             collection=held,
             collections=names,
@@ -454,7 +437,7 @@ class LeanRAG:
         if job.kind == "forecast":
             return await forecast(self._workshop, job.collection, BuildOrder.of(job.request), journal.report)
         if job.kind == "ingest":
-            changed = await self._ingest(job, journal)
+            changed = await ingest_all(self._workshop, job, journal)
             if not (job.request["build"] and (changed or await self._is_stale(job.collection))):
                 return {"built": not await self._is_stale(job.collection)}
         return await self._build(job, journal)
@@ -471,41 +454,6 @@ class LeanRAG:
             "layers": [asdict(each) for each in generation.layers],
             **({"spent": [asdict(each) for each in spent]} if spent else {}),
         }
-
-    async def _ingest(self, job: Job, journal: Journal) -> bool:
-        """Whether any document was added or replaced. Raises ``LeanRAGError`` if every document failed."""
-        allowed = job.request["allowed"]
-        folders = None if allowed is None else [Path(folder) for folder in allowed]
-        sources, outcomes = spread_folders(
-            [DocumentSource(**document) for document in job.request["documents"]], folders
-        )
-        statuses = [noted(outcome, journal) for outcome in outcomes]
-        for done, source in enumerate(sources):
-            journal.report(Progress("ingest", done, len(sources), source.title or Path(source.path).name))
-            outcome = await self._ingest_or_fail(job.collection, source, folders, journal)
-            statuses.append(noted(outcome, journal))
-        journal.report(Progress("ingest", len(sources), len(sources)))
-        if "failed" in statuses and not {"added", "replaced", "unchanged"} & set(statuses):
-            raise LeanRAGError("No document could be ingested.", "Each one's error says why.")
-        changed = bool({"added", "replaced"} & set(statuses))
-        if changed and not job.request["build"]:
-            try:
-                await index_pending(self._workshop, job.collection, journal.report)
-            except (StoreUnusable, ModelUnavailable, InvalidInput) as problem:
-                journal.fail("vector index", str(problem))
-        return changed
-
-    async def _ingest_or_fail(
-        self, collection: str, source: DocumentSource, allowed: Sequence[Path] | None, journal: Journal
-    ) -> Outcome:
-        """Ingest one document; a bad one fails alone. A store that cannot be used ends the job."""
-        try:
-            return await ingest_one(self._workshop, collection, source, allowed, journal.say)
-        except (StoreUnusable, Cancelled):
-            raise
-        except LeanRAGError as problem:
-            name = source.id or source.path or source.title
-            return Outcome(name, source.title, "failed", error=str(problem))
 
     async def _is_stale(self, collection: str) -> bool:
         return (await self._collection(collection)).stale
@@ -567,45 +515,11 @@ class LeanRAG:
             await self._vectors.refresh()
             self._vector_version = version
 
-    async def _vector_counts(self, generation: Generation | None) -> tuple[dict[str, int], list[str]]:
-        """Rows in the vector store by kind, and what is wrong with those that cannot be read."""
-        counts: dict[str, int] = {}
-        problems: list[str] = []
-        spaces = Spaces.recorded(generation).as_settings() if generation else {}
-        for kind, space in spaces.items():
-            try:
-                counts[kind] = await self._vectors.count(space)
-            except StoreUnusable as problem:
-                problems.append(str(problem))
-        return counts, list(dict.fromkeys(problems))
-
     def _writable(self) -> None:
         if self.settings.read_only:
             raise InvalidInput(
                 "This data folder was opened read-only.", "Open it without the setting read_only."
             )
-
-
-def noted(outcome: Outcome, journal: Journal) -> str:
-    """Write down what became of a document; gives its status."""
-    journal.record(asdict(outcome))
-    if outcome.status == "failed":
-        journal.fail(outcome.id, outcome.error)
-    return outcome.status
-
-
-def requested(source: DocumentSource, *, anywhere: bool) -> dict[str, Any]:
-    """A source as a job keeps it. A path that may lie anywhere is made absolute, as the job may be
-    resumed from another working directory; others may be relative to an allowed folder."""
-    path = str(Path(source.path).expanduser().absolute()) if anywhere and source.path else source.path
-    return {
-        # A name that is no Unicode cannot be kept; written out, it fails alone, as a file that is not there.
-        "path": path.encode("utf-8", "backslashreplace").decode(),
-        "text": source.text,
-        "title": source.title,
-        "id": source.id,
-        "metadata": dict(source.metadata),
-    }
 
 
 def checked_name(collection: str) -> str:
@@ -622,42 +536,3 @@ def no_documents(collection: str) -> NotReady:
     return NotReady(
         f"Collection {collection!r} holds no document yet.", "Ingest documents first.", "documents"
     )
-
-
-def written_vectors(held: Collection) -> Mapping[str, int]:
-    """How many rows of each kind the published build wrote: a long passage has several."""
-    generation = held.generation
-    if generation is None:
-        return {}
-    base, *above = [each.entities for each in generation.layers]
-    plain = {"chunks": held.chunks, "entities": base, "aggregates": sum(above)}
-    return plain | dict(generation.settings.get("vectors", {}))
-
-
-def written_by_any(generation: Generation) -> bool:
-    """Whether a model or an agent wrote any summary of the build."""
-    made = generation.settings.get("methods", ())
-    return any({Method.MODEL, Method.AGENT} & each["entities"].keys() for each in made)
-
-
-def health_warnings(held: Collection, vectors: Mapping[str, int]) -> list[str]:
-    """What makes answers worse than they could be."""
-    warnings = []
-    generation = held.generation
-    if generation is None:
-        if held.documents:
-            warnings.append("No build yet: only keyword search over passages answers.")
-        return warnings
-    if held.stale:
-        warnings.append("Documents changed since the last build: the hierarchy does not show it yet.")
-    # What came and went since the build may have changed the number of its passages, and of no other rows.
-    written = {
-        kind: rows for kind, rows in written_vectors(held).items() if kind != "chunks" or not held.stale
-    }
-    if any(vectors.get(kind, 0) < rows for kind, rows in written.items()):
-        warnings.append(
-            "The vector index is incomplete: search by meaning misses some. Reindex the collection."
-        )
-    if not written_by_any(generation):
-        warnings.append("Summaries and relations are heuristic: made without a language model.")
-    return warnings

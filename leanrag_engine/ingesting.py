@@ -6,21 +6,30 @@ Everything here runs inside a job, under the writer lock.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 import anyio
 import anyio.to_thread
 
-from .errors import DocumentUnreadable, LeanRAGError
+from .errors import (
+    Cancelled,
+    DocumentUnreadable,
+    InvalidInput,
+    LeanRAGError,
+    ModelUnavailable,
+    StoreUnusable,
+)
 from .graph.chunking import chunk
 from .graph.heuristics import extract
 from .graph.loading import expand, load
 from .indexing import Spaces, Workshop, published, restored, texts_of, upsert, vectors_changing, windows_of
-from .model import Chunk, DocumentSource, Extract, LoadedDocument
-from .ports import ProgressReport
+from .jobs import Journal
+from .model import Chunk, DocumentSource, Extract, Job, LoadedDocument
+from .ports import Progress, ProgressReport
 
 
 async def extract_heuristically(
@@ -39,6 +48,72 @@ class Outcome:
     status: str
     chunks: int = 0
     error: str = ""
+
+
+async def ingest_all(workshop: Workshop, job: Job, journal: Journal) -> bool:
+    """Ingest what the job asks for. Whether any document was added or replaced.
+
+    Raises ``LeanRAGError`` if every document failed.
+    """
+    allowed = job.request["allowed"]
+    folders = None if allowed is None else [Path(folder) for folder in allowed]
+    sources, outcomes = spread_folders(
+        [DocumentSource(**document) for document in job.request["documents"]], folders
+    )
+    statuses = [noted(outcome, journal) for outcome in outcomes]
+    for done, source in enumerate(sources):
+        journal.report(Progress("ingest", done, len(sources), source.title or Path(source.path).name))
+        outcome = await ingest_or_fail(workshop, job.collection, source, folders, journal)
+        statuses.append(noted(outcome, journal))
+    journal.report(Progress("ingest", len(sources), len(sources)))
+    if "failed" in statuses and not {"added", "replaced", "unchanged"} & set(statuses):
+        raise LeanRAGError("No document could be ingested.", "Each one's error says why.")
+    changed = bool({"added", "replaced"} & set(statuses))
+    if changed and not job.request["build"]:
+        try:
+            await index_pending(workshop, job.collection, journal.report)
+        except (StoreUnusable, ModelUnavailable, InvalidInput) as problem:
+            journal.fail("vector index", str(problem))
+    return changed
+
+
+def noted(outcome: Outcome, journal: Journal) -> str:
+    """Write down what became of a document; gives its status."""
+    journal.record(asdict(outcome))
+    if outcome.status == "failed":
+        journal.fail(outcome.id, outcome.error)
+    return outcome.status
+
+
+def requested(source: DocumentSource, *, anywhere: bool) -> dict[str, Any]:
+    """A source as a job keeps it. A path that may lie anywhere is made absolute, as the job may be
+    resumed from another working directory; others may be relative to an allowed folder."""
+    path = str(Path(source.path).expanduser().absolute()) if anywhere and source.path else source.path
+    return {
+        # A name that is no Unicode cannot be kept; written out, it fails alone, as a file that is not there.
+        "path": path.encode("utf-8", "backslashreplace").decode(),
+        "text": source.text,
+        "title": source.title,
+        "id": source.id,
+        "metadata": dict(source.metadata),
+    }
+
+
+async def ingest_or_fail(
+    workshop: Workshop,
+    collection: str,
+    source: DocumentSource,
+    allowed: Sequence[Path] | None,
+    journal: Journal,
+) -> Outcome:
+    """Ingest one document; a bad one fails alone. A store that cannot be used ends the job."""
+    try:
+        return await ingest_one(workshop, collection, source, allowed, journal.say)
+    except (StoreUnusable, Cancelled):
+        raise
+    except LeanRAGError as problem:
+        name = source.id or source.path or source.title
+        return Outcome(name, source.title, "failed", error=str(problem))
 
 
 def spread_folders(

@@ -40,11 +40,12 @@ from .replies import (
 from .wording import READ_ONLY
 
 if TYPE_CHECKING:
-    from leanrag_engine.engine import EntityPage, RelationPage, Status
+    from leanrag_engine.engine import EntityPage, RelationPage
     from leanrag_engine.model import Chunk, Document, Entity, Generation, Group, Relation, Spent
     from leanrag_engine.model import Collection as Held
     from leanrag_engine.retrieval.browsing import ClusterView, SourcePage
     from leanrag_engine.retrieval.querying import QueryResult
+    from leanrag_engine.status import Status
 
     Count = Callable[[Sequence[str]], list[int]]
     """Tokens of each text."""

@@ -30,7 +30,8 @@ ALLOWED = {
     "indexing": {"config", "model", "errors", "ports", "retrieval"},
     "embedding_reuse": {"model", "errors", "ports", "indexing"},
     "forgetting": {"model", "errors", "ports", "hierarchy", "indexing"},
-    "ingesting": {"model", "errors", "ports", "graph", "indexing"},
+    "ingesting": {"model", "errors", "ports", "graph", "indexing", "jobs"},
+    "status": {"model", "errors", "ports", "indexing"},
     "staff": {"composition", "config", "model", "errors", "ports", "asking", "indexing", "spending"},
     "building": {
         *("composition", "config", "model", "errors", "ports", "asking", "spending", "staff"),
@@ -38,7 +39,17 @@ ALLOWED = {
     },
     "engine": {
         *("config", "composition", "model", "errors", "ports", "prompts", "jobs", "retrieval"),
-        *("indexing", "ingesting", "forgetting", "building", "staff", "agent_work", "answering", "asking"),
+        *(
+            "indexing",
+            "ingesting",
+            "forgetting",
+            "building",
+            "staff",
+            "status",
+            "agent_work",
+            "answering",
+            "asking",
+        ),
     },
     "agent_work": {"model", "errors", "ports", "prompts", "asking", "graph", "hierarchy"},
     "spending": {"model", "errors", "ports"},
@@ -65,6 +76,7 @@ SERVER_MAY = {
     "model",
     "prompts",
     "retrieval",
+    "status",
 }
 """What the server may know of the engine: its verbs, nouns, errors and settings, evaluation and other tools' formats;
 no stage, port or adapter."""
