@@ -24,7 +24,8 @@ def parsed(value: Any) -> Any:
     return found if isinstance(found, dict) else value
 
 
-CollectionName = Annotated[str, Field(description="Which corpus")]
+CollectionName = str
+"""Which corpus; ``default`` is the server's own. Its name says it: a description would stand in every tool's schema."""
 EntityName = Annotated[str, Field(description="Name or ref")]
 JobId = Annotated[str, Field(description="As returned by ingest_documents or build_hierarchy")]
 WaitSeconds = Annotated[float, Field(ge=0, le=40, description="How long to wait for the end")]

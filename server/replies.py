@@ -236,13 +236,13 @@ class JobCard(Reply):
 
 class LayerHealthCard(Reply):
     layer: int
-    clusters: int = Field(description="of this layer's entities: the entities one layer up")
+    clusters: int
     smallest: int
     median: float
     largest: int
     tightness: float = Field(description="mean cosine of members to their cluster's mean")
-    joined: float = Field(description="share of entities with a relation")
-    inside: float = Field(description="share of relations that join members of one cluster")
+    joined: float = Field(description="entities with a relation")
+    inside: float = Field(description="relations within a cluster")
     strength_median: float
     strength_most: int
 
@@ -254,10 +254,10 @@ class HealthCard(Reply):
     cluster_size: int
     cluster_cap: int
     size_reason: str
-    heuristic: float = Field(description="share of aggregated entities made without a model")
+    heuristic: float = Field(description="aggregated entities made without a model")
     islands: int = Field(description="clusters cut off though relations leave them; should be 0")
-    similar_pairs_below_root: float = Field(description="share of similar pairs whose LCA is below the root")
-    seed_sets_below_root: float = Field(description="the same for ten similar entities")
+    similar_pairs_below_root: float = Field(description="whose LCA is below the root")
+    seed_sets_below_root: float = Field(description="sets of ten")
     layers: list[LayerHealthCard]
 
 
@@ -270,14 +270,14 @@ class StatusReply(Reply):
     stale: bool
     generation: int
     built_at: str
-    embedder: str = Field(description="identity of the model or fit")
-    embedder_name: str = Field(description="what it is called in the settings")
+    embedder: str
+    embedder_name: str
     layers: list[LayerCard]
     health: HealthCard | None = Field(description="null before the first build")
     extracts: dict[str, int] = Field(description="chunks by how their extracts were made")
-    made_by: dict[str, int] = Field(description="aggregated entities by how they were made")
-    spent: dict[str, str] = Field(description="calls, tokens and dollars of a model, by step")
-    vectors: dict[str, int] = Field(description="rows in the vector index, by kind")
+    made_by: dict[str, int] = Field(description="aggregated entities by method")
+    spent: dict[str, str] = Field(description="on a model, by step")
+    vectors: dict[str, int]
     jobs: list[JobCard]
     writer: str = Field(description="who holds the write lock; empty if nobody")
     collections: list[str]
