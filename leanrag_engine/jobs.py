@@ -290,7 +290,7 @@ class Jobs:
             logger.exception("Job %s crashed", job.id)
             return replace(job, status=JobStatus.FAILED, message=f"Unexpected {type(bug).__name__}: {bug}")
         # What it said last was said while it worked.
-        journal.progress = replace(journal.progress, message="")
+        journal.progress = replace(journal.progress, message="", done=journal.progress.total)
         return replace(job, status=JobStatus.DONE, message="", result={**job.result, **result})
 
     @contextlib.asynccontextmanager
