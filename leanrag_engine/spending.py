@@ -221,26 +221,11 @@ class Ledger:
     job_id: str
 
 
-class PayingModel:
-    """A chat model that pays for each reply once. Implements :class:`leanrag_engine.ports.ChatModel`.
+class _Wrapped:
+    """What a model that wraps another one has from it."""
 
-    A reply that is kept in the graph store is given again; equal requests at one time are one call; no call
-    passes the budget's caps (``CapReached``), and none goes to a service that is dead (``ModelUnavailable``).
-    With ``redo``, a request that is marked ``anew`` is asked again once a job, and its reply takes the place of
-    the one that was kept; without, the mark means nothing.
-    """
-
-    def __init__(
-        self, model: ChatModel, ledger: Ledger, budget: Budget, tokenizer: Tokenizer, *, redo: bool = False
-    ) -> None:
+    def __init__(self, model: ChatModel) -> None:
         self._model = model
-        self._ledger = ledger
-        self._budget = budget
-        self._tokenizer = tokenizer
-        self._redo = redo
-        self._scale = Scale()
-        self._line = Line()
-        self._flights: dict[tuple[str, bool], _Flight] = {}
 
     @property
     def name(self) -> str:
@@ -253,6 +238,31 @@ class PayingModel:
     @property
     def price(self) -> Price | None:
         return self._model.price
+
+    async def close(self) -> None:
+        await self._model.close()
+
+
+class PayingModel(_Wrapped):
+    """A chat model that pays for each reply once. Implements :class:`leanrag_engine.ports.ChatModel`.
+
+    A reply that is kept in the graph store is given again; equal requests at one time are one call; no call
+    passes the budget's caps (``CapReached``), and none goes to a service that is dead (``ModelUnavailable``).
+    With ``redo``, a request that is marked ``anew`` is asked again once a job, and its reply takes the place of
+    the one that was kept; without, the mark means nothing.
+    """
+
+    def __init__(
+        self, model: ChatModel, ledger: Ledger, budget: Budget, tokenizer: Tokenizer, *, redo: bool = False
+    ) -> None:
+        super().__init__(model)
+        self._ledger = ledger
+        self._budget = budget
+        self._tokenizer = tokenizer
+        self._redo = redo
+        self._scale = Scale()
+        self._line = Line()
+        self._flights: dict[tuple[str, bool], _Flight] = {}
 
     async def complete(self, request: ChatRequest) -> Reply:
         """See :meth:`leanrag_engine.ports.ChatModel.complete`; also raises ``CapReached``."""
@@ -274,9 +284,6 @@ class PayingModel:
             del self._flights[key]
             flight.landed.set()
         return flight.reply
-
-    async def close(self) -> None:
-        await self._model.close()
 
     async def _kept_or_paid(self, digest: str, request: ChatRequest) -> Reply:
         # One that this very job asked for anew is not asked for once more when the job goes on.
@@ -379,7 +386,7 @@ class _Count:
     room: int = 0
 
 
-class ForecastModel:
+class ForecastModel(_Wrapped):
     """A chat model that gives replies that are kept, and counts what it would be asked besides.
 
     Such a request raises ``CapReached``, so that a dry run goes on without it. Implements
@@ -395,25 +402,13 @@ class ForecastModel:
         *,
         redo: bool = False,
     ) -> None:
-        self._model = model
+        super().__init__(model)
         self._graph = graph
         self._collection = collection
         self._tokenizer = tokenizer
         self._redo = redo
         self._counts: dict[str, _Count] = {}
         self._asked: set[str] = set()
-
-    @property
-    def name(self) -> str:
-        return self._model.name
-
-    @property
-    def concurrency(self) -> int:
-        return self._model.concurrency
-
-    @property
-    def price(self) -> Price | None:
-        return self._model.price
 
     async def complete(self, request: ChatRequest) -> Reply:
         """Raises ``CapReached`` where no reply is kept."""
@@ -428,9 +423,6 @@ class ForecastModel:
             count.counted += count_prompt(self._tokenizer, request)
             count.room += request.max_tokens
         raise CapReached("A forecast makes no call.")
-
-    async def close(self) -> None:
-        await self._model.close()
 
     async def forecast(self) -> list[StepForecast]:
         """What was counted so far, in the order in which the steps came up."""
