@@ -20,21 +20,21 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .config import Settings, load_settings
+    from .core.config import Settings, load_settings
+    from .core.errors import LeanRAGError
+    from .core.model import DocumentSource
     from .engine import LeanRAG
-    from .errors import LeanRAGError
-    from .model import DocumentSource
     from .retrieval.request import Query
 
 __all__ = ["DocumentSource", "LeanRAG", "LeanRAGError", "Query", "Settings", "load_settings"]
 
 _HOMES = {
-    "DocumentSource": "model",
+    "DocumentSource": "core.model",
     "LeanRAG": "engine",
-    "LeanRAGError": "errors",
+    "LeanRAGError": "core.errors",
     "Query": "retrieval.request",
-    "Settings": "config",
-    "load_settings": "config",
+    "Settings": "core.config",
+    "load_settings": "core.config",
 }
 
 

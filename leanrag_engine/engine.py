@@ -12,25 +12,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
-from .agent_work import AgentWork, Kind, PendingWork, Submitted
-from .answering import Answer, answer
-from .asking import Meter
-from .building import build_generation, forecast
-from .composition import Adapters, compose
-from .config import COLLECTION_NAME, Settings
-from .errors import (
-    Candidate,
-    InvalidInput,
-    ModelUnavailable,
-    NotFound,
-    NotReady,
-    StoreUnusable,
-)
-from .forgetting import Named, forget, named
-from .indexing import Spaces, Workshop, embedder_trouble, rebuild_vectors, restored
-from .ingesting import extract_heuristically, ingest_all, requested
-from .jobs import Jobs, Journal
-from .model import (
+from .adapters.wiring import Adapters, compose
+from .core.config import COLLECTION_NAME, Settings
+from .core.errors import Candidate, InvalidInput, ModelUnavailable, NotFound, NotReady, StoreUnusable
+from .core.model import (
     BuildOrder,
     Chunk,
     Collection,
@@ -42,14 +27,23 @@ from .model import (
     Relation,
     Seed,
 )
-from .ports import ChatModel, Embedder, Extractor
-from .prompts import use_folder
-from .retrieval import browsing, querying
-from .retrieval.browsing import ClusterView, SourcePage
-from .retrieval.kept_adjacency import Adjacencies
-from .retrieval.querying import Index, Query, QueryResult
-from .staff import answerer, check_order, paying, staffed
-from .status import Status, health_warnings, vector_counts
+from .core.ports import ChatModel, Embedder, Extractor
+from .llm.answering import Answer, answer
+from .llm.batching import Meter
+from .llm.prompts import use_folder
+from .pipeline.agent_work import AgentWork, Kind, PendingWork, Submitted
+from .pipeline.build import build_generation, forecast
+from .pipeline.delete import Named, forget, named
+from .pipeline.index import Spaces, Workshop, embedder_trouble, rebuild_vectors, restored
+from .pipeline.ingest import extract_heuristically, ingest_all, requested
+from .pipeline.jobs import Jobs, Journal
+from .pipeline.models import answerer, check_order, paying, staffed
+from .pipeline.status import Status, health_warnings, vector_counts
+from .retrieval import browse as browsing
+from .retrieval import query as querying
+from .retrieval.browse import ClusterView, SourcePage
+from .retrieval.graph.adjacency_cache import Adjacencies
+from .retrieval.query import Index, Query, QueryResult
 
 PLAIN = BuildOrder()
 

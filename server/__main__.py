@@ -1,5 +1,5 @@
 """``python -P -m leanrag_mcp`` is the command line."""
 
-from .cli import main
+from .cli.main import main
 
 main()

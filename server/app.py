@@ -16,17 +16,17 @@ from mcp.server.mcpserver.exceptions import ToolError, UnexpectedToolError
 from mcp_types import CallToolResult, InputRequiredResult
 from pydantic import ValidationError
 
-from leanrag_engine.config import Settings
-from leanrag_engine.errors import LeanRAGError
-from leanrag_engine.prompts import prompt
+from leanrag_engine.core.config import Settings
+from leanrag_engine.core.errors import LeanRAGError
+from leanrag_engine.llm.prompts import prompt
 
-from .completions import Completions
 from .engine_handle import EngineHandle
-from .prompts import add_prompts
-from .resources import add_resources
-from .tasks import Tasks
-from .toolsets import ALL_TOOLS, Offer, functions, offers
-from .wording import Offered, crashed, error_result, unknown_arguments, unknown_tool, worded
+from .protocol.completions import Completions
+from .protocol.prompts import add_prompts
+from .protocol.resources import add_resources
+from .protocol.tasks import Tasks
+from .replies.errors import Offered, crashed, error_result, unknown_arguments, unknown_tool, worded
+from .tools.toolsets import ALL_TOOLS, Offer, functions, offers
 
 logger = logging.getLogger(__name__)
 

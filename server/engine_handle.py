@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import anyio
 import anyio.to_thread
 
-from leanrag_engine.config import Settings
+from leanrag_engine.core.config import Settings
 
 if TYPE_CHECKING:
     from leanrag_engine.engine import LeanRAG

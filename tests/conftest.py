@@ -12,10 +12,17 @@ from typing import Any
 
 import pytest
 
+from leanrag_engine.adapters.tokenizer import TiktokenTokenizer
+
 
 @pytest.fixture(scope="session")
 def anyio_backend() -> str:
     return "asyncio"
+
+
+@pytest.fixture(scope="session")
+def tokenizer() -> TiktokenTokenizer:
+    return TiktokenTokenizer()
 
 
 @pytest.fixture(scope="session")
@@ -28,10 +35,10 @@ def shared_data() -> Path:
 
 
 def server_module(file: str) -> Any:
-    """A module of ``tests/servers``, by path: test folders are no packages, so that no import can name a file in them."""
+    """A module of ``tests/doubles``, by path: test folders are no packages, so that no import can name a file in them."""
     name = f"leanrag_tests_{file}"
     if name not in sys.modules:
-        spec = spec_from_file_location(name, Path(__file__).parent / "servers" / f"{file}.py")
+        spec = spec_from_file_location(name, Path(__file__).parent / "doubles" / f"{file}.py")
         assert spec
         assert spec.loader
         sys.modules[name] = module_from_spec(spec)
@@ -41,21 +48,21 @@ def server_module(file: str) -> Any:
 
 @pytest.fixture
 def chat_server() -> Iterator[Any]:
-    """A language model's service on loopback that answers from a script: see ``tests/servers/chat_server.py``."""
+    """A language model's service on loopback that answers from a script: see ``tests/doubles/chat_server.py``."""
     with server_module("chat_server").chat_server() as server:
         yield server
 
 
 @pytest.fixture
 def scribe(chat_server: Any) -> Any:
-    """The same service, doing the work of a build: see ``tests/servers/scribe.py``."""
+    """The same service, doing the work of a build: see ``tests/doubles/scribe.py``."""
     chat_server.follows(server_module("scribe").write)
     return chat_server
 
 
 @pytest.fixture
 def embedding_server() -> Iterator[Any]:
-    """An embedding service on loopback: see ``tests/servers/embedding_server.py``."""
+    """An embedding service on loopback: see ``tests/doubles/embedding_server.py``."""
     with server_module("embedding_server").embedding_server() as server:
         yield server
 

@@ -1,1 +1,1 @@
-"""One file for each foreign library; each implements a port of :mod:`leanrag_engine.ports`."""
+"""One file for each foreign library; each implements a port of :mod:`leanrag_engine.core.ports`."""

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from leanrag_engine.errors import InvalidInput
-from leanrag_engine.model import content_id
+from leanrag_engine.core.errors import InvalidInput
+from leanrag_engine.core.model import content_id
 
 SHOWN = 5
 """Problems of a set that its error names; of the rest only the number is told."""

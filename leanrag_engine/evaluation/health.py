@@ -15,19 +15,19 @@ import anyio.to_thread
 import numpy as np
 from numpy.typing import NDArray
 
-from leanrag_engine import language
-from leanrag_engine.composition import Adapters, compose
-from leanrag_engine.config import Settings
+from leanrag_engine.adapters.wiring import Adapters, compose
+from leanrag_engine.core.config import Settings
+from leanrag_engine.core.errors import NotReady
+from leanrag_engine.core.model import Chunk, Entity, Generation, Graph, Relation, Vectors
+from leanrag_engine.core.ports import Progress, ProgressReport
+from leanrag_engine.core.text import language
 from leanrag_engine.engine import LeanRAG
-from leanrag_engine.errors import NotReady
-from leanrag_engine.hierarchy.balancing import SizeChoice
-from leanrag_engine.hierarchy.links import Links
-from leanrag_engine.hierarchy.ways import Clustering, Manner, partition
-from leanrag_engine.indexing import Spaces
-from leanrag_engine.model import Chunk, Entity, Generation, Graph, Relation, Vectors
-from leanrag_engine.ports import Progress, ProgressReport
-from leanrag_engine.retrieval.querying import Mode, Query, QueryResult
-from leanrag_engine.retrieval.subgraph import chain_of
+from leanrag_engine.hierarchy.clustering.balancing import SizeChoice
+from leanrag_engine.hierarchy.clustering.links import Links
+from leanrag_engine.hierarchy.clustering.methods import Clustering, Manner, partition
+from leanrag_engine.pipeline.index import Spaces
+from leanrag_engine.retrieval.graph.subgraph import chain_of
+from leanrag_engine.retrieval.query import Mode, Query, QueryResult
 
 from .metrics import mean
 

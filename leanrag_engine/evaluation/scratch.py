@@ -9,14 +9,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from leanrag_engine.composition import compose
-from leanrag_engine.config import Settings, load_settings
+from leanrag_engine.adapters.wiring import compose
+from leanrag_engine.core.config import Settings, load_settings
+from leanrag_engine.core.errors import LeanRAGError
+from leanrag_engine.core.model import DocumentSource, Job, content_id
+from leanrag_engine.core.ports import Progress, ProgressReport
 from leanrag_engine.engine import LeanRAG
-from leanrag_engine.errors import LeanRAGError
-from leanrag_engine.exchange.openie import OpenIE, OpenIEExtractor
-from leanrag_engine.ingesting import extract_heuristically
-from leanrag_engine.model import DocumentSource, Job, content_id
-from leanrag_engine.ports import Progress, ProgressReport
+from leanrag_engine.extraction.openie import OpenIE, OpenIEExtractor
+from leanrag_engine.pipeline.ingest import extract_heuristically
 
 from .datasets import Passage, QuestionSet
 from .timing import Stopwatch, TimedEmbedderSource

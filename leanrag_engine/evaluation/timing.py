@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from leanrag_engine.model import Vectors
-from leanrag_engine.ports import Embedder, EmbedderSource, ProgressReport, Windows
+from leanrag_engine.core.model import Vectors
+from leanrag_engine.core.ports import Embedder, EmbedderSource, ProgressReport, Windows
 
 
 @dataclass(slots=True)

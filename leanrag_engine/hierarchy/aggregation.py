@@ -12,14 +12,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from leanrag_engine.language import STOPWORDS, PieceKind, word_count, words
-from leanrag_engine.model import Entity, Finding, Method, Relation, Vectors, content_id
+from leanrag_engine.core.model import Entity, Finding, Method, Relation, Vectors, content_id
+from leanrag_engine.core.text.language import STOPWORDS, PieceKind, word_count, words
 
-from .balancing import cluster_means
-from .naming import Names, Salience, Terms, choose_name, listed, salience
-from .quoting import Quote, ended, is_whole, put_together, quotes_of
+from .clustering.balancing import cluster_means
 from .relations import Step, id_ranks, relation_ends
-from .sentences import SHORTEST, is_voiced, stands_alone, telling
+from .texts.naming import Names, Salience, Terms, choose_name, listed, salience
+from .texts.quoting import Quote, ended, is_whole, put_together, quotes_of
+from .texts.sentences import SHORTEST, is_voiced, stands_alone, telling
 
 WORDS = 90
 """Bound on the words of a description."""

@@ -14,13 +14,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from leanrag_engine.model import Graph, Hierarchy, Method, Vectors
+from leanrag_engine.core.model import Graph, Hierarchy, Method, Vectors
 
-from .balancing import Labels, SizeChoice, cluster_means
-from .communities import leiden
-from .links import Links, components
-from .thresholds import Threshold
-from .ways import Clustering, Manner
+from .clustering.balancing import Labels, SizeChoice, cluster_means
+from .clustering.communities import leiden
+from .clustering.links import Links, components
+from .clustering.methods import Clustering, Manner
+from .texts.thresholds import Threshold
 
 SEED_SETS = 200
 """Seed sets that are tried: as many entities, spread evenly over G0, each with those it resembles most."""

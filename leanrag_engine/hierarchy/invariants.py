@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from itertools import pairwise
 
-from leanrag_engine.errors import LeanRAGError
-from leanrag_engine.model import Graph, Hierarchy
+from leanrag_engine.core.errors import LeanRAGError
+from leanrag_engine.core.model import Graph, Hierarchy
 
 Pair = tuple[str, str]
 

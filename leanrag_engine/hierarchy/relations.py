@@ -13,10 +13,10 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from leanrag_engine.model import Entity, Evidence, Graph, Method, Relation, content_id
+from leanrag_engine.core.model import Entity, Evidence, Graph, Method, Relation, content_id
 
-from .naming import listed, phrase_keys
-from .quoting import Quote, ended, put_together, quotes_of
+from .texts.naming import listed, phrase_keys
+from .texts.quoting import Quote, ended, put_together, quotes_of
 
 CHARACTERS = 600
 """Bound on the text of one relation."""

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
 
-from leanrag_engine.errors import NotReady
-from leanrag_engine.model import Collection, Generation
-from leanrag_engine.ports import Embedder, GraphStore, Tokenizer, VectorStore
+from leanrag_engine.core.errors import NotReady
+from leanrag_engine.core.model import Collection, Generation
+from leanrag_engine.core.ports import Embedder, GraphStore, Tokenizer, VectorStore
 
-from .adjacency import Adjacency
+from .graph.adjacency import Adjacency
 
 
 class Spaces(Protocol):

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from leanrag_mcp.evaluating import app
+from leanrag_mcp.cli.evaluate.commands import app
 
 KEYS = [
     *("recall@2", "recall@5", "recall@10", "all@5", "mrr", "coverage", "tokens"),

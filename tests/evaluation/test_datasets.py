@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from leanrag_engine.errors import InvalidInput
+from leanrag_engine.core.errors import InvalidInput
 from leanrag_engine.evaluation.datasets import Passage, Question, read_set
 
 

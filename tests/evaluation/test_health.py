@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 from sklearn.metrics import adjusted_rand_score
 
-from leanrag_engine.config import load_settings
+from leanrag_engine.core.config import load_settings
+from leanrag_engine.core.errors import NotReady
+from leanrag_engine.core.model import Chunk, DocumentSource
 from leanrag_engine.engine import LeanRAG
-from leanrag_engine.errors import NotReady
 from leanrag_engine.evaluation.health import (
     adjusted_rand_index,
     collection_health,
@@ -25,7 +26,6 @@ from leanrag_engine.evaluation.health import (
     shape,
     stability,
 )
-from leanrag_engine.model import Chunk, DocumentSource
 
 CHAINS = {"a": "aXR", "b": "bXR", "c": "cYR", "d": "dYR"}
 

@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pytest
 
-from leanrag_engine.model import Entity, Graph, Relation, Vectors, content_id
-from leanrag_engine.ports import Progress
+from leanrag_engine.core.model import Entity, Graph, Relation, Vectors, content_id
+from leanrag_engine.core.ports import Progress
 
 WORDS = [
     "harbour",

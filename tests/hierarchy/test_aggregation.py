@@ -7,11 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from leanrag_engine.core.model import Entity, Evidence, Graph, Method, Relation, Vectors, content_id
+from leanrag_engine.core.text.language import name_key, word_count
 from leanrag_engine.hierarchy.aggregation import FINDINGS, WORDS, aggregate
-from leanrag_engine.hierarchy.naming import find_terms
 from leanrag_engine.hierarchy.relations import Step
-from leanrag_engine.language import name_key, word_count
-from leanrag_engine.model import Entity, Evidence, Graph, Method, Relation, Vectors, content_id
+from leanrag_engine.hierarchy.texts.naming import find_terms
 
 FAMILY = {
     "Bob Cratchit": "Bob Cratchit is the clerk of Scrooge and the father of Tiny Tim. He is poor. He is kind.",

@@ -11,13 +11,13 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from leanrag_engine.hierarchy.building import Built, Plan, build
-from leanrag_engine.hierarchy.communities import leiden
+from leanrag_engine.core.model import Entity, Graph
+from leanrag_engine.core.ports import Embedder
+from leanrag_engine.hierarchy.build import Built, Plan, build
+from leanrag_engine.hierarchy.clustering.communities import leiden
+from leanrag_engine.hierarchy.clustering.links import Links
+from leanrag_engine.hierarchy.clustering.methods import Clustering, Manner
 from leanrag_engine.hierarchy.health import SEEDS
-from leanrag_engine.hierarchy.links import Links
-from leanrag_engine.hierarchy.ways import Clustering, Manner
-from leanrag_engine.model import Entity, Graph
-from leanrag_engine.ports import Embedder
 
 Maker = Callable[..., tuple[Graph, Embedder]]
 

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from leanrag_engine.errors import LeanRAGError
+from leanrag_engine.core.errors import LeanRAGError
+from leanrag_engine.core.model import Entity, Graph, Hierarchy, Relation
 from leanrag_engine.hierarchy.invariants import check
-from leanrag_engine.model import Entity, Graph, Hierarchy, Relation
 
 
 def sound() -> Hierarchy:

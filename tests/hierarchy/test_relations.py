@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from leanrag_engine.core.model import Entity, Evidence, Graph, Method, Relation, content_id
 from leanrag_engine.hierarchy.relations import CHARACTERS, Step, inter_cluster_relations
-from leanrag_engine.model import Entity, Evidence, Graph, Method, Relation, content_id
 
 
 def entities(count: int, layer: int = 0) -> tuple[Entity, ...]:

@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from leanrag_engine import language
-from leanrag_engine.model import (
+from leanrag_engine.core.model import (
     Chunk,
     Collection,
     Document,
@@ -28,7 +27,8 @@ from leanrag_engine.model import (
     Relation,
     Vectors,
 )
-from leanrag_engine.retrieval.adjacency import Adjacency
+from leanrag_engine.core.text import language
+from leanrag_engine.retrieval.graph.adjacency import Adjacency
 from leanrag_engine.retrieval.index import Index
 
 BUILT = datetime(2026, 1, 10, tzinfo=UTC)

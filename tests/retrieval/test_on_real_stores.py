@@ -11,10 +11,10 @@ from pydoc_data.topics import topics
 import anyio
 import pytest
 
-from leanrag_engine.config import load_settings
+from leanrag_engine.core.config import load_settings
+from leanrag_engine.core.model import DocumentSource, JobStatus
 from leanrag_engine.engine import LeanRAG
-from leanrag_engine.model import DocumentSource, JobStatus
-from leanrag_engine.retrieval.querying import Filters, Query, QueryResult
+from leanrag_engine.retrieval.query import Filters, Query, QueryResult
 
 pytestmark = pytest.mark.anyio
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from leanrag_engine.errors import InvalidInput
+from leanrag_engine.core.errors import InvalidInput
 from leanrag_engine.retrieval.request import Filters, Mode, Query, Ranking
 
 

@@ -15,7 +15,7 @@ from mcp.client import Client
 from mcp.client.stdio import StdioServerParameters
 from mcp_types import CallToolResult, TextContent
 
-from leanrag_engine.config import load_settings
+from leanrag_engine.core.config import load_settings
 from leanrag_mcp.app import create_server
 
 LIGHTHOUSE = {

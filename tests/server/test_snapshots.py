@@ -18,7 +18,7 @@ import pytest
 from mcp.client import Client
 from pydantic import BaseModel
 
-from leanrag_engine.config import load_settings
+from leanrag_engine.core.config import load_settings
 from leanrag_mcp.app import create_server
 
 pytestmark = pytest.mark.anyio

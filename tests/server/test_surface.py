@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 from mcp.client import Client
 
-from leanrag_engine.adapters.tiktoken_tokenizer import TiktokenTokenizer
-from leanrag_engine.config import load_settings
+from leanrag_engine.adapters.tokenizer import TiktokenTokenizer
+from leanrag_engine.core.config import load_settings
 from leanrag_mcp.app import create_server
 
 if TYPE_CHECKING:
@@ -99,8 +99,8 @@ def test_starting_up_imports_no_heavy_library() -> None:
     import subprocess  # noqa: PLC0415 - a fresh interpreter is the only honest witness
 
     code = (
-        "import sys, leanrag_mcp.cli; from leanrag_mcp.app import create_server;"
-        "from leanrag_engine.config import load_settings; create_server(load_settings());"
+        "import sys, leanrag_mcp.cli.main; from leanrag_mcp.app import create_server;"
+        "from leanrag_engine.core.config import load_settings; create_server(load_settings());"
         "heavy = {'numpy','sqlalchemy','chromadb','sklearn','networkx','litellm','tiktoken','scipy'};"
         "print(*sorted(heavy & set(sys.modules)))"
     )

@@ -1,0 +1,478 @@
+"""Chat models of any provider, through litellm.
+
+Everything that litellm needs in order to be quiet stands here: it asks the network for a price list at
+import, reads a ``.env`` from the folders above itself, and prints advice to standard output on every error.
+Keys are litellm's affair: it takes them from the provider's environment variable. None is ever
+an argument here, and what a provider says is searched for the values of such variables before it is shown.
+"""
+
+from __future__ import annotations
+
+import difflib
+import email.utils
+import math
+import os
+import re
+import time
+import warnings
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from http import HTTPStatus
+from typing import Any, Self
+
+import anyio
+import anyio.to_thread
+import tenacity
+
+from leanrag_engine.core.errors import InvalidInput, LeanRAGError, ModelUnavailable, ReplyUnusable
+from leanrag_engine.core.ports import ChatRequest, FinishReason, Price, Reply
+
+from .pacing import Clock, Pace, Places, Sleep
+
+__all__ = ["Limits", "LiteLLMChatModel"]
+
+SECONDS = 180.0
+"""Seconds that one attempt may take: local models on small machines are slow."""
+
+ATTEMPTS = 5
+"""Attempts of one call before it counts as failed."""
+
+LIMITED = 3
+"""So many times the attempts if it is the rate that is limited: the service lives, and fewer calls begin."""
+
+LASTING = 1.5
+"""No attempt begins after so many times the seconds of one: a service that hangs is found out at the second."""
+
+SAID = 0.3
+"""The share of a reply's room that it is taken to fill before any came, for the tokens a minute."""
+
+CHARACTERS = 3.0
+"""Characters of a token, as long as no prompt was measured."""
+
+CONCURRENCY = 8
+"""Calls under way at once."""
+
+FIRST_PAUSE = 0.5
+LONGEST_PAUSE = 30.0
+"""Seconds between attempts where the service does not say how long to wait: doubled each time, with jitter."""
+
+PATIENCE = 120.0
+"""The longest wait that a service may ask for (Retry-After): beyond it the call fails and says so."""
+
+WORDS = 300
+"""Characters of a provider's own words that an error may quote."""
+
+SECRET = 8
+"""Characters from which on a value may be a secret; shorter ones are switches."""
+
+PASSING = frozenset({408, 409, 425, 429, *range(500, 600)})
+"""HTTP statuses that another attempt may not meet."""
+
+NO_SCHEMA = frozenset({HTTPStatus.BAD_REQUEST, HTTPStatus.UNPROCESSABLE_ENTITY})
+"""What a service answers that takes no JSON schema."""
+
+NO_KEY = "not-needed"
+"""Stands for the key of a server of one's own: OpenAI's library calls none without one."""
+
+_USER = re.compile(r"//[^/@]*@")
+_SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL")
+_FOREWORD = re.compile(r"^(litellm\.)?\w*(Error|Timeout|Exception)( Error)?(:| -) *")
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How much of a service may be used at once and in a minute; 0 a minute: no limit."""
+
+    concurrency: int = CONCURRENCY
+    requests_per_minute: int = 0
+    tokens_per_minute: int = 0
+
+
+class LiteLLMChatModel:
+    """Implements :class:`leanrag_engine.core.ports.ChatModel`. Open it with :meth:`open`."""
+
+    def __init__(
+        self,
+        litellm: Any,
+        name: str,
+        api_base: str,
+        seconds: float,
+        attempts: int,
+        limits: Limits,
+        sleep: Sleep,
+        clock: Clock,
+    ) -> None:
+        self._litellm = litellm
+        self._name = name
+        self._seconds = seconds
+        self._attempts = attempts
+        self._sleep = sleep
+        self._concurrency = limits.concurrency
+        self._places = Places(limits.concurrency)
+        self._requests = Pace(limits.requests_per_minute, clock=clock, sleep=sleep)
+        self._tokens = Pace(limits.tokens_per_minute, clock=clock, sleep=sleep)
+        self._sizes = Sizes()
+        # Calls that wait for their next attempt hold no place, so that others go on meanwhile; but if all
+        # fail, not every call there is should first have its try.
+        self._begun = anyio.Semaphore(2 * limits.concurrency)
+        self._address = {"api_base": api_base} if api_base else {}
+        if api_base and missing_keys(litellm, name):
+            self._address["api_key"] = NO_KEY
+        self._takes_schema = bool(litellm.supports_response_schema(model=name))
+
+    @classmethod
+    async def open(
+        cls,
+        name: str,
+        *,
+        api_base: str = "",
+        seconds: float = SECONDS,
+        attempts: int = ATTEMPTS,
+        limits: Limits = Limits(),
+        sleep: Sleep = anyio.sleep,
+        clock: Clock = time.monotonic,
+    ) -> Self:
+        """The model that litellm calls ``name``, at ``api_base`` if it is not at its provider's own address.
+
+        Raises ``InvalidInput`` for a name whose provider nobody knows, an address that is none, and where
+        the provider's key is missing in the environment. Nothing is sent yet.
+        """
+        if api_base and not re.match(r"https?://[^/\s]+", api_base):
+            raise InvalidInput(
+                f"The address {api_base!r} of the model's service is no URL.",
+                "Give one such as http://localhost:8000/v1.",
+            )
+        litellm = await anyio.to_thread.run_sync(quiet_litellm)
+        check_provider(litellm, name)
+        if not api_base:
+            check_keys(litellm, name)
+        return cls(litellm, name, api_base, seconds, attempts, limits, sleep, clock)
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    @property
+    def concurrency(self) -> int:
+        return self._concurrency
+
+    @property
+    def price(self) -> Price | None:
+        """As litellm knows it, by the model's name, wherever it runs."""
+        prices = self._litellm.model_cost
+        known = prices.get(self._name) or prices.get(self._name.partition("/")[2]) or {}
+        prompt, completion = known.get("input_cost_per_token"), known.get("output_cost_per_token")
+        return None if prompt is None or completion is None else Price(prompt, completion)
+
+    async def complete(self, request: ChatRequest) -> Reply:
+        """See :meth:`leanrag_engine.core.ports.ChatModel.complete`."""
+        attempts = retrying(
+            self._attempts, self._sleep, limited=LIMITED * self._attempts, seconds=LASTING * self._seconds
+        )
+        failure: Exception
+        try:
+            async with self._begun:
+                return await attempts(self._attempt, request)
+        except foreign_errors(self._litellm) as problem:
+            failure = problem
+        # Outside the handler: the provider's error may hold a key, and would travel along as the context.
+        raise self._mapped(failure, attempts.statistics.get("attempt_number", 1))
+
+    async def close(self) -> None:
+        """Close the connections of this event loop. litellm keeps them by loop and never closes one itself."""
+        import asyncio  # noqa: PLC0415 - litellm's cache is keyed by asyncio's loop, as litellm runs on it alone
+
+        clients = self._litellm.in_memory_llm_clients_cache.cache_dict
+        mine = f"-{id(asyncio.get_running_loop())}"
+        for key in [key for key in clients if key.endswith(mine)]:
+            client = clients.pop(key)
+            if hasattr(client, "close"):
+                await client.close()
+
+    async def _attempt(self, request: ChatRequest) -> Reply:
+        schema = request.schema if self._takes_schema else None
+        try:
+            return await self._call(request, schema)
+        except foreign_errors(self._litellm) as problem:
+            if schema is None or getattr(problem, "status_code", None) not in NO_SCHEMA:
+                raise
+        # Some services take no schema, whatever the price list says: their models read the words.
+        reply = await self._call(request, None)
+        self._takes_schema = False
+        return reply
+
+    async def _call(self, request: ChatRequest, schema: Any) -> Reply:
+        options: dict[str, Any] = {**self._address}
+        if schema is not None:
+            named = {"name": schema.get("title", "reply"), "schema": schema, "strict": True}
+            options["response_format"] = {"type": "json_schema", "json_schema": named}
+        async with self._places:
+            expected = self._sizes.expected(request)
+            await self._requests.take(1)
+            await self._tokens.take(expected)
+            began = self._places.round
+            try:
+                response = await self._litellm.acompletion(
+                    model=self._name,
+                    messages=[{"role": each.role, "content": each.text} for each in request.messages],
+                    max_tokens=request.max_tokens,
+                    temperature=request.temperature,
+                    seed=request.seed,
+                    timeout=self._seconds,
+                    max_retries=0,
+                    num_retries=0,
+                    drop_params=True,  # such as the temperature of a model that has none to set
+                    **options,
+                )
+            except foreign_errors(self._litellm) as problem:
+                if is_limited(problem):
+                    self._places.too_much(began)
+                raise
+            reply = read_reply(response)
+            self._places.answered()
+            self._sizes.note(request, reply)
+            self._tokens.give_back(expected - reply.prompt_tokens - reply.completion_tokens)
+        return reply
+
+    def _mapped(self, problem: Exception, attempts: int) -> LeanRAGError:
+        """The provider's error as one of ours, named by what the caller can do."""
+        if lasting := self._lasting(problem):
+            return lasting
+        who = f"{self._name!r}{self._where}"
+        if may_be_retried(problem):
+            tried = f"after {attempts} attempts" if attempts > 1 else "at the only attempt"
+            return ModelUnavailable(
+                f"Model {who} does not answer, {tried}: {quotable(problem)}", advice(problem, self._where)
+            )
+        return ReplyUnusable(
+            f"The service of model {who} did not take the request: {quotable(problem)}",
+            "A shorter request, or another model, may be taken.",
+        )
+
+    def _lasting(self, problem: Exception) -> InvalidInput | None:
+        """An error that every request would meet: a wrong key, a wrong name, an account without quota."""
+        status = getattr(problem, "status_code", None)
+        if status in {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}:
+            return InvalidInput(
+                f"The service of model {self._name!r}{self._where} refused the key (HTTP {status}).",
+                f"Set {self._key_names()} to a valid key; see that it may use this model.",
+            )
+        if status == HTTPStatus.NOT_FOUND:
+            return InvalidInput(
+                f"The service{self._where} has no model {self._name!r}: {quotable(problem)}",
+                "Check the model's name and the address of its service.",
+            )
+        if out_of_quota(problem):
+            return InvalidInput(
+                f"The account behind model {self._name!r} has no quota left: {quotable(problem)}",
+                "Raise the limit at the provider, or use another model.",
+            )
+        return None
+
+    @property
+    def _where(self) -> str:
+        return shown_address(self._address.get("api_base", ""))
+
+    def _key_names(self) -> str:
+        missing = missing_keys(self._litellm, self._name)
+        if missing:
+            return " or ".join(missing)
+        provider = self._litellm.get_llm_provider(self._name)[1]
+        return f"the provider's environment variable ({provider.upper()}_API_KEY)"
+
+
+@dataclass(slots=True)
+class Sizes:
+    """What calls took so far, from which the tokens of the next one are expected."""
+
+    characters: int = 0
+    prompt_tokens: int = 0
+    room: int = 0
+    completion_tokens: int = 0
+
+    def expected(self, request: ChatRequest) -> float:
+        letters = sum(len(each.text) for each in request.messages)
+        asked = self.prompt_tokens / self.characters if self.prompt_tokens else 1 / CHARACTERS
+        said = self.completion_tokens / self.room if self.room else SAID
+        return letters * asked + request.max_tokens * said
+
+    def note(self, request: ChatRequest, reply: Reply) -> None:
+        self.characters += sum(len(each.text) for each in request.messages)
+        self.prompt_tokens += reply.prompt_tokens
+        self.room += request.max_tokens
+        self.completion_tokens += reply.completion_tokens
+
+
+# --- litellm as it comes -------------------------------------------------------------------
+
+
+def quiet_litellm() -> Any:
+    """The module, imported (about two seconds the first time) so that it neither calls out nor talks."""
+    os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
+    os.environ.setdefault(
+        "LITELLM_MODE", "PRODUCTION"
+    )  # else it reads whichever .env lies above site-packages
+    import litellm  # noqa: PLC0415 - heavy, and the switches above must be set first
+
+    litellm.suppress_debug_info = True
+    # It prepares each call in a thread; one that is cancelled meanwhile leaves a coroutine that nobody awaits.
+    warnings.filterwarnings("ignore", r"coroutine '\w+\.a\w+' was never awaited", RuntimeWarning)
+    return litellm
+
+
+def foreign_errors(litellm: Any) -> tuple[type[Exception], ...]:
+    """What a call may raise: litellm maps every provider's errors to these."""
+    return tuple(litellm.exceptions.LITELLM_EXCEPTION_TYPES)
+
+
+def shown_address(api_base: str) -> str:
+    """The address as an error goes on with it, without a password that stands in it; "" if none was given."""
+    return f" at {_USER.sub('//', api_base)}" if api_base else ""
+
+
+def missing_keys(litellm: Any, name: str) -> list[str]:
+    """The environment variables that the model's provider takes a key from, if none of them is set."""
+    missing: list[str] = litellm.validate_environment(model=name)["missing_keys"]
+    # A provider that lists more than keys (regions, projects) may find them in files of its own.
+    return sorted(missing) if all(each.endswith("_API_KEY") for each in missing) else []
+
+
+def check_provider(litellm: Any, name: str) -> None:
+    try:
+        litellm.get_llm_provider(name)
+    except foreign_errors(litellm):
+        pass
+    else:
+        return
+    near = difflib.get_close_matches(name, litellm.model_cost, n=3, cutoff=0.75)
+    guess = f" Did you mean {' or '.join(near)}?" if near else ""
+    raise InvalidInput(
+        f"It is not known who provides the model {name!r}.{guess}",
+        "Write provider/model, such as openai/gpt-4o-mini, anthropic/claude-sonnet-4-5 or ollama_chat/llama3.1; for a "
+        "server that speaks OpenAI's protocol write openai/ and the model's name there, and give its address.",
+    )
+
+
+def check_keys(litellm: Any, name: str) -> None:
+    if missing := missing_keys(litellm, name):
+        raise InvalidInput(
+            f"Model {name!r} needs a key.",
+            f"Set the environment variable {' or '.join(missing)}; for a server of your own give its address.",
+        )
+
+
+def read_reply(response: Any) -> Reply:
+    """The response as ours. Nothing in it is trusted to be there."""
+    usage = getattr(response, "usage", None)
+    choice = response.choices[0] if response.choices else None
+    text, reason = ("", FinishReason.EMPTY) if choice is None else said(choice)
+    return Reply(
+        text,
+        reason,
+        prompt_tokens=getattr(usage, "prompt_tokens", None) or 0,
+        completion_tokens=getattr(usage, "completion_tokens", None) or 0,
+        cost=response._hidden_params.get("response_cost"),  # noqa: SLF001 - where litellm documents it
+    )
+
+
+def said(choice: Any) -> tuple[str, FinishReason]:
+    """The text of a choice, or the words of its refusal, and why it ended."""
+    text = choice.message.content or ""
+    special = getattr(choice.message, "provider_specific_fields", None) or {}
+    if refusal := special.get("refusal"):
+        return str(refusal), FinishReason.REFUSAL
+    if choice.finish_reason == "content_filter":
+        return text, FinishReason.REFUSAL
+    if choice.finish_reason == "length":
+        return text, FinishReason.LENGTH
+    return text, FinishReason.STOP if text.strip() else FinishReason.EMPTY
+
+
+# --- errors and pauses ---------------------------------------------------------------------
+
+
+def retrying(
+    attempts: int, sleep: Sleep, *, limited: int = 0, seconds: float = math.inf
+) -> tenacity.AsyncRetrying:
+    """Calls what it is given as often as it takes, ``attempts`` times at most (or ``limited`` times where it is the
+    rate that is limited), and not after so many seconds; the last error comes as it is."""
+
+    def is_enough(state: tenacity.RetryCallState) -> bool:
+        problem = state.outcome.exception() if state.outcome else None
+        most = max(attempts, limited) if problem is not None and is_limited(problem) else attempts
+        return state.attempt_number >= most
+
+    out_of_time = tenacity.stop_after_delay(seconds)
+    return tenacity.AsyncRetrying(
+        retry=tenacity.retry_if_exception(may_pass),
+        wait=pause,
+        stop=lambda state: is_enough(state) or out_of_time(state),
+        sleep=sleep,
+        reraise=True,
+    )
+
+
+def may_pass(problem: BaseException) -> bool:
+    """Whether another attempt is worth while: not if the service asks for more patience than there is."""
+    return may_be_retried(problem) and (asked_pause(problem) or 0) <= PATIENCE
+
+
+def may_be_retried(problem: BaseException) -> bool:
+    return getattr(problem, "status_code", None) in PASSING and not out_of_quota(problem)
+
+
+def is_limited(problem: BaseException) -> bool:
+    """Whether the service says that calls come too fast."""
+    return getattr(problem, "status_code", None) == HTTPStatus.TOO_MANY_REQUESTS and not out_of_quota(problem)
+
+
+def out_of_quota(problem: BaseException) -> bool:
+    """OpenAI answers 429 to an account without money, too; waiting does not help that."""
+    return "insufficient_quota" in f"{getattr(problem, 'body', '')} {problem}"
+
+
+def asked_pause(problem: BaseException) -> float | None:
+    """The seconds that the service asks to wait (Retry-After: seconds or a date), ``None`` if it does not say."""
+    headers = getattr(problem, "litellm_response_headers", None) or {}
+    value = str(headers.get("retry-after", "")).strip()
+    with suppress(ValueError):
+        return max(0.0, float(value))
+    with suppress(ValueError):
+        moment = email.utils.parsedate_to_datetime(value)
+        return max(0.0, (moment - datetime.now(UTC)).total_seconds())
+    return None
+
+
+_growing_pause = tenacity.wait_exponential(multiplier=FIRST_PAUSE, max=LONGEST_PAUSE) + tenacity.wait_random(
+    0, FIRST_PAUSE / 2
+)
+
+
+def pause(state: tenacity.RetryCallState) -> float:
+    """Seconds before the next attempt: as the service asks, else growing."""
+    problem = state.outcome.exception() if state.outcome else None
+    asked = asked_pause(problem) if problem else None
+    return _growing_pause(state) if asked is None else asked
+
+
+def quotable(problem: Exception) -> str:
+    """The provider's own words in one short line, without any value of an environment variable that is a secret."""
+    text = " ".join(str(problem).split())
+    while (shorter := _FOREWORD.sub("", text)) != text:
+        text = shorter
+    for name, value in os.environ.items():
+        if len(value) >= SECRET and _SECRET_NAME.search(name.upper()):
+            text = text.replace(value, f"[{name}]")
+    return f"{text.rstrip('.')}." if len(text) <= WORDS else f"{text[: WORDS - 1]}…"
+
+
+def advice(problem: Exception, where: str) -> str:
+    asked = asked_pause(problem)
+    if asked is not None and asked > PATIENCE:
+        return f"It asks to be left alone for {asked:.0f} seconds; try again then, or use another model."
+    if getattr(problem, "status_code", None) == HTTPStatus.TOO_MANY_REQUESTS:
+        return "Let fewer calls run at once, or try again later."
+    if where:
+        return "See that the service runs there and can be reached."
+    return "Try again later, or use another model."

@@ -1,0 +1,1 @@
+"""Embedders: fitted on the collection, local models, services."""

@@ -1,0 +1,241 @@
+"""The built-in embedder: latent semantic analysis of the collection itself, on scikit-learn.
+
+Words weighted by TF-IDF, then a truncated singular value decomposition (Deerwester et al. 1990) whose
+singular values count with their square root (Levy, Goldberg & Dagan 2015): with few dimensions that
+finds clearly more than plain LSA does. It needs no model, no download and no key. Every word of the
+vocabulary has one vector, a text is the weighted sum of its words, so that the state is one table.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+
+import anyio.to_thread
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.utils.extmath import randomized_svd
+from threadpoolctl import threadpool_limits
+
+from leanrag_engine.core.errors import StoreUnusable
+from leanrag_engine.core.model import Vectors
+from leanrag_engine.core.ports import Embedder, Progress, ProgressReport, Windows
+from leanrag_engine.core.text.language import words
+
+_DIMENSIONS = 512
+_VOCABULARY = 40_000
+_SAMPLE = 10_000
+"""Most texts that the decomposition looks at; the vocabulary and its weights come from all."""
+
+_BATCH = 1024
+"""Texts embedded between two looks at whether the work should stop."""
+
+_STEM = 6
+_FAINT = 0.5
+"""Texts have length 1, so a direction with a smaller singular value holds less than a quarter of one
+text: it is what near duplicates differ by, and would count far too much in texts that were not fitted."""
+
+_LEVELS = 127
+"""A word's vector is kept in whole steps of its largest coordinate / 127: a quarter of the space."""
+
+
+@dataclass(frozen=True, slots=True)
+class _WordTable:
+    """The word table: word ``i`` of ``vocabulary`` has the vector ``scales[i] * steps[i]``."""
+
+    vocabulary: tuple[str, ...]
+    steps: NDArray[np.int8]
+    scales: NDArray[np.float32]
+
+    @property
+    def identity(self) -> str:
+        digest = blake2b(json.dumps(self.vocabulary).encode(), digest_size=8)
+        for table in (self.steps, self.scales):
+            digest.update(repr(table.shape).encode() + table.tobytes())
+        return f"builtin-{digest.hexdigest()}"
+
+
+class BuiltinEmbedder:
+    """A fitted word table. Equal identities mean equal tables, hence equal vectors to the bit."""
+
+    def __init__(self, table: _WordTable) -> None:
+        self._identity = table.identity
+        # Row by row in memory: a sparse product would copy another layout whole, for each single query.
+        self._vectors = np.ascontiguousarray(table.steps * table.scales[:, None])
+        self._counter = _counter(table.vocabulary) if table.vocabulary else None
+
+    @property
+    def identity(self) -> str:
+        return self._identity
+
+    @property
+    def dimension(self) -> int:
+        return int(self._vectors.shape[1])
+
+    async def embed(self, texts: Sequence[str], report: ProgressReport | None = None) -> Vectors:
+        """L2-normalised (len(texts), dimension) float32 rows; zero rows where no word is known."""
+        rows = np.empty((len(texts), self.dimension), dtype=np.float32)
+        for start in range(0, len(texts), _BATCH):
+            if report is not None:
+                report(Progress("embed", start, len(texts)))
+            part = slice(start, start + _BATCH)
+            rows[part] = await anyio.to_thread.run_sync(self._embed, list(texts[part]))
+        return rows
+
+    async def embed_windows(self, texts: Sequence[str], report: ProgressReport | None = None) -> Windows:
+        """One row for each text: words are counted in a text of any length."""
+        return Windows(await self.embed(texts, report), tuple(range(len(texts))))
+
+    async def embed_queries(self, texts: Sequence[str]) -> Vectors:
+        """As ``embed``."""
+        return await self.embed(texts)
+
+    def _embed(self, texts: list[str]) -> Vectors:
+        if self._counter is None or not texts:
+            return np.zeros((len(texts), self.dimension), dtype=np.float32)
+        counts = csr_array(self._counter.transform(texts), dtype=np.float32)
+        return _unit_rows(_damped(counts) @ self._vectors)
+
+
+class BuiltinEmbedderSource:
+    """Fits the built-in embedder on a collection's texts, and restores what was fitted."""
+
+    @property
+    def name(self) -> str:
+        return "builtin"
+
+    async def fit(self, texts: Sequence[str]) -> tuple[Embedder, bytes]:
+        """An embedder for ``texts`` (any number of any length) and its state, at most about 20 MB."""
+        return await anyio.to_thread.run_sync(_fitted, list(texts), abandon_on_cancel=True)
+
+    async def gave(self, identity: str) -> bool:
+        """Whether it is the identity of a fit."""
+        return identity.startswith(f"{self.name}-")
+
+    async def restore(self, identity: str, state: bytes) -> Embedder:
+        """The embedder whose ``fit`` gave ``state``. Raises ``StoreUnusable`` if it is not that one."""
+        return await anyio.to_thread.run_sync(_restored, identity, state)
+
+    async def without(
+        self, identity: str, state: bytes, gone: Sequence[str], kept: Sequence[str]
+    ) -> tuple[str, bytes]:
+        """The word table without the words that stand in ``gone`` alone. Raises ``StoreUnusable`` as ``restore``."""
+        return await anyio.to_thread.run_sync(_without, identity, state, gone, kept)
+
+
+# --- fitting -------------------------------------------------------------------------------
+
+
+def _features(text: str) -> list[str]:
+    """The words, and for the longer ones their beginnings: a stemmer that knows no language."""
+    found = words(text)
+    return found + [f"{word[:_STEM]}-" for word in found if len(word) > _STEM]
+
+
+def _counter(vocabulary: Sequence[str] | None = None) -> CountVectorizer:
+    return CountVectorizer(analyzer=_features, vocabulary=vocabulary, dtype=np.float32)
+
+
+def _fitted(texts: list[str]) -> tuple[Embedder, bytes]:
+    table = _word_table(texts)
+    return BuiltinEmbedder(table), _packed(table)
+
+
+def _word_table(texts: list[str]) -> _WordTable:
+    if not any(_features(text) for text in texts):
+        return _WordTable((), np.zeros((0, 1), dtype=np.int8), np.zeros(0, dtype=np.float32))
+    counter = _counter()
+    counts = csr_array(counter.fit_transform(texts))
+    known = counter.get_feature_names_out()
+    frequency = np.bincount(counts.indices, minlength=len(known))
+    kept = np.sort(np.argsort(-frequency, kind="stable")[:_VOCABULARY])
+    weights = _rarity(frequency[kept], len(texts))
+    sample = np.linspace(0, len(texts) - 1, min(len(texts), _SAMPLE)).astype(np.intp)
+    weighted = _damped(counts[sample][:, kept]).multiply(weights).tocsr()
+    table = weights[:, None] * _word_vectors(weighted)
+    scales = (np.abs(table).max(axis=1) / _LEVELS).astype(np.float32)
+    steps = np.rint(table / np.maximum(scales, np.float32(1e-30))[:, None]).astype(np.int8)
+    return _WordTable(tuple(known[kept].tolist()), steps, scales)
+
+
+def _rarity(frequency: NDArray[np.intp], texts: int) -> NDArray[np.float32]:
+    """Inverse document frequency in Robertson's form, kept above zero: log(1 + (N - df + ½) / (df + ½))."""
+    return np.log1p((texts - frequency + 0.5) / (frequency + 0.5)).astype(np.float32)
+
+
+def _damped(counts: csr_array) -> csr_array:
+    """Term counts n as 1 + ln n."""
+    damped = counts.copy()
+    damped.data = 1.0 + np.log(damped.data)
+    return damped
+
+
+def _word_vectors(weighted: csr_array) -> NDArray[np.float32]:
+    """Right singular vectors of the (texts, words) matrix with unit rows, times 1 / √σ: (words, d).
+
+    A text x then gets x·V·Σ^-½ = U·Σ^½ for the texts that were fitted.
+    """
+    lengths = np.sqrt(np.asarray(weighted.multiply(weighted).sum(axis=1)).ravel())
+    rows = csr_array(weighted.multiply((1.0 / np.maximum(lengths, 1e-12))[:, None]), dtype=np.float32)
+    dimensions = min(_DIMENSIONS, *rows.shape)
+    with threadpool_limits(limits=1):  # linear algebra differs in its last bits by the number of threads
+        _, values, axes = randomized_svd(rows, dimensions, n_iter=2, random_state=0)
+    strong = values > _FAINT
+    return np.asarray(axes[strong].T / np.sqrt(values[strong]), dtype=np.float32)
+
+
+def _unit_rows(rows: NDArray[np.float32]) -> Vectors:
+    lengths = np.sqrt(np.einsum("ij,ij->i", rows, rows))
+    return np.asarray(rows / np.where(lengths > 0, lengths, 1)[:, None], dtype=np.float32)
+
+
+# --- state ---------------------------------------------------------------------------------
+
+
+def _packed(table: _WordTable) -> bytes:
+    """A zip of arrays (npz) that holds no pickles."""
+    buffer = io.BytesIO()
+    vocabulary = np.frombuffer(json.dumps(table.vocabulary).encode(), dtype=np.uint8)
+    np.savez(buffer, vocabulary=vocabulary, steps=table.steps, scales=table.scales)
+    return buffer.getvalue()
+
+
+def _restored(identity: str, state: bytes) -> Embedder:
+    return BuiltinEmbedder(_unpacked(identity, state))
+
+
+def _unpacked(identity: str, state: bytes) -> _WordTable:
+    try:
+        with np.load(io.BytesIO(state), allow_pickle=False) as arrays:
+            vocabulary = tuple(json.loads(arrays["vocabulary"].tobytes()))
+            table = _WordTable(vocabulary, arrays["steps"], arrays["scales"])
+    except (ValueError, KeyError, EOFError, OSError, zipfile.BadZipFile) as problem:
+        raise _damaged(identity) from problem
+    if table.identity != identity:
+        raise _damaged(identity)
+    return table
+
+
+def _without(identity: str, state: bytes, gone: Sequence[str], kept: Sequence[str]) -> tuple[str, bytes]:
+    table = _unpacked(identity, state)
+    lost = {word for text in gone for word in _features(text)} & set(table.vocabulary)
+    for text in kept:
+        if not lost:
+            return identity, state
+        lost.difference_update(_features(text))
+    rows = [row for row, word in enumerate(table.vocabulary) if word not in lost]
+    left = _WordTable(tuple(table.vocabulary[row] for row in rows), table.steps[rows], table.scales[rows])
+    return left.identity, _packed(left)
+
+
+def _damaged(identity: str) -> StoreUnusable:
+    return StoreUnusable(
+        f"The stored state of the embedder {identity!r} is damaged or belongs to another embedder.",
+        "Build the collection anew; that fits a new embedder.",
+    )

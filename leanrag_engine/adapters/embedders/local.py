@@ -1,0 +1,382 @@
+"""Embedders that run here: any sentence-transformers model, by its name on the model hub or from a folder.
+
+The libraries take seconds to import and the weights memory, so that both wait for the first text. Nothing
+is fetched if the model is at hand; if it is not and the hub cannot be reached, that is said at once.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import threading
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache, partial
+from hashlib import blake2b
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, Literal
+
+import anyio.to_thread
+import numpy as np
+
+from leanrag_engine.core.errors import InvalidInput, LeanRAGError, ModelUnavailable
+from leanrag_engine.core.model import Vectors
+from leanrag_engine.core.ports import Embedder, Progress, ProgressReport, Windows
+
+from .pretrained import Pieces, Span, checked_rows, pooled, rough_tokens
+
+SentenceTransformer = Any
+"""Types come with the extra [local], which need not be installed where types are checked."""
+
+_KIND = "local"
+_NAME = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
+_HUB_SECONDS = 5.0
+
+_BATCH = (16, 4096)
+_GPU_BATCH = (128, 65_536)
+"""Most texts and tokens in one batch. On two cores, 16 was fastest for MiniLM with texts of 20 and of 200
+tokens alike; the bound on tokens is for models that read thousands at once, whose memory it keeps small."""
+
+_MARGIN = 4
+"""Tokens kept free in a window: one cut out of a text may make a few tokens more on its own."""
+
+_ENDLESS = 1_000_000
+"""Tokenizers without a limit state an absurd one."""
+
+_CONFIGS = ("*.json", "vocab.txt", "*.model", "merges.txt")
+_NO_CONFIG = {
+    "data_config.json",
+    "model.safetensors.index.json",
+    "trainer_state.json",
+    "special_tokens_map.json",
+}
+_WEIGHTS = ("*.safetensors", "*.bin")
+_SAMPLES, _SAMPLE = 64, 4096
+"""The fingerprint of a file of weights reads so many blocks of so many bytes: training moves every weight."""
+
+_NEVER_FETCHED = [
+    "onnx/*",
+    "openvino/*",
+    "*.onnx",
+    "*.h5",
+    "*.msgpack",
+    "*.ot",
+    "*.tflite",
+    "*.gguf",
+    "*.ckpt",
+]
+
+Role = Literal["document", "query"]
+
+_PROMPTS: dict[Role, tuple[str, ...]] = {"document": ("document", "passage", "corpus"), "query": ("query",)}
+"""The names under which models keep the prompt of a role."""
+
+_LOADING = threading.Lock()
+"""Held while a model is loaded: two threads that need it at once would load it twice."""
+
+
+class SentenceTransformersSource:
+    """One model: ``name`` is a folder, or a name such as ``sentence-transformers/all-MiniLM-L6-v2``."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    async def fit(self, texts: Sequence[str]) -> tuple[Embedder, bytes]:  # noqa: ARG002 - nothing is fitted
+        """The model as it is, and no state: the model itself is the state."""
+        return await anyio.to_thread.run_sync(self._embedder), b""
+
+    async def gave(self, identity: str) -> bool:
+        """Whether it is the model's, told from its files; a model that is not at hand may be any."""
+        if not identity.startswith(f"{_KIND}-"):
+            return False
+        return await anyio.to_thread.run_sync(self._identity_at_hand) in {identity, None}
+
+    async def restore(self, identity: str, state: bytes) -> Embedder:  # noqa: ARG002 - the port's arguments
+        """As ``fit``."""
+        return (await self.fit(()))[0]
+
+    async def without(
+        self,
+        identity: str,
+        state: bytes,
+        gone: Sequence[str],  # noqa: ARG002 - the port's arguments
+        kept: Sequence[str],  # noqa: ARG002
+    ) -> tuple[str, bytes]:
+        """As they are: no text has left anything in them."""
+        return identity, state
+
+    def _embedder(self) -> Embedder:
+        folder = self._found()
+        with _LOADING:
+            return SentenceTransformersEmbedder(self._name, _identity(folder), _loaded(folder, self._name))
+
+    def _identity_at_hand(self) -> str | None:
+        folder = self._at_hand()
+        return _identity(folder) if folder else None
+
+    def _at_hand(self) -> Path | None:
+        _check_installed(self._name)
+        return _folder_of(self._name) or _cached(self._name)
+
+    def _found(self) -> Path:
+        return self._at_hand() or _fetched(self._name)
+
+
+@dataclass(frozen=True, slots=True)
+class _Loaded:
+    """A model in memory. Its tokenizer serves one thread at a time: batches take turns by ``lock``."""
+
+    model: SentenceTransformer
+    dimension: int
+    prompts: dict[Role, str | None]
+    room: dict[Role, int | None]
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    @property
+    def batch(self) -> tuple[int, int]:
+        return _BATCH if self.model.device.type == "cpu" else _GPU_BATCH
+
+
+class SentenceTransformersEmbedder:
+    """A pretrained model. Texts beyond its window are embedded in several; its prompts are honoured."""
+
+    def __init__(self, name: str, identity: str, loaded: _Loaded) -> None:
+        self._name = name
+        self._identity = identity
+        self._loaded = loaded
+
+    @property
+    def identity(self) -> str:
+        return self._identity
+
+    @property
+    def dimension(self) -> int:
+        return self._loaded.dimension
+
+    async def embed(self, texts: Sequence[str], report: ProgressReport | None = None) -> Vectors:
+        """L2-normalised (len(texts), dimension) float32 rows; a long text gets the mean of its windows."""
+        return pooled(await self.embed_windows(texts, report), len(texts))
+
+    async def embed_windows(self, texts: Sequence[str], report: ProgressReport | None = None) -> Windows:
+        """One row for each window; progress counts windows."""
+        return await anyio.to_thread.run_sync(partial(self._embed, list(texts), "document", report))
+
+    async def embed_queries(self, texts: Sequence[str]) -> Vectors:
+        """As ``embed``, with the model's prompt for queries if it has one."""
+        windows = await anyio.to_thread.run_sync(partial(self._embed, list(texts), "query", None))
+        return pooled(windows, len(texts))
+
+    def _embed(self, texts: list[str], role: Role, report: ProgressReport | None) -> Windows:
+        pieces = Pieces.of(texts, self._tokens(texts), self._loaded.room[role])
+        rows = np.zeros((len(pieces.texts), self.dimension), dtype=np.float32)
+        done = 0
+        for places in pieces.batches(*self._loaded.batch):
+            if report is not None:
+                report(Progress("embed", done, len(pieces.texts)))
+            rows[places] = self._rows([pieces.texts[place] for place in places], role)
+            done += len(places)
+        return Windows(rows, pieces.owners)
+
+    def _rows(self, texts: list[str], role: Role) -> Vectors:
+        model, prompt = self._loaded.model, self._loaded.prompts[role]
+        encode = model.encode_query if role == "query" else model.encode_document
+        with self._loaded.lock:
+            given = encode(texts, prompt=prompt, batch_size=len(texts), show_progress_bar=False)
+        return checked_rows(given, texts, self.dimension, self._name)
+
+    def _tokens(self, texts: list[str]) -> list[list[Span]]:
+        tokenizer = self._loaded.model.tokenizer
+        if not getattr(tokenizer, "is_fast", False):
+            return [rough_tokens(text) for text in texts]
+        with self._loaded.lock:
+            encoded = tokenizer(
+                texts or [""],
+                add_special_tokens=False,
+                return_offsets_mapping=True,
+                truncation=False,
+                padding=False,
+                verbose=False,
+            )
+        return [[(s, e) for s, e in spans if e > s] for spans in encoded["offset_mapping"]][: len(texts)]
+
+
+# --- finding the model ---------------------------------------------------------------------
+
+
+def _folder_of(name: str) -> Path | None:
+    """The folder that ``name`` means; None if it is a name on the model hub."""
+    folder = Path(name).expanduser()
+    if folder.is_dir():
+        return folder.resolve()
+    if not _NAME.fullmatch(name):
+        raise InvalidInput(
+            f"Embedder {name!r} is no folder that exists, nor the name of a model.",
+            "Give 'builtin', 'litellm/<model>', the name of a sentence-transformers model, or its folder.",
+        )
+    return None
+
+
+def _check_installed(name: str) -> None:
+    if find_spec("sentence_transformers") is None or find_spec("torch") is None:
+        raise InvalidInput(
+            f"Embedder {name!r} needs the package sentence-transformers, which is not installed.",
+            "Install the extra [local]: pip install \"leanrag-mcp[local]\". Or set the embedder to 'builtin'.",
+        )
+
+
+def _quieten() -> None:
+    """Before the first import: no reports to anybody, no bars, no remarks on threads."""
+    for variable in (
+        "HF_HUB_DISABLE_TELEMETRY",
+        "HF_HUB_DISABLE_PROGRESS_BARS",
+        "TRANSFORMERS_NO_ADVISORY_WARNINGS",
+    ):
+        os.environ.setdefault(variable, "1")
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+
+
+def _cached(name: str) -> Path | None:
+    """The model's folder in the hub's cache on this machine, if all of it is there."""
+    _quieten()
+    from huggingface_hub import snapshot_download  # noqa: PLC0415 - only local models pay for it
+    from huggingface_hub.errors import LocalEntryNotFoundError  # noqa: PLC0415 - as above
+
+    try:
+        folder = Path(snapshot_download(_full(name), local_files_only=True))
+    except LocalEntryNotFoundError:
+        return None
+    return folder if _weights(folder) else None
+
+
+def _fetched(name: str) -> Path:
+    """The model's folder after a download. The hub is asked once, with a short patience, before anything else:
+    the libraries' own retries take more than a minute to find that there is no network."""
+    import httpx  # noqa: PLC0415 - only local models pay for it
+    from huggingface_hub import HfApi, snapshot_download  # noqa: PLC0415 - as above
+    from huggingface_hub.errors import HfHubHTTPError, OfflineModeIsEnabled  # noqa: PLC0415 - as above
+
+    try:
+        files = HfApi().model_info(_full(name), timeout=_HUB_SECONDS).siblings or []
+        twice = ["*.bin"] if any(each.rfilename.endswith(".safetensors") for each in files) else []
+        return Path(snapshot_download(_full(name), ignore_patterns=_NEVER_FETCHED + twice))
+    except HfHubHTTPError as problem:
+        raise _not_found(name, f"the model hub says {problem.response.status_code}") from problem
+    except OfflineModeIsEnabled as problem:
+        raise _unreachable(name, "HF_HUB_OFFLINE is set") from problem
+    except (httpx.HTTPError, OSError) as problem:
+        raise _unreachable(name, str(problem)) from problem
+
+
+def _full(name: str) -> str:
+    """A bare name is one of the sentence-transformers organisation."""
+    return name if "/" in name else f"sentence-transformers/{name}"
+
+
+def _not_found(name: str, why: str) -> LeanRAGError:
+    return InvalidInput(
+        f"Embedder {name!r} could not be fetched: {why}.",
+        "Check the name (as in 'sentence-transformers/all-MiniLM-L6-v2'), or give the folder of a model.",
+    )
+
+
+def _unreachable(name: str, why: str) -> LeanRAGError:
+    return ModelUnavailable(
+        f"Embedder {name!r} is not on this machine, and the model hub cannot be reached ({why}).",
+        "Connect to the network once, so that it can be fetched, or set the embedder to the folder of a model or to 'builtin'.",
+    )
+
+
+# --- its identity --------------------------------------------------------------------------
+
+
+def _parts(folder: Path) -> list[Path]:
+    """The folders of the model's modules: its own, and those such as ``1_Pooling``."""
+    return [folder, *sorted(folder.glob("[0-9]*_*"))]
+
+
+def _weights(folder: Path) -> list[Path]:
+    """The files of weights that would be loaded: those of the better form in each part."""
+    forms = [[sorted(part.glob(pattern)) for pattern in _WEIGHTS] for part in _parts(folder)]
+    return [path for safe, pickled in forms for path in safe or pickled]
+
+
+@lru_cache(maxsize=4)
+def _identity(folder: Path) -> str:
+    """What decides the vectors, the place aside: a copy in another folder is the same embedder."""
+    digest = blake2b(digest_size=8)
+    configs = {path for part in _parts(folder) for pattern in _CONFIGS for path in part.glob(pattern)}
+    for path in sorted(path for path in configs if path.name not in _NO_CONFIG):
+        digest.update(path.relative_to(folder).as_posix().encode() + b"\0" + path.read_bytes())
+    for path in _weights(folder):
+        for block in _sampled(path):
+            digest.update(block)
+    return f"{_KIND}-{digest.hexdigest()}"
+
+
+def _sampled(path: Path) -> Iterator[bytes]:
+    """The size of a file, its beginning, and blocks evenly spread over it."""
+    size = path.stat().st_size
+    yield str(size).encode()
+    with path.open("rb") as file:
+        for number in range(_SAMPLES):
+            file.seek(max(size - _SAMPLE, 0) * number // (_SAMPLES - 1))
+            yield file.read(_SAMPLE)
+
+
+# --- loading -------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=1)
+def _loaded(folder: Path, name: str) -> _Loaded:
+    """The model in memory; one at a time, however many engines use it."""
+    _quieten()
+    logs = import_module("transformers.utils.logging")
+    logs.disable_progress_bar()
+    logs.set_verbosity_error()
+    damaged = import_module("safetensors").SafetensorError
+    try:
+        model = import_module("sentence_transformers").SentenceTransformer(str(folder), local_files_only=True)
+        dimension = len(model.encode(["dimension"], show_progress_bar=False)[0])
+        prompts = {role: _prompt(model, names) for role, names in _PROMPTS.items()}
+        room = {role: _room(model, prompt or "") for role, prompt in prompts.items()}
+    except (
+        OSError,
+        ValueError,
+        TypeError,
+        LookupError,
+        AttributeError,
+        RuntimeError,
+        ImportError,
+        damaged,
+    ) as problem:
+        raise _unusable(name, problem) from problem
+    return _Loaded(model, dimension, prompts, room)
+
+
+def _unusable(name: str, problem: Exception) -> InvalidInput:
+    told = " ".join(str(problem).split())
+    return InvalidInput(
+        f"Embedder {name!r} cannot be loaded as a sentence-transformers model ({type(problem).__name__}: {told[:200]}).",
+        "Give the folder or the name of a model that holds its configuration, tokenizer and weights, or set the embedder to 'builtin'.",
+    )
+
+
+def _prompt(model: SentenceTransformer, names: Sequence[str]) -> str | None:
+    """The prompt of a role. Some releases of the library put an empty ``document`` beside a model's own
+    ``passage``, and would then choose the empty one."""
+    return next((model.prompts[name] for name in names if model.prompts.get(name)), None)
+
+
+def _room(model: SentenceTransformer, prompt: str) -> int | None:
+    """Tokens of a text that the model reads at once; None where it knows no limit."""
+    limit = model.max_seq_length or getattr(model.tokenizer, "model_max_length", None)
+    if not isinstance(limit, int) or limit > _ENDLESS:
+        return None
+    used = len(model.tokenizer(prompt)["input_ids"])  # with the special tokens
+    return max(limit - used - _MARGIN, 16)

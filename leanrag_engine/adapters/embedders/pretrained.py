@@ -1,0 +1,148 @@
+"""What the embedders of pretrained models share: texts cut into windows, batches of alike lengths, checked rows."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from leanrag_engine.core.errors import InvalidInput
+from leanrag_engine.core.model import Vectors
+from leanrag_engine.core.ports import Windows
+
+Span = tuple[int, int]
+"""Where a token stands in its text: its first character, and the one after its last."""
+
+_OVERLAP = 8
+"""Neighbouring windows share at least one part in so many, so that a sentence at a border is read whole."""
+
+_HEAD = 4
+"""A first line of at most one part in so many of a window stands in every window."""
+
+_BACK = 16
+"""Most tokens that a window begins earlier in order not to begin within a word."""
+
+_ROUGH = re.compile(r"[A-Za-z]{1,4}|[0-9]{1,2}|\S")
+
+
+# --- windows -------------------------------------------------------------------------------
+
+
+def rough_tokens(text: str) -> list[Span]:
+    """Tokens where the model's own tokenizer is out of reach: pieces so short that it hardly makes more."""
+    return [match.span() for match in _ROUGH.finditer(text)]
+
+
+def cut(text: str, tokens: Sequence[Span], room: int) -> list[str]:
+    """The windows of ``text``, each of at most ``room`` of its ``tokens``; the text itself if it fits.
+
+    Windows are evenly spread and overlap. A short first line (the title of a passage, the names of an
+    entity) stands in each of them: without it, what comes late has lost its topic.
+    """
+    if len(tokens) <= room:
+        return [text]
+    line, _, rest = text.partition("\n")
+    heading = sum(start < len(line) for start, _ in tokens)
+    if not rest or heading > room // _HEAD:
+        return [text[start:end] for start, end in _stretches(text, tokens, room)]
+    return [f"{line}\n{text[start:end]}" for start, end in _stretches(text, tokens[heading:], room - heading)]
+
+
+def _stretches(text: str, tokens: Sequence[Span], size: int) -> list[Span]:
+    """Overlapping stretches of at most ``size`` tokens, which are fewer than there are."""
+    back, overlap = min(_BACK, size // _OVERLAP), size // _OVERLAP
+    step = size - back  # what a stretch holds of its own; the rest is for beginning earlier
+    count = -(-(len(tokens) - overlap) // max(step - overlap, 1))
+    starts = [round(number * (len(tokens) - step) / (count - 1)) for number in range(count)]
+    first = [tokens[_word_start(text, tokens, start, back)][0] for start in starts]
+    return [(begin, tokens[start + step - 1][1]) for begin, start in zip(first, starts, strict=True)]
+
+
+def _word_start(text: str, tokens: Sequence[Span], token: int, back: int) -> int:
+    """The token that begins the word of ``token``, if it is at most ``back`` tokens earlier."""
+    for earlier in range(token, max(token - back, 0) - 1, -1):
+        start = tokens[earlier][0]
+        if not (start and text[start].isalnum() and text[start - 1].isalnum()):
+            return earlier
+    return token
+
+
+def pooled(windows: Windows, texts: int) -> Vectors:
+    """One L2-normalised row for each of so many texts: the mean of its windows."""
+    if len(windows.owners) == texts:
+        return windows.vectors
+    rows = np.zeros((texts, windows.vectors.shape[1]), dtype=np.float32)
+    np.add.at(rows, list(windows.owners), windows.vectors)
+    return unit_rows(rows)
+
+
+# --- batches -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Pieces:
+    """What a model is to embed: ``texts[i]`` is a window of text ``owners[i]`` and has ``sizes[i]`` tokens."""
+
+    texts: tuple[str, ...]
+    owners: tuple[int, ...]
+    sizes: tuple[int, ...]
+
+    @classmethod
+    def of(cls, texts: Sequence[str], tokens: Iterable[Sequence[Span]], room: int | None) -> Pieces:
+        """All windows of all ``texts``; ``room`` None means that the model reads a text of any length."""
+        found = [
+            (window, owner, min(len(spans), room or len(spans)))
+            for owner, (text, spans) in enumerate(zip(texts, tokens, strict=True))
+            for window in (cut(text, spans, room) if room else [text])
+        ]
+        return cls(*(tuple(each) for each in zip(*found, strict=True))) if found else cls((), (), ())
+
+    def batches(self, most: int, tokens: int) -> list[list[int]]:
+        """The places of texts of about one length, longest first: at most ``most`` and, from two texts on,
+        at most so many ``tokens`` together. Blank texts are in none."""
+        worded = [place for place, text in enumerate(self.texts) if text.strip()]
+        worded.sort(key=lambda place: -self.sizes[place])
+        batches: list[list[int]] = []
+        for place in worded:
+            last = batches[-1] if batches else []
+            if last and len(last) < most and self.sizes[last[0]] * (len(last) + 1) <= tokens:
+                last.append(place)
+            else:
+                batches.append([place])
+        return batches
+
+
+# --- rows ----------------------------------------------------------------------------------
+
+
+def checked_rows(given: object, texts: Sequence[str], dimension: int, model: str) -> Vectors:
+    """What a model gave for ``texts``, as unit rows.
+
+    Raises :class:`InvalidInput` naming the first text whose row is not finite or not of that dimension.
+    """
+    rows = [np.asarray(row, dtype=np.float32) for row in given] if isinstance(given, Sequence) else given
+    if not isinstance(rows, np.ndarray | list) or len(rows) != len(texts):
+        raise InvalidInput(
+            f"The embedder {model!r} gave {len(rows) if isinstance(rows, list) else 'no'} rows for {len(texts)} texts.",
+            "Check that it is an embedding model, or set another one.",
+        )
+    for row, text in zip(rows, texts, strict=True):
+        if row.shape != (dimension,):
+            raise InvalidInput(
+                f"The embedder {model!r} gave a row of {row.size} numbers for the text {text[:80]!r}, where {dimension} were expected.",
+                "Check that the model is still the same one; if it changed on purpose, build the collection anew.",
+            )
+        if not np.isfinite(row).all():
+            raise InvalidInput(
+                f"The embedder {model!r} gave values that are not finite for the text {text[:80]!r}.",
+                "Check the model on that text, or set another embedder.",
+            )
+    return unit_rows(np.asarray(rows, dtype=np.float32).reshape(len(texts), dimension))
+
+
+def unit_rows(rows: Vectors) -> Vectors:
+    """Rows of length 1; zero rows stay zero."""
+    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+    return np.asarray(rows / np.where(lengths > 0, lengths, 1), dtype=np.float32)

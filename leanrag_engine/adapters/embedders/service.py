@@ -1,0 +1,325 @@
+"""Embedders behind a service: any embedding model that litellm reaches, its key from the environment alone.
+
+litellm's synchronous calls are used, in threads: the asynchronous ones leave their connections to whichever
+event loop made them. How litellm is kept quiet and which failures pass is told in ``litellm_model``.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any, Literal
+
+import anyio
+import anyio.to_thread
+import numpy as np
+
+from leanrag_engine.adapters.chat.model import (
+    NO_KEY,
+    advice,
+    check_keys,
+    check_provider,
+    foreign_errors,
+    may_be_retried,
+    missing_keys,
+    out_of_quota,
+    quiet_litellm,
+    quotable,
+    retrying,
+    shown_address,
+)
+from leanrag_engine.core.errors import InvalidInput, LeanRAGError, ModelUnavailable, StoreUnusable
+from leanrag_engine.core.model import Vectors, content_id
+from leanrag_engine.core.ports import Embedder, Progress, ProgressReport, Windows
+
+from .pretrained import Pieces, checked_rows, pooled, rough_tokens
+
+_KIND = "litellm"
+_PREFIX = "litellm/"
+
+_BATCH, _BATCH_TOKENS = 64, 64_000
+"""Most texts and (roughly counted) tokens in one call."""
+_AT_ONCE = 4
+_BEAT = 0.5
+"""Seconds between two reports."""
+
+_UNKNOWN_WINDOW = 512
+"""Tokens that a model of unknown window is trusted to read: services cut what is longer without a word."""
+
+_INPUT_TYPES = {
+    "cohere": {"document": "search_document", "query": "search_query"},
+    "bedrock": {"document": "search_document", "query": "search_query"},
+    "voyage": {"document": "document", "query": "query"},
+}
+"""How services that tell queries from documents want to be told."""
+
+Role = Literal["document", "query"]
+
+
+@dataclass(frozen=True, slots=True)
+class LitellmModel:
+    """Which model is called, where, and with how much patience.
+
+    ``window``: tokens that it reads at once; 0: what litellm knows of the model. ``seconds`` may one attempt take.
+    """
+
+    model: str
+    api_base: str = ""
+    window: int = 0
+    seconds: float = 60.0
+    attempts: int = 5
+    sleep: Callable[[float], Awaitable[None]] = anyio.sleep
+
+    @property
+    def name(self) -> str:
+        return _PREFIX + self.model
+
+    @property
+    def where(self) -> str:
+        return shown_address(self.api_base)
+
+    @property
+    def key(self) -> str:
+        """What an identity begins with: the model's name and window. Its address counts not: a service that
+        moves is the same one."""
+        slug = re.sub(r"[^A-Za-z0-9]+", "-", self.model).strip("-")[:40]
+        return f"{_KIND}-{slug}-{content_id('', self.model, str(self.window))}-"
+
+    def impatient(self) -> LitellmModel:
+        """For queries: somebody waits, and keywords can serve instead."""
+        return replace(self, seconds=min(self.seconds, 15.0), attempts=min(self.attempts, 2))
+
+
+class LitellmSource:
+    """One model of a service. ``name`` is ``litellm/`` and the model as litellm writes it."""
+
+    def __init__(self, model: LitellmModel) -> None:
+        self._model = model
+
+    @property
+    def name(self) -> str:
+        return self._model.name
+
+    async def fit(self, texts: Sequence[str]) -> tuple[Embedder, bytes]:
+        """The model, once it has embedded the first of ``texts`` to tell its dimension, which is its state."""
+        room = await anyio.to_thread.run_sync(_room, self._model)
+        sample = next((text for text in texts if text.strip()), "dimension")
+        (row,) = await _called(self._model, [sample[:200]], "document")
+        state = json.dumps({"dimension": len(row)}).encode()
+        return LitellmEmbedder(self._model, len(row), room), state
+
+    async def gave(self, identity: str) -> bool:
+        """Whether it is the model's."""
+        return identity.startswith(self._model.key)
+
+    async def restore(self, identity: str, state: bytes) -> Embedder:
+        """The model, without a call. Raises ``StoreUnusable`` if ``state`` is damaged."""
+        try:
+            dimension = int(json.loads(state)["dimension"])
+        except (ValueError, KeyError, TypeError) as problem:
+            raise StoreUnusable(
+                f"The stored state of the embedder {identity!r} is damaged.", "Build the collection anew."
+            ) from problem
+        return LitellmEmbedder(self._model, dimension, await anyio.to_thread.run_sync(_room, self._model))
+
+    async def without(
+        self,
+        identity: str,
+        state: bytes,
+        gone: Sequence[str],  # noqa: ARG002 - the port's arguments
+        kept: Sequence[str],  # noqa: ARG002
+    ) -> tuple[str, bytes]:
+        """As they are: no text has left anything in them."""
+        return identity, state
+
+
+class LitellmEmbedder:
+    """A model behind a service: several calls at once, each tried again where it failed in passing.
+
+    ``room``: tokens of a text, roughly counted, that it reads at once.
+    """
+
+    def __init__(self, model: LitellmModel, dimension: int, room: int) -> None:
+        self._model = model
+        self._dimension = dimension
+        self._room = room
+
+    @property
+    def identity(self) -> str:
+        return f"{self._model.key}{self._dimension}"
+
+    @property
+    def dimension(self) -> int:
+        return self._dimension
+
+    async def embed(self, texts: Sequence[str], report: ProgressReport | None = None) -> Vectors:
+        """L2-normalised (len(texts), dimension) float32 rows; a long text gets the mean of its windows."""
+        return pooled(await self.embed_windows(texts, report), len(texts))
+
+    async def embed_windows(self, texts: Sequence[str], report: ProgressReport | None = None) -> Windows:
+        """One row for each window; progress counts windows."""
+        run = _Run(self._model, self._dimension, "document", report)
+        return await run.embed(await self._pieces(texts))
+
+    async def embed_queries(self, texts: Sequence[str]) -> Vectors:
+        """As ``embed``, told to be queries where the service tells them apart; gives up after seconds."""
+        run = _Run(self._model.impatient(), self._dimension, "query", None)
+        return pooled(await run.embed(await self._pieces(texts)), len(texts))
+
+    async def _pieces(self, texts: Sequence[str]) -> Pieces:
+        def cut() -> Pieces:
+            return Pieces.of(texts, map(rough_tokens, texts), self._room)
+
+        return await anyio.to_thread.run_sync(cut)
+
+
+@dataclass(slots=True)
+class _Run:
+    """The embedding of one list of texts. ``done`` counts the windows that have their row."""
+
+    model: LitellmModel
+    dimension: int
+    role: Role
+    report: ProgressReport | None
+    done: int = 0
+    places: anyio.CapacityLimiter = field(default_factory=lambda: anyio.CapacityLimiter(_AT_ONCE))
+
+    async def embed(self, pieces: Pieces) -> Windows:
+        rows = np.zeros((len(pieces.texts), self.dimension), dtype=np.float32)
+        try:
+            async with anyio.create_task_group() as everything:
+                everything.start_soon(self._beat, len(pieces.texts))
+                async with anyio.create_task_group() as calls:
+                    for batch in pieces.batches(_BATCH, _BATCH_TOKENS):
+                        calls.start_soon(self._batch, pieces, batch, rows)
+                everything.cancel_scope.cancel()
+        except BaseExceptionGroup as problems:
+            raise _first(problems) from None
+        return Windows(rows, pieces.owners)
+
+    async def _batch(self, pieces: Pieces, batch: list[int], rows: Vectors) -> None:
+        texts = [pieces.texts[place] for place in batch]
+        async with self.places:
+            given = await _called(self.model, texts, self.role)
+        rows[batch] = checked_rows(given, texts, self.dimension, self.model.name)
+        self.done += len(batch)
+
+    async def _beat(self, total: int) -> None:
+        """Tell how far it is, also while a slow call lasts: that is when somebody may want to stop it."""
+        while self.report is not None:
+            self.report(Progress("embed", self.done, total))
+            await anyio.sleep(_BEAT)
+
+
+def _first(problems: BaseExceptionGroup[BaseException]) -> BaseException:
+    problem: BaseException = problems
+    while isinstance(problem, BaseExceptionGroup):
+        problem = problem.exceptions[0]
+    return problem
+
+
+# --- one call ------------------------------------------------------------------------------
+
+
+async def _called(model: LitellmModel, texts: list[str], role: Role) -> list[list[float]]:
+    """The rows that the service gives for ``texts``, in their order, after as many attempts as it takes."""
+    litellm = await anyio.to_thread.run_sync(_litellm)
+    call = partial(_embedding, litellm, model, texts, role)
+    try:
+        patient = retrying(model.attempts, model.sleep)
+        reply: Any = await patient(anyio.to_thread.run_sync, call, abandon_on_cancel=True)
+    except foreign_errors(litellm) as problem:
+        failure = problem
+    else:
+        return _rows_of(reply, texts, model)
+    # Outside the handler: the provider's error may hold a key, and would travel along as the context.
+    raise _mapped(litellm, model, failure)
+
+
+def _embedding(litellm: Any, model: LitellmModel, texts: list[str], role: Role) -> Any:
+    return litellm.embedding(
+        model=model.model,
+        input=texts,
+        timeout=model.seconds,
+        max_retries=0,
+        num_retries=0,
+        encoding_format="float",
+        drop_params=True,
+        **_options(litellm, model, role),
+    )
+
+
+def _options(litellm: Any, model: LitellmModel, role: Role) -> dict[str, Any]:
+    """What only some services take."""
+    options: dict[str, Any] = {}
+    provider = model.model.partition("/")[0]
+    if provider in _INPUT_TYPES:
+        options["input_type"] = _INPUT_TYPES[provider][role]
+    if model.api_base:
+        options["api_base"] = model.api_base
+        if missing_keys(litellm, model.model):
+            options["api_key"] = NO_KEY
+    return options
+
+
+def _rows_of(reply: Any, texts: list[str], model: LitellmModel) -> list[list[float]]:
+    rows = sorted(getattr(reply, "data", None) or [], key=lambda each: each.get("index") or 0)
+    if len(rows) != len(texts) or not all(isinstance(each.get("embedding"), list) for each in rows):
+        raise InvalidInput(
+            f"The embedder {model.name!r} gave {len(rows)} rows for {len(texts)} texts.",
+            "Check that it is an embedding model, or set another one.",
+        )
+    return [each["embedding"] for each in rows]
+
+
+def _litellm() -> Any:
+    """litellm, without the attempts that OpenAI's library makes on its own: ``max_retries=0`` is taken for "not given"."""
+    litellm = quiet_litellm()
+    litellm.DEFAULT_MAX_RETRIES = 0
+    return litellm
+
+
+def _room(model: LitellmModel) -> int:
+    """Tokens of a text that the model reads at once. Raises ``InvalidInput`` if the model cannot be called at all."""
+    litellm = _litellm()
+    check_provider(litellm, model.model)
+    if not model.api_base:
+        check_keys(litellm, model.model)
+    known = litellm.model_cost
+    entry = known.get(model.model) or known.get(model.model.partition("/")[2]) or {}
+    return model.window or int(entry.get("max_input_tokens") or _UNKNOWN_WINDOW)
+
+
+# --- what went wrong -----------------------------------------------------------------------
+
+
+def _mapped(litellm: Any, model: LitellmModel, problem: Exception) -> LeanRAGError:
+    """The provider's error as one of ours, named by what the caller can do."""
+    who, status = f"the embedder {model.name!r}{model.where}", getattr(problem, "status_code", None)
+    if status in {401, 403}:
+        keys = " or ".join(missing_keys(litellm, model.model)) or "the provider's environment variable"
+        return InvalidInput(
+            f"The service of {who} refused the key (HTTP {status}).", f"Set {keys} to a valid key."
+        )
+    if isinstance(problem, litellm.ContextWindowExceededError):
+        return InvalidInput(
+            f"A text is longer than {who} reads: {quotable(problem)}",
+            "Set embedder_window to the number of tokens that it reads at once.",
+        )
+    if may_be_retried(problem):
+        return ModelUnavailable(
+            f"The service of {who} does not answer, after {model.attempts} attempts: {quotable(problem)}",
+            advice(problem, model.where),
+        )
+    if out_of_quota(problem):
+        return InvalidInput(
+            f"The account behind {who} has no quota left: {quotable(problem)}",
+            "Raise the limit at the provider, or set another embedder.",
+        )
+    return InvalidInput(
+        f"The service of {who} did not take the request: {quotable(problem)}",
+        "Check the model's name and the address of its service.",
+    )

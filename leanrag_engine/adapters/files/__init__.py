@@ -1,0 +1,1 @@
+"""Adapters on plain files: memory-mapped arrays and the writer lock."""

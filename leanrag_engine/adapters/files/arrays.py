@@ -1,0 +1,75 @@
+"""Arrays kept as files that are mapped into memory: one folder for each key, one ``.npy`` file for each array."""
+
+from __future__ import annotations
+
+import logging
+import shutil
+import uuid
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from anyio import to_thread
+from numpy.typing import NDArray
+
+logger = logging.getLogger(__name__)
+
+_UNFINISHED = ".unfinished"
+
+
+class ArrayFiles:
+    """A :class:`leanrag_engine.core.ports.ArrayStore` in ``folder``.
+
+    A folder appears under its key by one rename, when all its files are written: a reader in whichever
+    process sees all of it or nothing. What a killed writer left is swept with the next drop.
+    """
+
+    def __init__(self, folder: Path, *, read_only: bool) -> None:
+        self._folder = folder
+        self._read_only = read_only
+
+    async def load(self, key: str) -> dict[str, NDArray[Any]] | None:
+        return await to_thread.run_sync(self._load, key)
+
+    async def save(self, key: str, arrays: Mapping[str, NDArray[Any]]) -> None:
+        if not self._read_only:
+            await to_thread.run_sync(self._save, key, arrays)
+
+    async def drop_all_but(self, prefix: str, keys: Collection[str]) -> None:
+        if not self._read_only:
+            await to_thread.run_sync(self._drop, prefix, keys)
+
+    def _load(self, key: str) -> dict[str, NDArray[Any]] | None:
+        try:
+            files = sorted((self._folder / key).glob("*.npy"))
+            return {file.stem: _mapped(file) for file in files} or None
+        except (OSError, ValueError) as problem:
+            logger.warning("The arrays in %s cannot be read and are computed anew: %s", key, problem)
+            return None
+
+    def _save(self, key: str, arrays: Mapping[str, NDArray[Any]]) -> None:
+        unfinished = self._folder / f"{key}{_UNFINISHED}-{uuid.uuid4().hex}"
+        try:
+            unfinished.mkdir(parents=True)
+            for name, array in arrays.items():
+                np.save(unfinished / f"{name}.npy", array, allow_pickle=False)
+            shutil.rmtree(self._folder / key, ignore_errors=True)  # unreadable, or it would have served
+            unfinished.replace(self._folder / key)
+        except OSError as problem:
+            # A full disk, or another process was faster: the arrays in memory serve as well.
+            logger.warning("The arrays of %s were not kept: %s", key, problem)
+            shutil.rmtree(unfinished, ignore_errors=True)
+
+    def _drop(self, prefix: str, keys: Collection[str]) -> None:
+        for folder in self._folder.glob(f"{prefix}*"):
+            if folder.name not in keys:
+                # Whoever has the files mapped keeps them until it lets go.
+                shutil.rmtree(folder, ignore_errors=True)
+
+
+def _mapped(file: Path) -> NDArray[Any]:
+    """Mapped, unless it is so small that reading it is as good; an empty array cannot be mapped."""
+    small = file.stat().st_size < 1 << 16
+    # A plain view: a memmap object makes every slice of itself one too, which costs more than the slice.
+    return np.asarray(np.load(file, mmap_mode=None if small else "r", allow_pickle=False))

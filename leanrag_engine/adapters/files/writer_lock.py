@@ -1,0 +1,150 @@
+"""One writer at a time on a data folder: an OS lock, and beside it a note that says who holds it.
+
+The operating system frees the lock when its process ends, however it ends. The note is for people:
+it is believed only while the lock really is held.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
+from datetime import UTC, datetime
+from pathlib import Path
+
+import anyio
+import psutil
+from filelock import FileLock, Timeout
+
+from leanrag_engine.core.errors import Busy, StoreUnusable
+from leanrag_engine.core.ports import LockHolder
+
+POLL_SECONDS = 0.1
+TELL_SECONDS = 0.5
+"""How often a waiting task hears who holds the lock."""
+
+
+class FileWriterLock:
+    """A :class:`leanrag_engine.core.ports.WriterLock` on ``folder``. Tasks of one process exclude each other too."""
+
+    def __init__(self, folder: Path) -> None:
+        self._path = folder / "writer.lock"
+        self._note = folder / "writer.json"
+
+    @asynccontextmanager
+    async def hold(
+        self, purpose: str, *, waiting: Callable[[LockHolder | None], None]
+    ) -> AsyncIterator[None]:
+        """Wait for the lock, then hold it.
+
+        ``waiting`` is called at once when the lock is taken, then about every half second; what it
+        raises ends the wait. Raises ``StoreUnusable`` if the folder cannot hold a lock.
+        """
+        # A lock object, and so a file descriptor, for each attempt: two within a process then exclude each
+        # other as two processes do. Trying never blocks, so it needs no thread, and a cancelled wait can
+        # leave no lock behind in one.
+        lock = FileLock(self._path, thread_local=False)
+        told = -TELL_SECONDS
+        while not self._try(lock):
+            if time.monotonic() - told >= TELL_SECONDS:
+                waiting(await self.holder())
+                told = time.monotonic()
+            await anyio.sleep(POLL_SECONDS)
+        try:
+            self._write_note(purpose)
+            yield
+        finally:
+            # A note that stays behind does no harm: nobody believes it once the lock is free.
+            with suppress(OSError):
+                self._note.unlink(missing_ok=True)
+            lock.release()
+
+    async def holder(self) -> LockHolder | None:
+        """Who holds the lock at this moment; ``None`` if nobody does.
+
+        Without a note the lock is not touched; with one it is tried, which is noticed by nobody: a
+        waiting process that meets the trial tries again a moment later.
+        """
+        noted = self._read_note()
+        if noted is None or not _may_be_alive(noted):
+            return None
+        trial = FileLock(self._path, thread_local=False)
+        try:
+            free = _taken(trial)
+        except OSError:  # a folder that is read-only to us may be another process's to write
+            return noted
+        if free:
+            trial.release()
+        return None if free else noted
+
+    def _try(self, lock: FileLock) -> bool:
+        try:
+            self._path.parent.mkdir(parents=True, exist_ok=True)
+            return _taken(lock)
+        except (OSError, NotImplementedError) as problem:
+            raise _no_lock(self._path, problem) from problem
+
+    def _write_note(self, purpose: str) -> None:
+        note = {
+            "pid": os.getpid(),
+            "host": socket.gethostname(),
+            "purpose": purpose,
+            "since": datetime.now(UTC).isoformat(),
+        }
+        draft = self._note.with_suffix(".draft")
+        # Without a note the lock still excludes; who holds it then remains unsaid.
+        with suppress(OSError):
+            draft.write_text(json.dumps(note), encoding="utf-8")
+            draft.replace(self._note)
+
+    def _read_note(self) -> LockHolder | None:
+        try:
+            note = json.loads(self._note.read_text(encoding="utf-8"))
+            since = datetime.fromisoformat(note["since"])
+            return LockHolder(int(note["pid"]), str(note["host"]), str(note["purpose"]), since)
+        except (OSError, ValueError, KeyError, TypeError):  # no note, or not one of ours
+            return None
+
+
+@contextmanager
+def exclusive(path: Path, seconds: float = 60.0) -> Iterator[None]:
+    """Hold the lock file ``path`` for a moment; for work that blocks, such as making a schema.
+
+    Raises ``Busy`` if another process keeps it for ``seconds``, ``StoreUnusable`` if it cannot be made.
+    """
+    lock = FileLock(path, timeout=seconds)
+    try:
+        lock.acquire()
+    except Timeout as problem:
+        raise Busy(
+            f"Another process has kept {path} for {seconds:.0f} s.", "Try again in a minute."
+        ) from problem
+    except (OSError, NotImplementedError) as problem:
+        raise _no_lock(path, problem) from problem
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def _no_lock(path: Path, problem: Exception) -> StoreUnusable:
+    return StoreUnusable(
+        f"The data folder {path.parent} cannot hold the lock {path.name} ({problem}).",
+        "Make the folder writable, or choose one on a file system that supports locks.",
+    )
+
+
+def _taken(lock: FileLock) -> bool:
+    try:
+        lock.acquire(blocking=False)
+    except Timeout:
+        return False
+    return True
+
+
+def _may_be_alive(noted: LockHolder) -> bool:
+    """A process of this machine can be asked; one of another machine that shares the folder cannot."""
+    return noted.host != socket.gethostname() or psutil.pid_exists(noted.pid)

@@ -1,0 +1,154 @@
+"""Collections and their generations as rows; what a build writes is in ``publishing``."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from sqlalchemy import Connection, Row, func, insert, select, update
+
+from leanrag_engine.core.errors import Candidate, NotFound
+from leanrag_engine.core.model import Collection, Generation, LayerCount
+
+from .database import fulltext
+from .database.schema import collections, documents, embedders, generations, store
+
+
+def create(connection: Connection, name: str) -> Collection:
+    """The collection of that name, made with its full-text table if there is none."""
+    if find(connection, name) is None:
+        row = {"name": name, "revision": 0, "last_document": 0, "created_at": datetime.now(UTC)}
+        number = connection.execute(
+            insert(collections).values(row).returning(collections.c.number)
+        ).scalar_one()
+        fulltext.create_chunks(connection, number)
+    made = find(connection, name)
+    assert made is not None
+    return made
+
+
+def find(connection: Connection, name: str) -> Collection | None:
+    row = connection.execute(select(collections).where(collections.c.name == name)).first()
+    return _collection(connection, row) if row else None
+
+
+def find_all(connection: Connection) -> list[Collection]:
+    """By name."""
+    rows = connection.execute(select(collections).order_by(collections.c.name)).all()
+    return [_collection(connection, row) for row in rows]
+
+
+def number_of(connection: Connection, name: str) -> int:
+    """Raises ``NotFound`` naming the collections that there are."""
+    number = connection.execute(select(collections.c.number).where(collections.c.name == name)).scalar()
+    if number is not None:
+        return int(number)
+    there_are = connection.execute(select(collections.c.name).order_by(collections.c.name)).scalars()
+    raise NotFound(
+        f"There is no collection {name!r}.",
+        "Ingest documents into it, or name one that exists.",
+        tuple(Candidate("", each) for each in there_are),
+    )
+
+
+def raised(connection: Connection, name: str) -> int:
+    """The collection's number, after its revision grew by one: its generation is behind now."""
+    number = number_of(connection, name)
+    here = collections.c.number == number
+    connection.execute(update(collections).where(here).values(revision=collections.c.revision + 1))
+    return number
+
+
+def _collection(connection: Connection, row: Row[Any]) -> Collection:
+    kept = published(connection, row.number, limit=1)
+    generation = kept[0] if kept else None
+    built = generation.revision if generation else -1
+    count = func.count()
+    counts = connection.execute(
+        select(
+            count.label("documents"),
+            func.coalesce(func.sum(documents.c.chunks), 0).label("chunks"),
+            count.filter(documents.c.revision > built).label("pending"),
+        ).where(documents.c.collection == row.number)
+    ).one()
+    return Collection(
+        name=row.name,
+        number=row.number,
+        revision=row.revision,
+        generation=generation,
+        created_at=row.created_at,
+        documents=counts.documents,
+        chunks=counts.chunks,
+        pending_documents=counts.pending,
+    )
+
+
+# --- generations ---------------------------------------------------------------------------
+
+
+def published(connection: Connection, collection: int, limit: int = -1) -> list[Generation]:
+    """The generations of collection number ``collection`` that are kept, newest first."""
+    rows = connection.execute(
+        select(generations, collections.c.name)
+        .join(collections, collections.c.number == generations.c.collection)
+        .where(generations.c.collection == collection)
+        .order_by(generations.c.number.desc())
+        .limit(limit)
+    )
+    return [_generation(row) for row in rows]
+
+
+def published_in(connection: Connection, name: str) -> list[Generation]:
+    return published(connection, number_of(connection, name))
+
+
+def _generation(row: Row[Any]) -> Generation:
+    return Generation(
+        number=row.number,
+        collection=row.name,
+        revision=row.revision,
+        embedder=row.embedder,
+        dimension=row.dimension,
+        created_at=row.created_at,
+        layers=tuple(LayerCount(*counts) for counts in row.layers),
+        settings=row.settings,
+    )
+
+
+def layer_positions(connection: Connection, generation: int) -> dict[int, range]:
+    """The positions that the entities of each layer take; {} if the generation is not kept."""
+    layers = connection.execute(
+        select(generations.c.layers).where(generations.c.number == generation)
+    ).scalar()
+    ranges: dict[int, range] = {}
+    first = 0
+    for layer, count, _ in layers or ():
+        ranges[layer] = range(first, first + count)
+        first += count
+    return ranges
+
+
+def embedder_state(connection: Connection, generation: int) -> bytes:
+    """Raises ``NotFound`` if the generation is not kept any more."""
+    state = connection.execute(
+        select(embedders.c.state)
+        .join(generations, generations.c.embedder == embedders.c.identity)
+        .where(generations.c.number == generation)
+    ).scalar()
+    if state is None:
+        raise NotFound(
+            f"Generation {generation} is not kept any more.", "Ask again with the generation published now."
+        )
+    return bytes(state)
+
+
+# --- the data folder -----------------------------------------------------------------------
+
+
+def vector_version(connection: Connection) -> int:
+    return int(connection.execute(select(store.c.vector_version)).scalar_one())
+
+
+def bump_vector_version(connection: Connection) -> int:
+    raised = update(store).values(vector_version=store.c.vector_version + 1)
+    return int(connection.execute(raised.returning(store.c.vector_version)).scalar_one())

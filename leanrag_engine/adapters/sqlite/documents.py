@@ -1,0 +1,375 @@
+"""Documents, their chunks and what was extracted from them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Row,
+    RowMapping,
+    Select,
+    delete,
+    func,
+    insert,
+    select,
+    true,
+    tuple_,
+    update,
+)
+
+from leanrag_engine.core.errors import InvalidInput
+from leanrag_engine.core.model import (
+    Chunk,
+    Document,
+    Extract,
+    ExtractedEntity,
+    ExtractedRelation,
+    Hit,
+    LoadedDocument,
+    Method,
+)
+
+from . import collections as corpora
+from .database import fulltext
+from .database.fulltext import IndexedChunk
+from .database.id_lists import among, in_order
+from .database.schema import chunks, collections, documents, extracts
+
+_CITATION = re.compile(r"d([0-9]{1,15}):c([0-9]{1,7})")
+
+
+# --- in ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Incoming:
+    """A document with all that belongs to it, ready to be written: segmenting text takes long, and the
+    write lock must not be held meanwhile."""
+
+    document: LoadedDocument
+    chunks: tuple[Chunk, ...]
+    extracts: tuple[tuple[int, Extract], ...]
+    """Each with the number of its chunk."""
+    words: tuple[IndexedChunk, ...]
+
+
+def incoming(document: LoadedDocument, parts: Sequence[Chunk], said: Sequence[Extract]) -> Incoming:
+    """Raises ``InvalidInput`` for a chunk of another document and for an extract without its chunk."""
+    numbers = {part.id: part.number for part in parts}
+    for part in parts:
+        if part.document_id != document.id:
+            raise InvalidInput(
+                f"Chunk {part.id!r} belongs to document {part.document_id!r}, not to {document.id!r}.",
+                "Give the chunks of this document alone.",
+            )
+    for extract in said:
+        if extract.chunk_id not in numbers:
+            raise InvalidInput(
+                f"An extract names chunk {extract.chunk_id!r}, which document {document.id!r} does not have.",
+                "Give extracts of the chunks that come with them.",
+            )
+    return Incoming(
+        document,
+        tuple(parts),
+        tuple((numbers[extract.chunk_id], extract) for extract in said),
+        tuple(fulltext.indexed_chunk(part, document.title) for part in parts),
+    )
+
+
+def put(connection: Connection, name: str, new: Incoming) -> Document:
+    """Write ``new``, in place of the document of the same id if there is one."""
+    collection = corpora.number_of(connection, name)
+    remove(connection, collection, new.document.id)
+    raised = (
+        update(collections)
+        .where(collections.c.number == collection)
+        .values(revision=collections.c.revision + 1, last_document=collections.c.last_document + 1)
+        .returning(collections.c.revision, collections.c.last_document)
+    )
+    row = connection.execute(raised).one()
+    stored = _document(new, row.last_document, row.revision)
+    _insert_document(connection, collection, stored)
+    _insert_chunks(connection, collection, stored.number, new)
+    fulltext.add_chunks(connection, collection, stored.number, new.words)
+    return stored
+
+
+def remove(connection: Connection, collection: int, id_: str) -> None:
+    """The document ``id_`` goes with all that hangs on it, if there is one."""
+    this = (documents.c.collection == collection) & (documents.c.id == id_)
+    number = connection.execute(select(documents.c.number).where(this)).scalar()
+    if number is not None:
+        fulltext.remove_chunks(connection, collection, number)
+        connection.execute(delete(documents).where(this))
+
+
+def _document(new: Incoming, number: int, revision: int) -> Document:
+    document = new.document
+    return Document(
+        id=document.id,
+        number=number,
+        title=document.title,
+        source=document.source,
+        media_type=document.media_type,
+        digest=document.digest,
+        characters=len(document.text),
+        chunks=len(new.chunks),
+        revision=revision,
+        ingested_at=datetime.now(UTC),
+        metadata=dict(document.metadata),
+    )
+
+
+def _insert_document(connection: Connection, collection: int, document: Document) -> None:
+    values = {name: getattr(document, name) for name in Document.__dataclass_fields__}
+    connection.execute(insert(documents).values(collection=collection, **values))
+
+
+def put_extracts(connection: Connection, name: str, said: Sequence[Extract], revise: bool) -> list[str]:
+    """Replace all extracts of their chunks; the ids of the chunks that there are, in reading order."""
+    collection = corpora.number_of(connection, name)
+    statement = (
+        select(chunks.c.id, chunks.c.document, chunks.c.number)
+        .where(chunks.c.collection == collection, among(chunks.c.id, {each.chunk_id for each in said}))
+        .order_by(*_READING)
+    )
+    places = {row.id: (row.document, row.number) for row in connection.execute(statement)}
+    if not places:
+        return []
+    for document, number in places.values():
+        here = (extracts.c.document == document) & (extracts.c.chunk == number)
+        connection.execute(delete(extracts).where(extracts.c.collection == collection, here))
+    _insert_extracts(
+        connection,
+        collection,
+        [(*places[each.chunk_id], each) for each in said if each.chunk_id in places],
+    )
+    if revise:
+        corpora.raised(connection, name)
+    return list(places)
+
+
+def _insert_chunks(connection: Connection, collection: int, document: int, new: Incoming) -> None:
+    rows = [
+        {
+            "collection": collection,
+            "document": document,
+            "number": part.number,
+            "id": part.id,
+            "start": part.start,
+            "end": part.end,
+            "tokens": part.tokens,
+            "page": part.page,
+            "heading": part.heading,
+            "text": part.text,
+        }
+        for part in new.chunks
+    ]
+    if rows:
+        connection.execute(insert(chunks), rows)
+    _insert_extracts(connection, collection, [(document, chunk, said) for chunk, said in new.extracts])
+
+
+def _insert_extracts(
+    connection: Connection, collection: int, placed: Sequence[tuple[int, int, Extract]]
+) -> None:
+    """Each extract comes with the numbers of its document and its chunk."""
+    said = [
+        {
+            "collection": collection,
+            "document": document,
+            "chunk": chunk,
+            "position": position,
+            "method": extract.method.value,
+            "entities": [
+                [each.name, each.type, each.description, list(each.aliases)] for each in extract.entities
+            ],
+            "relations": [
+                [each.source, each.target, each.description, *([each.strength] if each.strength else [])]
+                for each in extract.relations
+            ],
+        }
+        for position, (document, chunk, extract) in enumerate(placed)
+    ]
+    if said:
+        connection.execute(insert(extracts), said)
+
+
+# --- documents out -------------------------------------------------------------------------
+
+
+def find(connection: Connection, name: str, id_: str) -> Document | None:
+    row = connection.execute(_documents(connection, name).where(documents.c.id == id_)).mappings().first()
+    return _document_of(row) if row else None
+
+
+def find_all(connection: Connection, name: str) -> list[Document]:
+    rows = connection.execute(_documents(connection, name).order_by(documents.c.number)).mappings()
+    return [_document_of(row) for row in rows]
+
+
+def _documents(connection: Connection, name: str) -> Select[Any]:
+    return select(documents).where(documents.c.collection == corpora.number_of(connection, name))
+
+
+def _document_of(row: RowMapping) -> Document:
+    values: dict[str, Any] = {**row}
+    del values["collection"]
+    return Document(**values)
+
+
+# --- chunks out ----------------------------------------------------------------------------
+
+
+def chunks_with(connection: Connection, name: str, ids: Sequence[str]) -> list[Chunk]:
+    rows = connection.execute(_chunks(connection, name).where(among(chunks.c.id, ids)))
+    return in_order(ids, _chunks_of(rows), lambda chunk: chunk.id)
+
+
+def chunks_cited(connection: Connection, name: str, citations: Sequence[str]) -> list[Chunk]:
+    """What is no citation (``d3:c12``), or cites nothing that there is, is left out."""
+    places = [(int(match[1]), int(match[2])) for each in citations if (match := _CITATION.fullmatch(each))]
+    # Every document with every number is more than was asked for, but few rows, and found by the key.
+    statement = _chunks(connection, name).where(
+        among(chunks.c.document, {document for document, _ in places}),
+        among(chunks.c.number, {number for _, number in places}),
+    )
+    cited = {chunk.citation: chunk for chunk in _chunks_of(connection.execute(statement))}
+    return [cited[citation] for place in places if (citation := _citation(*place)) in cited]
+
+
+def all_chunks(connection: Connection, name: str) -> list[Chunk]:
+    return _chunks_of(connection.execute(_chunks(connection, name).order_by(*_READING)))
+
+
+def chunk_ids(connection: Connection, name: str, document_ids: Sequence[str]) -> list[str]:
+    """Of these documents, in reading order."""
+    statement = _chunks(connection, name).where(among(documents.c.id, document_ids)).order_by(*_READING)
+    return list(connection.execute(statement.with_only_columns(chunks.c.id)).scalars())
+
+
+def pending_chunks(connection: Connection, name: str) -> list[Chunk]:
+    """Those of documents that came in after the published generation; all of them before the first."""
+    pending = _since_published(connection, corpora.number_of(connection, name))
+    return _chunks_of(connection.execute(_chunks(connection, name).where(pending).order_by(*_READING)))
+
+
+def heuristic_chunks(
+    connection: Connection, name: str, *, pending: bool, after: tuple[int, int], limit: int | None
+) -> list[Chunk]:
+    """Those without an extract that a model or an agent made."""
+    collection = corpora.number_of(connection, name)
+    read = (
+        select(extracts.c.chunk)
+        .where(
+            extracts.c.collection == collection,
+            extracts.c.document == chunks.c.document,
+            extracts.c.chunk == chunks.c.number,
+            extracts.c.method != Method.HEURISTIC.value,
+        )
+        .exists()
+    )
+    statement = _chunks(connection, name).where(~read, tuple_(*_READING) > after)
+    if pending:
+        statement = statement.where(_since_published(connection, collection))
+    return _chunks_of(connection.execute(statement.order_by(*_READING).limit(limit)))
+
+
+def _since_published(connection: Connection, collection: int) -> ColumnElement[bool]:
+    """Of documents that came in after the published generation; all of them before the first."""
+    kept = corpora.published(connection, collection, limit=1)
+    return documents.c.revision > kept[0].revision if kept else true()
+
+
+def search_chunks(connection: Connection, name: str, text: str, limit: int) -> list[Hit]:
+    collection = corpora.number_of(connection, name)
+    hits = fulltext.search_chunks(connection, collection, text, limit)
+    statement = select(chunks.c.document, chunks.c.number, chunks.c.id).where(
+        chunks.c.collection == collection,
+        among(chunks.c.document, {document for document, _, _ in hits}),
+        among(chunks.c.number, {number for _, number, _ in hits}),
+    )
+    ids = {(row.document, row.number): row.id for row in connection.execute(statement)}
+    return [Hit(ids[document, number], score) for document, number, score in hits]
+
+
+_READING = (chunks.c.document, chunks.c.number)
+
+
+def _chunks(connection: Connection, name: str) -> Select[Any]:
+    owner = (documents.c.collection == chunks.c.collection) & (documents.c.number == chunks.c.document)
+    return (
+        select(chunks, documents.c.id.label("document_id"), documents.c.title)
+        .join(documents, owner)
+        .where(chunks.c.collection == corpora.number_of(connection, name))
+    )
+
+
+def _chunks_of(rows: Iterable[Row[Any]]) -> list[Chunk]:
+    return [
+        Chunk(
+            id=row.id,
+            document_id=row.document_id,
+            number=row.number,
+            text=row.text,
+            start=row.start,
+            end=row.end,
+            tokens=row.tokens,
+            page=row.page,
+            heading=row.heading,
+            citation=_citation(row.document, row.number),
+            title=row.title,
+        )
+        for row in rows
+    ]
+
+
+def _citation(document: int, chunk: int) -> str:
+    return f"d{document}:c{chunk}"
+
+
+# --- extracts out --------------------------------------------------------------------------
+
+
+def all_extracts(connection: Connection, name: str) -> list[Extract]:
+    """In the reading order of their chunks."""
+    here = (
+        (chunks.c.collection == extracts.c.collection)
+        & (chunks.c.document == extracts.c.document)
+        & (chunks.c.number == extracts.c.chunk)
+    )
+    statement = (
+        select(chunks.c.id, extracts.c.method, extracts.c.entities, extracts.c.relations)
+        .join(chunks, here)
+        .where(extracts.c.collection == corpora.number_of(connection, name))
+        .order_by(extracts.c.document, extracts.c.chunk, extracts.c.position)
+    )
+    return [
+        Extract(
+            chunk_id=row.id,
+            method=Method(row.method),
+            entities=tuple(
+                ExtractedEntity(name, type_, description, tuple(aliases))
+                for name, type_, description, aliases in row.entities
+            ),
+            relations=tuple(ExtractedRelation(*each) for each in row.relations),
+        )
+        for row in connection.execute(statement)
+    ]
+
+
+def extract_methods(connection: Connection, name: str) -> dict[str, int]:
+    """How many extracts were made by each method, by its name."""
+    statement = (
+        select(extracts.c.method, func.count().label("extracts"))
+        .where(extracts.c.collection == corpora.number_of(connection, name))
+        .group_by(extracts.c.method)
+        .order_by(extracts.c.method)
+    )
+    return {row.method: row.extracts for row in connection.execute(statement)}

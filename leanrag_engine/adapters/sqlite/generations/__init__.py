@@ -1,0 +1,1 @@
+"""Tables of published builds: entities, relations, publishing."""

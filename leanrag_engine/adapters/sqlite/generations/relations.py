@@ -1,0 +1,97 @@
+"""Relations of a generation: around entities, among entities, and page by page."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, Select, func, select, union
+
+from leanrag_engine.adapters.sqlite.database import fulltext
+from leanrag_engine.adapters.sqlite.database.id_lists import among
+from leanrag_engine.adapters.sqlite.database.schema import relations
+from leanrag_engine.core.model import Evidence, Hit, Method, Relation
+
+_STRONGEST = (relations.c.strength.desc(), relations.c.weight.desc(), relations.c.position)
+
+
+def touching(connection: Connection, generation: int, ids: Sequence[str], limit: int) -> list[Relation]:
+    """With at least one end in ``ids``, strongest first."""
+    statement = _of(generation, _touches(generation, ids)).order_by(*_STRONGEST).limit(max(limit, 0))
+    return _relations(connection, statement)
+
+
+def joining(connection: Connection, generation: int, ids: Sequence[str]) -> list[Relation]:
+    """With both ends in ``ids``, strongest first."""
+    joins = among(relations.c.source_id, ids) & among(relations.c.target_id, ids)
+    return _relations(connection, _of(generation, joins).order_by(*_STRONGEST))
+
+
+def in_layer(connection: Connection, generation: int, layer: int) -> list[Relation]:
+    """In the order of building."""
+    statement = _of(generation, relations.c.layer == layer)
+    return _relations(connection, statement.order_by(relations.c.position))
+
+
+def search_facts(connection: Connection, generation: int, text: str, limit: int) -> list[Hit]:
+    """Base relations, each the first that bears its description, by keyword. A generation that an older version
+    published has none."""
+    hits = fulltext.search_facts(connection, generation, text, limit)
+    statement = select(relations.c.position, relations.c.id).where(
+        relations.c.generation == generation, among(relations.c.position, [place for place, _ in hits])
+    )
+    ids = {row.position: row.id for row in connection.execute(statement)}
+    return [Hit(ids[place], score) for place, score in hits]
+
+
+def page(
+    connection: Connection,
+    generation: int,
+    *,
+    layer: int | None,
+    cluster: str | None,
+    min_strength: int,
+    offset: int,
+    limit: int,
+) -> tuple[list[Relation], int]:
+    """Strongest first, and how many there are in all. ``layer`` None: all above the base."""
+    wanted = relations.c.strength >= min_strength
+    wanted &= relations.c.layer > 0 if layer is None else relations.c.layer == layer
+    if cluster is not None:
+        wanted &= _touches(generation, [cluster])
+    statement = _of(generation, wanted)
+    total = connection.execute(statement.with_only_columns(func.count())).scalar_one()
+    shown = statement.order_by(*_STRONGEST).offset(max(offset, 0)).limit(max(limit, 0))
+    return _relations(connection, shown), int(total)
+
+
+def _touches(generation: int, ids: Sequence[str]) -> ColumnElement[bool]:
+    # A union, for each half to use its index: given an OR of two lists, SQLite reads the whole generation.
+    ends = (
+        select(relations.c.position).where(relations.c.generation == generation, among(end, ids))
+        for end in (relations.c.source_id, relations.c.target_id)
+    )
+    return relations.c.position.in_(union(*ends))
+
+
+def _of(generation: int, wanted: ColumnElement[bool]) -> Select[Any]:
+    return select(relations).where(relations.c.generation == generation, wanted)
+
+
+def _relations(connection: Connection, statement: Select[Any]) -> list[Relation]:
+    return [
+        Relation(
+            id=row.id,
+            source_id=row.source_id,
+            target_id=row.target_id,
+            layer=row.layer,
+            description=row.description,
+            method=Method(row.method),
+            strength=row.strength,
+            weight=row.weight,
+            support=row.support,
+            chunk_ids=tuple(row.chunk_ids),
+            evidence=tuple(Evidence(*each) for each in row.evidence),
+        )
+        for row in connection.execute(statement)
+    ]

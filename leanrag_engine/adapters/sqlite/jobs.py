@@ -1,0 +1,67 @@
+"""Jobs: long work, and who does it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import Connection, RowMapping, insert, select, update
+
+from leanrag_engine.core.model import Job, JobStatus
+
+from .database.schema import jobs
+
+FINISHED = [status.value for status in JobStatus if status.finished]
+_NEWEST = (jobs.c.created_at.desc(), jobs.c.number.desc())
+
+
+def put(connection: Connection, job: Job) -> None:
+    """Insert, or overwrite all but ``cancel_requested``: that belongs to those who ask."""
+    values = {name: getattr(job, name) for name in Job.__dataclass_fields__} | {"status": job.status.value}
+    cancel_requested = values.pop("cancel_requested")
+    # A request may hold megabytes of text: it is written when the job comes in, and once more when it ends.
+    news = {name: value for name, value in values.items() if name != "request" or job.status.finished}
+    changed = connection.execute(update(jobs).where(jobs.c.id == job.id).values(news))
+    if not changed.rowcount:
+        connection.execute(insert(jobs).values(cancel_requested=cancel_requested, **values))
+
+
+def find(connection: Connection, id_: str) -> Job | None:
+    row = connection.execute(select(jobs).where(jobs.c.id == id_)).mappings().first()
+    return _job(row) if row else None
+
+
+def newest(connection: Connection, collection: str | None, limit: int) -> list[Job]:
+    statement = select(jobs).order_by(*_NEWEST).limit(max(limit, 0))
+    if collection is not None:
+        statement = statement.where(jobs.c.collection == collection)
+    return [_job(row) for row in connection.execute(statement).mappings()]
+
+
+def unfinished(connection: Connection) -> list[Job]:
+    """Newest first."""
+    statement = select(jobs).where(jobs.c.status.not_in(FINISHED)).order_by(*_NEWEST)
+    return [_job(row) for row in connection.execute(statement).mappings()]
+
+
+def claim(connection: Connection, id_: str, seen_owner: str, new_owner: str) -> bool:
+    """Compare and set: of several that saw the same owner, one wins."""
+    still = (jobs.c.id == id_) & (jobs.c.owner == seen_owner) & jobs.c.status.not_in(FINISHED)
+    claimed = {"owner": new_owner, "status": JobStatus.QUEUED.value}
+    return bool(connection.execute(update(jobs).where(still).values(claimed)).rowcount)
+
+
+def request_cancel(connection: Connection, id_: str) -> JobStatus | None:
+    """The job's status; a finished one is left as it is."""
+    status = connection.execute(select(jobs.c.status).where(jobs.c.id == id_)).scalar()
+    if status is None:
+        return None
+    if status not in FINISHED:
+        connection.execute(update(jobs).where(jobs.c.id == id_).values(cancel_requested=True))
+    return JobStatus(status)
+
+
+def _job(row: RowMapping) -> Job:
+    values: dict[str, Any] = {**row}
+    del values["number"]
+    values |= {"status": JobStatus(row["status"]), "failures": tuple(row["failures"])}
+    return Job(**values)

@@ -1,0 +1,82 @@
+"""The one place where adapters are chosen and put together."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from leanrag_engine.core.config import Settings
+from leanrag_engine.core.ports import (
+    ArrayStore,
+    ChatModel,
+    EmbedderSource,
+    GraphStore,
+    Tokenizer,
+    VectorStore,
+    WriterLock,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Adapters:
+    """Everything outside the engine, behind its ports."""
+
+    graph: GraphStore
+    vectors: VectorStore
+    arrays: ArrayStore
+    embedders: EmbedderSource
+    tokenizer: Tokenizer
+    lock: WriterLock
+
+
+async def compose(settings: Settings) -> Adapters:
+    """Open the stores of ``settings.data_dir``. Raises ``StoreUnusable`` if it cannot be used as it is."""
+    # Here and not at the top: the adapters' libraries take seconds to import, and only work needs them.
+    from .chroma.store import ChromaVectorStore  # noqa: PLC0415
+    from .files.arrays import ArrayFiles  # noqa: PLC0415
+    from .files.writer_lock import FileWriterLock  # noqa: PLC0415
+    from .sqlite import SqlGraphStore  # noqa: PLC0415
+    from .tokenizer import TiktokenTokenizer  # noqa: PLC0415
+
+    folder = settings.data_dir.expanduser().absolute()
+    return Adapters(
+        graph=await SqlGraphStore.open(folder, read_only=settings.read_only),
+        vectors=ChromaVectorStore(folder / "vectors"),
+        arrays=ArrayFiles(folder / "arrays", read_only=settings.read_only),
+        embedders=embedder_source(settings),
+        tokenizer=TiktokenTokenizer(),
+        lock=FileWriterLock(folder),
+    )
+
+
+def embedder_source(settings: Settings) -> EmbedderSource:
+    """Where the embedder of the settings comes from. No model is loaded or looked for yet."""
+    # Each way pays for its own libraries.
+    name = settings.embedder
+    if name == "builtin":
+        from .embedders.fitted import BuiltinEmbedderSource  # noqa: PLC0415
+
+        return BuiltinEmbedderSource()
+    if name.startswith("litellm/"):
+        from .embedders.service import LitellmModel, LitellmSource  # noqa: PLC0415
+
+        model = name.removeprefix("litellm/")
+        return LitellmSource(LitellmModel(model, settings.embedder_api_base, settings.embedder_window))
+    from .embedders.local import SentenceTransformersSource  # noqa: PLC0415
+
+    return SentenceTransformersSource(name)
+
+
+async def chat_model(settings: Settings, name: str, api_base: str = "") -> ChatModel:
+    """The chat model that litellm calls ``name``. Raises ``InvalidInput`` if it cannot be called at all."""
+    from .chat.model import Limits, LiteLLMChatModel  # noqa: PLC0415 - only those pay who use one
+
+    limits = Limits(
+        settings.llm_concurrency, settings.llm_requests_per_minute, settings.llm_tokens_per_minute
+    )
+    return await LiteLLMChatModel.open(name, api_base=api_base, limits=limits)
+
+
+def same_service(settings: Settings, name: str) -> str:
+    """The address of the chat model's service for a model of the same provider; none for any other's."""
+    same = name.partition("/")[0] == settings.llm_model.partition("/")[0]
+    return settings.llm_api_base if same else ""

@@ -1,0 +1,573 @@
+"""The boundaries of the engine: one small Protocol for each thing that lives outside it.
+
+Adapters implement these; :mod:`leanrag_engine.adapters.wiring` chooses them. Everything here is
+asynchronous: that a library blocks is its adapter's secret, which hops to a thread. An adapter
+maps its library's exceptions to :mod:`leanrag_engine.core.errors` once, and lets none escape.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Collection as AnyCollection
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, Literal, Protocol
+
+from numpy.typing import NDArray
+
+from .model import (
+    Chunk,
+    Collection,
+    Document,
+    Entity,
+    Extract,
+    Generation,
+    Hierarchy,
+    Hit,
+    Job,
+    JobStatus,
+    LoadedDocument,
+    Relation,
+    Spent,
+    Vectors,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far long work has come: ``done`` of ``total`` units of ``stage`` (0 = not known yet)."""
+
+    stage: str
+    done: int = 0
+    total: int = 0
+    message: str = ""
+
+
+ProgressReport = Callable[[Progress], None]
+"""Called from any thread, cheaply and often. Raises ``Cancelled`` when the work should stop."""
+
+
+def unwatched(progress: Progress) -> None:
+    """The report of work that nobody watches or stops."""
+    del progress
+
+
+class Extractor(Protocol):
+    """Finds what the chunks of one document say, by whichever way; every extract tells its method."""
+
+    async def __call__(
+        self, document: LoadedDocument, chunks: Sequence[Chunk], pulse: Callable[[], None]
+    ) -> list[Extract]:
+        """One extract for each chunk, in their order. ``pulse`` is called now and then, from any thread;
+        what it raises ends the work."""
+        ...
+
+
+class Tokenizer(Protocol):
+    """Counts tokens the same way everywhere: chunks, budgets, replies."""
+
+    def count(self, text: str) -> int: ...
+
+    def count_many(self, texts: Sequence[str]) -> list[int]: ...
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Windows:
+    """Texts embedded in windows: row ``i`` of the ``(m, d)`` ``vectors`` belongs to text ``owners[i]``.
+
+    Owners ascend, and each text has one row or more, in reading order.
+    """
+
+    vectors: Vectors
+    owners: tuple[int, ...]
+
+
+class Embedder(Protocol):
+    """Turns texts into vectors. ``identity`` names the model or the fit: equal identities, equal vectors.
+
+    An identity is short, and may stand in the name of a vector space. Every row is L2-normalised float32;
+    a text without a word that it knows is a zero row. ``report`` hears of the stage ``embed`` between
+    batches, from any thread; what it raises ends the work. Every method raises ``InvalidInput`` naming
+    the text if a row is not finite or not of ``dimension``, ``ModelUnavailable`` if a service does not answer.
+    """
+
+    @property
+    def identity(self) -> str: ...
+
+    @property
+    def dimension(self) -> int: ...
+
+    async def embed(self, texts: Sequence[str], report: ProgressReport | None = None) -> Vectors:
+        """One row for each text, ``(len(texts), dimension)``: of one longer than the embedder's window,
+        the mean of all its windows."""
+        ...
+
+    async def embed_windows(self, texts: Sequence[str], report: ProgressReport | None = None) -> Windows:
+        """One row for each window of each text; a text that the embedder reads at once has one window."""
+        ...
+
+    async def embed_queries(self, texts: Sequence[str]) -> Vectors:
+        """As ``embed``, for what is searched with: some models put another prompt before it."""
+        ...
+
+
+class EmbedderSource(Protocol):
+    """Where embedders come from: a pretrained one gives itself; the built-in one is fitted on a corpus.
+
+    ``name`` is the setting's value. Every method raises ``InvalidInput`` if there is no such model or what
+    it needs is not installed, ``ModelUnavailable`` if it cannot be reached.
+    """
+
+    @property
+    def name(self) -> str: ...
+
+    async def fit(self, texts: Sequence[str]) -> tuple[Embedder, bytes]:
+        """An embedder for a build over ``texts``, and the state that ``restore`` needs (may be empty)."""
+        ...
+
+    async def gave(self, identity: str) -> bool:
+        """Whether an embedder of this source bears that identity, as far as that shows without loading or
+        fetching anything: ``restore`` may still give one of another identity."""
+        ...
+
+    async def restore(self, identity: str, state: bytes) -> Embedder:
+        """The embedder whose ``fit`` gave ``state``. Raises ``StoreUnusable`` if the state is damaged."""
+        ...
+
+    async def without(
+        self, identity: str, state: bytes, gone: Sequence[str], kept: Sequence[str]
+    ) -> tuple[str, bytes]:
+        """Identity and state of that embedder without what the texts ``gone`` alone left in it; the texts
+        ``kept`` embed as before. Raises as ``restore``."""
+        ...
+
+
+class VectorStore(Protocol):
+    """Nearest-neighbour search in named spaces. Everything in it can be rebuilt from the graph store."""
+
+    async def upsert(self, space: str, ids: Sequence[str], vectors: Vectors) -> None: ...
+
+    async def search(self, space: str, vector: Vectors, limit: int) -> list[Hit]:
+        """The ``limit`` nearest ids to one ``(d,)`` vector, by cosine similarity; [] if there is no such space."""
+        ...
+
+    async def fetch(self, space: str, ids: Sequence[str]) -> dict[str, Vectors]:
+        """The vectors of those of ``ids`` that the space holds."""
+        ...
+
+    async def delete(self, space: str, ids: Sequence[str]) -> None:
+        """Remove the vectors of those of ``ids`` that the space holds."""
+        ...
+
+    async def count(self, space: str) -> int: ...
+
+    async def spaces(self) -> list[str]: ...
+
+    async def drop(self, space: str) -> None: ...
+
+    async def start_over(self) -> None:
+        """Put aside a store that cannot even drop its spaces, and begin with none."""
+        ...
+
+    async def refresh(self) -> None:
+        """Forget everything cached: another process has written."""
+        ...
+
+    async def close(self) -> None: ...
+
+
+class ArrayStore(Protocol):
+    """Arrays computed once and mapped into memory ever after. A mere cache: losing it costs time alone."""
+
+    async def load(self, key: str) -> dict[str, NDArray[Any]] | None:
+        """The arrays by name; None if they are not there whole."""
+        ...
+
+    async def save(self, key: str, arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Keep the arrays, all or none. Where nothing can be written, nothing is kept, without an error."""
+        ...
+
+    async def drop_all_but(self, prefix: str, keys: AnyCollection[str]) -> None:
+        """Drop what begins with ``prefix`` and is none of ``keys``."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class LockHolder:
+    """Who writes now: process, machine, what for, since when."""
+
+    pid: int
+    host: str
+    purpose: str
+    since: datetime
+
+    def __str__(self) -> str:
+        return f"process {self.pid} on {self.host} ({self.purpose}, since {self.since:%Y-%m-%d %H:%M:%S} UTC)"
+
+
+class WriterLock(Protocol):
+    """At most one writer on a data folder, whatever the number of processes."""
+
+    def hold(
+        self, purpose: str, *, waiting: Callable[[LockHolder | None], None]
+    ) -> AbstractAsyncContextManager[None]:
+        """Wait for the lock, then hold it. ``waiting`` hears of the holder about every half second,
+        and may raise ``Cancelled`` to give up."""
+        ...
+
+    async def holder(self) -> LockHolder | None:
+        """Who holds the lock at this moment; ``None`` if nobody does."""
+        ...
+
+
+class GraphStore(Protocol):
+    """The truth: collections, documents, chunks, extracts, generations, jobs, and keyword search.
+
+    Each method is one transaction. Ids that do not exist are left out of a reply, never an error,
+    unless a method says so. ``generation`` is a generation's number.
+    """
+
+    async def close(self) -> None: ...
+
+    # collections
+    async def collections(self) -> list[Collection]: ...
+
+    async def collection(self, name: str) -> Collection | None: ...
+
+    async def create_collection(self, name: str) -> Collection:
+        """The collection of that name, made if there is none."""
+        ...
+
+    # documents: the argument ``collection`` is a name that exists
+    async def put_document(
+        self,
+        collection: str,
+        document: LoadedDocument,
+        chunks: Sequence[Chunk],
+        extracts: Sequence[Extract],
+    ) -> Document:
+        """Add the document, or replace the one of the same id whole (its chunks and extracts go).
+        What replaces gets a number of its own: an old citation must never show another text. The collection's revision grows by one."""
+        ...
+
+    async def document(self, collection: str, document_id: str) -> Document | None: ...
+
+    async def documents(self, collection: str) -> list[Document]:
+        """All documents by number."""
+        ...
+
+    async def chunks(self, collection: str, ids: Sequence[str]) -> list[Chunk]:
+        """In the order of ``ids``."""
+        ...
+
+    async def chunks_by_citation(self, collection: str, citations: Sequence[str]) -> list[Chunk]:
+        """In the order of ``citations`` (``d3:c12``)."""
+        ...
+
+    async def all_chunks(self, collection: str) -> list[Chunk]:
+        """In reading order: by document number, then chunk number."""
+        ...
+
+    async def chunk_ids(self, collection: str, document_ids: Sequence[str]) -> list[str]:
+        """The ids of all chunks of these documents, in reading order: what a filter by document allows."""
+        ...
+
+    async def pending_chunks(self, collection: str) -> list[Chunk]:
+        """Those of documents that came in after the published generation."""
+        ...
+
+    async def extracts(self, collection: str) -> list[Extract]:
+        """All extracts in the reading order of their chunks."""
+        ...
+
+    async def extract_methods(self, collection: str) -> dict[str, int]:
+        """How many extracts were made by each method."""
+        ...
+
+    async def heuristic_chunks(
+        self, collection: str, *, pending: bool, after: tuple[int, int] = (0, 0), limit: int | None = None
+    ) -> list[Chunk]:
+        """Those that no model or agent has read yet, in reading order; ``pending``: of them those of documents
+        that came in after the published generation (all of them before the first). ``after`` are the numbers
+        of a document and of its chunk."""
+        ...
+
+    async def put_extracts(self, collection: str, extracts: Sequence[Extract], *, revise: bool) -> list[str]:
+        """Replace all extracts of these chunks, in one transaction; the ids of the chunks that there are (any
+        other is gone meanwhile). ``revise``: the published generation is behind now."""
+        ...
+
+    async def search_chunks(self, collection: str, text: str, limit: int) -> list[Hit]:
+        """Chunk ids by keyword relevance (BM25). ``text`` is any user text; it never is syntax."""
+        ...
+
+    # generations
+    async def publish(
+        self,
+        collection: str,
+        revision: int,
+        hierarchy: Hierarchy,
+        *,
+        embedder: str,
+        dimension: int,
+        embedder_state: bytes,
+        settings: Mapping[str, Any],
+        report: ProgressReport = unwatched,
+    ) -> Generation:
+        """Write the hierarchy as a new generation and switch the collection to it, in one
+        transaction; the one before stays for readers in mid-query, older ones are deleted.
+        ``report`` hears of the stage ``publish``; what it raises ends the work, and nothing is published."""
+        ...
+
+    async def forget(
+        self,
+        collection: str,
+        document_ids: Sequence[str],
+        hierarchy: Hierarchy | None,
+        *,
+        embedder: str,
+        dimension: int,
+        embedder_state: bytes,
+        settings: Mapping[str, Any],
+    ) -> Generation | None:
+        """Delete the documents with all that hangs on them, publish ``hierarchy``, what is left of the
+        published one, in its place, and delete every older generation of the collection, in one transaction.
+
+        ``None``: no entity is left, and no generation either. Finished jobs lose what they tell of the
+        documents. The collection's revision grows by one, the vector version too."""
+        ...
+
+    async def embedder_state(self, generation: int) -> bytes: ...
+
+    async def generations(self, collection: str) -> list[Generation]:
+        """Those of the collection that are still kept, newest first."""
+        ...
+
+    async def layer(self, generation: int, layer: int) -> list[Entity]:
+        """All entities of one layer, in their order of building."""
+        ...
+
+    async def entities(self, generation: int, ids: Sequence[str]) -> list[Entity]:
+        """In the order of ``ids``."""
+        ...
+
+    async def entities_named(self, generation: int, names: Sequence[str]) -> list[Entity]:
+        """All entities of any layer whose name or alias is one of ``names`` once normalised
+        (:func:`leanrag_engine.core.text.language.name_key`)."""
+        ...
+
+    async def similar_names(self, generation: int, name: str, limit: int) -> list[Entity]:
+        """Entities whose names look most like ``name``, best first."""
+        ...
+
+    async def names_starting(
+        self, generation: int, prefix: str, limit: int, *, aggregated: bool
+    ) -> list[Entity]:
+        """Entities of layer 0, or of the layers above it, whose name or alias begins with ``prefix`` once
+        normalised, in the order of the alphabet."""
+        ...
+
+    async def members(self, generation: int, id: str, offset: int, limit: int) -> list[Entity]:
+        """Children of an aggregated entity, those with most mentions first."""
+        ...
+
+    async def search_entities(
+        self, generation: int, text: str, limit: int, layer: int | None = None
+    ) -> list[Hit]:
+        """Entity ids by keyword relevance over name, aliases and description."""
+        ...
+
+    async def search_facts(self, generation: int, text: str, limit: int) -> list[Hit]:
+        """Ids of base relations, each the first that bears its description, by keyword relevance."""
+        ...
+
+    async def relations(self, generation: int, layer: int) -> list[Relation]:
+        """All relations of one layer, in their order of building."""
+        ...
+
+    async def relations_of(self, generation: int, ids: Sequence[str], limit: int) -> list[Relation]:
+        """Relations with at least one end in ``ids``, strongest first."""
+        ...
+
+    async def relations_among(self, generation: int, ids: Sequence[str]) -> list[Relation]:
+        """Relations with both ends in ``ids``, strongest first."""
+        ...
+
+    async def relations_page(
+        self,
+        generation: int,
+        *,
+        layer: int | None,
+        cluster: str | None,
+        min_strength: int,
+        offset: int,
+        limit: int,
+    ) -> tuple[list[Relation], int]:
+        """One page of inter-cluster relations, strongest first, and the total. ``layer`` None: all above 0."""
+        ...
+
+    # what models said, and agents wrote
+    async def kept_reply(self, digest: str, job_id: str = "") -> Reply | None:
+        """What was said to the request of that digest, with ``kept`` set; only to that job, if one is named."""
+        ...
+
+    async def keep_reply(
+        self,
+        collection: str,
+        job_id: str,
+        digest: str,
+        asked: ChatRequest,
+        reply: Reply,
+        *,
+        model: str,
+        counted: int,
+    ) -> None:
+        """Keep a reply and note what it used (``counted``: see ``Spent``). A second one to the same request
+        takes the first one's place, and what both used is spent."""
+        ...
+
+    async def drop_replies(self, collection: str, chunk_ids: Sequence[str]) -> None:
+        """Forget what models said of these chunks; what it used stays noted.
+
+        Replies that do not tell their chunks, and what agents wrote, may come from them too: these are
+        dropped by the next ``publish``, but for those that were asked for by then (``kept_reply``,
+        ``use_summaries``), since what asks for them has come about without those chunks.
+        """
+        ...
+
+    async def spent(self, collection: str | None, job_id: str = "", model: str = "") -> list[Spent]:
+        """What the replies of a collection used, or of all, by step; of one job or one model alone."""
+        ...
+
+    async def put_summaries(self, collection: str, summaries: Mapping[str, Mapping[str, Any]]) -> None:
+        """Keep what an agent wrote, by the id of its task. The published generation is behind now."""
+        ...
+
+    async def summaries(self, collection: str) -> dict[str, Mapping[str, Any]]:
+        """What agents wrote, by the id of the task."""
+        ...
+
+    async def use_summaries(self, collection: str, task_ids: Sequence[str]) -> None:
+        """A build is made of what agents wrote for these tasks: the next ``publish`` keeps it."""
+        ...
+
+    # jobs
+    async def put_job(self, job: Job) -> None:
+        """Insert, or overwrite all but ``cancel_requested``."""
+        ...
+
+    async def job(self, job_id: str) -> Job | None: ...
+
+    async def jobs(self, collection: str | None = None, limit: int = 20) -> list[Job]:
+        """Newest first."""
+        ...
+
+    async def unfinished_jobs(self) -> list[Job]: ...
+
+    async def claim_job(self, job_id: str, seen_owner: str, new_owner: str) -> bool:
+        """Take over an unfinished job, now queued, if its owner still is ``seen_owner``; False if another was faster."""
+        ...
+
+    async def request_cancel(self, job_id: str) -> JobStatus | None:
+        """Set ``cancel_requested``; the job's status, ``None`` if there is no such job."""
+        ...
+
+    # what readers check before they trust an open vector store
+    async def vector_version(self) -> int: ...
+
+    async def bump_vector_version(self) -> int: ...
+
+
+# --- language models -----------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One turn of a chat."""
+
+    role: Literal["system", "user", "assistant"]
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ChatRequest:
+    """What a chat model is asked: equal requests to one model ask for the same thing.
+
+    ``schema`` is a JSON schema with a ``title``; a model that can be held to it is, any other sees only the
+    words, so that the words must ask for it too. ``seed`` is passed on to models that take one. The rest is not
+    sent: ``step`` names the work that it is part of; ``chunk_ids`` are all the chunks that it comes from, none if
+    they are not known; ``anew`` says that a reply that was kept of it is of no use.
+    """
+
+    messages: tuple[Message, ...]
+    max_tokens: int
+    schema: Mapping[str, Any] | None = None
+    temperature: float = 0.0
+    seed: int | None = None
+    step: str = field(default="", compare=False)
+    chunk_ids: tuple[str, ...] = field(default=(), compare=False)
+    anew: bool = field(default=False, compare=False)
+
+
+class FinishReason(StrEnum):
+    """Why a reply ended. Only ``stop`` is a whole reply."""
+
+    STOP = "stop"
+    LENGTH = "length"
+    """Cut off at ``max_tokens``."""
+    REFUSAL = "refusal"
+    """The model declined, or its service filtered what it said; ``text`` holds its words, if any."""
+    EMPTY = "empty"
+    """Nothing was said."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What a chat model said, and what that used. ``cost`` is in US dollars, ``None`` where no price is known.
+
+    ``kept``: it was said before, to an equal request, and cost nothing now.
+    """
+
+    text: str
+    finish_reason: FinishReason
+    prompt_tokens: int
+    completion_tokens: int
+    cost: float | None = None
+    kept: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """What a model's provider asks for, in US dollars a token."""
+
+    prompt: float
+    completion: float
+
+
+class ChatModel(Protocol):
+    """A language model behind a chat. Calls may run concurrently: the adapter holds the limit."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def concurrency(self) -> int:
+        """Calls that are under way at once at most."""
+        ...
+
+    @property
+    def price(self) -> Price | None:
+        """``None`` where no price is known."""
+        ...
+
+    async def complete(self, request: ChatRequest) -> Reply:
+        """One reply, whole or not (see ``finish_reason``), after as many attempts as the adapter makes.
+
+        Raises ``InvalidInput`` if every request would fail (key, model name, address), ``ModelUnavailable``
+        if the service does not answer, ``ReplyUnusable`` if it takes this request not.
+        """
+        ...
+
+    async def close(self) -> None: ...

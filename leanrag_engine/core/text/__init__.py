@@ -1,0 +1,1 @@
+"""Characters and words: scripts, sentences, names, fences. Nothing here knows what an entity is."""

@@ -1,0 +1,500 @@
+"""From a loaded document to chunks: passages of at most so many tokens that begin and end where a reader would cut.
+
+The text is cut into small pieces (sentences, lines) whose tokens are counted once. A chunk takes pieces until the
+next one would not fit, then ends at the best border it has seen: headings and blank lines are worth a shorter chunk,
+the middle of a sentence or line is the last resort. Time is linear in the text, and so is memory.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from bisect import bisect_left, bisect_right
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from itertools import islice, pairwise
+
+from leanrag_engine.core.errors import InvalidInput
+from leanrag_engine.core.model import Chunk, LoadedDocument, Page, content_id
+from leanrag_engine.core.ports import Tokenizer
+from leanrag_engine.core.text.language import sentences
+
+from .headings import Heading, headings
+
+__all__ = ["chunk"]
+
+_FEWEST_TOKENS = 8
+"""One character may take several tokens: a smaller chunk might not hold it."""
+
+
+def chunk(document: LoadedDocument, *, tokenizer: Tokenizer, max_tokens: int, overlap: int) -> list[Chunk]:
+    """The chunks of a document in order; every character that is not white space lies in at least one.
+
+    No chunk has more than ``max_tokens`` tokens, nor begins or ends within a word unless that word alone is longer
+    (Chinese and Japanese are cut between characters where a sentence is too long). A chunk begins with the last
+    whole sentences of the one before, as far as they fit into ``overlap`` tokens and no heading lies between.
+    ``heading`` is the path of headings above, outermost first, without the document's own title.
+
+    Raises :class:`InvalidInput` unless ``max_tokens`` >= 8 and 0 <= ``overlap`` < ``max_tokens``.
+    """
+    if max_tokens < _FEWEST_TOKENS:
+        raise InvalidInput(
+            f"Chunks of at most {max_tokens} tokens are too small: at least {_FEWEST_TOKENS} tokens were expected.",
+            "Raise the setting chunk_tokens.",
+        )
+    if not 0 <= overlap < max_tokens:
+        raise InvalidInput(
+            f"An overlap of {overlap} tokens does not fit chunks of at most {max_tokens}: 0 to {max_tokens - 1} were expected.",
+            "Lower the setting chunk_overlap, or raise chunk_tokens.",
+        )
+    found = list(headings(document.text, document.media_type))
+    packer = _Packer(document.text, tokenizer, max_tokens, overlap)
+    pieces = _counted(document.text, _pieces(document, found), tokenizer)
+    spans = packer.with_tail_joined(list(packer.spans(pieces)))
+    paths = _heading_paths(document.title, found, [span.start for span in spans])
+    return [
+        _chunk(document, number, span, path)
+        for number, (span, path) in enumerate(zip(spans, paths, strict=True), 1)
+    ]
+
+
+# --- pieces --------------------------------------------------------------------------------
+
+
+class _Border(IntEnum):
+    """What lies before a piece, weakest first."""
+
+    NONE = 0  # within a word that is longer than a chunk
+    WORD = 1
+    LINE = 2
+    HEADED = 3  # right after a heading, which must not be left alone
+    SENTENCE = 4
+    BLANK = 5
+    HEADING = 6
+
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """``text[start:end]``. Each piece begins where the one before ends."""
+
+    start: int
+    end: int
+    border: _Border
+    tokens: int = 0
+
+
+_BATCH = 4_096
+"""Pieces whose tokens are counted at once."""
+
+_REGION = 1 << 15
+_LONGEST_REGION = 1 << 18
+"""Characters that are searched for borders at once."""
+
+_SHORT_LINE = 60
+"""Up to this many characters, a line that stands alone without a full stop is a title of what follows."""
+
+_BLANK_LINES = re.compile(r"\n(?:[ \t]*\n)+")
+_FENCE = re.compile(r"^ {0,3}(?:```|~~~)", re.MULTILINE)
+
+_PROSE_SOURCES = frozenset({"text/x-rst", "text/x-tex"})
+_DATA = frozenset(
+    {"application/json", "application/yaml", "application/toml", "text/csv", "text/tab-separated-values"}
+)
+
+_CJK = "\u3001-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uff01-\uff9f\U00020000-\U0003fffd"
+_OPENING = "「『（【《〈［｛〔“‘"
+_NEVER_FIRST = "、。，．！？：；）」』】》〉］｝〕”’…ー々ぁぃぅぇぉっゃゅょァィゥェォッャュョ゛゜"
+_WORD_BORDER = re.compile(
+    rf"(?<=\S)(?=\s)|(?<=[{_CJK}])(?<![{_OPENING}])(?=[^\s{_NEVER_FIRST}])"
+    rf"|(?<=[^\s{_OPENING}])(?=[{_CJK}])(?![{_NEVER_FIRST}])"
+)
+_FIRST_WORD = re.compile(r"\S")
+
+
+def _counted(text: str, pieces: Iterator[_Piece], tokenizer: Tokenizer) -> Iterator[_Piece]:
+    while batch := list(islice(pieces, _BATCH)):
+        counts = tokenizer.count_many([text[piece.start : piece.end] for piece in batch])
+        for piece, tokens in zip(batch, counts, strict=True):
+            yield _Piece(piece.start, piece.end, piece.border, tokens)
+
+
+def _pieces(document: LoadedDocument, found: Sequence[Heading]) -> Iterator[_Piece]:
+    """The whole text, cut at every line, sentence and heading."""
+    text = document.text
+    prose = _is_prose(document.media_type)
+    waiting = deque(found)
+    for start, end in _regions(text):
+        borders = _line_borders(text, start, end, prose=prose)
+        if prose:
+            _add_sentences(borders, text, start, end)
+        inside = []
+        while waiting and waiting[0].start < end:
+            inside.append(waiting.popleft())
+        _add_headings(borders, inside)
+        positions = [*sorted(borders), end]
+        leads = False
+        for position, following in pairwise(positions):
+            border = borders[position]
+            yield _Piece(position, following, min(border, _Border.HEADED) if leads else border)
+            leads = prose and _leads_on(text[position:following], border, borders.get(following))
+
+
+def _leads_on(passage: str, before: _Border, after: _Border | None) -> bool:
+    """Whether a passage announces the next: it ends with a colon, or is a short line that stands alone."""
+    body = passage.strip()
+    if body.endswith((":", "：")):
+        return True
+    alone = before >= _Border.BLANK and after is _Border.BLANK
+    return alone and len(body) <= _SHORT_LINE and "\n" not in body and body[-1:].isalnum()
+
+
+def _is_prose(media_type: str) -> bool:
+    return media_type in _PROSE_SOURCES or not (media_type.startswith("text/x-") or media_type in _DATA)
+
+
+def _regions(text: str) -> Iterator[tuple[int, int]]:
+    """Stretches of about 32,000 characters that end at a blank line outside fenced code: memory stays bounded."""
+    start = 0
+    while start < len(text):
+        end = _region_end(text, start)
+        yield start, end
+        start = end
+
+
+def _region_end(text: str, start: int) -> int:
+    limit = start + _LONGEST_REGION
+    if len(text) <= start + _REGION:
+        return len(text)
+    fenced = False
+    seen = start
+    for blank in _BLANK_LINES.finditer(text, start + _REGION, limit):
+        fenced ^= len(_FENCE.findall(text, seen, blank.end())) % 2 == 1
+        seen = blank.end()
+        if not fenced:
+            return seen
+    if len(text) <= limit:
+        return len(text)
+    at_line = text.rfind("\n", start, limit) + 1
+    at_word = max(text.rfind(white, start + 1, limit) for white in " \t\u3000")
+    return at_line or (at_word if at_word > start else limit)
+
+
+def _line_borders(text: str, start: int, end: int, *, prose: bool) -> dict[int, _Border]:
+    """The borders before all lines that hold something. Outside prose a line is as good as a sentence."""
+    borders = {start: _first_border(text, start)}
+    inner = _Border.LINE if prose else _Border.SENTENCE
+    position = start
+    blank = empty = True
+    for line in text[start:end].split("\n"):
+        if not line or line.isspace():
+            blank = True
+        else:
+            if not empty:
+                borders[position] = _Border.BLANK if blank else inner
+            blank = empty = False
+        position += len(line) + 1
+    return borders
+
+
+def _first_border(text: str, start: int) -> _Border:
+    before = text[max(0, start - _REGION) : start]
+    white = before[len(before.rstrip()) :]
+    if not before or white.count("\n") > 1:
+        return _Border.BLANK
+    if "\n" in white:
+        return _Border.LINE
+    return _Border.WORD if white or text[start].isspace() else _Border.NONE
+
+
+def _add_sentences(borders: dict[int, _Border], text: str, start: int, end: int) -> None:
+    for first, _ in sentences(text[start:end]):
+        position = start + first
+        after = position
+        while after > start and text[after - 1].isspace():
+            after -= 1
+        line = text.rfind("\n", after, position) + 1
+        if line:
+            borders[line] = max(borders.get(line, _Border.SENTENCE), _Border.SENTENCE)
+        elif after < position or _WORD_BORDER.match(text, position):
+            # The space before goes with the sentence: there the tokenizer cuts too, so that counts add up.
+            borders.setdefault(after, _Border.SENTENCE)
+
+
+def _add_headings(borders: dict[int, _Border], found: Sequence[Heading]) -> None:
+    """A border before each heading, none within, a weak one after it."""
+    positions = sorted(borders)
+    for heading in found:
+        first, after = bisect_left(positions, heading.start), bisect_left(positions, heading.end)
+        before = borders.get(heading.start)
+        for position in positions[first:after]:
+            borders.pop(position, None)
+        borders[heading.start] = _Border.HEADED if before is _Border.HEADED else _Border.HEADING
+        if after < len(positions):
+            borders[positions[after]] = _Border.HEADED
+
+
+# --- packing -------------------------------------------------------------------------------
+
+_WORTH = {
+    _Border.NONE: -2.0,
+    _Border.WORD: -0.7,
+    _Border.LINE: -0.3,
+    _Border.HEADED: -0.7,
+    _Border.SENTENCE: 0.0,
+    _Border.BLANK: 0.25,
+    _Border.HEADING: 0.5,
+}
+"""What each border is worth in parts of a full chunk: one that is 60 % full and ends before a heading beats one that
+is full and ends after a sentence."""
+
+_OVERLAP_STARTS = frozenset({_Border.SENTENCE, _Border.HEADED, _Border.BLANK, _Border.HEADING})
+_TINY = 8
+"""A last chunk with less than this part of the limit joins the one before if both fit into one."""
+
+_ROOM = 1.5
+"""Parts of a huge word take about 1 / 1.5 of a chunk, as their counts vary."""
+
+_LONGEST_ACCENT = 16
+"""A huge word is not cut before a combining accent, unless there are more than this in a row."""
+
+_STEPS = 8
+"""A piece of more than half the limit is cut at words into parts of about an eighth of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Span:
+    """A chunk to be: ``text[start:end]`` without white space around it; from ``fresh`` on it says something new."""
+
+    start: int
+    fresh: int
+    end: int
+    tokens: int
+
+
+class _Packer:
+    """Packs the pieces of one text into spans."""
+
+    def __init__(self, text: str, tokenizer: Tokenizer, limit: int, overlap: int) -> None:
+        self._text = text
+        self._tokenizer = tokenizer
+        self._limit = limit
+        self._overlap = overlap
+        self._window: list[_Piece] = []
+        self._tokens = 0  # of all pieces in the window
+        self._fresh = 0  # so many pieces at the head of the window are overlap
+        self._said = 0  # the end of the last span
+
+    def spans(self, pieces: Iterable[_Piece]) -> Iterator[_Span]:
+        """The spans in order. Lazy: about one chunk's pieces are held at a time."""
+        for piece in pieces:
+            for part in self._divided(piece):
+                while len(self._window) > self._fresh and self._tokens + part.tokens > self._limit:
+                    yield from self._take(part.border)
+                self._fit_overlap(part.tokens)
+                self._window.append(part)
+                self._tokens += part.tokens
+        while len(self._window) > self._fresh:
+            yield from self._take(None)
+
+    def with_tail_joined(self, spans: list[_Span]) -> list[_Span]:
+        """The spans; a tiny last one is joined to the one before, which gives up its own overlap for that if need be."""
+        if len(spans) < 2 or self._measured(spans[-1].fresh, spans[-1].end).tokens * _TINY > self._limit:  # noqa: PLR2004 - a pair
+            return spans
+        *others, before, last = spans
+        for start in (before.start, before.fresh):
+            joined = self._measured(start, last.end)
+            if joined.tokens <= self._limit:
+                return [
+                    *others,
+                    _Span(joined.start, max(joined.start, before.fresh), joined.end, joined.tokens),
+                ]
+        return spans
+
+    def _take(self, following: _Border | None) -> Iterator[_Span]:
+        """Take one chunk off the window; ``following`` is the border after it, ``None`` at the end of the text."""
+        cut = len(self._window) if following is None else self._best_cut(len(self._window), following)
+        span = self._span(cut)
+        while span.tokens > self._limit:
+            cut = self._shrunk(cut)
+            span = self._span(cut)
+        if span.end > max(span.start, self._said):
+            self._said = span.end
+            yield span
+        self._carry_on(cut, span.start)
+
+    def _best_cut(self, last: int, following: _Border) -> int:
+        """The number of pieces up to the border with the best mix of worth and fullness, at most ``last``."""
+        best, best_score = last, float("-inf")
+        tokens = sum(piece.tokens for piece in self._window[: self._fresh])
+        for cut in range(self._fresh + 1, last + 1):
+            tokens += self._window[cut - 1].tokens
+            border = self._window[cut].border if cut < len(self._window) else following
+            score = tokens / self._limit + _WORTH[border]
+            if score >= best_score:
+                best, best_score = cut, score
+        return best
+
+    def _shrunk(self, cut: int) -> int:
+        """Where the sum of the counts was too low: one piece less, or no overlap, or half a piece."""
+        if cut > self._fresh + 1:
+            return self._best_cut(cut - 1, self._window[cut - 1].border)
+        if self._fresh:
+            cut -= self._fresh
+            self._drop(self._fresh)
+            self._fresh = 0
+            return cut
+        halves = self._cut_within(self._window[0])
+        self._drop(1)
+        self._window[:0] = halves
+        self._tokens += sum(half.tokens for half in halves)
+        return 1
+
+    def _carry_on(self, cut: int, taken: int) -> None:
+        """Drop the pieces of the chunk just taken, which begins at ``taken``, but for the overlap with the next."""
+        start = cut
+        tokens = 0
+        border = self._window[cut].border if cut < len(self._window) else _Border.SENTENCE
+        for at in range(cut - 1, 0, -1):
+            tokens += self._window[at].tokens
+            if border is _Border.HEADING or tokens > self._overlap or self._window[at].start <= taken:
+                break
+            border = self._window[at].border
+            if border in _OVERLAP_STARTS:
+                start = at
+        self._drop(start)
+        self._fresh = cut - start
+
+    def _fit_overlap(self, tokens: int) -> None:
+        """Where the window is all overlap, let go of its first sentences until ``tokens`` more fit."""
+        while self._window and len(self._window) == self._fresh and self._tokens + tokens > self._limit:
+            starts = (at for at, piece in enumerate(self._window) if at and piece.border in _OVERLAP_STARTS)
+            self._drop(next(starts, len(self._window)))
+            self._fresh = len(self._window)
+
+    def _drop(self, count: int) -> None:
+        self._tokens -= sum(piece.tokens for piece in self._window[:count])
+        del self._window[:count]
+
+    def _span(self, cut: int) -> _Span:
+        pieces = self._window[:cut]
+        span = self._measured(pieces[0].start, pieces[-1].end)
+        return _Span(span.start, max(span.start, pieces[self._fresh].start), span.end, span.tokens)
+
+    def _measured(self, start: int, end: int) -> _Span:
+        """``text[start:end]`` without white space around it, but for the indent of a first line."""
+        text = self._text[start:end]
+        body = text.strip()
+        if not body:
+            return _Span(start, start, start, 0)
+        first = start + len(text) - len(text.lstrip())
+        line = self._text.rfind("\n", max(0, start - 1), first) + 1
+        start = line if line or start == 0 else first
+        end = first + len(body)
+        return _Span(start, start, end, self._tokenizer.count(self._text[start:end]))
+
+    # long pieces
+
+    def _divided(self, piece: _Piece) -> Iterator[_Piece]:
+        """A piece that takes up to half a chunk as it is, a longer one cut at words, a huge word cut within."""
+        if piece.tokens <= self._limit // 2:
+            yield piece
+            return
+        parts = self._cut_at_words(piece)
+        if len(parts) == 1 and piece.tokens > self._limit:
+            parts = self._cut_within(piece)
+        elif len(parts) == 1:
+            yield piece
+            return
+        for part in parts:
+            yield from self._divided(part)
+
+    def _cut_at_words(self, piece: _Piece) -> list[_Piece]:
+        step = (piece.end - piece.start) * self._limit // (_STEPS * piece.tokens)
+        bounds = self._word_borders(piece, max(1, step))
+        if len(bounds) == 1:
+            bounds = self._word_borders(piece, 1)
+        if len(bounds) == 1:
+            word = _FIRST_WORD.search(self._text, piece.start, piece.end)
+            bounds += [word.start()] if word and word.start() > piece.start else []
+        return self._parts(piece, bounds, _Border.WORD)
+
+    def _word_borders(self, piece: _Piece, step: int) -> list[int]:
+        """The start of the piece, and borders of words at least ``step`` characters apart."""
+        bounds = [piece.start]
+        while border := _WORD_BORDER.search(self._text, bounds[-1] + step, piece.end):
+            bounds.append(border.start())
+        return bounds
+
+    def _cut_within(self, piece: _Piece) -> list[_Piece]:
+        """Equal parts of a huge word that should fit, at least two."""
+        length = piece.end - piece.start
+        count = max(2, int(_ROOM * piece.tokens / self._limit))
+        middles = (piece.start + length * part // count for part in range(1, count))
+        bounds = [
+            piece.start,
+            *dict.fromkeys(self._before_no_accent(middle, piece.end) for middle in middles),
+        ]
+        return self._parts(piece, bounds, _Border.NONE)
+
+    def _before_no_accent(self, position: int, end: int) -> int:
+        reach = range(position, min(position + _LONGEST_ACCENT, end))
+        return next((at for at in reach if not unicodedata.combining(self._text[at])), position)
+
+    def _parts(self, piece: _Piece, bounds: Sequence[int], border: _Border) -> list[_Piece]:
+        ends = [*bounds[1:], piece.end]
+        counts = self._tokenizer.count_many(
+            [self._text[start:end] for start, end in zip(bounds, ends, strict=True)]
+        )
+        borders = [piece.border, *(self._weaker(at, border) for at in bounds[1:])]
+        return [_Piece(*part) for part in zip(bounds, ends, borders, counts, strict=True)]
+
+    def _weaker(self, at: int, border: _Border) -> _Border:
+        """White space is no word, however much of it there is."""
+        return _Border.WORD if self._text[at - 1].isspace() or self._text[at].isspace() else border
+
+
+# --- what a chunk says of itself -----------------------------------------------------------
+
+_MOST_HEADINGS = 3
+_LONGEST_PATH = 200
+_STEP = " > "
+
+
+def _heading_paths(title: str, found: Sequence[Heading], starts: Sequence[int]) -> Iterator[str]:
+    """For each of the ascending ``starts``, the headings in force there."""
+    waiting = deque(found)
+    path: list[Heading] = []
+    for start in starts:
+        while waiting and waiting[0].start <= start:
+            heading = waiting.popleft()
+            path = [*(above for above in path if above.level < heading.level), heading]
+        names = [heading.title for heading in path]
+        yield _path(names[1:] if names[:1] == [title] else names)
+
+
+def _path(names: Sequence[str]) -> str:
+    path = _STEP.join(names[-_MOST_HEADINGS:])
+    return path if len(path) <= _LONGEST_PATH else names[-1][:_LONGEST_PATH]
+
+
+def _chunk(document: LoadedDocument, number: int, span: _Span, heading: str) -> Chunk:
+    text = document.text[span.start : span.end]
+    return Chunk(
+        id=content_id("k", document.id, str(number), text),
+        document_id=document.id,
+        number=number,
+        text=text,
+        start=span.start,
+        end=span.end,
+        tokens=span.tokens,
+        page=_page(document.pages, span.start),
+        heading=heading,
+        title=document.title,
+    )
+
+
+def _page(pages: Sequence[Page], start: int) -> int | None:
+    at = bisect_right(pages, start, key=lambda page: page.start)
+    return pages[at - 1].number if at else None

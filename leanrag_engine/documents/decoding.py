@@ -1,0 +1,155 @@
+"""From bytes to characters: UTF-8, byte order marks, legacy encodings told by their text, binary files refused."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from leanrag_engine.core.errors import DocumentUnreadable
+from leanrag_engine.core.model import NO_METADATA
+
+__all__ = ["decoded", "has_byte_order_mark"]
+
+_SNIFFED = 8_192
+_BOMS = (
+    (b"\xef\xbb\xbf", "utf-8"),
+    (b"\xff\xfe\x00\x00", "utf-32-le"),
+    (b"\x00\x00\xfe\xff", "utf-32-be"),
+    (b"\xff\xfe", "utf-16-le"),
+    (b"\xfe\xff", "utf-16-be"),
+)
+_MAGICS = (
+    (b"%PDF", "a PDF"),
+    (b"PK\x03\x04", "a ZIP archive or an Office file"),
+    (b"\xd0\xcf\x11\xe0", "an old Office file"),
+    (b"\x89PNG", "a PNG image"),
+    (b"\xff\xd8\xff", "a JPEG image"),
+    (b"GIF8", "a GIF image"),
+    (b"\x1f\x8b", "a gzip archive"),
+    (b"\x7fELF", "a program"),
+    (b"SQLite format 3", "an SQLite database"),
+    (b"{\\rtf", "an RTF document"),
+)
+_CONTROLS = bytes(sorted({*range(32)} - {8, 9, 10, 11, 12, 13, 27}))
+_MOST_CONTROLS = 0.02
+
+_MULTIBYTE = ("gb18030", "big5", "cp932", "euc_jp", "euc_kr")  # not cp949: nearly all bytes make Korean in it
+_ONE_BYTE = ("cp1252", "cp1250", "cp1251", "koi8_r", "cp1253", "cp1254", "cp1255", "cp1256")
+_FEWEST_HIGH_BYTES = 8
+"""Below this many non-ASCII bytes any guess of an encoding is a coin toss."""
+
+_EVIDENCE = 1 << 16
+_MOST_CHAOS = 0.05
+_LEAST_COHERENCE = 0.1
+_STRAY = re.compile("[\u3131-\u318e]")
+_MOST_STRAY = 0.02
+_VALID_PER_FAULT = 20
+_BYTES_PER_FAULT = 10_000
+
+
+def decoded(data: bytes, name: str) -> tuple[str, Mapping[str, str]]:
+    """The characters of ``data``, and metadata that name the encoding where it was not plain UTF-8.
+
+    Damaged UTF-8 (few faults among many valid sequences, or one in 10,000 bytes) keeps its readable part, with
+    U+FFFD for the rest; a legacy encoding is accepted on clear evidence. All else raises
+    :class:`DocumentUnreadable` with the offset of the first wrong byte; so do binary files.
+    """
+    for bom, encoding in _BOMS:
+        if data.startswith(bom):
+            return _with_bom(data[len(bom) :], encoding, name)
+    _refuse_binary(data, name)
+    try:
+        return data.decode("utf-8"), NO_METADATA
+    except UnicodeDecodeError as problem:
+        return _not_utf8(data, name, problem.start)
+
+
+def has_byte_order_mark(data: bytes) -> bool:
+    """Whether ``data`` says by its first bytes which Unicode encoding it is in."""
+    return data.startswith(tuple(bom for bom, _ in _BOMS))
+
+
+def _with_bom(data: bytes, encoding: str, name: str) -> tuple[str, Mapping[str, str]]:
+    try:
+        return data.decode(encoding), NO_METADATA if encoding == "utf-8" else {"encoding": encoding}
+    except UnicodeDecodeError as problem:
+        raise DocumentUnreadable(
+            f"{name!r} begins with the byte order mark of {encoding}, but byte {problem.start} after it is not {encoding}.",
+            "Save it again as UTF-8.",
+        ) from problem
+
+
+def _refuse_binary(data: bytes, name: str) -> None:
+    head = data[:_SNIFFED]
+    controls = len(head) - len(head.translate(None, _CONTROLS))
+    kind = next((kind for magic, kind in _MAGICS if head.startswith(magic)), "")
+    if kind or 0 in head or controls > _MOST_CONTROLS * len(head):
+        raise DocumentUnreadable(
+            f"{name!r} is not the text that its name promises: {f'it begins like {kind}' if kind else 'it is binary'}.",
+            "Give it the suffix of its real kind if that is supported, or leave it out.",
+        )
+
+
+def _not_utf8(data: bytes, name: str, at: int) -> tuple[str, Mapping[str, str]]:
+    replaced = data.decode("utf-8", "replace")
+    faults = replaced.count("\ufffd")
+    note = f"utf-8; invalid bytes in {faults} places became U+FFFD, the first at byte {at}"
+    # Legacy encodings hardly ever form valid UTF-8 sequences: many of these mean UTF-8.
+    valid = sum(map(len, re.findall("[^\x00-\x7f\ufffd]+", replaced)))
+    if valid >= _VALID_PER_FAULT * faults:
+        return replaced, {"encoding": note}
+    if encoding := _legacy_encoding(data):
+        return data.decode(encoding), {"encoding": encoding}
+    if faults * _BYTES_PER_FAULT <= len(data):
+        return replaced, {"encoding": note}
+    raise DocumentUnreadable(
+        f"{name!r} is not valid UTF-8: byte {at} is 0x{data[at]:02x}, and the text does not tell which other encoding it is in.",
+        "Save it as UTF-8.",
+    )
+
+
+def _legacy_encoding(data: bytes) -> str:
+    """The encoding that makes readable text of all of ``data``; "" without clear evidence."""
+    from charset_normalizer import from_bytes  # noqa: PLC0415 - only files that are not UTF-8 pay for it
+
+    evidence = _evidence(data)
+    if len(evidence) - len(evidence.decode("ascii", "ignore")) < _FEWEST_HIGH_BYTES:
+        return ""
+    found = from_bytes(evidence, cp_isolation=[*_ONE_BYTE, *_MULTIBYTE], enable_fallback=False)
+    matches = [match for match in found if match.chaos <= _MOST_CHAOS and not _has_stray_letters(str(match))]
+    if not matches:
+        return ""
+    best = matches[0]
+    if best.encoding in _MULTIBYTE:
+        sure = all(match.encoding not in _MULTIBYTE for match in matches[1:])
+    else:
+        sure = best.coherence >= _LEAST_COHERENCE
+    equal = {
+        match.encoding for match in matches if (match.chaos, match.coherence) == (best.chaos, best.coherence)
+    }
+    encoding = "cp1252" if "cp1252" in equal else best.encoding
+    return encoding if sure and _decodes(data, encoding) else ""
+
+
+def _has_stray_letters(text: str) -> bool:
+    """Korean letters outside syllables: EUC-JP that was taken for Korean."""
+    return len(_STRAY.findall(text)) > _MOST_STRAY * len(text)
+
+
+def _evidence(data: bytes) -> bytes:
+    """The first 64 kB of lines that are not ASCII."""
+    evidence = bytearray()
+    for line in data.splitlines(keepends=True):
+        if not line.isascii():
+            evidence += line[:_EVIDENCE]
+        if len(evidence) >= _EVIDENCE:
+            break
+    return bytes(evidence)
+
+
+def _decodes(data: bytes, encoding: str) -> bool:
+    try:
+        data.decode(encoding)
+    except UnicodeDecodeError:
+        return False
+    return True

@@ -1,0 +1,157 @@
+"""Which reader for which file name; text, Markdown and source code are read here.
+
+Every reader gives headings as Markdown's ``#`` lines where its format has headings, table rows as
+``| a | b |`` and list items as ``- a``, so that what follows needs to know one notation only.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import PurePath
+
+from leanrag_engine.core.errors import FormatUnsupported
+from leanrag_engine.core.text.language import clean
+
+from .decoding import decoded
+from .readers.reading import Reading, first_heading
+
+__all__ = ["PLAIN", "SUPPORTED_SUFFIXES", "Format", "format_of"]
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """A kind of file. ``read`` takes the bytes and the name that messages use.
+
+    It raises :class:`DocumentUnreadable` if the bytes are not what the name promises, or hold no text.
+    """
+
+    media_type: str
+    read: Callable[[bytes, str], Reading]
+
+
+def format_of(name: str, shown: str = "") -> Format:
+    """The format of a file by its name alone; messages show ``shown`` (default: the name).
+
+    Raises :class:`FormatUnsupported`.
+    """
+    path = PurePath(name)
+    suffix = path.suffix.lower()
+    if suffix in _FORMATS:
+        return _FORMATS[suffix]
+    if path.name.lower() in _PLAIN_NAMES:
+        return PLAIN
+    kind = f"{suffix} files are" if suffix else "files without a suffix (other than README and the like) are"
+    raise FormatUnsupported(
+        f"{(shown or name)!r} cannot be read: {kind} not supported yet. Supported are .txt, .md, .rst, .html, .pdf, .docx, "
+        "source code (.py, .js, .java, …) and data as text (.json, .yaml, .csv, …).",
+        "Convert it to one of these, or give its text itself.",
+    )
+
+
+# --- text, Markdown, source code -----------------------------------------------------------
+
+_FRONT_MATTER = re.compile(
+    r"\A---[ \t]*\n(?=[\w\"'-]+[ \t]*:|#)(?P<fields>(?:(?!---|\.\.\.)[^\n]*\n){0,200})(?:---|\.\.\.)[ \t]*(?:\n|\Z)"
+)
+_FIELD = re.compile(r"^([A-Za-z][\w-]*)[ \t]*:[ \t]+(\S[^\n]*)$", re.MULTILINE)
+_LONGEST_FIELD = 500
+
+
+def _plain(data: bytes, name: str) -> Reading:
+    text, note = decoded(data, name)
+    return Reading(clean(text), metadata=note)
+
+
+def _markdown(data: bytes, name: str) -> Reading:
+    """Markdown stays as it is, but for the front matter: its title is the title, its plain fields are metadata."""
+    raw, note = decoded(data, name)
+    text = clean(raw)
+    front = _FRONT_MATTER.match(text)
+    fields = _fields(front["fields"]) if front else {}
+    text = text[front.end() :] if front else text
+    title = fields.pop("title", "") or first_heading(text, "text/markdown")
+    return Reading(text, title, metadata={**fields, **note})
+
+
+def _fields(front_matter: str) -> dict[str, str]:
+    pairs = ((key.lower(), value.strip().strip("\"'")) for key, value in _FIELD.findall(front_matter))
+    return {key: value for key, value in pairs if value and len(value) <= _LONGEST_FIELD}
+
+
+def _restructured(data: bytes, name: str) -> Reading:
+    raw, note = decoded(data, name)
+    text = clean(raw)
+    return Reading(text, first_heading(text, "text/x-rst"), metadata=note)
+
+
+def _html(data: bytes, name: str) -> Reading:
+    from .readers.html import read_html  # noqa: PLC0415 - only HTML pays for lxml
+
+    return read_html(data, name)
+
+
+def _pdf(data: bytes, name: str) -> Reading:
+    from .readers.pdf import read_pdf  # noqa: PLC0415 - only PDFs pay for pypdf
+
+    return read_pdf(data, name)
+
+
+def _docx(data: bytes, name: str) -> Reading:
+    from .readers.docx import read_docx  # noqa: PLC0415 - only DOCX pays for python-docx
+
+    return read_docx(data, name)
+
+
+# --- the table -----------------------------------------------------------------------------
+
+PLAIN = Format("text/plain", _plain)
+_SOURCES = {
+    "text/plain": ".txt .text",
+    "text/x-python": ".py .pyi",
+    "text/x-javascript": ".js .mjs .cjs .jsx",
+    "text/x-typescript": ".ts .tsx",
+    "text/x-java": ".java",
+    "text/x-kotlin": ".kt",
+    "text/x-scala": ".scala",
+    "text/x-swift": ".swift",
+    "text/x-go": ".go",
+    "text/x-rust": ".rs",
+    "text/x-c": ".c .h",
+    "text/x-c++": ".cpp .cc .cxx .hpp .hh",
+    "text/x-csharp": ".cs",
+    "text/x-ruby": ".rb",
+    "text/x-php": ".php",
+    "text/x-lua": ".lua",
+    "text/x-perl": ".pl",
+    "text/x-r": ".r",
+    "text/x-shellscript": ".sh .bash .zsh .ps1",
+    "text/x-sql": ".sql",
+    "text/x-css": ".css",
+    "text/x-tex": ".tex",
+    "text/x-ini": ".ini .cfg .conf .properties",
+    "text/x-log": ".log",
+    "application/json": ".json .jsonl",
+    "application/yaml": ".yaml .yml",
+    "application/toml": ".toml",
+    "application/xml": ".xml",
+    "text/csv": ".csv",
+    "text/tab-separated-values": ".tsv",
+}
+_FORMATS = {
+    **{suffix: Format(kind, _plain) for kind, suffixes in _SOURCES.items() for suffix in suffixes.split()},
+    **dict.fromkeys((".md", ".markdown"), Format("text/markdown", _markdown)),
+    ".rst": Format("text/x-rst", _restructured),
+    **dict.fromkeys((".html", ".htm", ".xhtml"), Format("text/html", _html)),
+    ".pdf": Format("application/pdf", _pdf),
+    ".docx": Format("application/vnd.openxmlformats-officedocument.wordprocessingml.document", _docx),
+}
+SUPPORTED_SUFFIXES = tuple(sorted(_FORMATS))
+"""The suffixes that have a reader, in alphabetical order."""
+
+_PLAIN_NAMES = frozenset({
+    "readme", "license", "licence", "copying", "notice", "authors", "contributors", "changelog", "changes",
+    "history", "news", "todo", "install", "makefile", "dockerfile", "jenkinsfile", "vagrantfile", "gemfile",
+    "rakefile", "procfile", "codeowners",
+})  # fmt: skip

@@ -1,0 +1,378 @@
+"""From what a caller names to loaded documents: paths within the allowed folders, checks, ids and titles."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from typing import BinaryIO, NamedTuple
+from urllib.parse import unquote, urlsplit
+
+from leanrag_engine.core.errors import DocumentUnreadable, FormatUnsupported, InvalidInput, PathRefused
+from leanrag_engine.core.model import DocumentSource, LoadedDocument, content_id
+from leanrag_engine.core.text.language import clean
+
+from .formats import PLAIN, format_of
+from .readers.reading import Reading, one_line
+
+__all__ = ["Expansion", "Skipped", "expand", "load"]
+
+_LONGEST_TITLE = 200
+_LONGEST_ID = 2_000
+
+
+class Skipped(NamedTuple):
+    """A path beneath a folder that is not read, and why."""
+
+    path: Path
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Expansion:
+    """What a path stands for: the files to read, and those that a reader of the folder may miss, both by path."""
+
+    files: tuple[Path, ...]
+    skipped: tuple[Skipped, ...] = ()
+
+
+def load(source: DocumentSource, *, allowed: Sequence[Path] | None, max_bytes: int) -> LoadedDocument:
+    """Read one document.
+
+    ``allowed`` are the folders beneath which paths may lie once every symlink is followed; ``None`` allows any
+    path, an empty sequence none. ``max_bytes`` bounds a file, and inline text in UTF-8.
+
+    Raises :class:`PathRefused`; :class:`FormatUnsupported`; :class:`DocumentUnreadable` for a file that is missing,
+    locked, damaged, binary, too big or empty; :class:`InvalidInput` for a source that makes no sense.
+    """
+    if (source.text is None) == (not source.path):
+        given = "both a path and a text" if source.path else "neither a path nor a text"
+        raise InvalidInput(
+            f"A document needs exactly one of path and text; this one has {given}.", "Give one of them."
+        )
+    metadata = _strings(source.metadata)
+    if source.text is not None:
+        return _inline(source, source.text, metadata, max_bytes)
+    path = _resolved(source.path, allowed)
+    return _from_file(source, path, metadata, _contents(path, source.path, allowed, max_bytes))
+
+
+def expand(path: str, *, allowed: Sequence[Path] | None) -> Expansion:
+    """The files that ``path`` stands for: itself, or all supported files beneath a folder, sorted by path.
+
+    Skipped without a word are hidden files, version control, installed packages and caches; with a reason, files
+    that have no reader, are empty or cannot be reached, and links that lead out of the allowed folders (out of the
+    folder itself where any path is allowed). A file that several links reach comes once.
+
+    Raises :class:`PathRefused`, and :class:`DocumentUnreadable` if there is nothing at ``path``.
+    """
+    root = _resolved(path, allowed)
+    if not stat.S_ISDIR(_status(root, path, allowed).st_mode):
+        return Expansion((root,))
+    walk = _Walk([root] if allowed is None else [_real(folder) for folder in allowed])
+    walk.folder(root)
+    return Expansion(tuple(sorted(walk.files)), tuple(sorted(walk.skipped, key=lambda skipped: skipped.path)))
+
+
+# --- paths ---------------------------------------------------------------------------------
+
+
+def _resolved(given: str, allowed: Sequence[Path] | None) -> Path:
+    """The real path of ``given``, which may be relative to the working directory or to an allowed folder."""
+    path = Path(os.path.expanduser(_without_scheme(given)))  # noqa: PTH111 - Path.expanduser fails for unknown users
+    if allowed is None:
+        return _real(path)
+    folders = [_real(folder) for folder in allowed]
+    # normpath first: a way out of the folders and back in must not tell what lies out there.
+    candidates = [_real(Path(os.path.normpath(base / path))) for base in (Path.cwd(), *folders)]
+    within = [candidate for candidate in candidates if _is_beneath(candidate, folders)]
+    if not within:
+        raise _refused(given, folders)
+    return next((candidate for candidate in within if os.path.exists(candidate)), within[0])  # noqa: PTH110 - Path.exists raises where a folder is closed
+
+
+def _without_scheme(given: str) -> str:
+    if "\0" in given:
+        raise InvalidInput(f"Path {given!r} holds a NUL character.", "Give the path of a file or folder.")
+    scheme, separator, _ = given.partition("://")
+    if not separator or "/" in scheme:
+        return given
+    if scheme.lower() != "file":
+        raise InvalidInput(
+            f"{given!r} is an address, and a path was expected: nothing is fetched from the network.",
+            "Give the path of a file or folder, or the document's text itself.",
+        )
+    return unquote(urlsplit(given).path)
+
+
+def _real(path: Path) -> Path:
+    # Not Path.resolve: before Python 3.13 that raises at a loop of links.
+    return Path(os.path.realpath(path))
+
+
+def _is_beneath(path: Path, folders: Sequence[Path]) -> bool:
+    return any(path.is_relative_to(folder) for folder in folders)
+
+
+def _refused(given: str, folders: Sequence[Path]) -> PathRefused:
+    """One message for what exists and what does not."""
+    setting = "the setting allow_dirs (--allow-dir or LEANRAG_ALLOW_DIRS)"
+    if not folders:
+        return PathRefused(
+            f"Path {given!r} is refused: no folder is allowed.",
+            f"Allow its folder with {setting}, or give the document's text itself.",
+        )
+    names = ", ".join(str(folder) for folder in folders)
+    return PathRefused(
+        f"Path {given!r} is refused: it lies outside the allowed folders ({names}), or a link in it leads out of them.",
+        f"Give a path beneath one of them, add its folder to {setting}, or give the document's text itself.",
+    )
+
+
+def _status(path: Path, given: str, allowed: Sequence[Path] | None) -> os.stat_result:
+    try:
+        return path.stat()
+    except (FileNotFoundError, NotADirectoryError) as problem:
+        raise DocumentUnreadable(
+            f"There is no file or folder {given!r}{_similar(path, allowed)}.", "Check the path's spelling."
+        ) from problem
+    except OSError as problem:
+        raise _unreachable(given, problem) from problem
+
+
+def _similar(path: Path, allowed: Sequence[Path] | None) -> str:
+    """Names beside a missing path that look like it."""
+    if allowed is not None and not _is_beneath(path.parent, [_real(folder) for folder in allowed]):
+        return ""
+    try:
+        names = get_close_matches(path.name, sorted(os.listdir(path.parent)), n=3)  # noqa: PTH208 - names alone
+    except OSError:
+        return ""
+    return f"; its folder holds {', '.join(map(repr, names))}" if names else ""
+
+
+def _unreachable(given: str, problem: OSError) -> DocumentUnreadable:
+    if isinstance(problem, PermissionError):
+        return DocumentUnreadable(
+            f"{given!r} cannot be read: this user has no permission to.",
+            "Grant read permission, or leave it out.",
+        )
+    return DocumentUnreadable(
+        f"{given!r} cannot be read: {problem.strerror or problem}.",
+        "Check the path and its disk, then try again.",
+    )
+
+
+class _Walk:
+    """One walk over a folder tree that visits each real folder and file once."""
+
+    def __init__(self, bounds: Sequence[Path]) -> None:
+        self.files: set[Path] = set()
+        self.skipped: list[Skipped] = []
+        self._bounds = bounds
+        self._seen: set[Path] = set()
+
+    def folder(self, top: Path) -> None:
+        """Add the files of ``top``, a real path, and of all folders beneath."""
+        waiting = [top]
+        while waiting:
+            folder = waiting.pop()
+            if folder not in self._seen:
+                self._seen.add(folder)
+                waiting += self._folders_of(folder)
+
+    def _folders_of(self, folder: Path) -> Iterator[Path]:
+        try:
+            entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
+        except OSError as problem:
+            self.skipped.append(Skipped(folder, f"cannot be listed: {problem.strerror}"))
+            return
+        if any(entry.name == "pyvenv.cfg" for entry in entries):
+            return
+        for entry in entries:
+            if not _is_passed_over(entry.name):
+                yield from self._visit(entry)
+
+    def _visit(self, entry: os.DirEntry[str]) -> Iterator[Path]:
+        real = _real(Path(entry.path))
+        if entry.is_symlink() and not _is_beneath(real, self._bounds):
+            self.skipped.append(Skipped(Path(entry.path), "a link that leads out of the allowed folders"))
+            return
+        try:
+            status = real.stat()
+        except OSError as problem:
+            self.skipped.append(Skipped(Path(entry.path), f"cannot be reached: {problem.strerror}"))
+            return
+        if stat.S_ISDIR(status.st_mode):
+            yield real
+        elif reason := _why_not(real, status):
+            self.skipped.append(Skipped(real, reason))
+        else:
+            self.files.add(real)
+
+
+_PASSED_OVER = frozenset({
+    "node_modules", "bower_components", "__pycache__", "site-packages", "cvs", "thumbs.db", "desktop.ini",
+    "$recycle.bin",
+})  # fmt: skip
+
+
+def _is_passed_over(name: str) -> bool:
+    return name.startswith((".", "~$")) or name.endswith("~") or name.lower() in _PASSED_OVER
+
+
+def _why_not(path: Path, status: os.stat_result) -> str:
+    if not stat.S_ISREG(status.st_mode):
+        return "not a regular file"
+    try:
+        format_of(path.name)
+    except FormatUnsupported:
+        return (
+            f"not supported yet: {path.suffix.lower()} files"
+            if path.suffix
+            else "not supported yet: a file without a suffix"
+        )
+    return "" if status.st_size else "empty"
+
+
+# --- files ---------------------------------------------------------------------------------
+
+
+def _contents(path: Path, given: str, allowed: Sequence[Path] | None, max_bytes: int) -> bytes:
+    status = _status(path, given, allowed)
+    if stat.S_ISDIR(status.st_mode):
+        raise InvalidInput(f"{given!r} is a folder; a file was expected.", "Name the files in it one by one.")
+    if not stat.S_ISREG(status.st_mode):
+        raise DocumentUnreadable(
+            f"{given!r} is not a regular file but a device, pipe or socket.", "Give a file."
+        )
+    format_of(path.name, given)
+    if status.st_size > max_bytes:
+        raise _too_big(given, status.st_size, max_bytes)
+    try:
+        with path.open("rb") as file:
+            return _read(file, given, max_bytes)
+    except OSError as problem:
+        raise _unreachable(given, problem) from problem
+
+
+def _read(file: BinaryIO, given: str, max_bytes: int) -> bytes:
+    data = file.read(max_bytes + 1)
+    if len(data) > max_bytes:  # it grew since its size was asked for
+        raise _too_big(given, len(data), max_bytes)
+    if not data:
+        raise DocumentUnreadable(
+            f"{given!r} is empty: it has 0 bytes.", "Give a file that holds text, or leave it out."
+        )
+    return data
+
+
+def _too_big(name: str, size: int, max_bytes: int) -> DocumentUnreadable:
+    return DocumentUnreadable(
+        f"{name!r} has {size:,} bytes; at most {max_bytes:,} are read.",
+        "Split it, or raise the setting max_document_mb (LEANRAG_MAX_DOCUMENT_MB).",
+    )
+
+
+def _from_file(
+    source: DocumentSource, path: Path, metadata: Mapping[str, str], data: bytes
+) -> LoadedDocument:
+    kind = format_of(path.name)
+    reading = kind.read(data, source.path)
+    if not reading.text.strip():
+        raise DocumentUnreadable(
+            f"{source.path!r} holds no text, only white space or markup.", "Leave it out."
+        )
+    where = _printable(path)
+    return LoadedDocument(
+        id=_id(source.id) or where,
+        title=_title(source.title, reading.title, one_line(_printable(Path(path.stem)))),
+        text=reading.text,
+        media_type=kind.media_type,
+        source=where,
+        pages=reading.pages,
+        metadata={**reading.metadata, **metadata},
+    )
+
+
+def _printable(path: Path) -> str:
+    """A path that any store can keep: bytes of a name that are not UTF-8 are escaped."""
+    return os.fsencode(path.as_posix()).decode("utf-8", "backslashreplace")
+
+
+# --- inline text ---------------------------------------------------------------------------
+
+
+def _inline(source: DocumentSource, raw: str, metadata: Mapping[str, str], max_bytes: int) -> LoadedDocument:
+    name = source.id or source.title or "the given text"
+    size = len(raw) if len(raw) > max_bytes else len(raw.encode("utf-8", "surrogatepass"))
+    if size > max_bytes:
+        raise _too_big(name, size, max_bytes)
+    reading = Reading(clean(raw))
+    if not reading.text.strip():
+        what = "only white space" if raw else "empty"
+        raise InvalidInput(f"The text of document {name!r} is {what}.", "Give a text with at least one word.")
+    return LoadedDocument(
+        id=_id(source.id) or content_id("text-", reading.text),
+        title=_title(source.title, _first_line(reading.text)),
+        text=reading.text,
+        media_type=PLAIN.media_type,
+        metadata=metadata,
+    )
+
+
+def _first_line(text: str) -> str:
+    """The first line that holds a letter or digit, without heading signs."""
+    for line in text.lstrip()[:10_000].split("\n"):
+        if any(character.isalnum() for character in line):
+            return line.strip().strip("#*=_ \t")
+    return text.lstrip()[:_LONGEST_TITLE].split("\n", 1)[0]
+
+
+# --- what callers give beside --------------------------------------------------------------
+
+
+def _title(*choices: str) -> str:
+    """The first choice that says something, on one line, cut at a word where it is long."""
+    title = next((line for line in map(one_line, choices) if line), "Untitled")
+    if len(title) <= _LONGEST_TITLE:
+        return title
+    cut = title[:_LONGEST_TITLE].rsplit(" ", 1)[0]
+    return f"{cut.rstrip(' ,;:.-')}…"
+
+
+def _id(given: str) -> str:
+    document_id = given.strip()
+    if len(document_id) > _LONGEST_ID or clean(document_id) != document_id or "\n" in document_id:
+        raise InvalidInput(
+            f"Document id {document_id[:80]!r} cannot be used: one line of at most {_LONGEST_ID:,} visible characters was expected.",
+            "Give a shorter, plain id, or none.",
+        )
+    return document_id
+
+
+def _strings(metadata: Mapping[str, object]) -> dict[str, str]:
+    """Metadata as text: numbers and truth values are written out, all else is refused."""
+    return {_key(key): _value(key, value) for key, value in metadata.items()}
+
+
+def _key(key: object) -> str:
+    if not isinstance(key, str) or not one_line(key):
+        raise InvalidInput(
+            f"Metadata key {key!r} cannot be used: a text was expected.", "Name each value with a word."
+        )
+    return one_line(key)
+
+
+def _value(key: str, value: object) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str | int | float):
+        return clean(str(value))
+    raise InvalidInput(
+        f"Metadata value {value!r} of {key!r} is a {type(value).__name__}: text, a number or true/false was expected.",
+        "Give one plain value for each key.",
+    )

@@ -1,0 +1,177 @@
+"""Word documents in reading order, with inserted text, text boxes, content controls and footnotes.
+
+python-docx opens the package and knows the styles; its paragraphs leave out all of these, so the body is walked here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from io import BytesIO
+from typing import Any
+from zipfile import BadZipFile, ZipFile
+
+from docx import Document
+from docx.document import Document as WordDocument
+from docx.opc.exceptions import OpcError
+from docx.oxml import parse_xml
+from lxml.etree import LxmlError
+
+from leanrag_engine.core.errors import DocumentUnreadable
+from leanrag_engine.core.text.language import clean
+
+from .reading import MALFORMED, Reading, damaged, first_heading, sensible_title
+
+__all__ = ["read_docx"]
+
+_Element = Any
+"""An lxml element: the library carries no types."""
+
+_W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
+_P, _TABLE, _ROW, _CELL, _BOX = (f"{_W}{tag}" for tag in ("p", "tbl", "tr", "tc", "txbxContent"))
+_FALLBACK = "{http://schemas.openxmlformats.org/markup-compatibility/2006}Fallback"
+_TEXTS = frozenset({f"{_W}t", "{http://schemas.openxmlformats.org/officeDocument/2006/math}t"})
+_SIGNS = {f"{_W}tab": "\t", f"{_W}br": "\n", f"{_W}cr": "\n", f"{_W}noBreakHyphen": "-"}
+_NOTES = frozenset({f"{_W}footnoteReference", f"{_W}endnoteReference"})
+_HIDDEN = frozenset({_FALLBACK, _BOX, *(f"{_W}{tag}" for tag in ("del", "moveFrom", "pPr", "rPr"))})
+_HEADING_STYLE = re.compile(r"heading ([1-9])", re.IGNORECASE)
+_DEEPEST = 9
+
+_EXPANSION = 50
+_ALLOWANCE = 100_000_000
+"""No honest document unpacks to more than this many bytes plus so many times its size."""
+
+
+def read_docx(data: bytes, name: str) -> Reading:
+    """The text of a Word document. Raises :class:`DocumentUnreadable`: damaged, locked, or of another kind."""
+    if data.startswith(b"\xd0\xcf\x11\xe0"):
+        raise DocumentUnreadable(
+            f"{name!r} is encrypted with a password, or a .doc file under another name.",
+            "Save it as DOCX without a password.",
+        )
+    try:
+        _refuse_bomb(data, name)
+        document = Document(BytesIO(data))
+        text = clean(_Writer(document).text)
+        title = sensible_title(document.core_properties.title)
+    except (OpcError, LxmlError, BadZipFile, *MALFORMED) as problem:
+        raise damaged(name, "DOCX", problem) from problem
+    return Reading(text, title or first_heading(text, "text/markdown"))
+
+
+def _refuse_bomb(data: bytes, name: str) -> None:
+    with ZipFile(BytesIO(data)) as archive:
+        size = sum(part.file_size for part in archive.infolist())
+    if size > _ALLOWANCE + _EXPANSION * len(data):
+        raise DocumentUnreadable(
+            f"{name!r} unpacks from {len(data):,} to {size:,} bytes, which no honest document does.",
+            "Save it again in a word processor, or give its text itself.",
+        )
+
+
+class _Writer:
+    """Turns one Word document into lines."""
+
+    def __init__(self, document: WordDocument) -> None:
+        self._levels = _heading_levels(document)
+        lines = [*self._blocks(document.element.body), *self._footnotes(document)]
+        self.text = re.sub("\n{3,}", "\n\n", "\n".join(lines)).strip("\n")
+
+    def _blocks(self, parent: _Element) -> Iterator[str]:
+        for element in parent.iterchildren():
+            if element.tag == _P:
+                yield from self._paragraph(element)
+                yield from self._boxes(element)
+            elif element.tag == _TABLE:
+                yield from ("", *self._rows(element), "")
+            elif element.tag not in _HIDDEN:
+                yield from self._blocks(element)
+
+    def _paragraph(self, element: _Element) -> Iterator[str]:
+        text = "".join(_inline(element)).strip()
+        if not text:
+            return
+        properties = element.find(f"{_W}pPr")
+        level = self._level(properties)
+        if level:
+            yield from ("", f"{'#' * min(level, 6)} {' '.join(text.split())}", "")
+        elif sign := _list_sign(properties):
+            yield sign + text
+        else:
+            yield from ("", text, "")
+
+    def _level(self, properties: _Element | None) -> int:
+        """The heading level of a paragraph, 0 where it is none."""
+        if properties is None:
+            return 0
+        outline = properties.find(f"{_W}outlineLvl")
+        if outline is not None:
+            level = int(outline.get(f"{_W}val", str(_DEEPEST))) + 1
+            return level if level <= _DEEPEST else 0
+        return self._levels.get(_style(properties), 0)
+
+    def _boxes(self, paragraph: _Element) -> Iterator[str]:
+        """Text boxes anchored in a paragraph; their fallbacks for old programs say the same again."""
+        for box in paragraph.iter(_BOX):
+            if next(box.iterancestors(_P)) is paragraph and next(box.iterancestors(_FALLBACK), None) is None:
+                yield from self._blocks(box)
+
+    def _rows(self, table: _Element) -> Iterator[str]:
+        for row in table.iter(_ROW):
+            if next(row.iterancestors(_TABLE)) is table:
+                cells = [cell for cell in row.iter(_CELL) if next(cell.iterancestors(_ROW)) is row]
+                yield f"| {' | '.join(self._flat(cell) for cell in cells)} |"
+
+    def _flat(self, parent: _Element) -> str:
+        return " ".join(" ".join(self._blocks(parent)).split())
+
+    def _footnotes(self, document: WordDocument) -> Iterator[str]:
+        for relation in document.part.rels.values():
+            if relation.reltype.endswith(("/footnotes", "/endnotes")) and not relation.is_external:
+                for note in parse_xml(relation.target_part.blob).iterchildren():
+                    text = self._flat(note)
+                    if text:
+                        yield from ("", f"[{note.get(f'{_W}id')}] {text}", "")
+
+
+def _inline(element: _Element) -> Iterator[str]:
+    for child in element.iterchildren():
+        if child.tag in _TEXTS:
+            yield child.text or ""
+        elif child.tag in _SIGNS:
+            yield _SIGNS[child.tag]
+        elif child.tag in _NOTES:
+            yield f"[{child.get(f'{_W}id')}]"
+        elif child.tag not in _HIDDEN:
+            yield from _inline(child)
+
+
+def _style(properties: _Element) -> str:
+    style = properties.find(f"{_W}pStyle")
+    return style.get(f"{_W}val", "") if style is not None else ""
+
+
+def _list_sign(properties: _Element | None) -> str:
+    """What stands before a list item, "" where the paragraph is none."""
+    if properties is None:
+        return ""
+    depth = properties.find(f"{_W}numPr/{_W}ilvl")
+    if depth is None and properties.find(f"{_W}numPr") is None and not _style(properties).startswith("List"):
+        return ""
+    return "  " * min(_DEEPEST, int(depth.get(f"{_W}val", "0")) if depth is not None else 0) + "- "
+
+
+def _heading_levels(document: WordDocument) -> dict[str, int]:
+    """The heading level of each style that is a heading or is based on one."""
+    levels: dict[str, int] = {}
+    for style in document.styles:
+        ancestor: Any = style
+        for _ in range(_DEEPEST):
+            found = _HEADING_STYLE.fullmatch(ancestor.name or "")
+            if found or ancestor.name == "Title":
+                levels[style.style_id] = int(found[1]) if found else 1
+                break
+            ancestor = getattr(ancestor, "base_style", None)
+            if ancestor is None:
+                break
+    return levels

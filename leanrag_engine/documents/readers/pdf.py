@@ -1,0 +1,166 @@
+"""The text layer of PDFs, with page starts; line-end hyphens, running heads and page numbers are taken out."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections import Counter
+from collections.abc import Sequence
+from io import BytesIO
+
+from pypdf import PageObject, PdfReader
+from pypdf.errors import DependencyError, PyPdfError
+
+from leanrag_engine.core.errors import DocumentUnreadable
+from leanrag_engine.core.model import NO_METADATA, Page
+from leanrag_engine.core.text.language import clean
+
+from .reading import MALFORMED, Reading, damaged, sensible_title
+
+__all__ = ["read_pdf"]
+
+_LIGATURES = {
+    0xFB00: "ff",
+    0xFB01: "fi",
+    0xFB02: "fl",
+    0xFB03: "ffi",
+    0xFB04: "ffl",
+    0xFB05: "st",
+    0xFB06: "st",
+}
+_CUT_WORD = re.compile(r"(?P<left>[^\W\d_]{2,})[-\u2010][ \t]*\n[ \t]*(?P<right>[^\W\d_]{2,})")
+_WORD = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
+_SHORTEST_PART = 4
+_DIGITS = re.compile(r"\d+")
+_FEWEST_PAGES = 3
+_RAGGED = 0.75
+_SENTENCE_END = re.compile(r"[.!?。！？][\"'”’»)\]]*$")
+
+
+def read_pdf(data: bytes, name: str) -> Reading:
+    """The text of a PDF, page by page. Raises :class:`DocumentUnreadable`: damaged, locked, or without text."""
+    # Its remarks on imperfect files help nobody who only sees a log.
+    logging.getLogger("pypdf").setLevel(logging.CRITICAL)
+    try:
+        reader = _opened(data, name)
+        pages = [_page_text(page) for page in reader.pages]
+        title = sensible_title(reader.metadata.title if reader.metadata else "")
+    except (PyPdfError, *MALFORMED) as problem:
+        raise damaged(name, "PDF", problem) from problem
+    if not any(pages):
+        raise DocumentUnreadable(
+            f"{name!r} has {len(pages)} page{'s' * (len(pages) != 1)} but no text layer: it seems to be scanned.",
+            "Run text recognition (OCR) on it first, then give the result.",
+        )
+    return _bound(_with_whole_words(_without_running_lines(pages)), title)
+
+
+def _opened(data: bytes, name: str) -> PdfReader:
+    try:
+        reader = PdfReader(BytesIO(data), strict=False)
+        # Many PDFs are encrypted without a password for reading: the empty one opens them.
+        opened = not reader.is_encrypted or bool(reader.decrypt(""))
+    except DependencyError as problem:
+        raise DocumentUnreadable(
+            f"{name!r} is encrypted with AES, which needs the Python package cryptography.",
+            "Install that package, or save the PDF without encryption.",
+        ) from problem
+    if not opened:
+        raise DocumentUnreadable(
+            f"{name!r} is encrypted and needs a password.",
+            "Save it without a password, or give its text itself.",
+        )
+    return reader
+
+
+def _page_text(page: PageObject) -> str:
+    try:
+        text = page.extract_text()
+    except (PyPdfError, *MALFORMED):
+        return ""  # the other pages are worth reading; the metadata name this one
+    lines = clean(text.translate(_LIGATURES)).split("\n")
+    return "\n".join(line.rstrip() for line in lines).strip("\n")
+
+
+def _without_running_lines(pages: Sequence[str]) -> list[str]:
+    """Pages without the first and last lines that most of them share, page numbers aside."""
+    split = [page.split("\n") for page in pages]
+    for at in (0, -1, 0, -1):  # a running head may stand beside a page number
+        keys = Counter(_running_key(lines[at]) for lines in split)
+        running = {
+            key for key, times in keys.items() if key and 2 * times > len(pages) and times >= _FEWEST_PAGES
+        }
+        for lines in split:
+            if len(lines) > 1 and _running_key(lines[at]) in running:
+                del lines[at]
+    return ["\n".join(lines).strip("\n") for lines in split]
+
+
+def _running_key(line: str) -> str:
+    return _DIGITS.sub("0", line.strip())
+
+
+def _with_whole_words(pages: Sequence[str]) -> list[str]:
+    """Words cut at a line end are joined; the rest of the document tells whether the hyphen stays."""
+    text = "\n".join(pages)
+    known = Counter(_WORD.findall(_CUT_WORD.sub("\n", text).lower()))
+    votes = [_keeps_hyphen(cut, known) for cut in _CUT_WORD.finditer(text)]
+    usual = True in votes and False not in votes  # one proven cut within a word: this document cuts words
+
+    def whole(cut: re.Match[str]) -> str:
+        keeps = _keeps_hyphen(cut, known)
+        return f"{cut['left']}{'-' if (usual if keeps is None else keeps) else ''}{cut['right']}"
+
+    return [_CUT_WORD.sub(whole, page) for page in pages]
+
+
+def _keeps_hyphen(cut: re.Match[str], known: Counter[str]) -> bool | None:
+    """``None`` where neither form nor both parts are words of the document."""
+    left, right = cut["left"].lower(), cut["right"].lower()
+    if cut["right"][0].isupper():
+        return True
+    whole, compound = known[left + right], known[f"{left}-{right}"]
+    if whole != compound:
+        return compound > whole
+    return True if all(len(part) >= _SHORTEST_PART and known[part] for part in (left, right)) else None
+
+
+def _bound(pages: Sequence[str], title: str) -> Reading:
+    """The pages as one text. A sentence that runs on over a page's end is not torn by a blank line."""
+    starts: list[Page] = []
+    parts: list[str] = []
+    length = 0
+    for number, page in enumerate(pages, 1):
+        if not page:
+            continue
+        if parts:
+            parts.append("\n" if page[0].islower() and not _SENTENCE_END.search(parts[-1]) else "\n\n")
+            length += len(parts[-1])
+        starts.append(Page(number, length))
+        parts.append(_with_paragraphs(page))
+        length += len(parts[-1])
+    missing = _ranges([number for number, page in enumerate(pages, 1) if not page])
+    return Reading(
+        "".join(parts), title, tuple(starts), {"pages_without_text": missing} if missing else NO_METADATA
+    )
+
+
+def _with_paragraphs(page: str) -> str:
+    """PDFs know no paragraphs: a sentence that ends well before the margin ended one."""
+    lines = page.split("\n")
+    margin = _RAGGED * max(map(len, lines))
+    ended = (
+        line + "\n" if line and len(line) < margin and _SENTENCE_END.search(line) else line for line in lines
+    )
+    return re.sub("\n{3,}", "\n\n", "\n".join(ended).rstrip("\n"))
+
+
+def _ranges(numbers: Sequence[int]) -> str:
+    """``[1, 2, 3, 7]`` as ``1-3, 7``."""
+    runs: list[tuple[int, int]] = []
+    for number in numbers:
+        if runs and number == runs[-1][1] + 1:
+            runs[-1] = (runs[-1][0], number)
+        else:
+            runs.append((number, number))
+    return ", ".join(str(first) if first == last else f"{first}-{last}" for first, last in runs)

@@ -1,0 +1,72 @@
+"""What every reader gives, and what the readers share: titles that a person wrote, errors for damaged files."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from leanrag_engine.core.errors import DocumentUnreadable
+from leanrag_engine.core.model import NO_METADATA, Page
+from leanrag_engine.core.text.language import clean
+from leanrag_engine.documents.headings import headings
+
+__all__ = ["MALFORMED", "Reading", "damaged", "first_heading", "one_line", "sensible_title"]
+
+MALFORMED = (
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    LookupError,
+    NotImplementedError,
+    OSError,
+    RecursionError,
+    TypeError,
+    ValueError,
+)
+"""What a parser raises, beside its own errors, when its code trips over a damaged file."""
+
+_NO_TITLE = re.compile(
+    r"(?:untitled|title|word document|microsoft \w+|document|dokument|unbenannt|presentation|slide|template|draft|scan)"
+    r"[\s\d.-]*$"
+    r"|microsoft \w+ - |.*\.(?:docx?|dvi|tex|indd|qxd|pdf|pptx?|rtf|odt|html?)$|[\W\d_]*$",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What a file says: clean text, the title it gives itself (or ""), and where its pages start."""
+
+    text: str
+    title: str = ""
+    pages: tuple[Page, ...] = ()
+    metadata: Mapping[str, str] = field(default_factory=lambda: NO_METADATA)
+
+
+def one_line(text: str) -> str:
+    """``text`` clean and without line breaks or double spaces."""
+    return " ".join(clean(text).split())
+
+
+def first_heading(text: str, media_type: str) -> str:
+    """The title of the first heading if it is of the highest level, else ""."""
+    first = next(headings(text, media_type), None)
+    return first.title if first and first.level == 1 else ""
+
+
+def sensible_title(title: object) -> str:
+    """A title out of a file's properties, "" where a program rather than a person wrote it."""
+    if not isinstance(title, str):
+        return ""
+    line = one_line(title)
+    return "" if _NO_TITLE.match(line) else line
+
+
+def damaged(name: str, kind: str, problem: BaseException) -> DocumentUnreadable:
+    """The error for a file that its parser gave up on."""
+    detail = one_line(str(problem))[:200] or type(problem).__name__
+    return DocumentUnreadable(
+        f"{name!r} cannot be read as {kind}: it is damaged or of another kind ({detail}).",
+        "Open it in the program that made it, save it again, and give the new file.",
+    )

@@ -1,0 +1,1 @@
+"""Measures answers with a judge model."""

@@ -1,0 +1,378 @@
+"""Judging answers by a model: every question is answered from every strategy's context, graded, and compared.
+
+The paper's protocol (appendix D.3, D.4): four measures from 1 to 10, and verdicts between two answers, several
+votes each. Unlike there, every comparison is asked in both orders, so that a judge's liking for the first side cancels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TypeVar
+
+import anyio
+
+from leanrag_engine.core.errors import InvalidInput, LeanRAGError, ModelUnavailable, ReplyUnusable
+from leanrag_engine.core.model import Context
+from leanrag_engine.core.ports import ChatModel, Progress, ProgressReport
+from leanrag_engine.engine import LeanRAG
+from leanrag_engine.evaluation.datasets import Question
+from leanrag_engine.evaluation.retrieval.run import Strategy, named_strategies, strategy
+from leanrag_engine.llm.answering import Answer, answer
+from leanrag_engine.llm.batching import Meter, ask
+from leanrag_engine.retrieval.request import Mode, Query, Ranking
+
+from .figures import Duel, Grade, Overview, Sitting, Wins, grades, overview, wins
+from .rubric import Choices, Scores, choice_request, read_choices, read_scores, score_request
+
+T = TypeVar("T")
+
+VOTES = 5
+"""As the paper."""
+
+TEMPERATURE = 0.7
+"""Of the judge. At 0 all votes would be one vote, and their spread would say nothing."""
+
+QUESTIONS_AT_ONCE = 16
+"""Questions under way together; the models hold the limit of calls."""
+
+FAILURES = 8
+"""Calls in a row that a service leaves unanswered, each after its retries, before the evaluation ends."""
+
+WITHOUT_RELATIONS, WITHOUT_CHUNKS = "without-relations", "without-chunks"
+
+ABLATIONS = {
+    WITHOUT_RELATIONS: Strategy(WITHOUT_RELATIONS, Query("?", include_relations=False)),
+    WITHOUT_CHUNKS: Strategy(WITHOUT_CHUNKS, Query("?", include_sources=False)),
+}
+"""The paper's ablations (tables 2 and 3)."""
+
+# Tokens, for the forecast: of the prompts with a question of usual length, and of what is usually said.
+ANSWER_PROMPT, SCORES_PROMPT, PAIR_PROMPT = 270, 470, 390
+USUAL_ANSWER, USUAL_VERDICT = 400, 250
+
+
+def strategies(compare: Sequence[str], *, ablations: bool) -> tuple[Strategy, ...]:
+    """``lca`` first, then those named, each once, then the paper's ablations.
+
+    Raises ``InvalidInput`` for a name that is neither a mode, a ranking nor an ablation.
+    """
+    choices = [*(each.value for each in Mode), *(each.value for each in Ranking), *ABLATIONS]
+    names = [name for each in compare if (name := each.strip())]
+    for name in names:
+        if name not in choices:
+            raise InvalidInput(f"There is no {name!r} to compare.", f"Use some of: {', '.join(choices)}.")
+    found = {Mode.LCA.value: strategy()}
+    for name in names:
+        found.setdefault(name, ABLATIONS.get(name) or named_strategies([name])[0])
+    # The usual ranking of the usual mode, by another name.
+    found.pop(Ranking.SPREAD.value, None)
+    return tuple((found | (ABLATIONS if ablations else {})).values())
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is to be judged. The first strategy is the one that the others are compared with."""
+
+    questions: tuple[Question, ...]
+    strategies: tuple[Strategy, ...]
+    votes: int = VOTES
+    budget: int = 4000
+    grades: bool = True
+    duels: bool = True
+
+    @property
+    def answers(self) -> int:
+        return len(self.questions) * len(self.strategies)
+
+    @property
+    def scores(self) -> int:
+        return self.answers * self.votes if self.grades else 0
+
+    @property
+    def comparisons(self) -> int:
+        """Each vote is asked twice, once in each order."""
+        return len(self.questions) * (len(self.strategies) - 1) * self.votes * 2 if self.duels else 0
+
+    @property
+    def calls(self) -> int:
+        return self.answers + self.scores + self.comparisons
+
+    @property
+    def input_tokens(self) -> int:
+        """About how many, if contexts fill their budget and answers have the usual length."""
+        return (
+            self.answers * (ANSWER_PROMPT + self.budget)
+            + self.scores * (SCORES_PROMPT + USUAL_ANSWER)
+            + self.comparisons * (PAIR_PROMPT + 2 * USUAL_ANSWER)
+        )
+
+    @property
+    def output_tokens(self) -> int:
+        return self.answers * USUAL_ANSWER + (self.scores + self.comparisons) * USUAL_VERDICT
+
+    def check(self) -> Plan:
+        """Raises ``InvalidInput`` for a number that cannot be, and where there is nothing to judge."""
+        if self.votes < 1:
+            raise InvalidInput(f"{self.votes} votes judge nothing.", "Give at least 1; the paper has 5.")
+        if not self.questions:
+            raise InvalidInput(
+                "There is no question to ask.", "Give a set with at least one, and no limit of 0."
+            )
+        if not self.grades and not (self.duels and len(self.strategies) > 1):
+            raise InvalidInput(
+                "There is nothing to judge: no scores are wanted and nothing is compared.",
+                "Ask for scores, or name what to compare.",
+            )
+        for question in self.questions:
+            for each in self.strategies:
+                each.asked(question, self.budget).check()
+        return self
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """A call that brought nothing, and why. ``kind`` is answer, score or comparison."""
+
+    kind: str
+    question: str
+    strategy: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """All that came of an evaluation. ``answering`` and ``judging`` are what the two models used."""
+
+    plan: Plan
+    sittings: tuple[Sitting, ...]
+    losses: tuple[Loss, ...]
+    answering: Meter
+    judging: Meter
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(each.name for each in self.plan.strategies)
+
+    @property
+    def grades(self) -> Mapping[str, Mapping[str, Grade]]:
+        """By strategy, then by measure."""
+        return {name: found for name in self.names if (found := grades(self.sittings, name))}
+
+    @property
+    def wins(self) -> Mapping[str, Mapping[str, Wins]]:
+        """Of the first strategy, by the other strategy, then by measure."""
+        if not self.plan.duels:
+            return {}
+        return {name: found for name in self.names[1:] if (found := wins(self.sittings, name))}
+
+    @property
+    def overviews(self) -> Mapping[str, Overview]:
+        return {name: overview(self.sittings, name) for name in self.names}
+
+    def lost(self, kind: str) -> int:
+        return sum(each.kind == kind for each in self.losses)
+
+
+@dataclass(slots=True)
+class Bench:
+    """An evaluation under way: its models, what they used, and what was lost."""
+
+    engine: LeanRAG
+    collection: str
+    answerer: ChatModel
+    judge: ChatModel
+    plan: Plan
+    report: ProgressReport
+    temperature: float
+    done: int = 0
+    unanswered: int = 0
+    answering: Meter = field(default_factory=Meter)
+    judging: Meter = field(default_factory=Meter)
+    losses: list[Loss] = field(default_factory=list)
+
+    def count(self, calls: int) -> None:
+        """So many of the plan's calls are over, or are not needed."""
+        self.done += calls
+        self.report(Progress("judge", self.done, self.plan.calls))
+
+
+async def judge_answers(
+    engine: LeanRAG,
+    collection: str,
+    answerer: ChatModel,
+    judge: ChatModel,
+    plan: Plan,
+    report: ProgressReport,
+    *,
+    temperature: float = TEMPERATURE,
+    note: Callable[[Sitting], None] = lambda _: None,
+) -> Judgement:
+    """Ask every question of ``collection`` by every strategy, let ``answerer`` write and ``judge`` judge.
+
+    ``note`` hears of each question as it is done. A reply that cannot be used costs its vote and no more.
+    Raises ``InvalidInput`` where every call would fail, ``ModelUnavailable`` where a service is gone,
+    ``ReplyUnusable`` if not one verdict came.
+    """
+    bench = Bench(engine, collection, answerer, judge, plan.check(), report, temperature)
+
+    async def sit(question: Question) -> Sitting:
+        sitting = await sitting_on(bench, question)
+        note(sitting)
+        return sitting
+
+    sittings = await together([partial(sit, each) for each in plan.questions], QUESTIONS_AT_ONCE)
+    found = Judgement(plan, tuple(sittings), tuple(_in_order(bench)), bench.answering, bench.judging)
+    if not found.grades and not any(each.votes for held in found.wins.values() for each in held.values()):
+        raise no_verdict(found)
+    return found
+
+
+def no_verdict(found: Judgement) -> LeanRAGError:
+    if not found.losses:
+        return InvalidInput(
+            "There was nothing to compare: every way gave the same context to every question.",
+            "Compare other ways, ask for scores, or give a larger budget.",
+        )
+    return ReplyUnusable(
+        f"Not one verdict came; {len(found.losses)} calls were lost. The first: {found.losses[0].reason}",
+        "Try the model on its own, or judge with a stronger one.",
+    )
+
+
+async def sitting_on(bench: Bench, question: Question) -> Sitting:
+    """One question from its contexts to its verdicts. Equal contexts have one answer, written and graded once."""
+    plan = bench.plan
+    contexts = {each.name: await _context(bench, question, each) for each in plan.strategies}
+    twins = first_alike({name: context.text for name, context in contexts.items()})
+    own = list(dict.fromkeys(twins.values()))
+    answers = dict(
+        zip(
+            own,
+            await together([partial(_answer, bench, question, each, contexts[each]) for each in own]),
+            strict=True,
+        )
+    )
+    written = {name: given for name, given in answers.items() if given is not None}
+    graded = await _grades(bench, question, written) if plan.grades else {}
+    duels = await _duels(bench, question, written, own[0]) if plan.duels else {}
+    # What was not needed after all.
+    bench.count(plan.calls // len(plan.questions) - len(own) - plan.votes * (len(graded) + 2 * len(duels)))
+    return Sitting(
+        question,
+        tokens={name: context.tokens for name, context in contexts.items()},
+        answers={name: answers[twin] for name, twin in twins.items()},
+        scores={name: graded[twin] for name, twin in twins.items() if twin in graded},
+        duels={name: duels[twin] for name, twin in twins.items() if twin in duels},
+        same=frozenset(name for name, twin in twins.items() if twin == own[0] != name),
+    )
+
+
+def first_alike(texts: Mapping[str, str]) -> dict[str, str]:
+    """For each name the first that has the same text."""
+    firsts: dict[str, str] = {}
+    return {name: firsts.setdefault(text, name) for name, text in texts.items()}
+
+
+async def _context(bench: Bench, question: Question, strategy: Strategy) -> Context:
+    query = strategy.asked(question, bench.plan.budget)
+    return (await bench.engine.query(query, collection=bench.collection)).context
+
+
+async def _answer(bench: Bench, question: Question, name: str, context: Context) -> Answer | None:
+    asking = partial(answer, bench.answerer, question.text, context, bench.answering)
+    return await _or_lost(bench, ("answer", question.id, name), asking)
+
+
+async def _grades(
+    bench: Bench, question: Question, answers: Mapping[str, Answer]
+) -> dict[str, tuple[Scores | None, ...]]:
+    async def vote(name: str, number: int) -> Scores | None:
+        request = score_request(question.text, answers[name].text, bench.temperature, number)
+        asking = partial(ask, bench.judge, request, read_scores, bench.judging)
+        return await _or_lost(bench, ("score", question.id, name), asking)
+
+    votes = range(bench.plan.votes)
+    found = await together([partial(vote, name, number) for name in answers for number in votes])
+    return {name: tuple(each) for name, each in zip(answers, _in_rows(found, len(votes)), strict=True)}
+
+
+async def _duels(
+    bench: Bench, question: Question, answers: Mapping[str, Answer], first: str
+) -> dict[str, tuple[Duel, ...]]:
+    """By strategy, all that have an answer but the first; none if that has none."""
+
+    async def verdict(name: str, number: int, *, ahead: bool) -> Choices | None:
+        sides = (answers[first].text, answers[name].text)
+        request = choice_request(question.text, *(sides if ahead else sides[::-1]), bench.temperature, number)
+        asking = partial(ask, bench.judge, request, read_choices, bench.judging)
+        return await _or_lost(bench, ("comparison", question.id, name), asking)
+
+    others = [name for name in answers if name != first and first in answers]
+    votes = range(bench.plan.votes)
+    found = await together(
+        [
+            partial(verdict, name, number, ahead=ahead)
+            for name in others
+            for number in votes
+            for ahead in (True, False)
+        ]
+    )
+    duels = [Duel(ahead, behind) for ahead, behind in _in_rows(found, 2)]
+    return {name: tuple(each) for name, each in zip(others, _in_rows(duels, len(votes)), strict=True)}
+
+
+def _in_rows(items: Sequence[T], width: int) -> list[Sequence[T]]:
+    return [items[start : start + width] for start in range(0, len(items), width)]
+
+
+# --- calls ---------------------------------------------------------------------------------
+
+
+async def _or_lost(bench: Bench, what: tuple[str, str, str], call: Callable[[], Awaitable[T]]) -> T | None:
+    """The call's result, or ``None`` with the loss noted. A service that leaves call after call
+    unanswered ends the evaluation: its ``ModelUnavailable`` is raised."""
+    try:
+        found = await call()
+    except (ReplyUnusable, ModelUnavailable) as problem:
+        bench.unanswered = bench.unanswered + 1 if isinstance(problem, ModelUnavailable) else 0
+        if bench.unanswered >= FAILURES:
+            raise
+        bench.losses.append(Loss(*what, reason=problem.message))
+        return None
+    else:
+        bench.unanswered = 0
+        return found
+    finally:
+        bench.count(1)
+
+
+def _in_order(bench: Bench) -> Iterable[Loss]:
+    """The losses in the order of the questions, not in that of the replies."""
+    place = {question.id: number for number, question in enumerate(bench.plan.questions)}
+    return sorted(
+        bench.losses, key=lambda each: (place[each.question], each.kind, each.strategy, each.reason)
+    )
+
+
+async def together(works: Sequence[Callable[[], Awaitable[T]]], at_once: int | None = None) -> list[T]:
+    """The results of all, in their order, at most ``at_once`` under way. The first error ends all."""
+    results: dict[int, T] = {}
+    failures: list[LeanRAGError] = []
+    places = anyio.Semaphore(at_once or max(1, len(works)))
+
+    async def run(number: int, work: Callable[[], Awaitable[T]], tasks: anyio.abc.TaskGroup) -> None:
+        async with places:
+            try:
+                results[number] = await work()
+            except LeanRAGError as problem:
+                failures.append(problem)
+                tasks.cancel_scope.cancel()
+
+    async with anyio.create_task_group() as tasks:
+        for number, work in enumerate(works):
+            tasks.start_soon(run, number, work, tasks)
+    if failures:
+        raise failures[0]
+    return [results[number] for number in range(len(works))]

@@ -1,0 +1,140 @@
+"""What a judge is asked, and the reading of what it says: the paper's four measures (appendix D.3, D.4)."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from leanrag_engine.core.errors import ReplyUnusable
+from leanrag_engine.core.ports import ChatRequest, Message
+from leanrag_engine.core.text.fencing import fence
+from leanrag_engine.llm.batching import read_object, shown
+from leanrag_engine.llm.prompts import prompt
+
+T = TypeVar("T", int, float)
+
+MEASURES = ("comprehensiveness", "diversity", "empowerment", "overall")
+"""Three criteria, and the whole."""
+
+LOWEST, HIGHEST = 1, 10
+
+VERDICT_TOKENS = 2000
+"""Room of a verdict: four reasons, and the thoughts of a model that thinks."""
+
+_SCORE = re.compile(r"(\d+(?:\.\d+)?)\s*(?:/\s*10)?")
+_WINNER = re.compile(r"(?:answer\s*)?([12])", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """``value`` from 1 to 10."""
+
+    value: float
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """``winner`` is the answer's place in the request, 1 or 2."""
+
+    winner: int
+    reason: str
+
+
+Scores = Mapping[str, Score]
+Choices = Mapping[str, Choice]
+"""By measure, all of ``MEASURES``."""
+
+
+def score_request(question: str, answer: str, temperature: float, seed: int) -> ChatRequest:
+    """Grade one answer."""
+    text = prompt("judge_scores", question=fence(question), answer=fence(answer))
+    return ChatRequest((Message("user", text),), VERDICT_TOKENS, SCORES_SCHEMA, temperature, seed)
+
+
+def choice_request(question: str, first: str, second: str, temperature: float, seed: int) -> ChatRequest:
+    """Compare two answers, in this order."""
+    text = prompt("judge_pair", question=fence(question), first=fence(first), second=fence(second))
+    return ChatRequest((Message("user", text),), VERDICT_TOKENS, CHOICES_SCHEMA, temperature, seed)
+
+
+def read_scores(text: str) -> Scores:
+    """Raises ``ReplyUnusable`` naming what is missing or out of range."""
+    return {
+        measure: Score(value, reason)
+        for measure, (value, reason) in _read(text, "score", _score, "a number from 1 to 10").items()
+    }
+
+
+def read_choices(text: str) -> Choices:
+    """Raises ``ReplyUnusable`` naming what is missing or no winner."""
+    return {
+        measure: Choice(value, reason)
+        for measure, (value, reason) in _read(text, "winner", _winner, "1 or 2").items()
+    }
+
+
+def _read(
+    text: str, key: str, value_of: Callable[[Any], T | None], expected: str
+) -> dict[str, tuple[T, str]]:
+    held = {_plain(name): value for name, value in read_object(text).items()}
+    found: dict[str, tuple[T, str]] = {}
+    for measure in MEASURES:
+        verdict = held.get(measure)
+        if not isinstance(verdict, dict):
+            raise ReplyUnusable(f'It has no object under "{measure}", with "reason" and "{key}".')
+        parts = {_plain(name): value for name, value in verdict.items()}
+        value, reason = value_of(parts.get(key)), parts.get("reason", parts.get("explanation"))
+        if value is None:
+            raise ReplyUnusable(
+                f'The {key} of "{measure}" is {shown(repr(parts.get(key)))}; expected {expected}.'
+            )
+        if not isinstance(reason, str) or not reason.strip():
+            raise ReplyUnusable(f'The {key} of "{measure}" has no reason.')
+        found[measure] = (value, reason.strip())
+    return found
+
+
+def _plain(name: object) -> str:
+    """A key as judges vary it: ``Overall Quality``, ``overall_winner`` and ``overall`` are one."""
+    words = re.findall(r"[a-z]+", str(name).lower())
+    return words[0] if words else ""
+
+
+def _score(value: object) -> float | None:
+    if isinstance(value, str) and (match := _SCORE.fullmatch(value.strip())):
+        value = float(match[1])
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        return None
+    return float(value) if LOWEST <= value <= HIGHEST else None
+
+
+def _winner(value: object) -> int | None:
+    if isinstance(value, bool) or not isinstance(value, str | int):
+        return None
+    match = _WINNER.fullmatch(str(value).strip())
+    return int(match[1]) if match else None
+
+
+def _schema(title: str, key: str, values: range) -> dict[str, Any]:
+    """The reason comes before the number, so that a model that writes in order thinks before it judges."""
+    verdict = {
+        "type": "object",
+        "properties": {"reason": {"type": "string"}, key: {"type": "integer", "enum": list(values)}},
+        "required": ["reason", key],
+        "additionalProperties": False,
+    }
+    return {
+        "title": title,
+        "type": "object",
+        "properties": dict.fromkeys(MEASURES, verdict),
+        "required": list(MEASURES),
+        "additionalProperties": False,
+    }
+
+
+SCORES_SCHEMA = _schema("scores", "score", range(LOWEST, HIGHEST + 1))
+CHOICES_SCHEMA = _schema("choices", "winner", range(1, 3))

@@ -1,0 +1,112 @@
+"""A whole evaluation of answers: its questions, its two models, and the collection that is asked."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from leanrag_engine.adapters.wiring import chat_model, same_service
+from leanrag_engine.core.config import Settings
+from leanrag_engine.core.errors import InvalidInput, NotReady
+from leanrag_engine.core.ports import ChatModel, ProgressReport
+from leanrag_engine.engine import LeanRAG
+from leanrag_engine.evaluation.datasets import Question, QuestionSet, read_set
+from leanrag_engine.evaluation.scratch import scratch
+
+from .figures import Sitting
+from .judge import TEMPERATURE, Judgement, Plan, judge_answers
+
+SET_SUFFIXES = frozenset({".json", ".jsonl", ".ndjson"})
+
+Note = Callable[[Sitting], None]
+
+
+def read_questions(path: Path) -> tuple[Question, ...]:
+    """The questions of a set in any format, or of a text file: one on each line, blank lines and ``#`` left out.
+
+    Raises ``InvalidInput`` for a file that cannot be read or holds none.
+    """
+    if path.suffix.lower() in SET_SUFFIXES:
+        return read_set(path).questions
+    try:
+        lines = path.read_text(encoding="utf-8-sig").splitlines()
+    except UnicodeDecodeError as problem:
+        raise InvalidInput(
+            f"The questions {path} are not UTF-8: {problem.reason}.", "Save them as UTF-8."
+        ) from None
+    except OSError as problem:
+        raise InvalidInput(
+            f"The questions {path} cannot be read: {problem.strerror}.", "Check the path."
+        ) from problem
+    asked = [(number, line.strip()) for number, line in enumerate(lines, start=1)]
+    found = [Question(f"line {number}", text) for number, text in asked if text and not text.startswith("#")]
+    if not found:
+        raise InvalidInput(f"The file {path} holds no question.", "Write one question on each line.")
+    return tuple(found)
+
+
+@asynccontextmanager
+async def opened_models(settings: Settings) -> AsyncIterator[tuple[ChatModel, ChatModel]]:
+    """The model that answers and the one that judges, which may be the same.
+
+    Raises ``InvalidInput`` where none is set, or one cannot be called at all.
+    """
+    if not settings.llm_model:
+        raise InvalidInput(
+            "No model is named that writes the answers.",
+            "Set llm_model to one as litellm calls it, such as openai/gpt-4o-mini or ollama_chat/llama3.1.",
+        )
+    answerer = await chat_model(settings, settings.llm_model, settings.llm_api_base)
+    judge = answerer
+    try:
+        name, address = settings.judge_model or settings.llm_model, settings.judge_api_base
+        if (name, address or settings.llm_api_base) != (settings.llm_model, settings.llm_api_base):
+            judge = await chat_model(settings, name, address or same_service(settings, name))
+        yield answerer, judge
+    finally:
+        await answerer.close()
+        if judge is not answerer:
+            await judge.close()
+
+
+async def judge_set(
+    settings: Settings,
+    questions: QuestionSet,
+    plan: Plan,
+    report: ProgressReport,
+    *,
+    temperature: float = TEMPERATURE,
+    note: Note = lambda _: None,
+) -> Judgement:
+    """Judge on a scratch collection of the set's passages in ``settings.data_dir``."""
+    plan.check()
+    # The models first: a missing key is told before minutes of building.
+    async with (
+        opened_models(settings) as models,
+        scratch(settings, questions, None, report) as held,
+    ):
+        return await judge_answers(
+            held.engine, held.collection, *models, plan, report, temperature=temperature, note=note
+        )
+
+
+async def judge_collection(
+    settings: Settings,
+    plan: Plan,
+    report: ProgressReport,
+    *,
+    temperature: float = TEMPERATURE,
+    note: Note = lambda _: None,
+) -> Judgement:
+    """Judge on the collection of the settings as it is."""
+    plan.check()
+    async with opened_models(settings) as models, await LeanRAG.open(settings) as engine:
+        name = settings.collection
+        if (await engine.status(name)).collection.generation is None:
+            raise NotReady(
+                f"Collection {name!r} was never built: all ways to answer would be the same.",
+                "Ingest documents and build it first.",
+                "build",
+            )
+        return await judge_answers(engine, name, *models, plan, report, temperature=temperature, note=note)

@@ -1,0 +1,62 @@
+"""Whether a context holds a passage: its full text, or of a trimmed one the sentence with the answer.
+
+A citation alone is no evidence and does not count. White space does not count either, nor what
+rendering takes away for safety (invisible characters, forged citations). Where the answer stands in
+none of a passage's sentences (the passage is a bridge to another, or the answer is yes or no), nothing
+but the full text will do. A text is there in full also if its sentences stand apart from each other,
+as nothing is said twice in a context.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+from leanrag_engine.core.text import language
+from leanrag_engine.retrieval.context.rendering import quoted
+
+_WORDLESS = re.compile(r"[^\w]+")
+_VERDICTS = frozenset(["yes", "no"])
+"""Answers that are not quoted from a passage."""
+
+
+def covered(context: str, text: str, answers: Iterable[str]) -> bool:
+    """Whether ``context`` holds the passage ``text`` as evidence for a question with these ``answers``."""
+    shown = plain(context)
+    if plain(text) in shown:
+        return True
+    spoken = spoken_sentences(text)
+    telling = [sentence for sentence in spoken if holds_answer(sentence, answers)]
+    if any(sentence in shown for sentence in telling):
+        return True
+    return bool(spoken) and all(sentence in shown for sentence in spoken)
+
+
+def plain(text: str) -> str:
+    """``text`` as a context would quote it, in single spaces."""
+    return " ".join(quoted(text).split())
+
+
+def spoken_sentences(text: str) -> list[str]:
+    safe = quoted(text)
+    return [" ".join(safe[start:end].split()) for start, end in language.sentences(safe)]
+
+
+def holds_answer(sentence: str, answers: Iterable[str]) -> bool:
+    """Whether one of the answers stands in the sentence as whole words, whatever their case and punctuation."""
+    words = _bare(sentence)
+    return any(
+        f" {wanted} " in f" {words} " or (language.has_cjk(wanted) and wanted in words)
+        for wanted in map(_bare, answers)
+        if wanted and wanted not in _VERDICTS
+    )
+
+
+def _bare(text: str) -> str:
+    return _WORDLESS.sub(" ", language.clean(text).casefold()).strip()
+
+
+def share_covered(context: str, texts: Sequence[str], answers: Iterable[str]) -> float:
+    """Share of the gold ``texts`` that ``context`` holds."""
+    known = tuple(answers)
+    return sum(covered(context, text, known) for text in texts) / len(texts)

@@ -1,0 +1,258 @@
+"""Asking every question of a set, and what the answers come to: recall, coverage, tokens, latency."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from leanrag_engine.core.config import Settings
+from leanrag_engine.core.errors import InvalidInput
+from leanrag_engine.core.ports import Progress, ProgressReport
+from leanrag_engine.evaluation.datasets import Question, QuestionSet
+from leanrag_engine.evaluation.metrics import all_at, mean, percentile, recall_at, reciprocal_rank
+from leanrag_engine.evaluation.scratch import Given, Scratch, place_of, scratch
+from leanrag_engine.retrieval.query import Mode, Query, QueryResult, Ranking
+
+from .coverage import share_covered
+
+DEPTHS = (2, 5, 10)
+"""At which ranks recall is told."""
+
+BUDGETS = (500, 1000, 2000, 4000)
+
+USUAL_BUDGET = 4000
+"""The budget of a query that says nothing else: its latency is told, if it is among the budgets, else the largest's."""
+
+WIDEST_BUDGET = 32_000
+"""Room for all sources: nothing is left out of the context, so that the order of sources is the ranking's own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Strategy:
+    """A way to answer, under a name: a query but for its text and budget."""
+
+    name: str
+    query: Query
+
+    def asked(self, question: Question, budget: int) -> Query:
+        return replace(self.query, text=question.text, token_budget=budget)
+
+
+def strategy(mode: str = Mode.LCA, ranking: str = Ranking.SPREAD) -> Strategy:
+    """Raises ``InvalidInput`` for a mode or ranking that does not exist."""
+    query = Query("?", mode=mode, ranking=ranking).check()
+    name = query.mode if query.ranking == Ranking.SPREAD else f"{query.mode}, {query.ranking}"
+    return Strategy(str(name), query)
+
+
+def named_strategies(names: Sequence[str]) -> list[Strategy]:
+    """A mode's name is the mode with its usual ranking, a ranking's name is mode ``lca`` with that ranking.
+
+    Raises ``InvalidInput`` for other names and where there is none.
+    """
+    modes, rankings = [each.value for each in Mode], [each.value for each in Ranking]
+    found = []
+    for name in dict.fromkeys(filter(None, (each.strip() for each in names))):
+        if name not in (*modes, *rankings):
+            raise InvalidInput(
+                f"There is no mode or ranking {name!r} to compare.",
+                f"Use some of: {', '.join((*modes, *rankings))}.",
+            )
+        chosen = strategy(mode=name) if name in modes else strategy(ranking=name)
+        found.append(replace(chosen, name=name))
+    if not found:
+        raise InvalidInput("There is nothing to compare.", f"Name some of: {', '.join((*modes, *rankings))}.")
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """What one strategy brought for one question.
+
+    ``ranked`` are the places of passages, best first. ``coverage`` (share of the gold passages that the context
+    holds) and ``tokens`` are by budget. ``seconds`` is the query's time without its embedding; ``warnings`` say
+    what made the answer worse than it could be.
+    """
+
+    question: Question
+    ranked: tuple[int, ...]
+    coverage: Mapping[int, float]
+    tokens: Mapping[int, int]
+    seconds: float
+    warnings: tuple[str, ...] = ()
+
+    def recall(self, depth: int) -> float:
+        return recall_at(self.ranked, self.question.gold, depth)
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """Means over questions. Shares are in percent, ``mrr`` from 0 to 1, latencies in milliseconds."""
+
+    questions: int
+    recall: Mapping[int, float]
+    all_at_5: float
+    mrr: float
+    coverage: Mapping[int, float]
+    tokens: Mapping[int, float]
+    latency_ms_p50: float
+    latency_ms_p95: float
+    build_s: float
+
+    def as_json(self) -> dict[str, object]:
+        """The object that programs read: these keys, and no other."""
+        return {
+            **{f"recall@{depth}": round(value, 2) for depth, value in self.recall.items()},
+            "all@5": round(self.all_at_5, 2),
+            "mrr": round(self.mrr, 4),
+            "coverage": {str(budget): round(value, 2) for budget, value in self.coverage.items()},
+            "tokens": {str(budget): round(value, 1) for budget, value in self.tokens.items()},
+            "latency_ms_p50": round(self.latency_ms_p50, 2),
+            "latency_ms_p95": round(self.latency_ms_p95, 2),
+            "build_s": round(self.build_s, 2),
+        }
+
+
+# --- asking --------------------------------------------------------------------------------
+
+
+def check(questions: QuestionSet, way: Strategy, budgets: Sequence[int]) -> None:
+    """Raise ``InvalidInput`` for what could not be asked, before any work is done."""
+    if not questions.questions:
+        raise InvalidInput("There is no question to ask.", "Take at least one.")
+    for budget in budgets:
+        replace(way.query, token_budget=budget).check()
+    for question in questions.questions:
+        try:
+            way.asked(question, WIDEST_BUDGET).check()
+        except InvalidInput as problem:
+            raise InvalidInput(
+                f"Question {question.id!r} cannot be asked. {problem.message}", problem.next_step
+            ) from problem
+
+
+async def ask_all(
+    held: Scratch,
+    questions: QuestionSet,
+    way: Strategy,
+    budgets: Sequence[int] = BUDGETS,
+    report: ProgressReport = lambda _: None,
+) -> list[Answered]:
+    """Every question once by each budget, and once with room for everything, which gives the ranking."""
+    timed = USUAL_BUDGET if USUAL_BUDGET in budgets or not budgets else max(budgets)
+    # The first query opens what stays open; no user waits for that twice.
+    await _ask(held, way.asked(questions.questions[-1], timed))
+    answered = []
+    for number, question in enumerate(questions.questions):
+        report(Progress(f"ask {way.name}", number, len(questions.questions)))
+        answered.append(await _answered(held, questions, question, way, budgets, timed))
+    report(Progress(f"ask {way.name}", len(questions.questions), len(questions.questions)))
+    return answered
+
+
+async def _answered(
+    held: Scratch,
+    questions: QuestionSet,
+    question: Question,
+    way: Strategy,
+    budgets: Sequence[int],
+    timed: int,
+) -> Answered:
+    # The timed one first: those after it find their rows in the caches.
+    first, seconds = await _ask(held, way.asked(question, timed))
+    results = {timed: first}
+    for budget in budgets:
+        if budget not in results:
+            results[budget], _ = await _ask(held, way.asked(question, budget))
+    widest, _ = await _ask(held, way.asked(question, WIDEST_BUDGET))
+    texts = [questions.passages[place].text or questions.passages[place].title for place in question.gold]
+    contexts = {budget: results[budget].context for budget in sorted(budgets)}
+    return Answered(
+        question=question,
+        ranked=ranking_of(widest),
+        coverage={b: share_covered(each.text, texts, question.answers) for b, each in contexts.items()},
+        tokens={budget: each.tokens for budget, each in contexts.items()},
+        seconds=seconds,
+        warnings=first.warnings,
+    )
+
+
+async def _ask(held: Scratch, query: Query) -> tuple[QueryResult, float]:
+    """The answer, and the seconds that it took but for the embedding of its text."""
+    held.watch.take()
+    started = time.perf_counter()
+    result = await held.engine.query(query, collection=held.collection)
+    return result, time.perf_counter() - started - held.watch.take()
+
+
+def ranking_of(result: QueryResult) -> tuple[int, ...]:
+    """The passages by the scores of their chunks, each once; of equal scores as they come.
+
+    Sources come as those that the context shows, then the others, each best first.
+    """
+    ordered = sorted(result.sources, key=lambda ranked: -ranked.score)
+    return tuple(dict.fromkeys(place_of(ranked.chunk.document_id) for ranked in ordered))
+
+
+# --- figures -------------------------------------------------------------------------------
+
+
+def figures_of(answered: Sequence[Answered], build_s: float) -> Figures:
+    """Each question counts the same."""
+    budgets = sorted({budget for each in answered for budget in each.coverage})
+    ranked = [(each.ranked, each.question.gold) for each in answered]
+    milliseconds = [1000 * each.seconds for each in answered]
+    return Figures(
+        questions=len(answered),
+        recall={depth: 100 * mean([recall_at(*each, depth) for each in ranked]) for depth in DEPTHS},
+        all_at_5=100 * mean([all_at(*each, 5) for each in ranked]),
+        mrr=mean([reciprocal_rank(*each) for each in ranked]),
+        coverage={budget: 100 * mean([each.coverage[budget] for each in answered]) for budget in budgets},
+        tokens={budget: mean([each.tokens[budget] for each in answered]) for budget in budgets},
+        latency_ms_p50=percentile(milliseconds, 50),
+        latency_ms_p95=percentile(milliseconds, 95),
+        build_s=build_s,
+    )
+
+
+def by_type(answered: Sequence[Answered], build_s: float) -> dict[str, Figures]:
+    """The figures of each type of question, in the order of the alphabet."""
+    types = sorted({each.question.type for each in answered})
+    return {
+        kind: figures_of([each for each in answered if each.question.type == kind], build_s) for kind in types
+    }
+
+
+# --- the whole -----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """What each strategy brought on one collection, by the strategy's name; ``held`` is closed by now."""
+
+    held: Scratch
+    answered: Mapping[str, Sequence[Answered]]
+
+    @property
+    def figures(self) -> dict[str, Figures]:
+        return {name: figures_of(each, self.held.build_s) for name, each in self.answered.items()}
+
+
+async def evaluate(
+    settings: Settings,
+    questions: QuestionSet,
+    given: Given | None,
+    ways: Sequence[Strategy],
+    budgets: Sequence[int] = BUDGETS,
+    report: ProgressReport = lambda _: None,
+) -> Evaluation:
+    """Build the collection of a set in ``settings.data_dir`` and ask it every question in each way.
+
+    Raises ``InvalidInput`` for what cannot be asked, before any work; ``LeanRAGError`` if it cannot be built.
+    """
+    for way in ways:
+        check(questions, way, budgets)
+    async with scratch(settings, questions, given, report) as held:
+        answered = {way.name: await ask_all(held, questions, way, budgets, report) for way in ways}
+    return Evaluation(held, answered)

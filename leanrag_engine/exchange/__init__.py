@@ -1,1 +1,0 @@
-"""Graphs that other tools made, adopted: one file per format."""

@@ -1,0 +1,1 @@
+"""Extraction by a chat model or a calling agent: prompts, replies, gleaning, descriptions."""

@@ -1,0 +1,51 @@
+"""Gleaning: a second look at a chunk, which asks for what the first one missed and for that alone."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from leanrag_engine.core.model import Chunk, Extract, content_id
+from leanrag_engine.core.text.fencing import fence
+from leanrag_engine.core.text.language import name_key
+from leanrag_engine.llm.batching import Duty, Task
+from leanrag_engine.llm.prompts import prompt
+
+from .reply import read_extract
+
+
+def gleaning_duty(extraction: Duty) -> Duty:
+    """The duty of extraction, with what is different the second time."""
+    return replace(extraction, step="glean", instructions=f"{extraction.instructions}\n\n{prompt('glean')}")
+
+
+def gleaning_task(chunk: Chunk, passage: str, found: Extract) -> Task[Extract]:
+    """Find what is missing in ``found``. ``passage`` is what was shown of the chunk."""
+    shown = f"{fence(passage)}\n\nFound already:\n\n{fence(_listed(found))}"
+    return Task(
+        content_id("g", chunk.id, shown),
+        shown,
+        lambda item: read_extract(item, chunk.id, passage, found.entities),
+        (chunk.id,),
+    )
+
+
+def _listed(found: Extract) -> str:
+    """The names, numbered, and which of them are related: all that is needed to give nothing twice."""
+    numbers = {name_key(entity.name): number for number, entity in enumerate(found.entities, 1)}
+    names = "\n".join(f"{number} {entity.name}" for number, entity in enumerate(found.entities, 1))
+    pairs = ", ".join(
+        f"{numbers[name_key(relation.source)]}–{numbers[name_key(relation.target)]}"
+        for relation in found.relations
+    )
+    return "\n".join(filter(None, (names, pairs))) or "nothing"
+
+
+def added(found: Extract, more: Extract) -> Extract:
+    """``found`` with the entities of ``more``, which are new, and with its relations of pairs that are new."""
+    pairs = {_pair(relation.source, relation.target) for relation in found.relations}
+    fresh = tuple(each for each in more.relations if _pair(each.source, each.target) not in pairs)
+    return replace(found, entities=(*found.entities, *more.entities), relations=(*found.relations, *fresh))
+
+
+def _pair(one: str, other: str) -> frozenset[str]:
+    return frozenset((name_key(one), name_key(other)))

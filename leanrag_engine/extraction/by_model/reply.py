@@ -1,0 +1,364 @@
+"""What a model or an agent says of one passage, checked: what is good is kept, what is bad is left out with care.
+
+Only an answer of which nothing can be used is refused, with a reason that its author can act on. Nobody's word is
+taken for more than it is: a name that shares no word with the passage was invented or translated.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from leanrag_engine.core.errors import ReplyUnusable
+from leanrag_engine.core.model import Extract, ExtractedEntity, ExtractedRelation, Method
+from leanrag_engine.core.text.language import STOPWORDS, clean, has_cjk, name_key, whole_sentences, word_count
+
+from .type_names import UNKNOWN, type_name
+
+STRONGEST = 10
+"""The top of the scale of strength; 0 stands for a relation whose strength nobody told."""
+
+_MOST_ENTITIES, _MOST_RELATIONS = 100, 200
+"""More than that in one passage is a model that repeats itself."""
+_NAME_CHARACTERS, _NAME_WORDS = 120, 14
+_DESCRIPTION_WORDS = 80
+_ALIASES = 4
+_REASONS = 3
+_QUOTED = 60
+_YEAR = re.compile(r"[12]\d{3}(?:\s?[-–—/]\s?(?:\d{2}|\d{4}))?")
+_NAMES_TOO = frozenset(["May", "Will"])
+"""What is a name with a capital, though a word of grammar without."""
+
+_KEYS: Mapping[str, Sequence[str]] = {
+    "entities": ("entities", "nodes", "entity"),
+    "relations": ("relations", "relationships", "edges", "triples", "relation"),
+    "name": ("name", "entity_name", "entity", "title", "id"),
+    "type": ("type", "entity_type", "category", "label", "kind"),
+    "description": ("description", "entity_description", "relationship_description", "summary", "desc"),
+    "source": ("source", "source_entity", "subject", "head", "from", "src"),
+    "target": ("target", "target_entity", "object", "tail", "to", "tgt"),
+    "strength": ("strength", "relationship_strength", "weight", "score"),
+    "predicate": ("predicate", "relation", "relationship", "type", "label"),
+}
+"""What models call the fields, besides what they were told to."""
+
+_ENTITY_ROW = ("name", "type", "description")
+_RELATION_ROW = ("source", "target", "description", "strength")
+_TRIPLE_ROW = ("source", "predicate", "target")
+
+
+def read_extract(
+    item: Mapping[str, Any], chunk_id: str, passage: str, known: Sequence[ExtractedEntity] = ()
+) -> Extract:
+    """The extract that ``item`` gives of ``passage`` (all that its author saw), made by a model.
+
+    ``known`` entities may be ends of relations and are not given again. Two empty lists are an honest answer. Raises
+    ``ReplyUnusable`` if the item has neither list, or if nothing of what they hold can be used.
+    """
+    entities, relations = _field(item, "entities"), _field(item, "relations")
+    if entities is None and relations is None:
+        raise ReplyUnusable(
+            'The answer has neither "entities" nor "relations". Give both lists; where there is nothing to say, empty ones.'
+        )
+    reader = _Reader(_Ground(passage), known)
+    rows = [*_rows(entities, _ENTITY_ROW)]
+    pairs = [*_rows(relations, _TRIPLE_ROW if item.get("triples") is relations else _RELATION_ROW)]
+    for row in rows:
+        reader.entity(row)
+    for row in pairs:
+        reader.relation(row)
+    if (rows or pairs) and not (reader.entities or reader.relations or reader.seen_known):
+        raise ReplyUnusable(
+            f"Nothing in the answer can be used: {'; '.join(reader.reasons) or 'it is empty'}."
+        )
+    return reader.extract(chunk_id)
+
+
+# --- shapes --------------------------------------------------------------------------------
+
+
+def _field(row: Mapping[str, Any], name: str) -> Any:
+    """The value of a field, under whichever of its names; ``None`` if it has none."""
+    return next((row[key] for key in _KEYS[name] if row.get(key) is not None), None)
+
+
+def _rows(value: Any, fields: Sequence[str]) -> Iterator[Mapping[str, Any]]:
+    """The rows of a list, each as an object: bare names, tuples and objects by name are taken as what they mean."""
+    if isinstance(value, Mapping):
+        single = _field(value, fields[0]) is not None
+        value = (
+            [value]
+            if single
+            else [
+                {fields[0]: key, **(each if isinstance(each, Mapping) else {"description": each})}
+                for key, each in value.items()
+            ]
+        )
+    for row in value if isinstance(value, list) else [value]:
+        if isinstance(row, Mapping):
+            yield row
+        elif isinstance(row, list):
+            yield dict(zip(fields, row, strict=False))
+        elif isinstance(row, str) and row.strip():
+            yield {fields[0]: row}
+
+
+def _text(value: Any) -> str:
+    """A value as clean text on one line; what is no text and no figure says nothing."""
+    if isinstance(value, list):
+        return " ".join(filter(None, map(_text, value)))
+    if isinstance(value, str) or (isinstance(value, int | float) and not isinstance(value, bool)):
+        return " ".join(clean(str(value)).split())
+    return ""
+
+
+def _strength(value: Any) -> float:
+    """On the scale from 1 to 10: ``8``, ``"8/10"``, and 0.8 as of a scale that ends at 1; 0 if it is not told."""
+    found = re.match(r"\s*(\d+(?:\.\d+)?)", _text(value))
+    if not found:
+        return 0.0
+    figure = float(found[1])
+    return min(float(STRONGEST), round(STRONGEST * figure, 1) if 0 < figure < 1 else figure)
+
+
+def _description(value: Any) -> str:
+    """Whole sentences within a bound; one single sentence may be twice as long, a longer one is none."""
+    text = _text(value)
+    return whole_sentences(text, _DESCRIPTION_WORDS) or whole_sentences(text, 2 * _DESCRIPTION_WORDS)
+
+
+# --- names ---------------------------------------------------------------------------------
+
+_MARKS = re.compile(r"[*`]+")
+_SIGNS = "\"'“”‘’„«»「」『』 "
+_BRACKETS = re.compile(r"(\S.*?)\s*[(（]([^()（）]{2,80})[)）]")
+_SHORT_FORM = re.compile(r"[^\s\d]\S{1,9}")
+_SHORT_CAPITALS = 2
+
+
+def _bare(value: Any) -> str:
+    """A name without quotes and emphasis around it."""
+    text = _text(value)
+    inner = text.strip(_SIGNS)
+    text = inner if inner and text[:1] in _SIGNS and text[-1:] in _SIGNS else text
+    return text.strip("*`").strip() or _MARKS.sub("", text)
+
+
+def _with_short_form(name: str) -> tuple[str, tuple[str, ...]]:
+    """``World Trade Organization (WTO)`` is the name and its short form, in whichever order; else brackets stay."""
+    found = _BRACKETS.fullmatch(name)
+    if found:
+        before, within = (part.strip() for part in found.groups())
+        if _is_short_form(within) and not _is_short_form(before):
+            return before, (within,)
+        if _is_short_form(before) and " " in within:
+            return within, (before,)
+    return name, ()
+
+
+def _is_short_form(name: str) -> bool:
+    """One short word with two capitals or figures: WTO, GMMs, COVID-19."""
+    return (
+        _SHORT_FORM.fullmatch(name) is not None
+        and sum(sign.isupper() or sign.isdigit() for sign in name) >= _SHORT_CAPITALS
+    )
+
+
+class _Ground:
+    """The words of a passage, by which a name is told from an invention."""
+
+    _START = 4
+    """Words that begin alike are the same word in another form, in most languages that inflect."""
+
+    def __init__(self, passage: str) -> None:
+        self._text = _folded(passage)
+        self._starts = {word[: self._START] for word in re.findall(r"\w+", self._text)}
+
+    def holds(self, name: str) -> bool:
+        """Whether some word of the name, or two neighbouring characters of a Chinese or Japanese one, stand here."""
+        folded = _folded(name)
+        if folded in self._text:
+            return True
+        if has_cjk(name) and any(
+            folded[place : place + 2] in self._text
+            for place in range(len(folded) - 1)
+            if not folded[place : place + 2].isascii()
+        ):
+            return True
+        words = (*re.findall(r"\w+", folded), *name_key(name).split())
+        told = [word for word in words if word not in STOPWORDS]
+        return any(word[: self._START] in self._starts for word in told)
+
+
+def _folded(text: str) -> str:
+    """Without case and accents."""
+    if text.isascii():
+        return text.lower()
+    decomposed = unicodedata.normalize("NFKD", text).casefold()
+    return "".join(sign for sign in decomposed if not unicodedata.combining(sign))
+
+
+def _quote(text: str) -> str:
+    return f'"{text}"' if len(text) <= _QUOTED else f'"{text[: _QUOTED - 1]}…"'
+
+
+# --- one answer ----------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class _Reader:
+    """Gathers what one answer says. Keys are those of :func:`name_key`."""
+
+    ground: _Ground
+    known: Sequence[ExtractedEntity]
+    entities: dict[str, ExtractedEntity] = field(default_factory=dict)
+    relations: list[ExtractedRelation] = field(default_factory=list)
+    reasons: list[str] = field(default_factory=list)
+    seen_known: bool = False
+    _forms: dict[str, str] = field(default_factory=dict)
+    """Key of a name, short form or other name → key of the entity."""
+    _names: dict[str, str] = field(default_factory=dict)
+    """Key of the entity → its name, of known ones too."""
+
+    def __post_init__(self) -> None:
+        for entity in self.known:
+            self._enter(entity)
+
+    def extract(self, chunk_id: str) -> Extract:
+        return Extract(chunk_id, Method.MODEL, tuple(self.entities.values()), self._strongest())
+
+    def entity(self, row: Mapping[str, Any]) -> None:
+        given = _bare(_field(row, "name"))
+        name, short = _with_short_form(given)
+        type_ = type_name(_text(_field(row, "type")))
+        if problem := self._fault(name, given, type_):
+            self._note(problem)
+            return
+        aliases = tuple(dict.fromkeys((*short, *self._other_names(row, name))))[:_ALIASES]
+        self._add(ExtractedEntity(name, type_, _description(_field(row, "description")), aliases))
+
+    def relation(self, row: Mapping[str, Any]) -> None:
+        told = _description(_field(row, "description"))
+        ends = [_bare(_field(row, end)) for end in ("source", "target")]
+        if not told and (predicate := _text(_field(row, "predicate"))):
+            told = _description(f"{ends[0]} {predicate} {ends[1]}.")
+        if not all(ends):
+            self._note("a relation lacks its source or its target")
+            return
+        source, target = (self._end(end, told) for end in ends)
+        if not source or not target:
+            return
+        if source == target:
+            self._note(f"{_quote(ends[0])} is related to itself")
+            return
+        self._relate(
+            ExtractedRelation(
+                self._names[source], self._names[target], told, _strength(_field(row, "strength"))
+            )
+        )
+
+    # names
+
+    def _fault(self, name: str, given: str, type_: str) -> str:
+        """Why this cannot be the name of an entity; "" if it can."""
+        if not name or not name_key(name):
+            return "an entity has no name"
+        if len(name) > _NAME_CHARACTERS or word_count(name) > _NAME_WORDS:
+            return f"{_quote(name)} is too long for a name"
+        if name.lower() in STOPWORDS and name not in _NAMES_TOO and not (name.isupper() and len(name) > 1):
+            return f"{_quote(name)} is no name by itself (a fuller one may be)"
+        figure = not any(sign.isalpha() for sign in name)
+        if figure and not _YEAR.fullmatch(name) and type_ in {UNKNOWN, "quantity", "time"}:
+            return f"{_quote(name)} is a bare figure"
+        if not self.ground.holds(given):
+            return f"{_quote(name)} does not stand in the passage (spell names as it does, in its language)"
+        return ""
+
+    def _other_names(self, row: Mapping[str, Any], name: str) -> Iterator[str]:
+        given = row.get("aliases")
+        for each in given if isinstance(given, list) else ():
+            alias = _bare(each)
+            if alias and alias != name and not self._fault(alias, alias, ""):
+                yield alias
+
+    def _end(self, name: str, told: str) -> str:
+        """The key of the entity that a relation's end means; "" if there is none.
+
+        Models often forget to list what they relate. Where the passage names it, it is an entity all the same,
+        and the relation tells what is known of it.
+        """
+        bare, short = _with_short_form(name)
+        for form in (bare, *short):
+            if key := self._forms.get(name_key(form)) if form else None:
+                self.seen_known |= key not in self.entities
+                return key
+        if key := self._person(bare):
+            return key
+        if problem := self._fault(bare, name, UNKNOWN):
+            self._note(problem)
+            return ""
+        return self._add(ExtractedEntity(bare, UNKNOWN, told, short))
+
+    def _person(self, name: str) -> str:
+        """The one person of the answer whose full name ends or begins with ``name``."""
+        words = name_key(name).split()
+        found = [
+            key
+            for key, entity in self.entities.items()
+            if words
+            and entity.type == "person"
+            and words in (key.split()[-len(words) :], key.split()[: len(words)])
+        ]
+        return found[0] if len(found) == 1 else ""
+
+    # what is kept
+
+    def _enter(self, entity: ExtractedEntity) -> str:
+        key = name_key(entity.name)
+        self._names[key] = entity.name
+        for form in (entity.name, *entity.aliases):
+            self._forms.setdefault(name_key(form), key)
+        return key
+
+    def _add(self, entity: ExtractedEntity) -> str:
+        """The key of the entity, which is new, or stands here already and is told more of; "" if there are too many."""
+        forms = (name_key(form) for form in (entity.name, *entity.aliases))
+        key = next((self._forms[form] for form in forms if form in self._forms), "")
+        if key in self.entities:
+            self.entities[key] = _joined(self.entities[key], entity)
+            self._enter(self.entities[key])
+        elif key:
+            self.seen_known = True
+        elif len(self.entities) < _MOST_ENTITIES:
+            key = self._enter(entity)
+            self.entities[key] = entity
+        return key
+
+    def _relate(self, relation: ExtractedRelation) -> None:
+        if relation not in self.relations:
+            self.relations.append(relation)
+
+    def _strongest(self) -> tuple[ExtractedRelation, ...]:
+        """All of them; of too many the strongest, in their order."""
+        ranked = sorted(range(len(self.relations)), key=lambda place: -self.relations[place].strength)
+        return tuple(self.relations[place] for place in sorted(ranked[:_MOST_RELATIONS]))
+
+    def _note(self, problem: str) -> None:
+        if len(self.reasons) < _REASONS and problem not in self.reasons:
+            self.reasons.append(problem)
+
+
+def _joined(one: ExtractedEntity, other: ExtractedEntity) -> ExtractedEntity:
+    """Two rows for one entity: the first name, the first telling type, both descriptions."""
+    news = () if other.description in one.description else (other.description,)
+    key = name_key(one.name)
+    others = [name for name in (*one.aliases, *other.aliases, other.name) if name_key(name) != key]
+    return replace(
+        one,
+        type=one.type if one.type != UNKNOWN else other.type,
+        description=_description(" ".join((one.description, *news))),
+        aliases=tuple(dict.fromkeys(others))[:_ALIASES],
+    )

@@ -1,0 +1,1 @@
+"""The extractor that needs no model."""

@@ -1,0 +1,34 @@
+"""What program text defines: the names of its classes and functions, where the document is mostly code."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from leanrag_engine.core.text.language import PieceKind
+
+from .names.mentions import Kind, Mention
+from .passages import Passage
+
+_DEFINITION = re.compile(
+    r"\b(?:class|def|function|interface|struct|enum|trait|fn|func|module|namespace|type)\s+([A-Za-z_]\w{2,})"
+    r"|\b(?:const|let|var)\s+([A-Za-z_]\w{2,})\s*=\s*(?:async\b|function\b|\([^)]*\)\s*=>)"
+)
+_IDENTIFIER = re.compile(r"[A-Za-z_]\w{2,}")
+
+
+def definitions(passages: Sequence[Passage]) -> frozenset[str]:
+    """The names that are defined, in a document whose lines are code for the greater part; else none."""
+    sentences = [sentence for passage in passages for sentence in passage.sentences]
+    code = [sentence.text for sentence in sentences if sentence.kind is PieceKind.CODE]
+    if 2 * sum(map(len, code)) <= sum(len(sentence.text) for sentence in sentences):
+        return frozenset()
+    return frozenset(name for line in code for found in _DEFINITION.findall(line) for name in found if name)
+
+
+def mentions_in_code(line: str, names: frozenset[str]) -> Iterator[Mention]:
+    """Where a line of code says one of ``names``."""
+    if names:
+        for match in _IDENTIFIER.finditer(line):
+            if match[0] in names:
+                yield Mention(match[0], Kind.CODE, match.start(), match.end())

@@ -1,0 +1,130 @@
+"""What a passage says best of an entity: whole sentences, or whole clauses of long ones, within a bound."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+from leanrag_engine.core.text.language import PieceKind, word_count
+
+from .names.mentions import Mention
+from .passages import Passage
+
+_DESCRIPTION_WORDS = 60
+_CLAUSE_WORDS = 8
+"""A clause shorter than this says too little on its own."""
+_DEFINES_AFTER = re.compile(
+    r"[\"”’*)]{0,2}(?:\s*\([^)]*\))?(?:,[^,.]{1,60},)?\s+(?:is|are|was|were|means|refers? to|denotes?|consists? of|represents?)\s+(?!not\b|\w+ed\b)|, (?:an?|the) "
+    r"|\s*(?:是|指的?是|为|とは|は、?)"
+)
+_DEFINES_BEFORE = re.compile(r"(?:called|known as|termed|named|i\.e\.,?)\s+(?:an?\s+|the\s+)?[\"“*]{0,2}$")
+_BEGINS = 5
+_COMMENTS = ("//", "#", "/*", "--")
+_QUOTES = frozenset("\"'“‘「")
+_SHORT, _LONG = 5, 40
+
+
+class Describer:
+    """Picks what a chunk says best of an entity, in whole sentences or clauses."""
+
+    def __init__(self, passage: Passage) -> None:
+        self._sentences = passage.sentences
+        self._headings = passage.headings
+        self._words = [word_count(sentence.text) for sentence in passage.sentences]
+
+    def entity(self, key: str, places: Mapping[int, Mention]) -> str:
+        """One or two sentences within 60 words; empty only where nothing but headings and code stands.
+
+        ``places``: the positions of the sentences that mention the entity, each with the first mention there.
+        """
+        prose = {p: m for p, m in places.items() if self._sentences[p].kind is PieceKind.PROSE}
+        if not prose:
+            return self._opening(key, places)
+        ranked = sorted(prose, key=lambda p: (-self._merit(p, prose[p]), p))
+        best = self.clause(ranked[0], prose[ranked[0]])
+        if len(ranked) == 1 or not _is_ended(best):
+            return best
+        second = ranked[1]
+        left = _DESCRIPTION_WORDS - word_count(best)
+        telling = _SHORT < self._words[second] <= left and _is_ended(self._sentences[second].text)
+        return f"{best} {self._plain(second)}" if telling else best
+
+    def _merit(self, position: int, mention: Mention) -> float:
+        """How well a sentence tells what the mentioned thing is."""
+        text, words = self._sentences[position].text, self._words[position]
+        merit = 1.5 * (mention.start <= _BEGINS) - 0.02 * position
+        merit -= (
+            3.0 * (words < _SHORT)
+            + 1.5 * (words > _LONG)
+            + 1.5 * (text[-1] in ":?：？")
+            + (text[0] in _QUOTES)
+            + 2.0 * (not _is_ended(text))
+        )
+        if _DEFINES_AFTER.match(text, mention.end):
+            merit += 4.0 if mention.start <= 2 * _BEGINS else 2.0
+        return merit + 3.0 * (_DEFINES_BEFORE.search(text[: mention.start]) is not None)
+
+    def _opening(self, key: str, places: Mapping[int, Mention]) -> str:
+        """For a title or heading that no sentence repeats: how its section begins. For code: the line itself."""
+        code = [p for p in places if self._sentences[p].kind is PieceKind.CODE]
+        if code:
+            remark = self._plain(code[0] - 1) if code[0] else ""
+            return (
+                f"{remark} {self._plain(code[0])}" if remark.startswith(_COMMENTS) else self._plain(code[0])
+            )
+        below = [p for p, heading in enumerate(self._headings) if heading == key or p in places]
+        for position in range(below[0] if below else 0, len(self._sentences)):
+            sentence = self._sentences[position]
+            told = self._words[position] >= _SHORT and sentence.text[-1] not in ":："
+            if sentence.kind is PieceKind.PROSE and told:
+                return self.clause(position)
+        return ""
+
+    def clause(self, position: int, *mentions: Mention) -> str:
+        """The sentence, or its part around the mentions where it is too long; empty if even that is."""
+        if self._words[position] <= _DESCRIPTION_WORDS:
+            return self._plain(position)
+        return _plain(_clause(self._sentences[position].text, mentions))
+
+    def _plain(self, position: int) -> str:
+        return _plain(self._sentences[position].text)
+
+
+_CLAUSE_END = re.compile(
+    r"[;:—]\s+|--|,\s+(?=(?:and|but|or|which|who|whose|while|whereas|so|because|although|where|when|if)\s)|[；，：]"
+)
+_COMMA = re.compile(r",\s+|[，、]")
+_BULLET = re.compile(
+    r"^(?:[-*•–]|\(?\d{1,3}[.)]|\([a-z]{1,4}\)|\d{1,2}(?:\.[A-Z\d]{1,2}){1,3}\.?(?=\s+[\"“‘']?[^\W\d_a-z]))\s+"
+)
+_END = re.compile(r"[.!?…。！？؟।][\"'”’»)\]}*_」』）]*$")
+_EMPHASIS = re.compile(
+    r"(?<![\w*])\*{1,2}([^\s*](?:[^*]*[^\s*])?)\*{1,2}(?![\w*])|(?<![\w_])_([^\s_](?:[^_]*[^\s_])?)_(?![\w_])"
+)
+
+
+def _is_ended(text: str) -> bool:
+    """Whether a text ends as a sentence does, so that another may follow it."""
+    return _END.search(text) is not None
+
+
+def _plain(text: str) -> str:
+    """Without a bullet in front and emphasis marks."""
+    return _EMPHASIS.sub(lambda m: m[1] or m[2], _BULLET.sub("", text)).strip()
+
+
+def _clause(text: str, mentions: Sequence[Mention]) -> str:
+    """The smallest stretch of whole clauses that holds all mentions and at least some words, at most 60 words."""
+    return _within_borders(text, mentions, _CLAUSE_END) or _within_borders(text, mentions, _COMMA)
+
+
+def _within_borders(text: str, mentions: Sequence[Mention], border: re.Pattern[str]) -> str:
+    borders = [0, *(match.end() for match in border.finditer(text)), len(text)]
+    low = min((m.start for m in mentions), default=0)
+    high = max((m.end for m in mentions), default=0)
+    first = max(i for i, place in enumerate(borders[:-1]) if place <= low)
+    last = min(i for i, place in enumerate(borders) if place >= high and i > first)
+    while word_count(text[borders[first] : borders[last]]) < _CLAUSE_WORDS and last + 1 < len(borders):
+        last += 1
+    clause = text[borders[first] : borders[last]].strip(" ;:,—-；，：")
+    return clause if word_count(clause) <= _DESCRIPTION_WORDS else ""

@@ -1,0 +1,185 @@
+"""Noun phrases among words written small, told by their shape: modifiers and a noun, no verb, no word of grammar."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from leanrag_engine.core.text.language import STOPWORDS, name_key
+from leanrag_engine.extraction.heuristic.words import vocabulary as known
+from leanrag_engine.extraction.heuristic.words.tokens import CERTAIN_CODE, LONGEST_PHRASE, Token
+from leanrag_engine.extraction.heuristic.words.usage import Evidence
+
+_NO_PARTICIPLE = frozenset(
+    [
+        "need",
+        "seed",
+        "feed",
+        "speed",
+        "breed",
+        "hundred",
+        "sacred",
+        "naked",
+        "wicked",
+        "embed",
+        "kindred",
+        "shed",
+        "weed",
+        "deed",
+    ]
+)
+_SHORTEST_TERM = 3
+
+
+class Phrase(NamedTuple):
+    """Tokens ``first`` to ``last`` (exclusive) have the shape of a noun phrase: modifiers and a noun."""
+
+    first: int
+    last: int
+
+
+def phrases(tokens: Sequence[Token], evidence: Evidence) -> list[Phrase]:
+    """Maximal runs of words that can form a term, trimmed to end with what may be a noun."""
+    found: list[Phrase] = []
+    first = 0
+    count = len(tokens)
+    while first < count:
+        if not _may_open(tokens, first):
+            first += 1
+            continue
+        last = first + 1
+        while last < count and _may_follow(tokens, last, evidence):
+            last += 1
+        trimmed = _trim(tokens, first, last, evidence)
+        if trimmed:
+            found.append(trimmed)
+        first = last
+    return found
+
+
+def _may_open(tokens: Sequence[Token], position: int) -> bool:
+    token = tokens[position]
+    if token.kind == "w":
+        return _is_content(tokens, position)
+    following = tokens[position + 1] if position + 1 < len(tokens) else None
+    if token.kind == "i" and (CERTAIN_CODE.search(token.text) or not token.text.islower()):
+        return False  # *the NameError exception* is NameError
+    if token.kind in "ci" and following is not None and following.kind == "w":
+        return (
+            token.lower not in known.STARTERS
+            and token.lower not in known.DEMONYMS
+            and token.text[-2:] not in {"'s", "’s"}
+        )
+    return False
+
+
+def _may_follow(tokens: Sequence[Token], position: int, evidence: Evidence) -> bool:
+    token = tokens[position]
+    if token.kind != "w" or not _is_content(tokens, position):
+        return False
+    if token.lower.endswith("ed") and token.lower not in _NO_PARTICIPLE:
+        return False  # *the object created by*: a participle opens a phrase and never goes on with it
+    return not _is_verb_here(tokens, position, evidence)
+
+
+def _is_content(tokens: Sequence[Token], position: int) -> bool:
+    word = tokens[position].lower
+    if len(word) < _SHORTEST_TERM or word in STOPWORDS or word in known.VERBS or word in known.ADVERBS:
+        return False
+    if word.endswith("ly") and word not in known.NOT_ADVERBS:
+        return False
+    before = tokens[position - 1].lower if position else ""
+    if word.endswith("ed") and word not in _NO_PARTICIPLE:
+        after = tokens[position + 1] if position + 1 < len(tokens) else None
+        verbal = before in known.BE or before in {
+            "has",
+            "have",
+            "had",
+            "not",
+            "it",
+            "they",
+            "he",
+            "she",
+            "which",
+            "who",
+            "that",
+        }
+        verbal = verbal or not (position == 0 or before in known.DETERMINERS or before in known.PREPOSITIONS)
+        return not verbal and after is not None and after.kind == "w" and after.lower not in STOPWORDS
+    if word.endswith("ing") and before not in known.DETERMINERS:
+        return _is_noun_in_ing(tokens, position, before)
+    if word in known.AMBIGUOUS:
+        return before not in known.VERB_LEFT
+    return not ("'" in word or "’" in word)
+
+
+def _is_noun_in_ing(tokens: Sequence[Token], position: int, before: str) -> bool:
+    """*pattern matching*, but not *by matching patterns* or *matching the pattern*."""
+    following = tokens[position + 1] if position + 1 < len(tokens) else None
+    after = following.lower if following else ""
+    if after in known.VERB_RIGHT:
+        return False
+    if tokens[position].lower not in known.VERB_FORMS:
+        return True
+    ends = following is None or following.kind != "w" or after in STOPWORDS
+    return (
+        ends
+        and before not in STOPWORDS
+        and before not in known.VERBS
+        and position > 0
+        and tokens[position - 1].kind == "w"
+    )
+
+
+def _is_verb_here(tokens: Sequence[Token], position: int, evidence: Evidence) -> bool:
+    """*function returns the value*: between two nouns, what may be a verb is one."""
+    word = tokens[position].lower
+    after = tokens[position + 1].lower if position + 1 < len(tokens) else ""
+    if after in known.VERB_RIGHT and not word.endswith(("tion", "ment", "ness", "ity", "ance", "ence", "or")):
+        return word in known.VERB_FORMS or evidence.verbs[word] > evidence.nouns[word]
+    if word in known.AMBIGUOUS and word.endswith("s") and not word.endswith("ss"):
+        return evidence.nouns[word.removesuffix("s")] + evidence.nouns[word] <= evidence.verbs[word]
+    return False
+
+
+def _trim(tokens: Sequence[Token], first: int, last: int, evidence: Evidence) -> Phrase | None:
+    while first < last and tokens[first].lower in known.GENERIC_ADJECTIVES:
+        first += 1
+    while last > first and not _may_close(tokens[last - 1], evidence):
+        last -= 1
+    if last <= first or (last - first == 1 and tokens[first].kind != "w"):
+        return None
+    before = tokens[first - 1].lower if first else ""
+    predicate = before in known.BE and not tokens[last - 1].lower.endswith("s")
+    if predicate or tokens[last - 1].lower in known.EMPTY_HEADS:
+        return None
+    return Phrase(max(first, last - LONGEST_PHRASE), last)
+
+
+def _may_close(token: Token, evidence: Evidence) -> bool:
+    """Whether a phrase may end with this word: a noun, as far as one can tell."""
+    word = token.lower
+    if word in known.GENERIC_ADJECTIVES or word in known.LAST_ADJECTIVES:
+        return evidence.nouns[word] > 1
+    if word.endswith(known.ADJECTIVE_ENDINGS):
+        return word in known.NOT_ADJECTIVES or evidence.nouns[word] > 1
+    if word.endswith(("ed", "ly")) and word not in _NO_PARTICIPLE and word not in known.NOT_ADVERBS:
+        return False
+    if evidence.verbs[word] > 2 * evidence.nouns[word] + 1:
+        return False
+    return token.kind == "w"
+
+
+def phrase_key(tokens: Sequence[Token], first: int, last: int) -> str:
+    return name_key(" ".join(token.text for token in tokens[first:last]))
+
+
+def count_phrases(tokens: Sequence[Token], found: Sequence[Phrase], counter: Counter[str]) -> None:
+    """Add every phrase, and of longer ones every part with the same last word: *mixture model* in *Gaussian mixture model*.
+
+    A lone word counts where it stands alone, not as the last word of a term.
+    """
+    for phrase in found:
+        for first in range(phrase.first, max(phrase.first + 1, phrase.last - 1)):
+            counter[phrase_key(tokens, first, phrase.last)] += 1

@@ -1,0 +1,181 @@
+"""The terms of a document that no capital letter shows: small-letter noun phrases, and Chinese, Japanese or Korean compounds."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+
+from leanrag_engine.core.text.language import PieceKind, has_cjk, name_key
+from leanrag_engine.extraction.heuristic.names.lexicon import Lexicon
+from leanrag_engine.extraction.heuristic.names.mentions import Kind, Mention, longest
+from leanrag_engine.extraction.heuristic.passages import Passage
+from leanrag_engine.extraction.heuristic.words import vocabulary as known
+from leanrag_engine.extraction.heuristic.words.tokens import Sentence
+from leanrag_engine.extraction.heuristic.words.usage import Evidence
+
+from . import cjk_units
+from .cjk_phrases import Compound, Compounds
+from .phrases import Phrase, count_phrases, phrase_key, phrases
+
+_OFTEN = 2
+_LONGEST_WEAK = 3
+_SINGLES = 6
+_SINGLE_OFTEN = 4
+_SINGLE_SHARE = 150
+"""A lone word is salient if it is one of 150 words that can be terms."""
+_SINGLE_LETTERS = 4
+_UNCASED_LETTERS = range(5, 20)
+_UNCASED_TERMS = 40
+
+
+def find_terms(
+    passages: Sequence[Passage], fresh: Sequence[Sentence], evidence: Evidence, lexicon: Lexicon
+) -> None:
+    """Add to the passages the mentions of terms; ``fresh`` are the sentences to count, each once."""
+    _find_cjk(passages, fresh, lexicon)
+    if evidence.english:
+        _find_small(passages, fresh, evidence, lexicon)
+    elif evidence.uncased:
+        _find_uncased(passages, evidence, lexicon)
+
+
+def _add(passage: Passage, position: int, terms: Sequence[Mention], lexicon: Lexicon) -> None:
+    """Add mentions to a sentence; of two that overlap, the longer stays."""
+    if terms:
+        found = passage.mentions[position]
+        keys = {mention: key for key, mention in found}
+        kept = longest([*keys, *terms])
+        passage.mentions[position] = [
+            (keys.get(mention) or lexicon.add(mention), mention) for mention in kept
+        ]
+
+
+# --- written small -------------------------------------------------------------------------
+
+
+def _find_small(
+    passages: Sequence[Passage], fresh: Sequence[Sentence], evidence: Evidence, lexicon: Lexicon
+) -> None:
+    shaped = [
+        [
+            phrases(sentence.tokens, evidence) if sentence.kind is PieceKind.PROSE else []
+            for sentence in passage.sentences
+        ]
+        for passage in passages
+    ]
+    counted = {id(sentence) for sentence in fresh}
+    for passage, found in zip(passages, shaped, strict=True):
+        for sentence, phrases_ in zip(passage.sentences, found, strict=True):
+            if id(sentence) in counted:
+                count_phrases(sentence.tokens, phrases_, evidence.phrases)
+    singles = _salient_singles(evidence) | _marked_singles(lexicon)
+    for passage, found in zip(passages, shaped, strict=True):
+        for position, sentence in enumerate(passage.sentences):
+            terms = [_term(sentence, phrase, evidence, lexicon, singles) for phrase in found[position]]
+            _add(passage, position, [term for term in terms if term], lexicon)
+
+
+def _salient_singles(evidence: Evidence) -> frozenset[str]:
+    """Keys of the few lone words that the document is about."""
+    singles = {key: count for key, count in evidence.phrases.items() if " " not in key}
+    least = max(_SINGLE_OFTEN, sum(singles.values()) // _SINGLE_SHARE)
+    often = [
+        key
+        for key, count in singles.items()
+        if count >= least
+        and len(key) >= _SINGLE_LETTERS
+        and key not in known.GENERIC_NOUNS
+        and evidence.nouns[key] + evidence.nouns[key + "s"] >= _OFTEN
+    ]
+    return frozenset(sorted(often, key=lambda key: (-singles[key], key))[:_SINGLES])
+
+
+def _marked_singles(lexicon: Lexicon) -> frozenset[str]:
+    """Keys of the lone words that the document marks, or puts in a heading."""
+    return frozenset(key for key in lexicon.surfaces if " " not in key and key not in known.GENERIC_NOUNS)
+
+
+def _term(
+    sentence: Sentence, phrase: Phrase, evidence: Evidence, lexicon: Lexicon, singles: frozenset[str]
+) -> Mention | None:
+    """The longest part of a phrase that comes again in the document; else the phrase itself, as a weak term."""
+    tokens, (first, last) = sentence.tokens, phrase
+    for start in range(first, last - 1):
+        key = phrase_key(tokens, start, last)
+        again = evidence.phrases[key] >= evidence.often or key in lexicon.surfaces
+        if again and tokens[start].lower not in known.GENERIC_ADJECTIVES:
+            return _mention(sentence, start, last, Kind.CONCEPT)
+    if last - first == 1:
+        return (
+            _mention(sentence, first, last, Kind.CONCEPT)
+            if phrase_key(tokens, first, last) in singles
+            else None
+        )
+    weak = 1 < last - first <= _LONGEST_WEAK and tokens[first].kind == "w"
+    return _mention(sentence, first, last, Kind.TERM) if weak else None
+
+
+def _mention(sentence: Sentence, first: int, last: int, kind: Kind) -> Mention:
+    tokens = sentence.tokens
+    name = " ".join(token.text for token in tokens[first:last])
+    if first == 0 and name[1:].islower():
+        name = name[0].lower() + name[1:]
+    return Mention(name, kind, tokens[first].start, tokens[last - 1].end, weak=kind is Kind.TERM)
+
+
+def _find_uncased(passages: Sequence[Passage], evidence: Evidence, lexicon: Lexicon) -> None:
+    """In a script without capitals and without a segmenter here: the longer words that come most often."""
+    often = [
+        word for word, count in evidence.small.items() if count >= _OFTEN and len(word) in _UNCASED_LETTERS
+    ]
+    chosen = frozenset(sorted(often, key=lambda word: (-evidence.small[word], word))[:_UNCASED_TERMS])
+    for passage in passages:
+        for position, sentence in enumerate(passage.sentences):
+            terms = [
+                Mention(t.text, Kind.CONCEPT, t.start, t.end) for t in sentence.tokens if t.lower in chosen
+            ]
+            _add(passage, position, terms, lexicon)
+
+
+# --- Chinese, Japanese, Korean -------------------------------------------------------------
+
+_DEFINED = re.compile(r"\s*[(（]\s*([A-Za-z][^()（）]{1,80})[)）]")
+_SEPARATOR = re.compile(r"\s*[,，;；、]\s*")
+_WORK_TITLE = re.compile(r"[《『]([^《》『』\n]{2,30})[》』]")
+
+
+def _find_cjk(passages: Sequence[Passage], fresh: Sequence[Sentence], lexicon: Lexicon) -> None:
+    lines = [s.text for s in fresh if s.kind is not PieceKind.CODE and has_cjk(s.text)]
+    if not lines:
+        return
+    language = cjk_units.language_of("".join(lines))
+    runs = {text: cjk_units.runs(text, language) for text in dict.fromkeys(lines)}
+    compounds = Compounds((run for text in lines for run in runs[text]), language)
+    for text, found in runs.items():
+        _define(text, found, compounds, lexicon)
+    for passage in passages:
+        for position, sentence in enumerate(passage.sentences):
+            if sentence.text in runs and sentence.kind is PieceKind.PROSE:
+                terms = [compound for run in runs[sentence.text] for compound in compounds.of(run)]
+                _add(passage, position, _cjk_mentions(sentence.text, terms, lexicon), lexicon)
+
+
+def _cjk_mentions(text: str, compounds: Sequence[Compound], lexicon: Lexicon) -> list[Mention]:
+    found = [Mention(work[1], Kind.WORK, work.start(1), work.end(1)) for work in _WORK_TITLE.finditer(text)]
+    for compound in compounds:
+        kind = Kind.TERM if compound.weak else Kind.NAME if compound.proper else Kind.CONCEPT
+        found.append(Mention(compound.name, kind, compound.start, compound.end, compound.weak))
+        if compound.type:
+            lexicon.kinds.setdefault(name_key(compound.name), Counter())[compound.type] += 1
+    return found
+
+
+def _define(text: str, runs: Sequence[cjk_units.Run], compounds: Compounds, lexicon: Lexicon) -> None:
+    """Note the compounds that a remark in Latin letters follows: 最低公共祖先(Lowest Common Ancestor, LCA)."""
+    for run in runs:
+        remark = _DEFINED.match(text, run[-1].end)
+        name = compounds.define(run) if remark else ""
+        if remark and name:
+            for other in _SEPARATOR.split(remark[1].strip()):
+                lexicon.define(other, name)

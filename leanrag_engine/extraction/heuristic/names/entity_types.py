@@ -1,0 +1,62 @@
+"""Coarse types of named things, where a word in the name or right beside it gives one away."""
+
+from __future__ import annotations
+
+import re
+
+from leanrag_engine.extraction.heuristic.words import vocabulary as known
+
+from .mentions import Kind, Mention
+
+_BEFORE, _AFTER = 24, 60
+_PLACE_BEFORE = re.compile(
+    r"\b(?:city|town|village|county|state|province|district|island|capital|republic|municipality) of $|\bborn in $",
+    re.IGNORECASE,
+)
+_PERSON_AFTER = re.compile(
+    r"\s*\((?:born|b\.|c\.|\d{1,2} \w+ \d{4}|\w+ \d{1,2}, \d{4})"
+    r"|,? (?:was|is) (?:born|married|an? (?:\S+ ){0,4}(?:actor|actress|singer|writer|author|politician|player|director|poet"
+    r"|musician|composer|artist|scientist|physicist|historian|lawyer|king|queen|clerk))\b"
+)
+_WORK_NEAR = re.compile(
+    r"\b(?:film|movie|album|novel|song|series|book|magazine|journal|newspaper|poem|musical|documentary|sitcom|opera)s?\b",
+    re.IGNORECASE,
+)
+_PLACE_OPENINGS = frozenset(["lake", "mount", "river", "cape", "fort", "port"])
+
+
+def coarse_type(mention: Mention, text: str) -> str:
+    """person, event, organisation, place or work; empty where no cue stands. ``text`` is the sentence."""
+    if mention.kind not in {Kind.NAME, Kind.WORK, Kind.CONCEPT} or not mention.name[:1].isupper():
+        return ""
+    words = [word.strip(".,'’") for word in mention.name.lower().split()]
+    before, after = (
+        text[max(0, mention.start - _BEFORE) : mention.start],
+        text[mention.end : mention.end + _AFTER],
+    )
+    if (
+        words[0] in known.PERSON_TITLES
+        or _last_word(before) in known.PERSON_TITLES
+        or _PERSON_AFTER.match(after)
+    ):
+        return "person"
+    if len(words) > 1 and (told := _type_of_words(words, mention.kind)):
+        return told
+    if _PLACE_BEFORE.search(before):
+        return "place"
+    return "work" if mention.kind is Kind.WORK and _WORK_NEAR.search(f"{before} {after}") else ""
+
+
+def _last_word(text: str) -> str:
+    return text.lower().rstrip(". ").rsplit(" ", 1)[-1]
+
+
+def _type_of_words(words: list[str], kind: Kind) -> str:
+    first, last = words[0], words[-1]
+    if last in known.EVENT_WORDS:
+        return "event"
+    if last in known.ORGANISATION_WORDS or first in known.ORGANISATION_WORDS:
+        return "organisation"
+    if last in known.PLACE_WORDS or first in _PLACE_OPENINGS:
+        return "place"
+    return "person" if kind is Kind.NAME and first in known.FIRST_NAMES else ""

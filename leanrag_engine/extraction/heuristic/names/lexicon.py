@@ -1,0 +1,210 @@
+"""All names of one document: how each is best written, what it is, and which short forms stand for it.
+
+*Scrooge* is *Ebenezer Scrooge* and *GMM* is *Gaussian mixture model* within the document that says so, nowhere else.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from leanrag_engine.core.text.language import STOPWORDS, name_key
+from leanrag_engine.extraction.heuristic.words import vocabulary as known
+from leanrag_engine.extraction.heuristic.words.tokens import Token
+
+from .mentions import Kind, Mention
+
+_REMARK = re.compile(r"\s*[(（][^()（）]*[)）]$")
+_ACRONYM = re.compile(r"[A-Z][A-Za-z]?[A-Z0-9][A-Za-z0-9]{0,7}")
+_PERSON_WORDS = range(2, 5)
+_NO_PERSON = (known.ORGANISATION_WORDS | known.PLACE_WORDS | known.EVENT_WORDS | known.SMALL_CONNECTORS) - {
+    "van",
+    "von",
+    "de",
+}
+_LONG_FORM_TOKENS = 16
+_ALIASES = 8
+_TELLING = 0.3
+"""A type must come with this share of the mentions."""
+_EARLY = 0.1
+"""A full name counts as introduced before its short form if at most this share of the short ones come earlier."""
+_KINDS = frozenset(kind.value for kind in Kind)
+
+
+@dataclass(slots=True)
+class Lexicon:
+    """Filled with every mention of a document in reading order; keys are those of :func:`name_key`."""
+
+    surfaces: dict[str, Counter[str]] = field(default_factory=dict)
+    kinds: dict[str, Counter[str]] = field(default_factory=dict)
+    full: dict[str, str] = field(default_factory=dict)
+    """Short form → full form, both as keys."""
+    preferred: dict[str, str] = field(default_factory=dict)
+    persons: set[str] = field(default_factory=set)
+    addressed: set[str] = field(default_factory=set)
+    """Keys that stood behind *Mr.* and the like."""
+
+    def add(self, mention: Mention, type_: str = "") -> str:
+        key = name_key(mention.name)
+        if not key:
+            return ""
+        self.surfaces.setdefault(key, Counter())[mention.name] += 1
+        kinds = self.kinds.setdefault(key, Counter())
+        kinds[type_ or mention.kind.value] += 1
+        return key
+
+    def know(self, name: str) -> None:
+        """Count a name among those of the document although no sentence mentions it."""
+        self.surfaces.setdefault(name_key(name), Counter())[name] += 0
+
+    def prefer(self, name: str) -> None:
+        """Write the name like this, whatever other forms of it come more often."""
+        self.preferred[name_key(name)] = name
+        self.know(name)
+
+    def define(self, short: str, long: str) -> None:
+        """``short`` stands for ``long``, unless that would go round in a circle."""
+        short_key, long_key = name_key(short), name_key(long)
+        if short_key and long_key and short_key != long_key and self.resolve(long_key) != short_key:
+            self.full.setdefault(short_key, long_key)
+            self.know(short)
+            self.know(long)
+
+    def resolve(self, key: str) -> str:
+        seen = {key}
+        while key in self.full and self.full[key] not in seen:
+            key = self.full[key]
+            seen.add(key)
+        return key
+
+    def count(self, key: str) -> int:
+        return sum(self.surfaces.get(key, Counter()).values())
+
+    def name(self, key: str) -> str:
+        """The surface form that comes most often; the first of equals."""
+        return self.preferred.get(key) or self.surfaces[key].most_common(1)[0][0]
+
+    def aliases(self, key: str) -> tuple[str, ...]:
+        """Other forms: those of the short keys that stand for ``key``, most frequent first."""
+        shorts = [short for short, full in self.full.items() if full == key]
+        return tuple(self.name(short) for short in shorts)[:_ALIASES]
+
+    def type(self, key: str) -> str:
+        """What most mentions say; a telling type beats the kind of mark that gave it away."""
+        kinds = self.kinds.get(key, Counter())
+        if key in self.persons:
+            return "person"
+        telling = [
+            type_
+            for type_, count in kinds.most_common()
+            if type_ not in _KINDS and count >= _TELLING * kinds.total()
+        ]
+        if telling:
+            return telling[0]
+        return kinds.most_common(1)[0][0] if kinds else Kind.CONCEPT.value
+
+
+# --- acronyms ------------------------------------------------------------------------------
+
+
+def acronyms(tokens: Sequence[Token], text: str) -> Iterator[tuple[str, Mention]]:
+    """Pairs of an acronym and its long form where a sentence defines one: *long form (LF)* or *LF (long form)*."""
+    for position in range(1, len(tokens) - 2):
+        if tokens[position].text != "(":
+            continue
+        before, inner = tokens[position - 1].text, tokens[position + 1].text.removesuffix("s")
+        end = _bracket_end(tokens, position + 1)
+        if end == position + 2 and _ACRONYM.fullmatch(inner):
+            first = _spelled_from(tokens, position, inner)
+            if first is not None:
+                yield inner, _long_form(tokens, first, position, text)
+        elif _ACRONYM.fullmatch(before) and _spelled_from(tokens, end, before) == position + 1:
+            yield before, _long_form(tokens, position + 1, end, text)
+
+
+def _bracket_end(tokens: Sequence[Token], start: int) -> int:
+    """The first closing sign from ``start`` on, if it is near."""
+    last = min(len(tokens), start + _LONG_FORM_TOKENS)
+    return next((i for i in range(start, last) if tokens[i].text in {")", ",", ";"}), start)
+
+
+def _long_form(tokens: Sequence[Token], first: int, last: int, text: str) -> Mention:
+    start, end = tokens[first].start, tokens[last - 1].end
+    return Mention(text[start:end], Kind.CONCEPT, start, end)
+
+
+def _spelled_from(tokens: Sequence[Token], end: int, acronym: str) -> int | None:
+    """Where the words before ``end`` begin that spell ``acronym`` by their first letters."""
+    wanted = [letter.lower() for letter in acronym if letter.isalnum()]
+    position = end - 1
+    while wanted and position >= 0 and tokens[position].kind in "cwn":
+        token = tokens[position]
+        initials = [part[0] for part in re.split(r"[-–]", token.lower) if part]
+        if initials == wanted[-len(initials) :]:
+            del wanted[-len(initials) :]
+        elif initials and initials[0] == wanted[-1]:
+            del wanted[-1]
+        elif token.lower not in STOPWORDS:
+            return None
+        if not wanted:
+            return position
+        position -= 1
+    return None
+
+
+# --- persons and titles --------------------------------------------------------------------
+
+
+def without_remark(title: str) -> str:
+    """*Alice (1999 film)* → *Alice*."""
+    return _REMARK.sub("", title).strip() or title
+
+
+def link_persons(lexicon: Lexicon, order: Sequence[str]) -> None:
+    """Let *Rogers* and *Carl* stand for *Carl Rogers* where the full name comes first and no other person shares them.
+
+    ``order``: the keys of all mentions of names in reading order.
+    """
+    persons: dict[str, list[str]] = {}
+    total = Counter(order)
+    seen: Counter[str] = Counter()
+    late: set[str] = set()
+    for key in order:
+        if not seen[key]:
+            for part in _short_forms(lexicon, key):
+                persons.setdefault(part, []).append(key)
+                if seen[part] > _EARLY * total[part]:
+                    late.add(key)
+        seen[key] += 1
+    for part, fulls in persons.items():
+        if part in total and len(fulls) == 1 and fulls[0] not in late:
+            lexicon.full.setdefault(part, fulls[0])
+            lexicon.persons.add(fulls[0])
+
+
+def _short_forms(lexicon: Lexicon, key: str) -> list[str]:
+    words = key.split()
+    if len(words) not in _PERSON_WORDS or not _is_person(lexicon, key, words):
+        return []
+    name = lexicon.name(key).split()
+    if len(name) != len(words):
+        return []
+    first = [words[0]] if words[0] in known.FIRST_NAMES else []
+    return [*first, name_key(name[-1])]
+
+
+def _is_person(lexicon: Lexicon, key: str, words: Sequence[str]) -> bool:
+    first, last = words[0], words[-1]
+    if (
+        first == last
+        or first in known.HONORIFICS
+        or first in known.STARTERS
+        or first in known.GENERIC_ADJECTIVES
+    ):
+        return False
+    if not _NO_PERSON.isdisjoint(words):
+        return False
+    addressed = lexicon.count(key) > 1 and name_key(last) in lexicon.addressed
+    return first in known.FIRST_NAMES or lexicon.kinds[key]["person"] > 0 or addressed

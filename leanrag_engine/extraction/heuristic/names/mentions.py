@@ -1,0 +1,317 @@
+"""Where names and identifiers stand in a sentence, told by its signs and by the rest of the document.
+
+No model and no part-of-speech tagger: capital letters, quotation and code marks, closed word classes, and what the
+document itself shows (is the word written small elsewhere? does the phrase come again?).
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from enum import StrEnum
+from typing import NamedTuple
+
+from leanrag_engine.core.text.language import STOPWORDS
+from leanrag_engine.extraction.heuristic.words import vocabulary as known
+from leanrag_engine.extraction.heuristic.words.tokens import CERTAIN_CODE, LONGEST_PHRASE, NOTHING, Token
+from leanrag_engine.extraction.heuristic.words.usage import OPENING, OWNER, Evidence, bare
+
+
+class Kind(StrEnum):
+    """What gave a mention away. The values are entity types where no better one is found."""
+
+    NAME = "name"
+    CODE = "code"
+    WORK = "work"
+    TERM = "term"
+    CONCEPT = "concept"
+
+
+class Mention(NamedTuple):
+    """``text[start:end]`` of a sentence names something; ``name`` is how it is best written there.
+
+    A weak mention is a phrase that nothing but its shape speaks for.
+    """
+
+    name: str
+    kind: Kind
+    start: int
+    end: int
+    weak: bool = False
+
+
+def longest(found: Sequence[Mention]) -> list[Mention]:
+    """Mentions that do not overlap, longer and earlier ones first to stay, in the order of the text."""
+    kept: list[Mention] = []
+    for mention in sorted(found, key=lambda m: (m.start - m.end, m.weak, m.start)):
+        place = bisect_left(kept, mention.start, key=lambda m: m.start)
+        free_before = place == 0 or kept[place - 1].end <= mention.start
+        if free_before and (place == len(kept) or mention.end <= kept[place].start):
+            kept.insert(place, mention)
+    return kept
+
+
+# --- names ---------------------------------------------------------------------------------
+
+_LONGEST_NAME = 12
+_SHORT_NUMBER = 3
+_OFTEN = 2
+_OFTEN_SMALL = 4
+"""A word written small this many times as often as with a capital is no name."""
+_YEAR = re.compile(r"(?:1[0-9]|20)\d\d")
+_ROMAN = re.compile(r"[IVXLC]+\.?")
+_PRONOUN_LIKE = frozenset(["US", "WHO"])
+"""Acronyms that look like words of grammar in small letters."""
+_OWNED = ("'s", "’s", "s'", "s’")
+_COMMON_ENDINGS = ("ly", "ing", "ed", "tion", "ment", "ness", "ity")
+
+
+def names(tokens: Sequence[Token], text: str, evidence: Evidence) -> Iterator[Mention]:
+    """Capitalised phrases, quoted titles and identifiers in ``text``, whose tokens these are, in order."""
+    return _Names(tokens, text, evidence).found()
+
+
+class _Names:
+    """Reads one sentence from left to right. ``start`` and ``end`` count tokens, ``end`` exclusive."""
+
+    def __init__(self, tokens: Sequence[Token], text: str, evidence: Evidence) -> None:
+        self._tokens = tokens
+        self._text = text
+        self._evidence = evidence
+
+    def found(self) -> Iterator[Mention]:
+        position = 0
+        initial = True
+        while position < len(self._tokens):
+            token = self._tokens[position]
+            end = position + 1
+            if token.kind == "c" or self._opens_event(position):
+                end = self._end(position)
+                yield from self._capitalised(position, end, initial=initial)
+            elif token.kind == "i":
+                yield from self._code(token, self._at(end))
+            elif (
+                token.kind in "st"
+                and token.lower not in STOPWORDS
+                and token.lower not in self._evidence.parameters
+            ):
+                yield Mention(
+                    token.text, Kind.WORK if token.kind == "t" else Kind.CONCEPT, token.start, token.end
+                )
+            last = self._tokens[end - 1]
+            initial = (initial and end == position + 1 and last.kind in "pn") or last.text in OPENING
+            position = end
+
+    def _at(self, position: int) -> Token:
+        return self._tokens[position] if 0 <= position < len(self._tokens) else NOTHING
+
+    def _code(self, token: Token, following: Token) -> Iterator[Mention]:
+        """An identifier; a plain word in code marks needs the noun that says what it is: *the "with" statement*."""
+        name = re.sub(r"\(.*", "", token.text.lstrip("~!@")).strip() or token.text
+        if CERTAIN_CODE.search(token.text) or not token.text.islower():
+            if name.lower() not in known.LITERALS:
+                yield Mention(name, Kind.CODE, token.start, token.end)
+        elif token.lower in self._evidence.parameters:
+            return
+        elif following.lower in known.CODE_HEADS:
+            yield Mention(
+                f"{name} {known.CODE_HEADS[following.lower]}", Kind.CODE, token.start, following.end
+            )
+        elif token.lower not in STOPWORDS and len(name) > 1:
+            yield Mention(name, Kind.CODE, token.start, token.end)
+
+    # where a name ends
+
+    def _opens_event(self, position: int) -> bool:
+        """*2012 Summer Olympics*, but not *in 1963 Kennedy …*."""
+        if self._tokens[position].kind != "n" or not _YEAR.fullmatch(self._tokens[position].text[:4]):
+            return False
+        end = position + 1
+        while self._at(end).kind == "c":
+            end += 1
+        return any(token.lower in known.EVENT_WORDS for token in self._tokens[position + 1 : end])
+
+    def _end(self, start: int) -> int:
+        end = start + 1
+        while step := self._step(start, end):
+            end += step
+        return end
+
+    def _step(self, start: int, end: int) -> int:
+        """How many tokens from ``end`` on still belong to the name that begins at ``start``; 0 if it is over."""
+        token, last = self._at(end), self._at(end - 1)
+        if token.kind == "c":
+            return 1
+        if token.kind == "n":
+            return int(self._is_numbered(start, end))
+        if last.kind != "c" or last.text[-1:] in "'’" or not (token.kind == "w" or token.text == "&"):
+            return 0
+        if self._at(end + 1).kind == "c":
+            return 2 * self._joins(start, end)
+        if self._at(end + 1).lower in known.INNER_ARTICLES and self._at(end + 2).kind == "c":
+            body = token.lower == "for" and self._is_body(start, end, "for")
+            return 3 * (body or token.lower in known.SMALL_CONNECTORS)
+        return 0
+
+    def _joins(self, start: int, end: int) -> bool:
+        """Whether the small word at ``end`` joins the capitals around it to one name."""
+        word, last, following = self._tokens[end].lower, self._tokens[end - 1], self._tokens[end + 1]
+        return (
+            word in known.SMALL_CONNECTORS
+            or self._tokens[end].text == "&"
+            or (word == "the" and following.lower in known.GREAT)
+            or self._evidence.joints[f"{bare(last)} {word} {bare(following)}"] > 1
+            or self._is_body(start, end, word)
+        )
+
+    def _is_body(self, start: int, end: int, joint: str) -> bool:
+        """*Council for …*, *Department of Health and …*: bodies have long names."""
+        words = [token.lower for token in self._tokens[start:end]]
+        if joint == "and":
+            return words[0] in known.BODIES and ("of" in words or "for" in words)
+        return joint in {"for", "on"} and words[-1] in known.ORGANISATION_WORDS | known.EVENT_WORDS
+
+    def _is_numbered(self, start: int, end: int) -> bool:
+        """*Apollo 11*, *Python 3.11*, *PEP 3107*; not *Figure 2*, *March 12* or a page number."""
+        last, number = self._tokens[end - 1], self._tokens[end].text
+        if last.lower in known.LABELS or last.lower in known.CALENDAR or self._at(end + 1).kind == "c":
+            return False
+        if last.text.isupper() and len(last.text) > 1:
+            return True
+        short = number.isdigit() and len(number) <= _SHORT_NUMBER
+        return end - start == 1 and (short or "." in number)
+
+    # what of a capitalised phrase is a name
+
+    def _capitalised(self, start: int, end: int, *, initial: bool) -> Iterator[Mention]:
+        start = self._without_opening(start, end, initial=initial)
+        for part, stop in self._owned_parts(start, end):
+            last = stop
+            while last > part and (self._tokens[last - 1].kind == "w" or self._tokens[last - 1].text == "&"):
+                last -= 1
+            first = self._without_address(part, last)
+            if last > first and self._is_name(first, last, initial=initial and part == start):
+                yield from self._written(first, last)
+
+    def _written(self, first: int, last: int) -> Iterator[Mention]:
+        """The name as one would write it: no capitals throughout, unless it is short; no possessive ending."""
+        start, end = self._tokens[first].start, self._tokens[last - 1].end
+        name = OWNER.sub("", self._text[start:end])
+        shouted = (
+            name.isupper() and last - first > 1 and any(len(word) > LONGEST_PHRASE for word in name.split())
+        )
+        if not shouted:
+            common = (
+                self._evidence.capital_nouns and last - first == 1 and self._evidence.capital[name] < _OFTEN
+            )
+            yield Mention(name, Kind.TERM if common else Kind.NAME, start, end, weak=common)
+        elif last - first <= LONGEST_PHRASE:
+            yield Mention(name.title(), Kind.NAME, start, end)
+
+    def _without_opening(self, start: int, end: int, *, initial: bool) -> int:
+        """Where the name begins once words that are only capitals for their place are left out."""
+        while start < end and self._tokens[start].kind != "n":
+            token = self._tokens[start]
+            alone = end - start == 1
+            if token.kind == "c" and not self._is_dropped(token, alone=alone, initial=initial):
+                return start
+            start += 1
+            while start < end and self._tokens[start].kind == "w":
+                start += 1
+        return start
+
+    def _is_dropped(self, token: Token, *, alone: bool, initial: bool) -> bool:
+        if initial:
+            foreign = not self._evidence.english and token.lower in known.FOREIGN_STARTERS
+            return foreign or token.lower in known.STARTERS or (not alone and self._is_ordinary(token))
+        # *Yet to Come*: within a sentence a capital is meant, an article's least of all.
+        return (
+            token.lower in STOPWORDS
+            and (alone or token.lower in known.DETERMINERS)
+            and token.text not in _PRONOUN_LIKE
+        )
+
+    def _is_ordinary(self, token: Token) -> bool:
+        """Whether a capitalised first word is known to the document, or to the language, as a small one."""
+        word = token.lower
+        if word in known.HONORIFICS or word in known.FIRST_NAMES:
+            return False
+        small, capital = self._evidence.small[word], self._evidence.capital[token.text]
+        if word.endswith("ly") and len(word) > LONGEST_PHRASE and not capital:
+            return word not in known.NOT_ADVERBS
+        return (small > 0 and small > 2 * capital) or word in known.VERB_FORMS
+
+    def _owned_parts(self, start: int, end: int) -> list[tuple[int, int]]:
+        """*Scrooge's Christmas* are two names, *St. Mary's Church* is one."""
+        parts: list[tuple[int, int]] = []
+        first = start
+        for position in range(start, end - 1):
+            if self._tokens[position].text.endswith(_OWNED) and not self._owner_belongs(first, end):
+                parts.append((first, position + 1))
+                first = position + 1
+        return [*parts, (first, end)]
+
+    def _owner_belongs(self, first: int, end: int) -> bool:
+        last = self._tokens[end - 1].lower
+        heads = last in known.ORGANISATION_WORDS or last in known.PLACE_WORDS or last in known.EVENT_WORDS
+        return heads or self._tokens[first].lower.replace("’", "'") in known.OPEN_OWNED_NAMES
+
+    def _without_address(self, first: int, last: int) -> int:
+        word = self._tokens[first].lower.rstrip(".") if last - first > 1 else ""
+        return first + (word in known.FORMS_OF_ADDRESS and word not in known.FEMALE_ADDRESS)
+
+    def _is_name(self, first: int, last: int, *, initial: bool) -> bool:
+        if last - first == 1:
+            return self._is_single_name(self._tokens[first], self._at(last), initial=initial)
+        words = [(token.lower.rstrip("."), token.kind) for token in self._tokens[first:last]]
+        if last - first > _LONGEST_NAME or all(len(word) == 1 for word, _ in words):
+            return False
+        return not all(kind != "c" or word in known.CALENDAR or word in known.LABELS for word, kind in words)
+
+    def _is_single_name(self, token: Token, following: Token, *, initial: bool) -> bool:
+        word = bare(token)
+        lower = word.lower().rstrip(".")
+        if word in _PRONOUN_LIKE:
+            return True
+        if (
+            len(lower) == 1
+            or lower in STOPWORDS
+            or lower in known.CALENDAR
+            or lower in known.NO_NAMES
+            or _ROMAN.fullmatch(word)
+        ):
+            return False
+        label = lower in known.LABELS and following.kind in "nc"
+        adjective = lower in known.DEMONYMS and following.kind == "w" and following.lower not in STOPWORDS
+        honorific = lower in known.HONORIFICS and not self._evidence.capital[word]
+        return not (label or adjective or honorific) and self._is_evident(
+            word, token, following, initial=initial
+        )
+
+    def _is_evident(self, word: str, token: Token, following: Token, *, initial: bool) -> bool:
+        """Whether what the document shows of a lone capitalised word speaks for a name."""
+        lower = word.lower()
+        small, capital = self._evidence.small[lower], self._evidence.capital[word]
+        if len(word) > 1 and sum(letter.isupper() for letter in word) > 1:
+            return small <= capital or len(word) <= _SHORT_NUMBER
+        if capital or not initial:
+            return small < _OFTEN_SMALL * max(1, capital) and not (initial and lower in known.STARTERS)
+        if small or lower in known.STARTERS or lower in known.VERB_FORMS or lower.endswith(_COMMON_ENDINGS):
+            return False
+        return lower in known.FIRST_NAMES or (
+            lower not in known.GENERIC_NOUNS and _is_subject(word, token, following)
+        )
+
+
+def _is_subject(word: str, token: Token, following: Token) -> bool:
+    """Whether a sentence's first word, seen nowhere else, does or owns something: *Belle was …*, *Darwin's …*."""
+    if token.text != word:
+        return not word.endswith(("er", "or", "ist"))
+    verb = (
+        following.lower in known.BE
+        or following.lower in known.PERSON_VERBS
+        or following.lower in known.VERB_FORMS
+    )
+    past = following.kind == "w" and (following.lower.endswith("ed") or following.lower in {"has", "had"})
+    return (verb or past) and not word.endswith("s")

@@ -1,0 +1,87 @@
+"""A chunk as the heuristic extractor reads it: unwrapped sentences, headings and lines of code, with their mentions."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from leanrag_engine.core.model import Chunk
+from leanrag_engine.core.text.language import Piece, PieceKind, pieces
+
+from .names.mentions import Mention
+from .words.tokens import Sentence, is_technical, tokenize
+
+
+@dataclass(slots=True)
+class Passage:
+    """One chunk: its sentences, and for each the mentions in it by key (:func:`name_key`) and the heading above it."""
+
+    chunk: Chunk
+    sentences: list[Sentence]
+    mentions: list[list[tuple[str, Mention]]] = field(default_factory=list)
+    headings: list[str] = field(default_factory=list)
+    """Keys; empty where no heading stands above."""
+
+
+_BROKEN_WORD = re.compile(r"(\w+)-\n\s*([^\W\d_]\w*)")
+_CONTENTS = re.compile(
+    r"\S(?:[ \t]{4,}|[ \t]?(?:\.[ \t]?){4,})(?:\d{1,4}(?:[-–]\d{1,4})?|[ivxlc]{1,6})[ \t]*$", re.MULTILINE
+)
+"""A line of a table of contents: words, a gap or dots, a page."""
+_PREFIXES = frozenset(["multi", "inter", "intra", "non", "pre", "post", "semi", "sub", "super", "self", "cross", "co", "anti", "re"])  # fmt: skip
+
+
+def read(chunks: Sequence[Chunk]) -> list[Passage]:
+    """The passages of one document's chunks, in their order, without mentions yet."""
+    whole = "\n".join(chunk.text for chunk in chunks)
+    spans = [pieces(chunk.text) for chunk in chunks]
+    code = sum(piece.end - piece.start for found in spans for piece in found if piece.kind is PieceKind.CODE)
+    technical = is_technical(whole, code)
+    vocabulary = _vocabulary(whole)
+    return [
+        Passage(chunk, [_sentence(chunk, piece, vocabulary, technical=technical) for piece in found])
+        for chunk, found in zip(chunks, spans, strict=True)
+    ]
+
+
+def _vocabulary(text: str) -> frozenset[str]:
+    """The words of a text in small letters, those broken at a line's end left out; empty if there are none of these."""
+    return (
+        frozenset(re.findall(r"[^\W\d_]+", _BROKEN_WORD.sub(" ", text).lower()))
+        if "-\n" in text
+        else frozenset()
+    )
+
+
+def _sentence(chunk: Chunk, piece: Piece, vocabulary: frozenset[str], *, technical: bool) -> Sentence:
+    raw = chunk.text[piece.start : piece.end]
+    # A line of a table of contents states nothing and names what is named again in the text: as little as code does.
+    kind = PieceKind.CODE if _CONTENTS.search(raw) else piece.kind
+    text = _unwrapped(raw, vocabulary)
+    tokens = () if kind is PieceKind.CODE else tokenize(text, technical=technical)
+    return Sentence(text, kind, chunk.start + piece.start, tokens)
+
+
+def _unwrapped(text: str, vocabulary: frozenset[str]) -> str:
+    """One line; a word that was broken at a line's end is whole again."""
+
+    def joined(match: re.Match[str]) -> str:
+        left, right = match[1], match[2]
+        compound = right[0].isupper() or left.lower() in vocabulary or left.lower() in _PREFIXES
+        whole = (left + right).lower() in vocabulary or not compound
+        return left + right if whole else f"{left}-{right}"
+
+    if "-\n" in text:
+        text = _BROKEN_WORD.sub(joined, text)
+    return " ".join(text.split())
+
+
+def without_overlap(passages: Sequence[Passage]) -> list[Sentence]:
+    """Every sentence once: what a chunk shares with the one before must not count twice."""
+    fresh: list[Sentence] = []
+    reached = -1
+    for passage in passages:
+        fresh += [sentence for sentence in passage.sentences if sentence.position >= reached]
+        reached = max(reached, passage.chunk.end)
+    return fresh

@@ -1,0 +1,108 @@
+"""What the title and the headings of a document name."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from leanrag_engine.core.text.language import STOPWORDS, PieceKind, name_key
+
+from .names.lexicon import without_remark
+from .names.mentions import Kind, Mention
+from .passages import Passage
+from .words import vocabulary as known
+
+_NUMBERING = re.compile(
+    r"(?:#{1,6}\s+)?(?:(?:\d{1,3}(?:\.\d{1,3})*[.)、]?|(?:[A-Z]|[IVXLC]{1,6})(?:\.\d{1,3})*[.)、])\s+(?=\S{2})|第\S{1,4}[章节節回部]\s*)?"
+)
+_FILE = re.compile(r"[\w-]+\.(?:txt|md|pdf|docx?|html?|rst|py|csv|json)")
+_IDENTIFIER = re.compile(r"\w_\w|__")
+_MARKS = re.compile(r"[*_`“”\"]")
+_NO_TITLE = re.compile(r"^\||\|$|[.!?,]['’”\"]$")
+"""A line of a table, or one that ends as direct speech does."""
+_PLAIN_ARTICLE = re.compile(r"The [^A-Z]")
+_SPELLED = re.compile(r"[^\W\d_]{2}")
+_STEP = " > "
+"""Between the headings of a chunk's path, outermost first."""
+_TOPIC_WORDS = 10
+_LABEL_WORDS = 2
+_TOPIC_CHARACTERS = 90
+
+
+@dataclass(frozen=True, slots=True)
+class Topics:
+    """What the document's title and headings name."""
+
+    title: str
+    headings: dict[str, str]
+    """Heading as it stands in the text → the name in it."""
+    phrases: tuple[tuple[str, str], ...]
+    """Small-letter form and name of those that may come again in prose, longest first."""
+
+    @classmethod
+    def of(cls, title: str, passages: Sequence[Passage]) -> Topics:
+        lines = [s.text for passage in passages for s in passage.sentences if s.kind is PieceKind.HEADING]
+        lines += [part for passage in passages for part in passage.chunk.heading.split(_STEP)]
+        headings = {line: topic for line in lines if (topic := _topic(line))}
+        main = _topic(title) or next(iter(headings.values()), "")
+        again = {topic.lower(): topic for topic in [*headings.values(), main] if len(topic.split()) > 1}
+        if main:
+            base = without_remark(main)
+            again.setdefault(base.lower(), main)
+        return cls(main, headings, tuple(sorted(again.items(), key=lambda item: (-len(item[0]), item[0]))))
+
+    def of_path(self, headings: str) -> str:
+        """The name in the innermost of a chunk's headings; empty if there is none."""
+        return self.headings.get(headings.rsplit(_STEP, 1)[-1], "")
+
+    def mentions(self, text: str) -> Iterator[Mention]:
+        """Where a sentence names the title or a heading of several words."""
+        small = text.lower()
+        if len(small) != len(text):
+            return
+        for phrase, name in self.phrases:
+            start = small.find(phrase)
+            while start >= 0:
+                end = start + len(phrase)
+                if not (small[start - 1 : start].isalnum() or small[end : end + 1].isalnum()):
+                    yield Mention(name, Kind.CONCEPT, start, end)
+                start = small.find(phrase, end)
+
+
+def _topic(line: str) -> str:
+    """The name in a title or heading as one would write it in a sentence; empty if it names nothing."""
+    if _NO_TITLE.search(line):
+        return ""
+    name = _NUMBERING.sub("", line, count=1) or line
+    if _FILE.fullmatch(name):
+        name = re.sub(r"[_-]", " ", name.rsplit(".", 1)[0])
+    # Marks go, but for the underscores of an identifier.
+    name = name.strip(' *`":.#') if _IDENTIFIER.search(name) else _MARKS.sub("", name).strip(" :.#-–—\t")
+    name = _unshouted(name.strip("[]() ") if name[:1] in "[(" else name)
+    if _PLAIN_ARTICLE.match(name):
+        name = name[4:]
+    return name if _names_something(name) else ""
+
+
+def _unshouted(name: str) -> str:
+    """THE END OF IT → The End of it."""
+    words = name.split()
+    if len(words) == 1 or not (name.isascii() and name.isupper()):
+        return name
+    small = [word.lower() for word in words]
+    return " ".join(
+        word if rank and word in STOPWORDS else word.capitalize() for rank, word in enumerate(small)
+    )
+
+
+def _names_something(name: str) -> bool:
+    words = name.lower().split()
+    if not words or name_key(name) in known.DULL_HEADINGS or ": " in name or not _SPELLED.search(name):
+        return False
+    if len(words) > _TOPIC_WORDS or len(name) > _TOPIC_CHARACTERS:
+        return False
+    label = len(words) == _LABEL_WORDS and words[0].rstrip(".:") in known.LABELS
+    return not label and any(
+        word.isalpha() and word not in known.STARTERS and word not in known.CALENDAR for word in words
+    )

@@ -1,0 +1,1 @@
+"""Tokens, word lists, and how a document uses its words."""

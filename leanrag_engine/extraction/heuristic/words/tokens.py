@@ -1,0 +1,164 @@
+"""The tokens of a sentence as the heuristic extractor sees them: words, numbers, identifiers, and what stands in marks as a unit."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from leanrag_engine.core.text.language import STOPWORDS, PieceKind
+
+from . import vocabulary as known
+
+
+class Token(NamedTuple):
+    """A piece of a sentence. ``kind`` is (c)apitalised or (w)ritten-small word, (n)umber, (i)dentifier, (t)itle in quotes,
+    (s)oftly marked phrase, CJ(k) run, or (p)unctuation, which has no ``lower`` (the text in small letters)."""
+
+    text: str
+    kind: str
+    start: int
+    end: int
+    lower: str
+
+
+NOTHING = Token("", "p", 0, 0, "")
+"""What stands before the first token and behind the last one."""
+
+
+@dataclass(slots=True)
+class Sentence:
+    """A sentence, heading or line of code of a chunk, unwrapped; ``position`` is its offset in the document."""
+
+    text: str
+    kind: PieceKind
+    position: int
+    tokens: Sequence[Token] = ()
+
+
+_CJK = "々〇\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003fffd\u3041-\u309f\u30a0-\u30ff\u31f0-\u31ff\uff66-\uff9f"
+_L = f"(?:(?![{_CJK}])[^\\W\\d_])"
+_LN = f"(?:(?![{_CJK}])[^\\W_])"
+_TOKEN = re.compile(
+    r"(?P<skip>https?://\S+|www\.\S+|[\w.+-]{1,64}@\w[\w-]*\.\w+|<[^<>\s][^<>]{0,200}>"
+    r"|\((?:see )?(?:e\.g\.,? )?[A-Z][^()]{0,120}?(?:et al\.?|,|\w)\s\(?(?:1[6-9]|20)\d\d[a-z]?\)?(?:[;,][^()]{0,200})?\)"
+    r"|\[\d{1,3}(?:[,–-]\s?\d{1,3})*\])"
+    r"|:[A-Za-z:+-]{1,20}:`(?P<role>[^`\n]+)`"
+    r"|``(?P<latex>[^`'\n]{1,80}?)\s?''|``(?P<literal>[^`\n]{1,60}?)``|(?<![\w`])`(?P<tick>[^`\n]{1,60})`(?!\w)"
+    r"|(?<![\w\"])\"(?P<straight>[^\s\"“”]{1,60}|(?=\S)[^\"“”\n.!?;]{1,70}(?<![\s,]))\"(?![\w\"])"
+    r"|“(?P<curly>[^“”\n.!?;]{1,70}(?<![\s,]))”"
+    r"|(?<![\w*])\*{1,2}(?P<star>[^\s*][^*\n]{0,60}?)(?<=\S)\*{1,2}(?![\w*])"
+    r"|(?<![\w_])_(?P<under>[^\s_][^_\n]{0,300}?)(?<=\S)_(?![\w_])"
+    r"|(?P<ident>[A-Za-z_][\w.]{0,80}\(\)|(?<!\w)_{1,2}[a-z]\w*|(?<!\w)__\w+__|\b[A-Za-z]\w{0,80}_\w+"
+    r"|\b[a-z_]\w+(?:\.(?!(?:It|The|This|That|These|Those|If|In|An|For|When|But|And|As|On|There|They|We|You)\b)[A-Za-z_]\w+){1,6})"
+    rf"|(?P<cjk>[{_CJK}]+)"
+    r"|(?P<elision>(?:[dlnsjmtc]|qu)['’](?=[A-ZÀ-Þ]))"
+    rf"|(?P<word>(?:{_L}\.){{2,}}|(?:Mr|Mrs|Ms|Mx|Dr|St|Prof|Gen|Col|Capt|Lt|Sgt|Rev|Hon|Gov|Sen|Rep|Pres|Mt|Ft|Jr|Sr)\.(?=\s)"
+    rf"|[^\W\d_a-z{_CJK}]\.(?=\s?[^\W\d_a-z{_CJK}])|{_L}{_LN}*(?:['’&+–-]{_LN}+|(?<=\d)\.\d+)*['’]?(?:\+\+|\#)?)"
+    r"|(?P<number>\d+(?:[.,:/–-]\d+)*\w*)"
+    r"|(?P<punct>[^\s])"
+)
+
+_PLAIN = {"punct": "p", "skip": "p", "number": "n", "cjk": "k", "ident": "i", "elision": "w"}
+_CODE_SHAPE = re.compile(r"@?[A-Za-z_]\w*(?:\.\w+)*(?:\(.*\))?|\.\w{1,5}|--?[a-z][\w-]*")
+CERTAIN_CODE = re.compile(r"_|\(|\w\.\w|^[@-]|[a-z][A-Z]|\d")
+_MARKS_OF_CODE = re.compile(r"\w\(\)|\b[a-z]\w*_\w+|__\w+__|``|\b\w+\.\w+\(|::|=>|\breturn\b.*;|\bdef ")
+_CODE_MARKS_PER_CHARACTERS = 600
+
+_CAMEL = re.compile(r"^[^\W\d_]{1,2}[A-Z][a-z]{2}")
+"""iPhone and eBay are names however they begin."""
+
+_LONGEST_QUOTED = 8
+LONGEST_PHRASE = 4
+
+
+def is_technical(text: str, code_characters: int) -> bool:
+    """Whether ``text`` speaks of code, so that a lone small word in quotes is an identifier."""
+    marks = len(_MARKS_OF_CODE.findall(text))
+    return marks * _CODE_MARKS_PER_CHARACTERS > len(text) or 10 * code_characters > len(text)
+
+
+def tokenize(text: str, *, technical: bool, offset: int = 0) -> list[Token]:
+    """The tokens of one unwrapped sentence. What stands in quotes or marks is one token if it is a unit."""
+    tokens: list[Token] = []
+    for match in _TOKEN.finditer(text):
+        group = match.lastgroup or ""
+        start, end = match.start() + offset, match.end() + offset
+        if group == "word":
+            word = match[0]
+            capital = word[0].isupper() or _CAMEL.search(word) is not None
+            tokens.append(Token(word, "c" if capital else "w", start, end, word.lower()))
+        elif group in _PLAIN:
+            kind = _PLAIN[group]
+            text_ = "" if group == "skip" else match[0]
+            tokens.append(Token(text_, kind, start, end, "" if kind == "p" else text_.lower()))
+        else:
+            tokens += _marked(match, group, technical=technical, offset=offset)
+    return tokens
+
+
+def _marked(match: re.Match[str], group: str, *, technical: bool, offset: int) -> list[Token]:
+    inner = match[group].strip()
+    kind = _kind_of_marked(inner, group, technical=technical)
+    start, end = match.start() + offset, match.end() + offset
+    if kind:
+        return [Token(inner, kind, start, end, inner.lower())]
+    if group in _CODE_MARKS or not inner:
+        return [Token("", "p", start, end, "")]
+    sign = Token('"', "p", start, match.start(group) + offset, "")
+    return [
+        sign,
+        *tokenize(match[group], technical=technical, offset=match.start(group) + offset),
+        Token('"', "p", match.end(group) + offset, end, ""),
+    ]
+
+
+_CODE_MARKS = frozenset(["literal", "tick", "role"])
+_EMPHASIS = frozenset(["star", "under"])
+
+
+def _kind_of_marked(inner: str, group: str, *, technical: bool) -> str:
+    """The kind of what stands in marks as one token; empty if its words are read one by one."""
+    if " " not in inner:
+        return _kind_of_marked_word(inner, group, technical=technical)
+    words = inner.split()
+    if group in _CODE_MARKS or (technical and group == "straight"):
+        keywords = len(words) < LONGEST_PHRASE and all(
+            len(w) > 1 and w.isalpha() and w.islower() for w in words
+        )
+        return "i" if keywords else "s" * _is_term(words)
+    if group not in _EMPHASIS and len(words) <= _LONGEST_QUOTED and _is_title(words):
+        return "t"
+    return "s" * _is_term(words)
+
+
+def _kind_of_marked_word(word: str, group: str, *, technical: bool) -> str:
+    shaped = len(word) > 1 and _CODE_SHAPE.fullmatch(word) is not None
+    if group in _EMPHASIS:
+        return "s" if shaped and word.isalpha() and not word[0].isupper() else ""
+    if shaped and (group in _CODE_MARKS or CERTAIN_CODE.search(word)):
+        return "i"
+    if shaped and technical and group in {"straight", "latex"} and word.isascii():
+        return "i"
+    if not (shaped and word.isalpha()):
+        return ""
+    return "t" if word[0].isupper() else "s"
+
+
+def _is_title(words: Sequence[str]) -> bool:
+    return (
+        words[0][:1].isupper()
+        and any(word[:1].isupper() and word.lower() not in STOPWORDS for word in words)
+        and all(word[:1].isupper() or word.lower() in STOPWORDS or not word[:1].isalpha() for word in words)
+    )
+
+
+def _is_term(words: Sequence[str]) -> bool:
+    return (
+        len(words) <= LONGEST_PHRASE
+        and all(word.replace("-", "").isalpha() for word in words)
+        and words[0].lower() not in STOPWORDS
+        and words[-1].lower() not in STOPWORDS
+        and not any(word.lower() in known.VERBS or word.lower() in known.BE for word in words)
+    )

@@ -1,0 +1,101 @@
+"""What a document shows of its own words, which decides where no list and no capital letter does."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from leanrag_engine.core.text.language import STOPWORDS, PieceKind
+
+from . import vocabulary as known
+from .tokens import Sentence, Token
+
+
+@dataclass(slots=True)
+class Evidence:
+    """What a document shows of its words: how often each is written small, or with a capital within a sentence,
+    as a noun or as a verb; and how often each phrase (by :func:`name_key`) comes."""
+
+    small: Counter[str] = field(default_factory=Counter)
+    capital: Counter[str] = field(default_factory=Counter)
+    nouns: Counter[str] = field(default_factory=Counter)
+    verbs: Counter[str] = field(default_factory=Counter)
+    phrases: Counter[str] = field(default_factory=Counter)
+    joints: Counter[str] = field(default_factory=Counter)
+    """Capital, small word, capital: *Yet to Come* is a name if it comes again."""
+    parameters: set[str] = field(default_factory=set)
+    often: int = 2
+    """From so many times on a phrase is a term: more in a long document, where chance repeats phrases too."""
+    _words: int = 0
+    _functional: int = 0
+    english: bool = True
+    """Whether English grammar may be trusted to find terms."""
+    uncased: bool = False
+    """Whether the script has no capitals (Arabic, Hebrew, Hindi, …)."""
+    capital_nouns: bool = False
+    """Whether every noun has a capital (German)."""
+
+    @classmethod
+    def of(cls, sentences: Sequence[Sentence]) -> Evidence:
+        evidence = cls()
+        for sentence in sentences:
+            if sentence.kind is PieceKind.PROSE:
+                evidence._read(sentence.tokens)
+            elif sentence.kind is PieceKind.CODE:
+                evidence.parameters.update(re.findall(r"[(,]\s*\*{0,2}(\w+)", sentence.text))
+        evidence._judge_language()
+        return evidence
+
+    def _read(self, tokens: Sequence[Token]) -> None:
+        before = ""
+        initial = True
+        for position, token in enumerate(tokens):
+            self._words += token.kind in "cw"
+            self._functional += token.lower in _FUNCTION_WORDS
+            if token.kind == "w":
+                self.small[token.lower] += 1
+                self._read_word_class(tokens, position, before)
+            elif token.kind == "c" and not initial:
+                self.capital[bare(token)] += 1
+                if before in _JOINTS and position > 1 and tokens[position - 2].kind == "c":
+                    self.joints[f"{bare(tokens[position - 2])} {before} {bare(token)}"] += 1
+            initial = (initial and token.kind in "pn") or token.text in OPENING
+            before = token.lower
+
+    def _read_word_class(self, tokens: Sequence[Token], position: int, before: str) -> None:
+        word = tokens[position].lower
+        after = tokens[position + 1].lower if position + 1 < len(tokens) else ""
+        if before in known.DETERMINERS and (after in STOPWORDS or not after):
+            self.nouns[word] += 1
+        elif before in known.VERB_LEFT or (after in known.VERB_RIGHT and before not in known.DETERMINERS):
+            self.verbs[word] += 1
+
+    def _judge_language(self) -> None:
+        for joint, count in list(self.joints.items()):
+            first, _, last = joint.split(" ", 2)
+            if 2 * count < min(self.capital[first], self.capital[last]):
+                del self.joints[joint]
+        words = self._words
+        self.english = 10 * self._functional >= words
+        self.uncased = 2 * sum(count for word, count in self.small.items() if word == word.upper()) > words
+        german = sum(self.small[word] for word in _GERMAN_WORDS)
+        self.capital_nouns = (
+            not self.english and 20 * german >= words and 6 * sum(self.capital.values()) >= words
+        )
+        self.often += words // _WORDS_PER_CHANCE
+
+
+_FUNCTION_WORDS = frozenset(["the", "of", "and", "to", "in", "is", "was", "a", "for", "that"])
+_GERMAN_WORDS = ("der", "die", "das", "und", "ist", "nicht", "ein", "eine", "den", "von", "mit")
+_WORDS_PER_CHANCE = 15_000
+_JOINTS = frozenset(["to", "in", "on", "the", "with", "at", "a", "into", "without"])
+OPENING = frozenset(['"', "“", "‘", "«", ":", "•", "*", "|"])
+"""Behind one of these, as at the beginning of a sentence, a capital letter shows nothing."""
+OWNER = re.compile(r"['’]s?$")
+
+
+def bare(token: Token) -> str:
+    """The word without a possessive ending."""
+    return OWNER.sub("", token.text) if "'" in token.text or "’" in token.text else token.text

@@ -1,0 +1,452 @@
+"""From extracts to G0: one entity for each name, one relation for each pair, every mention kept.
+
+A pure function of the extracts in reading order. Two mentions are one entity iff :func:`name_key` gives the
+same key, or one is the acronym that the corpus defines for the other and for nothing else.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import TypeVar
+
+from leanrag_engine.core.model import (
+    Entity,
+    Evidence,
+    Extract,
+    ExtractedEntity,
+    Graph,
+    Method,
+    Relation,
+    content_id,
+)
+from leanrag_engine.core.ports import Progress, ProgressReport, unwatched
+from leanrag_engine.core.text.language import name_key, sentences, word_count
+
+from .heuristic.names.mentions import Kind
+
+T = TypeVar("T")
+
+_WATCHED = 2000
+"""Extracts, entities or relations between two reports: a fraction of a second."""
+
+DESCRIPTION_WORDS = 120
+WORTH_A_CALL = 160
+"""Words of models and agents from which on joining them loses more than a sentence or two. What is quoted from the
+documents is never worth a call: there are enough good sentences, and each cites its passage exactly."""
+
+_ALIASES = 8
+_VAGUE_TYPES = frozenset(["", "concept", "name", "term", "unknown", "other", "entity", "misc", "object"])
+"""Types that say nothing: any other wins the vote against them."""
+_TELLING = 0.3
+"""A type must have this share of the votes."""
+_ACRONYM_LENGTHS = range(2, 9)
+
+
+@dataclass(frozen=True, slots=True)
+class Overlong:
+    """An entity or relation of which models and agents say more than a description holds: each text with its chunk,
+    in reading order, of a relation the strongest first."""
+
+    id: str
+    texts: tuple[tuple[str, str], ...]
+
+
+def merge(
+    extracts: Sequence[Extract],
+    report: ProgressReport = unwatched,
+    overlong: Callable[[Overlong], None] = lambda _: None,
+) -> Graph:
+    """G0 of ``extracts`` given in reading order (documents by number, chunks by number).
+
+    Entities come in the order of their first mention and have no parent yet; relations in the order of their first
+    statement. Ids depend on the names alone. Linear in the number of extracted entities and relations. ``report``
+    hears of the stage ``merge`` a few times a second; what it raises ends the work. ``overlong`` hears of what would
+    lose a good part of what models wrote of it: see :mod:`leanrag_engine.extraction.by_model.describe`.
+    """
+    keys = _Keys()
+    canonical = _acronyms(extracts, keys)
+    entities: dict[str, _Entity] = {}
+    relations: dict[tuple[str, str], _Relation] = {}
+    for extract in _watched(extracts, report, "extracts"):
+        here = _read_entities(extract, keys, canonical, entities)
+        _read_relations(extract, keys, here, relations)
+    kept = _without_noise(extracts, keys, canonical, entities)
+    ids = _ids(kept)
+    pairs = [pair for pair in relations if pair[0] in ids and pair[1] in ids]
+    return Graph(
+        tuple(entities.pop(key).finished(ids[key], overlong) for key in _watched(kept, report, "entities")),
+        tuple(
+            relations.pop(pair).finished(ids[pair[0]], ids[pair[1]], overlong)
+            for pair in _watched(pairs, report, "relations")
+        ),
+    )
+
+
+def _watched(items: Sequence[T], report: ProgressReport, what: str) -> Iterator[T]:
+    """The items, with a report every now and then."""
+    for done, item in enumerate(items):
+        if done % _WATCHED == 0:
+            report(Progress("merge", done, len(items), what))
+        yield item
+
+
+class _Keys(dict[str, str]):
+    """The key of each name, found once: names are looked up several times for each mention."""
+
+    def __missing__(self, name: str) -> str:
+        key = self[name] = name_key(name)
+        return key
+
+
+# --- one entity, one relation --------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Description:
+    """A description, where its sentences come from, and how the first of them was made."""
+
+    text: str = ""
+    evidence: tuple[Evidence, ...] = ()
+    method: Method | None = None
+
+
+@dataclass(slots=True)
+class _Texts:
+    """Distinct descriptions in the order they came, with the methods that made them and the chunks they stand for."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+    methods: dict[str, Method] = field(default_factory=dict)
+    chunks: dict[str, str] = field(default_factory=dict)
+    strengths: dict[str, float] | None = None
+    """How strong a relation each makes, where somebody told."""
+
+    def add(self, text: str, extract: Extract, strength: float = 0.0) -> None:
+        text = " ".join(text.split())
+        if text:
+            self.counts[text] += 1
+            self.methods.setdefault(text, extract.method)
+            self.chunks.setdefault(text, extract.chunk_id)
+            if strength:
+                self.strengths = self.strengths or {}
+                self.strengths[text] = max(strength, self.strengths.get(text, 0.0))
+
+    def given(self) -> list[str]:
+        """What models and agents wrote, the strongest first, else in order."""
+        found = [text for text in self.counts if self.methods[text] is not Method.HEURISTIC]
+        told = self.strengths
+        return sorted(found, key=lambda text: -told.get(text, 0.0)) if told else found
+
+    def tell_if_overlong(self, id_: str, overlong: Callable[[Overlong], None]) -> None:
+        given = self.given() if len(self.counts) > 1 else ()
+        if sum(map(word_count, given)) > WORTH_A_CALL:
+            overlong(Overlong(id_, tuple((text, self.chunks[text]) for text in given)))
+
+    def joined(self, names: Sequence[str]) -> _Description:
+        """The most telling descriptions within the bound; the method is that of the first of them.
+
+        A model's or an agent's come first and whole; of heuristic ones each sentence counts for itself, definitions
+        before others, then what comes most often. What several chunks say is the first one's.
+        """
+        if not self.counts:
+            return _Description()
+        first = next(iter(self.counts))
+        if len(self.counts) == 1 and word_count(first) <= DESCRIPTION_WORDS:
+            evidence = Evidence(0, len(first), self.chunks[first])
+            return _Description(first, (evidence,), self.methods[first])
+        parts = {text: _split(text) for text in self.counts}
+        given = self.given()
+        ranked = chain(chain.from_iterable(parts[text] for text in given), self._ranked(names, parts))
+        chosen = fitting(ranked, DESCRIPTION_WORDS)
+        method = self.methods[given[0]] if given else Method.HEURISTIC
+        return _Description(" ".join(chosen), self._evidence(chosen, parts), method)
+
+    def _ranked(self, names: Sequence[str], parts: Mapping[str, Sequence[str]]) -> list[str]:
+        """The sentences of heuristic descriptions; ``parts`` are those of each description."""
+        found: dict[str, int] = {}
+        for text, count in self.counts.items():
+            if self.methods[text] is Method.HEURISTIC:
+                for sentence in dict.fromkeys(parts[text]):
+                    found[sentence] = found.get(sentence, 0) + count
+        keys = [name.casefold() for name in names]
+        # The sort is stable: of equals the first one said comes first.
+        return sorted(found, key=lambda sentence: (-_defines(sentence, keys), -found[sentence]))
+
+    def _evidence(self, chosen: Sequence[str], parts: Mapping[str, Sequence[str]]) -> tuple[Evidence, ...]:
+        """Of sentences that stand in a row with single spaces between them; neighbours of one chunk are one."""
+        if len(self.counts) == 1:
+            return (Evidence(0, len(" ".join(chosen)), next(iter(self.chunks.values()))),)
+        origins = {
+            sentence: chunk_id for text, chunk_id in reversed(self.chunks.items()) for sentence in parts[text]
+        } | self.chunks
+        found: list[Evidence] = []
+        start = 0
+        for sentence in chosen:
+            end, chunk_id = start + len(sentence), origins[sentence]
+            if found and found[-1].chunk_id == chunk_id:
+                found[-1] = Evidence(found[-1].start, end, chunk_id)
+            else:
+                found.append(Evidence(start, end, chunk_id))
+            start = end + 1
+        return tuple(found)
+
+
+@dataclass(slots=True)
+class _Entity:
+    surfaces: Counter[str] = field(default_factory=Counter)
+    aliases: Counter[str] = field(default_factory=Counter)
+    types: Counter[str] = field(default_factory=Counter)
+    texts: _Texts = field(default_factory=_Texts)
+    chunks: dict[str, None] = field(default_factory=dict)
+    methods: Counter[Method] = field(default_factory=Counter)
+
+    def add(self, entity: ExtractedEntity, extract: Extract) -> None:
+        self.surfaces[" ".join(entity.name.split())] += 1
+        if entity.aliases:
+            self.aliases.update(" ".join(alias.split()) for alias in entity.aliases)
+        self.types[entity.type.strip().lower()] += 1
+        self.texts.add(entity.description, extract)
+        self.chunks.setdefault(extract.chunk_id)
+        self.methods[extract.method] += 1
+
+    @property
+    def name(self) -> str:
+        """The form that comes most often; the first seen of equals."""
+        return max(self.surfaces, key=self.surfaces.__getitem__)
+
+    @property
+    def type(self) -> str:
+        if len(self.types) == 1:
+            return next(iter(self.types)) or "concept"
+        telling = Counter(
+            {
+                type_: count
+                for type_, count in self.types.items()
+                if type_ not in _VAGUE_TYPES and count >= _TELLING * self.types.total()
+            }
+        )
+        return (telling or self.types).most_common(1)[0][0] or "concept"
+
+    def _other_forms(self, name: str) -> tuple[str, ...]:
+        """Those that are not ``name``, what comes most often first."""
+        if len(self.surfaces) == 1 and not self.aliases:
+            return ()
+        others = [
+            form
+            for form, _ in (self.surfaces + self.aliases).most_common()
+            if form and form.casefold() != name.casefold()
+        ]
+        return tuple({form.casefold(): form for form in reversed(others)}.values())[::-1][:_ALIASES]
+
+    def finished(self, id_: str, overlong: Callable[[Overlong], None]) -> Entity:
+        self.texts.tell_if_overlong(id_, overlong)
+        name = self.name
+        aliases = self._other_forms(name)
+        told = self.texts.joined([name, *aliases])
+        return Entity(
+            id=id_,
+            name=name,
+            type=self.type,
+            description=told.text,
+            method=told.method or self.methods.most_common(1)[0][0],
+            mentions=len(self.chunks),
+            aliases=aliases,
+            chunk_ids=tuple(self.chunks),
+            evidence=told.evidence,
+        )
+
+
+@dataclass(slots=True)
+class _Relation:
+    texts: _Texts = field(default_factory=_Texts)
+    chunks: dict[str, None] = field(default_factory=dict)
+    methods: Counter[Method] = field(default_factory=Counter)
+
+    def finished(self, source_id: str, target_id: str, overlong: Callable[[Overlong], None]) -> Relation:
+        id_ = content_id("r", *sorted((source_id, target_id)))
+        self.texts.tell_if_overlong(id_, overlong)
+        told = self.texts.joined(())
+        return Relation(
+            id=id_,
+            source_id=source_id,
+            target_id=target_id,
+            description=told.text,
+            method=told.method or self.methods.most_common(1)[0][0],
+            weight=self.methods.total(),
+            chunk_ids=tuple(self.chunks),
+            evidence=told.evidence,
+        )
+
+
+def _read_entities(
+    extract: Extract, keys: _Keys, canonical: Mapping[str, str], entities: dict[str, _Entity]
+) -> dict[str, str]:
+    """Add the entities of one extract; what each name key of it stands for."""
+    here: dict[str, str] = {}
+    for entity in extract.entities:
+        key = keys[entity.name]
+        if key:
+            stands_for = here[key] = canonical.get(key, key)
+            found = entities.get(stands_for)
+            if found is None:
+                found = entities[stands_for] = _Entity()
+            found.add(entity, extract)
+    return here
+
+
+def _read_relations(
+    extract: Extract, keys: _Keys, here: Mapping[str, str], relations: dict[tuple[str, str], _Relation]
+) -> None:
+    """Add the relations of one extract whose ends are entities of it; a pair is one whichever end comes first."""
+    for relation in extract.relations:
+        source, target = here.get(keys[relation.source]), here.get(keys[relation.target])
+        if source is None or target is None or source == target:
+            continue
+        pair = (target, source) if (target, source) in relations else (source, target)
+        found = relations.get(pair)
+        if found is None:
+            found = relations[pair] = _Relation()
+        found.texts.add(relation.description, extract, relation.strength)
+        found.chunks.setdefault(extract.chunk_id)
+        found.methods[extract.method] += 1
+
+
+def _ids(keys: Iterable[str]) -> dict[str, str]:
+    """An id for each key. Should two keys ever share one, the later in order of the alphabet takes a longer digest."""
+    ids: dict[str, str] = {}
+    taken: set[str] = set()
+    for key in sorted(keys):
+        id_, salt = content_id("e", key), 0
+        while id_ in taken:
+            salt += 1
+            id_ = content_id("e", key, str(salt))
+        taken.add(id_)
+        ids[key] = id_
+    return ids
+
+
+# --- acronyms ------------------------------------------------------------------------------
+
+
+def _acronyms(extracts: Sequence[Extract], keys: _Keys) -> dict[str, str]:
+    """Key of an acronym → key of its long form, where the corpus gives it exactly one.
+
+    Other aliases (a surname, a title without its remark) may mean someone else in the next document.
+    """
+    longs: dict[str, set[str]] = {}
+    for extract in extracts:
+        for entity in extract.entities:
+            if not entity.aliases:
+                continue
+            key = keys[entity.name]
+            for alias in entity.aliases:
+                short = keys[alias]
+                if key and short != key and _is_acronym(alias, entity):
+                    longs.setdefault(short, set()).add(key)
+    single = {short: next(iter(found)) for short, found in longs.items() if len(found) == 1}
+    return {short: long for short, long in single.items() if long not in single}
+
+
+def _is_acronym(alias: str, entity: ExtractedEntity) -> bool:
+    """Capitals that the initials of the name, or of another alias of it, spell."""
+    letters = [letter.lower() for letter in alias.removesuffix("s") if letter.isalpha()]
+    if len(alias) not in _ACRONYM_LENGTHS or sum(letter.isupper() for letter in alias) < 2 or " " in alias:  # noqa: PLR2004
+        return False
+    for form in (entity.name, *entity.aliases):
+        initials = [word[0].lower() for word in form.replace("-", " ").split() if word[:1].isalnum()]
+        if form != alias and len(initials) > 1 and _within(letters, initials):
+            return True
+    return False
+
+
+def _within(letters: Sequence[str], initials: Sequence[str]) -> bool:
+    """Whether ``letters`` are the initials, some of which (of small words) may be left out."""
+    rest = iter(initials)
+    return (
+        letters[0] == initials[0]
+        and len(initials) <= 2 * len(letters)
+        and all(letter in rest for letter in letters)
+    )
+
+
+# --- noise ---------------------------------------------------------------------------------
+
+
+def _without_noise(
+    extracts: Sequence[Extract], keys: _Keys, canonical: Mapping[str, str], entities: Mapping[str, _Entity]
+) -> list[str]:
+    """The keys that stay, in order of first mention.
+
+    A weak term (nothing but its shape spoke for it, type ``term``) that only one chunk mentions joins nothing. It goes,
+    unless it is all that its chunk has. What a model or an agent found always stays.
+    """
+    weak = {key for key, entity in entities.items() if _is_noise(entity)}
+    for extract in extracts if weak else ():
+        here = [canonical.get(key, key) for entity in extract.entities if (key := keys[entity.name])]
+        if here and weak.issuperset(here):
+            weak.difference_update(here)
+    return [key for key in entities if key not in weak]
+
+
+def _is_noise(entity: _Entity) -> bool:
+    return (
+        len(entity.chunks) == 1
+        and set(entity.methods) == {Method.HEURISTIC}
+        and set(entity.types) == {Kind.TERM.value}
+    )
+
+
+# --- descriptions --------------------------------------------------------------------------
+
+_DEFINING = (
+    " is ",
+    " are ",
+    " was ",
+    " were ",
+    " means ",
+    " refers to ",
+    ", a ",
+    ", an ",
+    ", the ",
+    "是",
+    "とは",
+    "は",
+)
+_NEAR = 24
+_SIGNS = "\"'“‘ "
+
+
+def _defines(text: str, names: Sequence[str]) -> int:
+    """Whether the text begins with a name and says what it is: 2 for the first of ``names``, 1 for another, 0 if not."""
+    opening = text.casefold().lstrip(_SIGNS)
+    for article in ("the ", "an ", "a "):
+        opening = opening.removeprefix(article)
+    opening = opening.lstrip(_SIGNS)
+    for rank, name in enumerate(names):
+        if opening.startswith(name):
+            rest = opening[len(name) : len(name) + _NEAR]
+            return (2 if rank == 0 else 1) if any(sign in rest for sign in _DEFINING) else 0
+    return -1 if opening[-1:] == "?" or text[:1] in _SIGNS else 0
+
+
+def fitting(found: Iterable[str], limit: int) -> list[str]:
+    """The sentences ``found`` in order, none twice, at most ``limit`` words; the first one always.
+
+    A sentence is never cut; one that is too long for what is left is passed over.
+    """
+    chosen: dict[str, None] = {}
+    left = limit
+    for sentence in found:
+        if left <= 0 and chosen:
+            break
+        if sentence not in chosen and ((words := word_count(sentence)) <= left or not chosen):
+            chosen[sentence] = None
+            left -= words
+    return list(chosen)
+
+
+def _split(text: str) -> list[str]:
+    """The sentences of a text."""
+    return [text[start:end] for start, end in sentences(text)]

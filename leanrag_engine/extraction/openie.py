@@ -1,0 +1,279 @@
+"""HippoRAG's OpenIE files: entities and (subject, predicate, object) triples that a model found in passages.
+
+``{"docs": [{"idx", "passage", "extracted_entities": [name, …], "extracted_triples": [[s, p, o], …]}]}``.
+Models write some triples badly: those are left out and counted, and never end the work on the others.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from leanrag_engine.core.errors import InvalidInput
+from leanrag_engine.core.model import (
+    Chunk,
+    Extract,
+    ExtractedEntity,
+    ExtractedRelation,
+    LoadedDocument,
+    Method,
+)
+from leanrag_engine.core.ports import Extractor
+from leanrag_engine.core.text import language
+from leanrag_engine.core.text.language import name_key
+
+PARTS = 3
+"""Of a triple: subject, predicate, object."""
+
+TOLD = 3
+"""Statements that describe one entity of a passage."""
+
+TITLE_RELATIONS = 12
+"""Entities of a passage that are joined to its title where no triple joins them, as heuristic extraction does."""
+
+SHOWN = 3
+"""Malformed rows that a report names."""
+
+EXPECTED = (
+    'Expected {"docs": [{"passage", "extracted_entities": [name, …], "extracted_triples": '
+    "[[subject, predicate, object], …]}]}, as HippoRAG writes it."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Triple:
+    subject: str
+    predicate: str
+    object: str
+
+    @property
+    def statement(self) -> str:
+        text = f"{self.subject} {self.predicate} {self.object}"
+        return text if text.endswith((".", "!", "?")) else f"{text}."
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What the file says of one passage. ``number`` is its ``idx`` if that is a whole number."""
+
+    text: str
+    entities: tuple[str, ...]
+    triples: tuple[Triple, ...]
+    number: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class OpenIE:
+    """A file once read. ``malformed`` counts what was left out by kind; ``problems`` names the first of it."""
+
+    entries: tuple[Entry, ...]
+    malformed: Mapping[str, int]
+    problems: tuple[str, ...]
+
+    @property
+    def triples(self) -> int:
+        return sum(len(entry.triples) for entry in self.entries)
+
+    def matched(self, passages: Iterable[tuple[str, str]]) -> list[Entry | None]:
+        """For each passage, given as title and text, the entry of the same text.
+
+        Where no text agrees, the entry whose ``idx`` is the passage's position serves, if it has no text itself.
+        """
+        by_text = {_folded(entry.text): entry for entry in reversed(self.entries) if entry.text}
+        by_number = {entry.number: entry for entry in self.entries if not entry.text}
+        found = []
+        for number, (title, text) in enumerate(passages):
+            named = by_text.get(_folded(f"{title}\n{text}")) or by_text.get(_folded(text))
+            found.append(named or by_number.get(number))
+        return found
+
+
+def read_openie(path: Path) -> OpenIE:
+    """Raises ``InvalidInput`` if the file cannot be read, is no JSON or holds no list of documents."""
+    try:
+        held = json.loads(path.read_bytes().decode("utf-8-sig"))
+    except OSError as problem:
+        raise InvalidInput(
+            f"The OpenIE file {path} cannot be read: {problem.strerror}.", "Check the path."
+        ) from problem
+    except (ValueError, RecursionError) as problem:
+        raise InvalidInput(f"The OpenIE file {path} is not JSON in UTF-8: {problem}.", EXPECTED) from problem
+    rows = held.get("docs") if isinstance(held, dict) else None
+    if not isinstance(rows, list) or not rows:
+        raise InvalidInput(f"The OpenIE file {path} holds no list of documents under 'docs'.", EXPECTED)
+    reading = _Reading()
+    entries = tuple(entry for number, row in enumerate(rows) for entry in reading.entry(row, number))
+    if not entries:
+        raise InvalidInput(
+            f"No document of the OpenIE file {path} can be used. {reading.problems[0]}", EXPECTED
+        )
+    return OpenIE(entries, dict(reading.malformed), tuple(reading.problems))
+
+
+@dataclass(slots=True)
+class _Reading:
+    malformed: Counter[str] = field(default_factory=Counter)
+    problems: list[str] = field(default_factory=list)
+
+    def leave_out(self, kind: str, place: str, value: object, expected: str) -> None:
+        self.malformed[kind] += 1
+        if self.malformed[kind] <= SHOWN:
+            self.problems.append(
+                f"{place}: {json.dumps(value, ensure_ascii=False)[:120]}, expected {expected}."
+            )
+
+    def entry(self, row: object, number: int) -> Iterator[Entry]:
+        place = f"document {number}"
+        if not isinstance(row, dict):
+            self.leave_out("documents", place, row, "an object")
+            return
+        text = _passage_of(row)
+        index = row.get("idx") if type(row.get("idx")) is int else None
+        if not text and index is None:
+            self.leave_out("documents", place, sorted(row), "a passage, or an idx that counts passages")
+            return
+        entities = self._rows(row, "extracted_entities", "entities", place)
+        triples = self._rows(row, "extracted_triples", "triples", place)
+        yield Entry(
+            text,
+            tuple(dict.fromkeys(name for each in entities for name in self._name(each, place))),
+            tuple(dict.fromkeys(triple for each in triples for triple in self._triple(each, place))),
+            index,
+        )
+
+    def _rows(self, row: Mapping[str, Any], key: str, kind: str, place: str) -> list[Any]:
+        value = row.get(key, [])
+        if isinstance(value, list):
+            return value
+        self.leave_out(kind, f"{key} of {place}", value, "a list")
+        return []
+
+    def _name(self, value: object, place: str) -> Iterator[str]:
+        if isinstance(value, str) and name_key(name := _tidy(value)):
+            yield name
+        else:
+            self.leave_out("entities", f"entity of {place}", value, "a name")
+
+    def _triple(self, value: object, place: str) -> Iterator[Triple]:
+        if (
+            isinstance(value, list)
+            and len(value) == PARTS
+            and all(isinstance(part, str) and _tidy(part) for part in value)
+        ):
+            yield Triple(*map(_tidy, value))
+        else:
+            self.leave_out("triples", f"triple of {place}", value, "subject, predicate and object as strings")
+
+
+def _passage_of(row: Mapping[str, Any]) -> str:
+    if isinstance(row.get("passage"), str):
+        return str(row["passage"])
+    parts = [row.get("title"), row.get("text")]
+    return "\n".join(part for part in parts if isinstance(part, str)) if isinstance(parts[1], str) else ""
+
+
+def _tidy(text: str) -> str:
+    return " ".join(language.clean(text).split())
+
+
+def _folded(text: str) -> str:
+    return _tidy(text).casefold()
+
+
+# --- extracts ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class OpenIEExtractor:
+    """Gives each document what ``entries`` say of it, by document id; the rest is left to ``fallback``."""
+
+    entries: Mapping[str, Entry]
+    fallback: Extractor
+
+    async def __call__(
+        self, document: LoadedDocument, chunks: Sequence[Chunk], pulse: Callable[[], None]
+    ) -> list[Extract]:
+        entry = self.entries.get(document.id)
+        if entry is None:
+            return await self.fallback(document, chunks, pulse)
+        pulse()
+        return extracts_of(entry, document.title, chunks)
+
+
+def extracts_of(entry: Entry, title: str, chunks: Sequence[Chunk]) -> list[Extract]:
+    """One extract for each chunk. Of several, each gets the triples and entities that are named in it; what is
+    named in none belongs to the first."""
+    texts = [_folded(chunk.text) for chunk in chunks]
+    triples: list[list[Triple]] = [[] for _ in chunks]
+    names: list[list[str]] = [[] for _ in chunks]
+    for triple in entry.triples:
+        for place in _places((triple.subject, triple.object), texts):
+            triples[place].append(triple)
+    for name in entry.entities:
+        for place in _places((name,), texts):
+            names[place].append(name)
+    return [
+        _extract(chunk, title if place == 0 else "", names[place], triples[place])
+        for place, chunk in enumerate(chunks)
+    ]
+
+
+def _places(names: Sequence[str], texts: Sequence[str]) -> list[int]:
+    if len(texts) == 1:
+        return [0]
+    wanted = [name.casefold() for name in names]
+    return [place for place, text in enumerate(texts) if all(name in text for name in wanted)] or [0]
+
+
+def _extract(chunk: Chunk, title: str, names: Sequence[str], triples: Sequence[Triple]) -> Extract:
+    """Entities and the ends of triples; the title joined to what no triple joins it to."""
+    ends = [end for triple in triples for end in (triple.subject, triple.object)]
+    known: dict[str, str] = {}
+    for name in (*([title] if title else []), *names, *ends):
+        known.setdefault(name_key(name), name)
+    known.pop("", None)
+    told = _statements(triples)
+    sentences = _sentences(chunk.text)
+    described = {
+        key: " ".join(told.get(key, ())) or _sentence_on(name, sentences) for key, name in known.items()
+    }
+    entities = tuple(ExtractedEntity(name, description=described[key]) for key, name in known.items())
+    relations = [ExtractedRelation(each.subject, each.object, each.statement) for each in triples]
+    joined = _joined_to(name_key(title), triples) if title else set()
+    relations += [
+        ExtractedRelation(title, name, described[key])
+        for key, name in known.items()
+        if title and key not in joined
+    ][:TITLE_RELATIONS]
+    return Extract(chunk.id, Method.MODEL, entities, tuple(relations))
+
+
+def _statements(triples: Sequence[Triple]) -> dict[str, list[str]]:
+    """For each end, the first statements on it, those in which it is the subject before the others."""
+    told: dict[str, list[str]] = {}
+    sides = [(triple.subject, triple) for triple in triples] + [(triple.object, triple) for triple in triples]
+    for end, triple in sides:
+        said = told.setdefault(name_key(end), [])
+        if len(said) < TOLD and triple.statement not in said:
+            said.append(triple.statement)
+    return told
+
+
+def _joined_to(key: str, triples: Sequence[Triple]) -> set[str]:
+    """``key`` and what a triple joins to it."""
+    pairs = [(name_key(triple.subject), name_key(triple.object)) for triple in triples]
+    return {key, *(end for pair in pairs if key in pair for end in pair)}
+
+
+def _sentences(text: str) -> list[str]:
+    return [text[start:end] for start, end in language.sentences(text)]
+
+
+def _sentence_on(name: str, sentences: Sequence[str]) -> str:
+    """The first sentence that names it; "" if none does."""
+    wanted = _folded(name)
+    return next((sentence for sentence in sentences if wanted in _folded(sentence)), "")

@@ -1,1 +1,0 @@
-"""From documents to G0: loading, chunking, extraction, merging."""

@@ -1,0 +1,1 @@
+"""Summaries and relation sentences written by a chat model or a calling agent."""

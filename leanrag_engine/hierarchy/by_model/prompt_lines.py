@@ -1,0 +1,148 @@
+"""How nouns are shown to whoever writes about them: short lines, the best first, within a budget, fenced."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+
+from leanrag_engine.core.model import Entity, Relation
+from leanrag_engine.core.text.language import clean, has_cjk, sentences, word_count
+
+_NAME = 80
+"""Characters of a name that are shown."""
+
+_BYTES = 4
+"""Bytes of UTF-8 that make about one token: near enough for Latin letters, and for Han on the safe side."""
+
+_ENDED = re.compile(r"[.!?…。！？][\"'”’»)\]」』]*$")
+
+_SHORTEST_NAME = 2
+"""A name of one character stands in many words that don't mean it."""
+
+
+class Sheet:
+    """Lines that are shown, as many as their room allows. No sentence stands in two of them: one sentence of a
+    document often says something of several entities and relations, and every word that is shown costs."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+        self.tokens = 0
+        self._said: set[str] = set()
+
+    def title(self, line: str) -> None:
+        """A line that is always shown."""
+        self.lines.append(line)
+        self.tokens += tokens_about(line)
+
+    def add(self, head: str, text: str, *, words: int, room: int) -> bool:
+        """``- head: text`` without what was said before, and of that about ``words`` words; False if all lines would
+        then take more than ``room`` tokens."""
+        fresh = self._fresh(text)
+        told = _within(fresh, words)
+        line = f"- {head}: {told}" if told else f"- {head}"
+        size = tokens_about(line)
+        if self.tokens + size > room:
+            return False
+        self.lines.append(line)
+        self.tokens += size
+        self._said.update(sentence.casefold() for sentence in fresh if sentence in told)
+        return True
+
+    def _fresh(self, text: str) -> list[str]:
+        line = one_line(text)
+        found = (line[start:end] for start, end in sentences(line))
+        return [each for each in found if each.casefold() not in self._said]
+
+    @property
+    def text(self) -> str:
+        return "\n".join(self.lines)
+
+
+def tokens_about(text: str) -> int:
+    """About how many tokens a text has, and one for its line break; no tokenizer is needed for a budget."""
+    return len(text.encode("utf-8", "surrogatepass")) // _BYTES + 1
+
+
+def kind_of(entity: Entity) -> str:
+    """`` (type)``, where there is more to say than that it is a concept or a cluster."""
+    return f" ({entity.type})" if not entity.layer and entity.type not in ("", "concept") else ""
+
+
+def ends_of(relations: Iterable[Relation], known: Mapping[str, Entity]) -> str:
+    """``name — name``, several with semicolons."""
+    return "; ".join(
+        f"{short_name(known[each.source_id])} — {short_name(known[each.target_id])}" for each in relations
+    )
+
+
+def by_text(relations: Iterable[Relation]) -> list[list[Relation]]:
+    """The best first, those that say the same together."""
+    found: dict[str, list[Relation]] = {}
+    for each in best_first(relations):
+        found.setdefault(each.description or each.id, []).append(each)
+    return list(found.values())
+
+
+def short_name(entity: Entity) -> str:
+    name = one_line(entity.name)
+    return name if len(name) <= _NAME else f"{name[: _NAME - 1]}…"
+
+
+def one_line(text: str) -> str:
+    return " ".join(clean(text).split())
+
+
+def shortened(text: str, words: int) -> str:
+    """On one line: the first sentences of about ``words`` words, or the beginning of the first."""
+    line = one_line(text)
+    return _within([line[start:end] for start, end in sentences(line)], words)
+
+
+def _within(parts: Sequence[str], words: int) -> str:
+    """The first of these sentences; one that alone has more than so many words is cut."""
+    kept: list[str] = []
+    left = words
+    for part in parts:
+        left -= word_count(part)
+        if left < 0:
+            break
+        kept.append(part)
+    if kept or not parts:
+        return " ".join(kept)
+    pieces = parts[0].split()
+    # Chinese and Japanese have no spaces: two of their characters count as a word.
+    spaced = word_count(parts[0]) <= 2 * len(pieces)
+    return f"{' '.join(pieces[:words]) if spaced else parts[0][: 2 * words]}…"
+
+
+def best_first(relations: Iterable[Relation]) -> list[Relation]:
+    """By support, then weight; equals by their ids: what the nouns tell, wherever they come from."""
+    return sorted(relations, key=lambda each: (-each.support, -each.weight, each.id))
+
+
+def origin(item: Entity | Relation) -> str:
+    """The chunk that says best what an entity or relation is; "" where none is known."""
+    if item.evidence:
+        return item.evidence[0].chunk_id
+    return item.chunk_ids[0] if item.chunk_ids else ""
+
+
+def is_ended(text: str) -> bool:
+    """Whether it ends as a sentence does."""
+    return _ENDED.search(text) is not None
+
+
+def stands_in(name: str, text: str) -> bool:
+    """Whether ``text`` names it, as a whole word; small and capital letters are the same."""
+    return _stands(name.casefold(), text.casefold())
+
+
+def stands_as_written(name: str, text: str) -> bool:
+    """As :func:`stands_in`, but capital letters count: Will is not will."""
+    return _stands(name, text)
+
+
+def _stands(name: str, text: str) -> bool:
+    if len(name) < _SHORTEST_NAME or name not in text:
+        return False
+    return has_cjk(name) or re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text) is not None

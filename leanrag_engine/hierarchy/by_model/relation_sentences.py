@@ -1,0 +1,127 @@
+"""The task of saying in one sentence how two clusters are related, for a model (paper eq. 5, λ > τ)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+from itertools import chain
+from typing import Any
+
+from leanrag_engine.core.errors import ReplyUnusable
+from leanrag_engine.core.model import Entity, Relation, content_id
+from leanrag_engine.core.text.fencing import fence
+from leanrag_engine.core.text.language import has_cjk, name_key, sentences, word_count
+from leanrag_engine.llm.batching import Duty, Task
+from leanrag_engine.llm.prompts import prompt
+
+from .prompt_lines import Sheet, by_text, ends_of, is_ended, short_name, shortened, stands_as_written
+from .summaries import written
+
+STEP = "relation"
+
+WORDS = 40
+"""Words of a sentence that are asked for."""
+
+BUDGET = 700
+"""Tokens, about, of the relations that are shown of one pair."""
+
+MOST_WORDS = 60
+"""A sentence that is longer is asked for again; a few words too many are no reason to pay twice."""
+
+_LEAST_WORDS = 4
+_DESCRIPTION_WORDS = 70
+_RELATION_WORDS = 35
+_TELLING = 3
+"""Characters from which on a Chinese or Japanese name stands for somebody or something in particular."""
+
+_ROOM = 300
+
+_ITEM = {
+    "type": "object",
+    "properties": {"sentence": {"type": "string"}},
+    "required": ["sentence"],
+    "additionalProperties": False,
+}
+
+
+def relation_duty() -> Duty:
+    """What is asked of a model that relates clusters."""
+    return Duty(STEP, prompt("relate", words=str(WORDS)), _ITEM, _ROOM)
+
+
+def relation_task(
+    near: Entity,
+    far: Entity,
+    relations: Sequence[Relation],
+    members: Mapping[str, Entity],
+) -> Task[str]:
+    """Say how ``near`` and ``far`` are related by the ``relations`` between their ``members`` (by id).
+
+    Both names and descriptions are shown and the relations, the best attested first, but no member's description
+    (paper, appendix D.2). Its reader raises ``ReplyUnusable`` for what is no single sentence, is too long, or names a
+    member.
+    """
+    shown = _shown(near, far, relations, members)
+    barred = tuple(_barred(near, far, members.values()))
+    id_ = content_id("t", near.id, far.id, shown)
+    return Task(id_, shown, partial(_read, barred), _chunk_ids(relations, members))
+
+
+def _chunk_ids(relations: Sequence[Relation], members: Mapping[str, Entity]) -> tuple[str, ...]:
+    """As for a summary: none are named above layer 0, where nearly everything has a part in it."""
+    if relations[0].layer:
+        return ()
+    items: Iterable[Entity | Relation] = chain(members.values(), relations)
+    return tuple(sorted({id_ for each in items for id_ in each.chunk_ids}))
+
+
+def _shown(near: Entity, far: Entity, relations: Sequence[Relation], members: Mapping[str, Entity]) -> str:
+    sheet = Sheet()
+    for title, group in (("First", near), ("Second", far)):
+        sheet.title(f"{title} group: {short_name(group)}")
+        sheet.title(shortened(group.description, _DESCRIPTION_WORDS))
+    sheet.title("Relations between members of the two:")
+    room = sheet.tokens + BUDGET
+    told = 0
+    for alike in by_text(relations):
+        if not sheet.add(ends_of(alike, members), alike[0].description, words=_RELATION_WORDS, room=room):
+            break
+        told += len(alike)
+    total = "1 relation joins them" if len(relations) == 1 else f"{len(relations)} relations join them"
+    lead = f"{total} ({len(relations) - told} left out for length)." if told < len(relations) else f"{total}."
+    return f"{lead}\n\n{fence(sheet.text)}"
+
+
+def _barred(near: Entity, far: Entity, members: Iterable[Entity]) -> Iterable[str]:
+    """Names that a sentence on the groups must not hold: those of members that are proper names, and no part
+    of a group's own. Terms in small letters are words like any other."""
+    allowed = f"{name_key(near.name)} \n {name_key(far.name)}"
+    for member in members:
+        key = name_key(member.name)
+        if _is_proper(member.name) and key and key not in allowed:
+            yield member.name
+
+
+def _is_proper(name: str) -> bool:
+    if has_cjk(name):
+        return len(name) >= _TELLING
+    return any(character.isupper() for character in name)
+
+
+def _read(barred: Sequence[str], item: Mapping[str, Any]) -> str:
+    text = written(item, "sentence")
+    if word_count(text) < _LEAST_WORDS:
+        raise ReplyUnusable("The sentence is empty or says too little.")
+    if not is_ended(text):
+        raise ReplyUnusable("The sentence breaks off: end it with a full stop.")
+    if len(sentences(text)) > 1:
+        raise ReplyUnusable(f"These are {len(sentences(text))} sentences: give one.")
+    if word_count(text) > MOST_WORDS:
+        raise ReplyUnusable(f"The sentence has {word_count(text)} words: give one of {WORDS} at most.")
+    named = [name for name in barred if stands_as_written(name, text)]
+    if named:
+        raise ReplyUnusable(
+            f"The sentence names the member “{named[0]}”: speak of the groups as wholes, by their names or what they"
+            " are."
+        )
+    return text

@@ -1,0 +1,284 @@
+"""The task of writing the aggregated entity of a cluster, for a model or for a calling agent (paper eq. 4).
+
+A task is made of nouns alone, and is the same whoever makes it and in whatever order they come: what an
+agent was shown from a published build, the next build recognises by its id.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import chain
+from typing import Any
+
+from leanrag_engine.core.errors import ReplyUnusable
+from leanrag_engine.core.model import Entity, Evidence, Finding, Relation, content_id
+from leanrag_engine.core.text.fencing import fence
+from leanrag_engine.core.text.language import name_key, sentences, whole_sentences, word_count
+from leanrag_engine.llm.batching import Duty, Task
+from leanrag_engine.llm.prompts import prompt
+
+from .prompt_lines import (
+    Sheet,
+    best_first,
+    by_text,
+    ends_of,
+    is_ended,
+    kind_of,
+    origin,
+    short_name,
+    stands_in,
+)
+
+STEP = "summary"
+
+WORDS = 110
+"""Words of a description that are asked for."""
+
+FINDINGS = 5
+"""Findings that are asked for (paper, appendix D.1)."""
+
+BUDGET = 2600
+"""Tokens, about, of what is shown of one cluster."""
+
+MOST_WORDS = 2 * WORDS
+"""What is longer is cut at a sentence: asking again would cost more than the words are worth."""
+
+_LEAST_WORDS = 6
+_NAME_WORDS = 12
+_MEMBERS = 0.7
+"""Share of the budget that members take before relations."""
+
+_MEMBER_WORDS = (25, 110)
+"""Words of one member's description: few where there are many members."""
+
+_RELATION_WORDS = 45
+_LEAST_FINDINGS = 3
+"""Findings without which a summary is asked for again. Fewer than ``FINDINGS`` are no reason to pay twice."""
+
+_SMALL = 3
+"""A cluster of so many members may have a single finding."""
+
+_CITED = 3
+_ROOM = 1500
+_AROUND = " \t\n\"'“”‘’«»*_#`"
+
+_TEXT = {"type": "string"}
+_FINDING = {
+    "type": "object",
+    "properties": {"summary": _TEXT, "explanation": _TEXT},
+    "required": ["summary", "explanation"],
+    "additionalProperties": False,
+}
+_ITEM = {
+    "type": "object",
+    "properties": {"name": _TEXT, "description": _TEXT, "findings": {"type": "array", "items": _FINDING}},
+    "required": ["name", "description", "findings"],
+    "additionalProperties": False,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """What was written of a cluster. ``evidence``: the chunks behind those sentences of the description that
+    name both ends of a relation; the others rest on the members as a whole."""
+
+    name: str
+    description: str
+    findings: tuple[Finding, ...]
+    evidence: tuple[Evidence, ...] = ()
+
+
+def aggregation_duty() -> Duty:
+    """What is asked of everybody who writes aggregated entities."""
+    instructions = prompt("aggregate", words=str(WORDS), findings=str(FINDINGS))
+    return Duty(STEP, instructions, _ITEM, _ROOM)
+
+
+def aggregation_task(members: Sequence[Entity], relations: Sequence[Relation]) -> Task[Summary]:
+    """Write the entity that stands for ``members``, with the ``relations`` among them.
+
+    The most central members come first: those with most relations to others and most mentions. What does not fit
+    into the budget is left out from the end, and the task says how much. Its reader raises ``ReplyUnusable`` for a name
+    that is a member's, a description that is too short or breaks off, and for too few findings.
+    """
+    ordered = _central_first(members, relations)
+    best = best_first(relations)
+    shown = _shown(ordered, best)
+    least = 1 if len(members) <= _SMALL else _LEAST_FINDINGS
+    keys = {name_key(name): each.name for each in ordered for name in (each.name, *each.aliases)}
+    id_ = content_id("s", *(each.id for each in sorted(ordered, key=lambda each: each.id)), shown)
+    return Task(
+        id_, shown, partial(_read, keys, least, _Ground(ordered, best)), _chunk_ids(members, relations)
+    )
+
+
+def tokens_of(members: Sequence[Entity], relations: int) -> int:
+    """About how many tokens a task will show, before the texts of its relations are known."""
+    sheet, _ = _with_members(_central_first(members, ()))
+    return min(BUDGET, sheet.tokens + relations * _RELATION_WORDS)
+
+
+def _chunk_ids(members: Sequence[Entity], relations: Sequence[Relation]) -> tuple[str, ...]:
+    """All chunks that it comes from. Above layer 0 that is nearly everything; none are named then, which means
+    that any document may have had a part in it."""
+    if members[0].layer:
+        return ()
+    items: Iterable[Entity | Relation] = chain(members, relations)
+    return tuple(sorted({id_ for each in items for id_ in each.chunk_ids}))
+
+
+# --- what is shown -------------------------------------------------------------------------
+
+
+def _central_first(members: Sequence[Entity], relations: Sequence[Relation]) -> list[Entity]:
+    degrees = Counter(end for each in relations for end in (each.source_id, each.target_id))
+    most = math.log1p(max(degrees.values(), default=1))
+    mentioned = math.log1p(max(each.mentions for each in members))
+
+    def centrality(member: Entity) -> float:
+        return math.log1p(degrees[member.id]) / most + math.log1p(member.mentions) / (mentioned or 1.0)
+
+    return sorted(members, key=lambda each: (-round(centrality(each), 9), each.id))
+
+
+def _words_for(members: int) -> int:
+    least, most = _MEMBER_WORDS
+    return min(most, max(least, int(_MEMBERS * BUDGET / 1.4 / members)))
+
+
+def _shown(members: Sequence[Entity], relations: Sequence[Relation]) -> str:
+    sheet, known = _with_members(members)
+    told = 0
+    if relations:
+        sheet.title("Relations among them:")
+    for alike in by_text(each for each in relations if {each.source_id, each.target_id} <= known.keys()):
+        if not sheet.add(ends_of(alike, known), alike[0].description, words=_RELATION_WORDS, room=BUDGET):
+            break
+        told += len(alike)
+    lead = f"{_counted('member', len(members), len(known))}; {_counted('relation', len(relations), told)}."
+    return f"{lead}\n\n{fence(sheet.text)}"
+
+
+def _with_members(members: Sequence[Entity]) -> tuple[Sheet, dict[str, Entity]]:
+    """What is shown of the members, and those of them that are, by id."""
+    words = _words_for(len(members))
+    sheet = Sheet()
+    sheet.title("Members, the most central first:")
+    known: dict[str, Entity] = {}
+    for each in members:
+        head = f"{short_name(each)}{kind_of(each)}"
+        if not sheet.add(head, each.description, words=words, room=int(_MEMBERS * BUDGET)):
+            break
+        known[each.id] = each
+    return sheet, known
+
+
+def _counted(noun: str, total: int, shown: int) -> str:
+    said = f"{total} {noun}{'' if total == 1 else 's'}"
+    return f"{said} ({total - shown} left out for length)" if shown < total else said
+
+
+# --- what is read --------------------------------------------------------------------------
+
+
+class _Ground:
+    """What a text about the members rests on: the chunks that state a relation whose ends it names both."""
+
+    def __init__(self, members: Sequence[Entity], relations: Sequence[Relation]) -> None:
+        self._members = members
+        self._relations = relations
+
+    def chunks(self, text: str) -> tuple[str, ...]:
+        """The best attested relations first."""
+        named = {
+            each.id
+            for each in self._members
+            if any(stands_in(name, text) for name in (each.name, *each.aliases))
+        }
+        found = (
+            origin(each) for each in self._relations if each.source_id in named and each.target_id in named
+        )
+        return tuple(dict.fromkeys(filter(None, found)))[:_CITED]
+
+    def evidence(self, text: str) -> tuple[Evidence, ...]:
+        parts = ((start, end, self.chunks(text[start:end])) for start, end in sentences(text))
+        return tuple(Evidence(start, end, chunks[0]) for start, end, chunks in parts if chunks)
+
+
+def _read(members: Mapping[str, str], least: int, ground: _Ground, item: Mapping[str, Any]) -> Summary:
+    name = _name(item, members)
+    description = _description(item)
+    findings = tuple(_findings(item, ground.chunks))
+    if len(findings) < least:
+        raise ReplyUnusable(
+            f"Only {len(findings)} of its findings can be used: give {max(FINDINGS, least)}, each with a summary and"
+            " an explanation, and no two alike."
+        )
+    return Summary(name, description, findings, ground.evidence(description))
+
+
+def _name(item: Mapping[str, Any], members: Mapping[str, str]) -> str:
+    name = written(item, "name").strip(_AROUND)
+    if name.count(".") == 1:  # a full stop, and no abbreviation's
+        name = name.removesuffix(".").strip(_AROUND)
+    if not name_key(name):
+        raise ReplyUnusable("The name is empty: give the group one.")
+    if word_count(name) > _NAME_WORDS:
+        raise ReplyUnusable(f"The name has {word_count(name)} words: give one of two to six.")
+    if name_key(name) in members:
+        raise ReplyUnusable(
+            f"The name “{name}” is that of a member, “{members[name_key(name)]}”: give the group one of its own."
+        )
+    return name
+
+
+def _description(item: Mapping[str, Any]) -> str:
+    """Cut at a sentence where it breaks off or is too long."""
+    text = whole_sentences(written(item, "description"), MOST_WORDS)
+    while text and not is_ended(text):
+        spans = sentences(text)
+        text = text[: spans[-2][1]] if len(spans) > 1 else ""
+    if word_count(text) < _LEAST_WORDS:
+        raise ReplyUnusable(
+            f"The description is too short or breaks off: give whole sentences of {WORDS} words at most in all."
+        )
+    return text
+
+
+def _findings(item: Mapping[str, Any], chunks: Callable[[str], tuple[str, ...]]) -> Iterable[Finding]:
+    """Those with a summary and an explanation, none that says what an earlier one says."""
+    given = item.get("findings")
+    if not isinstance(given, list):
+        raise ReplyUnusable(f"The findings are {_kind(given)}: give a list of objects.")
+    seen: set[str] = set()
+    for each in given:
+        if not isinstance(each, Mapping):
+            continue
+        summary, explanation = (_line(each.get(key)) for key in ("summary", "explanation"))
+        keys = {summary.casefold(), explanation.casefold()}
+        if summary and explanation and seen.isdisjoint(keys):
+            seen |= keys
+            yield Finding(summary, explanation, chunks(f"{summary} {explanation}"))
+
+
+def _line(value: object) -> str:
+    return " ".join(value.split()) if isinstance(value, str) else ""
+
+
+def written(item: Mapping[str, Any], key: str) -> str:
+    """The text under ``key``, on one line. Raises ``ReplyUnusable`` if there is none."""
+    text = item.get(key)
+    if not isinstance(text, str):
+        raise ReplyUnusable(f"The {key} is {_kind(text)}: give text.")
+    return " ".join(text.split())
+
+
+def _kind(value: object) -> str:
+    if value is None:
+        return "missing"
+    kinds = {str: "text", bool: "true or false", list: "a list", int: "a number", float: "a number"}
+    return kinds.get(type(value), "an object")

@@ -1,0 +1,1 @@
+"""Which entities of a layer belong together."""

@@ -1,0 +1,208 @@
+"""Which entities of a layer belong together by their relations alone: Leiden (Traag, Waltman & van Eck 2019).
+
+Communities are found on the graph of the layer's relations, level by level: what exceeds the cap is
+divided again at a higher resolution, on its own. Leiden's communities are connected. Small ones join
+the neighbour that they are most related to. What the tree forces is done by meaning: a star or a clique
+that no resolution divides is cut, and entities without any relation are put with those they resemble.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+
+import numpy as np
+from graspologic_native import leiden_csr  # type: ignore[import-untyped] # it ships no types
+
+from leanrag_engine.core.model import Vectors
+
+from .balancing import Labels, SizeChoice, cluster_means, company_for_the_lone, without_gaps
+from .links import Links
+from .mixture import cluster
+
+_STEP = 4.0
+"""By how much the resolution rises from level to level."""
+
+_FINEST = 4.0**8
+_ITERATIONS = 2
+
+
+def communities(
+    vectors: Vectors, links: Links, sizes: SizeChoice, *, seed: int = 0, pulse: Callable[[], None]
+) -> Labels:
+    """Labels (n,) of about n / ``sizes.mean`` clusters of 2 to ``sizes.cap`` members, numbered by their first ones.
+
+    ``vectors`` (n, d) decide only what relations leave open. ``pulse`` is called between steps and may
+    raise to stop. O(m log n) but for what is left to meaning.
+    """
+    if links.count <= sizes.cap and links.count <= sizes.mean:
+        return np.zeros(links.count, dtype=np.intp)
+    labels = np.arange(links.count)
+    for number, rows in enumerate(_divided(links, sizes.cap, seed, pulse)):
+        labels[rows] = links.count + number
+    labels = without_gaps(labels)
+    labels = _cut(vectors, labels, sizes, seed, pulse)
+    labels = joined(links, labels, sizes)
+    pulse()
+    labels = _gathered(vectors, labels, sizes, seed, pulse)
+    labels = _packed(vectors, labels, sizes)
+    return without_gaps(company_for_the_lone(vectors.astype(np.float64), labels, sizes.cap))
+
+
+def _divided(links: Links, cap: int, seed: int, pulse: Callable[[], None]) -> Iterator[Labels]:
+    """Communities of at least two members, as rows; those above the cap are what no resolution divides."""
+    linked = np.full(links.count, -1, dtype=np.intp)
+    linked[np.unique(links.ends)] = 0
+    stack = [(rows, part, 1.0) for rows, part in links.within(linked)]
+    while stack:
+        rows, part, resolution = stack.pop()
+        pulse()
+        parts = leiden(part, resolution, seed)
+        for places, inner in part.within(parts):
+            if len(places) <= cap or (len(places) == len(rows) and resolution >= _FINEST):
+                yield rows[places]
+            else:
+                stack.append((rows[places], inner, resolution * _STEP))
+
+
+def leiden(links: Links, resolution: float, seed: int = 0) -> Labels:
+    """The communities of a graph, (count,), numbered by their first members; each is connected."""
+    if not len(links.ends):
+        return np.arange(links.count)
+    near = links.neighbours()
+    _, found = leiden_csr(
+        near.starts.astype(np.int64),
+        near.places.astype(np.int32),
+        near.weights,
+        links.count,
+        resolution=resolution,
+        iterations=_ITERATIONS,
+        seed=seed,
+    )
+    parts = np.arange(links.count) + len(found)
+    parts[list(found.keys())] = list(found.values())
+    return without_gaps(parts)
+
+
+def _cut(vectors: Vectors, labels: Labels, sizes: SizeChoice, seed: int, pulse: Callable[[], None]) -> Labels:
+    """Communities above the cap, divided by meaning."""
+    labels = labels.copy()
+    counts = np.bincount(labels)
+    free = len(counts)
+    for community in np.flatnonzero(counts > sizes.cap).tolist():
+        rows = np.flatnonzero(labels == community)
+        parts = cluster(vectors[rows], mean_size=sizes.mean, cap=sizes.cap, seed=seed, pulse=pulse).labels
+        labels[rows] = np.where(parts == 0, community, free - 1 + parts)
+        free += int(parts.max())
+    return labels
+
+
+# --- small communities ---------------------------------------------------------------------
+
+
+class _Merging:
+    """Communities that join each other: sizes, volumes, and the weight of the relations between any two."""
+
+    def __init__(self, links: Links, labels: Labels) -> None:
+        self.into = list(range(int(labels.max()) + 1))
+        self.sizes: list[int] = np.bincount(labels).tolist()
+        self._between: list[dict[int, float]] = [defaultdict(float) for _ in self.into]
+        self._volumes = [0.0] * len(self.into)
+        ends = labels[links.ends]
+        for (first, second), weight in zip(ends.tolist(), links.weights.tolist(), strict=True):
+            self._volumes[first] += weight
+            self._volumes[second] += weight
+            if first != second:
+                self._between[first][second] += weight
+                self._between[second][first] += weight
+
+    def partner(self, community: int, cap: int) -> int | None:
+        """The neighbour with room that it has most relations with for what either has in all."""
+        room = cap - self.sizes[community]
+        fitting = (
+            (weight / self._volumes[other], -other)
+            for other, weight in self._between[community].items()
+            if self.sizes[other] <= room
+        )
+        best = max(fitting, default=None)
+        return None if best is None else -best[1]
+
+    def merge(self, community: int, other: int) -> None:
+        """``community`` becomes part of ``other``."""
+        self.into[community] = other
+        self.sizes[other] += self.sizes[community]
+        self._volumes[other] += self._volumes[community]
+        for third, weight in self._between[community].items():
+            del self._between[third][community]
+            if third != other:
+                self._between[other][third] += weight
+                self._between[third][other] += weight
+        self.sizes[community] = 0
+        self._between[community] = {}
+
+    def home(self, community: int) -> int:
+        while self.into[community] != community:
+            community = self.into[community]
+        return community
+
+
+def joined(links: Links, labels: Labels, sizes: SizeChoice) -> Labels:
+    """The smallest communities join neighbours, until there are as few as wanted or none has room beside it.
+
+    Entities without a relation can join none, and don't count.
+    """
+    merging = _Merging(links, labels)
+    heap = [(size, community) for community, size in enumerate(merging.sizes)]
+    heapq.heapify(heap)
+    linked = np.unique(links.ends)
+    count, wanted = len(np.unique(labels[linked])), -(-len(linked) // sizes.mean)
+    while heap and count > wanted:
+        size, community = heapq.heappop(heap)
+        if size != merging.sizes[community]:
+            continue  # it has grown or gone since
+        other = merging.partner(community, sizes.cap)
+        if other is not None:
+            merging.merge(community, other)
+            heapq.heappush(heap, (merging.sizes[other], other))
+            count -= 1
+    homes = np.array([merging.home(community) for community in range(len(merging.into))], dtype=np.intp)
+    return without_gaps(homes[labels])
+
+
+def _gathered(
+    vectors: Vectors, labels: Labels, sizes: SizeChoice, seed: int, pulse: Callable[[], None]
+) -> Labels:
+    """Runts that no relation joins to a community with room are clustered by meaning, each as a whole."""
+    counts = np.bincount(labels)
+    rows = np.flatnonzero(counts[labels] < sizes.runt)
+    if len(rows) < sizes.runt:
+        return labels
+    means = cluster_means(vectors.astype(np.float64), labels, len(counts))
+    points = means[labels[rows]].astype(np.float32)
+    parts = cluster(points, mean_size=sizes.mean, cap=sizes.cap, seed=seed, pulse=pulse).labels
+    labels = labels.copy()
+    labels[rows] = len(counts) + parts
+    return without_gaps(labels)
+
+
+def _packed(vectors: Vectors, labels: Labels, sizes: SizeChoice) -> Labels:
+    """The last runts, and if the layer would hardly shrink the smallest clusters too, join those they resemble."""
+    counts = np.bincount(labels)
+    most = 2 * len(labels) // sizes.mean  # a tenth where 20 is the mean
+    means = cluster_means(vectors.astype(np.float64), labels, len(counts))
+    for community in np.argsort(counts, kind="stable").tolist():
+        small = 0 < counts[community] < sizes.runt
+        if not small and np.count_nonzero(counts) <= max(most, 1):
+            break
+        room = (counts > 0) & (counts + counts[community] <= sizes.cap)
+        room[community] = False
+        fitting = np.flatnonzero(room)
+        if not counts[community] or not len(fitting):
+            continue
+        target = int(fitting[np.argmax(means[fitting] @ means[community])])
+        total = counts[target] + counts[community]
+        means[target] = (means[target] * counts[target] + means[community] * counts[community]) / total
+        counts[target], counts[community] = total, 0
+        labels = np.where(labels == community, target, labels)
+    return without_gaps(labels)

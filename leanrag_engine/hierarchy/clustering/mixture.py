@@ -1,0 +1,228 @@
+"""Which entities of a layer belong together: Gaussian mixtures on their vectors, split recursively.
+
+Paper, "Recursive Semantic Clustering" and appendix B.2. One mixture with n / 20 components costs
+O(n²) and leaves clusters of any size, so a few components at a time split what is left (about
+O(n log n)), each in the principal subspace of what it splits; :mod:`.balancing` then evens the
+clusters out under a hard cap. One seed and one thread: equal input gives equal bits.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.cluster import kmeans_plusplus
+from sklearn.mixture import GaussianMixture
+from threadpoolctl import threadpool_limits
+
+from leanrag_engine.core.errors import InvalidInput
+from leanrag_engine.core.model import Vectors
+
+from .balancing import SMALLEST, Labels, Points, balance, cluster_means, find_candidates, without_gaps
+
+_GLOBAL = 512
+"""Most dimensions in which clusters are evened out: the first principal axes of the whole layer."""
+
+_COARSE = 128
+"""Dimensions of it in which the layer is split."""
+
+_LOCAL = 32
+"""Dimensions of the principal subspace of one part, in which its mixture is fitted."""
+
+_BRANCHES = 16
+"""Most components of one mixture."""
+
+_SAMPLE = 4096
+"""Most points that a mixture is fitted on; all are then assigned by it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Clusters:
+    """A partition of n points, and how strongly each belongs to its cluster and to the runner-up.
+
+    ``labels`` and ``second`` are (n,) cluster numbers, clusters being numbered by their first members;
+    ``second`` is -1 where there is one cluster alone. The responsibilities (n,) are posterior
+    probabilities; the runner-up's may be the higher where the cap kept a point out.
+    """
+
+    count: int
+    labels: Labels
+    responsibility: NDArray[np.float64]
+    second: Labels
+    second_responsibility: NDArray[np.float64]
+
+
+def _no_pulse() -> None:
+    """Nobody wants to know."""
+
+
+def cluster(
+    vectors: Vectors, *, mean_size: int, cap: int, seed: int = 0, pulse: Callable[[], None] = _no_pulse
+) -> Clusters:
+    """Cluster the rows of ``vectors`` (n, d) into ceil(n / mean_size) clusters of 2 to ``cap`` members.
+
+    A lone member remains only where the sizes leave no choice (one row; or a cap of 2 and odd n).
+    ``pulse`` is called every now and then and may raise to stop. Raises :class:`InvalidInput` for another
+    shape, values that are not finite, or sizes that contradict each other.
+    """
+    check_vectors(vectors, mean_size, cap)
+    reduced = reduced_space(vectors)
+    labels = grouped(reduced, mean_size=mean_size, cap=cap, seed=seed, pulse=pulse)
+    return memberships(reduced, labels)
+
+
+def reduced_space(vectors: Vectors) -> Points:
+    """Coordinates of the rows of ``vectors`` (n, d) along their first principal axes, (n, at most 512)."""
+    with threadpool_limits(limits=1):
+        return _principal(np.ascontiguousarray(vectors, dtype=np.float64), _GLOBAL)
+
+
+def grouped(reduced: Points, *, mean_size: int, cap: int, seed: int = 0, pulse: Callable[[], None]) -> Labels:
+    """The labels (n,) of :func:`cluster`, in a space that is reduced already."""
+    with threadpool_limits(limits=1):
+        count = _count(len(reduced), mean_size, cap)
+        labels = _partition(reduced[:, -_COARSE:], count, seed, pulse)
+        return balance(reduced, labels, mean_size=mean_size, cap=cap, pulse=pulse)
+
+
+def memberships(reduced: Points, labels: Labels) -> Clusters:
+    """How strongly the rows of ``reduced`` (n, d) belong to the clusters ``labels`` (n,), numbered without
+    gaps by their first members, and to the runners-up."""
+    with threadpool_limits(limits=1):
+        return _posteriors(reduced, labels)
+
+
+def check_sizes(mean_size: int, cap: int) -> None:
+    """Raise :class:`InvalidInput` unless 2 <= ``mean_size`` <= ``cap``."""
+    if not SMALLEST <= mean_size <= cap:
+        raise InvalidInput(
+            f"A mean cluster size of {mean_size} and a cap of {cap} contradict each other:"
+            f" expected {SMALLEST} <= mean size <= cap.",
+            "Raise the cap or lower the cluster size.",
+        )
+
+
+def check_vectors(vectors: Vectors, mean_size: int, cap: int) -> Points:
+    """The rows as float64. Raises :class:`InvalidInput` for another shape, values that are not finite, or sizes
+    that contradict each other."""
+    points = np.ascontiguousarray(vectors, dtype=np.float64)
+    if points.ndim != 2 or not points.size:  # noqa: PLR2004 - rows and columns
+        raise InvalidInput(
+            f"Vectors of shape {points.shape} cannot be clustered: expected (n, d), both above 0."
+        )
+    broken = np.flatnonzero(~np.isfinite(points).all(axis=1))
+    if len(broken):
+        raise InvalidInput(
+            f"{len(broken)} of {len(points)} vectors hold values that are not finite, the first in row {broken[0]}.",
+            "Check the embedder on the text of that row.",
+        )
+    check_sizes(mean_size, cap)
+    return points
+
+
+def _count(points: int, mean_size: int, cap: int) -> int:
+    """ceil(n / mean size), but none of a single member if the cap allows."""
+    wanted = math.ceil(points / mean_size)
+    pairs = max(1, points // 2)
+    return min(wanted, pairs) if pairs * cap >= points else wanted
+
+
+def _partition(points: Points, count: int, seed: int, pulse: Callable[[], None]) -> Labels:
+    """``count`` clusters of any size by recursive splitting; neighbours in the tree get neighbouring numbers."""
+    labels = np.zeros(len(points), dtype=np.intp)
+    stack = [(np.arange(len(points)), count)]
+    number = 0
+    while stack:
+        rows, wanted = stack.pop()
+        if wanted == 1:
+            labels[rows] = number
+            number += 1
+            continue
+        pulse()
+        parts = _split(points[rows], _branches(wanted), seed)
+        sizes = np.bincount(parts)
+        shares = _share_out(wanted, sizes)
+        stack.extend((rows[parts == part], shares[part]) for part in reversed(range(len(sizes))))
+    return labels
+
+
+def _branches(wanted: int) -> int:
+    """All at once if they are few; else so many that the last level is full."""
+    return wanted if wanted <= _BRANCHES else min(_BRANCHES, math.ceil(wanted / _BRANCHES))
+
+
+def _split(points: Points, branches: int, seed: int) -> Labels:
+    """Parts 0, 1, … (at least two, none empty) by a mixture; equal slices where all points are alike."""
+    parts = without_gaps(_mixture(_principal(points, _LOCAL), branches, seed))
+    if parts.max() == 0:
+        parts = np.arange(len(points)) * branches // len(points)
+    return parts
+
+
+def _principal(points: Points, dimensions: int) -> Points:
+    """Coordinates (m, <= dimensions) along the first principal axes, from the smaller Gram matrix."""
+    centred = points - points.mean(axis=0)
+    if len(centred) <= centred.shape[1]:
+        values, axes = np.linalg.eigh(centred @ centred.T)
+        return np.asarray(axes[:, -dimensions:] * np.sqrt(np.maximum(values[-dimensions:], 0.0)))
+    return np.asarray(centred @ np.linalg.eigh(centred.T @ centred)[1][:, -dimensions:])
+
+
+def _mixture(points: Points, components: int, seed: int) -> Labels:
+    """The most probable of ``components`` spherical Gaussians for each point."""
+    sample = points[np.linspace(0, len(points) - 1, min(len(points), _SAMPLE)).astype(np.intp)]
+    centres, _ = kmeans_plusplus(sample, components, random_state=seed)
+    spread = ((sample[:, None, :] - centres[None]) ** 2).sum(axis=2).min(axis=1).mean() / points.shape[1]
+    floor = 1e-3 * max(spread, 1e-9)
+    model = GaussianMixture(
+        components,
+        covariance_type="spherical",
+        tol=1e-2,
+        max_iter=1000,  # the likelihood would have to rise by 10 nats a point to get there
+        reg_covar=floor,
+        weights_init=np.full(components, 1.0 / components),
+        means_init=centres,
+        precisions_init=np.full(components, 1.0 / max(spread, floor)),
+        random_state=seed,
+    )
+    return np.asarray(model.fit(sample).predict(points), dtype=np.intp)
+
+
+def _share_out(wanted: int, sizes: NDArray[np.intp]) -> list[int]:
+    """How many clusters each part gets: one at least, the rest by size (Sainte-Laguë)."""
+    shares = np.ones(len(sizes), dtype=np.intp)
+    for _ in range(wanted - len(sizes)):
+        shares[np.argmax(sizes / (2 * shares + 1))] += 1
+    return [int(share) for share in shares]
+
+
+def _posteriors(points: Points, labels: Labels) -> Clusters:
+    """Posterior probabilities under Gaussians of one variance: that along the line between the two
+    likeliest clusters, which is the one that decides between them."""
+    count = int(labels.max()) + 1
+    means = cluster_means(points, labels, count)
+    found = find_candidates(points, labels, means)
+    if count == 1:
+        ones = np.ones(len(points))
+        return Clusters(1, labels, ones, np.full(len(points), -1, dtype=np.intp), 0.0 * ones)
+    place = (found.ids[:, 0] == labels).astype(np.intp)
+    everyone = np.arange(len(points))
+    second = found.ids[everyone, place]
+    variance = _variance_between(points, means, labels, second)
+    top = found.scores[:, 0]
+    evidence = np.exp((found.scores - top[:, None]) / variance)
+    missing = ~(found.ids == labels[:, None]).any(axis=1)
+    own = np.exp((found.own - top) / variance)
+    total = evidence.sum(axis=1) + np.where(missing, own, 0.0)
+    return Clusters(count, labels, own / total, second, evidence[everyone, place] / total)
+
+
+def _variance_between(points: Points, means: Points, labels: Labels, second: Labels) -> float:
+    """Mean squared deviation from the own mean along the line to the runner-up's."""
+    lines = means[second] - means[labels]
+    squares = np.einsum("ij,ij->i", lines, lines)
+    along = np.einsum("ij,ij->i", points - means[labels], lines) ** 2
+    return max(float(np.mean(along / np.maximum(squares, 1e-12))), 1e-9)

@@ -1,0 +1,1 @@
+"""Names, descriptions and quotations of aggregated entities, made without a model."""

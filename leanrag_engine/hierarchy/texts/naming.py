@@ -1,0 +1,348 @@
+"""What a cluster is called: the phrases of its members' names that tell it from its siblings.
+
+Phrases are scored by class-based TF-IDF (Grootendorst 2022) over the base entities beneath each
+cluster: a phrase counts in full where it stands in a name and in part where it stands in a description.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from array import array
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leanrag_engine.core.model import Entity, Graph
+from leanrag_engine.core.text.language import STOPWORDS, has_cjk, name_key, words
+
+_LONGEST = 4
+"""Words of the longest phrase that is not a whole name."""
+
+_PHRASES = 3
+_PHRASE_WORDS = 3
+_IN_DESCRIPTION = 0.25
+_DESCRIPTION_WORDS = 80
+_ATTEMPTS = 3
+"""How often a name that is like a sibling's is tried again without what they share."""
+
+_ENDING, _FRAGMENT = 0.8, 0.5
+"""What a part of names is worth beside a whole name: one that a name ends with, and any other, which may be no
+more than an adjective."""
+
+_ONCE, _ONCE_SMALL = 0.8, 0.6
+"""What an entity is worth that one chunk alone mentions: a name, and a phrase that is written small."""
+
+_SAME_TEXT = 80
+"""Characters by which two descriptions are known to begin with the same sentence."""
+
+_BROAD = 3.0
+"""From seven members on it no longer counts how many more have a phrase."""
+
+_FAINT = 0.3
+"""A phrase with less than this share of the best one's score says little about the cluster."""
+
+_ALIKE = 0.5
+"""Names that have this share of their words in common are near duplicates."""
+
+_PART_OF = 0.6
+"""A phrase gives way to a longer one that stands for this share of its occurrences."""
+
+_AROUND = ',;:!?"“”‘«»'
+BRACKETS = (("(", ")"), ("[", "]"), ("{", "}"))
+_POSSESSIVE = re.compile(r"(?<=s)['’]$|['’]s$")
+
+Labels = NDArray[np.intp]
+Weights = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """Which phrases stand where: entity ``rows[i]`` has phrase ``columns[i]`` with ``weights[i]``.
+
+    ``witnesses[i]`` is 1, but where the phrase stands in a description alone that other entities have too: there
+    it is a share of 1, for one sentence is one witness. ``keys`` are normalised phrases (words in single spaces),
+    ``surfaces`` how they are best written, ``worths`` what each is worth as a name.
+    """
+
+    keys: tuple[str, ...]
+    surfaces: tuple[str, ...]
+    worths: Weights
+    rows: Labels
+    columns: Labels
+    weights: Weights
+    witnesses: Weights
+
+
+@dataclass(frozen=True, slots=True)
+class Salience:
+    """The phrases of one cluster, the most distinguishing first, and their scores."""
+
+    columns: Labels
+    scores: Weights
+    counts: Weights
+
+
+class Names:
+    """The names in use, by key, and those of the siblings that were named so far by their words."""
+
+    def __init__(self, taken: set[str]) -> None:
+        self._taken = taken
+        self._siblings: dict[str, list[frozenset[str]]] = defaultdict(list)
+
+    def add(self, name: str) -> None:
+        self._taken.add(name_key(name))
+        content = _content(name)
+        for word in content:
+            self._siblings[word].append(content)
+
+    def has(self, name: str) -> bool:
+        return name_key(name) in self._taken
+
+    def shared_with_a_sibling(self, name: str) -> frozenset[str]:
+        """The words that make the name a near duplicate of a sibling's; empty if it is none."""
+        content = _content(name)
+        for word in sorted(content):
+            for other in self._siblings.get(word, ()):
+                if len(content & other) >= _ALIKE * len(content | other):
+                    return content & other
+        return frozenset()
+
+
+def _content(name: str) -> frozenset[str]:
+    return frozenset(name_key(name).split()) - STOPWORDS
+
+
+def find_terms(graph: Graph) -> Terms:
+    """The phrases of up to four words in the names of G0, looked for in all names and descriptions.
+
+    An entity's occurrences weigh more, the more often it is mentioned and the more relations it has.
+    """
+    spelled, worths = _spellings(graph.entities)
+    keys = tuple(sorted(spelled))
+    column = {key: number for number, key in enumerate(keys)}
+    alike = Counter(entity.description[:_SAME_TEXT] for entity in graph.entities)
+    rows, columns, weights, witnesses = array("q"), array("q"), array("d"), array("d")
+    for row, (entity, importance) in enumerate(zip(graph.entities, _importance(graph), strict=True)):
+        named, told = phrase_keys(entity.name), phrase_keys(entity.description)
+        share = 1.0 / alike[entity.description[:_SAME_TEXT]]
+        for key in sorted((named | told) & spelled.keys()):
+            rows.append(row)
+            columns.append(column[key])
+            weights.append(importance * (1.0 if key in named else _IN_DESCRIPTION * share))
+            witnesses.append(1.0 if key in named else share)
+    return Terms(
+        keys,
+        tuple(spelled[key] for key in keys),
+        np.array([worths[key] for key in keys]),
+        np.array(rows, dtype=np.intp),
+        np.array(columns, dtype=np.intp),
+        np.array(weights, dtype=np.float64),
+        np.array(witnesses, dtype=np.float64),
+    )
+
+
+def _spellings(entities: Sequence[Entity]) -> tuple[dict[str, str], dict[str, float]]:
+    """For the key of each whole name, and of each phrase that stands in two names, how it is mostly written and
+    what it is worth."""
+    spelled: dict[str, Counter[str]] = defaultdict(Counter)
+    worths: dict[str, float] = {}
+    for entity in entities:
+        tokens = _tokens(entity.name)
+        for key, run in dict(_runs(tokens)).items():
+            entire = len(run) == len(tokens)
+            surface = entity.name if entire else _surface(run)
+            if surface:
+                spelled[key][surface] += 1
+            worth = 1.0 if entire else _ENDING if run[-1] is tokens[-1] else _FRAGMENT
+            worths[key] = max(worth, worths.get(key, 0.0))
+    found = {
+        key: max(surfaces.items(), key=lambda item: (item[1], item[0]))[0]
+        for key, surfaces in spelled.items()
+        if worths[key] == 1.0 or surfaces.total() > 1
+    }
+    return found, worths
+
+
+def _importance(graph: Graph) -> list[float]:
+    degree = Counter(end for one in graph.relations for end in (one.source_id, one.target_id))
+    return [
+        (1.0 + math.log(max(1, entity.mentions)) + 0.5 * math.log1p(degree[entity.id])) * _attested(entity)
+        for entity in graph.entities
+    ]
+
+
+def _attested(entity: Entity) -> float:
+    if entity.mentions > 1:
+        return 1.0
+    return _ONCE_SMALL if entity.name[:1].islower() else _ONCE
+
+
+def salience(terms: Terms, labels: Labels, count: int) -> list[Salience]:
+    """For each of ``count`` clusters its phrases by class-based TF-IDF; ``labels`` are those of the base entities.
+
+    Beside how often a phrase stands in a cluster it counts in how many of its members it does: what one
+    member alone says is no topic.
+    """
+    width = max(1, len(terms.keys))
+    cells, place = np.unique(labels[terms.rows] * width + terms.columns, return_inverse=True)
+    counts = np.asarray(np.bincount(place, weights=terms.weights, minlength=len(cells)), dtype=np.float64)
+    members = np.bincount(place, weights=terms.witnesses, minlength=len(cells))
+    clusters, columns = cells // width, cells % width
+    everywhere = np.bincount(columns, weights=counts, minlength=width)
+    average = everywhere.sum() / count
+    share = counts / everywhere[columns]
+    scores = counts * np.sqrt(share) * np.log1p(average / everywhere[columns])
+    scores *= np.minimum(np.log2(1.0 + members), _BROAD) * terms.worths[columns]
+    order = np.lexsort((columns, -scores, clusters))
+    starts = np.searchsorted(clusters[order], np.arange(count + 1))
+    return [
+        Salience(columns[part], scores[part], counts[part])
+        for part in (order[starts[number] : starts[number + 1]] for number in range(count))
+    ]
+
+
+def choose_name(terms: Terms, found: Salience, fallback: Sequence[str], names: Names) -> str:
+    """A name of two to six phrases, few if possible, that no other has and that no sibling's nearly repeats.
+
+    ``fallback`` are the names of the central members, for when there are too few phrases.
+    """
+    barred: frozenset[str] = frozenset()
+    plain = ""
+    for most in (*([_PHRASES] * _ATTEMPTS), *range(_PHRASES, 2 * _PHRASES + 1)):
+        phrases = _chosen(terms, found, most, barred)
+        phrases += _others(fallback, phrases)[: max(0, 2 - len(phrases))]
+        name = listed(phrases)
+        if not name or names.has(name):
+            continue
+        plain = plain or name
+        repeated = names.shared_with_a_sibling(name)
+        if not repeated:
+            return name
+        barred |= repeated
+    return plain or _numbered(phrases, fallback, names)
+
+
+def _others(names: Sequence[str], phrases: Sequence[str]) -> list[str]:
+    """Those of ``names`` that are no phrase yet, first those that repeat no word of one."""
+    used = {word for phrase in phrases for word in _content(phrase)}
+    others = [name for name in names if name not in phrases]
+    return sorted(others, key=lambda name: not used.isdisjoint(_content(name)))
+
+
+def _numbered(phrases: Sequence[str], fallback: Sequence[str], names: Names) -> str:
+    stem = listed([*phrases, *(name for name in fallback[:1] if name not in phrases)]) or "Unnamed"
+    number = 2
+    while names.has(f"{stem} ({number})"):
+        number += 1
+    return f"{stem} ({number})"
+
+
+def listed(names: Sequence[str]) -> str:
+    """``a, b and c``; among Chinese and Japanese names ``甲、乙、丙``."""
+    if names and all(map(has_cjk, names)):
+        return "、".join(names)
+    return " and ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else "".join(names)
+
+
+# --- phrases -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Token:
+    key: str
+    text: str
+
+
+@lru_cache(maxsize=1 << 16)
+def _key(token: str) -> str:
+    return name_key(token.strip(_AROUND + ".'’()[]{}"))
+
+
+def _tokens(text: str) -> list[_Token]:
+    """The words in order; runs of Chinese or Japanese are cut into words."""
+    found = []
+    for token in text.split():
+        parts = words(token) if has_cjk(token) else [token]
+        found += [_Token(key, part) for part in parts if (key := _key(part))]
+    return found
+
+
+def _runs(tokens: Sequence[_Token]) -> Iterator[tuple[str, Sequence[_Token]]]:
+    """(key, words) of every run of up to four words within commas that neither starts nor ends with an
+    empty word."""
+    full = [not _empty(token) for token in tokens]
+    for start in range(len(tokens)):
+        if not full[start]:
+            continue
+        key = ""
+        for end in range(start, min(start + _LONGEST, len(tokens))):
+            key = f"{key} {tokens[end].key}" if key else tokens[end].key
+            if full[end]:
+                yield key, tokens[start : end + 1]
+            if tokens[end].text.endswith(","):
+                break
+
+
+def _surface(tokens: Sequence[_Token]) -> str:
+    """The words as written, without the punctuation and the possessive ending around them; empty if
+    they open a bracket and don't close it."""
+    text = tokens[0].text
+    for before, after in pairwise(tokens):
+        text += after.text if has_cjk(before.text) and has_cjk(after.text) else f" {after.text}"
+    text = _POSSESSIVE.sub("", text.strip(_AROUND))
+    for opening, closing in BRACKETS:
+        if text.startswith(opening) and text.endswith(closing):
+            text = text[1:-1]
+        if text.count(opening) != text.count(closing):
+            text = text.strip(opening + closing)
+        if text.count(opening) != text.count(closing):
+            return ""
+    return text
+
+
+def phrase_keys(text: str, limit: int = _DESCRIPTION_WORDS) -> set[str]:
+    """The keys of all phrases among the first ``limit`` words of ``text``."""
+    return {key for key, _ in _runs(_tokens(text)[:limit])}
+
+
+def _empty(token: _Token) -> bool:
+    """Whether a word tells nothing where it stands alone: a stop word, a number, a letter that is no initial."""
+    if len(token.key) == 1:
+        return not (token.text[0].isupper() and token.text.endswith("."))
+    return token.key in STOPWORDS or not any(character.isalpha() for character in token.key)
+
+
+def _chosen(terms: Terms, found: Salience, most: int, barred: frozenset[str]) -> list[str]:
+    """The best phrases that share no word, each as long as it stays as common; none is made of ``barred`` words."""
+    chosen: list[int] = []
+    used: set[str] = set()
+    length = 0
+    for place in range(min(50, len(found.columns))):
+        faint = most == _PHRASES and found.scores[place] < _FAINT * found.scores[0]
+        if len(chosen) == most or (chosen and faint):
+            break
+        longest = _longest_form(terms, found, place)
+        parts = set(terms.keys[longest].split())
+        if parts & used or parts <= barred or (chosen and length + len(parts) > most * _PHRASE_WORDS):
+            continue
+        chosen.append(longest)
+        used |= parts
+        length += len(parts)
+    return [terms.surfaces[column] for column in chosen]
+
+
+def _longest_form(terms: Terms, found: Salience, place: int) -> int:
+    best = int(found.columns[place])
+    needed = _PART_OF * found.counts[place]
+    key = f" {terms.keys[best]} "
+    for other, count in zip(found.columns[:200].tolist(), found.counts[:200].tolist(), strict=True):
+        longer = f" {terms.keys[other]} "
+        if count >= needed and key in longer and len(longer) > len(f" {terms.keys[best]} "):
+            best = other
+    return best

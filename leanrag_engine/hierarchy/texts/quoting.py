@@ -1,0 +1,65 @@
+"""Sentences with the chunk that each was taken from, and texts put together from them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from leanrag_engine.core.model import Entity, Evidence, Relation
+from leanrag_engine.core.text.language import PieceKind, pieces
+
+_MARKS = ".!?…。！？"
+_CLOSING = "\"'”’»)]}*_ 」』"
+
+
+@dataclass(frozen=True, slots=True)
+class Quote:
+    """Some words on one line, and the chunk that says them; "" if no chunk does."""
+
+    text: str
+    chunk_id: str = ""
+
+
+def quotes_of(item: Entity | Relation) -> Iterator[tuple[PieceKind, Quote]]:
+    """The sentences of a description in order, each as a quote, with what kind of text it is.
+
+    What two chunks say are two sentences, marked or not. One that the evidence does not cover is the first
+    chunk's of all that support the item.
+    """
+    text = item.description
+    otherwise = item.chunk_ids[0] if item.chunk_ids else ""
+    starts = sorted({0, *(each.start for each in item.evidence)})
+    for start, end in pairwise([*starts, len(text)]):
+        for piece in pieces(text[start:end]):
+            sentence = " ".join(text[start + piece.start : start + piece.end].split())
+            yield piece.kind, Quote(sentence, _chunk_at(item.evidence, start + piece.start) or otherwise)
+
+
+def _chunk_at(evidence: Sequence[Evidence], place: int) -> str:
+    return next((each.chunk_id for each in evidence if each.start <= place < each.end), "")
+
+
+def put_together(quotes: Sequence[Quote]) -> tuple[str, tuple[Evidence, ...]]:
+    """The quotes in one text, with single spaces between them, and where in it each chunk is quoted."""
+    evidence = []
+    start = 0
+    for quote in quotes:
+        end = start + len(quote.text)
+        if quote.chunk_id:
+            evidence.append(Evidence(start, end, quote.chunk_id))
+        start = end + 1
+    return " ".join(quote.text for quote in quotes), tuple(evidence)
+
+
+def ended(text: str) -> str:
+    """With a full stop, unless it ends with a mark of its own."""
+    bare = text.rstrip(_CLOSING)
+    return text if bare and bare[-1] in f"{_MARKS}:;；：" else f"{text}."
+
+
+def is_whole(text: str) -> bool:
+    """Whether it begins and ends as a sentence does: neither a clause of one, nor what stood before a list."""
+    bare = text.rstrip(_CLOSING)
+    first = text.split(maxsplit=1)[0].strip("\"'“‘(") if bare else ""
+    return bool(first) and bare[-1] in _MARKS and not (first[:1].islower() and first.strip(",;").isalpha())

@@ -1,0 +1,139 @@
+"""Which sentences are worth quoting for a cluster: those that stand alone, state something, and say much of it.
+
+Rules of form alone; what they know of words is English, and other languages lose nothing by them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from leanrag_engine.core.text.language import word_count
+
+from .naming import BRACKETS, phrase_keys
+
+SHORTEST = 6
+"""Words of the shortest sentence that says enough."""
+
+_VOICED = 0.5
+"""What direct speech, a question or an exclamation is worth: it shows a voice, and tells little of what it is about."""
+
+_PERSONAL = 0.75
+"""What a sentence keeps for each pronoun in it, up to four: whom it means is said elsewhere."""
+
+_MOST_PRONOUNS = 4
+
+_LABELLED = 0.6
+"""What a sentence is worth that a label precedes (Note: …), for it is beside the point."""
+
+_TERSE = 14
+"""Words that are added to the length of a sentence: else the shortest would always tell most for their length."""
+
+_DEFINING = 1.4
+"""What a sentence is worth that begins with its subject and says what it is."""
+
+_SOON = 24
+"""Characters within which a definition says *is*."""
+
+_SHOUTED = 0.4
+"""A sentence with this share of capital letters is a line of a table of contents."""
+
+_OPENERS = (
+    "he she it they we you i his her its their this that these those such here there and but or so then however"
+    " therefore thus also another both additionally furthermore moreover similarly instead otherwise see"
+    " hence accordingly conversely alternatively likewise nevertheless can cannot must should could would does has have"
+)
+_LEANING = frozenset(_OPENERS.split())
+_OWNING = frozenset(("his", "her", "its", "their", "him", "them"))
+"""A sentence that opens so leans on the one before it."""
+
+_IS = frozenset(["is", "are", "was", "were", "means", "refers", "denotes", "是", "とは", "は"])
+_SPEECH_OPENS = re.compile(r"(?:^|[\s(—–-])['‘](?=\w)")
+_SPEECH_CLOSES = re.compile(r"(?<=[.,!?—-])['’](?!\w)")
+_QUOTE_CLOSES = re.compile(r"(?<=\w)['’](?![\w])")
+_POINTING = re.compile(
+    r"\b(?:the following|as follows|see (?:also|below|above|section))\b|…$"
+    r"|^(?:the (?:same|latter|former|above)|in (?:this|that|such a) case|as a result|for this reason"
+    r"|(?:first|second|third|next|finally|here),)\s",
+    re.IGNORECASE,
+)
+"""It introduces what is not quoted with it, or follows what is not."""
+
+_PRONOUNS = re.compile(
+    r"\b(?:i|me|my|mine|we|us|our|you|your|thou|thee|thy|he|him|his|she|her|they|them|their)\b", re.IGNORECASE
+)
+_LABEL = re.compile(r"[^\W\d_a-z][^\s:]*(?: [^\s:]+){0,3}: |Note(?:,| that) ")
+_PAGES = re.compile(r"[^\W\d_][^\s\d]* \d{1,3}(?:[-–]\d{1,3})? [\"“‘']?[^\W\d_a-z]")
+"""A page between two entries of a table of contents."""
+
+_SPLICED = re.compile(
+    r":\s+(?:The|This|These|An?|If|In|It|When|For|On|There|They|We|You)\s"
+    r"|[^\W_] (?:The|This|These|Those|If|When|Where|There|It) [^\W\d_A-Z]"
+)
+"""What introduced a list or an example, or headed a paragraph, with the sentence after that behind it."""
+
+
+def stands_alone(sentence: str) -> bool:
+    """Whether it can be read without what stands around it, and is no mere listing."""
+    return not _leans(sentence) and not _is_listing(sentence)
+
+
+def telling(text: str, subject: str, weights: Mapping[str, float], centrality: float) -> float:
+    """The distinguishing phrases in a sentence, for its length, times the centrality of what it is about."""
+    present = {key for key in phrase_keys(text) if key in weights}
+    worth = centrality * sum(weights[key] for key in sorted(present)) / (_TERSE + word_count(text))
+    if is_voiced(text):
+        worth *= _VOICED
+    if _LABEL.match(text):
+        worth *= _LABELLED
+    worth *= _PERSONAL ** min(_MOST_PRONOUNS, len(_PRONOUNS.findall(text)))
+    return worth * _DEFINING if _defines(text, subject) else worth
+
+
+def is_voiced(text: str) -> bool:
+    """Whether somebody speaks, asks or calls."""
+    spoken = text[0] in "'‘“\"「『" and (_SPEECH_CLOSES.search(text) or text[-1] in '"”」』')
+    return bool(spoken) or text.rstrip("\"'”’»)」』")[-1:] in {*"!?！？"}
+
+
+def _defines(text: str, subject: str) -> bool:
+    """Whether it begins with its subject and says soon what that is."""
+    opening = text.lower().lstrip("\"'“‘ ").removeprefix("the ").removeprefix("a ").removeprefix("an ")
+    if not opening.startswith(subject.lower()):
+        return False
+    return not _IS.isdisjoint(opening[len(subject) : len(subject) + _SOON].split())
+
+
+def _leans(sentence: str) -> bool:
+    """Whether a sentence needs what stands before or after it."""
+    unclosed = any(sentence.count(opening) != sentence.count(closing) for opening, closing in BRACKETS)
+    if (
+        _POINTING.search(sentence)
+        or _SPLICED.search(sentence)
+        or sentence.count('"') % 2
+        or _half_spoken(sentence)
+    ):
+        return True
+    if unclosed or "|" in sentence or sentence.endswith((":", ":.")) or sentence[0] in "([{":
+        return True
+    opening = [word.strip("\"'“‘(,").lower() for word in sentence.split(maxsplit=4)[:4]]
+    return opening[0] in _LEANING or not _OWNING.isdisjoint(opening)
+
+
+def _half_spoken(sentence: str) -> bool:
+    """Whether single quotation marks open and don't close, or close and didn't open."""
+    opened, closed = len(_SPEECH_OPENS.findall(sentence)), len(_SPEECH_CLOSES.findall(sentence))
+    return closed > opened or opened > closed + len(_QUOTE_CLOSES.findall(sentence))
+
+
+def _is_listing(sentence: str) -> bool:
+    """Whether it is a table of contents, or a heading that ran into its text: pages, capitals, or four words
+    in a row that stand there twice."""
+    letters = [letter for letter in sentence if letter.isalpha()]
+    if sum(letter.isupper() for letter in letters) >= _SHOUTED * max(1, len(letters)):
+        return True
+    if len(_PAGES.findall(sentence)) > 1:
+        return True
+    found = sentence.split()
+    runs = [tuple(found[place : place + 4]) for place in range(len(found) - 3)]
+    return len(set(runs)) < len(runs)

@@ -1,0 +1,1 @@
+"""Calling a chat model: prompts, batching, cache, budget, answering."""

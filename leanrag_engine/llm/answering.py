@@ -1,0 +1,66 @@
+"""Answering a question by a model from a context alone, with citations that are checked against it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from leanrag_engine.core.errors import ReplyUnusable
+from leanrag_engine.core.model import Context
+from leanrag_engine.core.ports import ChatModel, ChatRequest, Message
+from leanrag_engine.core.text.fencing import fence
+
+from .batching import Meter, ask
+from .prompts import prompt
+
+__all__ = ["ANSWER_TOKENS", "Answer", "answer", "answer_request"]
+
+ANSWER_TOKENS = 2000
+"""Room of an answer. Models that think before they write need more than the answer shows."""
+
+_GAP = re.compile(r"\A\W*insufficient\b[^\w\n]*", re.IGNORECASE)
+"""How an answer begins that the evidence does not settle, as the prompt asks for it."""
+
+_CITATION = re.compile(r"\bd\d+:c\d+\b")
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a model answered. ``cited`` citations stand in its context, ``unfounded`` ones do not.
+
+    ``sufficient``: the evidence settles the question, as the model says and its citations bear out.
+    """
+
+    text: str
+    cited: tuple[str, ...]
+    unfounded: tuple[str, ...]
+    sufficient: bool = True
+
+
+async def answer(
+    model: ChatModel, question: str, context: Context, meter: Meter, *, temperature: float = 0.0
+) -> Answer:
+    """Raises what the model raises, and ``ReplyUnusable`` if twice no whole answer came."""
+    request = answer_request(question, context, temperature=temperature)
+    return await ask(model, request, lambda text: checked(text, context), meter)
+
+
+def answer_request(question: str, context: Context, *, temperature: float = 0.0) -> ChatRequest:
+    """What is asked: equal questions and contexts, equal requests."""
+    text = prompt("answer", question=fence(question), evidence=fence(context.text))
+    return ChatRequest((Message("user", text),), ANSWER_TOKENS, temperature=temperature, step="answer")
+
+
+def checked(text: str, context: Context) -> Answer:
+    """The answer with its citations sorted by whether the context holds them. Raises ``ReplyUnusable`` if it
+    says no more than that the evidence is insufficient."""
+    settled = _GAP.search(text) is None
+    text = _GAP.sub("", text).strip()
+    if not text:
+        raise ReplyUnusable("The answer does not say what is missing.")
+    named = tuple(dict.fromkeys(_CITATION.findall(text)))
+    known = set(context.cited)
+    cited = tuple(each for each in named if each in known)
+    return Answer(
+        text, cited, tuple(each for each in named if each not in known), sufficient=settled and bool(cited)
+    )

@@ -1,0 +1,233 @@
+"""The calling agent as the model: what is still to be read or summarised, and what the agent hands in.
+
+No key is needed. A chunk's extract and a cluster's summary are the same tasks that a model is given, read by
+the same readers, one by one. What is accepted is kept at once; the next build works with it. Anybody may go on:
+another agent, a model, or nobody, for everything has a heuristic form already.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from leanrag_engine.core.errors import InvalidInput, NotReady, ReplyUnusable
+from leanrag_engine.core.model import Entity, Extract, Generation, Method
+from leanrag_engine.core.ports import GraphStore
+from leanrag_engine.extraction.by_model.extract import extraction_duty, extraction_task
+from leanrag_engine.hierarchy.by_model.summaries import aggregation_duty, aggregation_task
+from leanrag_engine.llm.batching import Duty, Task
+from leanrag_engine.llm.prompts import prompt
+
+Kind = Literal["extraction", "summary"]
+
+MEMBERS = 1000
+"""More members than any cluster has."""
+
+FORM = "\n---\n"
+"""What comes behind it in the instructions is how a chat model has to reply; an agent has a schema."""
+
+SHOWN = 24_000
+"""Characters of all items that are handed out at once: about 6,000 tokens. The first one is always whole."""
+
+
+@dataclass(frozen=True, slots=True)
+class WorkItem:
+    """One piece of work: what it is about in a few words, and what is to be read."""
+
+    work_id: str
+    title: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class PendingWork:
+    """Work to be done, how, and in which form (``schema``, of one item). ``remaining`` counts these items too."""
+
+    kind: Kind
+    instructions: str
+    schema: Mapping[str, Any]
+    items: tuple[WorkItem, ...]
+    remaining: int
+    cursor: str = ""
+    """Where a second agent goes on; "" at the end."""
+
+
+@dataclass(frozen=True, slots=True)
+class Submitted:
+    """What became of what was handed in: ids that were accepted, and for the others why not."""
+
+    accepted: tuple[str, ...]
+    rejected: tuple[tuple[str, str], ...]
+    remaining: int
+
+
+class AgentWork:
+    """The work that a collection has for agents."""
+
+    def __init__(self, graph: GraphStore, collection: str) -> None:
+        self._graph = graph
+        self._collection = collection
+
+    async def pending(self, kind: Kind, limit: int, cursor: str) -> PendingWork:
+        """At most ``limit`` items, in reading order, after those that ``cursor`` stands for.
+
+        Raises ``NotReady`` if there is no document, or no build whose clusters could be summarised.
+        """
+        if kind == "extraction":
+            return await self._chunks(limit, cursor)
+        return await self._clusters(limit, cursor)
+
+    async def submit_extractions(self, items: Sequence[Mapping[str, Any]]) -> Submitted:
+        """Each item: ``work_id`` and what its chunk says. Accepted ones replace what was read before."""
+        ids = [str(item.get("work_id")) for item in items]
+        chunks = {each.id: each for each in await self._graph.chunks(self._collection, ids)}
+        found = {id_: extraction_task(chunk) for id_, chunk in chunks.items()}
+        said, rejected = read_each(
+            items, found, "get the pending work again, its document was changed or deleted"
+        )
+        extracts: list[Extract] = [replace(each, method=Method.AGENT) for each in said.values()]
+        kept = await self._graph.put_extracts(self._collection, extracts, revise=True) if extracts else []
+        gone = [(id_, "Its document was deleted meanwhile.") for id_ in said if id_ not in set(kept)]
+        return Submitted(tuple(kept), (*rejected, *gone), await self._unread())
+
+    async def submit_summaries(self, items: Sequence[Mapping[str, Any]]) -> Submitted:
+        """Each item: ``work_id`` and the name, description and findings of its cluster."""
+        generation = await self._published()
+        ids = list(dict.fromkeys(str(item.get("work_id")) for item in items))
+        clusters = [each for each in await self._graph.entities(generation.number, ids) if each.layer]
+        tasks = {each.id: await self._task(generation, each) for each in clusters}
+        said, rejected = read_each(
+            items, tasks, "get the pending work again, a build has changed the clusters"
+        )
+        given = {str(item["work_id"]): item for item in items if item.get("work_id") in said}
+        await self._graph.put_summaries(
+            self._collection, {tasks[id_].id: {**item, "cluster": id_} for id_, item in given.items()}
+        )
+        return Submitted(tuple(given), tuple(rejected), await self._unsummarised(generation))
+
+    # --- chunks ---------------------------------------------------------------------------
+
+    async def _chunks(self, limit: int, cursor: str) -> PendingWork:
+        held = await self._graph.collection(self._collection)
+        if held is None or not held.documents:
+            raise NotReady(
+                f"Collection {self._collection!r} holds no document yet.", "Ingest documents first."
+            )
+        chunks = await self._graph.heuristic_chunks(
+            self._collection, pending=False, after=place_of(cursor), limit=limit + 1
+        )
+        items = [
+            WorkItem(each.id, f"{each.citation} {each.title}", extraction_task(each).shown) for each in chunks
+        ]
+        shown = fitting(items[:limit])
+        end = chunks[len(shown) - 1].citation if len(shown) < len(items) else ""
+        return work("extraction", extraction_duty(), shown, await self._unread(), end)
+
+    async def _unread(self) -> int:
+        return (await self._graph.extract_methods(self._collection)).get(Method.HEURISTIC, 0)
+
+    # --- clusters -------------------------------------------------------------------------
+
+    async def _clusters(self, limit: int, cursor: str) -> PendingWork:
+        """Of the lowest layer that has any: those above are made of its names and descriptions."""
+        generation = await self._published()
+        waiting = await self._waiting(generation)
+        start = next((place for place, each in enumerate(waiting, 1) if each.id == cursor), 0)
+        items: list[WorkItem] = []
+        for each in waiting[start : start + limit]:
+            shown = (await self._task(generation, each)).shown
+            items.append(WorkItem(each.id, f"{each.members} members, now called {each.name}", shown))
+        handed = fitting(items)
+        end = handed[-1].work_id if handed and start + len(handed) < len(waiting) else ""
+        return work("summary", aggregation_duty(), handed, await self._unsummarised(generation), end)
+
+    async def _waiting(self, generation: Generation) -> list[Entity]:
+        """The clusters of the lowest layer that has heuristic ones for which nothing was handed in."""
+        given = {each.get("cluster") for each in (await self._graph.summaries(self._collection)).values()}
+        for layer in generation.layers[1:]:
+            clusters = await self._graph.layer(generation.number, layer.layer)
+            heuristic = [each for each in clusters if each.method is Method.HEURISTIC]
+            if heuristic:
+                # What was handed in counts from the next build on: until then no layer above has its turn.
+                return [each for each in heuristic if each.id not in given]
+        return []
+
+    async def _unsummarised(self, generation: Generation) -> int:
+        return len(await self._waiting(generation))
+
+    async def _task(self, generation: Generation, cluster: Entity) -> Task[Any]:
+        members = await self._graph.members(generation.number, cluster.id, 0, MEMBERS)
+        among = await self._graph.relations_among(generation.number, [each.id for each in members])
+        return aggregation_task(members, among)
+
+    async def _published(self) -> Generation:
+        held = await self._graph.collection(self._collection)
+        if held is None or held.generation is None:
+            raise NotReady(f"Collection {self._collection!r} was never built.", "Build it first.", "build")
+        return held.generation
+
+
+def work(kind: Kind, duty: Duty, items: Sequence[WorkItem], remaining: int, cursor: str) -> PendingWork:
+    schema = {
+        **duty.item,
+        "properties": {"work_id": {"type": "string"}, **duty.item["properties"]},
+        "required": ["work_id", *duty.item["required"]],
+    }
+    told = prompt("agent_work", instructions=duty.instructions.partition(FORM)[0].strip())
+    return PendingWork(kind, told, schema, tuple(items), remaining, cursor)
+
+
+def fitting(items: Sequence[WorkItem]) -> list[WorkItem]:
+    """The first of ``items``, as many as may be handed out at once."""
+    handed: list[WorkItem] = []
+    size = 0
+    for item in items:
+        size += len(item.text)
+        if handed and size > SHOWN:
+            break
+        handed.append(item)
+    return handed
+
+
+def place_of(cursor: str) -> tuple[int, int]:
+    """Document and chunk number of a citation; "" stands before the first."""
+    if not cursor:
+        return 0, 0
+    document, _, chunk = cursor.removeprefix("d").partition(":c")
+    if document.isdigit() and chunk.isdigit():
+        return int(document), int(chunk)
+    raise InvalidInput(
+        f"{cursor!r} is no cursor of pending work.", "Give the next_cursor of the reply before, or none."
+    )
+
+
+def read_each(
+    items: Sequence[Mapping[str, Any]], tasks: Mapping[str, Task[Any]], gone: str
+) -> tuple[dict[str, Any], list[tuple[str, str]]]:
+    """The answers by the id of their work, and the ids of the others with the reason."""
+    said: dict[str, Any] = {}
+    rejected: list[tuple[str, str]] = []
+    for item in items:
+        id_ = item.get("work_id")
+        if not isinstance(id_, str) or not id_:
+            rejected.append(("", "It has no work_id: copy that of the pending item."))
+        elif id_ not in tasks:
+            rejected.append((id_, f"There is no such work: {gone}."))
+        elif id_ in said:
+            rejected.append((id_, "It was handed in twice; the first one counts."))
+        else:
+            problem = took(said, id_, tasks[id_].read, item)
+            rejected += [(id_, problem)] if problem else []
+    return said, rejected
+
+
+def took(
+    said: dict[str, Any], id_: str, read: Callable[[Mapping[str, Any]], Any], item: Mapping[str, Any]
+) -> str:
+    """Read one item into ``said``; why that cannot be done, or ""."""
+    try:
+        said[id_] = read({key: value for key, value in item.items() if key != "work_id"})
+    except ReplyUnusable as problem:
+        return problem.message
+    return ""

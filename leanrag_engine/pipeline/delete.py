@@ -1,0 +1,219 @@
+"""Forgetting documents: what is deleted, what is hidden until the next build, in which order.
+
+Runs inside a job, under the writer lock. Vectors go first: should the process be killed, the job that
+is resumed finds the documents still there and does the same again. The graph store forgets in one
+transaction; from then on no reply holds what only those documents said.
+"""
+
+from __future__ import annotations
+
+import heapq
+import logging
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+
+import anyio.to_thread
+
+from leanrag_engine.core.errors import Candidate, InvalidInput, ModelUnavailable, StoreUnusable
+from leanrag_engine.core.model import Chunk, Document, Extract, Generation, Graph, Hierarchy, window_id
+from leanrag_engine.core.ports import Embedder, Progress, ProgressReport
+from leanrag_engine.hierarchy.removal import Living, without
+
+from .index import Rows, Spaces, Workshop, embedded_texts, rows_of, sweep, upsert, vectors_changing
+
+logger = logging.getLogger(__name__)
+
+NEAREST = 3
+"""Documents that are named for an id that none bears."""
+LOOKED_AT = 100
+"""Characters of an id that are compared: its end, where paths differ."""
+
+
+@dataclass(frozen=True, slots=True)
+class Remains:
+    """A published build, what is left of it, and the embedder that goes on with it."""
+
+    before: Generation
+    old: Hierarchy
+    hierarchy: Hierarchy | None
+    embedder: Embedder | None
+    """``None`` if it cannot be had now: what was reworded is then found by its words alone."""
+    identity: str
+    state: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """Of the ids that a caller gave: the documents that bear them, and for each of the others the nearest ones."""
+
+    documents: tuple[tuple[str, Document], ...]
+    unknown: tuple[tuple[str, tuple[Candidate, ...]], ...]
+
+
+def named(documents: Sequence[Document], ids: Sequence[str]) -> Named:
+    """By id or by number (``d3``). Not by title: two documents may share one, and what is deleted is gone."""
+    known = {f"d{each.number}": each for each in documents} | {each.id: each for each in documents}
+    given = list(dict.fromkeys(ids))
+    return Named(
+        tuple((id_, known[id_]) for id_ in given if id_ in known),
+        tuple((id_, _nearest(id_, documents)) for id_ in given if id_ not in known),
+    )
+
+
+def _nearest(given: str, documents: Sequence[Document]) -> tuple[Candidate, ...]:
+    matcher = SequenceMatcher(autojunk=False)
+    matcher.set_seq2(given[-LOOKED_AT:].casefold())
+
+    def likeness(document: Document) -> float:
+        found = 0.0
+        for text in (document.id, document.title):
+            matcher.set_seq1(text[-LOOKED_AT:].casefold())
+            found = max(found, matcher.quick_ratio())
+        return found
+
+    nearest = heapq.nlargest(NEAREST, documents, key=likeness)
+    return tuple(Candidate(each.id, each.title, f"d{each.number}") for each in nearest)
+
+
+async def forget(
+    workshop: Workshop, collection: str, document_ids: Sequence[str], report: ProgressReport
+) -> dict[str, int]:
+    """Forget those of the documents that the collection holds; how many documents and chunks went.
+
+    Raises ``StoreUnusable`` if the graph store cannot be used; a vector store that cannot is dropped.
+    """
+    held = await workshop.graph.collection(collection)
+    documents = await workshop.graph.documents(collection) if held else []
+    wanted = {each.id for each in documents} & set(document_ids)
+    if held is None or not wanted:
+        if held is not None:
+            await sweep(workshop, held)  # a run that was killed may have left the spaces of older generations
+        return {"documents": 0, "chunks": 0}
+    report(Progress("read", 0, len(wanted)))
+    chunks = await workshop.graph.all_chunks(collection)
+    gone = [each for each in chunks if each.document_id in wanted]
+    kept = [each for each in chunks if each.document_id not in wanted]
+    remains = await _remains(workshop, held.generation, gone, kept) if held.generation else None
+    report(Progress("forget", 0, len(wanted)))
+    settings = await _forget_vectors(workshop, remains, gone, kept) if remains else {}
+    generation = await workshop.graph.forget(
+        collection,
+        sorted(wanted),
+        remains.hierarchy if remains else None,
+        embedder=remains.identity if remains else "",
+        dimension=remains.before.dimension if remains else 0,
+        embedder_state=remains.state if remains else b"",
+        settings=settings,
+    )
+    if remains and remains.hierarchy and generation:
+        await workshop.adjacencies.keep(generation, remains.hierarchy.layers, kept)
+    await sweep(workshop, held)
+    return {"documents": len(wanted), "chunks": len(gone)}
+
+
+async def _remains(
+    workshop: Workshop, generation: Generation, gone: Sequence[Chunk], kept: Sequence[Chunk]
+) -> Remains:
+    number = generation.number
+    layers = [
+        Graph(
+            tuple(await workshop.graph.layer(number, each.layer)),
+            tuple(await workshop.graph.relations(number, each.layer)),
+        )
+        for each in generation.layers
+    ]
+    said: dict[str, list[Extract]] = defaultdict(list)
+    for extract in await workshop.graph.extracts(generation.collection):
+        said[extract.chunk_id].append(extract)
+    old = Hierarchy(tuple(layers))
+    living = Living({each.id: each for each in kept}, said)
+    left = await anyio.to_thread.run_sync(without, old, living) if layers[0].entities else None
+    return Remains(generation, old, left, *await _embedder_left(workshop, generation, gone, kept))
+
+
+async def _embedder_left(
+    workshop: Workshop, generation: Generation, gone: Sequence[Chunk], kept: Sequence[Chunk]
+) -> tuple[Embedder | None, str, bytes]:
+    """The embedder without the words of the chunks that go. One that cannot be had may hold them: its state goes
+    whole, and the next build makes another."""
+    try:
+        if await workshop.embedders.gave(generation.embedder):
+            state = await workshop.graph.embedder_state(generation.number)
+            texts = ([each.indexed_text for each in gone], [each.indexed_text for each in kept])
+            identity, state = await workshop.embedders.without(generation.embedder, state, *texts)
+            return await workshop.embedders.restore(identity, state), identity, state
+    except (InvalidInput, ModelUnavailable, StoreUnusable) as problem:
+        logger.warning("Forgetting goes on without the embedder: %s", problem)
+    return None, generation.embedder, b""
+
+
+# --- vectors -------------------------------------------------------------------------------
+
+
+async def _forget_vectors(
+    workshop: Workshop, remains: Remains, gone: Sequence[Chunk], kept: Sequence[Chunk]
+) -> dict[str, object]:
+    """Delete the vectors of what is gone, write those of what was reworded; the settings of what is left."""
+    spaces = Spaces.recorded(remains.before).as_settings()
+    before = embedded_texts([*gone, *kept], remains.old.layers)
+    after = embedded_texts(kept, remains.hierarchy.layers) if remains.hierarchy else {}
+    counts = {}
+    async with vectors_changing(workshop):
+        for kind, space in spaces.items():
+            try:
+                await _forget_in_space(workshop, space, before[kind], after.get(kind, ()), remains.embedder)
+                counts[kind] = await workshop.vectors.count(space)
+            except StoreUnusable as problem:
+                logger.warning("The vector space %s is dropped: %s", space, problem)
+                await _drop(workshop, space)
+    # A space that was dropped counts as it was: status then says that the index is incomplete.
+    written = dict(remains.before.settings.get("vectors", {})) | counts
+    return {**remains.before.settings, "vectors": written}
+
+
+async def _forget_in_space(
+    workshop: Workshop,
+    space: str,
+    before: Sequence[tuple[str, str]],
+    after: Sequence[tuple[str, str]],
+    embedder: Embedder | None,
+) -> None:
+    left = dict(after)
+    stale = [id_ for id_, text in before if left.get(id_) != text]
+    known = set(before)
+    reworded = [each for each in after if each not in known]
+    await _delete_windows(workshop, space, stale)
+    if embedder is None or not reworded:
+        return
+    try:
+        rows = await rows_of(embedder, reworded, _unheard)
+    except (InvalidInput, ModelUnavailable) as problem:
+        logger.warning("What was reworded is found by its words alone until the next build: %s", problem)
+        return
+    await upsert(workshop, space, Rows(rows.ids, rows.vectors), _unheard)
+
+
+async def _delete_windows(workshop: Workshop, space: str, ids: Sequence[str]) -> None:
+    """Every window of each: how many there are shows from the first that is missing."""
+    wanted, number = list(ids), 0
+    while wanted:
+        windows = {window_id(id_, number): id_ for id_ in wanted}
+        found = await workshop.vectors.fetch(space, list(windows))
+        await workshop.vectors.delete(space, list(found))
+        # A vector that was never written, or that a killed run deleted before, may have windows all the same.
+        wanted = list(ids) if number == 0 else [windows[each] for each in found]
+        number += 1
+
+
+async def _drop(workshop: Workshop, space: str) -> None:
+    try:
+        await workshop.vectors.drop(space)
+    except StoreUnusable:
+        # Not even that: the whole store is put aside. Other collections' status says that theirs is incomplete.
+        await workshop.vectors.start_over()
+
+
+def _unheard(_: Progress) -> None:
+    """Between the first deleted vector and the graph store's transaction, work is not interrupted."""

@@ -1,0 +1,199 @@
+"""How documents get in: each is loaded, chunked, read heuristically, and stored in one transaction.
+
+Everything here runs inside a job, under the writer lock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import anyio
+import anyio.to_thread
+
+from leanrag_engine.core.errors import (
+    Cancelled,
+    DocumentUnreadable,
+    InvalidInput,
+    LeanRAGError,
+    ModelUnavailable,
+    StoreUnusable,
+)
+from leanrag_engine.core.model import Chunk, DocumentSource, Extract, Job, LoadedDocument
+from leanrag_engine.core.ports import Progress, ProgressReport
+from leanrag_engine.documents.chunking import chunk
+from leanrag_engine.documents.loading import expand, load
+from leanrag_engine.extraction.heuristic.extract import extract
+
+from .index import Spaces, Workshop, published, restored, texts_of, upsert, vectors_changing, windows_of
+from .jobs import Journal
+
+
+async def extract_heuristically(
+    document: LoadedDocument, chunks: Sequence[Chunk], pulse: Callable[[], None]
+) -> list[Extract]:
+    """The extractor that needs no model."""
+    return await anyio.to_thread.run_sync(partial(extract, chunks, document.title, pulse=pulse))
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of one document: ``added``, ``replaced``, ``unchanged``, ``skipped`` or ``failed``."""
+
+    id: str
+    title: str
+    status: str
+    chunks: int = 0
+    error: str = ""
+
+
+async def ingest_all(workshop: Workshop, job: Job, journal: Journal) -> bool:
+    """Ingest what the job asks for. Whether any document was added or replaced.
+
+    Raises ``LeanRAGError`` if every document failed.
+    """
+    allowed = job.request["allowed"]
+    folders = None if allowed is None else [Path(folder) for folder in allowed]
+    sources, outcomes = spread_folders(
+        [DocumentSource(**document) for document in job.request["documents"]], folders
+    )
+    statuses = [noted(outcome, journal) for outcome in outcomes]
+    for done, source in enumerate(sources):
+        journal.report(Progress("ingest", done, len(sources), source.title or Path(source.path).name))
+        outcome = await ingest_or_fail(workshop, job.collection, source, folders, journal)
+        statuses.append(noted(outcome, journal))
+    journal.report(Progress("ingest", len(sources), len(sources)))
+    if "failed" in statuses and not {"added", "replaced", "unchanged"} & set(statuses):
+        raise LeanRAGError("No document could be ingested.", "Each one's error says why.")
+    changed = bool({"added", "replaced"} & set(statuses))
+    if changed and not job.request["build"]:
+        try:
+            await index_pending(workshop, job.collection, journal.report)
+        except (StoreUnusable, ModelUnavailable, InvalidInput) as problem:
+            journal.fail("vector index", str(problem))
+    return changed
+
+
+def noted(outcome: Outcome, journal: Journal) -> str:
+    """Write down what became of a document; gives its status."""
+    journal.record(asdict(outcome))
+    if outcome.status == "failed":
+        journal.fail(outcome.id, outcome.error)
+    return outcome.status
+
+
+def requested(source: DocumentSource, *, anywhere: bool) -> dict[str, Any]:
+    """A source as a job keeps it. A path that may lie anywhere is made absolute, as the job may be
+    resumed from another working directory; others may be relative to an allowed folder."""
+    path = str(Path(source.path).expanduser().absolute()) if anywhere and source.path else source.path
+    return {
+        # A name that is no Unicode cannot be kept; written out, it fails alone, as a file that is not there.
+        "path": path.encode("utf-8", "backslashreplace").decode(),
+        "text": source.text,
+        "title": source.title,
+        "id": source.id,
+        "metadata": dict(source.metadata),
+    }
+
+
+async def ingest_or_fail(
+    workshop: Workshop,
+    collection: str,
+    source: DocumentSource,
+    allowed: Sequence[Path] | None,
+    journal: Journal,
+) -> Outcome:
+    """Ingest one document; a bad one fails alone. A store that cannot be used ends the job."""
+    try:
+        return await ingest_one(workshop, collection, source, allowed, journal.say)
+    except (StoreUnusable, Cancelled):
+        raise
+    except LeanRAGError as problem:
+        name = source.id or source.path or source.title
+        return Outcome(name, source.title, "failed", error=str(problem))
+
+
+def spread_folders(
+    sources: Iterable[DocumentSource], allowed: Sequence[Path] | None
+) -> tuple[list[DocumentSource], list[Outcome]]:
+    """Each folder becomes its files; what cannot be read as documents becomes an outcome at once."""
+    files: list[DocumentSource] = []
+    outcomes: list[Outcome] = []
+    for source in sources:
+        if not source.path or source.text is not None:
+            files.append(source)
+            continue
+        try:
+            found = expand(source.path, allowed=allowed)
+        except LeanRAGError as problem:
+            outcomes.append(Outcome(source.id or source.path, source.title, "failed", error=str(problem)))
+            continue
+        single = len(found.files) == 1 and not Path(source.path).is_dir()
+        files.extend(
+            replace(
+                source, path=str(path), id=source.id if single else "", title=source.title if single else ""
+            )
+            for path in found.files
+        )
+        outcomes.extend(Outcome(str(path), path.name, "skipped", error=why) for path, why in found.skipped)
+        if not found.files and not found.skipped:
+            why = f"The folder {source.path} holds no file to ingest."
+            outcomes.append(Outcome(source.path, "", "failed", error=why))
+    return files, outcomes
+
+
+async def ingest_one(
+    workshop: Workshop,
+    collection: str,
+    source: DocumentSource,
+    allowed: Sequence[Path] | None,
+    pulse: Callable[[str], None],
+) -> Outcome:
+    """Load, chunk, extract and store one document. Raises a ``LeanRAGError`` if it cannot be ingested.
+
+    ``pulse`` hears now and then what is done with the document; what it raises ends the work.
+    """
+    settings = workshop.settings
+    limit = settings.max_document_mb * 1024 * 1024
+    document = await anyio.to_thread.run_sync(partial(load, source, allowed=allowed, max_bytes=limit))
+    before = await workshop.graph.document(collection, document.id)
+    if before is not None and before.digest == document.digest:
+        return Outcome(document.id, document.title, "unchanged", before.chunks)
+    chunks = await anyio.to_thread.run_sync(
+        partial(
+            chunk,
+            document,
+            tokenizer=workshop.tokenizer,
+            max_tokens=settings.chunk_tokens,
+            overlap=settings.chunk_overlap,
+        )
+    )
+    if not chunks:
+        raise DocumentUnreadable(f"The document {document.id!r} holds no text.", "Give one with text in it.")
+    pulse(f"{document.title}: reading {len(chunks)} chunks")
+    steps = count(1)
+
+    def beat() -> None:
+        # The heuristic extractor beats twice for each chunk.
+        pulse(f"{document.title}: chunk {next(steps) // 2} of {len(chunks)}")
+
+    extracts = await workshop.extractor(document, chunks, beat)
+    await workshop.graph.put_document(collection, document, chunks, extracts)
+    return Outcome(document.id, document.title, "added" if before is None else "replaced", len(chunks))
+
+
+async def index_pending(workshop: Workshop, collection: str, report: ProgressReport) -> None:
+    """Embed the chunks that came in since the published build, so that they are found by meaning too."""
+    generation = await published(workshop.graph, collection)
+    if generation is None:
+        return
+    pending = await workshop.graph.pending_chunks(collection)
+    if pending:
+        embedder = await restored(workshop, generation)
+        rows = await windows_of(embedder, texts_of(pending), report)
+        async with vectors_changing(workshop):
+            await upsert(workshop, Spaces.recorded(generation).chunks, rows, report)

@@ -1,0 +1,360 @@
+"""Long work: jobs that are safe on disk before they are announced, run in the background, can be
+watched, cancelled from any process, and are taken up again after a crash.
+
+A job belongs to the process that runs it. While it works it holds the writer lock of the data
+folder; while another process does, it waits and says for whom.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import socket
+import threading
+import time
+import uuid
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import anyio
+import anyio.to_thread
+import psutil
+from anyio.from_thread import BlockingPortal, start_blocking_portal
+
+from leanrag_engine.core.errors import Cancelled, LeanRAGError, NotFound
+from leanrag_engine.core.model import Job, JobStatus
+from leanrag_engine.core.ports import GraphStore, LockHolder, Progress, WriterLock
+
+logger = logging.getLogger(__name__)
+
+HEARTBEAT = timedelta(seconds=2)
+"""How often a running job's row is written even if nothing moved."""
+
+GRACE = 1.0
+"""Seconds that work has to come to report, and so to stop, before it is cancelled where it waits."""
+
+YOUNG = 1.0
+"""Seconds before a stage's rate says anything."""
+
+SILENCE = timedelta(seconds=60)
+"""A job on another machine that was silent for so long is taken for dead."""
+
+END_PAUSES = (1, 5, 20, 60)
+"""Seconds to wait before each new try to note how a job ended."""
+
+ATTEMPTS = 3
+"""How often an interrupted job is taken up again before it counts as failed."""
+
+
+@dataclass(slots=True)
+class Journal:
+    """What a job writes down as it runs: progress, outcomes, failures. Written to by one job, read by its keeper.
+
+    Its methods are cheap and may be called from any thread. ``report`` is where work stops when
+    somebody asked for it.
+    """
+
+    progress: Progress = field(default_factory=lambda: Progress("queued"))
+    outcomes: list[Mapping[str, Any]] = field(default_factory=list)
+    failures: list[Mapping[str, str]] = field(default_factory=list)
+    stop: threading.Event = field(default_factory=threading.Event)
+    scope: anyio.CancelScope | None = None
+    """The work runs in it: what does not come to report for a while after a stop is cancelled."""
+
+    began: tuple[float, int] = field(default_factory=lambda: (time.monotonic(), 0))
+    """When the present stage began, and how far it was then."""
+
+    def report(self, progress: Progress) -> None:
+        """Note how far the work is. Raises ``Cancelled`` if it should stop."""
+        if progress.stage != self.progress.stage or progress.done < self.progress.done:
+            self.began = (time.monotonic(), progress.done)
+        self.progress = progress
+        self.check()
+
+    @property
+    def rate(self) -> float:
+        """Units of the present stage in a second, over all of it; 0 while it is too young to tell."""
+        seconds = time.monotonic() - self.began[0]
+        return (self.progress.done - self.began[1]) / seconds if seconds >= YOUNG else 0.0
+
+    def say(self, message: str) -> None:
+        """Note what is done with the present unit of work. Raises ``Cancelled`` if it should stop."""
+        self.report(replace(self.progress, message=message))
+
+    def check(self) -> None:
+        """Raise ``Cancelled`` if the work should stop."""
+        if self.stop.is_set():
+            raise Cancelled(f"Stopped during {self.progress.stage}.", "What was finished before is kept.")
+
+    def record(self, outcome: Mapping[str, Any]) -> None:
+        self.outcomes.append(outcome)
+
+    def fail(self, what: str, error: str) -> None:
+        self.failures.append({"document": what, "error": error})
+
+
+Work = Callable[[Job, Journal], Awaitable[Mapping[str, Any]]]
+"""Runs one job to its end and returns its result."""
+
+
+def this_process() -> str:
+    """An owner's name that no other process, past or future, bears."""
+    return f"{os.getpid()}@{socket.gethostname()}@{psutil.Process().create_time():.2f}"
+
+
+def is_alive(job: Job) -> bool:
+    """Whether the process that runs an unfinished job still exists."""
+    pid, host, created = job.owner.split("@")
+    if host != socket.gethostname():
+        return datetime.now(UTC) - job.updated_at < SILENCE
+    try:
+        return f"{psutil.Process(int(pid)).create_time():.2f}" == created
+    except psutil.NoSuchProcess:
+        return False
+
+
+def is_abandoned(job: Job) -> bool:
+    """Whether nobody works on an unfinished job: it was interrupted in good order, or its process is gone."""
+    return job.status is JobStatus.INTERRUPTED or not is_alive(job)
+
+
+def without_texts(request: Mapping[str, Any]) -> dict[str, Any]:
+    """A request as a finished job keeps it: its documents are in the store, or were refused with a reason."""
+    kept = [{**each, "text": None} for each in request.get("documents", ())]
+    # What was forgotten is not even named any more.
+    return {name: [] if name == "forget" else value for name, value in request.items()} | (
+        {"documents": kept} if kept else {}
+    )
+
+
+class Jobs:
+    """Keeps the jobs of one process: submits, runs, watches, cancels and resumes them.
+
+    Jobs run on an event loop in a thread of their own, so they outlive the call that asked for
+    them, and a burst of queries does not wait for their steps.
+    """
+
+    def __init__(self, graph: GraphStore, lock: WriterLock, work: Work) -> None:
+        self._graph = graph
+        self._lock = lock
+        self._work = work
+        self._owner = this_process()
+        self._journals: dict[str, Journal] = {}
+        self._portal: BlockingPortal | None = None
+        self._closing = False
+        self._exit = contextlib.ExitStack()
+
+    async def submit(self, kind: str, collection: str, request: Mapping[str, Any]) -> Job:
+        """Write the job down, then start it. When this returns, a crash no longer loses it."""
+        now = datetime.now(UTC)
+        job = Job(
+            id=f"job-{uuid.uuid4().hex[:12]}",
+            kind=kind,
+            collection=collection,
+            status=JobStatus.QUEUED,
+            request=request,
+            owner=self._owner,
+            created_at=now,
+            updated_at=now,
+            stage="queued",
+        )
+        await self._graph.put_job(job)
+        self._start(job)
+        return job
+
+    async def job(self, job_id: str, wait_seconds: float = 0, collection: str | None = None) -> Job:
+        """The job as it stands, after waiting up to ``wait_seconds`` for its end. Raises ``NotFound`` for one that
+        there is not, or not in ``collection`` if one is given."""
+        deadline = anyio.current_time() + wait_seconds
+        while True:
+            job = await self._graph.job(job_id)
+            if job is None or collection not in (None, job.collection):
+                known = [each.id for each in await self._graph.jobs(collection, limit=5)]
+                listed = f"The latest jobs are {', '.join(known)}." if known else "There is no job yet."
+                where = f" in collection {collection!r}" if collection is not None else ""
+                raise NotFound(f"There is no job {job_id!r}{where}.", listed)
+            job = self._as_seen(job)
+            left = deadline - anyio.current_time()
+            if job.status.finished or job.status is JobStatus.INTERRUPTED or left <= 0:
+                return job
+            await anyio.sleep(min(0.1, left))
+
+    async def cancel(self, job_id: str, collection: str | None = None) -> Job:
+        """Ask a job to stop, wherever it runs; waits briefly for it to do so. Raises as :meth:`job`."""
+        await self.job(job_id, 0, collection)
+        if journal := self._journals.get(job_id):
+            # First: while the job publishes, nobody else can write to the store.
+            journal.stop.set()
+        await self._graph.request_cancel(job_id)
+        job = await self.job(job_id, wait_seconds=2)
+        if job.status is JobStatus.INTERRUPTED:
+            job = replace(job, status=JobStatus.CANCELLED, message="Cancelled while nobody ran it.")
+            await self._graph.put_job(job)
+        return job
+
+    async def recent(self, collection: str | None = None, limit: int = 5) -> list[Job]:
+        """The newest jobs first, each with the status that it has now."""
+        return [self._as_seen(job) for job in await self._graph.jobs(collection, limit)]
+
+    async def resume(self) -> list[Job]:
+        """Take up the jobs of processes that are gone. A job that was interrupted too often fails instead."""
+        resumed = []
+        for job in await self._graph.unfinished_jobs():
+            if not is_abandoned(job) or not await self._graph.claim_job(job.id, job.owner, self._owner):
+                continue
+            # Only a crash counts, and only one before any progress: being closed in good order is no fault.
+            crashed = job.status is not JobStatus.INTERRUPTED and job.done <= job.result.get("reached", -1)
+            attempts = int(job.result.get("attempts", 1)) + crashed
+            note = {**job.result, "attempts": attempts, "reached": job.done}
+            claimed = replace(job, status=JobStatus.QUEUED, owner=self._owner, message="", result=note)
+            if job.cancel_requested or attempts > ATTEMPTS:
+                await self._end_unrun(claimed, attempts)
+                continue
+            self._start(claimed)
+            resumed.append(claimed)
+        return resumed
+
+    async def close(self) -> None:
+        """Stop all jobs of this process where they are; they count as interrupted and can be resumed."""
+        self._closing = True
+        for journal in list(self._journals.values()):
+            journal.stop.set()
+        portal, self._portal = self._portal, None
+        if portal is not None:
+            portal.start_task_soon(portal.stop, True)
+            await anyio.to_thread.run_sync(self._exit.close)
+
+    async def _end_unrun(self, job: Job, attempts: int) -> None:
+        if job.cancel_requested:
+            ended = replace(job, status=JobStatus.CANCELLED, message="Cancelled before it was resumed.")
+        else:
+            ended = replace(
+                job,
+                status=JobStatus.FAILED,
+                message=f"Its process crashed {attempts - 1} times at the same place in {job.stage}; "
+                "it is not tried again.",
+            )
+        await self._graph.put_job(replace(ended, updated_at=datetime.now(UTC)))
+
+    def _as_seen(self, job: Job) -> Job:
+        if job.status.finished or not is_abandoned(job):
+            return job
+        return replace(
+            job,
+            status=JobStatus.INTERRUPTED,
+            message="Its process is gone; a server that starts on this data folder resumes the job.",
+        )
+
+    def _start(self, job: Job) -> None:
+        if self._portal is None:
+            self._portal = self._exit.enter_context(start_blocking_portal())
+        self._journals[job.id] = Journal()
+        self._portal.start_task_soon(self._run, job)
+
+    async def _run(self, job: Job) -> None:
+        journal = self._journals[job.id]
+        try:
+            async with self._kept(job, journal):
+                ended = await self._work_under_lock(job, journal)
+            await self._write_end(ended, journal)
+        except anyio.get_cancelled_exc_class():
+            with anyio.CancelScope(shield=True):
+                stopped = replace(job, status=JobStatus.INTERRUPTED, message="Its process was closed.")
+                await self._write(stopped, journal)
+            raise
+        finally:
+            del self._journals[job.id]
+
+    async def _work_under_lock(self, job: Job, journal: Journal) -> Job:
+        """Run the job; whatever happens inside, its end is told in the job that comes back."""
+
+        def waiting(holder: LockHolder | None) -> None:
+            journal.report(Progress("waiting", message=f"Waiting for {holder or 'the writer lock'}."))
+
+        try:
+            async with self._lock.hold(f"{job.kind} of collection {job.collection}", waiting=waiting):
+                with anyio.CancelScope() as journal.scope:
+                    result = await self._work(job, journal)
+                if journal.scope.cancelled_caught:
+                    journal.check()
+        except Cancelled as stopped:
+            ended = JobStatus.INTERRUPTED if self._closing else JobStatus.CANCELLED
+            return replace(job, status=ended, message=str(stopped))
+        except LeanRAGError as problem:
+            return replace(job, status=JobStatus.FAILED, message=str(problem))
+        except Exception as bug:
+            # A crash must reach the job's row as well as the log, or nobody who waits for it ever learns.
+            logger.exception("Job %s crashed", job.id)
+            return replace(job, status=JobStatus.FAILED, message=f"Unexpected {type(bug).__name__}: {bug}")
+        # What it said last was said while it worked.
+        journal.progress = replace(journal.progress, message="", done=journal.progress.total)
+        return replace(job, status=JobStatus.DONE, message="", result={**job.result, **result})
+
+    @contextlib.asynccontextmanager
+    async def _kept(self, job: Job, journal: Journal) -> AsyncIterator[None]:
+        """While the block runs, keep the job's row up to date and listen for a cancel from elsewhere."""
+        async with anyio.create_task_group() as group:
+            group.start_soon(self._keep, job, journal)
+            group.start_soon(self._enforce, journal)
+            yield
+            group.cancel_scope.cancel()
+
+    async def _keep(self, job: Job, journal: Journal) -> None:
+        written: tuple[Progress, int, int] | None = None
+        last = datetime.now(UTC)
+        while True:
+            seen = (journal.progress, len(journal.outcomes), len(journal.failures))
+            try:
+                if seen != written or datetime.now(UTC) - last > HEARTBEAT:
+                    await self._write(replace(job, status=JobStatus.RUNNING), journal)
+                    written, last = seen, datetime.now(UTC)
+                row = await self._graph.job(job.id)
+                if row is not None and row.cancel_requested:
+                    journal.stop.set()
+            except LeanRAGError as problem:
+                # A store that is busy for a while must not end the work that it reports on.
+                logger.warning("Job %s could not note its progress: %s", job.id, problem)
+            await anyio.sleep(0.25)
+
+    @staticmethod
+    async def _enforce(journal: Journal) -> None:
+        """Work that reports stops itself; work that is silent for longer than the grace is cancelled."""
+        while not journal.stop.is_set():  # noqa: ASYNC110 - it is set from any thread
+            await anyio.sleep(0.1)
+        await anyio.sleep(GRACE)
+        if journal.scope is not None:
+            journal.scope.cancel()
+
+    async def _write_end(self, job: Job, journal: Journal) -> None:
+        """Note how the job ended, however long the store is busy: nobody else can tell."""
+        ended = replace(job, request=without_texts(job.request))
+        for pause in END_PAUSES:
+            try:
+                return await self._write(ended, journal)
+            except LeanRAGError as problem:
+                logger.warning("Job %s could not note its end: %s", job.id, problem)
+                await anyio.sleep(pause)
+        return await self._write(ended, journal)
+
+    async def _write(self, job: Job, journal: Journal) -> None:
+        progress = journal.progress
+        waits = progress.stage in ("queued", "waiting") and job.status is JobStatus.RUNNING
+        await self._graph.put_job(
+            replace(
+                job,
+                status=JobStatus.QUEUED if waits else job.status,
+                stage=progress.stage,
+                done=progress.done,
+                total=progress.total,
+                rate=round(journal.rate, 3),
+                message=job.message or progress.message,
+                failures=tuple(journal.failures),
+                result={**job.result, "documents": list(journal.outcomes)}
+                if journal.outcomes
+                else job.result,
+                updated_at=datetime.now(UTC),
+            )
+        )

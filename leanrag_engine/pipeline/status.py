@@ -1,0 +1,80 @@
+"""How a collection stands: what is in it, how it was made, and what makes its answers worse than they could be."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from leanrag_engine.core.errors import StoreUnusable
+from leanrag_engine.core.model import Collection, Generation, Job, Method, Spent
+from leanrag_engine.core.ports import LockHolder, VectorStore
+
+from .index import Spaces
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """How a collection stands, and what goes on in its data folder."""
+
+    collection: Collection
+    collections: tuple[str, ...]
+    extracts: Mapping[str, int]
+    spent: tuple[Spent, ...]
+    vectors: Mapping[str, int]
+    jobs: tuple[Job, ...]
+    writer: LockHolder | None
+    warnings: tuple[str, ...]
+
+
+async def vector_counts(
+    vectors: VectorStore, generation: Generation | None
+) -> tuple[dict[str, int], list[str]]:
+    """Rows in the vector store by kind, and what is wrong with those that cannot be read."""
+    counts: dict[str, int] = {}
+    problems: list[str] = []
+    spaces = Spaces.recorded(generation).as_settings() if generation else {}
+    for kind, space in spaces.items():
+        try:
+            counts[kind] = await vectors.count(space)
+        except StoreUnusable as problem:
+            problems.append(str(problem))
+    return counts, list(dict.fromkeys(problems))
+
+
+def written_vectors(held: Collection) -> Mapping[str, int]:
+    """How many rows of each kind the published build wrote: a long passage has several."""
+    generation = held.generation
+    if generation is None:
+        return {}
+    base, *above = [each.entities for each in generation.layers]
+    plain = {"chunks": held.chunks, "entities": base, "aggregates": sum(above)}
+    return plain | dict(generation.settings.get("vectors", {}))
+
+
+def written_by_any(generation: Generation) -> bool:
+    """Whether a model or an agent wrote any summary of the build."""
+    made = generation.settings.get("methods", ())
+    return any({Method.MODEL, Method.AGENT} & each["entities"].keys() for each in made)
+
+
+def health_warnings(held: Collection, vectors: Mapping[str, int]) -> list[str]:
+    """What makes answers worse than they could be."""
+    warnings = []
+    generation = held.generation
+    if generation is None:
+        if held.documents:
+            warnings.append("No build yet: only keyword search over passages answers.")
+        return warnings
+    if held.stale:
+        warnings.append("Documents changed since the last build: the hierarchy does not show it yet.")
+    # What came and went since the build may have changed the number of its passages, and of no other rows.
+    written = {
+        kind: rows for kind, rows in written_vectors(held).items() if kind != "chunks" or not held.stale
+    }
+    if any(vectors.get(kind, 0) < rows for kind, rows in written.items()):
+        warnings.append(
+            "The vector index is incomplete: search by meaning misses some. Reindex the collection."
+        )
+    if not written_by_any(generation):
+        warnings.append("Summaries and relations are heuristic: made without a language model.")
+    return warnings

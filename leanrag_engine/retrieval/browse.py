@@ -1,0 +1,346 @@
+"""Walking the graph by hand: names to entities, entities to their ancestors, clusters, relations and passages."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from leanrag_engine.core.errors import Ambiguous, Candidate, InvalidInput, LeanRAGError, NotFound
+from leanrag_engine.core.model import Chunk, Entity, Hit, Relation, Seed
+from leanrag_engine.core.text import language
+
+from .filters import bearing
+from .index import Index
+from .search.hits import embedded
+from .search.seeds import anchor, best_first, name_spans, named
+
+CANDIDATES = 8
+"""Entities that an error lists."""
+
+FIRST_WORDS = 12
+"""Words of its description by which a candidate is told from others."""
+
+SEARCH_DEPTH = 200
+"""Entities that each search gives; pages are cut from the fusion of these."""
+
+ENTITY_SOURCES = 100
+"""Passages that are given for one entity."""
+
+MEMBERS_SAMPLED = 5
+
+SHOWN = 80
+"""Characters of a value that an error repeats."""
+
+_CITATION = re.compile(r"\b(d\d{1,15}:c\d{1,7})\b")
+
+
+# --- names ---------------------------------------------------------------------------------
+
+
+async def resolve(index: Index, name_or_ref: str) -> Entity:
+    """The entity of any layer that has this ref or bears this name; who bears it as an alias comes second.
+
+    Raises ``NotFound`` with the nearest candidates, ``Ambiguous`` with all that bear the name.
+    """
+    wanted = language.clean(name_or_ref).strip()
+    if not wanted:
+        raise InvalidInput("The entity's name is empty.", "Give a name or a ref.")
+    number = index.generation.number
+    if by_ref := await index.graph.entities(number, [wanted]):
+        return by_ref[0]
+    bearers = await index.graph.entities_named(number, [wanted])
+    key = language.name_key(wanted)
+    proper = [entity for entity in bearers if language.name_key(entity.name) == key] or bearers
+    if len(proper) == 1:
+        return proper[0]
+    if proper:
+        raise Ambiguous(
+            f"{len(proper)} entities are called {wanted!r}.",
+            "Give the ref of the one that is meant.",
+            await _candidates(index, proper[: 2 * CANDIDATES]),
+        )
+    near = await _nearest(index, wanted)
+    raise NotFound(
+        f"No entity is called {wanted!r}.",
+        "Give one of these names or refs:" if near else "Search for entities to see what there is.",
+        await _candidates(index, near),
+    )
+
+
+async def _nearest(index: Index, name: str) -> list[Entity]:
+    """Entities of similar name, then those that a keyword search finds."""
+    number = index.generation.number
+    similar = await index.graph.similar_names(number, name, CANDIDATES - 2)
+    hits = await index.graph.search_entities(number, name, CANDIDATES)
+    found = await index.graph.entities(number, [hit.id for hit in hits])
+    return list({entity.id: entity for entity in (*similar, *found)}.values())[:CANDIDATES]
+
+
+async def _candidates(index: Index, entities: Sequence[Entity]) -> tuple[Candidate, ...]:
+    wanted = list(dict.fromkeys(entity.parent_id for entity in entities if entity.parent_id))
+    parents = {each.id: each.name for each in await index.graph.entities(index.generation.number, wanted)}
+    return tuple(Candidate(each.id, each.name, _hint(each, parents)) for each in entities)
+
+
+def _hint(entity: Entity, parents: Mapping[str, str]) -> str:
+    """What tells an entity from its namesakes: layer, type, parent, first words."""
+    parent = parents.get(entity.parent_id or "")
+    place = f", in {parent}" if parent else ""
+    words = " ".join(entity.description.split(None, FIRST_WORDS)[:FIRST_WORDS])
+    return f"layer {entity.layer}, {entity.type}{place}" + (f". {words} …" if words else "")
+
+
+async def names_like(index: Index, text: str, aggregated: bool, limit: int) -> list[str]:
+    """Names of entities of layer 0, or of ``aggregated`` ones, that begin with ``text``; if there is none, those that
+    look like it."""
+    wanted = language.clean(text).strip()
+    number = index.generation.number
+    found = await index.graph.names_starting(number, wanted, limit, aggregated=aggregated)
+    if wanted and not found:
+        similar = await index.graph.similar_names(number, wanted, CANDIDATES)
+        found += [each for each in similar if bool(each.layer) is aggregated]
+    return list(dict.fromkeys(entity.name for entity in found))[:limit]
+
+
+# --- search --------------------------------------------------------------------------------
+
+
+async def search_entities(
+    index: Index, query: str, layer: int | None, offset: int, limit: int
+) -> tuple[list[Seed], int]:
+    """One page of the entities of one layer (None: all) by name, meaning and keyword, and how many there are.
+
+    Each search looks ``SEARCH_DEPTH`` deep, so the total has a bound. Scores lie in 0–1.
+    """
+    text = language.clean(query).strip()
+    if not text:
+        raise InvalidInput("The query is empty.", "Give a name or a few words to look for.")
+    _check_layer(index, layer)
+    _check_page(offset, limit)
+    number = index.generation.number
+    dense = await _dense(index, text, layer)
+    keyword = await index.graph.search_entities(number, text, SEARCH_DEPTH, layer)
+    spans = name_spans(text)
+    bearers = await index.graph.entities_named(number, list(dict.fromkeys(span.key for span in spans)))
+    of_layer = [each for each in bearers if layer in (None, each.layer)]
+    names = named(spans, of_layer, index.collection.chunks)
+    hits = anchor([hit.id for hit in dense], [hit.id for hit in keyword], names, 3 * SEARCH_DEPTH)
+    # What the vectors hold of other generations is no entity of this one: it must go before pages are cut.
+    found = {each.id: each for each in await index.graph.entities(number, [hit.id for hit in hits])}
+    seeds = [
+        Seed(found[hit.id], hit.score)
+        for hit in hits
+        if hit.id in found and layer in (None, found[hit.id].layer)
+    ]
+    return seeds[offset : offset + limit], len(seeds)
+
+
+async def _dense(index: Index, text: str, layer: int | None) -> list[Hit]:
+    (vector,) = await embedded(index, [text])
+    if vector is None or index.spaces is None:
+        return []
+    spaces = [index.spaces.entities] if layer in (None, 0) else []
+    spaces += [index.spaces.aggregates] if layer != 0 else []
+    hits = [hit for space in spaces for hit in await index.vectors.search(space, vector, SEARCH_DEPTH)]
+    return best_first({hit.id: hit.score for hit in hits if hit.score > 0})[:SEARCH_DEPTH]
+
+
+def _check_layer(index: Index, layer: int | None) -> None:
+    top = index.generation.top
+    if layer is not None and not 0 <= layer <= top:
+        raise InvalidInput(
+            f"There is no layer {layer}.",
+            f"Layers go from 0 (base) to {top} (the root); leave it out for all.",
+        )
+
+
+def _check_page(offset: int, limit: int) -> None:
+    if offset < 0 or limit < 1:
+        raise InvalidInput(
+            f"A page cannot start at {offset} and hold {limit}.",
+            "Start at 0 or later, and ask for 1 or more.",
+        )
+
+
+# --- the hierarchy -------------------------------------------------------------------------
+
+
+async def ancestors(index: Index, entity: Entity) -> list[Entity]:
+    """The chain from ``entity`` (itself first) up to the root."""
+    nodes = await with_ancestors(index, [entity])
+    chain = [entity]
+    while (parent := chain[-1].parent_id) is not None:
+        chain.append(nodes[parent])
+    return chain
+
+
+async def with_ancestors(index: Index, entities: Sequence[Entity]) -> dict[str, Entity]:
+    """``entities`` and all their ancestors by id: fetched at once where the adjacency is loaded, else layer by layer."""
+    nodes = {entity.id: entity for entity in entities}
+    if index.adjacency is not None:
+        above = index.adjacency.ancestors(list(nodes))
+        known = await index.graph.entities(index.generation.number, above)
+        nodes.update((entity.id, entity) for entity in known)
+    wanted = _unknown_parents(entities, nodes)
+    while wanted:
+        found = await index.graph.entities(index.generation.number, wanted)
+        nodes.update((entity.id, entity) for entity in found)
+        wanted = _unknown_parents(found, nodes)
+    return nodes
+
+
+def _unknown_parents(entities: Iterable[Entity], nodes: Mapping[str, Entity]) -> list[str]:
+    parents = (entity.parent_id for entity in entities)
+    return list(dict.fromkeys(id_ for id_ in parents if id_ is not None and id_ not in nodes))
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterView:
+    """An aggregated entity with what surrounds it. ``ends`` holds the entities at both ends of ``relations``."""
+
+    entity: Entity
+    parent: Entity | None
+    members: tuple[Entity, ...]
+    relations: tuple[Relation, ...]
+    ends: Mapping[str, Entity]
+
+
+async def cluster(index: Index, entity: Entity, offset: int, limit: int) -> ClusterView:
+    """An aggregated entity, one page of its members (``entity.members`` is their number) and its strongest relations."""
+    _check_aggregated(entity)
+    _check_page(offset, limit)
+    number = index.generation.number
+    members = await index.graph.members(number, entity.id, offset, limit)
+    relations, _ = await inter_cluster_relations(index, entity, None, 0, 0, limit)
+    above = await index.graph.entities(number, [entity.parent_id]) if entity.parent_id else []
+    ids = dict.fromkeys(end for each in relations for end in (each.source_id, each.target_id))
+    ends = {each.id: each for each in await index.graph.entities(number, list(ids))}
+    return ClusterView(entity, above[0] if above else None, tuple(members), tuple(relations), ends)
+
+
+async def inter_cluster_relations(
+    index: Index, cluster: Entity | None, layer: int | None, min_strength: int, offset: int, limit: int
+) -> tuple[list[Relation], int]:
+    """One page of the relations of ``cluster`` (None: of all) in ``layer`` (None: all above 0), strongest first, and the total."""
+    _check_page(offset, limit)
+    if cluster is not None:
+        _check_aggregated(cluster)
+    if layer is not None and layer < 1:
+        raise InvalidInput(
+            f"Layer {layer} has no inter-cluster relations.",
+            f"They are in the layers 1 to {index.generation.top}; leave the layer out for all.",
+        )
+    _check_layer(index, layer)
+    return await index.graph.relations_page(
+        index.generation.number,
+        layer=layer,
+        cluster=cluster.id if cluster else None,
+        min_strength=min_strength,
+        offset=offset,
+        limit=limit,
+    )
+
+
+def _check_aggregated(entity: Entity) -> None:
+    if entity.layer == 0:
+        raise InvalidInput(
+            f"{entity.name!r} is an entity of layer 0, not a cluster.",
+            f"Give one of its ancestors; its own cluster has the ref {entity.parent_id}.",
+        )
+
+
+async def sample_beneath(index: Index, entity: Entity, width: int) -> list[Entity]:
+    """Some layer-0 entities beneath ``entity``: up to ``width`` members with most mentions, down the layers."""
+    row = [entity]
+    while row and row[0].layer > 0:
+        members = [await index.graph.members(index.generation.number, each.id, 0, width) for each in row]
+        # In turns, so that each branch is heard before the bound.
+        row = [each for place in range(width) for group in members for each in group[place : place + 1]][
+            :width
+        ]
+    return row
+
+
+# --- passages ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class SourcePage:
+    """One page of chunks, the number of all, and what was asked for in vain, each with its reason."""
+
+    chunks: tuple[Chunk, ...]
+    total: int
+    problems: tuple[str, ...] = ()
+
+
+async def sources(index: Index, wanted: Entity | Sequence[str], offset: int, limit: int) -> SourcePage:
+    """The chunks behind citations, in their order, or those that mention an entity, in reading order.
+
+    An aggregated entity gives a passage of each of some entities beneath it. Bad citations do not spoil the good
+    ones; if all are bad, raises ``InvalidInput`` for what is no citation, ``NotFound`` for citations of nothing.
+    """
+    _check_page(offset, limit)
+    if isinstance(wanted, Entity):
+        chunks = await _sources_of_entity(index, wanted)
+        return SourcePage(tuple(chunks[offset : offset + limit]), len(chunks))
+    citations = list(dict.fromkeys(found for each in wanted for found in _CITATION.findall(each)))
+    chunks = await index.graph.chunks_by_citation(index.collection.name, citations)
+    problems = [_no_citation(each) for each in wanted if not _CITATION.search(each)]
+    known = {chunk.citation for chunk in chunks}
+    if missing := [citation for citation in citations if citation not in known]:
+        problems.append(await _no_passages(index, missing))
+    if not chunks:
+        raise problems[-1]
+    page = tuple(chunks[offset : offset + limit])
+    return SourcePage(page, len(chunks), tuple(map(str, problems)))
+
+
+async def sources_of_document(index: Index, name: str, offset: int, limit: int) -> SourcePage:
+    """The chunks of the document of that id, title, file name or number (``d3``), in reading order.
+
+    Raises ``NotFound`` with the nearest documents, ``Ambiguous`` with all that bear the name.
+    """
+    _check_page(offset, limit)
+    found = bearing(name, await index.graph.documents(index.collection.name))
+    if len(found) > 1:
+        raise Ambiguous(
+            f"{len(found)} documents are called {name!r}.",
+            "Give the number of the one that is meant.",
+            tuple(Candidate(f"d{each.number}", each.title, each.id) for each in found[:CANDIDATES]),
+        )
+    ids = await index.graph.chunk_ids(index.collection.name, [found[0].id])
+    chunks = await index.graph.chunks(index.collection.name, ids[offset : offset + limit])
+    return SourcePage(tuple(chunks), len(ids))
+
+
+async def _sources_of_entity(index: Index, entity: Entity) -> list[Chunk]:
+    base = [entity] if entity.layer == 0 else await sample_beneath(index, entity, MEMBERS_SAMPLED)
+    each = ENTITY_SOURCES if entity.layer == 0 else 1
+    ids = dict.fromkeys(id_ for member in base for id_ in member.chunk_ids[:each])
+    return await index.graph.chunks(index.collection.name, list(ids))
+
+
+def _no_citation(text: str) -> LeanRAGError:
+    return InvalidInput(
+        f"{text[:SHOWN]!r} is not a citation.", "Citations look like d3:c12: document 3, chunk 12."
+    )
+
+
+async def _no_passages(index: Index, missing: Sequence[str]) -> LeanRAGError:
+    return NotFound(
+        f"There is no passage {', '.join(missing)}.",
+        "Citations stand in contexts and sources; a document that was replaced or deleted loses its own.",
+        await _documents_of(index, missing),
+    )
+
+
+async def _documents_of(index: Index, citations: Sequence[str]) -> tuple[Candidate, ...]:
+    """The documents that ``citations`` name, with the citations that they do have."""
+    numbers = {citation.partition(":")[0] for citation in citations}
+    documents = await index.graph.documents(index.collection.name)
+    return tuple(
+        Candidate("", each.title, f"has d{each.number}:c1 to d{each.number}:c{each.chunks}")
+        for each in documents
+        if f"d{each.number}" in numbers
+    )

@@ -1,0 +1,1 @@
+"""From evidence to a cited text within a token budget."""

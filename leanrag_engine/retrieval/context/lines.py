@@ -1,0 +1,120 @@
+"""What the graph's nodes and relations say in a context: one line each, with the passages that support it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from leanrag_engine.core.model import Entity, Relation, Subgraph
+
+from .rendering import Line, one_line
+
+CITED = 2
+"""Passages that a line cites at most."""
+
+NAME_LENGTH = 80
+NAMED = 4
+"""Seeds that the line of a summary names."""
+
+Told = tuple[tuple[int, int, str], ...]
+"""Start and end of parts of a text, and the citation of the passage that each was taken from."""
+
+
+@dataclass(frozen=True, slots=True)
+class Citations:
+    """For the id of a node or relation: the citations of passages that support it, best first, and which
+    of them the parts of its description were taken from."""
+
+    supporting: Mapping[str, tuple[str, ...]]
+    told: Mapping[str, Told] = field(default_factory=dict)
+
+    def of(self, id_: str) -> tuple[str, ...]:
+        """At most ``CITED``."""
+        return self.supporting.get(id_, ())[:CITED]
+
+    def told_by(self, id_: str) -> Told:
+        return self.told.get(id_, ())
+
+
+def entity_lines(entities: Iterable[Entity], citations: Citations) -> tuple[Line, ...]:
+    """Layer-0 entities with their descriptions."""
+    found = []
+    for entity in entities:
+        kind = f" ({entity.type})" if entity.type not in ("", "concept") else ""
+        told = citations.told_by(entity.id)
+        found.append(
+            Line(f"{short(entity.name)}{kind}", entity.description, citations.of(entity.id), told=told)
+        )
+    return supported(found)
+
+
+def relation_lines(
+    relations: Iterable[Relation], names: Mapping[str, str], citations: Citations
+) -> tuple[Line, ...]:
+    """Relations of any layer; above layer 0 with layer and strength λ."""
+    found = []
+    for relation in relations:
+        ends = f"{short(names[relation.source_id])} — {short(names[relation.target_id])}"
+        strength = f" (layer {relation.layer}, strength {relation.strength})" if relation.layer else ""
+        told = citations.told_by(relation.id)
+        found.append(Line(f"{ends}{strength}", relation.description, citations.of(relation.id), told=told))
+    return supported(found)
+
+
+def summary_lines(
+    clusters: Iterable[Entity],
+    beneath: Mapping[str, Sequence[Entity]],
+    citations: Citations,
+    *,
+    detailed: bool = False,
+) -> tuple[Line, ...]:
+    """Clusters, the seeds that they join, their descriptions and, if ``detailed``, their findings; else those may be
+    added where there is room.
+
+    A cluster's name and what it joins are worth a line even if its text is cut.
+    """
+    found = []
+    for cluster in clusters:
+        findings = [f"{finding.summary} {finding.explanation}".strip() for finding in cluster.findings]
+        said = [cluster.description, *(findings if detailed else ())]
+        head = f"{short(cluster.name)} (layer {cluster.layer}{_joins(beneath.get(cluster.id, ()))})"
+        text = " ".join(filter(None, said))
+        told = citations.told_by(cluster.id)
+        more = () if detailed else tuple(findings)
+        found.append(Line(head, text, citations.of(cluster.id), bare=True, told=told, more=more))
+    return supported(found)
+
+
+def summaries_of(subgraph: Subgraph, beneath: Mapping[str, Sequence[Entity]]) -> list[Entity]:
+    """The clusters on the LCA paths, those first that say how seeds belong together.
+
+    First the LCAs of several seeds, then what joins some on the way, then the clusters of lone
+    seeds; the root, which says least, stands last, and only where it is a group's LCA.
+    """
+    if not subgraph.groups:
+        return [node for node in subgraph.path if node.layer > 0]
+    lcas = {group.lca.id for group in subgraph.groups if len(group.seeds) > 1}
+    nodes = {
+        node.id: node for group in subgraph.groups for node in (group.lca, *group.path) if node.layer > 0
+    }
+
+    def worth(node: Entity) -> tuple[bool, bool, bool]:
+        return node.parent_id is None, len(beneath.get(node.id, ())) < 2, node.id not in lcas  # noqa: PLR2004 - joined
+
+    return sorted(nodes.values(), key=worth)
+
+
+def supported(lines: Sequence[Line]) -> tuple[Line, ...]:
+    """Those with a passage behind them: what has none went with its document."""
+    return tuple(line for line in lines if line.citations)
+
+
+def short(name: str) -> str:
+    """A name on one line, cut where it is longer than a name should be."""
+    line = one_line(name)
+    return line if len(line) <= NAME_LENGTH else f"{line[: NAME_LENGTH - 1]}…"
+
+
+def _joins(seeds: Sequence[Entity]) -> str:
+    names = ", ".join(short(seed.name) for seed in seeds[:NAMED]) + (", …" if len(seeds) > NAMED else "")
+    return f"; {'joins' if len(seeds) > 1 else 'holds'} {names}" if seeds else ""

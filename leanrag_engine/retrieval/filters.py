@@ -1,0 +1,199 @@
+"""What a query's filters allow, and what remains of entities, summaries and relations under them.
+
+A filter holds throughout: nothing is shown that an excluded document alone supports, and no text
+into which an excluded document may have flowed. Where some support is excluded, a description
+shrinks to those of its sentences that stand word for word in an allowed passage.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import PurePath
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leanrag_engine.core.errors import Candidate, InvalidInput, NotFound
+from leanrag_engine.core.model import Chunk, Document, Entity, Method, Relation
+from leanrag_engine.core.text import language
+
+from .request import Filters
+
+LISTED = 10
+"""Documents or values that an error lists."""
+
+NAMED_MEMBERS = 5
+"""Members that the extract of an excluded summary names."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """The chunks that evidence may come from; ``allowed`` None: all of them."""
+
+    allowed: frozenset[str] | None = None
+
+    @property
+    def everything(self) -> bool:
+        return self.allowed is None
+
+    def allows(self, chunk_id: str) -> bool:
+        return self.allowed is None or chunk_id in self.allowed
+
+    def mask(self, chunk_ids: NDArray[np.bytes_]) -> NDArray[np.bool_] | None:
+        """Which of ``chunk_ids`` are allowed; None: all of them."""
+        if self.allowed is None:
+            return None
+        return np.isin(chunk_ids, np.array(sorted(self.allowed), dtype=np.bytes_))
+
+    def kept(self, chunk_ids: Sequence[str]) -> tuple[str, ...]:
+        """Those of ``chunk_ids`` that are allowed, in their order."""
+        return tuple(id_ for id_ in chunk_ids if self.allows(id_))
+
+    def supports(self, item: Entity | Relation) -> bool:
+        """Whether an allowed chunk stands behind an entity or relation of layer 0."""
+        return self.allowed is None or any(map(self.allows, item.chunk_ids))
+
+    def covers(self, item: Entity | Relation) -> bool:
+        """Whether every chunk behind an entity or relation of layer 0 is allowed."""
+        return self.allowed is None or (bool(item.chunk_ids) and all(map(self.allows, item.chunk_ids)))
+
+
+EVERYTHING = Scope()
+
+
+# --- documents -----------------------------------------------------------------------------
+
+
+def matching_documents(documents: Sequence[Document], filters: Filters) -> list[Document]:
+    """The documents that ``filters`` allow.
+
+    Raises ``NotFound`` for a document that nothing bears the name of, ``InvalidInput`` if the conditions
+    together leave no document; both say what exists.
+    """
+    matching = list(documents)
+    if filters.documents:
+        numbers = {each.number for name in filters.documents for each in bearing(name, documents)}
+        matching = [each for each in matching if each.number in numbers]
+    matching = [each for each in matching if _has_metadata(each, filters.metadata)]
+    first, last = filters.window
+    matching = [each for each in matching if _within(_utc(each.ingested_at), first, last)]
+    if not matching:
+        raise InvalidInput(
+            f"The filters ({_described(filters)}) exclude all {len(documents)} documents.",
+            f"Loosen them. {_what_exists(documents, filters)}".strip(),
+        )
+    return matching
+
+
+def bearing(name: str, documents: Sequence[Document]) -> list[Document]:
+    """The documents of that id, title, file name or number. Raises ``NotFound`` with the nearest."""
+    folded = name.casefold()
+    found = [
+        each
+        for each in documents
+        if name == each.id
+        or folded
+        in (each.title.casefold(), f"d{each.number}", PurePath(each.source or each.id).name.casefold())
+    ]
+    if not found:
+        raise NotFound(
+            f"No document is called {name!r}.",
+            "Name documents by id, title, file name or number (d3).",
+            _nearest(name, documents),
+        )
+    return found
+
+
+def _nearest(name: str, documents: Sequence[Document]) -> tuple[Candidate, ...]:
+    folded = name.casefold()
+
+    def likeness(document: Document) -> float:
+        names = (document.title.casefold(), PurePath(document.source or document.id).name.casefold())
+        return max(difflib.SequenceMatcher(None, folded, each).ratio() for each in names)
+
+    nearest = sorted(documents, key=lambda each: -likeness(each))[:LISTED]
+    return tuple(Candidate(f"d{each.number}", each.title, each.id) for each in nearest)
+
+
+def _has_metadata(document: Document, wanted: Mapping[str, str]) -> bool:
+    return all(str(document.metadata.get(key, "")) == str(value) for key, value in wanted.items())
+
+
+def _utc(moment: datetime) -> datetime:
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+
+
+def _within(moment: datetime, first: datetime | None, last: datetime | None) -> bool:
+    return (first is None or first <= moment) and (last is None or moment <= last)
+
+
+def _described(filters: Filters) -> str:
+    parts = [f"documents={list(filters.documents)}"] if filters.documents else []
+    parts += [f"{key}={value}" for key, value in sorted(filters.metadata.items())]
+    parts += [
+        f"{name}={value}" for name, value in (("since", filters.since), ("until", filters.until)) if value
+    ]
+    return ", ".join(parts)
+
+
+def _what_exists(documents: Sequence[Document], filters: Filters) -> str:
+    said = []
+    for key in sorted(filters.metadata):
+        values = sorted({str(each.metadata[key]) for each in documents if key in each.metadata})
+        listed = ", ".join(values[:LISTED]) + (", …" if len(values) > LISTED else "")
+        said.append(f"{key} has these values: {listed}." if values else f"No document has metadata {key!r}.")
+    if (filters.since or filters.until) and documents:
+        moments = [_utc(each.ingested_at) for each in documents]
+        said.append(f"Documents came in from {min(moments):%Y-%m-%d} to {max(moments):%Y-%m-%d}.")
+    return " ".join(said)
+
+
+# --- what remains of a node or relation -----------------------------------------------------
+
+
+def restricted_entity(entity: Entity, scope: Scope, chunks: Mapping[str, Chunk]) -> Entity:
+    """A layer-0 entity as the allowed chunks alone would have it."""
+    if scope.covers(entity):
+        return entity
+    kept = scope.kept(entity.chunk_ids)
+    description = _verbatim(entity.description, kept, chunks)
+    return replace(
+        entity, description=description, chunk_ids=kept, mentions=len(kept), aliases=(), evidence=()
+    )
+
+
+def restricted_relation(relation: Relation, scope: Scope, chunks: Mapping[str, Chunk]) -> Relation:
+    """A layer-0 relation as the allowed chunks alone would have it."""
+    if scope.covers(relation):
+        return relation
+    kept = scope.kept(relation.chunk_ids)
+    description = _verbatim(relation.description, kept, chunks)
+    return replace(relation, description=description, chunk_ids=kept, weight=len(kept), evidence=())
+
+
+def _verbatim(description: str, chunk_ids: Sequence[str], chunks: Mapping[str, Chunk]) -> str:
+    texts = [_folded(chunks[id_].text) for id_ in chunk_ids if id_ in chunks]
+    spoken = (description[start:end] for start, end in language.sentences(description))
+    return " ".join(each for each in spoken if any(_folded(each) in text for text in texts))
+
+
+def _folded(text: str) -> str:
+    return " ".join(text.casefold().split())
+
+
+def extract_of_members(cluster: Entity, members: Sequence[Entity]) -> Entity:
+    """A cluster into whose summary excluded documents may have flowed: its allowed members stand for it."""
+    names = [member.name for member in members[:NAMED_MEMBERS]]
+    listed = ", ".join(names)
+    return replace(
+        cluster,
+        name=f"Cluster of {listed}",
+        description=f"Holds {listed}. Its summary also draws on documents that the filters exclude.",
+        method=Method.HEURISTIC,
+        aliases=(),
+        findings=(),
+        evidence=(),
+    )

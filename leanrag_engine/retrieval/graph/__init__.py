@@ -1,0 +1,1 @@
+"""The published graph in memory: adjacency, PageRank, LCA paths, the retrieved subgraph."""

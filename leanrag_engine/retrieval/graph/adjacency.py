@@ -1,0 +1,233 @@
+"""A generation's graph as compact arrays: who is joined to whom, ready to be walked without a query to a store.
+
+Nodes are numbered: first the chunks, then the entities of every layer, each in the order of their ids. The
+arrays may be mapped from files: what a walk does not touch is never read.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
+from enum import IntEnum
+from itertools import chain
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leanrag_engine.core.model import Chunk, Entity, Graph, Hit
+from leanrag_engine.core.text import language
+
+Ids = NDArray[np.bytes_]
+"""Ids in ascending order."""
+
+Nodes = NDArray[np.intp]
+Edge = tuple[int, int, int, float]
+"""Two nodes, the kind of edge, its strength."""
+
+
+class EdgeKind(IntEnum):
+    """Why two nodes are joined: ranking gives each kind its weight."""
+
+    MENTION = 0
+    """A chunk and a layer-0 entity that it mentions; strength 1."""
+    TITLE = 1
+    """A mention where the chunk's document is named after the entity; strength 1."""
+    RELATION = 2
+    """Two layer-0 entities; strength 1 + ln(mentions)."""
+    PARENT = 3
+    """An entity and a parent of it (the second-best too); strength is the responsibility."""
+    INTER_CLUSTER = 4
+    """Two aggregated entities; strength ln(1 + λ)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Adjacency:
+    """Every edge in both directions, in compressed rows.
+
+    The edges of node ``n`` are ``targets``, ``kinds`` and ``strengths`` from ``offsets[n]`` to
+    ``offsets[n + 1]``. ``layers`` and ``parents`` (places among the entities; −1 for the root) stand beside
+    ``entity_ids``: the tree without the second-best parents. A fact is a distinct description of base relations, known by the id of the first
+    relation that bears it; ``fact_ends`` are the nodes of all entities that it joins, in rows likewise.
+    """
+
+    chunk_ids: Ids
+    entity_ids: Ids
+    layers: NDArray[np.uint8]
+    parents: NDArray[np.int32]
+    offsets: NDArray[np.int64]
+    targets: NDArray[np.int32]
+    kinds: NDArray[np.uint8]
+    strengths: NDArray[np.float32]
+    fact_ids: Ids
+    fact_offsets: NDArray[np.int64]
+    fact_ends: NDArray[np.int32]
+
+    @classmethod
+    def of(cls, layers: Sequence[Graph], chunks: Iterable[Chunk]) -> Self:
+        """From the layers G0 … Gk and the chunks that they were built from. O(n log n)."""
+        titles = {chunk.id: language.name_key(chunk.title) for chunk in chunks}
+        chunk_ids = sorted(titles)
+        layer_of = {entity.id: number for number, layer in enumerate(layers) for entity in layer.entities}
+        entity_ids = sorted(layer_of)
+        node = {id_: number for number, id_ in enumerate(chain(chunk_ids, entity_ids))}
+        rows = _rows(list(_edges(layers, titles, node)), len(node))
+        facts = _facts(layers[0], node) if layers else {}
+        return cls(
+            _ids(chunk_ids),
+            _ids(entity_ids),
+            np.array([layer_of[id_] for id_ in entity_ids], dtype=np.uint8),
+            _parents(layers, {id_: place for place, id_ in enumerate(entity_ids)}),
+            *rows,
+            *_fact_rows(facts),
+        )
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> Self | None:
+        """What :meth:`arrays` gave; None if something is missing: another version wrote it."""
+        names = [each.name for each in fields(cls)]
+        return cls(**{name: arrays[name] for name in names}) if set(names) == set(arrays) else None
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        return {each.name: getattr(self, each.name) for each in fields(self)}
+
+    @property
+    def nodes(self) -> int:
+        return len(self.offsets) - 1
+
+    def chunk_nodes(self, ids: Sequence[str]) -> Nodes:
+        """The nodes of chunks; −1 for one that the build did not know."""
+        return _places(self.chunk_ids, ids)
+
+    def entity_nodes(self, ids: Sequence[str]) -> Nodes:
+        """The nodes of entities; −1 for one that is not of this generation."""
+        places = _places(self.entity_ids, ids)
+        return np.where(places < 0, -1, places + len(self.chunk_ids))
+
+    def known_chunks(self, nodes: Nodes) -> NDArray[np.bool_]:
+        """Which of ``nodes`` are chunks in which the graph knows an entity."""
+        chunks = (nodes >= 0) & (nodes < len(self.chunk_ids))
+        return chunks & (self.offsets[nodes] < self.offsets[nodes + 1])
+
+    def chunks_at(self, nodes: Nodes) -> list[str]:
+        """The ids of chunks."""
+        return [str(id_, "ascii") for id_ in self.chunk_ids[nodes].tolist()]
+
+    def base_nodes(self, ids: Sequence[str], allowed: NDArray[np.bool_] | None = None) -> Nodes:
+        """As :meth:`entity_nodes`, and −1 also for aggregated entities and those that no ``allowed`` chunk mentions."""
+        nodes = self.entity_nodes(ids)
+        if not len(self.layers):
+            return nodes
+        base = (nodes >= 0) & (self.layers[nodes - len(self.chunk_ids)] == 0)
+        if allowed is not None:
+            mentioned = [
+                known and self._mentioned(node, allowed) for node, known in zip(nodes, base, strict=True)
+            ]
+            base = np.array(mentioned, dtype=bool)
+        return np.where(base, nodes, -1)
+
+    def _mentioned(self, node: int, allowed: NDArray[np.bool_]) -> bool:
+        near = self.targets[self.offsets[node] : self.offsets[node + 1]]
+        return bool(allowed[near[near < len(self.chunk_ids)]].any())
+
+    def ancestors(self, ids: Sequence[str]) -> list[str]:
+        """The ids of all ancestors of entities, those of the lower layers first."""
+        found: dict[int, None] = {}
+        places = _places(self.entity_ids, ids)
+        while len(places := np.unique(self.parents[places[places >= 0]])) and places[-1] >= 0:
+            found |= dict.fromkeys(places[places >= 0].tolist())
+        return [str(self.entity_ids[place], "ascii") for place in found]
+
+    def mentioned_in(self, chunk_ids: Sequence[str]) -> list[str]:
+        """The ids of the layer-0 entities that any of these chunks mentions."""
+        nodes = self.chunk_nodes(chunk_ids)
+        rows = [self.targets[self.offsets[node] : self.offsets[node + 1]] for node in nodes if node >= 0]
+        found = np.unique(np.concatenate(rows)) if rows else np.empty(0, dtype=np.int32)
+        return [str(id_, "ascii") for id_ in self.entity_ids[found - len(self.chunk_ids)].tolist()]
+
+    def ends(self, fact_id: str) -> Nodes:
+        """The nodes that a fact joins; none if it is not of this generation."""
+        place = int(_places(self.fact_ids, [fact_id])[0])
+        if place < 0:
+            return np.empty(0, dtype=np.intp)
+        return self.fact_ends[self.fact_offsets[place] : self.fact_offsets[place + 1]].astype(np.intp)
+
+    def existing_facts(self, hits: Iterable[Hit]) -> list[Hit]:
+        """Those of ``hits`` that are facts of this generation."""
+        found = list(hits)
+        places = _places(self.fact_ids, [hit.id for hit in found])
+        return [hit for hit, place in zip(found, places.tolist(), strict=True) if place >= 0]
+
+
+def _ids(ids: Sequence[str]) -> Ids:
+    return np.array([id_.encode("ascii") for id_ in ids], dtype=np.bytes_)
+
+
+def _places(ids: Ids, wanted: Sequence[str]) -> Nodes:
+    if not len(ids) or not wanted:
+        return np.full(len(wanted), -1, dtype=np.intp)
+    keys = np.array([id_.encode("ascii", "replace") for id_ in wanted], dtype=np.bytes_)
+    places = np.minimum(np.searchsorted(ids, keys), len(ids) - 1)
+    return np.where(ids[places] == keys, places, -1)
+
+
+def _edges(layers: Sequence[Graph], titles: Mapping[str, str], node: Mapping[str, int]) -> Iterator[Edge]:
+    for number, layer in enumerate(layers):
+        for entity in layer.entities:
+            own = node[entity.id]
+            for kind, other, strength in _edges_of(entity, titles):
+                if other in node:
+                    yield own, node[other], kind, strength
+        for relation in layer.relations:
+            kind = EdgeKind.INTER_CLUSTER if number else EdgeKind.RELATION
+            strength = math.log1p(relation.strength) if number else 1.0 + math.log(max(relation.weight, 1))
+            yield node[relation.source_id], node[relation.target_id], kind, strength
+
+
+def _edges_of(entity: Entity, titles: Mapping[str, str]) -> Iterator[tuple[EdgeKind, str, float]]:
+    key = language.name_key(entity.name)
+    for chunk_id in dict.fromkeys(entity.chunk_ids):
+        yield EdgeKind.TITLE if titles.get(chunk_id) == key else EdgeKind.MENTION, chunk_id, 1.0
+    if entity.parent_id is not None:
+        yield EdgeKind.PARENT, entity.parent_id, entity.responsibility
+    if entity.second_parent_id is not None:
+        yield EdgeKind.PARENT, entity.second_parent_id, entity.second_responsibility
+
+
+def _parents(layers: Sequence[Graph], places: Mapping[str, int]) -> NDArray[np.int32]:
+    parents = np.full(len(places), -1, dtype=np.int32)
+    for layer in layers:
+        for entity in layer.entities:
+            if entity.parent_id is not None:
+                parents[places[entity.id]] = places[entity.parent_id]
+    return parents
+
+
+def _rows(
+    edges: Sequence[Edge], nodes: int
+) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.uint8], NDArray[np.float32]]:
+    table = np.array(edges, dtype=np.float64).reshape(-1, 4)
+    one, other = table[:, 0].astype(np.int32), table[:, 1].astype(np.int32)
+    source, target = np.concatenate([one, other]), np.concatenate([other, one])
+    order = np.argsort(source, kind="stable")
+    offsets = np.concatenate([[0], np.cumsum(np.bincount(source, minlength=nodes))]).astype(np.int64)
+    kinds, strengths = np.tile(table[:, 2], 2)[order], np.tile(table[:, 3], 2)[order]
+    return offsets, target[order], kinds.astype(np.uint8), strengths.astype(np.float32)
+
+
+def _facts(base: Graph, node: Mapping[str, int]) -> dict[str, list[int]]:
+    """For the id of each fact the nodes that it joins, each once."""
+    first: dict[str, str] = {}
+    ends: dict[str, dict[int, None]] = {}
+    for relation in base.relations:
+        if relation.description:
+            joined = ends.setdefault(first.setdefault(relation.description, relation.id), {})
+            joined.update({node[relation.source_id]: None, node[relation.target_id]: None})
+    return {id_: list(joined) for id_, joined in ends.items()}
+
+
+def _fact_rows(facts: Mapping[str, Sequence[int]]) -> tuple[Ids, NDArray[np.int64], NDArray[np.int32]]:
+    ids = sorted(facts)
+    offsets = np.cumsum([0, *(len(facts[id_]) for id_ in ids)], dtype=np.int64)
+    return _ids(ids), offsets, np.array([end for id_ in ids for end in facts[id_]], dtype=np.int32)

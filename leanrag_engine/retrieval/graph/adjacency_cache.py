@@ -1,0 +1,73 @@
+"""Where a generation's adjacency comes from: this process's memory, a file, or else the graph store."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import partial
+
+from anyio import to_thread
+
+from leanrag_engine.core.model import Chunk, Generation, Graph, content_id
+from leanrag_engine.core.ports import ArrayStore, GraphStore
+
+from .adjacency import Adjacency
+
+KEPT = 4
+"""Generations whose arrays one process holds open."""
+
+
+class Adjacencies:
+    """The adjacency of each generation that is asked for. May be used from several event loops."""
+
+    def __init__(self, graph: GraphStore, arrays: ArrayStore) -> None:
+        self._graph = graph
+        self._arrays = arrays
+        self._held: dict[int, Adjacency] = {}
+
+    async def of(self, generation: Generation) -> Adjacency:
+        held = self._held.get(generation.number)
+        if held is None:
+            stored = await self._arrays.load(key_of(generation))
+            held = Adjacency.from_arrays(stored) if stored else None
+            if held is None:
+                held = await self._from_store(generation)
+            self._hold(generation, held)
+        return held
+
+    async def keep(self, generation: Generation, layers: Sequence[Graph], chunks: Iterable[Chunk]) -> None:
+        """Make and keep the adjacency of what was just published, so that no query has to."""
+        made = await to_thread.run_sync(Adjacency.of, layers, list(chunks))
+        self._hold(generation, made)
+        await self._arrays.save(key_of(generation), made.arrays())
+
+    async def sweep(self, collection: str, generations: Sequence[Generation]) -> None:
+        """Drop the arrays of the collection's generations but ``generations``."""
+        await self._arrays.drop_all_but(prefix_of(collection), {key_of(each) for each in generations})
+
+    def _hold(self, generation: Generation, adjacency: Adjacency) -> None:
+        self._held[generation.number] = adjacency
+        for old in sorted(self._held)[:-KEPT]:
+            self._held.pop(old, None)
+
+    async def _from_store(self, generation: Generation) -> Adjacency:
+        layers = [
+            Graph(
+                tuple(await self._graph.layer(generation.number, each.layer)),
+                tuple(await self._graph.relations(generation.number, each.layer)),
+            )
+            for each in generation.layers
+        ]
+        chunks = await self._graph.all_chunks(generation.collection)
+        made = await to_thread.run_sync(partial(Adjacency.of, layers, chunks))
+        await self._arrays.save(key_of(generation), made.arrays())
+        return made
+
+
+def prefix_of(collection: str) -> str:
+    return f"{content_id('', collection)}-"
+
+
+def key_of(generation: Generation) -> str:
+    """Also by the time of the build: another store in the same folder counts its generations anew."""
+    made = content_id("", generation.created_at.isoformat())
+    return f"{prefix_of(generation.collection)}{generation.number}-{made}"

@@ -1,0 +1,72 @@
+"""One query on its way: what it asks, what it may see, what was loaded for it, what there is to tell."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from leanrag_engine.core.model import Chunk
+
+from .filters import Scope
+from .index import BuildState, Index
+from .request import Mode, Query
+from .search.hits import Found
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """``chunks`` keeps the chunks that were loaded, by id; ``warnings`` what makes the answer worse than it could be."""
+
+    index: Index
+    query: Query
+    scope: Scope
+    chunks: dict[str, Chunk] = field(default_factory=dict)
+    warnings: list[str] = field(default_factory=list)
+
+    async def load(self, ids: Iterable[str]) -> None:
+        """See to it that those of these chunks that exist and are in scope stand in ``chunks``."""
+        missing = [id_ for id_ in dict.fromkeys(ids) if id_ not in self.chunks and self.scope.allows(id_)]
+        if missing:
+            loaded = await self.index.graph.chunks(self.index.collection.name, missing)
+            self.chunks.update((chunk.id, chunk) for chunk in loaded)
+
+    def warn_of_build(self) -> None:
+        """Say that a build is missing or stale."""
+        pending = self.index.collection.pending_documents
+        if self.index.state is BuildState.MISSING:
+            self.warnings.append(
+                "This collection was never built: keyword search over passages is all that answers."
+            )
+        elif pending:
+            many = "1 document is" if pending == 1 else f"{pending} documents are"
+            self.warnings.append(
+                f"{many} newer than the last build (pending): their passages are searched, "
+                "the graph and its summaries do not know them yet."
+            )
+        elif self.index.state is BuildState.STALE:
+            self.warnings.append(
+                "Documents changed since the last build: the graph and its summaries may tell of what is gone."
+            )
+
+    def warn_of_unused(self) -> None:
+        """Say what of the query cannot serve."""
+        if not self.query.entities:
+            return
+        if self.index.state is BuildState.MISSING:
+            self.warnings.append("The entities were ignored: there are none before the first build.")
+        elif self.query.mode in (Mode.NAIVE, Mode.GLOBAL):
+            self.warnings.append(f"The entities were ignored: mode {self.query.mode} starts from none.")
+
+    def warn_of_dense(self, found: Iterable[Found]) -> None:
+        """Say where keywords alone served, which is no news before the first build."""
+        if self.index.state is BuildState.MISSING or self.index.embedder is None:
+            return  # no news, or told by whoever left the embedder out
+        blind = [each.text for each in found if each.vector is None]
+        if blind:
+            self.warnings.append(
+                f"Search by meaning knows no word of {' or '.join(map(repr, blind))}: keywords alone served."
+            )
+        elif not any(each.dense_chunks or each.dense_entities for each in found):
+            self.warnings.append(
+                "Search by meaning found nothing at all: the vector index may be missing; keywords alone served."
+            )

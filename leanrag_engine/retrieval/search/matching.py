@@ -1,0 +1,41 @@
+"""How much texts share with a query, found in the texts as they stand.
+
+Cutting hundreds of texts into words would cost more than all the rest of a query; one compiled
+pattern of the query's words is searched for instead.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Sequence
+
+from leanrag_engine.core.text import language
+
+_NOTHING = re.compile("(?!)")
+
+
+class QueryWords:
+    """The words of a query, ready to be found. Stopwords do not count unless there is nothing else."""
+
+    def __init__(self, texts: Sequence[str]) -> None:
+        terms = dict.fromkeys(term for text in texts for term in language.search_terms(text))
+        # Longest first: a pattern takes the first alternative that fits.
+        self._pattern = _any_of(sorted(terms, key=len, reverse=True))
+
+    def shared(self, texts: Sequence[str]) -> list[float]:
+        """For each text the sum over the query's words in it, a word counting more the fewer of ``texts`` hold it."""
+        found = [set(self._pattern.findall(text.casefold())) for text in texts]
+        holders = Counter(word for words in found for word in words)
+        weight = {word: math.log1p(len(texts) / count) for word, count in holders.items()}
+        return [sum(weight[word] for word in sorted(words)) for words in found]
+
+
+def _any_of(terms: Sequence[str]) -> re.Pattern[str]:
+    """Finds whole words (an English plural counts as its singular), and CJK words wherever they stand."""
+    whole = [re.escape(term) for term in terms if not language.has_cjk(term)]
+    within = [re.escape(term) for term in terms if language.has_cjk(term)]
+    words = f"(?<![^\\W_])(?:{'|'.join(whole)})(?=(?:e?s)?(?![^\\W_]))" if whole else ""
+    pattern = "|".join(filter(None, [words, *within]))
+    return re.compile(pattern) if pattern else _NOTHING

@@ -1,0 +1,196 @@
+"""In which order passages answer a query: the paper's rule, fused search, and spreading from the seeds.
+
+Pure: everything that the stores know comes in, ids and scores go out.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leanrag_engine.core.model import Chunk, Entity, Hit, Relation, Seed
+from leanrag_engine.retrieval.graph.adjacency import Adjacency, EdgeKind
+from leanrag_engine.retrieval.graph.pagerank import Shares, Walk, personalised_pagerank
+from leanrag_engine.retrieval.request import DEFAULT, Weights
+
+from .matching import QueryWords
+from .seeds import best_first, fuse
+
+RANKED = 400
+"""Passages that spreading puts in order: more than any query may ask for."""
+
+
+# --- the paper's rule ----------------------------------------------------------------------
+
+
+def seed_counts(seeds: Sequence[Entity]) -> dict[str, int]:
+    """For each chunk, the number of seeds in it; chunks in order of first appearance."""
+    counts: dict[str, int] = {}
+    for seed in seeds:
+        for chunk_id in dict.fromkeys(seed.chunk_ids):
+            counts[chunk_id] = counts.get(chunk_id, 0) + 1
+    return counts
+
+
+def contenders(counts: Mapping[str, int], limit: int) -> list[str]:
+    """The chunks that may be among the ``limit`` first by count, all that tie for the last place included."""
+    if len(counts) <= limit:
+        return list(counts)
+    least = sorted(counts.values(), reverse=True)[limit - 1]
+    return [chunk_id for chunk_id, count in counts.items() if count >= least]
+
+
+def by_seed_count(
+    counts: Mapping[str, int], similarity: Mapping[str, float], chunks: Sequence[Chunk], limit: int
+) -> list[Hit]:
+    """The paper's ranking of ``chunks``: number of seeds in them, then similarity to the query, then reading order."""
+    order = sorted(
+        chunks, key=lambda chunk: (-counts[chunk.id], -similarity.get(chunk.id, -1.0), reading_order(chunk))
+    )
+    return [Hit(chunk.id, float(counts[chunk.id])) for chunk in order[:limit]]
+
+
+def reading_order(chunk: Chunk) -> tuple[int, int]:
+    """Sorts chunks by document number, then by place in the document."""
+    document = chunk.citation.partition(":")[0].lstrip("d")
+    return (int(document) if document.isdigit() else 0, chunk.number)
+
+
+# --- fused search --------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Searched:
+    """What search gave for one text: the seeds that it anchors, chunks, and facts (see :class:`Adjacency`), each best first."""
+
+    seeds: Sequence[Hit]
+    dense: Sequence[Hit]
+    keyword: Sequence[Hit]
+    dense_facts: Sequence[Hit] = ()
+    keyword_facts: Sequence[Hit] = ()
+
+
+def fused(searched: Searched, seeds: Sequence[Seed]) -> list[Hit]:
+    """Dense rank, keyword rank and the rank by seeds (the sum of the scores of those in a chunk), fused."""
+    evidence: dict[str, float] = {}
+    for seed in seeds:
+        for chunk_id in seed.entity.chunk_ids:
+            evidence[chunk_id] = evidence.get(chunk_id, 0.0) + seed.score
+    rankings = [searched.dense, searched.keyword, best_first(evidence)]
+    return fuse([[hit.id for hit in each] for each in rankings])
+
+
+# --- spreading -----------------------------------------------------------------------------
+
+
+def spread(
+    graph: Adjacency,
+    searched: Searched,
+    weights: Weights = DEFAULT,
+    allowed: NDArray[np.bool_] | None = None,
+) -> list[Hit]:
+    """The chunks that a walker from the evidence reaches, by its time in them and by how well search likes them.
+
+    ``allowed`` marks the chunks that a filter lets in: the walker then goes by mentions in these alone, as
+    relations and clusters may rest on what is excluded. A chunk that the graph does not know (it came in
+    after the build, say) cannot be walked to: it keeps the place that search gives it.
+    """
+    edges = weights.edges()
+    if allowed is not None:
+        edges = {kind: edges[kind] for kind in (EdgeKind.MENTION, EdgeKind.TITLE)}
+    walk = Walk(edges, weights.damping, allowed)
+    shares = personalised_pagerank(graph, starts(graph, searched, weights), walk)
+    dense, keyword = _relative(searched.dense), _relative(searched.keyword)
+    scores = {
+        id_: share * math.exp(weights.dense * dense(id_) + weights.keyword * keyword(id_))
+        for id_, share in _chunk_shares(graph, shares, allowed)
+    }
+    return _with_unknown(best_first(scores)[:RANKED], graph, searched)
+
+
+def _chunk_shares(
+    graph: Adjacency, shares: Shares, allowed: NDArray[np.bool_] | None
+) -> list[tuple[str, float]]:
+    """The chunks that the walker reached, with its share of time in each."""
+    reached = graph.known_chunks(shares.nodes) & (shares.values > 0)
+    if allowed is not None and len(allowed):
+        reached &= allowed[np.minimum(shares.nodes, len(allowed) - 1)]
+    ids = graph.chunks_at(shares.nodes[reached])
+    return list(zip(ids, shares.values[reached].tolist(), strict=True))
+
+
+def _relative(hits: Sequence[Hit]) -> Callable[[str], float]:
+    """A hit's score as a share of the best one's; for what is no hit, the last one's share."""
+    most = max((hit.score for hit in hits), default=0.0)
+    shares = {hit.id: max(hit.score, 0.0) / most for hit in hits} if most > 0 else {}
+    floor = min(shares.values(), default=0.0)
+    return lambda chunk_id: shares.get(chunk_id, floor)
+
+
+def _with_unknown(walked: Sequence[Hit], graph: Adjacency, searched: Searched) -> list[Hit]:
+    """``walked`` with the hits that the graph does not know in their places, and those it did not reach at the end."""
+    found = fuse([[hit.id for hit in searched.dense], [hit.id for hit in searched.keyword]])
+    known = graph.known_chunks(graph.chunk_nodes([hit.id for hit in found])).tolist()
+    order = list(walked)
+    for place, (hit, walkable) in enumerate(zip(found, known, strict=True)):
+        if not walkable:
+            score = order[min(place, len(order) - 1)].score if order else hit.score
+            order.insert(place, Hit(hit.id, score))
+    ranked = {hit.id for hit in order}
+    return [*order, *(Hit(hit.id, 0.0) for hit in found if hit.id not in ranked)]
+
+
+def starts(graph: Adjacency, searched: Searched, weights: Weights) -> dict[int, float]:
+    """Where the walker starts anew: at seeds, at the ends of matching facts, a little at similar passages."""
+    found: dict[int, float] = {}
+    seeds = graph.entity_nodes([hit.id for hit in searched.seeds]).tolist()
+    sharpened = [max(hit.score, 0.0) ** weights.sharpness for hit in searched.seeds]
+    _add(found, zip(seeds, sharpened, strict=True), 1.0)
+    doubt = 1.0 - min(max((hit.score for hit in searched.seeds), default=0.0), 1.0)
+    _add(found, _fact_ends(graph, searched, weights), weights.fact_mass * doubt)
+    similar = graph.chunk_nodes([hit.id for hit in searched.dense]).tolist()
+    _add(
+        found,
+        zip(similar, (max(hit.score, 0.0) for hit in searched.dense), strict=True),
+        weights.dense_mass,
+    )
+    return found
+
+
+def _fact_ends(graph: Adjacency, searched: Searched, weights: Weights) -> list[tuple[int, float]]:
+    """The ends of the facts that both searches like best, a fact's score to each of its ends."""
+    scores: dict[str, float] = {}
+    for hits in (searched.dense_facts, searched.keyword_facts):
+        most = max((hit.score for hit in hits), default=0.0)
+        for hit in hits:
+            if hit.score > 0:
+                scores[hit.id] = scores.get(hit.id, 0.0) + hit.score / most
+    best = graph.existing_facts(best_first(scores))[: weights.facts]
+    return [(int(node), hit.score**weights.sharpness) for hit in best for node in graph.ends(hit.id).tolist()]
+
+
+def _add(found: dict[int, float], scores: Iterable[tuple[int, float]], mass: float) -> None:
+    """Share ``mass`` out among the nodes of ``scores``; −1 is no node."""
+    real = [(node, score) for node, score in scores if node >= 0]
+    total = sum(score for _, score in real)
+    for node, score in real:
+        if total > 0:
+            found[node] = found.get(node, 0.0) + mass * score / total
+
+
+# --- relations -----------------------------------------------------------------------------
+
+
+def matches(relations: Sequence[Relation], names: Mapping[str, str], text: str) -> dict[str, float]:
+    """How much the ends and the description of each relation share with ``text``; those that share nothing are left out."""
+    shared = QueryWords([text]).shared([_spoken(each, names) for each in relations])
+    return {each.id: score for each, score in zip(relations, shared, strict=True) if score > 0}
+
+
+def _spoken(relation: Relation, names: Mapping[str, str]) -> str:
+    ends = f"{names.get(relation.source_id, '')} {names.get(relation.target_id, '')}"
+    return f"{ends} {relation.description}"

@@ -1,0 +1,216 @@
+"""Which entities a text is about (paper eq. 6): search results and names in the text, fused.
+
+Pure: what the searches gave comes in as rankings of ids. Rankings of unlike scores are
+fused by reciprocal rank (Cormack, Clarke and Büttcher 2009, k = 60).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from leanrag_engine.core.model import Entity, Hit
+from leanrag_engine.core.text import language
+
+RANK_CONSTANT = 60
+"""k of reciprocal rank fusion: how little the first places differ from those after them."""
+
+NAME_WEIGHT = 2.0
+"""A name that stands in the text counts as much as the first place in both searches together."""
+
+PART_WEIGHT = 0.5
+"""Weight of the best known bearer of a name of which the text has one word ("Scrooge" for Ebenezer Scrooge)."""
+
+PARTS_READ = 3
+"""Words of a text that may be parts of names."""
+
+LONGEST_NAME = 8
+"""Words (or CJK words) that a name looked for in a text may have."""
+
+CJK_NAME = 3
+"""Characters from which on Chinese and Japanese is read as a name or term rather than a plain word."""
+
+_PUNCTUATION = ".,;:!?。，、；：？！…`\"'“”‘’«»"
+_BRACKETS = f"()[]{{}}<>（）「」『』《》【】{_PUNCTUATION}"
+
+WORDS_READ = 64
+"""Words of a text in which names are looked for."""
+
+
+def fuse(
+    rankings: Sequence[Sequence[str]], weights: Sequence[float] | None = None, k: int = RANK_CONSTANT
+) -> list[Hit]:
+    """Reciprocal rank fusion: each id scores the sum of ``weight / (k + rank)`` over the rankings.
+
+    Best first; equal scores stay in the order in which the ids first appear.
+    """
+    scores: dict[str, float] = {}
+    for ranking, weight in zip(rankings, weights or [1.0] * len(rankings), strict=True):
+        for rank, id_ in enumerate(dict.fromkeys(ranking), start=1):
+            scores[id_] = scores.get(id_, 0.0) + weight / (k + rank)
+    return best_first(scores)
+
+
+def best_first(scores: Mapping[str, float]) -> list[Hit]:
+    """Hits by score; equal ones in the mapping's own order."""
+    return sorted((Hit(id_, score) for id_, score in scores.items()), key=lambda hit: -hit.score)
+
+
+def unite(rankings: Sequence[Sequence[Hit]], limit: int) -> list[Hit]:
+    """One list of several, taken in turns so that each has its share; an id keeps its best score."""
+    best: dict[str, float] = {}
+    for hit in (hit for ranking in rankings for hit in ranking):
+        best[hit.id] = max(hit.score, best.get(hit.id, hit.score))
+    turns: dict[str, None] = {}
+    for place in range(max(map(len, rankings), default=0)):
+        turns.update((ranking[place].id, None) for ranking in rankings if place < len(ranking))
+    return [Hit(id_, best[id_]) for id_ in list(turns)[:limit]]
+
+
+# --- names in the text ---------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class NameSpan:
+    """Words ``start`` to ``end`` (exclusive) of a text, read as if they were a name.
+
+    ``proper`` tells a name (a capital, a figure, several words, code) from a plain word.
+    """
+
+    start: int
+    end: int
+    key: str
+    proper: bool
+
+
+def name_spans(text: str) -> list[NameSpan]:
+    """Every run of up to ``LONGEST_NAME`` words of ``text`` that is more than stopwords, longest first."""
+    pieces = _pieces(text)[:WORDS_READ]
+    spans: list[NameSpan] = []
+    for length in range(min(LONGEST_NAME, len(pieces)), 0, -1):
+        for start in range(len(pieces) - length + 1):
+            spans += _readings(pieces[start : start + length], start)
+    return spans
+
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    text: str
+    glued: bool
+    """Whether it follows the piece before without a space, as within a run of CJK text."""
+
+    @property
+    def stopword(self) -> bool:
+        return language.name_key(self.text) in language.STOPWORDS
+
+
+def _pieces(text: str) -> list[_Piece]:
+    found: list[_Piece] = []
+    for token in text.split():
+        if language.has_cjk(token) and not language.has_hangul(token):
+            found += (_Piece(word, place > 0) for place, word in enumerate(language.words(token)))
+        else:
+            found.append(_Piece(token, glued=False))
+    return found
+
+
+def _readings(pieces: Sequence[_Piece], start: int) -> Iterable[NameSpan]:
+    """The pieces as a name, without the punctuation around them: "__init__?" would be another name."""
+    if all(piece.stopword for piece in pieces):
+        return
+    text = pieces[0].text + "".join(piece.text if piece.glued else f" {piece.text}" for piece in pieces[1:])
+    readings = [text.strip(_BRACKETS), text.strip(_PUNCTUATION)]
+    if text.startswith("."):
+        readings.append(text.rstrip(_PUNCTUATION))  # .NET
+    if language.has_hangul(text) and len(pieces) == 1:
+        readings += language.search_terms(text)  # a Korean name bears its particle
+    lower = all(piece.text.islower() for piece in pieces if not piece.stopword)
+    for key in dict.fromkeys(map(language.name_key, readings)):
+        if key:
+            # Chinese and Japanese have no capitals: there what is longer than most words is taken for a name.
+            plain = key.isalpha() and (len(key) < CJK_NAME if language.has_cjk(key) else lower)
+            proper = " " in key or not plain
+            yield NameSpan(start, start + len(pieces), key, proper)
+
+
+def named(spans: Sequence[NameSpan], entities: Sequence[Entity], chunks: int) -> list[Hit]:
+    """Those of ``entities`` whose name or alias is one of ``spans``, with the weight that the name deserves.
+
+    A name within a longer one that matched does not count ("York" in "New York"). A name weighs less the
+    more of the corpus's ``chunks`` mention its entity: a proper one down to a half, a plain word down to 0.
+    """
+    bearers = _by_key(entities)
+    matched = [span for span in spans if span.key in bearers]
+    scores: dict[str, float] = {}
+    for span in matched:
+        if any(_within(span, longer) for longer in matched):
+            continue
+        for entity in bearers[span.key]:
+            rarity = _rarity(entity.mentions, chunks)
+            weight = (1.0 + rarity) / 2 if span.proper else rarity
+            scores[entity.id] = max(weight, scores.get(entity.id, 0.0))
+    return best_first({id_: score for id_, score in scores.items() if score > 0})
+
+
+def _by_key(entities: Iterable[Entity]) -> dict[str, list[Entity]]:
+    bearers: dict[str, list[Entity]] = {}
+    for entity in entities:
+        for key in dict.fromkeys(language.name_key(name) for name in (entity.name, *entity.aliases)):
+            bearers.setdefault(key, []).append(entity)
+    return bearers
+
+
+def name_parts(spans: Sequence[NameSpan], entities: Sequence[Entity]) -> list[str]:
+    """Capitalised words of a text that no name of ``entities`` accounts for: they may be parts of names."""
+    known = _by_key(entities)
+    matched = [span for span in spans if span.key in known]
+    parts = (
+        span.key
+        for span in spans
+        if span.end - span.start == 1
+        and span.proper
+        and span.key.isalpha()
+        and not language.has_cjk(span.key)
+        if not any(each.start <= span.start < each.end for each in matched)
+    )
+    return list(dict.fromkeys(parts))[:PARTS_READ]
+
+
+def bearing_part(part: str, entities: Sequence[Entity]) -> list[Hit]:
+    """Those of ``entities`` in whose name ``part`` is a word: the better known, the more it is likely to be meant."""
+    bearers = {
+        each.id: each.mentions
+        for each in entities
+        if any(part in language.name_key(name).split() for name in (each.name, *each.aliases))
+    }
+    most = max(bearers.values(), default=1)
+    return best_first({id_: PART_WEIGHT * mentions / most for id_, mentions in bearers.items()})
+
+
+def _within(inner: NameSpan, outer: NameSpan) -> bool:
+    shorter = inner.end - inner.start < outer.end - outer.start
+    return shorter and outer.start <= inner.start and inner.end <= outer.end
+
+
+def _rarity(mentions: int, chunks: int) -> float:
+    """1 for what a single chunk mentions, towards 0 for what all mention."""
+    if chunks <= 1:
+        return 1.0
+    return max(0.0, 1.0 - math.log(max(mentions, 1)) / math.log(chunks))
+
+
+# --- seeds ---------------------------------------------------------------------------------
+
+
+def anchor(dense: Sequence[str], keyword: Sequence[str], names: Sequence[Hit], limit: int) -> list[Hit]:
+    """The ``limit`` best entities for one text; scores lie in 0–1, 1 is first in everything.
+
+    ``names`` come with weights (see :func:`named`), each of which counts as a first place.
+    """
+    first = 1.0 / (RANK_CONSTANT + 1)
+    scores = {hit.id: hit.score for hit in fuse([dense, keyword])}
+    for name in names:
+        scores[name.id] = scores.get(name.id, 0.0) + NAME_WEIGHT * name.score * first
+    most = (2.0 + NAME_WEIGHT) * first
+    return [Hit(hit.id, hit.score / most) for hit in best_first(scores)[:limit]]

@@ -1,0 +1,45 @@
+"""What an ``.mcpb`` bundle starts: turns what its host fills in into the server's arguments and variables.
+
+A host expands several chosen folders into several arguments, and leaves the placeholder of a field
+that nobody filled in, or an empty text, where its value would be. Some hosts start this file as a
+script rather than the module that the manifest names: hence absolute imports.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping, Sequence
+
+PLACEHOLDER = "${user_config."
+
+
+def is_filled(value: str) -> bool:
+    return bool(value.strip()) and not value.startswith(PLACEHOLDER)
+
+
+def arguments_of(folders: Sequence[str]) -> list[str]:
+    """One ``--allow-dir`` for each folder that was chosen."""
+    return [part for folder in folders if is_filled(folder) for part in ("--allow-dir", folder)]
+
+
+def unfilled(environ: Mapping[str, str], names: Sequence[str]) -> list[str]:
+    """Those of ``names`` that nobody filled in: an empty key is no key."""
+    return [name for name in names if name in environ and not is_filled(environ[name])]
+
+
+def main() -> None:
+    """Serve over standard input and output, as ``leanrag-mcp`` does."""
+    if not __spec__:
+        sys.path.pop(0)  # this folder: its modules are no top-level ones
+    from leanrag_mcp.cli.main import serve_main  # noqa: PLC0415 - as above
+    from leanrag_mcp.clients.bundle_fields import VARIABLES  # noqa: PLC0415 - see above
+
+    for name in unfilled(os.environ, VARIABLES):
+        del os.environ[name]
+    sys.argv[1:] = arguments_of(sys.argv[1:])
+    serve_main()
+
+
+if __name__ == "__main__":
+    main()

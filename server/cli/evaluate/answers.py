@@ -1,0 +1,299 @@
+"""``leanrag eval answers``: answers written by a model from each way's context, graded and compared by a judge.
+
+The report goes to standard output (``--json``: one JSON object on its last line), progress, forecast and
+remarks to standard error.
+"""
+
+from __future__ import annotations
+
+import json as json_
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TextIO
+
+import anyio
+import typer
+
+from leanrag_engine.core.config import Settings, load_settings
+from leanrag_engine.core.errors import InvalidInput, LeanRAGError
+
+if TYPE_CHECKING:
+    from leanrag_engine.evaluation.answers.figures import Sitting
+    from leanrag_engine.evaluation.answers.judge import Judgement, Plan
+    from leanrag_engine.evaluation.datasets import QuestionSet
+
+SHOWN = 3
+"""Reasons of lost calls that a remark names."""
+
+
+def answers(
+    questions: Annotated[
+        Path,
+        typer.Argument(
+            metavar="SET",
+            help="Passages and questions (JSON), UltraDomain's JSON Lines, or with --collection a text file of questions.",
+        ),
+    ],
+    judge: Annotated[
+        str | None,
+        typer.Option(
+            metavar="MODEL", help="Who judges; default: the setting judge_model, else the answerer."
+        ),
+    ] = None,
+    answerer: Annotated[
+        str | None,
+        typer.Option(metavar="MODEL", help="Who writes the answers; default: the setting llm_model."),
+    ] = None,
+    api_base: Annotated[
+        str | None,
+        typer.Option(metavar="URL", help="Where the answerer is, and a judge of the same provider."),
+    ] = None,
+    judge_api_base: Annotated[
+        str | None, typer.Option(metavar="URL", help="Where the judge is, if elsewhere.")
+    ] = None,
+    compare: Annotated[
+        str,
+        typer.Option(
+            metavar="A,B,…",
+            help="Ways beside lca: local, global, naive, paper, fused, without-relations, without-chunks.",
+        ),
+    ] = "",
+    ablations: Annotated[
+        bool | None,
+        typer.Option(
+            help="The paper's ablations too: without relations (table 2), without chunks (table 3).",
+            show_default="with --compare",
+        ),
+    ] = None,
+    votes: Annotated[int, typer.Option(min=1, help="How often each answer and each pair is judged.")] = 5,
+    budget: Annotated[int, typer.Option(help="Most tokens of a context.")] = 4000,
+    limit: Annotated[
+        int | None, typer.Option(min=1, help="Ask so many questions only, the first ones.")
+    ] = None,
+    scores: Annotated[bool, typer.Option(help="Grade each answer from 1 to 10.")] = True,
+    pairs: Annotated[bool, typer.Option(help="Compare each way's answer with that of lca.")] = True,
+    temperature: Annotated[
+        float, typer.Option(min=0, max=2, help="Of the judge; 0 makes all votes alike.")
+    ] = 0.7,
+    concurrency: Annotated[int | None, typer.Option(min=1, help="Calls under way at once.")] = None,
+    collection: Annotated[
+        str | None,
+        typer.Option(help="Ask this collection as it is, instead of one made of the set's passages."),
+    ] = None,
+    embedder: Annotated[
+        str | None, typer.Option(help="What turns text into vectors; default: the setting's.")
+    ] = None,
+    data_dir: Annotated[
+        Path | None,
+        typer.Option(
+            help="Where the collection is, or where one made of the set is kept; default: the platform's, or removed."
+        ),
+    ] = None,
+    details: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE.jsonl", help="Write every answer and verdict with its reasons here, as they come."
+        ),
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only say how many calls and tokens it takes.")
+    ] = False,
+    json: Annotated[bool, typer.Option("--json", help="End with one JSON object on one line.")] = False,
+) -> None:
+    """Have a model answer every question from the context alone, and a judge grade and compare the answers.
+
+    Any model of litellm's may answer and judge; keys come from the provider's environment variable. Reported are:
+
+    * scores from 1 to 10 for comprehensiveness, diversity, empowerment and overall: the mean, and the standard
+      deviation between votes;
+
+    * pairs: how often the answer from lca beats that of another way, in percent, with 95 % bounds. Each pair is
+      asked in both orders; a vote that changes with the order counts half for each, and `flips` tells how many did;
+
+    * without a judge: context tokens, citations that do not stand in the context, and where the set has
+      answers, how many of ours hold them.
+
+    A reply that cannot be read is asked for once more, then its vote is dropped and counted. Calls: one for each
+    answer, `--votes` for its scores, twice `--votes` for each pair; `--dry-run` counts them.
+
+    Example: `leanrag eval answers questions.json --answerer openai/gpt-4o-mini --compare naive --limit 20`
+    """
+
+    async def work() -> None:
+        settings = settings_of(
+            collection, embedder, data_dir, llm_model=answerer, llm_api_base=api_base,
+            judge_model=judge, judge_api_base=judge_api_base, llm_concurrency=concurrency,
+        )  # fmt: skip
+        held, plan = prepared(
+            questions, compare, limit, collection=collection,
+            ablations=bool(compare) if ablations is None else ablations,
+            votes=votes, budget=budget, scores=scores, pairs=pairs,
+        )  # fmt: skip
+        typer.echo(forecast(plan), err=True)
+        if dry_run:
+            if json:
+                typer.echo(json_.dumps({"forecast": forecast_figures(plan)}))
+            return
+        found = await judged(settings, held, plan, temperature, data_dir, details)
+        for remark in remarks(found):
+            typer.echo(remark, err=True)
+        if json:
+            typer.echo(json_.dumps(figures(found, settings)))
+        else:
+            from .answers_report import show  # noqa: PLC0415 - rich is heavy
+
+            show(found, settings)
+
+    try:
+        anyio.run(work)
+    except LeanRAGError as problem:
+        typer.echo(f"Error: {problem}", err=True)
+        raise typer.Exit(1) from problem
+
+
+def settings_of(
+    collection: str | None, embedder: str | None, data_dir: Path | None, **models: object
+) -> Settings:
+    """The user's settings with what the command line says. A collection of one's own is only read."""
+    return load_settings(
+        collection=collection,
+        embedder=embedder,
+        data_dir=data_dir,
+        read_only=collection is not None,
+        **models,
+    )
+
+
+def prepared(
+    path: Path, compare: str, limit: int | None, *, collection: str | None, ablations: bool, **options: int
+) -> tuple[QuestionSet | None, Plan]:
+    """The passages to ingest, if any, and the plan; everything that was given is checked before any work."""
+    # Heavy, all of them: --help must not wait for them.
+    from leanrag_engine.evaluation.answers.judge import Plan, strategies  # noqa: PLC0415
+    from leanrag_engine.evaluation.answers.run import SET_SUFFIXES, read_questions  # noqa: PLC0415
+    from leanrag_engine.evaluation.datasets import read_set  # noqa: PLC0415
+
+    ways = strategies(compare.split(","), ablations=ablations)
+    if collection is None and path.is_file() and path.suffix.lower() not in SET_SUFFIXES:
+        raise InvalidInput(
+            f"{path} is no question set, and no collection is named to ask its questions of.",
+            "Give --collection, or a set as JSON or JSON Lines.",
+        )
+    held = None if collection else read_set(path)
+    asked = (held.questions if held else read_questions(path))[:limit]
+    plan = Plan(
+        asked, ways, options["votes"], options["budget"], bool(options["scores"]), bool(options["pairs"])
+    )
+    return held, plan.check()
+
+
+async def judged(
+    settings: Settings,
+    held: QuestionSet | None,
+    plan: Plan,
+    temperature: float,
+    data_dir: Path | None,
+    details: Path | None,
+) -> Judgement:
+    """The judgement, with progress on standard error; a scratch folder is removed afterwards."""
+    from leanrag_engine.evaluation.answers.run import judge_collection, judge_set  # noqa: PLC0415 - heavy
+
+    from ..progress import stage_bars  # noqa: PLC0415 - rich is heavy
+
+    with ExitStack() as cleanup:
+        note = noting(cleanup.enter_context(opened(details))) if details else lambda _: None
+        show = cleanup.enter_context(stage_bars())
+        if held is None:
+            return await judge_collection(settings, plan, show, temperature=temperature, note=note)
+        if data_dir is None:
+            # Windows cannot remove what the vector store still has open.
+            scratch = tempfile.TemporaryDirectory(prefix="leanrag-eval-", ignore_cleanup_errors=True)
+            settings = settings.model_copy(update={"data_dir": Path(cleanup.enter_context(scratch))})
+        return await judge_set(settings, held, plan, show, temperature=temperature, note=note)
+
+
+def opened(details: Path) -> TextIO:
+    try:
+        return details.open("w", encoding="utf-8")
+    except OSError as problem:
+        raise InvalidInput(
+            f"The file {details} cannot be written: {problem.strerror}.", "Give another for --details."
+        ) from problem
+
+
+def noting(file: TextIO) -> Callable[[Sitting], None]:
+    """Writes each question's answers and verdicts as one line, at once: what was paid for is not lost."""
+    from dataclasses import asdict  # noqa: PLC0415 - only here
+
+    def note(sitting: Sitting) -> None:
+        line = {key: value for key, value in asdict(sitting).items() if key != "same"}
+        file.write(json_.dumps(line | {"same": sorted(sitting.same)}, ensure_ascii=False) + "\n")
+        file.flush()
+
+    return note
+
+
+# --- what is said --------------------------------------------------------------------------
+
+
+def forecast_figures(plan: Plan) -> dict[str, int]:
+    return {
+        "questions": len(plan.questions),
+        "ways": len(plan.strategies),
+        "calls": plan.calls,
+        "answers": plan.answers,
+        "scores": plan.scores,
+        "comparisons": plan.comparisons,
+        "input_tokens": plan.input_tokens,
+        "output_tokens": plan.output_tokens,
+    }
+
+
+def forecast(plan: Plan) -> str:
+    ways = ", ".join(each.name for each in plan.strategies)
+    return (
+        f"{len(plan.questions):,} questions, each by {ways}: {plan.calls:,} model calls "
+        f"({plan.answers:,} answers, {plan.scores:,} gradings, {plan.comparisons:,} comparisons), "
+        f"about {plan.input_tokens:,} input tokens if contexts are full, and {plan.output_tokens:,} output tokens."
+    )
+
+
+def remarks(found: Judgement) -> Iterator[str]:
+    """What was lost, and what the calls used."""
+    if found.losses:
+        kinds = Counter(each.kind for each in found.losses)
+        told = ", ".join(f"{count:,} {kind}{'s' * (count > 1)}" for kind, count in kinds.items())
+        yield f"Lost: {told}. They count nowhere."
+        reasons = Counter(each.reason for each in found.losses)
+        yield from (f"  {count:,} times: {reason}" for reason, count in reasons.most_common(SHOWN))
+    for role, meter in (("Answers", found.answering), ("Verdicts", found.judging)):
+        price = "" if meter.unpriced else f", {meter.cost:.4f} US dollars"
+        yield (
+            f"{role}: {meter.calls:,} calls, {meter.prompt_tokens:,} input and "
+            f"{meter.completion_tokens:,} output tokens{price}."
+        )
+
+
+def figures(found: Judgement, settings: Settings) -> dict[str, object]:
+    """What ``--json`` prints. Scores from 1 to 10; shares in percent."""
+    from dataclasses import asdict  # noqa: PLC0415 - only here
+
+    def by_measure(held: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+        return {name: {key: asdict(each) for key, each in rows.items()} for name, rows in held.items()}
+
+    return {
+        "questions": len(found.plan.questions),
+        "votes": found.plan.votes,
+        "budget": found.plan.budget,
+        "answerer": settings.llm_model,
+        "judge": settings.judge_model or settings.llm_model,
+        "scores": by_measure(found.grades),
+        "pairs": {"of": found.names[0], "against": by_measure(found.wins)},
+        "overview": {name: asdict(each) for name, each in found.overviews.items()},
+        "lost": {kind: found.lost(kind) for kind in ("answer", "score", "comparison")},
+        "usage": {"answering": asdict(found.answering), "judging": asdict(found.judging)},
+        "forecast": forecast_figures(found.plan),
+    }

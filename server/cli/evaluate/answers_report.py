@@ -1,0 +1,104 @@
+"""What ``leanrag eval answers`` prints for a person: tables of scores, of pairs, and of the answers themselves."""
+
+from __future__ import annotations
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+
+from leanrag_engine.core.config import Settings
+from leanrag_engine.evaluation.answers.figures import Grade, Wins
+from leanrag_engine.evaluation.answers.judge import Judgement
+from leanrag_engine.evaluation.answers.rubric import MEASURES
+
+SHORT = ("compreh.", "diversity", "empower.", "overall")
+"""The measures as they fit into a terminal of 80 columns."""
+
+
+def show(found: Judgement, settings: Settings) -> None:
+    console = Console(highlight=False)
+    plan = found.plan
+    console.print(
+        f"{len(plan.questions):,} questions, contexts of at most {plan.budget:,} tokens. "
+        f"Answers by {settings.llm_model}, judged by {settings.judge_model or settings.llm_model}, "
+        f"{plan.votes} votes."
+    )
+    if found.grades:
+        console.print(scores_table(found))
+    if found.wins:
+        console.print(pairs_table(found))
+    console.print(overview_table(found))
+
+
+def scores_table(found: Judgement) -> Table:
+    table = titled("Scores from 1 to 10 (mean ± standard deviation between votes)", "way", *SHORT, "votes")
+    for name, grades in found.grades.items():
+        cells = [score(grades.get(measure)) for measure in MEASURES]
+        table.add_row(name, *cells, str(min((each.votes for each in grades.values()), default=0)))
+    return table
+
+
+def pairs_table(found: Judgement) -> Table:
+    first = found.names[0]
+    table = titled(
+        f"How often {first} beats the other way, in percent [95 % bounds]",
+        "against",
+        *SHORT,
+        "flips",
+        "votes",
+    )
+    for name, wins in found.wins.items():
+        flips = [each.flips for each in wins.values() if each.flips is not None]
+        cells = [won(wins.get(measure)) for measure in MEASURES]
+        table.add_row(
+            name,
+            *cells,
+            f"{sum(flips) / len(flips):.0f} %" if flips else "–",
+            str(min((each.votes for each in wins.values()), default=0)),
+        )
+    table.caption = (
+        "A vote that flips with the order of the answers counts half for each; flips is the mean of the four."
+    )
+    return table
+
+
+def overview_table(found: Judgement) -> Table:
+    known = any(each.found is not None for each in found.overviews.values())
+    columns = ["way", "answers", "context tokens", "cited", "false marks"]
+    table = titled("The answers themselves, unjudged", *columns, *(["right"] if known else []))
+    table.caption = (
+        "cited: answers with a citation; false marks: citations that do not stand in the context."
+        + (" right: the answer of the set stands in ours." if known else "")
+    )
+    for name, each in found.overviews.items():
+        cells = [
+            str(each.answers),
+            f"{each.context_tokens:,.0f}",
+            f"{each.cited:.0f} %",
+            f"{each.unfounded:.1f} %",
+        ]
+        table.add_row(name, *cells, *([share(each.found)] if known else []))
+    return table
+
+
+def titled(title: str, *columns: str) -> Table:
+    table = Table(
+        title=title, title_justify="left", caption_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0)
+    )
+    for number, column in enumerate(columns):
+        table.add_column(column, justify="right" if number else "left", no_wrap=True)
+    return table
+
+
+def score(grade: Grade | None) -> str:
+    if grade is None:
+        return "–"
+    return f"{grade.mean:.2f}" + ("" if grade.spread is None else f"±{grade.spread:.2f}")
+
+
+def won(wins: Wins | None) -> str:
+    return "–" if wins is None else f"{wins.share:.1f}\n[{wins.low:.0f}–{wins.high:.0f}]"
+
+
+def share(value: float | None) -> str:
+    return "–" if value is None else f"{value:.0f} %"

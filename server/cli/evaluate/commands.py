@@ -1,0 +1,232 @@
+"""``leanrag eval``: how well the engine does on question sets, the user's own too, and on a built collection.
+
+The report goes to standard output (``--json``: one JSON object on its last line), progress and remarks
+to standard error.
+"""
+
+from __future__ import annotations
+
+import json as json_
+import tempfile
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import anyio
+import typer
+
+from leanrag_engine.core.errors import InvalidInput, LeanRAGError
+
+from .answers import answers
+
+if TYPE_CHECKING:
+    from leanrag_engine.evaluation.datasets import QuestionSet
+    from leanrag_engine.evaluation.retrieval.run import Evaluation, Strategy
+    from leanrag_engine.evaluation.scratch import Given
+
+app = typer.Typer(
+    help="Measure: retrieval on a question set, answers by a judge, the health of a built collection.",
+    no_args_is_help=True,
+    rich_markup_mode="markdown",
+)
+
+Json = Annotated[bool, typer.Option("--json", help="End with one JSON object on one line.")]
+
+
+@app.command()
+def retrieval(
+    question_set: Annotated[
+        Path, typer.Argument(metavar="SET.json", help="Passages, and questions with their gold passages.")
+    ],
+    embedder: Annotated[
+        str | None, typer.Option(help="What turns text into vectors; default: the setting's.")
+    ] = None,
+    graph: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="OPENIE.json", help="Entities and triples in HippoRAG's OpenIE format to build on."
+        ),
+    ] = None,
+    mode: Annotated[str, typer.Option(help="lca, local, global or naive.")] = "lca",
+    ranking: Annotated[str, typer.Option(help="spread, fused or paper.")] = "spread",
+    compare: Annotated[
+        str,
+        typer.Option(
+            metavar="A,B,…", help="Several modes and rankings side by side instead, such as lca,naive,paper."
+        ),
+    ] = "",
+    budgets: Annotated[str, typer.Option(help="Token budgets for coverage.")] = "500,1000,2000,4000",
+    limit: Annotated[
+        int | None, typer.Option(min=1, help="Ask so many questions only, the first ones.")
+    ] = None,
+    by_type: Annotated[bool, typer.Option("--by-type", help="Recall by type of question as well.")] = False,
+    plot: Annotated[
+        Path | None, typer.Option(metavar="FILE.png", help="Draw recall, and coverage against tokens.")
+    ] = None,
+    data_dir: Annotated[
+        Path | None,
+        typer.Option(
+            help="Keep the scratch collection here, and use it again next time; default: a folder that is removed."
+        ),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Recall, coverage, tokens and latency on a question set. No model and no key needed.
+
+    Builds a scratch collection (one passage = one document = one chunk), asks every question and prints, as means
+    over the questions:
+
+    * recall@k: share of a question's gold passages among the first k ranked; all@5: whether the first five hold all
+      of them; MRR: 1 / rank of the first;
+
+    * coverage and tokens by token budget: the share of the gold passages that the context holds, and its length. A
+      passage counts if its full text is there or, of a trimmed one, the sentence with the answer; a citation alone
+      does not;
+
+    * latency: a query's p50 and p95 at 4,000 tokens (or the largest budget), without the embedding of its text;
+      and the seconds that ingest and build took.
+
+    A set is `{"passages": [{"title", "text"}], "queries": [{"id", "question", "answer", "type", "gold": [passage
+    index, …]}]}`. `--json` gives the keys recall@2, recall@5, recall@10, all@5, mrr, coverage, tokens,
+    latency_ms_p50, latency_ms_p95, build_s: recalls, all@5 and coverage in percent, mrr from 0 to 1.
+
+    Example: `leanrag eval retrieval questions.json --compare lca,naive,paper --plot recall.png`
+    """
+
+    async def work() -> None:
+        from . import retrieval_report as report  # noqa: PLC0415 - heavy
+
+        names = compare.split(",") if compare else []
+        if json and names:
+            raise InvalidInput(
+                "--json gives the figures of one way, --compare asks for several.", "Leave one out."
+            )
+        questions, given, ways = prepared(question_set, graph, limit, mode, ranking, names, plot)
+        found = await evaluated(questions, given, ways, numbers(budgets), embedder, data_dir)
+        for remark in report.remarks(questions, given, found):
+            typer.echo(remark, err=True)
+        if plot:
+            report.draw(plot, questions, found)
+        if json:
+            typer.echo(json_.dumps(next(iter(found.figures.values())).as_json()))
+        else:
+            report.show(questions, given, found, by_type=by_type)
+
+    run(work)
+
+
+app.command()(answers)
+
+
+@app.command()
+def health(
+    collection: Annotated[
+        str | None, typer.Option(help="Which corpus.", envvar="LEANRAG_COLLECTION", show_default="default")
+    ] = None,
+    data_dir: Annotated[
+        Path | None,
+        typer.Option(
+            help="Folder that holds everything; default: the platform's own.",
+            envvar="LEANRAG_DATA_DIR",
+            show_default=False,
+        ),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """How a built collection stands, without any judge. Nothing is written.
+
+    Tells the share of entity pairs whose lowest common ancestor lies below the root (by where the pair comes from),
+    sizes and tightness of the clusters, whether they come out again (adjusted Rand index), and how much contexts
+    repeat themselves.
+
+    Example: `leanrag eval health --collection notes`
+    """
+
+    async def work() -> None:
+        from leanrag_engine.core.config import load_settings  # noqa: PLC0415 - heavy
+        from leanrag_engine.evaluation.health import collection_health  # noqa: PLC0415 - heavy
+
+        from ..progress import stage_bars  # noqa: PLC0415 - rich is heavy
+        from .health_report import show_health  # noqa: PLC0415 - rich is heavy
+
+        settings = load_settings(data_dir=data_dir, collection=collection, read_only=True)
+        with stage_bars() as show:
+            found = await collection_health(settings, settings.collection, show)
+        if json:
+            typer.echo(json_.dumps(found.as_json()))
+        else:
+            show_health(found)
+
+    run(work)
+
+
+def prepared(
+    question_set: Path,
+    graph: Path | None,
+    limit: int | None,
+    mode: str,
+    ranking: str,
+    names: Sequence[str],
+    plot: Path | None,
+) -> tuple[QuestionSet, Given | None, list[Strategy]]:
+    """Everything that was given, read and checked before any work."""
+    # Heavy, all of them: --help must not wait for them.
+    from leanrag_engine.evaluation.datasets import read_set  # noqa: PLC0415
+    from leanrag_engine.evaluation.retrieval.plots import check_plot  # noqa: PLC0415
+    from leanrag_engine.evaluation.retrieval.run import named_strategies, strategy  # noqa: PLC0415
+    from leanrag_engine.evaluation.scratch import Given  # noqa: PLC0415
+    from leanrag_engine.extraction.openie import read_openie  # noqa: PLC0415
+
+    if plot:
+        check_plot(plot)
+    ways = named_strategies(names) if names else [strategy(mode, ranking)]
+    questions = read_set(question_set).first(limit)
+    return questions, Given.of(read_openie(graph), questions) if graph else None, ways
+
+
+async def evaluated(
+    questions: QuestionSet,
+    given: Given | None,
+    ways: Sequence[Strategy],
+    budgets: Sequence[int],
+    embedder: str | None,
+    data_dir: Path | None,
+) -> Evaluation:
+    """The evaluation, in the folder given or in one that is gone afterwards; progress on standard error."""
+    from leanrag_engine.evaluation.retrieval.run import evaluate  # noqa: PLC0415 - heavy
+    from leanrag_engine.evaluation.scratch import scratch_settings  # noqa: PLC0415 - heavy
+
+    from ..progress import stage_bars  # noqa: PLC0415 - rich is heavy
+
+    with ExitStack() as cleanup:
+        folder = data_dir or Path(
+            # Windows cannot remove what the vector store still has open.
+            cleanup.enter_context(
+                tempfile.TemporaryDirectory(prefix="leanrag-eval-", ignore_cleanup_errors=True)
+            )
+        )
+        show = cleanup.enter_context(stage_bars())
+        return await evaluate(scratch_settings(folder, embedder), questions, given, ways, budgets, show)
+
+
+def numbers(given: str) -> list[int]:
+    """Whole numbers, comma separated. Raises ``InvalidInput`` for what is none."""
+    try:
+        found = [int(each) for each in given.split(",") if each.strip()]
+    except ValueError:
+        found = []
+    if not found:
+        raise InvalidInput(
+            f"Budgets cannot be {given!r}.", "Give whole numbers, comma separated, such as 500,1000."
+        )
+    return sorted(set(found))
+
+
+def run(work: Callable[[], Awaitable[None]]) -> None:
+    """Do the work; an error becomes a message and exit code 1."""
+    try:
+        anyio.run(work)
+    except LeanRAGError as problem:
+        typer.echo(f"Error: {problem}", err=True)
+        raise typer.Exit(1) from problem

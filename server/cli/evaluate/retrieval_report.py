@@ -1,0 +1,106 @@
+"""What ``leanrag eval retrieval`` prints for a person: remarks, tables, a plot."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from leanrag_engine.evaluation.datasets import QuestionSet
+from leanrag_engine.evaluation.retrieval.plots import plot
+from leanrag_engine.evaluation.retrieval.run import DEPTHS, Evaluation, Figures, by_type
+from leanrag_engine.evaluation.scratch import CHUNK_TOKENS, Given
+
+SHOWN = 3
+"""Rows of one kind that a remark names."""
+
+
+def remarks(questions: QuestionSet, given: Given | None, found: Evaluation) -> Iterator[str]:
+    """What is not as the set says, and what made answers worse than they could be."""
+    held = found.held
+    if questions.repeated:
+        yield f"{questions.repeated:,} passages are the same as earlier ones, and count as one with them."
+    if given:
+        yield from _graph_remarks(given)
+    if held.failed:
+        yield f"{len(held.failed):,} passages could not be ingested: {'; '.join(held.failed[:SHOWN])}"
+    if held.split:
+        yield (
+            f"{held.split:,} passages are longer than {CHUNK_TOKENS:,} tokens and were split: "
+            "any chunk of a passage counts as the passage, and rankings name fewer than ten."
+        )
+    if held.reused:
+        yield "The collection was there already: build seconds tell how long it took to see that."
+    for name, answered in found.answered.items():
+        warned = Counter(warning for each in answered for warning in each.warnings)
+        several = sum(bool(each.warnings) for each in answered)
+        if warned:
+            yield f"{name}: {several} of {len(answered)} answers came with a warning, such as: {warned.most_common(1)[0][0]}"
+
+
+def _graph_remarks(given: Given) -> Iterator[str]:
+    graph = given.graph
+    yield (
+        f"Graph: {len(graph.entries):,} entries with {graph.triples:,} triples; "
+        f"{given.unmatched:,} passages have no entry and are read heuristically."
+    )
+    for kind, count in graph.malformed.items():
+        yield f"{count:,} malformed {kind} were left out."
+    yield from (f"  {problem}" for problem in graph.problems[:SHOWN])
+
+
+def show(questions: QuestionSet, given: Given | None, found: Evaluation, *, by_type: bool) -> None:
+    console = Console(highlight=False)
+    held = found.held
+    console.print(
+        f"[bold]{questions.name}[/bold]: {len(questions.passages):,} passages, "
+        f"{len(questions.questions):,} questions. Embedder {held.engine.settings.embedder}, "
+        f"{'given' if given else 'heuristic'} graph of {' > '.join(f'{size:,}' for size in held.layers)} entities, "
+        f"built in {held.build_s:.1f} s."
+    )
+    console.print(figures_table(found.figures))
+    if by_type:
+        for name, table in type_tables(found):
+            console.print(f"\nBy type of question, {name}:")
+            console.print(table)
+
+
+def figures_table(figures: Mapping[str, Figures]) -> Table:
+    """Measures down, ways across."""
+    table = Table("", *figures)
+    for column in table.columns[1:]:
+        column.justify = "right"
+    columns = [figures_cells(each) for each in figures.values()]
+    for label in columns[0]:
+        table.add_row(label, *(column[label] for column in columns))
+    return table
+
+
+def figures_cells(each: Figures) -> dict[str, str]:
+    """What stands in the column of one way, by measure."""
+    cells = {f"recall@{depth} (%)": f"{value:.1f}" for depth, value in each.recall.items()}
+    cells |= {"all@5 (%)": f"{each.all_at_5:.1f}", "MRR": f"{each.mrr:.3f}"}
+    for budget, value in each.coverage.items():
+        cells[f"coverage at {budget:,} (%), tokens"] = f"{value:.1f}, {each.tokens[budget]:,.0f}"
+    cells["query p50, p95 (ms)"] = f"{each.latency_ms_p50:.1f}, {each.latency_ms_p95:.1f}"
+    return cells
+
+
+def type_tables(found: Evaluation) -> Iterator[tuple[str, Table]]:
+    for name, answered in found.answered.items():
+        table = Table("type", "questions", *(f"recall@{depth}" for depth in DEPTHS), "all@5", "MRR")
+        for kind, each in by_type(answered, found.held.build_s).items():
+            recalls = (f"{each.recall[depth]:.1f}" for depth in DEPTHS)
+            table.add_row(
+                kind or "(none)", str(each.questions), *recalls, f"{each.all_at_5:.1f}", f"{each.mrr:.3f}"
+            )
+        yield name, table
+
+
+def draw(path: Path, questions: QuestionSet, found: Evaluation) -> None:
+    embedder = found.held.engine.settings.embedder
+    title = f"{questions.name}: {len(questions.questions)} questions, embedder {embedder}"
+    plot(path, title, list(found.figures.items()))

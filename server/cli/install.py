@@ -1,0 +1,255 @@
+"""``leanrag install`` and ``leanrag uninstall``: the server as an entry in the configuration of an MCP client."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from leanrag_engine.core.config import Settings, load_settings
+from leanrag_engine.core.errors import InvalidInput, LeanRAGError
+
+from ..clients.files import (
+    CLIENTS,
+    Client,
+    ClientName,
+    Machine,
+    Plan,
+    Scope,
+    carried_out,
+    config_file,
+    planned_install,
+    planned_uninstall,
+)
+
+NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
+PACKAGE = "leanrag-mcp"
+
+
+# --- the entry ---------------------------------------------------------------------------
+
+
+def server_command() -> list[str]:
+    """How to start this installation: the console script beside the interpreter, else the module."""
+    here = Path(sys.executable)
+    beside = [path for name in ("leanrag-mcp", "leanrag-mcp.exe") if (path := here.with_name(name)).exists()]
+    script = str(beside[0]) if beside else shutil.which("leanrag-mcp")
+    return [script] if script else [sys.executable, "-P", "-m", "leanrag_mcp", "serve"]
+
+
+def command_of(prefix: Path, environ: Mapping[str, str], *, uvx: bool) -> list[str]:
+    """How a client is to start the server: this installation, or ``uvx`` if this one will not last.
+
+    A desktop program does not see the shell's PATH, so that the full path of ``uvx`` is given, except
+    where the caller asks for ``uvx``: that is for a file shared with others.
+    """
+    if uvx:
+        return ["uvx", PACKAGE]
+    if is_passing(prefix, environ):
+        return [shutil.which("uvx", path=environ.get("PATH")) or "uvx", PACKAGE]
+    return server_command()
+
+
+def is_passing(prefix: Path, environ: Mapping[str, str]) -> bool:
+    """Whether ``uvx`` made this environment for one run: it lies in uv's cache, which is emptied now and then."""
+    if {"archive-v0", "environments-v2", "builds-v0"} & set(prefix.parts):
+        return True
+    cache = environ.get("UV_CACHE_DIR")
+    return bool(cache) and prefix.is_relative_to(Path(str(cache)))
+
+
+def server_entry(client: Client, command: Sequence[str], settings: Settings) -> dict[str, Any]:
+    """The server as ``client`` writes it. Holds no key: ``settings`` has none, and no variable is copied."""
+    program, *arguments = command
+    for folder in settings.allow_dirs:
+        arguments += ["--allow-dir", str(existing_folder(folder))]
+    if "data_dir" in settings.model_fields_set:
+        arguments += ["--data-dir", str(settings.data_dir.expanduser().absolute())]
+    if "collection" in settings.model_fields_set:
+        arguments += ["--collection", settings.collection]
+    if settings.read_only:
+        arguments.append("--read-only")
+    entry = {"command": program, "args": arguments}
+    return {"type": "stdio", **entry} if client.typed else entry
+
+
+def existing_folder(folder: Path) -> Path:
+    found = folder.expanduser().absolute()
+    if not found.is_dir():
+        raise InvalidInput(f"The folder {folder} does not exist.", "Make it, or give another --allow-dir.")
+    return found
+
+
+def unseen_variables(environ: Mapping[str, str]) -> list[str]:
+    """Settings of this shell that are not among the arguments: a desktop client does not see them."""
+    written = {"LEANRAG_DATA_DIR", "LEANRAG_ALLOW_DIRS", "LEANRAG_COLLECTION", "LEANRAG_READ_ONLY"}
+    known = {f"LEANRAG_{name.upper()}" for name in Settings.model_fields}
+    return sorted(name for name in known - written if environ.get(name))
+
+
+# --- the commands --------------------------------------------------------------------------
+
+ClientArgument = Annotated[
+    ClientName, typer.Argument(help="claude-desktop, claude-code, vscode or cursor.", show_default=False)
+]
+NameOption = Annotated[str, typer.Option(help="What the client calls the server.")]
+ScopeOption = Annotated[
+    Scope, typer.Option(help="For you in every project, or for this folder's project alone.")
+]
+ConfigOption = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="The file to change, if not the client's usual one (a profile, VS Code Insiders).",
+        show_default=False,
+    ),
+]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Show the lines that would change; write nothing.")]
+
+
+def install(
+    client: ClientArgument,
+    allow_dir: Annotated[
+        list[Path] | None,
+        typer.Option(help="A folder beneath which the server may read documents; repeatable."),
+    ] = None,
+    data_dir: Annotated[
+        Path | None, typer.Option(help="Folder that holds everything.", show_default=False)
+    ] = None,
+    collection: Annotated[str | None, typer.Option(help="Which corpus.", show_default=False)] = None,
+    read_only: Annotated[bool, typer.Option("--read-only", help="Offer no tool that writes.")] = False,
+    name: NameOption = "leanrag",
+    scope: ScopeOption = "user",
+    config: ConfigOption = None,
+    uvx: Annotated[
+        bool, typer.Option("--uvx", help="Write `uvx leanrag-mcp`: for a file that is shared with others.")
+    ] = False,
+    show: Annotated[
+        bool, typer.Option("--print", help="Only print what to add to the configuration; write nothing.")
+    ] = False,
+    dry_run: DryRun = False,
+) -> None:
+    """Add this server to an MCP client's configuration.
+
+    Other servers and settings there stay as they are, comments too where the client allows them; a
+    numbered backup is left beside the file. The command written is the full path of this installation's
+    `leanrag-mcp`, because desktop programs do not see your shell's PATH; run through `uvx`, which keeps
+    nothing, it is `uvx leanrag-mcp`. Keys are never written: they come from the environment.
+
+    Example: `leanrag install claude-desktop --allow-dir ~/Documents`
+    """
+    with told_plainly():
+        machine = Machine.here()
+        settings = load_settings(
+            allow_dirs=tuple(allow_dir) if allow_dir else None,
+            data_dir=data_dir,
+            collection=collection,
+            read_only=read_only or None,
+        )
+        kind = CLIENTS[client]
+        file = config or config_file(client, scope, machine)
+        entry = server_entry(kind, command_of(Path(sys.prefix), machine.environ, uvx=uvx), settings)
+        if show:
+            print_entry(client, file, checked_name(name), scope, entry)
+        else:
+            tell_if_absent(kind, file, scope)
+            finish(planned_install(kind, file, checked_name(name), entry), kind.then, dry_run=dry_run)
+            typer.echo(f"The client will start: {command_line([entry['command'], *entry['args']])}")
+            tell_what_is_missing(kind, settings, machine.environ)
+
+
+def uninstall(
+    client: ClientArgument,
+    name: NameOption = "leanrag",
+    scope: ScopeOption = "user",
+    config: ConfigOption = None,
+    dry_run: DryRun = False,
+) -> None:
+    """Take this server out of an MCP client's configuration. Your documents and their index stay."""
+    with told_plainly():
+        file = config or config_file(client, scope, Machine.here())
+        kind = CLIENTS[client]
+        then = f"{kind.title} does without it from its next start on."
+        finish(planned_uninstall(kind, file, checked_name(name)), then, dry_run=dry_run)
+
+
+class told_plainly:  # noqa: N801 - reads as what it is, a context
+    """An error becomes a message and exit code 1."""
+
+    def __enter__(self) -> None:
+        return
+
+    def __exit__(self, kind: object, problem: BaseException | None, trace: object) -> None:
+        if isinstance(problem, LeanRAGError):
+            typer.echo(f"Error: {problem}", err=True)
+            raise typer.Exit(1) from problem
+
+
+def checked_name(name: str) -> str:
+    if not NAME.fullmatch(name):
+        raise InvalidInput(
+            f"The name {name!r} would not do for every client.", "Use up to 64 letters, digits, - and _."
+        )
+    return name
+
+
+def print_entry(client: ClientName, file: Path, name: str, scope: Scope, entry: Mapping[str, Any]) -> None:
+    """The entry on standard output, ready to be pasted; where it goes on standard error."""
+    typer.echo(f"Goes into {file}:", err=True)
+    typer.echo(json.dumps({CLIENTS[client].servers: {name: entry}}, indent=2, ensure_ascii=False))
+    if client == "claude-code":
+        words = ["claude", "mcp", "add", "--scope", scope, name, "--", entry["command"], *entry["args"]]
+        typer.echo(f"Or run: {command_line(words)}", err=True)
+
+
+def command_line(words: Sequence[str]) -> str:
+    """As this platform's shell takes it."""
+    return subprocess.list2cmdline(words) if sys.platform == "win32" else shlex.join(words)
+
+
+def finish(plan: Plan, then: str, *, dry_run: bool) -> None:
+    if not plan.changes:
+        typer.echo(f"{plan.file} says so already; nothing was written.")
+    elif dry_run:
+        typer.echo(f"Would change {plan.file}:")
+        typer.echo("\n".join(changed_lines(plan)))
+    else:
+        backup = carried_out(plan)
+        typer.echo(f"Wrote {plan.file}" + (f" (as it was: {backup.name})." if backup else "."))
+        typer.echo(then)
+
+
+def changed_lines(plan: Plan) -> list[str]:
+    """The lines that go and come, without those around them: another server's key may stand there."""
+    lines = difflib.unified_diff(plan.before.splitlines(), plan.after.splitlines(), n=0, lineterm="")
+    return [line for line in lines if not line.startswith(("---", "+++", "@@"))]
+
+
+def tell_if_absent(client: Client, file: Path, scope: Scope) -> None:
+    if scope == "user" and not file.parent.is_dir():
+        typer.echo(
+            f"Note: {file.parent} is not there. Is {client.title} installed, and has it run once?", err=True
+        )
+
+
+def tell_what_is_missing(client: Client, settings: Settings, environ: Mapping[str, str]) -> None:
+    """What the user would otherwise find out later."""
+    if not settings.allow_dirs:
+        typer.echo(
+            "Note: without --allow-dir the server reads no file, only texts that it is given.", err=True
+        )
+    if unseen := unseen_variables(environ):
+        typer.echo(
+            f"Note: {', '.join(unseen)} set in this shell may not reach {client.title}, nor do keys. "
+            'Put what it needs into "env" of the entry; it stays there when you install again.',
+            err=True,
+        )

@@ -1,0 +1,424 @@
+"""The command line: ``leanrag serve | ingest | build | query | status | forget | reindex | install | eval | demo``.
+
+Results go to standard output (``--json``: one JSON object), progress and errors to standard error.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import anyio
+import typer
+
+from leanrag_engine.core.config import Settings, load_settings
+from leanrag_engine.core.errors import LeanRAGError
+
+from .evaluate.commands import app as evaluating
+from .install import install, uninstall
+
+if TYPE_CHECKING:
+    from leanrag_engine.core.model import Job
+    from leanrag_engine.engine import LeanRAG
+
+app = typer.Typer(
+    help="LeanRAG: documents become a layered knowledge graph; questions get a small, cited context.\n\n"
+    "First steps: `leanrag demo` shows everything on real input; `leanrag ingest FOLDER` then "
+    '`leanrag query "..."` works on yours; `leanrag serve` is what an MCP client starts.',
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="markdown",
+)
+app.add_typer(evaluating, name="eval")
+app.command()(install)
+app.command()(uninstall)
+
+DataDir = Annotated[
+    Path | None,
+    typer.Option(
+        help="Folder that holds everything; default: the platform's own.",
+        envvar="LEANRAG_DATA_DIR",
+        show_default=False,
+    ),
+]
+CollectionOption = Annotated[
+    str | None, typer.Option(help="Which corpus.", envvar="LEANRAG_COLLECTION", show_default="default")
+]
+IN_PART = 3
+"""Exit code: some of what was asked for is done. 1 is a failure of all, 2 a wrong call."""
+
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object for programs.")]
+
+
+@app.command()
+def serve(
+    data_dir: DataDir = None,
+    allow_dir: Annotated[
+        list[Path] | None,
+        typer.Option(
+            help="A folder beneath which documents may be read; repeatable. Without one no path is read."
+        ),
+    ] = None,
+    collection: CollectionOption = None,
+    read_only: Annotated[bool, typer.Option("--read-only", help="Offer no tool that writes.")] = False,
+    toolsets: Annotated[
+        str | None,
+        typer.Option(
+            help="Which tools are offered, separated by commas.",
+            envvar="LEANRAG_TOOLSETS",
+            show_default="read,manage,agent",
+        ),
+    ] = None,
+    http: Annotated[
+        str | None,
+        typer.Option(
+            help="Serve streamable HTTP at this address, path /mcp, instead of standard input and output.",
+            metavar="HOST:PORT",
+            envvar="LEANRAG_HTTP",
+            show_default=False,
+        ),
+    ] = None,
+    http_token_file: Annotated[
+        Path | None,
+        typer.Option(
+            help="File with the bearer token that clients must send; or set LEANRAG_HTTP_TOKEN.",
+            envvar="LEANRAG_HTTP_TOKEN_FILE",
+            show_default=False,
+        ),
+    ] = None,
+    http_allowed_host: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A name under which clients reach the server, such as rag.example; repeatable.",
+            show_default=False,
+        ),
+    ] = None,
+    http_allowed_origin: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="A web page that may call the server, such as https://app.example; repeatable.",
+            show_default=False,
+        ),
+    ] = None,
+) -> None:
+    """Run the MCP server. An MCP client starts it over standard input and output; see `leanrag demo` for how.
+
+    One server for several clients: `leanrag serve --http 127.0.0.1:8000` is open to the programs of this machine.
+    To be reached from elsewhere it needs a token, `LEANRAG_HTTP_TOKEN=... leanrag serve --http 0.0.0.0:8000
+    --http-allowed-host rag.example`, or an OAuth issuer (the `LEANRAG_HTTP_OAUTH_...` variables in the README);
+    it speaks plain HTTP, so put a proxy with TLS before it. `/health` answers without a token.
+    """
+    from ..http.settings import load_http_settings  # noqa: PLC0415 - the other commands serve nothing
+
+    try:
+        over_http = load_http_settings(
+            http=http,
+            http_token_file=http_token_file,
+            http_allowed_hosts=tuple(http_allowed_host) if http_allowed_host else None,
+            http_allowed_origins=tuple(http_allowed_origin) if http_allowed_origin else None,
+        )
+    except LeanRAGError as problem:
+        raise refused(problem) from problem
+    settings = settings_of(
+        data_dir,
+        collection,
+        allow_dirs=tuple(allow_dir) if allow_dir else None,
+        read_only=read_only or None,
+        toolsets=toolsets,
+    )
+    for folder in settings.allow_dirs:
+        if not folder.expanduser().is_dir():
+            typer.echo(f"Warning: the allowed folder {folder} does not exist.", err=True)
+    if over_http.http:
+        from ..http.serving import run_http  # noqa: PLC0415 - stdio must not wait for a web server
+
+        try:
+            run_http(settings, over_http)
+        except LeanRAGError as problem:
+            raise refused(problem) from problem
+    else:
+        from ..app import create_server  # noqa: PLC0415 - the other commands need no MCP server
+
+        create_server(settings).run("stdio")
+
+
+@app.command()
+def ingest(
+    paths: Annotated[list[str], typer.Argument(help="Files and folders.", metavar="PATH...")],
+    build: Annotated[bool, typer.Option(help="Build the hierarchy afterwards.")] = True,
+    data_dir: DataDir = None,
+    collection: CollectionOption = None,
+    json: Json = False,
+) -> None:
+    """Add documents (text, Markdown, HTML, PDF, DOCX, source code) and build the hierarchy.
+
+    Safe to repeat: what has not changed is left alone. Exit code 0: all went in; 3: some files failed, the
+    others are in; 1: nothing went in.
+
+    Example: `leanrag ingest ~/notes report.pdf`
+    """
+
+    async def work(engine: LeanRAG) -> None:
+        from leanrag_engine.core.model import DocumentSource  # noqa: PLC0415 - heavy
+
+        from ..tools.manage import ingest_reply  # noqa: PLC0415 - heavy
+
+        sources = [DocumentSource(path=path) for path in paths]
+        job = await engine.submit_ingest(
+            sources, collection=engine.settings.collection, build=build, allowed=None
+        )
+        reply = ingest_reply(await watched(engine, job))
+        if json:
+            typer.echo(reply.model_dump_json())
+        else:
+            for each in reply.documents:
+                detail = each.error or f"{each.chunks} chunks"
+                typer.echo(f"{each.status:10} {each.title or each.id}  ({detail})")
+            typer.echo(f"{reply.status}. {reply.message}".rstrip())
+        leave_unless_done(reply.status)
+        if any(each.status == "failed" for each in reply.documents):
+            raise typer.Exit(IN_PART)
+
+    run(settings_of(data_dir, collection), work)
+
+
+def forget(
+    ids: Annotated[
+        list[str],
+        typer.Argument(help="Ids of documents, their paths, or numbers such as d3.", metavar="ID..."),
+    ],
+    data_dir: DataDir = None,
+    collection: CollectionOption = None,
+    json: Json = False,
+) -> None:
+    """Delete documents for good, with everything that only they support.
+
+    Summaries that they fed are hidden until the next `leanrag build`. Exit code 0: all are gone; 3: some ids are
+    unknown, the others are gone; 1: nothing was deleted.
+
+    Example: `leanrag forget notes/old.md d12`
+    """
+
+    async def work(engine: LeanRAG) -> None:
+        from ..tools.manage import delete_reply  # noqa: PLC0415 - heavy
+
+        named = engine.settings.collection
+        known = {each.id for each in await engine.documents(collection=named)}
+        job, found = await engine.submit_forget([id_of(each, known) for each in ids], collection=named)
+        reply = delete_reply(await watched(engine, job) if job else None, found)
+        if json:
+            typer.echo(reply.model_dump_json())
+        else:
+            for each in reply.documents:
+                near = f"  (did you mean {', '.join(each.did_you_mean)}?)" if each.did_you_mean else ""
+                typer.echo(f"{each.status:10} {each.id}{near}")
+            typer.echo(f"{reply.status}. {reply.message}".rstrip())
+        leave_unless_done(reply.status if job else "failed")
+        if found.unknown:
+            raise typer.Exit(IN_PART)
+
+    run(settings_of(data_dir, collection), work)
+
+
+app.command("forget")(forget)
+app.command("delete", hidden=True)(forget)
+
+
+def id_of(given: str, known: set[str]) -> str:
+    """A file's document bears its whole path as id."""
+    whole = str(Path(given).expanduser().resolve())
+    return whole if given not in known and whole in known else given
+
+
+@app.command()
+def build(
+    upgrade: Annotated[
+        bool, typer.Option("--upgrade", help="Let the model also read what was read without one before.")
+    ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only forecast model calls, tokens and cost, by step.")
+    ] = False,
+    max_calls: Annotated[
+        int | None, typer.Option(min=1, help="Most model calls; what is left stays heuristic.")
+    ] = None,
+    max_tokens: Annotated[
+        int | None, typer.Option(min=1, help="Most tokens of model calls, in and out.")
+    ] = None,
+    max_cost: Annotated[
+        float | None, typer.Option(min=0.000001, help="Most US dollars for model calls.")
+    ] = None,
+    clustering: Annotated[
+        str | None,
+        typer.Option(help="gmm (by meaning), leiden (by relations) or dual (by both).", show_default="gmm"),
+    ] = None,
+    cluster_size: Annotated[
+        str | None, typer.Option(help="Mean members of a cluster, or auto.", show_default="20")
+    ] = None,
+    data_dir: DataDir = None,
+    collection: CollectionOption = None,
+    json: Json = False,
+) -> None:
+    """Build the hierarchy from everything ingested and publish it. Readers see the old one until then.
+
+    With a chat model (LEANRAG_LLM_MODEL) it reads new documents and writes summaries and relations, within the
+    caps; no reply is ever paid for twice.
+
+    Example: `leanrag build --dry-run`, then `leanrag build --max-cost 2`
+    """
+
+    async def work(engine: LeanRAG) -> None:
+        from leanrag_engine.core.model import BuildOrder  # noqa: PLC0415 - heavy
+
+        from ..replies.markdown import job_lines  # noqa: PLC0415 - heavy
+        from ..tools.manage import job_reply  # noqa: PLC0415 - heavy
+
+        order = BuildOrder(upgrade, max_calls, max_tokens, max_cost)
+        job = await engine.submit_build(collection=engine.settings.collection, order=order, dry_run=dry_run)
+        reply = job_reply(await watched(engine, job))
+        typer.echo(reply.model_dump_json() if json else "\n".join(job_lines(reply)))
+        leave_unless_done(reply.status)
+
+    more = {"clustering": clustering, "cluster_size": cluster_size}
+    run(settings_of(data_dir, collection, **more), work)
+
+
+@app.command()
+def query(
+    text: Annotated[str, typer.Argument(help="The question.")],
+    mode: Annotated[str, typer.Option(help="lca, local, global or naive.")] = "lca",
+    ranking: Annotated[str, typer.Option(help="spread, fused or paper.")] = "spread",
+    token_budget: Annotated[int, typer.Option(help="Most tokens of the context.")] = 4000,
+    data_dir: DataDir = None,
+    collection: CollectionOption = None,
+    json: Json = False,
+) -> None:
+    """Print the cited context for a question.
+
+    Example: `leanrag query "What is a context manager?" --token-budget 1000`
+    """
+
+    async def work(engine: LeanRAG) -> None:
+        from leanrag_engine.retrieval.query import Query  # noqa: PLC0415 - heavy
+
+        from ..replies.cards import query_reply  # noqa: PLC0415 - heavy
+
+        asked = Query(text=text, mode=mode, ranking=ranking, token_budget=token_budget)
+        result = await engine.query(asked, collection=engine.settings.collection)
+        if json:
+            typer.echo(query_reply(result, detailed=True).model_dump_json())
+            return
+        typer.echo(result.context.text)
+        for warning in result.warnings:
+            typer.echo(f"Warning: {warning}", err=True)
+        typer.echo(f"{result.context.tokens} tokens", err=True)
+
+    run(settings_of(data_dir, collection, read_only=True), work)
+
+
+@app.command()
+def status(data_dir: DataDir = None, collection: CollectionOption = None, json: Json = False) -> None:
+    """Show what is indexed, how it was built, and what runs."""
+
+    async def work(engine: LeanRAG) -> None:
+        from ..replies.cards import status_reply  # noqa: PLC0415 - heavy
+        from ..replies.markdown import status_lines  # noqa: PLC0415 - heavy
+
+        reply = status_reply(await engine.status(engine.settings.collection))
+        typer.echo(reply.model_dump_json() if json else "\n".join(status_lines(reply)))
+
+    run(settings_of(data_dir, collection, read_only=True), work)
+
+
+@app.command()
+def reindex(data_dir: DataDir = None, collection: CollectionOption = None, json: Json = False) -> None:
+    """Write the vector store anew from the graph store, e.g. after its folder was lost or damaged."""
+
+    async def work(engine: LeanRAG) -> None:
+        from ..tools.manage import job_reply  # noqa: PLC0415 - heavy
+
+        reply = job_reply(
+            await watched(engine, await engine.submit_reindex(collection=engine.settings.collection))
+        )
+        counts = ", ".join(f"{count} {kind}" for kind, count in reply.result.items())
+        typer.echo(reply.model_dump_json() if json else f"{reply.status}. {reply.message or counts}")
+        leave_unless_done(reply.status)
+
+    run(settings_of(data_dir, collection), work)
+
+
+@app.command()
+def demo(
+    data_dir: Annotated[
+        Path | None,
+        typer.Option(help="Keep the demo's data here; default: a folder that is removed afterwards."),
+    ] = None,
+    collection: Annotated[str, typer.Option(help="What to call the corpus.")] = "python-reference",
+    json: Annotated[bool, typer.Option("--json", help="End with one JSON object of figures.")] = False,
+) -> None:
+    """Run the whole thing on real input: the Python language reference that every Python carries.
+
+    Ingests it, builds the hierarchy, starts the MCP server, asks it three questions and walks the
+    hierarchy step by step. No network, no key, no download.
+    """
+    from .demo import run_demo  # noqa: PLC0415 - heavy
+
+    try:
+        anyio.run(run_demo, data_dir, collection, json)
+    except LeanRAGError as problem:
+        raise refused(problem) from problem
+
+
+# --- shared by the commands ----------------------------------------------------------------
+
+
+def settings_of(data_dir: Path | None, collection: str | None, **more: object) -> Settings:
+    try:
+        return load_settings(data_dir=data_dir, collection=collection, **more)
+    except LeanRAGError as problem:
+        raise refused(problem) from problem
+
+
+def run(settings: Settings, work: Callable[[LeanRAG], Awaitable[None]]) -> None:
+    """Open the engine, do the work, close it; an error becomes a message and exit code 1."""
+
+    async def opened() -> None:
+        from leanrag_engine.engine import LeanRAG  # noqa: PLC0415 - heavy: --help must not wait for it
+
+        async with await LeanRAG.open(settings) as engine:
+            await work(engine)
+
+    try:
+        anyio.run(opened)
+    except LeanRAGError as problem:
+        raise refused(problem) from problem
+
+
+def refused(problem: LeanRAGError) -> typer.Exit:
+    typer.echo(f"Error: {problem}", err=True)
+    return typer.Exit(1)
+
+
+async def watched(engine: LeanRAG, job: Job) -> Job:
+    """Show a job's progress until it ends. Ctrl-C cancels it."""
+    from .progress import follow  # noqa: PLC0415 - rich is heavy
+
+    return await follow(engine, job)
+
+
+def leave_unless_done(status: str) -> None:
+    if status != "done":
+        raise typer.Exit(1)
+
+
+def main() -> None:
+    """The console command ``leanrag``."""
+    app()
+
+
+def serve_main() -> None:
+    """The console command ``leanrag-mcp``: the same as ``leanrag serve``."""
+    sys.argv.insert(1, "serve")
+    app()

@@ -1,0 +1,85 @@
+"""Progress bars for a person at a terminal: one bar for each stage of a job."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Protocol
+
+import anyio
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    SpinnerColumn,
+    TaskID,
+    TextColumn,
+    TimeElapsedColumn,
+)
+
+if TYPE_CHECKING:
+    from leanrag_engine.core.model import Job
+    from leanrag_engine.engine import LeanRAG
+
+REFRESH = 0.1
+"""Seconds between two looks at a job."""
+
+
+class Step(Protocol):
+    """How far some work has come: ``done`` of ``total`` units of ``stage``."""
+
+    @property
+    def stage(self) -> str: ...
+    @property
+    def done(self) -> int: ...
+    @property
+    def total(self) -> int: ...
+    @property
+    def message(self) -> str: ...
+
+
+@contextmanager
+def stage_bars() -> Iterator[Callable[[Step], None]]:
+    """Draws the steps that it is told on standard error, one bar for each stage."""
+    columns = (
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TextColumn("{task.fields[message]}"),
+    )
+    drawn: dict[str, TaskID] = {}
+    with Progress(*columns, console=Console(stderr=True)) as bars:
+        yield lambda step: draw(bars, drawn, step)
+        finish(bars, drawn)
+
+
+async def follow(engine: LeanRAG, job: Job) -> Job:
+    """Draw the job's stages on standard error until it ends; if interrupted, cancel the job."""
+    try:
+        with stage_bars() as show:
+            while not (job := await engine.job(job.id)).status.finished:
+                show(job)
+                await anyio.sleep(REFRESH)
+    except (anyio.get_cancelled_exc_class(), KeyboardInterrupt):
+        with anyio.CancelScope(shield=True):
+            await engine.cancel_job(job.id)
+        raise
+    return job
+
+
+def draw(bars: Progress, drawn: dict[str, TaskID], step: Step) -> None:
+    if step.stage not in drawn:
+        finish(bars, drawn)
+        drawn[step.stage] = bars.add_task(step.stage, total=None, message="")
+    bars.update(drawn[step.stage], completed=step.done, total=step.total or None, message=step.message[:60])
+
+
+def finish(bars: Progress, drawn: dict[str, TaskID]) -> None:
+    """Fill the bars of the stages that are over."""
+    for task in bars.tasks:
+        if task.id in drawn.values():
+            total = task.total or 1
+            bars.update(task.id, completed=total, total=total, message="")

@@ -1,0 +1,1 @@
+"""Installing the server into MCP clients."""

@@ -1,0 +1,65 @@
+"""The fields that a bundle's host shows to its user, and the variable that each of them fills."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from leanrag_engine.core.config import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One field of the form. ``variable`` is empty for the folders, which become arguments."""
+
+    key: str
+    kind: str
+    title: str
+    description: str
+    variable: str = ""
+    secret: bool = False
+    default: str | bool | None = None
+
+    def schema(self) -> dict[str, Any]:
+        """The field in the words of the bundle's manifest."""
+        shown: dict[str, Any] = {"type": self.kind, "title": self.title, "description": self.description}
+        if self.kind == "directory":
+            shown["multiple"] = not self.variable
+        if self.secret:
+            shown["sensitive"] = True
+        if self.default is not None:
+            shown["default"] = self.default
+        return shown | {"required": False}
+
+
+def of_setting(name: str, title: str, kind: str = "string", *, default: str | bool | None = "") -> Field:
+    """A field for one setting, described as the setting itself is."""
+    description = Settings.model_fields[name].description or ""
+    return Field(name, kind, title, description, variable=f"LEANRAG_{name.upper()}", default=default)
+
+
+def key_of(service: str, variable: str) -> Field:
+    description = f"Only needed for a model of {service}. Without one everything works offline."
+    return Field(variable.lower(), "string", f"{service} API key", description, variable, secret=True)
+
+
+DOCUMENTS = Field(
+    "documents",
+    "directory",
+    "Folders with your documents",
+    "The server reads files beneath these folders and nowhere else. Without one it takes texts alone.",
+)
+
+FIELDS = (
+    DOCUMENTS,
+    of_setting("collection", "Collection", default="default"),
+    of_setting("data_dir", "Where the index is kept", "directory", default=None),
+    of_setting("read_only", "Read only", "boolean", default=False),
+    of_setting("embedder", "Embedder", default="builtin"),
+    of_setting("llm_model", "Chat model"),
+    key_of("OpenAI", "OPENAI_API_KEY"),
+    key_of("Anthropic", "ANTHROPIC_API_KEY"),
+    key_of("Gemini", "GEMINI_API_KEY"),
+)
+
+VARIABLES = tuple(field.variable for field in FIELDS if field.variable)

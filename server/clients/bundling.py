@@ -1,0 +1,136 @@
+"""Makes the ``.mcpb`` bundle from a checkout: ``python -m leanrag_mcp.clients.bundling OUT.mcpb``.
+
+A bundle is a zip of the sources with a manifest (version 0.4, ``server.type`` uv): the host installs
+what pyproject.toml asks for with uv, on every platform, and shows the form of ``bundling_fields``. Same
+sources, same bundle, byte by byte.
+"""
+
+from __future__ import annotations
+
+import json
+import tomllib
+import zipfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import anyio
+import typer
+
+from leanrag_engine.core.config import Settings
+from leanrag_engine.core.errors import InvalidInput, LeanRAGError
+
+from ..app import create_server
+from .bundle_fields import DOCUMENTS, FIELDS
+
+PARTS = ("pyproject.toml", "README.md", "LICENSE", "leanrag_engine", "prompts", "server")
+CARRIED = {".py", ".md", ".toml", ".typed", ""}
+MODULE = "leanrag_mcp.cli.bundle_entry"
+ENTRY_POINT = "server/cli/bundle_entry.py"
+DAY_ONE = (1980, 1, 1, 0, 0, 0)
+"""The earliest date that a zip can hold: no clock in the result."""
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """What the server offers, for the manifest: tools as name and title, and whether there are prompts."""
+
+    tools: tuple[tuple[str, str], ...]
+    prompts: bool
+
+
+async def offered() -> Offer:
+    """Asked of the server itself, with default settings; opens no store."""
+    server = create_server(Settings(read_only=False))
+    tools = tuple((tool.name, tool.title or tool.name) for tool in await server.list_tools())
+    return Offer(tools, bool(await server.list_prompts()))
+
+
+def manifest(project: dict[str, Any], offer: Offer) -> dict[str, Any]:
+    """The manifest of a project whose ``[project]`` table is given."""
+    return {
+        "manifest_version": "0.4",
+        "name": project["name"],
+        "display_name": "LeanRAG",
+        "version": project["version"],
+        "description": project["description"],
+        "author": {"name": f"The {project['name']} developers"},
+        "license": project["license"],
+        "keywords": project["keywords"],
+        "server": {"type": "uv", "entry_point": ENTRY_POINT, "mcp_config": launch()},
+        "tools": [{"name": name, "description": title} for name, title in offer.tools],
+        "prompts_generated": offer.prompts,
+        "compatibility": {
+            "platforms": ["darwin", "linux", "win32"],
+            "runtimes": {"python": project["requires-python"]},
+        },
+        "user_config": {field.key: field.schema() for field in FIELDS},
+    }
+
+
+def launch() -> dict[str, Any]:
+    """How the host starts the server. Keys go to environment variables: arguments show in process lists."""
+    return {
+        "command": "uv",
+        "args": [
+            *("run", "--directory", "${__dirname}", "--no-dev", "python", "-P", "-m", MODULE),
+            f"${{user_config.{DOCUMENTS.key}}}",
+        ],
+        "env": {field.variable: f"${{user_config.{field.key}}}" for field in FIELDS if field.variable},
+    }
+
+
+def sources(root: Path) -> Iterator[Path]:
+    """Every file that the bundle carries, in the order of their names."""
+    for part in PARTS:
+        for path in sorted([root / part, *(root / part).rglob("*")]):
+            hidden = any(name.startswith((".", "__pycache__")) for name in path.relative_to(root).parts)
+            if path.is_file() and not hidden and path.suffix in CARRIED:
+                yield path
+
+
+def project_of(root: Path) -> dict[str, Any]:
+    """The ``[project]`` table of a checkout. Raises :class:`InvalidInput` if ``root`` is none."""
+    file = root / "pyproject.toml"
+    table = tomllib.loads(file.read_text(encoding="utf-8")).get("project", {}) if file.is_file() else {}
+    if table.get("name") != "leanrag-mcp" or not (root / ENTRY_POINT).is_file():
+        raise InvalidInput(
+            f"{root} is no checkout of leanrag-mcp.", "Run this in one, or name it with --source."
+        )
+    return dict(table)
+
+
+def write_bundle(root: Path, out: Path, offer: Offer) -> int:
+    """Write the bundle of the checkout at ``root``; gives the number of files in it."""
+    described = json.dumps(manifest(project_of(root), offer), indent=2, ensure_ascii=False) + "\n"
+    files = {path.relative_to(root).as_posix(): path.read_bytes() for path in sources(root)}
+    files["manifest.json"] = described.encode("utf-8")
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
+        for name in sorted(files):
+            record = zipfile.ZipInfo(name, DAY_ONE)
+            record.compress_type = zipfile.ZIP_DEFLATED
+            record.create_system = 3
+            record.external_attr = 0o644 << 16
+            archive.writestr(record, files[name])
+    return len(files)
+
+
+def bundle(
+    out: Annotated[Path, typer.Argument(metavar="OUT.mcpb", help="The file to write.")],
+    source: Annotated[Path, typer.Option(help="The checkout.")] = Path(),
+) -> None:
+    """Write an .mcpb bundle, which Claude Desktop installs with a double click."""
+    try:
+        count = write_bundle(source.absolute(), out, anyio.run(offered))
+    except LeanRAGError as problem:
+        typer.echo(f"Error: {problem}", err=True)
+        raise typer.Exit(1) from problem
+    except OSError as problem:
+        typer.echo(f"Error: {out} cannot be written: {problem.strerror}.", err=True)
+        raise typer.Exit(1) from problem
+    typer.echo(f"Wrote {out}: {count} files, {out.stat().st_size // 1024} kB.")
+
+
+if __name__ == "__main__":
+    typer.run(bundle)

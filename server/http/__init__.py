@@ -1,0 +1,1 @@
+"""MCP over streamable HTTP."""

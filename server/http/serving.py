@@ -1,0 +1,252 @@
+"""Serves MCP over streamable HTTP at ``/mcp``: whose requests are let in, how refusals read, how it starts and ends."""
+
+from __future__ import annotations
+
+import socket
+from contextlib import suppress
+from importlib.metadata import version
+from urllib.parse import urlsplit
+
+import anyio
+import typer
+import uvicorn
+from mcp.server.transport_security import TransportSecuritySettings
+from mcp_types import INVALID_REQUEST
+from starlette.applications import Starlette
+from starlette.middleware.cors import CORSMiddleware
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from leanrag_engine.core.config import Settings
+from leanrag_engine.core.errors import InvalidInput
+
+from ..app import LeanRAGServer, create_server
+from .settings import Address, HttpSettings, address_of
+from .tokens import Access, IssuerUnavailable, access_of
+
+PATH = "/mcp"
+MEGABYTE = 1 << 20
+LOOPBACK_NAMES = ("127.0.0.1", "localhost", "[::1]")
+GRACE_S = 3
+"""How long calls under way may go on after the server was asked to end. Jobs are interrupted and can be resumed."""
+
+TOO_LARGE, MISDIRECTED, FORBIDDEN, ENDING = 413, 421, 403, 503
+
+
+def run_http(settings: Settings, http: HttpSettings) -> None:
+    """Serve until the process is asked to end. Raises ``InvalidInput`` before anything is bound or opened."""
+    address = address_of(http.http)
+    access = access_of(http, address)
+    serve_at(address, create_server(settings, auth=access.auth, token_verifier=access.verifier), http, access)
+
+
+def serve_at(address: Address, server: LeanRAGServer, http: HttpSettings, access: Access) -> None:
+    """Bind, say where, and serve ``server`` until the process is asked to end."""
+    with listening(address) as bound:
+        address = Address(address.host, bound.getsockname()[1])
+        calls = Calls(http_app(server, http, address))
+        serving = Serving(
+            uvicorn.Config(calls, access_log=False, log_level="warning", server_header=False, ws="none"),
+            calls,
+        )
+        typer.echo(greeting(address, access), err=True)
+        # uvicorn ends in good order on Ctrl-C and then raises the signal again.
+        with suppress(KeyboardInterrupt):
+            anyio.run(serving.serve, [bound])
+
+
+class Calls:
+    """The calls under way. Those that still wait when the server ends are told so, instead of being cut off."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+        self._open: set[anyio.CancelScope] = set()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        started = False
+
+        async def watched(message: Message) -> None:
+            nonlocal started
+            started = True
+            await send(message)
+
+        with anyio.CancelScope() as call:
+            self._open.add(call)
+            try:
+                await self.app(scope, receive, watched)
+            finally:
+                self._open.discard(call)
+        if call.cancelled_caught and started:
+            await send({"type": "http.response.body", "body": b""})
+        elif call.cancelled_caught:
+            await refused(ENDING, "The server is ending. Call again when it has been started again.")(
+                scope, receive, send
+            )
+
+    async def end_after(self, seconds: float) -> None:
+        await anyio.sleep(seconds)
+        for call in list(self._open):
+            call.cancel()
+
+
+class Serving(uvicorn.Server):
+    """A web server that gives its calls a moment to end by themselves when it is asked to end."""
+
+    def __init__(self, config: uvicorn.Config, calls: Calls) -> None:
+        super().__init__(config)
+        self._calls = calls
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self._calls.end_after, GRACE_S)
+            await super().shutdown(sockets)
+            tasks.cancel_scope.cancel()
+
+
+def listening(address: Address) -> socket.socket:
+    """The bound socket. Raises ``InvalidInput`` if the address is taken, not this machine's, or not allowed."""
+    try:
+        family = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)[0][0]
+        return socket.create_server((address.host, address.port), family=family, backlog=2048)
+    except OSError as problem:
+        raise InvalidInput(
+            f"Cannot listen at {address}: {problem.strerror or problem}.",
+            "Give another HOST:PORT with --http, or end the program that uses this one.",
+        ) from problem
+
+
+def greeting(address: Address, access: Access) -> str:
+    who = (
+        "clients need a token of the OAuth issuer"
+        if access.auth and access.auth.resource_server_url
+        else "clients need the bearer token"
+        if access.auth
+        else "open to every program of this machine"
+    )
+    return f"LeanRAG serves http://{address}{PATH} ({who}). Ctrl-C ends it."
+
+
+def http_app(server: LeanRAGServer, http: HttpSettings, address: Address) -> Starlette:
+    """The server as an ASGI application that answers at ``/mcp`` and ``/health``."""
+    server.custom_route("/health", methods=["GET"])(health)
+    limit = http.http_max_request_mb * MEGABYTE
+    app = server.streamable_http_app(
+        streamable_http_path=PATH,
+        max_request_body_size=limit,
+        transport_security=TransportSecuritySettings(
+            allowed_hosts=allowed_hosts(http, address), allowed_origins=allowed_origins(http, address)
+        ),
+    )
+    # The last one added is the first to see a request.
+    app.add_middleware(ReadableRefusals, limit_mb=http.http_max_request_mb)
+    if http.http_allowed_origins:
+        # A browser asks first what it may send, and without a token.
+        app.add_middleware(
+            CORSMiddleware,
+            allow_origins=http.http_allowed_origins,
+            allow_methods=["GET", "POST", "DELETE"],
+            allow_headers=["*"],
+            expose_headers=["Mcp-Session-Id", "WWW-Authenticate"],
+        )
+    return app
+
+
+def allowed_hosts(http: HttpSettings, address: Address) -> list[str]:
+    """What may stand in the Host header: names of this server. A page that rebinds its own name to it is refused."""
+    names = [*http.http_allowed_hosts, *LOOPBACK_NAMES]
+    if http.http_oauth_resource:
+        names.append(urlsplit(http.http_oauth_resource).netloc.lower())
+    if address.is_wildcard:
+        names.append(socket.gethostname().lower())
+    else:
+        names.append(str(address).rpartition(":")[0])
+    # With and without a port, unless the name says which.
+    return [form for name in dict.fromkeys(names) for form in (name, f"{name}:*")]
+
+
+def allowed_origins(http: HttpSettings, address: Address) -> list[str]:
+    """What may stand in the Origin header: the pages named, and on loopback those that this machine serves."""
+    own = LOOPBACK_NAMES if address.is_loopback else ()
+    local = [f"http://{name}{port}" for name in own for port in ("", ":*")]
+    return [*http.http_allowed_origins, *local]
+
+
+async def health(_: Request) -> Response:
+    """For load balancers: it answers, so it lives. Says nothing of what is indexed or where."""
+    return JSONResponse({"status": "ok", "version": version("leanrag-mcp")})
+
+
+class ReadableRefusals:
+    """Says what the SDK refuses in three words in a sentence and as a JSON-RPC error, whose text clients show.
+
+    While an issuer is down it answers 503.
+    """
+
+    def __init__(self, app: ASGIApp, limit_mb: int) -> None:
+        self.app = app
+        self.limit_mb = limit_mb
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        refusal: Response | None = None
+
+        async def read(message: Message) -> None:
+            nonlocal refusal
+            if message["type"] == "http.response.start" and is_bare(message):
+                refusal = self.worded(message["status"], Request(scope))
+            if refusal is None:
+                await send(message)
+
+        try:
+            await self.app(scope, receive, read)
+        except IssuerUnavailable as problem:
+            typer.echo(f"The OAuth issuer could not be asked about a token: {problem}", err=True)
+            refusal = issuer_unavailable()
+        if refusal is not None:
+            await refusal(scope, receive, send)
+
+    def worded(self, status: int, request: Request) -> Response | None:
+        if status == TOO_LARGE:
+            return refused(
+                status,
+                f"The request is larger than {self.limit_mb} MB, the most that this server takes. Send fewer documents "
+                "at once, or their paths; the server's LEANRAG_HTTP_MAX_REQUEST_MB raises the limit.",
+            )
+        if status == MISDIRECTED:
+            return refused(
+                status,
+                f"This server is not called {request.headers.get('host', '')!r}. If that is its name, start it with "
+                "--http-allowed-host.",
+            )
+        if status == FORBIDDEN:
+            return refused(
+                status,
+                f"Pages of {request.headers.get('origin', '')!r} may not call this server. To allow them, start it "
+                "with --http-allowed-origin.",
+            )
+        return None
+
+
+def is_bare(message: Message) -> bool:
+    """Whether a response is a few words for people: replies for programs are JSON or event streams, and typed."""
+    kinds = [value for name, value in message["headers"] if name == b"content-type"]
+    return not any(kind.startswith((b"application/json", b"text/event-stream")) for kind in kinds)
+
+
+def refused(status: int, text: str) -> Response:
+    """An error that answers no request in particular: it was refused before it was read."""
+    error = {"jsonrpc": "2.0", "id": None, "error": {"code": INVALID_REQUEST, "message": text}}
+    # The rest of a request that is not read must not be taken for the next one.
+    return JSONResponse(error, status_code=status, headers={"connection": "close"})
+
+
+def issuer_unavailable() -> Response:
+    words = "The authorization server cannot be reached to check the token. Try again later."
+    return JSONResponse(
+        {"error": "temporarily_unavailable", "error_description": words},
+        status_code=503,
+        headers={"retry-after": "10"},
+    )

@@ -1,0 +1,171 @@
+"""Every setting of serving over HTTP, once: name, default, meaning. The environment variable is ``LEANRAG_`` + the name."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from ipaddress import ip_address
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import Field, SecretStr, ValidationError, field_validator
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+
+from leanrag_engine.core.errors import InvalidInput
+
+HTTPS_OR_LOOPBACK = r"^$|^https://[^\s/]+(/\S*)?$|^http://(localhost|127\.0\.0\.1|\[::1\])(:\d+)?(/\S*)?$"
+"""A token or a key that travels in plain text beyond this machine is lost."""
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where to listen. A port of 0 lets the system choose."""
+
+    host: str
+    port: int
+
+    @property
+    def is_loopback(self) -> bool:
+        """Whether only programs of this machine can connect. A name other than localhost may resolve to anything."""
+        try:
+            return ip_address(self.host).is_loopback
+        except ValueError:
+            return self.host == "localhost"
+
+    @property
+    def is_wildcard(self) -> bool:
+        """Whether it stands for every address of this machine."""
+        try:
+            return ip_address(self.host).is_unspecified
+        except ValueError:
+            return False
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+def address_of(text: str) -> Address:
+    """Reads ``HOST:PORT``, an IPv6 host in brackets. Raises ``InvalidInput``."""
+    host, colon, port = text.rpartition(":")
+    bracketed = host.startswith("[") and host.endswith("]")
+    host = host[1:-1] if bracketed else host
+    if not (colon and host and port.isascii() and port.isdigit() and int(port) < 1 << 16):
+        raise not_an_address(text)
+    if (":" in host) != bracketed or any(sign.isspace() or sign in "/@[]" for sign in host):
+        raise not_an_address(text)
+    return Address(host, int(port))
+
+
+def not_an_address(text: str) -> InvalidInput:
+    return InvalidInput(
+        f"Cannot serve HTTP at {text!r}: expected HOST:PORT, such as 127.0.0.1:8000 or [::1]:8000.",
+        "Give another value with --http or LEANRAG_HTTP.",
+    )
+
+
+class HttpSettings(BaseSettings):
+    """Settings of one HTTP server. Unknown ``LEANRAG_`` variables are ignored; wrong values are errors."""
+
+    model_config = SettingsConfigDict(
+        env_prefix="LEANRAG_", env_ignore_empty=True, extra="forbid", frozen=True, hide_input_in_errors=True
+    )
+
+    http: str = Field(
+        default="",
+        description="HOST:PORT to serve streamable HTTP at, path /mcp; empty: standard input and output.",
+    )
+    http_token: SecretStr = Field(
+        default=SecretStr(""),
+        description="Bearer token that every HTTP client must send; 16 characters or more.",
+    )
+    http_token_file: Path | None = Field(
+        default=None, description="File that holds the bearer token, instead of a variable."
+    )
+    http_allowed_hosts: Annotated[tuple[str, ...], NoDecode] = Field(
+        default=(),
+        description="Names under which clients reach the server (Host header), separated by commas, "
+        "beside its own address.",
+    )
+    http_allowed_origins: Annotated[tuple[str, ...], NoDecode] = Field(
+        default=(),
+        description="Web pages that may call the server (Origin header), such as https://app.example, "
+        "separated by commas.",
+    )
+    http_max_request_mb: int = Field(
+        default=16, ge=1, le=1024, description="Largest request over HTTP, in megabytes."
+    )
+    http_oauth_issuer: str = Field(
+        default="",
+        pattern=HTTPS_OR_LOOPBACK,
+        description="OAuth: address of the authorization server whose access tokens are accepted.",
+    )
+    http_oauth_resource: str = Field(
+        default="",
+        pattern=HTTPS_OR_LOOPBACK,
+        description="OAuth: public address of this server, with /mcp; a token must name it as its audience.",
+    )
+    http_oauth_scopes: Annotated[tuple[str, ...], NoDecode] = Field(
+        default=(), description="OAuth: scopes that a token must carry, separated by commas."
+    )
+    http_oauth_jwks_url: str = Field(
+        default="",
+        pattern=HTTPS_OR_LOOPBACK,
+        description="OAuth: where the issuer publishes its keys, if its tokens are signed (JWT).",
+    )
+    http_oauth_introspection_url: str = Field(
+        default="",
+        pattern=HTTPS_OR_LOOPBACK,
+        description="OAuth: where the issuer is asked about a token (RFC 7662), if they are not signed.",
+    )
+    http_oauth_client_id: str = Field(
+        default="", description="OAuth: name under which this server asks the issuer about tokens."
+    )
+    http_oauth_client_secret: SecretStr = Field(
+        default=SecretStr(""),
+        description="OAuth: secret with which this server asks the issuer about tokens.",
+    )
+
+    @field_validator("http_allowed_hosts", "http_allowed_origins", "http_oauth_scopes", mode="before")
+    @classmethod
+    def _split(cls, value: object) -> object:
+        """In the environment, names are separated by commas."""
+        return tuple(filter(None, map(str.strip, value.split(",")))) if isinstance(value, str) else value
+
+    @field_validator("http_allowed_hosts")
+    @classmethod
+    def _hosts(cls, hosts: tuple[str, ...]) -> tuple[str, ...]:
+        for host in hosts:
+            if "/" in host or "*" in host or any(map(str.isspace, host)):
+                raise ValueError(
+                    f"{host!r} is no host: expected a name such as rag.example or rag.example:8443"
+                )
+        return tuple(host.lower() for host in hosts)
+
+    @field_validator("http_allowed_origins")
+    @classmethod
+    def _origins(cls, origins: tuple[str, ...]) -> tuple[str, ...]:
+        for origin in origins:
+            scheme, separator, rest = origin.partition("://")
+            if not (scheme and separator and rest) or "/" in rest or "*" in rest:
+                raise ValueError(f"{origin!r} is no origin: expected one such as https://app.example")
+        return origins
+
+
+def load_http_settings(**overrides: object) -> HttpSettings:
+    """Settings from the environment, overridden by those of ``overrides`` that are not None.
+
+    Raises ``InvalidInput`` naming the setting and what was expected, and never a secret.
+    """
+    given = {name: value for name, value in overrides.items() if value is not None}
+    try:
+        return HttpSettings(**given)  # type: ignore[arg-type] # pydantic checks each value itself
+    except ValidationError as problem:
+        first = problem.errors()[0]
+        name = str(first["loc"][0])
+        expected = (
+            "expected an address that begins with https:// (http:// only on this machine)"
+            if first["type"] == "string_pattern_mismatch"
+            else first["msg"].removeprefix("Value error, ")
+        )
+        raise InvalidInput(
+            f"Setting {name} is wrong: {expected}.", f"Give another value with LEANRAG_{name.upper()}."
+        ) from problem

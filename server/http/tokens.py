@@ -1,0 +1,224 @@
+"""Who may use the server over HTTP: nobody's token, one shared token, or access tokens of an OAuth issuer.
+
+The SDK checks the header, the expiry, the scopes and the audience, and publishes where tokens come
+from (RFC 9728). What a token means is for a server to say: the verifiers here do that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+from hmac import compare_digest
+from logging import getLogger
+from typing import Any
+
+import anyio.to_thread
+import httpx2
+import jwt
+from mcp.server.auth.provider import AccessToken, TokenVerifier
+from mcp.server.auth.settings import AuthSettings
+from pydantic import AnyHttpUrl
+
+from leanrag_engine.core.errors import InvalidInput
+
+from .settings import Address, HttpSettings
+
+SHORTEST_TOKEN = 16
+"""Fewer characters can be guessed."""
+
+SIGNATURES = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA")
+"""Signed with a private key. A token signed with a shared secret could be forged by whoever checks it."""
+
+CLOCK_SKEW_S = 30
+ISSUER_TIMEOUT_S = 10
+
+logger = getLogger(__name__)
+
+
+class IssuerUnavailable(Exception):
+    """The issuer could not be asked about a token: nobody is to blame who called this server."""
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """How clients prove who they are; ``None`` twice: they need not."""
+
+    auth: AuthSettings | None = None
+    verifier: TokenVerifier | None = None
+
+
+def access_of(settings: HttpSettings, address: Address) -> Access:
+    """The way of access that the settings ask for.
+
+    Raises ``InvalidInput`` if they contradict each other, and if a server that others can reach would be open to all.
+    """
+    token = shared_token(settings)
+    if settings.http_oauth_issuer or settings.http_oauth_resource:
+        if token:
+            raise InvalidInput(
+                "Both a bearer token and an OAuth issuer are set: expected one of them.",
+                "Unset LEANRAG_HTTP_TOKEN and --http-token-file, or LEANRAG_HTTP_OAUTH_ISSUER.",
+            )
+        return oauth_access(settings)
+    if token:
+        # The SDK wants the name of an issuer even where it shows it to nobody.
+        auth = AuthSettings(issuer_url=AnyHttpUrl("http://localhost"), resource_server_url=None)
+        return Access(auth, SharedToken(token))
+    if not address.is_loopback:
+        raise InvalidInput(
+            f"Not serving at {address}: others can reach it, and no token is set.",
+            "Make a token (python -c 'import secrets; print(secrets.token_urlsafe(32))') and give it in "
+            "LEANRAG_HTTP_TOKEN or in a file with --http-token-file, or set LEANRAG_HTTP_OAUTH_ISSUER; "
+            "or serve at 127.0.0.1.",
+        )
+    return Access()
+
+
+def shared_token(settings: HttpSettings) -> str:
+    """The token from the environment or the file; empty without either. Raises ``InvalidInput``, never showing it."""
+    token, source = settings.http_token.get_secret_value(), "LEANRAG_HTTP_TOKEN"
+    if settings.http_token_file is not None:
+        if token:
+            raise InvalidInput(
+                "Both LEANRAG_HTTP_TOKEN and a token file are set: expected one of them.", "Unset one."
+            )
+        token, source = (
+            token_in(settings.http_token_file.expanduser()),
+            f"the file {settings.http_token_file}",
+        )
+    if not token and source == "LEANRAG_HTTP_TOKEN":
+        return ""
+    if len(token) < SHORTEST_TOKEN or not all("!" <= sign <= "~" for sign in token):
+        raise InvalidInput(
+            f"The token in {source} cannot be used: expected {SHORTEST_TOKEN} or more letters, digits and signs, "
+            f"without spaces; it has {len(token)}.",
+            "Make one with python -c 'import secrets; print(secrets.token_urlsafe(32))'.",
+        )
+    return token
+
+
+def token_in(file: Any) -> str:
+    try:
+        return str(file.read_text(encoding="utf-8")).strip()
+    except (OSError, UnicodeDecodeError) as problem:
+        reason = getattr(problem, "strerror", None) or "it is not text"
+        raise InvalidInput(
+            f"Cannot read the token file {file}: {reason}.",
+            "Give another with --http-token-file or LEANRAG_HTTP_TOKEN_FILE.",
+        ) from problem
+
+
+def oauth_access(settings: HttpSettings) -> Access:
+    """Access tokens of an issuer, signed ones or ones that it is asked about."""
+    ways = [settings.http_oauth_jwks_url, settings.http_oauth_introspection_url]
+    if not (settings.http_oauth_issuer and settings.http_oauth_resource and sum(map(bool, ways)) == 1):
+        raise InvalidInput(
+            "The OAuth settings do not fit together: expected LEANRAG_HTTP_OAUTH_ISSUER, LEANRAG_HTTP_OAUTH_RESOURCE "
+            "and one of LEANRAG_HTTP_OAUTH_JWKS_URL and LEANRAG_HTTP_OAUTH_INTROSPECTION_URL.",
+            "Set what is missing.",
+        )
+    # As strings: an address made into an object first gains a slash, and clients compare issuers sign by sign.
+    auth = AuthSettings.model_validate(
+        {
+            "issuer_url": settings.http_oauth_issuer,
+            "resource_server_url": settings.http_oauth_resource,
+            "required_scopes": list(settings.http_oauth_scopes) or None,
+            "validate_token_resource": True,
+        }
+    )
+    return Access(auth, SignedTokens(settings) if settings.http_oauth_jwks_url else AskedTokens(settings))
+
+
+class SharedToken:
+    """One token for everybody. Hashes are compared, in constant time, so that neither bytes nor length leak."""
+
+    def __init__(self, token: str) -> None:
+        self._digest = sha256(token.encode()).digest()
+
+    async def verify_token(self, token: str) -> AccessToken | None:
+        if not compare_digest(sha256(token.encode()).digest(), self._digest):
+            return None
+        return AccessToken(token=token, client_id="shared-token", scopes=[])
+
+
+class SignedTokens:
+    """JWT access tokens (RFC 9068), checked against the keys that the issuer publishes."""
+
+    def __init__(self, settings: HttpSettings) -> None:
+        self._issuer, self._resource = settings.http_oauth_issuer, settings.http_oauth_resource
+        # It keeps the keys for five minutes, and asks for unknown ones at most twice a minute.
+        self._keys = jwt.PyJWKClient(settings.http_oauth_jwks_url, timeout=ISSUER_TIMEOUT_S)
+
+    async def verify_token(self, token: str) -> AccessToken | None:
+        """What the token says, or ``None``. Raises ``IssuerUnavailable`` if the keys cannot be had."""
+        try:
+            claims = await anyio.to_thread.run_sync(self._claims, token)
+        except jwt.PyJWKClientConnectionError as problem:
+            raise IssuerUnavailable(str(problem)) from problem
+        except jwt.PyJWTError as problem:
+            logger.info("An access token was refused: %s", problem)
+            return None
+        return access_token(token, claims, self._resource)
+
+    def _claims(self, token: str) -> Mapping[str, Any]:
+        claims: Mapping[str, Any] = jwt.decode(
+            token,
+            self._keys.get_signing_key_from_jwt(token).key,
+            algorithms=list(SIGNATURES),
+            issuer=self._issuer,
+            leeway=CLOCK_SKEW_S,
+            # The audience is left to the SDK, which compares addresses as addresses.
+            options={"require": ["exp", "iss", "aud"], "verify_aud": False},
+        )
+        return claims
+
+
+class AskedTokens:
+    """Access tokens of any form: the issuer is asked about each (RFC 7662), so a revoked one ends at once."""
+
+    def __init__(self, settings: HttpSettings) -> None:
+        self._issuer, self._resource = settings.http_oauth_issuer, settings.http_oauth_resource
+        self._url = settings.http_oauth_introspection_url
+        name, secret = settings.http_oauth_client_id, settings.http_oauth_client_secret.get_secret_value()
+        self._credentials = httpx2.BasicAuth(name, secret) if name else None
+
+    async def verify_token(self, token: str) -> AccessToken | None:
+        """What the issuer says of the token, or ``None``. Raises ``IssuerUnavailable`` if it does not answer."""
+        try:
+            async with httpx2.AsyncClient(timeout=ISSUER_TIMEOUT_S, auth=self._credentials) as client:
+                asked = {"token": token, "token_type_hint": "access_token"}
+                reply = await client.post(self._url, data=asked)
+                reply.raise_for_status()
+                claims = reply.json()
+        except (httpx2.HTTPError, ValueError) as problem:
+            raise IssuerUnavailable(str(problem)) from problem
+        if not isinstance(claims, dict) or claims.get("active") is not True:
+            return None
+        if claims.get("iss", self._issuer) != self._issuer:
+            logger.info("An access token was refused: its issuer is %r", claims["iss"])
+            return None
+        return access_token(token, claims, self._resource)
+
+
+def access_token(token: str, claims: Mapping[str, Any], resource: str) -> AccessToken:
+    """The claims as the SDK reads them. Of several audiences, the one that is this server."""
+    audiences = claims.get("aud", ())
+    audiences = [audiences] if isinstance(audiences, str) else list(audiences)
+    here = [each for each in audiences if str(each).rstrip("/") == resource.rstrip("/")]
+    subject = claims.get("sub")
+    return AccessToken(
+        token=token,
+        client_id=str(claims.get("client_id") or claims.get("azp") or subject or "unknown"),
+        scopes=scopes_of(claims),
+        expires_at=int(claims["exp"]) if "exp" in claims else None,
+        resource=str([*here, *audiences, ""][0]) or None,
+        subject=None if subject is None else str(subject),
+        claims={"iss": claims["iss"]} if "iss" in claims else None,
+    )
+
+
+def scopes_of(claims: Mapping[str, Any]) -> list[str]:
+    """``scope`` is one string (RFC 8693); some issuers send a list, or call it ``scp``."""
+    scopes = claims.get("scope", claims.get("scp", ""))
+    return scopes.split() if isinstance(scopes, str) else [str(each) for each in scopes]

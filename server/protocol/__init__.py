@@ -1,0 +1,1 @@
+"""The rest of the protocol: resources, prompts, completions, tasks."""

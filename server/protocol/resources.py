@@ -1,0 +1,124 @@
+"""Resources: what is indexed, as Markdown at an address. Each can be reached by a tool too.
+
+``leanrag://collections`` lists the collections, ``leanrag://COLLECTION/…`` leads into one of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from functools import wraps
+
+from mcp.server.mcpserver import MCPServer
+from mcp.server.mcpserver.exceptions import ResourceError, ResourceNotFoundError
+from mcp.server.mcpserver.resources import ResourceSecurity
+from mcp_types import CallToolResult, TextContent
+
+from leanrag_engine.core.errors import Ambiguous, InvalidInput, LeanRAGError, NotFound, NotReady
+
+from ..engine_handle import EngineHandle
+from ..replies.errors import Offered, plain
+from ..tools.read import ReadTools
+
+MARKDOWN = "text/markdown"
+
+# Ids of documents may be paths, and names hold any character. Nothing is read from these paths.
+NAMES_OF_ANYTHING = ResourceSecurity(exempt_params=frozenset({"collection", "entity", "cluster", "document"}))
+
+
+class Resources:
+    """Each method is the text of one kind of resource: that of the tool which shows the same."""
+
+    def __init__(self, engine: EngineHandle) -> None:
+        self._engine = engine
+        self._tools = ReadTools(engine)
+
+    async def collections(self) -> str:
+        """Every collection with its counts, models and age; the documents of the default one."""
+        return text_of(await self._tools.list_collections(collection=self._engine.settings.collection))
+
+    async def documents(self, collection: str) -> str:
+        """The documents of a collection, the first page of them."""
+        return text_of(await self._tools.list_collections(limit=100, collection=self._served(collection)))
+
+    async def hierarchy(self, collection: str) -> str:
+        """The layers of a collection, and its topics from the root down two layers."""
+        engine = await self._engine.get()
+        named = self._served(collection)
+        status = text_of(await self._tools.get_index_status(collection=named))
+        root = await engine.root(collection=named)
+        return f"{status}\n\n{text_of(await self._tools.get_cluster(root.id, limit=30, collection=named))}"
+
+    async def entity(self, collection: str, entity: str) -> str:
+        """What an entity is, what it belongs to up to the root, and where it is mentioned."""
+        named = self._served(collection)
+        chain = text_of(await self._tools.get_entity_ancestors(entity, collection=named))
+        return (
+            f"{chain}\n\n{text_of(await self._tools.get_sources(entity=entity, limit=3, collection=named))}"
+        )
+
+    async def cluster(self, collection: str, cluster: str) -> str:
+        """A topic: its summary, findings, members and relations."""
+        return text_of(await self._tools.get_cluster(cluster, limit=50, collection=self._served(collection)))
+
+    async def document(self, collection: str, document: str) -> str:
+        """The passages of a document (id, title, file name or number such as d3) in reading order."""
+        return text_of(await self._tools.get_sources(document=document, collection=self._served(collection)))
+
+    async def chunk(self, collection: str, citation: str) -> str:
+        """One passage by its citation, such as d3:c12."""
+        return text_of(await self._tools.get_sources([citation], collection=self._served(collection)))
+
+    def _served(self, collection: str) -> str:
+        """The collection of an address. Raises ``NotFound`` for one that this server does not serve."""
+        if self._engine.fixed and collection != self._engine.settings.collection:
+            raise NotFound(
+                f"There is no collection {collection!r} here.",
+                f"This server serves {self._engine.settings.collection!r} alone.",
+            )
+        return collection
+
+
+def add_resources(server: MCPServer[None], handle: EngineHandle, offered: Offered) -> None:
+    """Register all, if this server reads at all."""
+    if "get_sources" not in offered.tools:
+        return
+    kinds = Resources(handle)
+    for address, method, title in (
+        ("leanrag://collections", kinds.collections, "Collections"),
+        ("leanrag://{collection}/documents", kinds.documents, "Documents"),
+        ("leanrag://{collection}/hierarchy", kinds.hierarchy, "Hierarchy"),
+        ("leanrag://{collection}/entity/{entity}", kinds.entity, "Entity"),
+        ("leanrag://{collection}/cluster/{cluster}", kinds.cluster, "Cluster"),
+        ("leanrag://{collection}/document/{document}", kinds.document, "Document"),
+        ("leanrag://{collection}/chunk/{citation}", kinds.chunk, "Passage"),
+    ):
+        register = server.resource(
+            address,
+            name=method.__name__,
+            title=title,
+            description=method.__doc__,
+            mime_type=MARKDOWN,
+            security=NAMES_OF_ANYTHING,
+        )
+        register(worded_for(method, offered))
+
+
+def worded_for(method: Callable[..., Awaitable[str]], offered: Offered) -> Callable[..., Awaitable[str]]:
+    """``method``, whose errors a reader can act on."""
+
+    @wraps(method)
+    async def read(**named: str) -> str:
+        try:
+            return await method(**named)
+        except (NotFound, Ambiguous, InvalidInput, NotReady) as problem:
+            raise ResourceNotFoundError(plain(offered.problem(problem))) from problem
+        except LeanRAGError as problem:
+            raise ResourceError(plain(str(problem))) from problem
+
+    return read
+
+
+def text_of(result: CallToolResult) -> str:
+    """The text of a tool's reply, without what it says of the next call."""
+    text = "\n".join(block.text for block in result.content if isinstance(block, TextContent))
+    return "\n".join(line for line in text.split("\n") if not line.startswith(("Next: ", "More: ")))

@@ -1,0 +1,1 @@
+"""What a client sees: reply models, their Markdown text, error messages."""

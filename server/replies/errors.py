@@ -1,0 +1,166 @@
+"""What the server says in its own words: errors that a model can act on, and steps that name only tools offered."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Any
+
+from mcp_types import CallToolResult, TextContent
+from pydantic import ValidationError
+
+from leanrag_engine.core.errors import EmbedderChanged, LeanRAGError, NotReady
+
+READ_ONLY = "This server offers no tool for that: it takes one that writes, or the command line."
+
+LONGEST_LINE = 600
+"""Characters of a line of an error: it may repeat what the caller gave, which may be a book."""
+
+SHOWN = 80
+"""Characters of a refused value that are repeated."""
+
+_SENTENCES = re.compile(r"(?<=[^\d][.!?])\s+")
+
+
+# --- plain text ----------------------------------------------------------------------------
+
+
+def plain(text: str) -> str:
+    """``text`` without control, zero-width and direction characters."""
+    from leanrag_engine.core.text.language import clean  # noqa: PLC0415 - its tables take 30 ms, and the start needs none
+
+    return clean(text)
+
+
+def plain_line(text: str) -> str:
+    """``plain`` on one line: a line break in a name would make the rest of it look like a line of ours."""
+    cleaned = plain(text)
+    return " ".join(cleaned.split()) if "\n" in cleaned or "\t" in cleaned else cleaned
+
+
+def cut_in_the_middle(line: str) -> str:
+    """The beginning says what is wrong, the end what to do: what was repeated from the call stands between."""
+    if len(line) <= LONGEST_LINE:
+        return line
+    half = LONGEST_LINE // 2
+    return f"{line[:half]} […] {line[-half:]}"
+
+
+def error_result(text: str) -> CallToolResult:
+    """An error whose whole text the model reads."""
+    lines = [cut_in_the_middle(line) for line in plain(text).split("\n")]
+    return CallToolResult(content=[TextContent(type="text", text="\n".join(lines))], is_error=True)
+
+
+# --- which tools may be named --------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Offered:
+    """The tools that a server offers, among all that there are."""
+
+    tools: frozenset[str]
+    all_tools: frozenset[str]
+
+    def may_say(self, text: str) -> bool:
+        return not (self.all_tools - self.tools) & set(re.findall(r"\w+", text))
+
+    def steps(self, text: str) -> str:
+        """``text`` without the sentences that name a tool which is not offered."""
+        if self.may_say(text):
+            return text
+        return " ".join(part for part in _SENTENCES.split(text) if self.may_say(part)) or READ_ONLY
+
+    def lines(self, text: str) -> str:
+        """``text`` with ``steps`` of each line; what nothing remains of is left out."""
+        kept = [(line, self.steps(line)) for line in text.split("\n")]
+        return "\n".join(new for old, new in kept if new != READ_ONLY or old == new)
+
+    def result(self, result: CallToolResult) -> CallToolResult:
+        """``result`` whose next step names only tools that are offered, in text and structured content."""
+        content = result.structured_content or {}
+        step = content.get("next_step", "")
+        if not isinstance(step, str) or self.may_say(step):
+            return result
+        new = self.steps(step)
+        blocks = [
+            block.model_copy(update={"text": block.text.replace(step, new)})
+            if isinstance(block, TextContent)
+            else block
+            for block in result.content
+        ]
+        return result.model_copy(
+            update={"content": blocks, "structured_content": {**content, "next_step": new}}
+        )
+
+    def problem(self, problem: LeanRAGError) -> str:
+        """The engine's words, its candidates as quoted text, and the tool that carries out the next step."""
+        # The context's own fences; imported here because the start of the server waits for nothing heavy.
+        from leanrag_engine.core.text.fencing import fence  # noqa: PLC0415
+
+        text = f"{problem.message} {problem.next_step}".rstrip()
+        if isinstance(problem, NotReady | EmbedderChanged):
+            needs = "build" if isinstance(problem, EmbedderChanged) else problem.needs
+            tool = "ingest_documents" if needs == "documents" else "build_hierarchy"
+            return f"{text} {f'Tool: {tool}.' if tool in self.tools else READ_ONLY}"
+        candidates = getattr(problem, "candidates", ())
+        if not candidates:
+            return text
+        return f"{text}\n{fence(chr(10).join(f'- {plain_line(str(each))}' for each in candidates))}"
+
+
+# --- refused calls -------------------------------------------------------------------------
+
+
+def unknown_tool(name: str, offered: Collection[str]) -> str:
+    near = get_close_matches(name[:SHOWN], sorted(offered), n=1)
+    guess = f" Did you mean {near[0]}?" if near else ""
+    return f"There is no tool {shown(name)}.{guess} The tools are: {', '.join(sorted(offered))}."
+
+
+def unknown_arguments(tool: str, given: Iterable[str], known: list[str], only_collection: str = "") -> str:
+    """Which arguments there are none of, and what may have been meant."""
+    lines = [f"{tool} cannot be called like this:"]
+    for name in given:
+        if name == "collection" and only_collection:
+            lines.append(f"- leave out 'collection': this server serves {only_collection!r} alone.")
+        elif name not in known:
+            near = get_close_matches(name[:SHOWN], known, n=1)
+            hint = f"; did you mean {near[0]!r}?" if near else "."
+            lines.append(f"- there is no argument {shown(name)}{hint}")
+    return "\n".join([*lines, arguments_line(known)])
+
+
+def worded(tool: str, problem: ValidationError, known: list[str]) -> str:
+    """Refused arguments as sentences: the argument, its value, what was expected."""
+    lines = [f"{tool} cannot be called like this:"]
+    for error in problem.errors():
+        where = ".".join(str(part) for part in error["loc"])
+        if error["type"] == "extra_forbidden":
+            lines.append(f"- there is no {shown(where)}.")
+        elif error["type"] == "missing":
+            lines.append(f"- the argument {where!r} is missing.")
+        else:
+            lines.append(f"- {where} is {shown(error['input'])}: {error['msg'].lower()}.")
+    return "\n".join([*lines[:20], arguments_line(known)])
+
+
+def arguments_line(known: list[str]) -> str:
+    return f"Its arguments are: {', '.join(known)}." if known else "It takes no arguments."
+
+
+def shown(value: Any) -> str:
+    """A value as an error repeats it."""
+    given = repr(value)
+    return given if len(given) <= SHOWN else f"{given[: SHOWN - 3]}..."
+
+
+def crashed(tool: str, cause: BaseException | None) -> str:
+    """What is said of a defect: nothing from inside, but what it means to the caller."""
+    kind = type(cause).__name__ if cause else "an unknown error"
+    return (
+        f"{tool} failed inside the server ({kind}). The call was understood; this is a defect of the server, whose log "
+        "has the details. Nothing was changed. Try once more with simpler arguments, or go on without it."
+    )

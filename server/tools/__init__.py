@@ -1,0 +1,1 @@
+"""The tools: arguments, calls to the engine, one reply each."""

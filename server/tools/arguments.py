@@ -1,0 +1,62 @@
+"""Arguments that several tools share, with the limits that the schema tells the model."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+
+
+def listed(value: Any) -> Any:
+    """Some clients send one value for a list of one."""
+    return [value] if isinstance(value, str | dict) else value
+
+
+def parsed(value: Any) -> Any:
+    """Some clients send an object as JSON in a string, also within a list."""
+    if not isinstance(value, str):
+        return value
+    try:
+        found = json.loads(value)
+    except (ValueError, RecursionError):
+        return value  # left for validation to refuse, with its own words
+    return found if isinstance(found, dict) else value
+
+
+CollectionName = str
+"""Which corpus; ``default`` is the server's own. Its name says it: a description would stand in every tool's schema."""
+EntityName = Annotated[str, Field(description="Name or ref")]
+JobId = Annotated[str, Field(description="As returned by ingest_documents or build_hierarchy")]
+WaitSeconds = Annotated[float, Field(ge=0, le=40, description="How long to wait for the end")]
+Limit = Annotated[int, Field(ge=1, le=100)]
+Cursor = Annotated[str, Field(description="next_cursor of the page before")]
+ResponseFormat = Literal["concise", "detailed"]
+Strings = Annotated[list[str], BeforeValidator(listed)]
+
+
+class DocumentArgument(BaseModel):
+    """One document: exactly one of ``path`` and ``text``."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    path: str = Field(default="", description="File or folder beneath an allowed folder")
+    text: str | None = None
+    title: str = ""
+    id: str = Field(default="", description="Same id, other content: replaces it")
+    metadata: dict[str, str | int | float | bool] = Field(default_factory=dict)
+
+
+class FiltersArgument(BaseModel):
+    """Which documents may take part. Empty: all."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    documents: Strings = Field(default_factory=list, description="ids, titles or numbers like d3")
+    metadata: dict[str, str] = Field(default_factory=dict)
+    since: str = Field(default="", description="ISO date of ingestion")
+    until: str = ""
+
+
+Filters = Annotated[FiltersArgument, BeforeValidator(parsed)]
+DocumentOrJson = Annotated[DocumentArgument, BeforeValidator(parsed)]

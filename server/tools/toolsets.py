@@ -1,0 +1,91 @@
+"""The table of tools: which toolset each belongs to, what it is called, what it may do. A new tool is a new row."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from mcp_types import ToolAnnotations
+
+from leanrag_engine.core.config import Settings
+
+from ..engine_handle import EngineHandle
+from .agent import AgentTools
+from .answer import AnswerTools
+from .manage import ManageTools
+from .read import ReadTools
+
+Group = type[ReadTools] | type[ManageTools] | type[AgentTools] | type[AnswerTools]
+"""A class whose methods are tools; it is made with the server's hold on the engine."""
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """One tool: the method ``name`` of a ``group``."""
+
+    toolset: str
+    group: Group
+    name: str
+    title: str
+    writes: bool = False
+    destructive: bool = False
+    needs_model: bool = False
+
+    @property
+    def annotations(self) -> ToolAnnotations:
+        return ToolAnnotations(
+            title=self.title,
+            read_only_hint=not self.writes,
+            destructive_hint=self.destructive,
+            idempotent_hint=True,
+            open_world_hint=False,
+        )
+
+    def offered_by(self, settings: Settings) -> bool:
+        """Whether a server with these settings offers it."""
+        return (
+            self.toolset in settings.toolsets
+            and not (self.writes and settings.read_only)
+            and not (self.needs_model and not settings.llm_model)
+        )
+
+
+TOOLS = (
+    Offer("read", ReadTools, "query_lca_context", "Answer from the documents"),
+    Offer("read", AnswerTools, "answer_question", "Let the server's model answer", needs_model=True),
+    Offer("read", ReadTools, "search_entities", "Search entities"),
+    Offer("read", ReadTools, "get_entity_ancestors", "Show what an entity belongs to"),
+    Offer("read", ReadTools, "get_cluster", "Look into a cluster"),
+    Offer("read", ReadTools, "list_inter_cluster_relations", "List relations between clusters"),
+    Offer("read", ReadTools, "get_sources", "Read the passages behind citations"),
+    Offer("read", ReadTools, "get_index_status", "Show what is indexed"),
+    Offer("read", ReadTools, "list_collections", "List collections and documents"),
+    Offer("manage", ManageTools, "ingest_documents", "Ingest documents", writes=True),
+    Offer("manage", ManageTools, "build_hierarchy", "Build the hierarchy", writes=True),
+    Offer("manage", ManageTools, "delete_documents", "Delete documents", writes=True, destructive=True),
+    Offer("manage", ManageTools, "get_job", "Watch a job"),
+    Offer("manage", ManageTools, "cancel_job", "Cancel a job", writes=True),
+    Offer("agent", AgentTools, "get_pending_work", "Get work that needs a model"),
+    Offer("agent", AgentTools, "submit_extractions", "Hand in extractions", writes=True),
+    Offer("agent", AgentTools, "submit_summaries", "Hand in summaries", writes=True),
+)
+
+ALL_TOOLS = frozenset(offer.name for offer in TOOLS)
+
+
+def offers(settings: Settings) -> list[Offer]:
+    """What a server with these settings offers. Reading work that can only be handed in elsewhere is no use."""
+    return [
+        offer
+        for offer in TOOLS
+        if offer.offered_by(settings) and not (offer.toolset == "agent" and settings.read_only)
+    ]
+
+
+def functions(settings: Settings, handle: EngineHandle) -> Iterator[tuple[Offer, Callable[..., Any]]]:
+    """Each tool that is offered, with the function that it calls."""
+    made: dict[Group, Any] = {}
+    for offer in offers(settings):
+        group = made.setdefault(offer.group, offer.group(handle))
+        yield offer, getattr(group, offer.name)

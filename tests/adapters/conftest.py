@@ -1,0 +1,231 @@
+"""What the stores' tests share: small corpora, hierarchies, open stores and real child processes."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Callable, Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from leanrag_engine.adapters.chroma.store import ChromaVectorStore
+from leanrag_engine.adapters.sqlite import SqlGraphStore
+from leanrag_engine.adapters.sqlite.database.opening import FILE
+from leanrag_engine.core.model import (
+    Chunk,
+    Entity,
+    Extract,
+    ExtractedEntity,
+    Graph,
+    Hierarchy,
+    LoadedDocument,
+    Method,
+    Relation,
+    content_id,
+)
+
+
+@pytest.fixture(scope="session")
+def blank(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The file of an empty store: copying it is quicker than making the schema for each test."""
+    # Not an asynchronous fixture: of this scope it would hold an event loop over all tests that follow.
+    folder = tmp_path_factory.mktemp("blank")
+
+    async def make() -> None:
+        await (await SqlGraphStore.open(folder, read_only=False)).close()
+
+    anyio.run(make)
+    return folder / FILE
+
+
+@pytest.fixture
+async def store(tmp_path: Path, blank: Path) -> AsyncIterator[SqlGraphStore]:
+    shutil.copy(blank, tmp_path)
+    opened = await SqlGraphStore.open(tmp_path, read_only=False)
+    yield opened
+    await opened.close()
+
+
+@pytest.fixture
+async def vectors(tmp_path: Path) -> AsyncIterator[ChromaVectorStore]:
+    opened = ChromaVectorStore(tmp_path / "vectors")
+    yield opened
+    await opened.close()
+
+
+# --- corpora and hierarchies ---------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Parcel:
+    """A document and all that is written with it: one chunk for each paragraph, one entity for each chunk."""
+
+    document: LoadedDocument
+    chunks: list[Chunk]
+    extracts: list[Extract]
+
+
+@pytest.fixture(scope="session")
+def parcel() -> Callable[..., Parcel]:
+    def make(
+        id_: str, *paragraphs: str, title: str = "A title", metadata: dict[str, str] | None = None
+    ) -> Parcel:
+        text = "\n".join(paragraphs)
+        chunks, start = [], 0
+        for number, each in enumerate(paragraphs, 1):
+            chunk_id = content_id("c", id_, str(number), each)
+            end = start + len(each)
+            chunks.append(
+                Chunk(chunk_id, id_, number, each, start, end, len(each.split()), heading=f"Part {number}")
+            )
+            start = end + 1
+        extracts = [
+            Extract(chunk.id, Method.HEURISTIC, (ExtractedEntity(chunk.text.split()[0]),)) for chunk in chunks
+        ]
+        document = LoadedDocument(id_, title, text, "text/plain", source=f"/{id_}", metadata=metadata or {})
+        return Parcel(document, chunks, extracts)
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def hierarchy() -> Callable[..., Hierarchy]:
+    """A build over ``names``, four to a cluster, with a ring of relations in each layer."""
+
+    def make(*names: str, key: str = "") -> Hierarchy:
+        layers: list[Graph] = []
+        current = list(names)
+        while True:
+            above = [f"Cluster {len(layers) + 1}.{i}{key}" for i in range(-(-len(current) // 4))]
+            last = len(current) == 1 and bool(layers)
+            layers.append(_layer(len(layers), current, [] if last else above))
+            if last:
+                return Hierarchy(tuple(layers))
+            current = above
+
+    return make
+
+
+def _layer(number: int, names: list[str], parents: list[str]) -> Graph:
+    ids = [_id(number, name) for name in names]
+    entities = tuple(
+        Entity(
+            id_,
+            name,
+            layer=number,
+            description=f"What is said of {name}.",
+            mentions=place + 1,
+            parent_id=_id(number + 1, parents[place // 4]) if parents else None,
+            chunk_ids=(f"chunk-{place}", f"chunk-{place + 1}") if number == 0 else (),
+        )
+        for place, (id_, name) in enumerate(zip(ids, names, strict=True))
+    )
+    ring = zip(ids, [*ids[1:], ids[0]], strict=True) if len(ids) > 2 else pairwise(ids)
+    relations = tuple(
+        Relation(
+            content_id("r", str(number), a, b),
+            a,
+            b,
+            layer=number,
+            description=f"Meeting {place // 2} of layer {number}.",  # two relations say the same
+            strength=place % 3 + 1,
+            weight=place % 2 + 1,
+        )
+        for place, (a, b) in enumerate(ring)
+    )
+    return Graph(entities, relations)
+
+
+def _id(layer: int, name: str) -> str:
+    return content_id("e", str(layer), name)
+
+
+@pytest.fixture(scope="session")
+def publish() -> Callable[..., Any]:
+    """Publish a hierarchy with what a publication needs besides."""
+
+    async def publish(store: SqlGraphStore, built: Hierarchy, revision: int = 0, **fields: Any) -> Any:
+        needed = {"embedder": "toy", "dimension": 4, "embedder_state": b"fit", "settings": {}}
+        return await store.publish("default", revision, built, **(needed | fields))
+
+    return publish
+
+
+# --- other processes -----------------------------------------------------------------------
+
+
+class Child:
+    """A real process that runs ``script``; they talk in lines, so nobody ever waits for the clock."""
+
+    def __init__(self, script: str, *arguments: str) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-P", "-c", PRELUDE + script, *arguments],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def hear(self) -> str:
+        assert self._process.stdout
+        line = self._process.stdout.readline()
+        assert line, "the child process ended without a word; its error is above"
+        return line.strip()
+
+    def tell(self, line: str = "go on") -> None:
+        assert self._process.stdin
+        self._process.stdin.write(line + "\n")
+        self._process.stdin.flush()
+
+    def finish(self) -> int:
+        self.tell()
+        return self._process.wait()
+
+    def kill(self) -> None:
+        """As ``kill -9`` does: the process cannot tidy up."""
+        self._process.kill()
+        self._process.wait()
+
+    def close(self) -> None:
+        self.kill()
+        for pipe in (self._process.stdin, self._process.stdout):
+            assert pipe
+            pipe.close()
+
+
+PRELUDE = """
+import sys
+from pathlib import Path
+import anyio
+import numpy as np
+
+def say(line):
+    print(line, flush=True)
+
+def wait():
+    sys.stdin.readline()
+
+folder = Path(sys.argv[1])
+"""
+
+
+@pytest.fixture
+def child() -> Iterator[Callable[..., Child]]:
+    children: list[Child] = []
+
+    def start(script: str, *arguments: object) -> Child:
+        children.append(Child(script, *map(str, arguments)))
+        return children[-1]
+
+    yield start
+    for each in children:
+        each.close()

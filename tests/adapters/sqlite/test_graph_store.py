@@ -1,0 +1,574 @@
+"""The contract of a graph store: what every method gives, on small corpora whose answers are plain to see."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import anyio
+import pytest
+
+from leanrag_engine.adapters.sqlite import SqlGraphStore
+from leanrag_engine.core.errors import InvalidInput, NotFound
+from leanrag_engine.core.model import (
+    Entity,
+    Evidence,
+    Extract,
+    ExtractedEntity,
+    ExtractedRelation,
+    Finding,
+    Generation,
+    Graph,
+    Hierarchy,
+    Job,
+    JobStatus,
+    LayerCount,
+    Method,
+    Relation,
+)
+
+pytestmark = pytest.mark.anyio
+
+MakeParcel = Callable[..., Any]
+MakeHierarchy = Callable[..., Hierarchy]
+Publish = Callable[..., Awaitable[Generation]]
+
+NOW = datetime(2026, 3, 1, 12, 30, 15, 123456, tzinfo=UTC)
+
+
+async def put(store: SqlGraphStore, parcel: Any, collection: str = "default") -> Any:
+    return await store.put_document(collection, parcel.document, parcel.chunks, parcel.extracts)
+
+
+@pytest.fixture
+async def filled(store: SqlGraphStore, parcel: MakeParcel) -> SqlGraphStore:
+    """A collection of two documents: ``carol`` (3 chunks) and ``moons`` (2 chunks)."""
+    await store.create_collection("default")
+    carol = (
+        "Scrooge was a miser.",
+        "Marley was dead: to begin with.",
+        "Cratchit copied letters in the tank.",
+    )
+    await put(store, parcel("carol", *carol, title="A Christmas Carol", metadata={"author": "Dickens"}))
+    await put(store, parcel("moons", "Io has volcanoes.", "Titan has lakes of methane.", title="Moons"))
+    return store
+
+
+# --- collections ---------------------------------------------------------------------------
+
+
+async def test_a_collection_is_made_once_and_found_by_its_name(store: SqlGraphStore) -> None:
+    assert await store.collection("default") is None
+    made = await store.create_collection("default")
+    assert (made.name, made.revision, made.documents, made.generation) == ("default", 0, 0, None)
+    assert await store.create_collection("default") == made
+    assert await store.collection("default") == made
+    other = await store.create_collection("another")
+    assert [each.name for each in await store.collections()] == ["another", "default"]
+    assert other.number != made.number
+
+
+async def test_an_unknown_collection_is_named_with_those_that_there_are(filled: SqlGraphStore) -> None:
+    for call in (
+        filled.documents("defualt"),
+        filled.search_chunks("defualt", "Scrooge", 3),
+        filled.generations("defualt"),
+        filled.pending_chunks("defualt"),
+    ):
+        with pytest.raises(NotFound, match=r"'defualt'(.|\n)*- default"):
+            await call
+
+
+# --- documents -----------------------------------------------------------------------------
+
+
+async def test_a_document_comes_back_as_it_went_in(filled: SqlGraphStore) -> None:
+    document = await filled.document("default", "carol")
+    assert document is not None
+    assert (document.number, document.title, document.source) == (1, "A Christmas Carol", "/carol")
+    assert (document.chunks, document.metadata, document.media_type) == (
+        3,
+        {"author": "Dickens"},
+        "text/plain",
+    )
+    assert document.ingested_at.tzinfo is UTC
+    assert [each.id for each in await filled.documents("default")] == ["carol", "moons"]
+    assert await filled.document("default", "unknown") is None
+
+
+async def test_chunks_come_with_citation_and_title_in_the_order_asked_for(
+    filled: SqlGraphStore, parcel: MakeParcel
+) -> None:
+    reading = await filled.all_chunks("default")
+    assert [each.citation for each in reading] == ["d1:c1", "d1:c2", "d1:c3", "d2:c1", "d2:c2"]
+    assert [each.title for each in reading] == ["A Christmas Carol"] * 3 + ["Moons"] * 2
+    source = parcel("moons", "Io has volcanoes.", "Titan has lakes of methane.", title="Moons")
+    assert [replace(each, citation="", title="") for each in reading[3:]] == source.chunks
+    backwards = [each.id for each in reversed(reading)]
+    assert await filled.chunks("default", [*backwards, "unknown"]) == list(reversed(reading))
+    cited = await filled.chunks_by_citation("default", ["d2:c2", "d1:c9", "d9:c1", "nonsense", "d1:c1"])
+    assert [each.citation for each in cited] == ["d2:c2", "d1:c1"]
+    of_moons = await filled.chunk_ids("default", ["moons", "unknown"])
+    assert of_moons == [each.id for each in reading[3:]]
+
+
+async def test_extracts_come_back_in_reading_order(store: SqlGraphStore, parcel: MakeParcel) -> None:
+    await store.create_collection("default")
+    one = parcel("one", "First words.", "Second words.")
+    said = [
+        Extract(
+            one.chunks[1].id,
+            Method.MODEL,
+            (ExtractedEntity("B", "person", "b", ("Bee",)), ExtractedEntity("C")),
+        ),
+        Extract(one.chunks[0].id, Method.HEURISTIC, (ExtractedEntity("A"),)),
+        Extract(
+            one.chunks[1].id,
+            Method.AGENT,
+            (),
+            (ExtractedRelation("B", "C", "knows"), ExtractedRelation("C", "B", "owes", 7.5)),
+        ),
+    ]
+    await store.put_document("default", one.document, one.chunks, said)
+    assert await store.extracts("default") == [said[1], said[0], said[2]]
+    assert await store.extract_methods("default") == {"agent": 1, "heuristic": 1, "model": 1}
+
+
+async def test_what_replaces_a_document_has_citations_of_its_own_and_leaves_nothing_behind(
+    filled: SqlGraphStore, parcel: MakeParcel
+) -> None:
+    before = await filled.collection("default")
+    replaced = await put(filled, parcel("carol", "Fezziwig held a ball."))
+    assert replaced.number == 3
+    assert await filled.chunks_by_citation("default", ["d1:c1"]) == []
+    after = await filled.collection("default")
+    assert before
+    assert after
+    assert (after.revision, after.documents, after.chunks) == (before.revision + 1, 2, 3)
+    assert (await filled.all_chunks("default"))[-1].text == "Fezziwig held a ball."
+    assert len(await filled.extracts("default")) == 3
+    assert await filled.search_chunks("default", "Scrooge", 5) == []
+    assert len(await filled.search_chunks("default", "Fezziwig", 5)) == 1
+
+
+async def test_document_numbers_are_never_reused(filled: SqlGraphStore, parcel: MakeParcel) -> None:
+    await put(filled, parcel("carol", "Other words."))
+    third = await put(filled, parcel("third", "More words."))
+    assert third.number == 4
+
+
+async def test_equal_ids_in_two_collections_do_not_meet(filled: SqlGraphStore, parcel: MakeParcel) -> None:
+    await filled.create_collection("other")
+    same = parcel("carol", "Scrooge was a miser.")
+    document = await put(filled, same, "other")
+    assert document.number == 1
+    assert [each.text for each in await filled.all_chunks("other")] == ["Scrooge was a miser."]
+    assert len(await filled.all_chunks("default")) == 5
+    hits = await filled.search_chunks("other", "Scrooge", 5)
+    assert [hit.id for hit in hits] == [same.chunks[0].id]
+
+
+async def test_a_document_that_does_not_fit_together_is_refused_whole(
+    filled: SqlGraphStore, parcel: MakeParcel
+) -> None:
+    before = await filled.collection("default")
+    one, two = parcel("one", "Some words."), parcel("two", "Other words.")
+    for document, chunks, extracts, named in (
+        (one.document, two.chunks, [], "'two'"),
+        (one.document, one.chunks, two.extracts, two.chunks[0].id),
+        (one.document, [*one.chunks, *one.chunks], [], "refused"),
+        (replace(one.document, title="half \ud800 character"), one.chunks, [], "half a character"),
+    ):
+        with pytest.raises(InvalidInput, match=named):
+            await filled.put_document("default", document, chunks, extracts)
+    assert await filled.collection("default") == before
+
+
+# --- generations ---------------------------------------------------------------------------
+
+NAMES = (
+    "Ebenezer Scrooge",
+    "Jacob Marley",
+    "Bob Cratchit",
+    "Tiny Tim",
+    "Mr. Fezziwig",
+    "Belle",
+    "Fred",
+    "Topper",
+    "Fan",
+)
+
+
+async def test_a_published_hierarchy_comes_back_as_it_went_in(
+    filled: SqlGraphStore, hierarchy: MakeHierarchy, publish: Publish
+) -> None:
+    built = hierarchy(*NAMES)
+    assert built.sizes == (9, 3, 1)
+    generation = await publish(filled, built, 2, settings={"tau": 3, "spaces": {"chunks": "x"}})
+    counts = tuple(LayerCount(i, len(g.entities), len(g.relations)) for i, g in enumerate(built.layers))
+    assert (generation.layers, generation.top, generation.revision) == (counts, 2, 2)
+    assert (generation.embedder, generation.dimension, generation.collection) == ("toy", 4, "default")
+    assert generation.settings == {"tau": 3, "spaces": {"chunks": "x"}}
+    for number, layer in enumerate(built.layers):
+        assert await filled.layer(generation.number, number) == list(layer.entities)
+    assert await filled.layer(generation.number, 3) == []
+    held = await filled.collection("default")
+    assert held
+    assert held.generation == generation
+    assert await filled.embedder_state(generation.number) == b"fit"
+
+
+async def test_every_field_of_entities_and_relations_is_kept(filled: SqlGraphStore, publish: Publish) -> None:
+    one = Entity(
+        "e1", "張三", "person", 0, "一个人。", Method.MODEL, 7, 0, "root", ("Zhang San", "Z. 😀"),
+        (Finding("short", "long", ("c1", "c2")), Finding("alone")), ("c2", "c1", "c2"),
+        "other", 0.75, 0.125, (Evidence(0, 2, "c1"), Evidence(2, 4, "c2")),
+    )  # fmt: skip
+    two = Entity("e2", 'quotes " and \x00 NUL', parent_id="root")
+    root = Entity("root", "Everyone", layer=1, method=Method.JOINED, members=2)
+    joined = Relation(
+        "r1", "e2", "e1", 0, "know each other", Method.AGENT, 1, 5, 1, ("c1",), (Evidence(0, 15, "c1"),)
+    )
+    generation = await publish(filled, Hierarchy((Graph((one, two), (joined,)), Graph((root,), ()))))
+    assert await filled.layer(generation.number, 0) == [one, two]
+    assert await filled.layer(generation.number, 1) == [root]
+    assert await filled.relations_of(generation.number, ["e1"], 9) == [joined]
+
+
+async def test_the_published_generation_and_the_one_before_are_kept(
+    filled: SqlGraphStore, hierarchy: MakeHierarchy, publish: Publish
+) -> None:
+    made = [await publish(filled, hierarchy(*NAMES[:size]), embedder=f"fit-{size}") for size in (3, 5, 7)]
+    assert [each.number for each in made] == sorted({each.number for each in made})
+    assert await filled.generations("default") == [made[2], made[1]]
+    assert len(await filled.layer(made[1].number, 0)) == 5
+    gone = made[0].number
+    assert await filled.layer(gone, 0) == []
+    assert await filled.search_entities(gone, "Scrooge", 5) == []
+    assert await filled.similar_names(gone, "Scrooge", 5) == []
+    assert await filled.entities_named(gone, ["Jacob Marley"]) == []
+    assert await filled.relations_page(gone, layer=None, cluster=None, min_strength=0, offset=0, limit=5) == (
+        [],
+        0,
+    )
+    with pytest.raises(NotFound, match=f"Generation {gone}"):
+        await filled.embedder_state(gone)
+
+
+async def test_publishing_in_one_collection_leaves_the_others_generations_alone(
+    filled: SqlGraphStore, hierarchy: MakeHierarchy, publish: Publish
+) -> None:
+    await filled.create_collection("other")
+    fields = {"embedder": "toy", "dimension": 4, "embedder_state": b"", "settings": {}}
+    kept = await filled.publish("other", 0, hierarchy("Alone", "Together"), **fields)
+    for _ in range(3):
+        await publish(filled, hierarchy(*NAMES))
+    assert await filled.generations("other") == [kept]
+    assert [each.name for each in await filled.layer(kept.number, 0)] == ["Alone", "Together"]
+
+
+async def test_what_came_in_after_the_build_is_pending(
+    filled: SqlGraphStore, parcel: MakeParcel, hierarchy: MakeHierarchy, publish: Publish
+) -> None:
+    assert len(await filled.pending_chunks("default")) == 5
+    held = await filled.collection("default")
+    assert held
+    assert (held.pending_documents, held.stale) == (2, True)
+    await publish(filled, hierarchy(*NAMES), held.revision)
+    assert await filled.pending_chunks("default") == []
+    await put(filled, parcel("moons", "Europa has ice."))
+    await put(filled, parcel("new", "Ganymede is large."))
+    pending = await filled.pending_chunks("default")
+    assert [each.text for each in pending] == ["Europa has ice.", "Ganymede is large."]
+    after = await filled.collection("default")
+    assert after
+    assert (after.pending_documents, after.stale) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("damage", "named"),
+    [
+        (lambda e, r: (replace(e, parent_id="nobody"), r), "'nobody'"),
+        (lambda e, r: (replace(e, layer=1), r), "layer 1"),
+        (lambda e, r: (e, replace(r, target_id="nobody")), "'nobody'"),
+        (lambda e, r: (e, replace(r, layer=2)), "layer 2"),
+    ],
+    ids=["no parent", "wrong layer", "relation without an end", "relation in the wrong layer"],
+)
+async def test_a_hierarchy_that_does_not_fit_together_is_not_published(
+    filled: SqlGraphStore, hierarchy: MakeHierarchy, publish: Publish, damage: Callable[..., Any], named: str
+) -> None:
+    good = await publish(filled, hierarchy(*NAMES))
+    base, *above = hierarchy(*NAMES).layers
+    entity, relation = damage(base.entities[0], base.relations[0])
+    bad = Graph((entity, *base.entities[1:]), (relation, *base.relations[1:]))
+    with pytest.raises(InvalidInput, match=named):
+        await publish(filled, Hierarchy((bad, *above)))
+    with pytest.raises(InvalidInput, match="id of its own"):
+        await publish(filled, Hierarchy((Graph((*base.entities, base.entities[0]), ()), *above)))
+    assert await filled.generations("default") == [good]
+
+
+async def test_a_corpus_without_entities_can_be_published(filled: SqlGraphStore, publish: Publish) -> None:
+    generation = await publish(filled, Hierarchy((Graph((), ()),)))
+    assert await filled.layer(generation.number, 0) == []
+    assert await filled.search_entities(generation.number, "Scrooge", 5) == []
+
+
+async def test_readers_see_the_old_generation_whole_until_the_new_one_is(
+    filled: SqlGraphStore, hierarchy: MakeHierarchy, publish: Publish
+) -> None:
+    sizes = (40, 20)
+    names = [f"Name {number}" for number in range(max(sizes))]
+    await publish(filled, hierarchy(*names[: sizes[0]]))
+    seen: set[int] = set()
+    done = anyio.Event()
+
+    async def read() -> None:
+        while not done.is_set():
+            held = await filled.collection("default")
+            assert held
+            assert held.generation
+            entities = await filled.layer(held.generation.number, 0)
+            assert len(entities) == held.generation.layers[0].entities
+            seen.add(len(entities))
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(read)
+        for turn in range(10):
+            await publish(filled, hierarchy(*names[: sizes[turn % 2]]))
+        done.set()
+    assert seen <= set(sizes)
+
+
+# --- entities ------------------------------------------------------------------------------
+
+
+@pytest.fixture
+async def built(
+    filled: SqlGraphStore, hierarchy: MakeHierarchy, publish: Publish
+) -> tuple[SqlGraphStore, int, Hierarchy]:
+    hierarchy_ = hierarchy(*NAMES)
+    return filled, (await publish(filled, hierarchy_)).number, hierarchy_
+
+
+Built = tuple[SqlGraphStore, int, Hierarchy]
+
+
+async def test_entities_come_in_the_order_of_the_ids(built: Built) -> None:
+    store, generation, hierarchy_ = built
+    wanted = [hierarchy_.root, *reversed(hierarchy_.layers[0].entities)]
+    ids = [entity.id for entity in wanted]
+    assert await store.entities(generation, [*ids, "unknown"]) == wanted
+    assert await store.entities(generation, []) == []
+
+
+async def test_a_list_of_ids_may_be_longer_than_sqlite_has_variables(built: Built) -> None:
+    store, generation, hierarchy_ = built
+    ids = [f"unknown {number}" for number in range(300_000)]
+    assert await store.entities(generation, [*ids, hierarchy_.root.id]) == [hierarchy_.root]
+    assert await store.chunks("default", ids) == []
+    assert await store.relations_of(generation, ids, 5) == []
+
+
+async def test_names_find_entities_whatever_their_spelling(filled: SqlGraphStore, publish: Publish) -> None:
+    ids = (
+        ("e1", "World Health Organization", ("WHO",)),
+        ("e2", "Café Müller", ()),
+        ("e3", "C++", ()),
+        ("e4", "C", ()),
+    )
+    base = [Entity(id_, name, aliases=aliases, parent_id="r") for id_, name, aliases in ids]
+    above = Entity("r", "who", layer=1)
+    generation = (await publish(filled, Hierarchy((Graph(tuple(base), ()), Graph((above,), ()))))).number
+
+    async def found(*names: str) -> list[str]:
+        return [entity.id for entity in await filled.entities_named(generation, names)]
+
+    assert await found("the WHO") == ["e1", "r"]
+    assert await found("cafe müller", "world health organizations") == ["e1", "e2"]
+    assert await found("c++") == ["e3"]
+    assert await found("nobody", "", "  ") == []
+
+
+async def test_members_come_with_most_mentions_first_and_page_by_page(built: Built) -> None:
+    store, generation, hierarchy_ = built
+    cluster = hierarchy_.layers[1].entities[0]
+    children = [entity for entity in hierarchy_.layers[0].entities if entity.parent_id == cluster.id]
+    expected = sorted(children, key=lambda entity: -entity.mentions)
+    assert await store.members(generation, cluster.id, 0, 10) == expected
+    assert await store.members(generation, cluster.id, 1, 2) == expected[1:3]
+    assert await store.members(generation, hierarchy_.layers[0].entities[0].id, 0, 10) == []
+
+
+async def test_the_relations_of_a_layer_come_as_they_were_built(built: Built) -> None:
+    store, generation, hierarchy_ = built
+    for number, layer in enumerate(hierarchy_.layers):
+        assert await store.relations(generation, number) == list(layer.relations)
+    assert await store.relations(generation, 99) == []
+
+
+async def test_a_fact_is_found_by_its_words_and_known_by_its_first_relation(built: Built) -> None:
+    store, generation, hierarchy_ = built
+    facts = hierarchy_.layers[0].facts()
+    assert facts
+    for id_, text in facts:
+        hits = await store.search_facts(generation, text, 100)
+        best = [hit.id for hit in hits if hit.score == hits[0].score]
+        assert id_ in best
+        assert {hit.id for hit in hits} <= {each for each, _ in facts}
+    assert await store.search_facts(generation, "quantum chromodynamics", 5) == []
+    assert await store.search_facts(generation + 99, facts[0][1], 5) == []
+
+
+async def test_keyword_search_over_entities_may_be_kept_to_a_layer(built: Built) -> None:
+    store, generation, hierarchy_ = built
+    scrooge = hierarchy_.layers[0].entities[0]
+    hits = await store.search_entities(generation, "What of Scrooge?", 5)
+    assert hits[0].id == scrooge.id
+    assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
+    assert await store.search_entities(generation, "Scrooge", 5, layer=1) == []
+    clusters = await store.search_entities(generation, "cluster", 50, layer=1)
+    assert {hit.id for hit in clusters} == {entity.id for entity in hierarchy_.layers[1].entities}
+    assert await store.search_entities(generation, "Scrooge", 5, layer=9) == []
+    assert await store.search_entities(generation, "Scrooge", 0) == []
+
+
+# --- relations -----------------------------------------------------------------------------
+
+
+def strongest(relations: list[Relation]) -> list[Relation]:
+    """Sorted is stable: equally strong ones keep the order of building."""
+    return sorted(relations, key=lambda relation: (-relation.strength, -relation.weight))
+
+
+async def test_relations_around_and_among_entities(built: Built) -> None:
+    store, generation, hierarchy_ = built
+    every = [relation for layer in hierarchy_.layers for relation in layer.relations]
+    ids = {entity.id for entity in hierarchy_.layers[0].entities[:4]}
+    ends = [(relation, {relation.source_id, relation.target_id}) for relation in every]
+    among = await store.relations_among(generation, sorted(ids))
+    assert among == strongest([relation for relation, both in ends if both <= ids])
+    around = await store.relations_of(generation, sorted(ids), 100)
+    assert around == strongest([relation for relation, both in ends if both & ids])
+    assert len(around) > len(among) > 0
+    assert await store.relations_of(generation, sorted(ids), 2) == around[:2]
+
+
+@pytest.mark.parametrize("layer", [None, 0, 1, 7])
+@pytest.mark.parametrize("with_cluster", [False, True])
+@pytest.mark.parametrize("min_strength", [0, 2])
+async def test_a_page_of_relations_is_a_slice_of_all_that_fit(
+    built: Built, layer: int | None, with_cluster: bool, min_strength: int
+) -> None:
+    store, generation, hierarchy_ = built
+    cluster = hierarchy_.layers[1].entities[1].id if with_cluster else None
+    every = [relation for each in hierarchy_.layers for relation in each.relations]
+    fitting = strongest(
+        [
+            relation
+            for relation in every
+            if (relation.layer > 0 if layer is None else relation.layer == layer)
+            and relation.strength >= min_strength
+            and (cluster is None or cluster in (relation.source_id, relation.target_id))
+        ]
+    )
+    wanted = {"layer": layer, "cluster": cluster, "min_strength": min_strength}
+    assert await store.relations_page(generation, offset=0, limit=100, **wanted) == (fitting, len(fitting))
+    assert await store.relations_page(generation, offset=1, limit=1, **wanted) == (fitting[1:2], len(fitting))
+
+
+# --- jobs ----------------------------------------------------------------------------------
+
+
+def job(id_: str, status: JobStatus = JobStatus.QUEUED, minutes: int = 0, **fields: Any) -> Job:
+    at = NOW + timedelta(minutes=minutes)
+    return Job(
+        id_,
+        "build",
+        fields.pop("collection", "default"),
+        status,
+        {"mode": "auto"},
+        "first owner",
+        at,
+        at,
+        **fields,
+    )
+
+
+async def test_a_job_comes_back_as_it_went_in_and_is_overwritten(store: SqlGraphStore) -> None:
+    first = job("j1")
+    await store.put_job(first)
+    assert await store.job("j1") == first
+    later = replace(
+        first, status=JobStatus.RUNNING, stage="embed", done=3, total=9, message="on it",
+        failures=({"id": "x", "error": "unreadable"},), result={"chunks": [1, 2]}, updated_at=NOW + timedelta(hours=1),
+    )  # fmt: skip
+    await store.put_job(later)
+    assert await store.job("j1") == later
+    assert await store.job("unknown") is None
+
+
+async def test_jobs_come_newest_first(store: SqlGraphStore) -> None:
+    for number, status in enumerate(
+        [JobStatus.DONE, JobStatus.RUNNING, JobStatus.FAILED, JobStatus.INTERRUPTED]
+    ):
+        await store.put_job(
+            job(f"j{number}", status, number, collection="even" if number % 2 == 0 else "odd")
+        )
+    assert [each.id for each in await store.jobs()] == ["j3", "j2", "j1", "j0"]
+    assert [each.id for each in await store.jobs("even")] == ["j2", "j0"]
+    assert [each.id for each in await store.jobs(limit=1)] == ["j3"]
+    assert [each.id for each in await store.unfinished_jobs()] == ["j3", "j1"]
+
+
+async def test_of_many_that_claim_a_job_one_wins(store: SqlGraphStore) -> None:
+    await store.put_job(job("j1", JobStatus.INTERRUPTED))
+    won: list[str] = []
+
+    async def claim(name: str) -> None:
+        if await store.claim_job("j1", "first owner", name):
+            won.append(name)
+
+    async with anyio.create_task_group() as group:
+        for number in range(8):
+            group.start_soon(claim, f"owner {number}")
+    claimed = await store.job("j1")
+    assert claimed
+    assert [claimed.owner] == won
+    assert not await store.claim_job("unknown", "first owner", "me")
+    await store.put_job(job("j2", JobStatus.DONE))
+    assert not await store.claim_job("j2", "first owner", "me")
+
+
+async def test_a_request_to_cancel_outlives_what_the_job_writes(store: SqlGraphStore) -> None:
+    await store.put_job(job("j1", JobStatus.RUNNING))
+    assert await store.request_cancel("j1") is JobStatus.RUNNING
+    await store.put_job(job("j1", JobStatus.RUNNING, done=5))
+    written = await store.job("j1")
+    assert written
+    assert (written.cancel_requested, written.done) == (True, 5)
+    assert await store.request_cancel("unknown") is None
+    await store.put_job(job("j2", JobStatus.DONE))
+    assert await store.request_cancel("j2") is JobStatus.DONE
+    finished = await store.job("j2")
+    assert finished
+    assert not finished.cancel_requested
+
+
+async def test_the_vector_version_counts_up(store: SqlGraphStore) -> None:
+    assert await store.vector_version() == 0
+    assert await store.bump_vector_version() == 1
+    assert await store.bump_vector_version() == 2
+    assert await store.vector_version() == 2
+
+
+async def test_a_store_serves_several_event_loops_at_once(store: SqlGraphStore) -> None:
+    """Jobs run in a loop of their own; their writes must not fail for those of the other."""
+    async with anyio.create_task_group() as group:
+        for _ in range(8):
+            group.start_soon(anyio.to_thread.run_sync, lambda: anyio.run(store.bump_vector_version))
+            group.start_soon(store.bump_vector_version)
+    assert await store.vector_version() == 16

@@ -1,0 +1,452 @@
+"""Chunking: offsets, limits, borders and overlap, on odd and on real text."""
+
+from __future__ import annotations
+
+import unicodedata
+from itertools import pairwise
+from pathlib import Path
+from pydoc_data.topics import topics
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from leanrag_engine.adapters.tokenizer import TiktokenTokenizer
+from leanrag_engine.core.errors import InvalidInput
+from leanrag_engine.core.model import Chunk, DocumentSource, LoadedDocument, Page
+from leanrag_engine.documents.chunking import chunk
+from leanrag_engine.documents.headings import headings
+from leanrag_engine.documents.loading import load
+
+TOKENIZER = TiktokenTokenizer()
+
+
+def document(
+    text: str, media_type: str = "text/plain", *, title: str = "", pages: tuple[Page, ...] = ()
+) -> LoadedDocument:
+    return LoadedDocument(id="doc", title=title, text=text, media_type=media_type, pages=pages)
+
+
+def cut(text: str, limit: int = 32, overlap: int = 8, media_type: str = "text/plain") -> list[Chunk]:
+    return chunk(document(text, media_type), tokenizer=TOKENIZER, max_tokens=limit, overlap=overlap)
+
+
+GLUED = "ー・「」『』（）。、！？：；，．"
+"""Signs that stay with the word before or after them."""
+
+
+def is_cjk(character: str) -> bool:
+    kinds = ("CJK", "HIRAGANA", "KATAKANA", "FULLWIDTH", "IDEOGRAPHIC")
+    return character in GLUED or unicodedata.name(character, "").startswith(kinds)
+
+
+def cuts_a_word(text: str, at: int, limit: int) -> bool:
+    """Whether ``at`` lies within a word that a chunk could have held whole, with the signs that stay with it."""
+    if at in (0, len(text)) or text[at - 1].isspace() or text[at].isspace():
+        return False
+    if is_cjk(text[at - 1]) or is_cjk(text[at]):
+        return False
+    start = end = at
+    while (
+        start and not text[start - 1].isspace() and (text[start - 1] in GLUED or not is_cjk(text[start - 1]))
+    ):
+        start -= 1
+    while end < len(text) and not text[end].isspace() and (text[end] in GLUED or not is_cjk(text[end])):
+        end += 1
+    return TOKENIZER.count(text[start:end]) <= limit
+
+
+def holds(loaded: LoadedDocument, limit: int, overlap: int) -> list[Chunk]:
+    """The chunks of a document, once every promise has been checked."""
+    chunks = chunk(loaded, tokenizer=TOKENIZER, max_tokens=limit, overlap=overlap)
+    text = loaded.text
+    covered = bytearray(len(text))
+    for number, each in enumerate(chunks, 1):
+        assert each.number == number
+        assert each.text == text[each.start : each.end]
+        assert each.text.strip()
+        assert each.text == each.text.rstrip()
+        assert each.tokens == TOKENIZER.count(each.text) <= limit
+        assert not cuts_a_word(text, each.start, limit)
+        assert not cuts_a_word(text, each.end, limit)
+        covered[each.start : each.end] = b"\1" * (each.end - each.start)
+    assert all(covered[at] or text[at].isspace() for at in range(len(text)))
+    for one, other in pairwise(chunks):
+        assert one.start < other.start
+        assert one.end < other.end
+    assert len({each.id for each in chunks}) == len(chunks)
+    return chunks
+
+
+WORDS = st.sampled_from(
+    [
+        "the",
+        "Ghost",
+        "don't",
+        "naïve",
+        "x",
+        "Marley's",
+        "3.14",
+        "a.b_c()",
+        "https://example.org/a?b=c",
+        "supercalifragilistic",
+        "—",
+        "e\u0301e\u0301",
+    ]
+)
+CJK = st.sampled_from(["语义聚合", "吾輩は猫である", "。", "、", "「名前」", "ー", "很多。", "한국어", "漢"])
+ODD = st.sampled_from(
+    [
+        "😀",
+        "👩‍👩‍👧",
+        "e\u0301" * 30,
+        "a" * 400,
+        "=" * 90,
+        "中" * 120,
+        "𠮷野家",
+        "\u0e20\u0e32\u0e29\u0e32" * 20,
+    ]
+)
+GAPS = st.sampled_from(
+    [
+        " ",
+        " ",
+        " ",
+        "",
+        ". ",
+        "! ",
+        "? ",
+        "\n",
+        "\n\n",
+        "\n   \n",
+        "  ",
+        "\t",
+        " " * 300,
+        "\n" * 40,
+        "\u3000",
+        ":\n",
+    ]
+)
+MARKS = st.sampled_from(
+    [
+        "\n\n# Head\n\n",
+        "\n\n## Sub\n",
+        "\n\nTitle\n=====\n\n",
+        "\n```\n# code\n```\n",
+        "\n- item ",
+        "\n1. item ",
+        "\n| a | b |\n",
+        "\n\nCHAPTER II\n\n",
+        "\n\n1.1 One\n2.1 Two\n",
+    ]
+)
+TEXTS = st.lists(st.one_of(WORDS, WORDS, GAPS, GAPS, CJK, ODD, MARKS), max_size=120).map("".join)
+TYPES = st.sampled_from(
+    ["text/plain", "text/markdown", "text/x-python", "application/pdf", "text/x-rst", "text/csv"]
+)
+
+
+@given(TEXTS, TYPES, st.sampled_from([(8, 0), (8, 7), (16, 4), (33, 10), (64, 63), (200, 20)]))
+@settings(max_examples=250, deadline=None)
+def test_every_promise_holds_on_odd_text(text: str, media_type: str, sizes: tuple[int, int]) -> None:
+    limit, overlap = sizes
+    chunks = holds(document(text, media_type), limit, overlap)
+    assert chunks == chunk(document(text, media_type), tokenizer=TOKENIZER, max_tokens=limit, overlap=overlap)
+    assert bool(chunks) == bool(text.strip())
+
+
+@given(st.text(max_size=600))
+@settings(max_examples=100, deadline=None)
+def test_any_unicode_text_is_covered_within_the_limit(text: str) -> None:
+    chunks = cut(text, 16, 4)
+    assert all(each.tokens <= 16 and each.text == text[each.start : each.end] for each in chunks)
+    covered = {at for each in chunks for at in range(each.start, each.end)}
+    assert all(at in covered for at, character in enumerate(text) if not character.isspace())
+
+
+@pytest.mark.parametrize("limit", [64, 512])
+def test_every_promise_holds_on_the_language_reference(limit: int) -> None:
+    for title, text in sorted(topics.items())[::4]:
+        loaded = load(DocumentSource(text=text, title=title), allowed=None, max_bytes=1 << 20)
+        chunks = holds(loaded, limit, limit // 8)
+        overlaps = (loaded.text[other.start : one.end] for one, other in pairwise(chunks))
+        assert all(TOKENIZER.count(shared) <= limit // 8 for shared in overlaps)
+
+
+def test_every_promise_holds_on_a_book(shared_data: Path) -> None:
+    book = load(
+        DocumentSource(path=str(shared_data / "christmas_carol" / "book.txt")),
+        allowed=None,
+        max_bytes=1 << 20,
+    )
+    chunks = holds(book, 512, 64)
+    assert {each.heading for each in chunks} >= {
+        "STAVE ONE",
+        "STAVE TWO",
+        "STAVE THREE",
+        "STAVE FOUR",
+        "STAVE FIVE",
+    }
+    assert sum(each.tokens for each in chunks) / len(chunks) > 400
+
+
+def test_a_real_pdf_gives_each_chunk_its_page(shared_data: Path) -> None:
+    loaded = load(
+        DocumentSource(path=str(shared_data / "formats" / "artificial-intelligence.pdf")),
+        allowed=None,
+        max_bytes=1 << 20,
+    )
+    for each in holds(loaded, 128, 16):
+        assert each.page == max(page.number for page in loaded.pages if page.start <= each.start)
+
+
+# --- settings ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("limit", "overlap"), [(7, 0), (0, 0), (32, 32), (32, 40), (32, -1)])
+def test_sizes_that_make_no_sense_are_refused(limit: int, overlap: int) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        cut("text", limit, overlap)
+    assert str(limit) in caught.value.message
+    assert "setting" in caught.value.next_step
+
+
+def test_white_space_alone_gives_no_chunk() -> None:
+    assert cut("") == cut(" \n\n ") == []
+
+
+def test_a_short_text_is_one_chunk() -> None:
+    [only] = cut("\n\n  Marley was dead.\n")
+    assert (only.text, only.start, only.number, only.heading, only.page) == (
+        "  Marley was dead.",
+        2,
+        1,
+        "",
+        None,
+    )
+
+
+def test_ids_depend_on_document_number_and_text() -> None:
+    one = cut("Marley was dead.")[0]
+    assert one.id == cut("Marley was dead.")[0].id
+    assert one.id != cut("Marley was alive.")[0].id
+    other = LoadedDocument(id="other", title="", text="Marley was dead.", media_type="text/plain")
+    assert one.id != chunk(other, tokenizer=TOKENIZER, max_tokens=32, overlap=0)[0].id
+
+
+# --- borders -------------------------------------------------------------------------------
+
+SENTENCE = "The ghost of Marley walked through the door and sat down. "
+
+
+def ends(chunks: list[Chunk]) -> list[str]:
+    return [each.text[-14:] for each in chunks]
+
+
+def test_a_heading_is_worth_a_shorter_chunk() -> None:
+    text = f"# One\n\n{SENTENCE * 3}\n\n# Two\n\n{SENTENCE * 4}"
+    first, second = cut(text, 64, 0)
+    assert first.text.startswith("# One")
+    assert second.text.startswith("# Two")
+    assert [first.heading, second.heading] == ["One", "Two"]
+
+
+def test_a_blank_line_is_preferred_to_a_sentence_end() -> None:
+    text = f"{SENTENCE * 4}\n\n{SENTENCE}{SENTENCE}"
+    assert cut(text, 64, 0)[1].text == (SENTENCE * 2).strip()
+
+
+def test_a_sentence_end_is_preferred_to_a_line_end() -> None:
+    text = "The ghost of Marley walked through\nthe door and sat down. It said nothing\nto Scrooge at all that night. He was\nafraid of it all the same."
+    assert [each.text for each in cut(text, 16, 0)] == [
+        "The ghost of Marley walked through\nthe door and sat down.",
+        "It said nothing\nto Scrooge at all that night.",
+        "He was\nafraid of it all the same.",
+    ]
+
+
+def test_a_line_end_is_preferred_to_the_middle_of_a_line() -> None:
+    lines = ["one two three four five six seven" for _ in range(6)]
+    chunks = cut("\n".join(lines), 20, 0, "text/x-log")
+    assert all(line in lines for each in chunks for line in each.text.split("\n"))
+
+
+def test_a_long_sentence_is_cut_between_words() -> None:
+    text = " ".join(f"word{number}" for number in range(200))
+    chunks = holds(document(text), 32, 8)
+    assert " ".join(each.text for each in chunks) == text
+
+
+def test_a_huge_word_is_cut_into_full_parts() -> None:
+    chunks = holds(document("x" + "qz" * 2_000), 64, 8)
+    assert "".join(each.text for each in chunks) == "x" + "qz" * 2_000
+    assert all(each.tokens > 24 for each in chunks)
+
+
+def test_chinese_is_cut_at_sentences_and_else_between_characters() -> None:
+    sentence = "语义聚合与层次检索技术能够显式建模不同实体之间的关系。"
+    assert all(each.text.endswith("。") for each in cut(sentence * 6, 48, 0))
+    endless = "语义聚合与层次检索技术" * 30
+    chunks = holds(document(endless), 32, 8)
+    assert "".join(each.text for each in chunks) == endless
+
+
+def test_closing_signs_do_not_begin_a_chunk() -> None:
+    for each in cut("「語彙」、" * 60, 16, 0):
+        assert each.text[0] not in "」、"
+
+
+def test_a_heading_is_not_left_alone_at_the_end() -> None:
+    text = f"{SENTENCE * 4}\n\n# Two\n\n## Two and a half\n\n{SENTENCE * 5}"
+    for limit in range(48, 80, 4):
+        for each in cut(text, limit, 0, "text/markdown"):
+            assert not each.text.endswith(("# Two", "half"))
+
+
+def test_a_line_that_announces_what_follows_stays_with_it() -> None:
+    text = f"{SENTENCE * 4}\n\nThese are the ghosts:\n\n{SENTENCE * 3}"
+    for limit in range(56, 72, 4):
+        assert not any(each.text.endswith("ghosts:") for each in cut(text, limit, 0))
+
+
+def test_indentation_of_a_first_line_is_kept() -> None:
+    text = "".join(f"def f{number}(x):\n    return x + {number}\n\n\n" for number in range(9))
+    for each in cut(text, 32, 0, "text/x-python"):
+        assert each.text.startswith(("def", "    "))
+
+
+def test_a_tiny_tail_joins_the_chunk_before() -> None:
+    text = f"# One\n\n{SENTENCE * 4}\n\n# Two\n\nEnd."
+    assert len(cut(text, 64, 0)) == 1
+    paragraphs = "\n\n".join([SENTENCE * 2] * 5) + "\n\nEnd."
+    assert not any(each.text == "End." for each in cut(paragraphs, 64, 16))
+
+
+# --- overlap -------------------------------------------------------------------------------
+
+
+def test_overlap_is_the_last_whole_sentences_that_fit() -> None:
+    text = " ".join(f"Sentence number {number} says something." for number in range(40))
+    chunks = holds(document(text), 64, 20)
+    for one, other in pairwise(chunks):
+        shared = text[other.start : one.end]
+        assert shared.startswith("Sentence number")
+        assert shared.endswith("something.")
+        assert 12 <= TOKENIZER.count(shared) <= 20
+
+
+def test_no_overlap_where_none_is_asked_for() -> None:
+    chunks = cut(SENTENCE * 40, 64, 0)
+    assert all(one.end <= other.start for one, other in pairwise(chunks))
+
+
+def test_overlap_does_not_cross_a_heading() -> None:
+    text = "\n\n".join(f"# Part {number}\n\n{SENTENCE * 4}" for number in range(5))
+    chunks = cut(text, 64, 32, "text/markdown")
+    assert [each.text.split("\n")[0] for each in chunks] == [f"# Part {number}" for number in range(5)]
+
+
+# --- headings and pages --------------------------------------------------------------------
+
+
+def test_the_heading_is_the_path_above_without_the_title() -> None:
+    text = (
+        f"# Book\n\n## Method\n\n{SENTENCE * 3}\n\n### Step\n\n{SENTENCE * 3}\n\n## Results\n\n{SENTENCE * 3}"
+    )
+    chunks = chunk(
+        document(text, "text/markdown", title="Book"), tokenizer=TOKENIZER, max_tokens=48, overlap=0
+    )
+    assert [each.heading for each in chunks] == ["", "Method > Step", "Results"]
+    assert chunks[1].indexed_text.startswith("Book\nMethod > Step\n### Step")
+
+
+def test_a_path_of_headings_is_bounded() -> None:
+    text = "".join(f"{'#' * level} {'word ' * 30}{level}\n\n" for level in range(1, 7)) + SENTENCE * 9
+    assert all(len(each.heading) <= 200 for each in cut(text, 128, 0, "text/markdown"))
+
+
+def test_pages_are_those_where_chunks_begin() -> None:
+    text = f"{SENTENCE * 4}\n\n{SENTENCE * 4}"
+    second = text.rindex("\n") + 1
+    loaded = document(text, "application/pdf", pages=(Page(1, 0), Page(3, second)))
+    assert [each.page for each in holds(loaded, 56, 0)] == [1, 3]
+
+
+MARKDOWN = """# Top #
+
+text
+```
+# not one
+```
+
+Second
+------
+
+~~~~
+# nor this
+```
+~~~~
+| a |
+-----
+
+#hashtag
+### Third
+"""
+
+
+@pytest.mark.parametrize(
+    ("media_type", "text", "expected"),
+    [
+        ("text/markdown", MARKDOWN, [(1, "Top"), (2, "Second"), (3, "Third")]),
+        ("text/x-rst", "====\nA\n====\n\nB\n----\n\nC\n~~~~\n\nD\n----\n", [(1, "A"), (2, "B"), (3, "C"), (2, "D")]),
+        ("text/plain", "PART ONE\n\nCHAPTER I. Marley's Ghost\n\nPart of it.\n\nchapter two was\n\n第三章 検索\n\n", [(1, "PART ONE"), (2, "CHAPTER I. Marley's Ghost"), (2, "第三章 検索")]),
+        ("application/pdf", "1 Method\nText.\n1.1 Retrieval\n2 Apples are sweet.\n3.4 Million\n1.1.2 Paths", [(1, "1 Method"), (2, "1.1 Retrieval"), (3, "1.1.2 Paths")]),
+        ("text/plain", "1.1 Scope\n---------\n\ntext\n1.2 Terms\n", [(1, "1.1 Scope"), (2, "1.2 Terms")]),
+        ("text/x-python", "@cached\n# why\ndef f(x):\n    class of objects\nclass A:\n    async def g(self): ...\n", [(1, "def f"), (1, "class A"), (2, "async def g")]),
+        ("text/x-rust", "pub(crate) fn f<T>() {}\nimpl<T> Foo for Bar {\n", [(1, "pub(crate) fn f"), (1, "impl<T> Foo for Bar")]),
+        ("text/x-go", "func (r *Reader) Read(p []byte) {\n", [(1, "func (r *Reader) Read")]),
+        ("text/x-sql", "-- people\nCREATE TABLE person (\n", [(1, "CREATE TABLE person")]),
+        ("text/x-tex", "\\section*{One}\n\\subsection[t]{Two}\n", [(3, "One"), (4, "Two")]),
+        ("application/toml", "[a]\nx = [1]\n[[b.c]]\n", [(1, "a"), (1, "b.c")]),
+        ("text/csv", "name,age\nann,3\n", [(1, "name,age")]),
+        ("application/json", "# no\n", []),
+    ],
+    ids=lambda value: value if isinstance(value, str) and "/" in value and len(value) < 40 else "",
+)  # fmt: skip
+def test_headings_by_the_conventions_of_each_kind(
+    media_type: str, text: str, expected: list[tuple[int, str]]
+) -> None:
+    found = list(headings(text, media_type))
+    assert [(heading.level, heading.title) for heading in found] == expected
+    assert all(heading.title.split()[0] in text[heading.start : heading.end] for heading in found)
+
+
+def test_rows_of_a_table_carry_its_header() -> None:
+    text = "name,age\n" + "".join(f"person{number},{number}\n" for number in range(60))
+    assert {each.heading for each in cut(text, 64, 0, "text/csv")} == {"name,age"}
+
+
+# --- size ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["word\n" * 40_000, "a" * 200_000, "=====\n" * 30_000, "# H\n" * 30_000, " " * 300_000 + "end", "```\n" + "x y\n" * 60_000, "语义" * 60_000, "word " * 80_000, "\u0301" * 60_000],
+    ids=["lines", "one word", "rules", "headings", "spaces", "open fence", "han", "one line", "accents"],
+)  # fmt: skip
+def test_monotonous_text_is_chunked_all_the_same(text: str) -> None:
+    chunks = cut(text, 512, 64)
+    assert max(each.tokens for each in chunks) <= 512
+    assert chunks[-1].end == len(text.rstrip())
+
+
+def test_a_large_file_is_loaded_and_chunked(tmp_path: Path) -> None:
+    """5 MB here; 50 MB are the same, ten times as long."""
+    path = tmp_path / "large.txt"
+    paragraph = f"{SENTENCE}{SENTENCE}\n{SENTENCE}Grüße aus dem Jenseits.\n\n"
+    path.write_text(paragraph * (5_000_000 // len(paragraph)), encoding="utf-8")
+    loaded = load(DocumentSource(path=str(path)), allowed=[tmp_path], max_bytes=10_000_000)
+    chunks = chunk(loaded, tokenizer=TOKENIZER, max_tokens=512, overlap=64)
+    assert chunks[-1].end == len(loaded.text.rstrip())
+    assert all(one.end >= other.start - 2 for one, other in pairwise(chunks))
+    assert max(each.tokens for each in chunks) <= 512

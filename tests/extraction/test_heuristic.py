@@ -1,0 +1,461 @@
+"""The extractor that needs no model: gold tables for what a person would call the names and terms of a text."""
+
+import json
+import pydoc_data.topics
+import re
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from leanrag_engine.core.model import Chunk, Extract, ExtractedEntity, Method
+from leanrag_engine.core.text.language import name_key, word_count
+from leanrag_engine.extraction.heuristic.extract import extract
+
+SHARED = Path(__file__).parents[3] / "shared"
+
+
+def document(*passages: str, heading: str = "") -> list[Chunk]:
+    """Chunks that follow each other without overlap."""
+    chunks: list[Chunk] = []
+    start = 0
+    for number, text in enumerate(passages, 1):
+        end = start + len(text)
+        chunks.append(Chunk(f"c{number}", "d", number, text, start, end, len(text) // 4, heading=heading))
+        start = end
+    return chunks
+
+
+def cut(text: str, size: int = 2_000) -> list[Chunk]:
+    """Chunks of about ``size`` characters that end with a paragraph."""
+    passages = [""]
+    for paragraph in re.split(r"(?<=\n)\n", text):
+        if len(passages[-1]) + len(paragraph) > size:
+            passages.append("")
+        passages[-1] += paragraph + "\n"
+    return document(*passages)
+
+
+def entities(text: str, title: str = "") -> dict[str, ExtractedEntity]:
+    return {
+        entity.name: entity for extract_ in extract(document(text), title) for entity in extract_.entities
+    }
+
+
+def keys(text: str, title: str = "") -> set[str]:
+    return {name_key(name) for name in entities(text, title)}
+
+
+def counted(extracts: list[Extract]) -> Counter[str]:
+    return Counter(name_key(entity.name) for extract_ in extracts for entity in extract_.entities)
+
+
+# --- names ---------------------------------------------------------------------------------
+
+NAMES = [
+    (
+        "The Journal of Mathematical Physics is published by the American Institute of Physics; Jan Philip Solovej from the University of Copenhagen edits it.",
+        {
+            "Journal of Mathematical Physics",
+            "American Institute of Physics",
+            "Jan Philip Solovej",
+            "University of Copenhagen",
+        },
+    ),
+    (
+        'It is a sister of "Adweek", "Billboard" and "The Hollywood Reporter", owned by J. B. Lippincott Company.',
+        {"Adweek", "Billboard", "Hollywood Reporter", "J. B. Lippincott Company"},
+    ),
+    (
+        "In 1963 Kennedy spoke. The 2012 Summer Olympics were held in London, and Apollo 11 flew under PEP 3107.",
+        {"Kennedy", "2012 Summer Olympics", "London", "Apollo 11", "PEP 3107"},
+    ),
+    (
+        "He wrote for Men's Studies Press and the International Council for Small Business in St. Mary's Church.",
+        {"Men's Studies Press", "International Council for Small Business", "St. Mary's Church"},
+    ),
+    (
+        "They met Mr. Topper, Ludwig van Beethoven, Charles de Gaulle and Alexander the Great near Lake Como.",
+        {"Topper", "Ludwig van Beethoven", "Charles de Gaulle", "Alexander the Great", "Lake Como"},
+    ),
+    ("The iPhone and GraphRAG beat AT&T in the US.", {"iPhone", "GraphRAG", "AT&T", "US"}),
+    ("Later Scrooge went home. When Scrooge slept, Scrooge dreamt.", {"Scrooge"}),
+]
+
+
+@pytest.mark.parametrize(("text", "expected"), NAMES)
+def test_capitalised_phrases_are_names(text: str, expected: set[str]) -> None:
+    assert {name_key(name) for name in expected} <= keys(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "However, it rained. Therefore we stayed. Many left. See below. Note that it stopped.",
+        "It rose by 3.5 % in 1999, on 12 March 2004, to 1,200 in Chapter 3, see Figure 2 and Table 1.",
+        "Clearly this works. Using it helps. Based on that, nothing changed.",
+        "Changed in version 3.1: Support for more. Example: none. Warning: none. Return: none.",
+        "On Monday and in January, at 5 pm, I said so.",
+    ],
+)
+def test_sentence_starts_numbers_dates_and_labels_are_no_names(text: str) -> None:
+    assert keys(text) <= {"version"}
+
+
+def test_numbers_and_dates_do_not_appear_whatever_surrounds_them() -> None:
+    text = (
+        "On 4 July 1776 some 56 men signed. In 1787, 39 of them met again; 12 states sent 70 delegates. " * 4
+    )
+    assert not [name for name in entities(text) if re.fullmatch(r"[\d\W]+|.*\b(?:July|\d{4})\b.*", name)]
+
+
+def test_a_surname_means_the_person_who_was_introduced_by_the_full_name() -> None:
+    found = entities(
+        "Carl Rogers was born in Oak Park. Rogers studied theology. Later Rogers taught in Ohio."
+    )
+    assert "Rogers" in found["Carl Rogers"].aliases
+    assert "Rogers" not in found
+    assert found["Carl Rogers"].type == "person"
+
+
+def test_a_surname_that_several_persons_share_stays_by_itself() -> None:
+    found = entities("Bob Cratchit met Peter Cratchit. Cratchit laughed. Then Cratchit left with Cratchit.")
+    assert {"Bob Cratchit", "Peter Cratchit", "Cratchit"} <= found.keys()
+
+
+def test_a_full_name_that_comes_late_does_not_claim_the_surname() -> None:
+    found = entities("Freud wrote of dreams. Freud saw more. Freud was right. Anna Freud agreed.")
+    assert {"Freud", "Anna Freud"} <= found.keys()
+
+
+def test_an_acronym_in_brackets_means_its_long_form_in_every_chunk() -> None:
+    first = "We fit a Gaussian mixture model (GMM) to the vectors.\n\n"
+    second = "A GMM has components. The GMM is fitted once."
+    one, other = extract(document(first, second), "")
+    assert {entity.name: entity.aliases for entity in one.entities}["Gaussian mixture model"] == ("GMM",)
+    assert "Gaussian mixture model" in {entity.name for entity in other.entities}
+    assert "GMM" not in {entity.name for entity in other.entities}
+
+
+def test_the_title_is_an_entity_and_its_remark_is_not_needed_to_mean_it() -> None:
+    found = entities("Alice is a film by Woody Allen. Mia Farrow stars in Alice.", "Alice (1990 film)")
+    assert "Alice" in found["Alice (1990 film)"].aliases
+    assert "Alice" not in found
+
+
+@pytest.mark.parametrize("title", ["", "with", "notes.txt", "Introduction", "12", "   "])
+def test_a_title_that_names_nothing_is_no_entity(title: str) -> None:
+    assert (
+        name_key(title) not in keys("Nothing here but Bob Cratchit at his desk.", title) or not title.strip()
+    )
+
+
+# --- terms and code ------------------------------------------------------------------------
+
+PROSE_ON_CODE = """Context managers
+================
+
+A context manager is an object that defines the runtime context of a block. The "with" statement calls the method
+"__enter__()" of the context manager; "__exit__()" runs when the block ends, even if a "TypeError" is raised.
+
+A *generator function* uses the yield expression. Calling a generator function returns a generator iterator. The generator
+iterator runs until the next yield expression. See ``contextlib.closing`` and :keyword:`async with` or `read_file`.
+
+   with open(path) as stream:
+       stream.read()
+
+An augmented assignment evaluates the target once. Each augmented assignment performs a binary operation.
+"""
+
+
+def test_technical_prose_gives_terms_and_identifiers() -> None:
+    expected = {
+        "context manager", "with statement", "__enter__", "__exit__", "TypeError", "generator function", "yield expression",
+        "generator iterator", "contextlib.closing", "read_file", "augmented assignment", "async with",
+    }  # fmt: skip
+    assert {name_key(name) for name in expected} <= keys(PROSE_ON_CODE)
+
+
+def test_ordinary_words_and_code_lines_are_no_terms() -> None:
+    found = keys(PROSE_ON_CODE)
+    assert not found & {
+        "object",
+        "example",
+        "block",
+        "path",
+        "stream",
+        "next",
+        "end",
+        "see",
+        "with",
+        "none",
+        "open",
+        "calling",
+    }
+
+
+def test_a_document_of_code_gives_what_it_defines() -> None:
+    code = """// A person with a name
+class Person {
+  constructor(name) {
+    this.name = name;
+  }
+}
+
+// A student is a person with a grade
+class Student extends Person {
+  describe() {
+    return `${this.name}`;
+  }
+}
+
+function enrollStudent(name) {
+  const student = new Student(name);
+  return student;
+}
+"""
+    found = entities(code)
+    assert {"Person", "Student", "enrollStudent"} <= found.keys()
+    assert {entity.type for entity in found.values()} == {"code"}
+    assert (
+        found["Student"].description == "// A student is a person with a grade class Student extends Person {"
+    )
+
+
+def test_other_european_languages_give_their_names_without_their_articles() -> None:
+    german = "Die Universität Leipzig wurde gegründet. Gottfried Wilhelm Leibniz studierte hier, und Angela Merkel ist bekannt."
+    french = "La tour est à Paris. Elle est l'œuvre de Gustave Eiffel, né en Côte d'Or."
+    assert {"universitat leipzig", "gottfried wilhelm leibniz", "angela merkel"} <= keys(german)
+    assert {"paris", "gustave eiffel", name_key("Côte d'Or")} <= keys(french)
+
+
+# --- Chinese, Japanese, Korean -------------------------------------------------------------
+
+JAPANESE = """知識グラフと検索拡張生成
+
+大規模言語モデルは高い性能を示すが、事実と異なる文章を生成することがある。検索拡張生成（Retrieval-Augmented Generation, RAG）は、
+外部の文書を検索して回答の根拠とする手法である。東京大学の山田太郎教授は、知識グラフを用いた質問応答システムを提案した。
+この質問応答システムは、知識グラフの実体をたどる。RAGの利用者は京都にもいる。
+"""
+
+
+def test_japanese_text_gives_compounds_and_names() -> None:
+    found = entities(JAPANESE)
+    assert {"知識グラフ", "検索拡張生成", "質問応答システム", "東京大学", "山田太郎", "京都"} <= found.keys()
+    assert found["山田太郎"].type == "person"
+    assert found["京都"].type == "place"
+    assert set(found["検索拡張生成"].aliases) == {"Retrieval-Augmented Generation", "RAG"}
+    assert not found.keys() & {"こと", "もの", "手法", "RAG"}
+
+
+def test_korean_text_gives_compounds_without_particles() -> None:
+    text = "지식 그래프는 개체와 관계로 이루어진다. 김 교수는 지식 그래프를 이용한다. 지식 그래프의 개체를 군집으로 묶는다."
+    assert {"지식 그래프", "개체"} <= entities(text).keys()
+
+
+def test_text_in_a_script_without_capitals_gives_its_frequent_words() -> None:
+    text = "القاهرة هي عاصمة مصر. يمر نهر النيل بمدينة القاهرة. نهر النيل طويل."
+    assert {"القاهرة", "النيل"} <= entities(text).keys()
+
+
+@pytest.mark.skipif(not (SHARED / "seeds").is_dir(), reason="the folder ../shared/seeds is not here")
+def test_a_real_chinese_text_gives_what_it_is_about() -> None:
+    text = (SHARED / "seeds/002_f45c5ba4fee97da5.txt").read_text(encoding="utf-8")
+    extracts = extract(
+        document(*(text[start : start + 800] for start in range(0, len(text), 800))), "LeanRAG"
+    )
+    counts = counted(extracts)
+    for expected in (
+        "leanrag",
+        "知识图谱",
+        "大型语言模型",
+        "检索增强生成",
+        "最低公共祖先",
+        "语义孤岛",
+        "高斯混合模型",
+    ):
+        assert counts[expected] >= 1, expected
+    assert {key for key, _ in counts.most_common(6)} & {"leanrag", "知识图谱"} == {"leanrag", "知识图谱"}
+    assert not counts.keys() & {"问题", "方法", "进行", "通过", "我们", "一个", "的"}
+    aliases = {alias for found in extracts for entity in found.entities for alias in entity.aliases}
+    assert {"LCA", "GMM", "RAG"} <= aliases
+
+
+# --- descriptions and relations ------------------------------------------------------------
+
+
+def test_the_sentence_that_defines_an_entity_describes_it() -> None:
+    text = (
+        "People like Billboard. Billboard is an American music magazine published weekly in New York. "
+        "Some buy Billboard at the airport on Fridays."
+    )
+    assert entities(text)["Billboard"].description.startswith("Billboard is an American music magazine")
+
+
+def test_a_relation_is_the_sentence_that_joins_two_entities() -> None:
+    sentence = "Gustave Eiffel worked with Maurice Koechlin on the tower."
+    (found,) = extract(document(f"Something else happened in Rome. {sentence}"), "")
+    joined = {frozenset((r.source, r.target)): r.description for r in found.relations}
+    assert joined[frozenset(("Gustave Eiffel", "Maurice Koechlin"))] == sentence
+    assert frozenset(("Rome", "Gustave Eiffel")) not in joined
+
+
+def test_the_title_is_related_to_what_its_chunk_names() -> None:
+    (found,) = extract(document("It stands in Paris. It was built by Gustave Eiffel."), "Eiffel Tower")
+    assert {r.target for r in found.relations if r.source == "Eiffel Tower"} == {"Paris", "Gustave Eiffel"}
+
+
+def test_a_heading_is_related_to_what_stands_beneath_it() -> None:
+    text = "# Semantic clustering\n\nWe use a method by Carl Gauss.\n\n# Later work\n\nIt was done by Ada Lovelace.\n"
+    (found,) = extract(document(text), "")
+    joined = {frozenset((r.source, r.target)) for r in found.relations}
+    assert frozenset(("Semantic clustering", "Carl Gauss")) in joined
+    assert frozenset(("Later work", "Carl Gauss")) not in joined
+
+
+def test_a_sentence_of_many_names_gives_a_bounded_number_of_relations() -> None:
+    people = ["Ada", "Bob", "Carl", "Dora", "Emil", "Fred", "Gina", "Hugo", "Ivan", "Jane"]
+    text = "We met " + ", ".join(f"{name} Smith{name.lower()}" for name in people) + " there."
+    (found,) = extract(document(text), "")
+    assert len(found.entities) == len(people)
+    assert len(people) - 1 <= len(found.relations) <= 2 * len(people)
+
+
+def test_descriptions_keep_within_their_bound_and_never_cut_a_clause() -> None:
+    clause = (
+        "the committee of Oslo heard what the people of the valley had to say about the river and the bridge"
+    )
+    text = f"In Bergen, {'; '.join([clause] * 9)}; and at last Ibsen came home to Norway."
+    (found,) = extract(document(text), "")
+    texts = [item.description for item in (*found.entities, *found.relations)]
+    assert all(word_count(text) <= 60 for text in texts)
+    described = {entity.name: entity.description for entity in found.entities}
+    assert described["Ibsen"] == "and at last Ibsen came home to Norway."
+
+
+def test_a_word_broken_at_the_end_of_a_line_is_whole_again() -> None:
+    text = "The knowl-\nedge base of Hi-\nRAG helps. We like the knowledge base of HiRAG, a left-\nhand tool, left and right."
+    found = entities(text)
+    assert "knowledge base" in found
+    assert "HiRAG" in found
+    assert "left-hand tool" in found["HiRAG"].description + found["knowledge base"].description
+
+
+# --- whatever the text ---------------------------------------------------------------------
+
+
+def well_formed(found: list[Extract], chunks: list[Chunk]) -> None:
+    assert [extract_.chunk_id for extract_ in found] == [chunk.id for chunk in chunks]
+    for extract_ in found:
+        names = [entity.name for entity in extract_.entities]
+        assert extract_.method is Method.HEURISTIC
+        assert len({name_key(name) for name in names}) == len(names)
+        assert all(name.strip() and not name.isdigit() for name in names)
+        for relation in extract_.relations:
+            assert {relation.source, relation.target} <= set(names)
+            assert relation.source != relation.target
+
+
+PIECES = (
+    'Scrooge Marley of the The Bob Cratchit\'s (GMM) "with" __init__ statement generator function is was , . ! ? # * 1843 12.5 '
+    "知识图谱 を 検索 서울은 é’s - — ( ) [ ] ``x`` `y` && http://a.b :: U.S. J. > |"
+)
+texts = st.lists(st.sampled_from([*PIECES.split(), "\n", "\n\n", "-\n", "\n\n# "]), max_size=80).map(" ".join)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(texts | st.text(max_size=120), max_size=3), texts)
+def test_any_text_gives_well_formed_extracts_and_always_the_same(passages: list[str], title: str) -> None:
+    chunks = document(*passages)
+    found = extract(chunks, title)
+    well_formed(found, chunks)
+    assert extract(chunks, title) == found
+
+
+def test_what_two_chunks_share_counts_once() -> None:
+    shared = "The silver samovar stood in the hall of the house."
+    passages = [f"Bob Cratchit came. {shared}", f"{shared} Ada Lovelace came."]
+    chunks = document(*passages)
+    overlap = Chunk("c2", "d", 2, passages[1], chunks[0].end - len(shared), chunks[0].end + 20, 12)
+    once = extract([chunks[0], overlap], "")
+    apart = extract(chunks, "")
+    assert {e.type for x in once for e in x.entities if e.name == "silver samovar"} == {"term"}
+    assert {e.type for x in apart for e in x.entities if e.name == "silver samovar"} == {"concept"}
+
+
+def test_no_chunks_give_no_extracts() -> None:
+    assert extract([], "Nothing") == []
+
+
+# --- real corpora --------------------------------------------------------------------------
+
+
+def test_the_python_reference_gives_its_terms_and_none_of_its_furniture() -> None:
+    found: list[Extract] = []
+    for text in pydoc_data.topics.topics.values():
+        chunks = cut(text)
+        extracts = extract(chunks, text.strip().split("\n", 1)[0])
+        well_formed(extracts, chunks)
+        found += extracts
+    counts = counted(found)
+    expected = (
+        "generator function", "context manager", "with statement", "__init__", "typeerror", "augmented assignment", "keyword argument",
+        "lambda expression", "slice object", "global namespace", "coroutine function", "floating point number",
+    )  # fmt: skip
+    for term in expected:
+        assert counts[term] >= 2, term
+    frequent = {key for key, _ in counts.most_common(200)}
+    assert not frequent & {
+        "example",
+        "changed",
+        "note",
+        "see",
+        "case",
+        "way",
+        "version",
+        "none",
+        "suite expression",
+        "thing",
+    }
+    per_chunk = sum(counts.values()) / len(found)
+    assert 8 <= per_chunk <= 25
+
+
+@pytest.mark.skipif(not (SHARED / "data").is_dir(), reason="the folder ../shared/data is not here")
+def test_a_novel_gives_its_characters() -> None:
+    text = (SHARED / "data/christmas_carol/book.txt").read_text(encoding="utf-8-sig")
+    counts = counted(extract(cut(text), "A Christmas Carol"))
+    top = [key for key, _ in counts.most_common(15)]
+    assert top[0] == "ebenezer scrooge"
+    assert {name_key(name) for name in ("Bob Cratchit", "Tiny Tim", "Ghost", "Christmas")} <= set(top)
+    for name in (
+        "ghost of christmas past",
+        "ghost of christmas yet to come",
+        "fezziwig",
+        "jacob marley",
+        "mrs cratchit",
+    ):
+        assert counts[name] >= 2, name
+
+
+@pytest.mark.skipif(not (SHARED / "data").is_dir(), reason="the folder ../shared/data is not here")
+def test_the_names_that_a_model_found_on_musique_are_found_without_one() -> None:
+    """Oracle: the named entities (capitalised, no dates) that gpt-3.5-turbo extracted from 600 passages."""
+    passages = json.loads((SHARED / "data/musique_train100.json").read_text())["passages"][:600]
+    by_model = json.loads((SHARED / "data/openie_musique_train100.json").read_text())["docs"][:600]
+    date = re.compile(
+        r"\W*(?:\d|(?:jan|febr)uary|march|april|may|june|july|august|(?:septem|octo|novem|decem)ber)",
+        re.IGNORECASE,
+    )
+    wanted = hit = 0
+    for passage, model in zip(passages, by_model, strict=True):
+        (found,) = extract(document(passage["text"]), passage["title"])
+        ours = {name_key(form) for entity in found.entities for form in (entity.name, *entity.aliases)}
+        names = [
+            name for name in model["extracted_entities"] if re.search("[A-Z]", name) and not date.match(name)
+        ]
+        wanted += len(names)
+        hit += sum(name_key(name) in ours for name in names)
+    assert hit / wanted > 0.8

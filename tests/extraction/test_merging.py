@@ -1,0 +1,423 @@
+"""Merging extracts into G0, against a brute-force reading of the same extracts."""
+
+import pydoc_data.topics
+import random
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from leanrag_engine.core.errors import Cancelled
+from leanrag_engine.core.model import (
+    Chunk,
+    Entity,
+    Extract,
+    ExtractedEntity,
+    ExtractedRelation,
+    Graph,
+    Method,
+)
+from leanrag_engine.core.ports import Progress
+from leanrag_engine.core.text.language import name_key, sentences, word_count
+from leanrag_engine.extraction import merging
+from leanrag_engine.extraction.heuristic.extract import extract
+from leanrag_engine.extraction.merging import fitting, merge
+
+
+def said(
+    chunk: str,
+    *entities: ExtractedEntity | str,
+    relations: tuple[ExtractedRelation, ...] = (),
+    method: Method = Method.MODEL,
+) -> Extract:
+    """An extract; a bare name stands for an entity of that name."""
+    found = tuple(ExtractedEntity(entity) if isinstance(entity, str) else entity for entity in entities)
+    return Extract(chunk, method, found, relations)
+
+
+def by_name(graph: Graph) -> dict[str, Entity]:
+    return {entity.name: entity for entity in graph.entities}
+
+
+def ends(graph: Graph) -> dict[frozenset[str], int]:
+    names = {entity.id: entity.name for entity in graph.entities}
+    return {frozenset((names[r.source_id], names[r.target_id])): r.weight for r in graph.relations}
+
+
+# --- progress ------------------------------------------------------------------------------
+
+
+def test_merging_tells_how_far_it_is_and_stops_where_it_is_told_to() -> None:
+    extracts = [said(f"c{number}", f"Node {number}", f"Node {number + 1}") for number in range(5000)]
+    heard: list[Progress] = []
+    assert merge(extracts, heard.append) == merge(extracts)
+    assert [(each.message, each.done, each.total) for each in heard] == [
+        *(("extracts", done, 5000) for done in (0, 2000, 4000)),
+        *(("entities", done, 5001) for done in (0, 2000, 4000)),
+    ]
+
+    def stop(progress: Progress) -> None:
+        if progress.done:
+            raise Cancelled("Enough.")
+
+    with pytest.raises(Cancelled):
+        merge(extracts, stop)
+
+
+# --- entities ------------------------------------------------------------------------------
+
+
+def test_forms_of_one_name_become_one_entity_that_keeps_every_mention() -> None:
+    graph = merge(
+        [
+            said("c1", "Context Managers"),
+            said("c2", "context manager"),
+            said("c3", "the context manager"),
+            said("c4", "context manager"),
+        ]
+    )
+    (entity,) = graph.entities
+    assert entity.name == "context manager"
+    assert entity.chunk_ids == ("c1", "c2", "c3", "c4")
+    assert entity.mentions == 4
+    assert entity.aliases == ("Context Managers", "the context manager")
+
+
+def test_of_forms_that_come_equally_often_the_first_is_the_name() -> None:
+    assert merge([said("c1", "Graph Store"), said("c2", "graph store")]).entities[0].name == "Graph Store"
+
+
+def test_a_chunk_that_mentions_an_entity_twice_counts_once() -> None:
+    (entity,) = merge([said("c1", "Scrooge", "scrooge")]).entities
+    assert (entity.mentions, entity.chunk_ids) == (1, ("c1",))
+
+
+def test_entities_come_in_the_order_of_their_first_mention_and_have_no_parent() -> None:
+    graph = merge([said("c1", "B", "A"), said("c2", "C", "A")])
+    assert [entity.name for entity in graph.entities] == ["B", "A", "C"]
+    assert {(entity.parent_id, entity.layer) for entity in graph.entities} == {(None, 0)}
+
+
+def test_the_type_is_voted_and_a_telling_one_beats_a_vague_one() -> None:
+    types = ["concept", "name", "person", "place", "person"]
+    graph = merge([said(f"c{n}", ExtractedEntity("Washington", type_)) for n, type_ in enumerate(types)])
+    assert graph.entities[0].type == "person"
+
+
+def test_one_odd_vote_among_many_does_not_make_the_type() -> None:
+    votes = [*["name"] * 9, "person"]
+    graph = merge([said(f"c{n}", ExtractedEntity("Canada", type_)) for n, type_ in enumerate(votes)])
+    assert graph.entities[0].type == "name"
+
+
+def test_an_acronym_that_the_corpus_defines_is_its_long_form_everywhere() -> None:
+    defined = ExtractedEntity("Gaussian mixture model", aliases=("GMM",))
+    graph = merge([said("c1", "GMM"), said("c2", defined), said("c3", "GMMs")])
+    (entity,) = graph.entities
+    assert entity.name == "GMM"  # most frequent form
+    assert set(entity.aliases) >= {"Gaussian mixture model"}
+    assert entity.chunk_ids == ("c1", "c2", "c3")
+
+
+def test_an_acronym_with_two_meanings_stays_by_itself() -> None:
+    graph = merge(
+        [
+            said("c1", ExtractedEntity("American Medical Association", aliases=("AMA",))),
+            said("c2", ExtractedEntity("Ask Me Anything", aliases=("AMA",))),
+            said("c3", "AMA"),
+        ]
+    )
+    assert [entity.name for entity in graph.entities] == [
+        "American Medical Association",
+        "Ask Me Anything",
+        "AMA",
+    ]
+
+
+def test_a_surname_of_one_document_does_not_swallow_that_of_another() -> None:
+    graph = merge([said("c1", ExtractedEntity("Carl Rogers", aliases=("Rogers",))), said("c2", "Rogers")])
+    assert [entity.name for entity in graph.entities] == ["Carl Rogers", "Rogers"]
+    assert graph.entities[0].aliases == ("Rogers",)
+
+
+def test_names_that_differ_in_sign_stay_apart() -> None:
+    names = ["C", "C++", "C#", "__init__", "init", "os.path", "William", "Williams"]
+    assert [entity.name for entity in merge([said("c1", *names)]).entities] == names
+
+
+def test_blank_names_are_left_out() -> None:
+    assert merge([said("c1", " ", "\n", "x")]).entities[0].name == "x"
+
+
+def test_two_keys_with_one_digest_get_two_ids_whatever_the_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        merging, "content_id", lambda prefix, *parts: prefix + parts[0][0] + "".join(parts[1:])
+    )
+    one = {entity.name: entity.id for entity in merge([said("c1", "aa", "ab", "ac")]).entities}
+    other = {entity.name: entity.id for entity in merge([said("c1", "ac", "ab", "aa")]).entities}
+    assert one == other
+    assert len(set(one.values())) == len(one)
+
+
+# --- relations -----------------------------------------------------------------------------
+
+
+def test_relations_of_a_pair_are_one_whichever_end_comes_first() -> None:
+    graph = merge(
+        [
+            said(
+                "c1",
+                "A",
+                "B",
+                relations=(
+                    ExtractedRelation("A", "B", "A helps B."),
+                    ExtractedRelation("b", "a", "B helps A."),
+                ),
+            ),
+            said("c2", "a", "B", relations=(ExtractedRelation("B", "a", "A helps B."),)),
+        ]
+    )
+    (relation,) = graph.relations
+    assert relation.weight == 3
+    assert relation.chunk_ids == ("c1", "c2")
+    assert relation.description == "A helps B. B helps A."
+
+
+def test_relations_to_oneself_or_to_nobody_are_left_out() -> None:
+    relations = (
+        ExtractedRelation("A", "the A"),
+        ExtractedRelation("A", "Nobody"),
+        ExtractedRelation("", "A"),
+    )
+    assert merge([said("c1", "A", "B", relations=relations)]).relations == ()
+
+
+def test_a_relation_of_an_acronym_is_one_of_its_long_form() -> None:
+    graph = merge(
+        [
+            said(
+                "c1",
+                ExtractedEntity("Lowest Common Ancestor", aliases=("LCA",)),
+                "tree",
+                relations=(ExtractedRelation("Lowest Common Ancestor", "tree"),),
+            ),
+            said("c2", "LCA", "tree", relations=(ExtractedRelation("tree", "LCA"),)),
+        ]
+    )
+    assert len(graph.relations) == 1
+    assert graph.relations[0].weight == 2
+
+
+# --- noise ---------------------------------------------------------------------------------
+
+
+def test_a_weak_term_of_one_chunk_goes_and_one_of_two_chunks_stays() -> None:
+    term = ExtractedEntity("heavy door", "term")
+    strong = ExtractedEntity("Scrooge", "person")
+    once = merge([said("c1", strong, term, method=Method.HEURISTIC)])
+    twice = merge([said(f"c{n}", strong, term, method=Method.HEURISTIC) for n in (1, 2)])
+    assert by_name(once).keys() == {"Scrooge"}
+    assert by_name(twice).keys() == {"Scrooge", "heavy door"}
+
+
+def test_what_goes_takes_its_relations_with_it() -> None:
+    entities = (ExtractedEntity("Scrooge", "person"), ExtractedEntity("heavy door", "term"))
+    graph = merge(
+        [
+            said(
+                "c1",
+                *entities,
+                relations=(ExtractedRelation("Scrooge", "heavy door"),),
+                method=Method.HEURISTIC,
+            )
+        ]
+    )
+    assert graph.relations == ()
+
+
+def test_a_chunk_never_loses_all_it_has() -> None:
+    weak = [ExtractedEntity("heavy door", "term"), ExtractedEntity("cold fog", "term")]
+    assert by_name(merge([said("c1", *weak, method=Method.HEURISTIC)])).keys() == {"heavy door", "cold fog"}
+
+
+@pytest.mark.parametrize("method", [Method.MODEL, Method.AGENT])
+def test_what_a_model_or_an_agent_found_always_stays(method: Method) -> None:
+    graph = merge([said("c1", ExtractedEntity("heavy door", "term"), "Scrooge", method=method)])
+    assert by_name(graph).keys() == {"heavy door", "Scrooge"}
+
+
+# --- descriptions --------------------------------------------------------------------------
+
+
+def described(*texts: str, method: Method = Method.HEURISTIC, name: str = "Billboard") -> Entity:
+    return merge(
+        [said(f"c{n}", ExtractedEntity(name, "work", text), method=method) for n, text in enumerate(texts)]
+    ).entities[0]
+
+
+def test_a_definition_comes_first_and_nothing_is_said_twice() -> None:
+    entity = described(
+        "He read Billboard.", "Billboard is a magazine. He read Billboard.", "He  read\nBillboard."
+    )
+    assert entity.description == "Billboard is a magazine. He read Billboard."
+
+
+def test_a_models_description_comes_before_heuristic_ones_and_gives_the_method() -> None:
+    extracts = [
+        said("c1", ExtractedEntity("X", "work", "X is a thing."), method=Method.HEURISTIC),
+        said("c2", ExtractedEntity("X", "work", "Told by a model."), method=Method.MODEL),
+    ]
+    (entity,) = merge(extracts).entities
+    assert entity.description == "Told by a model. X is a thing."
+    assert entity.method is Method.MODEL
+    assert described("X is a thing.").method is Method.HEURISTIC
+
+
+def test_long_descriptions_end_with_a_sentence_within_the_bound() -> None:
+    texts = [
+        f"Billboard number {n} said that the chart of the week was led by one more song." for n in range(50)
+    ]
+    entity = described(*texts)
+    assert 80 < word_count(entity.description) <= 120
+    assert entity.description.endswith("song.")
+
+
+def test_sentences_that_do_not_fit_are_passed_over() -> None:
+    assert fitting(["One two three.", "Four five six seven.", "Eight."], 4) == ["One two three.", "Eight."]
+    assert fitting(["Far too long a sentence."], 2) == ["Far too long a sentence."]
+    assert fitting([], 5) == []
+
+
+def test_each_sentence_of_a_description_names_the_first_chunk_that_says_it() -> None:
+    graph = merge(
+        [
+            said("c1", ExtractedEntity("Fan", description="She met Fan."), method=Method.HEURISTIC),
+            said(
+                "c2",
+                ExtractedEntity("Fan", description="Fan is a girl. She came home."),
+                method=Method.HEURISTIC,
+            ),
+            said(
+                "c3",
+                ExtractedEntity("Fan", description="Fan is a girl. She went away."),
+                method=Method.HEURISTIC,
+            ),
+        ]
+    )
+    (fan,) = graph.entities
+    shown = [(fan.description[each.start : each.end], each.chunk_id) for each in fan.evidence]
+    assert shown == [
+        ("Fan is a girl.", "c2"),
+        ("She met Fan.", "c1"),
+        ("She came home.", "c2"),
+        ("She went away.", "c3"),
+    ]
+
+
+# --- whatever the extracts -----------------------------------------------------------------
+
+NAMES = [
+    "Scrooge",
+    "scrooge",
+    "Bob Cratchit",
+    "context manager",
+    "Context Managers",
+    "C++",
+    "C",
+    "GMM",
+    "Gaussian mixture model",
+    " ",
+    "知识图谱",
+]
+TYPES = ["term", "concept", "person", "name"]
+entity_lists = st.lists(
+    st.builds(
+        ExtractedEntity,
+        st.sampled_from(NAMES),
+        st.sampled_from(TYPES),
+        st.sampled_from(["", "It is here.", "Scrooge is a man. He is old."]),
+        st.sampled_from([(), ("GMM",), ("Ebenezer",)]),
+    ),
+    max_size=6,
+).map(tuple)
+relation_lists = st.lists(
+    st.builds(
+        ExtractedRelation, st.sampled_from(NAMES), st.sampled_from(NAMES), st.sampled_from(["", "They met."])
+    ),
+    max_size=5,
+).map(tuple)
+extract_lists = st.lists(
+    st.tuples(st.sampled_from(list(Method)[:3]), entity_lists, relation_lists), max_size=8
+).map(lambda items: [Extract(f"c{number}", *item) for number, item in enumerate(items)])
+
+
+@settings(max_examples=200, deadline=None)
+@given(extract_lists)
+def test_merging_keeps_every_mention_and_every_relation_has_its_ends(extracts: list[Extract]) -> None:
+    graph = merge(extracts)
+    ids = [entity.id for entity in graph.entities]
+    assert len(set(ids)) == len(ids)
+    pairs = [frozenset((relation.source_id, relation.target_id)) for relation in graph.relations]
+    assert len(set(pairs)) == len(pairs)
+    assert all(len(pair) == 2 and pair <= set(ids) for pair in pairs)
+    for found in extracts:
+        named = [entity for entity in found.entities if name_key(entity.name)]
+        here = [entity for entity in graph.entities if found.chunk_id in entity.chunk_ids]
+        forms = {name_key(form) for entity in here for form in (entity.name, *entity.aliases)}
+        pruned = {entity.name for entity in named if name_key(entity.name) not in forms}
+        assert not pruned or found.method is Method.HEURISTIC
+        assert all(entity.type == "term" for entity in named if entity.name in pruned)
+        assert bool(here) == bool(named)
+    for entity in graph.entities:
+        assert entity.mentions == len(entity.chunk_ids) == len(set(entity.chunk_ids))
+        assert list(entity.chunk_ids) == sorted(entity.chunk_ids)
+
+
+@settings(max_examples=100, deadline=None)
+@given(extract_lists, st.randoms(use_true_random=False))
+def test_the_order_of_relations_within_an_extract_is_of_no_account(
+    extracts: list[Extract], chance: random.Random
+) -> None:
+    shuffled = [
+        replace(found, relations=tuple(chance.sample(found.relations, len(found.relations))))
+        for found in extracts
+    ]
+    assert ends(merge(extracts)) == ends(merge(shuffled))
+    assert merge(extracts).entities == merge(shuffled).entities
+
+
+@settings(max_examples=100, deadline=None)
+@given(extract_lists)
+def test_merging_is_deterministic_and_a_second_copy_adds_nothing_but_weight(extracts: list[Extract]) -> None:
+    once = merge(extracts)
+    assert merge(list(extracts)) == once
+    twice = merge([*extracts, *extracts])
+    assert [entity.id for entity in twice.entities] == [entity.id for entity in once.entities]
+    assert [relation.id for relation in twice.relations] == [relation.id for relation in once.relations]
+    assert [entity.chunk_ids for entity in twice.entities] == [entity.chunk_ids for entity in once.entities]
+    assert [relation.weight for relation in twice.relations] == [
+        2 * relation.weight for relation in once.relations
+    ]
+
+
+def test_nothing_merges_to_nothing() -> None:
+    assert merge([]) == Graph((), ())
+    assert merge([Extract("c1", Method.HEURISTIC)]) == Graph((), ())
+
+
+def test_the_ids_of_a_real_corpus_do_not_depend_on_what_else_is_in_it() -> None:
+    documents = dict(list(pydoc_data.topics.topics.items())[:12])
+    extracts = {
+        name: extract([Chunk(f"{name}:1", name, 1, text, 0, len(text), len(text) // 4)], name)
+        for name, text in documents.items()
+    }
+    whole = merge([found for name in documents for found in extracts[name]])
+    part = merge([found for name in list(documents)[:6] for found in extracts[name]])
+    whole_ids = {name_key(entity.name): entity.id for entity in whole.entities}
+    shared = [entity for entity in part.entities if name_key(entity.name) in whole_ids]
+    assert len(shared) > 20
+    assert all(whole_ids[name_key(entity.name)] == entity.id for entity in shared)
+    for entity in whole.entities:
+        assert word_count(entity.description) <= 120
+        assert len(set(sentences(entity.description))) == len(sentences(entity.description))

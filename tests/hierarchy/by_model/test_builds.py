@@ -1,0 +1,548 @@
+"""Whole builds with a model, with agents and with both: what is asked, what becomes of it, and what is not asked."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
+
+import anyio
+import anyio.lowlevel
+import numpy as np
+import pytest
+
+from leanrag_engine.adapters.chat.model import LiteLLMChatModel
+from leanrag_engine.core.errors import Cancelled, CapReached, InvalidInput, LeanRAGError, ModelUnavailable
+from leanrag_engine.core.model import Graph, Hierarchy, Method, content_id
+from leanrag_engine.core.ports import ChatRequest, Embedder, FinishReason, Progress, Reply
+from leanrag_engine.core.text.language import name_key
+from leanrag_engine.hierarchy.build import Built, Plan, build
+from leanrag_engine.hierarchy.by_model import write as writing
+from leanrag_engine.hierarchy.by_model.summaries import aggregation_task
+from leanrag_engine.hierarchy.by_model.write import Writer, made_by
+from leanrag_engine.llm.batching import ModelWork
+
+Maker = Callable[..., tuple[Graph, Embedder]]
+Item = Mapping[str, Any] | None
+PLAN = Plan(cluster_size=5, cap=8, tau=1)
+
+
+def silent(_: Progress) -> None:
+    pass
+
+
+def parts(text: str) -> list[str]:
+    """What is shown of each task of a request, without what was wrong with the last answer."""
+    shown = text.partition("\nYour last answer")[0]
+    return [part.strip() for part in re.split(r"^## Task \d+$", shown, flags=re.MULTILINE)[1:]]
+
+
+def summary_of(part: str) -> dict[str, Any]:
+    """A good summary that depends on nothing but what was shown."""
+    mark = content_id("", part)
+    return {
+        "name": f"Group {mark}",
+        "description": f"This group is marked {mark} and holds what was shown of it.",
+        "findings": [{"summary": f"Point {n}.", "explanation": f"So says {mark} at {n}."} for n in range(5)],
+    }
+
+
+def sentence_of(part: str) -> dict[str, Any]:
+    return {"sentence": f"the one depends on the other as is shown by {content_id('', part)}."}
+
+
+def good(step: str, part: str) -> Item:
+    return summary_of(part) if step == "summary" else sentence_of(part)
+
+
+class Scribe:
+    """A chat model in memory: ``answer`` writes each task, ``delay`` says how often others get their turn before."""
+
+    name = "scribe"
+    price = None
+
+    def __init__(
+        self,
+        answer: Callable[[str, str], Item] = good,
+        *,
+        delay: Callable[[], int] = lambda: 0,
+        concurrency: int = 4,
+    ) -> None:
+        self.answer, self.delay, self.concurrency = answer, delay, concurrency
+        self.asked: list[ChatRequest] = []
+        self.most_at_once = self._now = 0
+
+    async def complete(self, request: ChatRequest) -> Reply:
+        self.asked.append(request)
+        self._now += 1
+        self.most_at_once = max(self._now, self.most_at_once)
+        for _ in range(self.delay()):
+            await anyio.lowlevel.checkpoint()
+        await self.wait(request)
+        self._now -= 1
+        shown = parts(request.messages[1].text)
+        answers = [(number, self.answer(request.step, part)) for number, part in enumerate(shown, 1)]
+        items = [{"task": number, **item} for number, item in answers if item is not None]
+        return Reply(json.dumps({"items": items}), FinishReason.STOP, 10, 5)
+
+    async def wait(self, request: ChatRequest) -> None:
+        """Nothing to wait for."""
+
+    async def close(self) -> None:
+        """Nothing is open."""
+
+    @property
+    def prompts(self) -> Counter[str]:
+        return Counter(request.messages[1].text for request in self.asked)
+
+    def shown(self, step: str) -> list[str]:
+        return [part for each in self.asked if each.step == step for part in parts(each.messages[1].text)]
+
+
+def made(
+    case: tuple[Graph, Embedder],
+    model: Any = None,
+    *,
+    plan: Plan = PLAN,
+    batch: int = 3,
+    summaries: Mapping[str, Mapping[str, Any]] | None = None,
+) -> tuple[Built, ModelWork | None]:
+    work = None if model is None else ModelWork(model, batch)
+
+    async def run() -> Built:
+        with anyio.fail_after(60):  # a dead end is an error, not an endless test
+            return await build(*case, plan, progress=silent, writer=Writer(work, summaries or {}))
+
+    return anyio.run(run), work
+
+
+def same(one: Built, other: Built) -> bool:
+    rows = zip(one.vectors, other.vectors, strict=True)
+    return one.hierarchy == other.hierarchy and all(a.tobytes() == b.tobytes() for a, b in rows)
+
+
+def aggregates(built: Built) -> list[Any]:
+    return [entity for layer in built.hierarchy.layers[1:] for entity in layer.entities]
+
+
+def related(built: Built) -> list[Any]:
+    return [relation for layer in built.hierarchy.layers[1:] for relation in layer.relations]
+
+
+@pytest.fixture
+def case(random_case: Maker) -> tuple[Graph, Embedder]:
+    return random_case(130, kind="clustered", density=3.0, seed=1)
+
+
+# --- a model -------------------------------------------------------------------------------
+
+
+def test_a_model_writes_every_aggregate_and_every_relation_above_the_threshold(
+    case: tuple[Graph, Embedder],
+) -> None:
+    model = Scribe()
+    built, work = made(case, model)
+    assert work
+    assert len(built.hierarchy.layers) > 3
+    for entity in aggregates(built):
+        assert entity.method is Method.MODEL
+        assert entity.name.startswith("Group ")
+        assert len(entity.findings) == 5
+    for one in related(built):
+        assert one.method is (Method.MODEL if one.strength > 1 else Method.JOINED)
+        assert one.description.startswith("the one depends") == (one.strength > 1)
+    assert len(model.shown("summary")) == len(aggregates(built))
+    assert len(model.shown("relation")) == sum(one.strength > 1 for one in related(built))
+    assert work.meter.calls == len(model.asked)
+    assert not work.fallbacks.counts
+
+
+def test_what_is_written_takes_the_place_of_texts_alone(case: tuple[Graph, Embedder]) -> None:
+    """The layers above may differ, for they are clustered by what was written; the first may not."""
+    plain, _ = made(case)
+    built, _ = made(case, Scribe())
+    for before, after in zip(
+        plain.hierarchy.layers[1].relations, built.hierarchy.layers[1].relations, strict=True
+    ):
+        assert (before.id, before.source_id, before.strength, before.weight, before.support) == (
+            *(after.id, after.source_id, after.strength, after.weight, after.support),
+        )
+        if after.method is Method.MODEL:
+            assert [(part.start, part.end) for part in after.evidence] == [(0, len(after.description))] * len(
+                before.evidence[:1]
+            )
+    pairs = zip(plain.hierarchy.layers[1].entities, built.hierarchy.layers[1].entities, strict=True)
+    assert all(
+        (one.id, one.mentions, one.members) == (new.id, new.mentions, new.members) for one, new in pairs
+    )
+
+
+def test_layers_are_written_from_what_was_written_beneath(case: tuple[Graph, Embedder]) -> None:
+    model = Scribe()
+    built, _ = made(case, model)
+    summaries = {content_id("", part): part for part in model.shown("summary")}
+    sentences = {one.description for one in related(built)}
+    for lower, upper in pairwise(built.hierarchy.layers[1:]):
+        for cluster in upper.entities:
+            part = summaries[cluster.name.removeprefix("Group ")]
+            members = {each.id: each for each in lower.entities if each.parent_id == cluster.id}
+            assert all(f"- {each.name}: {each.description}" in part for each in members.values())
+            inner = [each for each in lower.relations if {each.source_id, each.target_id} <= members.keys()]
+            assert all(
+                each.description in part and each.description in sentences
+                for each in inner
+                if each.method is Method.MODEL
+            )
+
+
+def test_joined_texts_quote_the_sentences_beneath_also_those_that_came_late(random_case: Maker) -> None:
+    """At τ = 1 a joined relation has one relation beneath, so that its text must hold that one's."""
+    late = Scribe(delay=lambda: 40)
+    built, _ = made(random_case(800, kind="clustered", density=1.0, seed=1), late)
+    lower, upper = built.hierarchy.layers[1:3]
+    parent = {each.id: each.parent_id for each in lower.entities}
+    beneath = {frozenset((parent[one.source_id], parent[one.target_id])): one for one in lower.relations}
+    joined = [one for one in upper.relations if one.method is Method.JOINED]
+    written = [
+        (one, found)
+        for one in joined
+        if (found := beneath[frozenset((one.source_id, one.target_id))]).method is Method.MODEL
+    ]
+    assert len(written) > 3
+    assert all(found.description in one.description for one, found in written)
+
+
+@pytest.mark.parametrize("batch", [1, 4])
+def test_the_order_of_replies_changes_nothing(case: tuple[Graph, Embedder], batch: int) -> None:
+    first_model = Scribe()
+    first, _ = made(case, first_model, batch=batch)
+    for seed in range(4):
+        drawn = np.random.default_rng(seed)
+        model = Scribe(delay=lambda drawn=drawn: drawn.integers(60), concurrency=1 + 3 * seed)
+        built, _ = made(case, model, batch=batch)
+        assert same(built, first)
+        assert model.prompts == first_model.prompts
+        assert model.most_at_once <= model.concurrency
+
+
+def test_a_slow_summary_holds_up_nothing_but_what_needs_it(case: tuple[Graph, Embedder]) -> None:
+    usual = Scribe()
+    first, _ = made(case, usual, batch=1)
+    slow = usual.asked[0]
+    lowest = {each.name for each in first.hierarchy.layers[1].entities}
+    its_own = summary_of(parts(slow.messages[1].text)[0])["name"]
+    others = {
+        each.messages[1].text
+        for each in usual.asked
+        if any(f"group: {name}" in each.messages[1].text for name in lowest)
+        and f"group: {its_own}" not in each.messages[1].text
+    }
+
+    class Straggler(Scribe):
+        async def wait(self, request: ChatRequest) -> None:
+            if request == slow:
+                while not others <= self.prompts.keys():
+                    # A busy wait would keep the interpreter from the thread that clusters.
+                    await anyio.sleep(0.002)
+
+    assert len(others) > 5
+    assert same(made(case, Straggler(), batch=1)[0], first)
+
+
+def test_a_slow_sentence_holds_up_no_layer_that_does_not_need_it(case: tuple[Graph, Embedder]) -> None:
+    usual = Scribe()
+    first, _ = made(case, usual, batch=1)
+    parent = {each.id: each for layer in first.hierarchy.layers for each in layer.entities}
+    layer = first.hierarchy.layers[1]
+    slow = next(  # it joins two clusters of the second layer
+        one
+        for one in layer.relations
+        if one.method is Method.MODEL
+        and len({parent[end].parent_id for end in (one.source_id, one.target_id)}) == 2
+    )
+    above = {each.name for each in first.hierarchy.layers[2].entities}
+
+    class Straggler(Scribe):
+        async def wait(self, request: ChatRequest) -> None:
+            if slow.description in str(good(request.step, parts(request.messages[1].text)[0])):
+                while not above <= {summary_of(part)["name"] for part in self.shown("summary")}:
+                    # A busy wait would keep the interpreter from the thread that clusters.
+                    await anyio.sleep(0.002)
+
+    assert same(made(case, Straggler(), batch=1)[0], first)
+
+
+def test_several_small_clusters_and_several_pairs_share_a_call(case: tuple[Graph, Embedder]) -> None:
+    counts = {}
+    for batch in (1, 4):
+        model = Scribe()
+        made(case, model, batch=batch)
+        counts[batch] = Counter(request.step for request in model.asked)
+        assert all(len(parts(each.messages[1].text)) <= batch for each in model.asked)
+        for each in model.asked:
+            if each.step == "summary" and len(parts(each.messages[1].text)) > 1:
+                assert len(each.messages[1].text) < 4.2 * writing.TOKENS
+    assert counts[4]["summary"] < 0.4 * counts[1]["summary"]
+    assert counts[4]["relation"] < 0.4 * counts[1]["relation"]
+
+
+def test_large_clusters_have_a_call_of_their_own(random_case: Maker) -> None:
+    graph, embedder = random_case(130, kind="clustered", seed=1)
+    words = [f"{'many ' * 80}words make number {number}." for number in range(130)]
+    long = [replace(each, description=text) for each, text in zip(graph.entities, words, strict=True)]
+    model = Scribe()
+    built, _ = made((Graph(tuple(long), ()), embedder), model, batch=8)
+    lowest = [parts(each.messages[1].text) for each in model.asked if "many" in each.messages[1].text]
+    assert sum(map(len, lowest)) == len(built.hierarchy.layers[1].entities)
+    for found in lowest:
+        assert len(found) == 1 or sum(map(len, found)) < 4.2 * writing.TOKENS
+    assert len(lowest) > 5
+
+
+# --- what goes wrong -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("problem", [ModelUnavailable("Nobody is there."), CapReached("That is all.")])
+def test_a_model_that_fails_at_every_call_leaves_exactly_the_heuristic_hierarchy(
+    case: tuple[Graph, Embedder], problem: LeanRAGError
+) -> None:
+    class Nobody(Scribe):
+        async def wait(self, _: ChatRequest) -> None:
+            raise problem
+
+    model = Nobody()
+    built, work = made(case, model)
+    plain, _ = made(case)
+    assert same(built, plain)
+    assert built.health == plain.health
+    assert work
+    assert work.fallbacks.counts["summary"] == len(aggregates(built))
+    assert work.fallbacks.counts["relation"] == sum(one.strength > 1 for one in related(built))
+    assert work.fallbacks.reasons["summary"] == {problem.message: len(aggregates(built))}
+    assert work.meter.calls == 0
+
+
+def test_one_bad_answer_does_no_harm_to_the_others_of_its_call(case: tuple[Graph, Embedder]) -> None:
+    bad: dict[str, Item] = {}
+
+    def answer(step: str, part: str) -> Item:
+        if content_id("", part)[-1] in "abcdef":
+            return bad.setdefault(part, {"name": 5, "sentence": "No"} if len(bad) % 2 else None)
+        return good(step, part)
+
+    built, work = made(case, Scribe(answer), batch=4)
+    assert work
+    heuristic = [each for each in aggregates(built) if each.method is Method.HEURISTIC]
+    assert 0 < len(heuristic) < len(aggregates(built)) / 2
+    assert work.fallbacks.counts["summary"] == len(heuristic)
+    assert sum(work.fallbacks.counts.values()) == len(bad)
+    texts = [one for one in related(built) if one.strength > 1]
+    assert work.fallbacks.counts["relation"] == sum(one.method is Method.HEURISTIC for one in texts)
+
+
+def test_a_name_that_is_a_member_s_is_asked_for_once_more(case: tuple[Graph, Embedder]) -> None:
+    first_of = re.compile(r"^- (.+?)(?: \(.*?\))?(?:: .*)?$", re.MULTILINE)
+    asked: Counter[str] = Counter()
+
+    def answer(step: str, part: str) -> Item:
+        if step != "summary":
+            return good(step, part)
+        asked[part] += 1
+        found = first_of.search(part)
+        assert found
+        stubborn = content_id("", part)[-1] in "abcdef"
+        return {**summary_of(part), "name": found[1]} if asked[part] == 1 or stubborn else summary_of(part)
+
+    built, work = made(case, Scribe(answer))
+    assert work
+    methods = Counter(each.method for each in aggregates(built))
+    assert set(asked.values()) == {2}
+    assert methods[Method.MODEL]
+    assert work.fallbacks.counts["summary"] == methods[Method.HEURISTIC] > 0
+    assert all("that of a member" in reason for reason in work.fallbacks.reasons["summary"])
+
+
+def test_clusters_that_a_model_names_alike_are_told_apart_and_so_are_those_named_like_one_below(
+    case: tuple[Graph, Embedder],
+) -> None:
+    graph, _ = case
+    below = graph.entities[0].name
+
+    def answer(step: str, part: str) -> Item:
+        name = "All the same" if content_id("", part)[-1] < "m" else below
+        item = good(step, part)
+        return {**item, "name": name} if item and step == "summary" and f"- {below}" not in part else item
+
+    built, _ = made(case, Scribe(answer))
+    base = {name_key(each.name) for each in graph.entities}
+    keys = [name_key(each.name) for each in aggregates(built)]
+    assert len(set(keys)) == len(keys)
+    assert not base & set(keys)
+    alike = [each.name for each in aggregates(built) if each.name.startswith(("All the same", below))]
+    assert len(alike) > 10
+    assert "All the same" in alike
+    assert sum("(" in name for name in alike) == len(alike) - 1
+
+
+def test_a_model_that_takes_no_request_at_all_ends_the_build_with_its_own_error(
+    case: tuple[Graph, Embedder],
+) -> None:
+    class Locked(Scribe):
+        async def wait(self, _: ChatRequest) -> None:
+            raise InvalidInput("The key is wrong.", "Give another.")
+
+    with pytest.raises(InvalidInput, match="key is wrong"):
+        made(case, Locked())
+
+
+def test_whoever_waits_for_a_model_that_never_answers_can_still_stop(
+    case: tuple[Graph, Embedder], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writing, "BEAT", 0.01)
+
+    class Silent(Scribe):
+        async def wait(self, _: ChatRequest) -> None:
+            await anyio.sleep_forever()
+
+    def progress(at: Progress) -> None:
+        if at.stage == "summarise":
+            raise Cancelled("Stopped by the test.")
+
+    async def run() -> None:
+        await build(*case, PLAN, progress=progress, writer=Writer(ModelWork(Silent())))
+
+    with pytest.raises(Cancelled):
+        anyio.run(run)
+
+
+# --- agents --------------------------------------------------------------------------------
+
+
+def summaries_of(hierarchy: Hierarchy, layers: Iterable[int]) -> dict[str, dict[str, Any]]:
+    """What an agent writes who is shown a published build, in whatever order its store gives things."""
+    found = {}
+    drawn = np.random.default_rng(5)
+    for number in layers:
+        lower, upper = hierarchy.layers[number - 1], hierarchy.layers[number]
+        for cluster in upper.entities:
+            members = [each for each in lower.entities if each.parent_id == cluster.id]
+            ids = {each.id for each in members}
+            inner = [each for each in lower.relations if {each.source_id, each.target_id} <= ids]
+            task = aggregation_task(
+                [members[place] for place in drawn.permutation(len(members))],
+                [inner[place] for place in drawn.permutation(len(inner))],
+            )
+            found[task.id] = {**summary_of(task.shown), "name": f"By hand {task.id}", "cluster": cluster.id}
+    return found
+
+
+def test_what_an_agent_wrote_of_a_published_build_is_in_the_next_one(case: tuple[Graph, Embedder]) -> None:
+    built, _ = made(case)
+    given: dict[str, dict[str, Any]] = {}
+    for layer in range(1, len(built.hierarchy.layers)):
+        given |= summaries_of(built.hierarchy, [layer])
+        built, _ = made(case, summaries=given)
+        assert {each.method for each in built.hierarchy.layers[layer].entities} == {Method.AGENT}
+        assert {each.name for each in built.hierarchy.layers[layer].entities} <= {
+            each["name"] for each in given.values()
+        }
+    assert {one.method for one in related(built)} == {Method.HEURISTIC, Method.JOINED}
+    assert same(made(case, summaries=given)[0], built)
+
+
+def test_what_an_agent_wrote_wins_and_is_not_asked_of_the_model(case: tuple[Graph, Embedder]) -> None:
+    plain, _ = made(case)
+    written = summaries_of(plain.hierarchy, [1])
+    given = dict(list(written.items())[::2])
+    model = Scribe()
+    built, _ = made(case, model, summaries=given)
+    methods = Counter(each.method for each in built.hierarchy.layers[1].entities)
+    assert methods == {Method.AGENT: len(given), Method.MODEL: len(written) - len(given)}
+    assert len(model.shown("summary")) == len(aggregates(built)) - len(given)
+
+
+def test_what_cannot_be_read_any_more_is_written_by_the_model(case: tuple[Graph, Embedder]) -> None:
+    plain, _ = made(case)
+    spoilt = {id_: {**each, "name": ""} for id_, each in summaries_of(plain.hierarchy, [1]).items()}
+    assert {each.method for each in aggregates(made(case, Scribe(), summaries=spoilt)[0])} == {Method.MODEL}
+    assert same(made(case, summaries=spoilt)[0], plain)
+
+
+# --- figures -------------------------------------------------------------------------------
+
+
+def test_each_layer_tells_how_its_texts_were_made(case: tuple[Graph, Embedder]) -> None:
+    built, _ = made(case, Scribe(lambda step, part: good(step, part) if step == "summary" else None))
+    told = made_by(built.hierarchy)
+    assert [each["layer"] for each in told] == list(range(1, len(built.hierarchy.layers)))
+    for layer, each in zip(built.hierarchy.layers[1:], told, strict=True):
+        assert each["entities"] == {"model": len(layer.entities)}
+        strong = sum(one.strength > 1 for one in layer.relations)
+        expected = {"heuristic": strong, "joined": len(layer.relations) - strong}
+        assert each["relations"] == {method: count for method, count in expected.items() if count}
+
+
+# --- over the wire -------------------------------------------------------------------------
+
+
+def over_http(server: Any, case: tuple[Graph, Embedder]) -> tuple[Built, ModelWork]:
+    async def nap(_: float) -> None:
+        await anyio.lowlevel.checkpoint()
+
+    async def run() -> tuple[Built, ModelWork]:
+        model = await LiteLLMChatModel.open("openai/test", api_base=server.url, sleep=nap)
+        work = ModelWork(model, 3)
+        try:
+            return await build(*case, PLAN, progress=silent, writer=Writer(work)), work
+        finally:
+            await model.close()
+
+    return anyio.run(run)
+
+
+@pytest.fixture
+def small(random_case: Maker) -> tuple[Graph, Embedder]:
+    return random_case(40, kind="clustered", density=3.0, seed=2)
+
+
+def by_step(request: Any, write: Callable[[str, str], Item] = good) -> str:
+    step = "relation" if "First group:" in request.prompt else "summary"
+    items = [
+        {"task": n, **item}
+        for n, part in enumerate(parts(request.body["messages"][1]["content"]), 1)
+        if (item := write(step, part)) is not None
+    ]
+    return json.dumps({"items": items})
+
+
+def test_a_real_service_writes_a_hierarchy(chat_server: Any, small: tuple[Graph, Embedder]) -> None:
+    chat_server.follows(by_step)
+    built, work = over_http(chat_server, small)
+    assert {each.method for each in aggregates(built)} == {Method.MODEL}
+    assert {one.method for one in related(built) if one.strength > 1} == {Method.MODEL}
+    assert work.meter.calls == chat_server.calls
+    assert same(built, made(small, Scribe())[0])
+    systems = {request.body["messages"][0]["content"] for request in chat_server.requests}
+    assert len(systems) == 2
+
+
+@pytest.mark.parametrize("kind", ["cut off", "refused", "prose", "wrong types", "empty", "failing"])
+def test_a_service_that_gives_nothing_of_use_leaves_the_heuristic_hierarchy(
+    chat_server: Any, small: tuple[Graph, Embedder], kind: str
+) -> None:
+    answers = {
+        "cut off": chat_server.cut_off('{"items": [{"task": 1, "name": "Half a'),
+        "refused": chat_server.refused(),
+        "prose": "I have read the groups with interest. They are about harbours.",
+        "wrong types": '{"items": [{"task": 1, "name": ["a"], "description": 4, "findings": "x", "sentence": {}}]}',
+        "empty": "",
+        "failing": chat_server.failed(500),
+    }
+    chat_server.says(answers[kind])
+    built, work = over_http(chat_server, small)
+    assert same(built, made(small)[0])
+    assert work.fallbacks.counts["summary"] == len(aggregates(built))

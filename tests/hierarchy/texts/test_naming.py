@@ -1,0 +1,126 @@
+"""What clusters are called."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from leanrag_engine.core.model import Entity, Graph
+from leanrag_engine.core.text.language import name_key
+from leanrag_engine.hierarchy.texts.naming import Names, choose_name, find_terms, listed, salience
+
+CRATCHITS = ("Bob Cratchit", "Mrs. Cratchit", "Peter Cratchit", "Tiny Tim")
+GHOSTS = ("Ghost of Christmas Past", "Ghost of Christmas Present", "Marley's Ghost")
+
+
+def names_of(*clusters: tuple[str, ...], taken: set[str] | None = None) -> list[str]:
+    entities = tuple(Entity(id=name, name=name) for cluster in clusters for name in cluster)
+    terms = find_terms(Graph(entities, ()))
+    labels = np.repeat(np.arange(len(clusters)), [len(cluster) for cluster in clusters])
+    found = salience(terms, labels, len(clusters))
+    given = Names(taken or set())
+    chosen = []
+    for phrases, cluster in zip(found, clusters, strict=True):
+        chosen.append(choose_name(terms, phrases, cluster, given))
+        given.add(chosen[-1])
+    return chosen
+
+
+def test_the_word_that_members_share_leads_the_name() -> None:
+    family, ghosts = names_of(CRATCHITS, GHOSTS)
+    assert family == "Cratchit and Tiny Tim"
+    assert ghosts.startswith("Ghost")
+
+
+def test_a_word_that_siblings_share_does_not_lead() -> None:
+    first, second = names_of(
+        ("Scrooge's door", "Scrooge's knocker", "door handle"),
+        ("Scrooge's clerk", "clerk", "Scrooge's nephew"),
+    )
+    assert first.startswith("door")
+    assert second.startswith("clerk")
+
+
+def test_a_phrase_is_as_long_as_it_stays_as_common() -> None:
+    (name,) = names_of(("augmented assignment statement", "augmented assignment target", "operator"))
+    assert name.startswith("augmented assignment")
+
+
+def test_how_a_phrase_is_mostly_written_is_how_it_is_shown() -> None:
+    (name,) = names_of(("J. B. Lippincott Company", "Philadelphia's", "the Undertaker's man", "undertaker"))
+    assert "J. B. Lippincott Company" in name
+    assert "’s" not in name
+    assert "'s" not in name.replace("Undertaker's man", "").replace("Philadelphia's", "")
+
+
+@pytest.mark.parametrize("names", [("await",), ("1984", "2001"), ("的", "了"), ("???", "…"), ("a", "the")])
+def test_names_without_a_telling_word_still_make_a_name(names: tuple[str, ...]) -> None:
+    assert names_of(names)[0]
+
+
+def test_chinese_names_keep_their_script_without_spaces() -> None:
+    (name,) = names_of(("知识图谱", "知识图谱构建", "层次聚合"))
+    assert "知识图谱" in name.replace(" ", "")
+
+
+def test_a_name_that_is_taken_gets_another_phrase_and_at_last_a_number() -> None:
+    (free,) = names_of(CRATCHITS)
+    (other,) = names_of(CRATCHITS, taken={name_key(free)})
+    assert name_key(other) != name_key(free)
+    (lone,) = names_of(("Tim",))
+    assert lone == "Tim"
+    (numbered,) = names_of(("Tim",), taken={name_key("Tim")})
+    assert numbered == "Tim (2)"
+
+
+def test_siblings_that_share_their_best_phrase_are_told_apart_by_others() -> None:
+    clusters = tuple(
+        tuple(f"Christmas {word} {place}" for word in ("dinner", "eve", "carol"))
+        for place in ("London", "Paris", "Rome")
+    )
+    contents = [set(name_key(name).split()) - {"and"} for name in names_of(*clusters)]
+    for place, one in enumerate(contents):
+        for other in contents[place + 1 :]:
+            assert len(one & other) < 0.5 * len(one | other)
+
+
+def test_what_one_member_alone_says_does_not_lead() -> None:
+    (first, _) = names_of(
+        ("river bank", "river mouth", "river boat", "extraordinary dishes"), ("mill", "miller", "mill stone")
+    )
+    assert first.startswith("river")
+
+
+def test_brackets_are_never_left_open() -> None:
+    for name in names_of(("Casino (1995 film)", "Casino (band)"), ("Heat (1995 film)", "f(x[i])")):
+        assert name.count("(") == name.count(")")
+        assert name.count("[") == name.count("]")
+
+
+def test_lists_read_as_people_write_them() -> None:
+    assert [listed("ab"[:size]) for size in (0, 1, 2)] == ["", "a", "a and b"]
+    assert listed(["a", "b", "c"]) == "a, b and c"
+    assert listed(["实体", "关系"]) == "实体、关系"
+
+
+def test_a_part_of_names_that_ends_none_is_worth_less_than_a_whole_name() -> None:
+    entities = tuple(
+        Entity(id=name, name=name)
+        for name in ("negative values", "negative indices", "slice indices", "slice")
+    )
+    terms = find_terms(Graph(entities, ()))
+    worth = dict(zip(terms.keys, terms.worths.tolist(), strict=True))
+    assert worth["negative"] < worth["index"] < worth["slice"] == worth["negative value"]
+
+
+def test_one_sentence_is_one_witness_however_many_entities_it_describes() -> None:
+    sentence = "A wintry emblem beside the green holly, in singular contradiction to its summer flowers."
+    names = ("wintry emblem", "green holly", "singular contradiction", "summer flowers")
+    told = tuple(Entity(id=name, name=name, description=sentence) for name in names)
+    often = (
+        Entity(id="ghost", name="ghost", description="The ghost came.", mentions=4),
+        Entity(id="spirit", name="spirit of the ghost", description="A spirit came.", mentions=4),
+    )
+    terms = find_terms(Graph(told + often, ()))
+    (found,) = salience(terms, np.zeros(6, dtype=np.intp), 1)
+    assert terms.keys[int(found.columns[0])] == "ghost"

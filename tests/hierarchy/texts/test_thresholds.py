@@ -1,0 +1,63 @@
+"""τ by a number of calls: against trying every τ."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import ceil
+
+import anyio
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from leanrag_engine.core.model import Graph, Method
+from leanrag_engine.core.ports import Embedder
+from leanrag_engine.hierarchy.build import Built, Plan, build
+from leanrag_engine.hierarchy.texts.thresholds import fitted
+
+Maker = Callable[..., tuple[Graph, Embedder]]
+
+
+@given(
+    strengths=st.lists(st.integers(1, 12), max_size=60),
+    calls=st.integers(0, 8),
+    batch=st.integers(1, 5),
+)
+def test_it_is_the_smallest_one_whose_calls_are_enough(strengths: list[int], calls: int, batch: int) -> None:
+    found = fitted(np.array(strengths, dtype=np.int64), calls, batch)
+
+    def needed(tau: int) -> int:
+        return ceil(sum(strength > tau for strength in strengths) / batch)
+
+    assert found.value == next(tau for tau in range(13) if needed(tau) <= calls)
+    assert f"{needed(found.value)} of at most {calls} calls" in found.reason
+
+
+def built(case: tuple[Graph, Embedder], plan: Plan) -> Built:
+    async def run() -> Built:
+        return await build(*case, plan, progress=lambda _: None)
+
+    return anyio.run(run)
+
+
+@pytest.mark.parametrize("calls", [0, 3, 1000])
+def test_auto_chooses_for_each_layer_and_says_why(random_case: Maker, calls: int) -> None:
+    case = random_case(150, density=3.0, seed=3)
+    found = built(case, Plan(5, 8, tau="auto", relation_calls=calls, batch=4))
+    assert found.health.layers[0].tau is None
+    for layer, told in zip(found.hierarchy.layers[1:], found.health.layers[1:], strict=True):
+        own = [one for one in layer.relations if one.method is Method.HEURISTIC]
+        assert told.tau is not None
+        assert {one.id for one in own} == {one.id for one in layer.relations if one.strength > told.tau}
+        assert len(own) <= 4 * calls
+        assert all(one.description for one in layer.relations)
+        assert told.tau_reason.startswith(f"auto: {len(own)} of {len(layer.relations)} relations")
+    plain = found.health.as_settings()
+    assert [layer["tau"] for layer in plain["layers"]] == [layer.tau for layer in found.health.layers]
+
+
+def test_a_set_threshold_holds_for_every_layer(random_case: Maker) -> None:
+    found = built(random_case(150, density=3.0, seed=3), Plan(5, 8, tau=2))
+    assert {layer.tau for layer in found.health.layers[1:]} == {2}
+    assert {layer.tau_reason for layer in found.health.layers[1:]} == {"2, as set."}

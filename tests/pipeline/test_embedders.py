@@ -1,0 +1,234 @@
+"""One collection and several embedders: long passages found whole, another embedder told, a build as the remedy."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from leanrag_engine.core.config import Settings, load_settings
+from leanrag_engine.core.errors import InvalidInput, NotReady
+from leanrag_engine.core.model import DocumentSource, Job, JobStatus
+from leanrag_engine.engine import LeanRAG
+from leanrag_engine.retrieval.query import Filters, Mode, Query, Ranking
+
+pytestmark = pytest.mark.anyio
+
+TEXTS = [
+    "William Herschel found Uranus in Bath. He built telescopes.",
+    "Johann Galle found Neptune in Berlin. Urbain Le Verrier had computed its place.",
+    "Caroline Herschel discovered eight comets. She lived in Slough.",
+]
+
+
+async def done(engine: LeanRAG, job: Job) -> Job:
+    ended = await engine.job(job.id, wait_seconds=120)
+    assert ended.status is JobStatus.DONE, ended.message
+    return ended
+
+
+async def filled(engine: LeanRAG, texts: list[str] = TEXTS, *, build: bool = True) -> None:
+    sources = [DocumentSource(text=text, id=f"text {place}") for place, text in enumerate(texts)]
+    await done(engine, await engine.submit_ingest(sources, build=build))
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    return load_settings(data_dir=tmp_path)
+
+
+@pytest.fixture
+def served(tmp_path: Path, embedding_server: Any) -> Settings:
+    """The same folder with a service's embedder."""
+    return load_settings(
+        data_dir=tmp_path, embedder="litellm/openai/some-model", embedder_api_base=embedding_server.url
+    )
+
+
+@pytest.fixture
+async def local(tmp_path: Path, minilm: str) -> AsyncIterator[LeanRAG]:
+    async with await LeanRAG.open(load_settings(data_dir=tmp_path, embedder=minilm)) as engine:
+        yield engine
+
+
+# --- another embedder than the collection's ------------------------------------------------
+
+
+async def test_a_query_with_another_embedder_is_refused_naming_both_and_a_build_mends_it(
+    settings: Settings, served: Settings
+) -> None:
+    async with await LeanRAG.open(settings) as engine:
+        await filled(engine)
+        before = await engine.query(Query("Who found Neptune?"))
+    async with await LeanRAG.open(served) as engine:
+        for ask in (engine.query(Query("Who found Neptune?")), engine.search_entities("Neptune")):
+            with pytest.raises(InvalidInput, match=r"'builtin'.*'litellm/openai/some-model'") as caught:
+                await ask
+            assert "Set the embedder back, or build the collection" in caught.value.next_step
+        assert any("'builtin'" in warning for warning in (await engine.status()).warnings)
+        await done(engine, await engine.submit_build())
+        after = await engine.query(Query("Who found Neptune?"))
+        assert after.warnings == ()
+        assert after.sources[0].chunk == before.sources[0].chunk
+        assert not any("builtin" in warning for warning in (await engine.status()).warnings)
+    async with await LeanRAG.open(settings) as engine:
+        with pytest.raises(InvalidInput, match=r"'litellm/openai/some-model'.*'builtin'"):
+            await engine.query(Query("Who found Neptune?"))
+
+
+async def test_what_needs_no_embedder_goes_on_under_another_one(settings: Settings, served: Settings) -> None:
+    async with await LeanRAG.open(settings) as engine:
+        await filled(engine)
+    async with await LeanRAG.open(served) as engine:
+        chain = await engine.ancestors("Neptune")
+        assert chain[0].name == "Neptune"
+        assert (await engine.cluster(chain[-1].name)).entity == chain[-1]
+        assert (await engine.sources(entity="Neptune")).chunks[0].text == TEXTS[1]
+
+
+async def test_reindexing_with_another_embedder_changes_nothing(settings: Settings, served: Settings) -> None:
+    async with await LeanRAG.open(settings) as engine:
+        await filled(engine)
+        vectors = (await engine.status()).vectors
+    async with await LeanRAG.open(served) as engine:
+        job = await engine.submit_reindex()
+        job = await engine.job(job.id, wait_seconds=60)
+        assert job.status is JobStatus.FAILED
+        assert "build the collection" in job.message
+    async with await LeanRAG.open(settings) as engine:
+        assert (await engine.status()).vectors == vectors
+        assert (await engine.query(Query("Who found Neptune?"))).warnings == ()
+
+
+async def test_documents_come_in_under_another_embedder_and_wait_for_the_build(
+    settings: Settings, served: Settings
+) -> None:
+    async with await LeanRAG.open(settings) as engine:
+        await filled(engine)
+    async with await LeanRAG.open(served) as engine:
+        job = await engine.submit_ingest([DocumentSource(text="Clyde Tombaugh found Pluto.")], build=False)
+        job = await done(engine, job)
+        assert any("embedded with 'builtin'" in str(failure) for failure in job.failures)
+        assert (await engine.status()).collection.documents == len(TEXTS) + 1
+
+
+async def test_an_embedder_that_cannot_be_used_fails_a_build_and_loses_nothing(tmp_path: Path) -> None:
+    broken = load_settings(data_dir=tmp_path, embedder=str(tmp_path / "no" / "model"))
+    async with await LeanRAG.open(broken) as engine:
+        job = await engine.submit_ingest([DocumentSource(text=text) for text in TEXTS])
+        job = await engine.job(job.id, wait_seconds=60)
+        assert job.status is JobStatus.FAILED
+        assert str(tmp_path / "no" / "model") in job.message
+        assert (await engine.status()).collection.documents == len(TEXTS)
+        assert (await engine.query(Query("Who found Neptune?"))).sources[0].chunk.text == TEXTS[1]
+        with pytest.raises(NotReady):
+            await engine.search_entities("Neptune")
+    async with await LeanRAG.open(load_settings(data_dir=tmp_path)) as engine:
+        await done(engine, await engine.submit_build())
+        assert (await engine.query(Query("Who found Neptune?"))).warnings == ()
+
+
+# --- a service -----------------------------------------------------------------------------
+
+
+async def test_keywords_answer_with_a_warning_while_the_service_is_away(
+    served: Settings, embedding_server: Any
+) -> None:
+    async with await LeanRAG.open(served) as engine:
+        await filled(engine)
+        assert (await engine.query(Query("Who found Neptune?"))).warnings == ()
+        embedding_server.close()
+        result = await engine.query(Query("Who found Neptune?"))
+        assert result.sources[0].chunk.text == TEXTS[1]
+        (warning,) = result.warnings
+        assert "Search by meaning failed" in warning
+        assert "does not answer" in warning
+        page = await engine.search_entities("Neptune")
+        assert page.found[0].entity.name == "Neptune"
+        assert "does not answer" in page.warnings[0]
+
+
+async def test_a_model_that_changed_its_dimension_is_told_and_a_build_takes_the_new_one(
+    served: Settings, embedding_server: Any
+) -> None:
+    async with await LeanRAG.open(served) as engine:
+        await filled(engine)
+        embedding_server.dimension = 12
+        with pytest.raises(InvalidInput, match=r"a row of 12 numbers .* where 8 were expected"):
+            await engine.query(Query("Who found Neptune?"))
+        await done(engine, await engine.submit_build())
+        assert (await engine.query(Query("Who found Neptune?"))).warnings == ()
+        generation = (await engine.status()).collection.generation
+        assert generation is not None
+        assert generation.dimension == 12
+
+
+async def test_a_build_tells_how_many_windows_are_embedded_and_counts_them(
+    served: Settings, embedding_server: Any
+) -> None:
+    async with await LeanRAG.open(served) as engine:
+        await filled(engine, ["William Herschel found Uranus in Bath. " * 100])
+        status = await engine.status()
+        generation = status.collection.generation
+        assert generation is not None
+        assert status.vectors == generation.settings["vectors"]
+        assert status.vectors["chunks"] > status.collection.chunks
+        assert not any("incomplete" in warning for warning in status.warnings)
+        assert len({text for text in embedding_server.texts if "Bath. William" in text}) > 1
+        reindexed = await done(engine, await engine.submit_reindex())
+        assert reindexed.result == generation.settings["vectors"]
+
+
+async def test_a_second_build_keeps_no_vector_of_what_was_replaced(served: Settings) -> None:
+    async with await LeanRAG.open(served) as engine:
+        await filled(engine)
+        await filled(engine, ["Uranus.", *TEXTS[1:]])
+        await filled(engine, ["Mars.", *TEXTS[1:]], build=False)
+        await done(engine, await engine.submit_build())
+        status = await engine.status()
+        assert status.vectors["chunks"] == status.collection.chunks == 3
+
+
+# --- long passages, with a real model ------------------------------------------------------
+
+
+FILLER = " ".join(
+    f"The committee met in room {number} and talked about tariffs, grain and railways."
+    for number in range(27)
+)
+
+
+async def test_an_answer_at_the_end_of_a_long_passage_is_found_first_by_meaning(local: LeanRAG) -> None:
+    planted = f"{FILLER} A tame raven slept in the beekeeper's kitchen."
+    others = [f"{FILLER} The weather in town {number} was mild." for number in range(8)]
+    await filled(local, [*others, planted])
+    # Not one word of the question stands in the passage: keywords cannot find it.
+    question = "Whose bird was domesticated?"
+    for filters in (Filters(), Filters(documents=("text 3", "text 8", "text 7"))):
+        result = await local.query(Query(question, mode=Mode.NAIVE, ranking=Ranking.PAPER, filters=filters))
+        assert "tame raven" in result.sources[0].chunk.text
+        assert len({source.chunk.id for source in result.sources}) == len(result.sources)
+    vectors, chunks = (await local.status()).vectors["chunks"], (await local.status()).collection.chunks
+    assert (chunks, vectors) == (9, 27), "each text is one passage of three windows"
+
+
+async def test_opening_with_a_local_embedder_loads_no_model(tmp_path: Path) -> None:
+    code = (
+        "import anyio, sys\n"
+        "import leanrag_mcp.cli.main\n"
+        "from leanrag_engine.engine import LeanRAG\n"
+        "from leanrag_engine.core.config import load_settings\n"
+        "heavy = {'torch', 'transformers', 'sentence_transformers', 'huggingface_hub', 'litellm', 'openai'}\n"
+        "async def main():\n"
+        "    for name in ('some/model', 'litellm/openai/m', 'builtin'):\n"
+        "        async with await LeanRAG.open(load_settings(data_dir=sys.argv[1], embedder=name)) as engine:\n"
+        "            await engine.status()\n"
+        "anyio.run(main)\n"
+        "print(sorted(heavy & set(sys.modules)))\n"
+    )
+    command = [sys.executable, "-P", "-c", code, str(tmp_path)]
+    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == "[]\n"

@@ -1,0 +1,212 @@
+"""A rebuild embeds what changed and nothing else; its vectors are those of a build that embeds everything, to the bit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from leanrag_engine.adapters.chroma.store import ChromaVectorStore
+from leanrag_engine.core.config import Settings, load_settings
+from leanrag_engine.core.errors import Cancelled
+from leanrag_engine.core.model import DocumentSource, Generation, Vectors, content_id, window_id
+from leanrag_engine.core.ports import Progress, ProgressReport, Windows
+from leanrag_engine.engine import LeanRAG
+from leanrag_engine.pipeline.embedding_reuse import ReusingEmbedder, Shelf, Shelves
+from leanrag_engine.pipeline.index import Spaces, indexed_texts
+
+pytestmark = pytest.mark.anyio
+
+TEXTS = [
+    "William Herschel found Uranus in Bath. He built telescopes.",
+    "Johann Galle found Neptune in Berlin. Urbain Le Verrier had computed its place.",
+    "Caroline Herschel discovered eight comets. She lived in Slough.",
+]
+NEW = "Clyde Tombaugh found Pluto in Flagstaff. He compared photographs."
+
+
+def served(folder: Path, server: Any) -> Settings:
+    return load_settings(data_dir=folder, embedder="litellm/openai/some-model", embedder_api_base=server.url)
+
+
+async def ingested(engine: LeanRAG, texts: Sequence[str]) -> None:
+    sources = [DocumentSource(text=text, id=f"text {place}") for place, text in enumerate(texts)]
+    job = await engine.submit_ingest(sources, build=False)
+    await engine.job(job.id, wait_seconds=60)
+
+
+async def built(engine: LeanRAG) -> Generation:
+    job = await engine.submit_build()
+    ended = await engine.job(job.id, wait_seconds=60)
+    assert ended.status == "done", ended.message
+    held = await engine._workshop.graph.collection("default")
+    assert held is not None
+    assert held.generation is not None
+    return held.generation
+
+
+async def rows(engine: LeanRAG, generation: Generation) -> dict[str, bytes]:
+    """The vector of every text of a generation."""
+    texts = await indexed_texts(engine._workshop, generation, Spaces.recorded(generation))
+    found: dict[str, bytes] = {}
+    for space, held in texts.items():
+        vectors = await engine._workshop.vectors.fetch(space, [id_ for id_, _ in held])
+        assert vectors.keys() == {id_ for id_, _ in held}
+        found |= {text: vectors[id_].tobytes() for id_, text in held}
+    return found
+
+
+def probed(asked: Sequence[str]) -> Sequence[str]:
+    """What every build asks for: the first text, which shows whether the service still gives the same vectors."""
+    return asked[:1]
+
+
+async def test_a_rebuild_of_the_same_documents_asks_the_service_for_no_vector(
+    tmp_path: Path, embedding_server: Any
+) -> None:
+    async with await LeanRAG.open(served(tmp_path, embedding_server)) as engine:
+        await ingested(engine, TEXTS)
+        first = await built(engine)
+        assert first.settings["embedded"]["reused"] == 0
+        before = await rows(engine, first)
+        embedding_server.requests.clear()
+        second = await built(engine)
+        assert embedding_server.texts == probed(embedding_server.texts)
+        assert second.settings["embedded"] == {"anew": 0, "reused": first.settings["embedded"]["anew"]}
+        assert await rows(engine, second) == before
+
+
+async def test_only_what_changed_is_embedded_and_the_vectors_are_those_of_a_build_from_nothing(
+    tmp_path: Path, embedding_server: Any
+) -> None:
+    async with await LeanRAG.open(served(tmp_path / "grown", embedding_server)) as engine:
+        await ingested(engine, TEXTS)
+        before = await rows(engine, await built(engine))
+        await ingested(engine, [*TEXTS, NEW])
+        embedding_server.requests.clear()
+        after = await built(engine)
+        grown = await rows(engine, after)
+        asked = set(embedding_server.texts) - set(probed(embedding_server.texts))
+        assert asked & grown.keys() == grown.keys() - before.keys()
+        assert after.settings["embedded"]["reused"] > 0
+    async with await LeanRAG.open(served(tmp_path / "at once", embedding_server)) as engine:
+        await ingested(engine, [*TEXTS, NEW])
+        assert await rows(engine, await built(engine)) == grown
+
+
+async def test_a_changed_title_is_embedded_anew_though_the_passage_is_the_same(
+    tmp_path: Path, embedding_server: Any
+) -> None:
+    async with await LeanRAG.open(served(tmp_path, embedding_server)) as engine:
+        await ingested(engine, TEXTS)
+        await built(engine)
+        source = DocumentSource(text=TEXTS[0], id="text 0", title="On planets")
+        await engine.job((await engine.submit_ingest([source], build=False)).id, wait_seconds=60)
+        embedding_server.requests.clear()
+        await built(engine)
+        titled = [text for text in embedding_server.texts if text.startswith("On planets")]
+        assert titled
+
+
+async def test_where_the_vectors_are_lost_everything_is_embedded_again(
+    tmp_path: Path, embedding_server: Any
+) -> None:
+    async with await LeanRAG.open(served(tmp_path, embedding_server)) as engine:
+        await ingested(engine, TEXTS)
+        first = await built(engine)
+        before = await rows(engine, first)
+        await engine._workshop.vectors.start_over()
+        second = await built(engine)
+        assert second.settings["embedded"] == first.settings["embedded"]
+        assert await rows(engine, second) == before
+
+
+async def test_a_fit_on_the_same_documents_is_the_same_fit_and_its_vectors_are_used_again(
+    tmp_path: Path,
+) -> None:
+    async with await LeanRAG.open(load_settings(data_dir=tmp_path)) as engine:
+        await ingested(engine, TEXTS)
+        first, second = await built(engine), await built(engine)
+        assert second.embedder == first.embedder
+        assert second.settings["embedded"]["anew"] == 0
+        await ingested(engine, [*TEXTS, NEW])
+        third = await built(engine)
+        assert third.embedder != first.embedder
+        assert third.settings["embedded"]["reused"] == 0
+
+
+# --- windows -------------------------------------------------------------------------------
+
+
+class WordWindows:
+    """An embedder whose windows are single words; it keeps what it was asked for."""
+
+    identity, dimension = "words", 4
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+
+    async def embed(self, texts: Sequence[str], report: ProgressReport | None = None) -> Vectors:
+        del report
+        self.asked += texts
+        return np.array([self._row(text) for text in texts], dtype=np.float32).reshape(-1, self.dimension)
+
+    async def embed_windows(self, texts: Sequence[str], report: ProgressReport | None = None) -> Windows:
+        owners = [place for place, text in enumerate(texts) for _ in text.split()]
+        words = [word for text in texts for word in text.split()]
+        made = await self.embed(words, report)
+        return Windows(made, tuple(owners))
+
+    async def embed_queries(self, texts: Sequence[str]) -> Vectors:
+        return await self.embed(texts)
+
+    def _row(self, text: str) -> Vectors:
+        made = np.random.default_rng(len(text)).standard_normal(self.dimension)
+        return np.asarray(made / np.linalg.norm(made), dtype=np.float32)
+
+
+@pytest.fixture
+async def store(tmp_path: Path) -> Any:
+    opened = ChromaVectorStore(tmp_path)
+    yield opened
+    await opened.close()
+
+
+async def shelved(store: ChromaVectorStore, texts: Sequence[str]) -> Shelves:
+    """The windows of ``texts`` in a space."""
+    made = await WordWindows().embed_windows(texts)
+    numbers = [list(made.owners[:row]).count(owner) for row, owner in enumerate(made.owners)]
+    ids = [window_id(f"k{owner}", number) for owner, number in zip(made.owners, numbers, strict=True)]
+    await store.upsert("c1-chunks", ids, made.vectors)
+    shelf = Shelf("c1-chunks", {content_id("", text): f"k{place}" for place, text in enumerate(texts)})
+    return Shelves(windows=(shelf,))
+
+
+async def test_all_windows_of_a_text_are_found_again_in_their_order(store: ChromaVectorStore) -> None:
+    old = ["a bb ccc", "dddd", "eeeee ffffff"]
+    new = ["eeeee ffffff", "never seen", "a bb ccc", "dddd", "a bb ccc"]
+    inner = WordWindows()
+    found = await ReusingEmbedder(inner, store, await shelved(store, old)).embed_windows(new)
+    expected = await WordWindows().embed_windows(new)
+    assert inner.asked == ["never", "seen"]
+    assert found.owners == expected.owners
+    assert np.array_equal(found.vectors, expected.vectors)
+
+
+async def test_progress_tells_what_is_unchanged_and_a_cancel_stops_between_two_portions(
+    store: ChromaVectorStore,
+) -> None:
+    heard: list[Progress] = []
+    embedder = ReusingEmbedder(WordWindows(), store, await shelved(store, ["a bb", "ccc"]))
+    await embedder.embed_windows(["a bb", "ccc"], heard.append)
+    assert (embedder.reused, embedder.embedded) == (2, 0)
+    assert heard[0] == Progress("embed", 0, 2, "fetching what is unchanged")
+
+    def stop(_: Progress) -> None:
+        raise Cancelled("Enough.")
+
+    with pytest.raises(Cancelled):
+        await embedder.embed_windows(["a bb"], stop)

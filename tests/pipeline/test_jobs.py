@@ -1,0 +1,258 @@
+"""Jobs: safe before they are announced, watched, cancelled, waiting for other writers, resumed."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import anyio
+import anyio.to_thread
+import pytest
+
+from leanrag_engine.core.config import load_settings
+from leanrag_engine.core.errors import Busy, Cancelled, InvalidInput, NotFound, NotReady
+from leanrag_engine.core.model import DocumentSource, Job, JobStatus, Vectors
+from leanrag_engine.core.ports import Progress
+from leanrag_engine.engine import LeanRAG
+from leanrag_engine.pipeline.jobs import Journal
+
+pytestmark = pytest.mark.anyio
+
+STARS = [
+    DocumentSource(
+        text=f"Star Kepler-{n} shines in Lyra. Planet Kepler-{n}b orbits star Kepler-{n}.", id=f"k{n}"
+    )
+    for n in range(300)
+]
+
+HOLDER = """
+import anyio, sys
+from pathlib import Path
+from leanrag_engine.adapters.files.writer_lock import FileWriterLock
+async def main():
+    async with FileWriterLock(Path(sys.argv[1])).hold("a long test", waiting=lambda holder: None):
+        print("held", flush=True)
+        sys.stdin.read()
+anyio.run(main)
+"""
+
+
+@pytest.fixture
+async def engine(tmp_path: Path) -> AsyncIterator[LeanRAG]:
+    async with await LeanRAG.open(load_settings(data_dir=tmp_path)) as opened:
+        yield opened
+
+
+async def test_a_cancelled_job_keeps_what_it_had_finished_and_can_be_carried_on(engine: LeanRAG) -> None:
+    job = await engine.submit_ingest(STARS)
+    while (await engine.job(job.id)).done < 5:
+        pass
+    cancelled = await engine.cancel_job(job.id)
+    assert cancelled.status is JobStatus.CANCELLED
+    kept = (await engine.status()).collection.documents
+    assert 5 <= kept < len(STARS)
+    again = await engine.job((await engine.submit_ingest(STARS)).id, wait_seconds=120)
+    statuses = [each["status"] for each in again.result["documents"]]
+    assert statuses.count("unchanged") == kept
+    assert statuses.count("added") == len(STARS) - kept
+
+
+async def test_a_job_waits_for_another_process_and_names_it(engine: LeanRAG, tmp_path: Path) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-P", "-c", HOLDER, str(tmp_path)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as other:
+        assert other.stdin is not None
+        assert other.stdout is not None
+        assert other.stdout.readline() == "held\n"
+        job = await engine.submit_ingest(STARS[:2])
+        while not (waiting := await engine.job(job.id)).message:
+            pass
+        assert waiting.status is JobStatus.QUEUED
+        assert f"process {other.pid}" in waiting.message
+        assert "a long test" in waiting.message
+        assert str(other.pid) in str((await engine.status()).writer)
+        other.stdin.close()
+    assert (await engine.job(job.id, wait_seconds=60)).status is JobStatus.DONE
+
+
+async def test_a_waiting_job_can_be_cancelled(engine: LeanRAG, tmp_path: Path) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-P", "-c", HOLDER, str(tmp_path)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as other:
+        assert other.stdout is not None
+        assert other.stdout.readline() == "held\n"
+        job = await engine.submit_ingest(STARS[:2])
+        assert (await engine.cancel_job(job.id)).status is JobStatus.CANCELLED
+        assert other.stdin is not None
+        other.stdin.close()
+
+
+async def test_closing_leaves_a_job_that_the_next_opening_resumes(tmp_path: Path) -> None:
+    settings = load_settings(data_dir=tmp_path)
+    async with await LeanRAG.open(settings) as first:
+        job = await first.submit_ingest(STARS)
+        while (await first.job(job.id)).done < 3:
+            pass
+    async with await LeanRAG.open(settings) as second:
+        assert not (await second.job(job.id)).status.finished
+        assert [each.id for each in await second.resume_jobs()] == [job.id]
+        assert (await second.job(job.id, wait_seconds=120)).status is JobStatus.DONE
+        assert (await second.status()).collection.documents == len(STARS)
+
+
+async def test_closing_in_good_order_never_uses_up_the_attempts(tmp_path: Path) -> None:
+    settings = load_settings(data_dir=tmp_path)
+    async with await LeanRAG.open(settings) as first:
+        job = await first.submit_ingest(STARS)
+    for _ in range(4):
+        async with await LeanRAG.open(settings) as again:
+            assert [each.id for each in await again.resume_jobs()] == [job.id]
+    async with await LeanRAG.open(settings) as last:
+        await last.resume_jobs()
+        assert (await last.job(job.id, wait_seconds=120)).status is JobStatus.DONE
+
+
+async def test_a_job_that_brought_its_process_down_three_times_is_not_tried_again(engine: LeanRAG) -> None:
+    now = datetime.now(UTC)
+    crashing = Job(
+        id="job-poison",
+        kind="ingest",
+        collection="default",
+        status=JobStatus.RUNNING,
+        request={"documents": [], "build": True, "allowed": None},
+        owner="999999999@nowhere@0.00",
+        created_at=now,
+        updated_at=datetime.fromtimestamp(0, UTC),
+        result={"attempts": 3, "reached": 0},
+    )
+    await engine._graph.create_collection("default")
+    await engine._graph.put_job(crashing)
+    assert await engine.resume_jobs() == []
+    seen = await engine.job("job-poison")
+    assert seen.status is JobStatus.FAILED
+    assert "3 times" in seen.message
+
+
+async def test_a_job_of_a_dead_process_is_seen_as_interrupted(engine: LeanRAG) -> None:
+    job = await engine.job((await engine.submit_ingest(STARS[:1])).id, wait_seconds=60)
+    await engine._graph.put_job(
+        replace(
+            job,
+            status=JobStatus.RUNNING,
+            owner="999999999@nowhere@0.00",
+            updated_at=datetime.fromtimestamp(0, UTC),
+        )
+    )
+    assert (await engine.job(job.id)).status is JobStatus.INTERRUPTED
+    assert (await engine.cancel_job(job.id)).status is JobStatus.CANCELLED
+
+
+async def test_a_build_without_documents_and_an_unknown_job_say_what_to_do(engine: LeanRAG) -> None:
+    with pytest.raises(NotReady, match="Ingest documents first"):
+        await engine.submit_build()
+    with pytest.raises(NotFound, match="no job 'x'"):
+        await engine.job("x")
+    with pytest.raises(InvalidInput, match="at least one"):
+        await engine.submit_ingest([])
+
+
+async def test_a_job_in_the_middle_of_one_long_document_can_be_cancelled(engine: LeanRAG) -> None:
+    long = "\n\n".join(f"Star Kepler-{n} shines in Lyra near Planet Vega-{n}." for n in range(30_000))
+    job = await engine.submit_ingest([DocumentSource(text=long, id="long")])
+    while (await engine.job(job.id)).stage != "ingest":
+        pass
+    await engine.cancel_job(job.id)
+    ended = await engine.job(job.id, wait_seconds=30)
+    assert ended.status is JobStatus.CANCELLED
+    assert (await engine.status()).collection.documents == 0
+
+
+async def test_a_store_that_is_busy_for_a_while_does_not_end_the_job_that_reports_to_it(
+    engine: LeanRAG, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put, refused = engine._graph.put_job, []
+
+    async def busy_three_times(job: Job) -> None:
+        if job.status is not JobStatus.QUEUED and len(refused) < 3:
+            refused.append(job.status)
+            raise Busy("The store is locked by another program.", "Wait.")
+        await put(job)
+
+    monkeypatch.setattr(engine._graph, "put_job", busy_three_times)
+    monkeypatch.setattr("leanrag_engine.pipeline.jobs.END_PAUSES", (0, 0, 0))
+    job = await engine.job((await engine.submit_ingest(STARS[:20])).id, wait_seconds=60)
+    assert len(refused) == 3
+    assert job.status is JobStatus.DONE
+    assert (await engine.status()).collection.documents == 20
+
+
+async def test_a_finished_job_keeps_no_text_of_its_documents(engine: LeanRAG) -> None:
+    job = await engine.job((await engine.submit_ingest(STARS[:3])).id, wait_seconds=60)
+    assert [each["text"] for each in job.request["documents"]] == [None, None, None]
+
+
+async def test_a_reindex_that_was_stopped_half_way_is_seen_and_said(
+    engine: LeanRAG, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await engine.job((await engine.submit_ingest(STARS[:60])).id, wait_seconds=60)
+    upsert = engine._vectors.upsert
+
+    async def first_rows_alone(space: str, ids: list[str], vectors: Vectors) -> None:
+        await upsert(space, ids[:5], vectors[:5])
+        raise Cancelled("Stopped by the test.")
+
+    monkeypatch.setattr(engine._vectors, "upsert", first_rows_alone)
+    before = await engine._graph.vector_version()
+    job = await engine.job((await engine.submit_reindex()).id, wait_seconds=60)
+    assert job.status is JobStatus.CANCELLED
+    assert await engine._graph.vector_version() > before
+    assert any("incomplete" in warning for warning in (await engine.status()).warnings)
+
+
+def test_a_rate_counts_from_where_the_stage_began(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [100.0]
+    monkeypatch.setattr("leanrag_engine.pipeline.jobs.time.monotonic", lambda: now[0])
+    journal = Journal()
+    journal.report(Progress("embed", 50, 100))
+    assert journal.rate == 0
+    now[0] += 10
+    journal.report(Progress("embed", 70, 100))
+    assert journal.rate == pytest.approx(2)
+    journal.report(Progress("publish", 0, 10))
+    assert journal.rate == 0
+    now[0] += 4
+    journal.report(Progress("publish", 8, 10))
+    assert journal.rate == pytest.approx(2)
+
+
+async def test_work_that_never_comes_to_report_is_cancelled_where_it_waits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun = threading.Event()
+
+    async def silent(*_: object) -> None:
+        begun.set()
+        await anyio.sleep_forever()
+
+    monkeypatch.setattr("leanrag_engine.engine.build_generation", silent)
+    async with await LeanRAG.open(load_settings(data_dir=tmp_path)) as engine:
+        note = DocumentSource(text="Ada Lovelace met Charles Babbage.")
+        job = await engine.job((await engine.submit_ingest([note], build=False)).id, 60)
+        assert job.status is JobStatus.DONE
+        job = await engine.submit_build()
+        await anyio.to_thread.run_sync(begun.wait)
+        await engine.cancel_job(job.id)
+        ended = await engine.job(job.id, wait_seconds=30)
+        assert ended.status is JobStatus.CANCELLED
+        assert "kept" in ended.message

@@ -1,0 +1,123 @@
+"""A whole build, from extracts to the published generation: seconds by stage, peak memory. Prints one JSON line.
+
+Run it as ``python tests/programs/benchmarks/build.py [--entities 100000 --relations 300000] [--clustering gmm]``. The corpus
+comes from ``synthetic.py`` and is written to a new folder first, which is not measured. ``--cancel-after`` stops the
+build after so many seconds and says how long it took to stop.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import tempfile
+import time
+from collections import defaultdict
+from pathlib import Path
+
+import anyio
+from synthetic import Corpus, corpus
+
+from leanrag_engine.core.config import Settings
+from leanrag_engine.core.errors import Cancelled
+from leanrag_engine.core.ports import Progress
+from leanrag_engine.engine import LeanRAG
+from leanrag_engine.pipeline.build import build_generation
+from leanrag_engine.pipeline.index import Workshop
+
+
+class Stages:
+    """Seconds between the reports of a build, by stage; stops the build when its time is up.
+
+    A silence is the time between two reports: as long as it takes a build to stop at worst.
+    """
+
+    def __init__(self, cancel_after: float) -> None:
+        self.started = self._last = time.perf_counter()
+        self.seconds: dict[str, float] = defaultdict(float)
+        self.cpu_seconds: dict[str, float] = defaultdict(float)
+        self._worked = time.process_time()
+        self.reports = 0
+        self.longest_silence = 0.0
+        self.silent_in = ""
+        self.silences: dict[str, float] = defaultdict(float)
+        self.stage = "start"
+        self._cancel_after = cancel_after
+
+    def __call__(self, progress: Progress) -> None:
+        now = time.perf_counter()
+        self.seconds[self.stage] += now - self._last
+        if now - self._last > self.longest_silence:
+            self.longest_silence, self.silent_in = now - self._last, self.stage
+        self.silences[self.stage] = max(self.silences[self.stage], now - self._last)
+        worked = time.process_time()
+        self.cpu_seconds[self.stage] += worked - self._worked
+        self.stage, self._last, self._worked = progress.stage, now, worked
+        self.reports += 1
+        if self._cancel_after and now - self.started > self._cancel_after:
+            raise Cancelled("The benchmark stopped its build.")
+
+    @property
+    def total(self) -> float:
+        return time.perf_counter() - self.started
+
+
+async def filled(engine: LeanRAG, data: Corpus) -> Workshop:
+    """The engine's own tools, past its job queue: the build is to be alone in the process."""
+    workshop = engine._workshop
+    await workshop.graph.create_collection("default")
+    for document, chunks, extracts in zip(data.documents, data.chunks, data.extracts, strict=True):
+        await workshop.graph.put_document("default", document, chunks, extracts)
+    return workshop
+
+
+async def measured(settings: Settings, data: Corpus, cancel_after: float) -> dict[str, object]:
+    async with await LeanRAG.open(settings) as engine:
+        workshop = await filled(engine, data)
+        before = peak_mb()
+        stages = Stages(cancel_after)
+        try:
+            generation = await build_generation(workshop, "default", stages)
+        except Cancelled:
+            late = stages.total - cancel_after
+            return {
+                "cancelled_after": cancel_after,
+                "seconds_too_late": round(late, 2),
+                "stage": stages.stage,
+            }
+        stages(Progress("end"))
+    return {
+        "seconds": round(stages.total, 1),
+        "stages": {stage: round(seconds, 1) for stage, seconds in stages.seconds.items() if seconds >= 0.05},
+        "cpu_seconds": round(sum(stages.cpu_seconds.values()), 1),
+        "cpu_stages": {stage: round(each, 1) for stage, each in stages.cpu_seconds.items() if each >= 0.05},
+        "reports": stages.reports,
+        "longest_silence": round(stages.longest_silence, 1),
+        "longest_silence_in": stages.silent_in,
+        "silences": {stage: round(each, 1) for stage, each in stages.silences.items() if each >= 1},
+        "peak_mb": peak_mb(),
+        "peak_mb_before": before,
+        "layers": [(each.entities, each.relations) for each in generation.layers],
+        "health": generation.settings["health"],
+    }
+
+
+def peak_mb() -> int:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--entities", type=int, default=100_000)
+    parser.add_argument("--relations", type=int, default=300_000)
+    parser.add_argument("--clustering", choices=("gmm", "dual", "leiden"), default="gmm")
+    parser.add_argument("--cancel-after", type=float, default=0.0)
+    asked = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        settings = Settings(data_dir=Path(folder), clustering=asked.clustering)
+        data = corpus(asked.entities, asked.relations)
+        print(json.dumps(anyio.run(measured, settings, data, asked.cancel_after)))
+
+
+if __name__ == "__main__":
+    main()

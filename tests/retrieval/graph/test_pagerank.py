@@ -1,0 +1,115 @@
+"""Personalised PageRank by local push, against networkx; what a filter shuts is not walked."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import networkx as nx
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from leanrag_engine.core.model import Chunk, Entity, Graph, Relation
+from leanrag_engine.retrieval.graph.adjacency import Adjacency, EdgeKind
+from leanrag_engine.retrieval.graph.pagerank import Walk, personalised_pagerank
+
+NAMES = "abcdefgh"
+WEIGHTS = {
+    EdgeKind.MENTION: 1.0,
+    EdgeKind.TITLE: 5.0,
+    EdgeKind.RELATION: 0.7,
+    EdgeKind.PARENT: 0.3,
+    EdgeKind.INTER_CLUSTER: 0.1,
+}
+
+pairs = st.sets(
+    st.tuples(st.sampled_from(NAMES), st.sampled_from(NAMES)).filter(lambda pair: pair[0] < pair[1])
+)
+mentions = st.dictionaries(st.sampled_from(NAMES), st.sets(st.sampled_from("123")), max_size=8)
+starts = st.dictionaries(st.sampled_from(NAMES), st.floats(0.1, 3.0), min_size=1, max_size=8)
+
+
+def chunk(number: str, title: str = "") -> Chunk:
+    return Chunk(f"k{number}", f"doc{number}", 1, "text", 0, 4, 1, title=title)
+
+
+def layers(pairs: set[tuple[str, str]], mentions: dict[str, set[str]]) -> list[Graph]:
+    """Entities a … h below one root, so that every kind of edge but inter-cluster is there."""
+    base = tuple(
+        Entity(
+            f"e{name}",
+            name,
+            parent_id="eroot",
+            chunk_ids=tuple(f"k{number}" for number in sorted(mentions.get(name, ()))),
+        )
+        for name in NAMES
+    )
+    relations = tuple(
+        Relation(f"r{one}{other}", f"e{one}", f"e{other}", weight=2) for one, other in sorted(pairs)
+    )
+    return [Graph(base, relations), Graph((Entity("eroot", "Root", layer=1),), ())]
+
+
+@given(pairs, mentions, starts, st.sampled_from([0.3, 0.5, 0.85]))
+def test_the_shares_are_those_of_networkx(
+    pairs: set[tuple[str, str]], mentions: dict[str, set[str]], starts: dict[str, float], damping: float
+) -> None:
+    graph = Adjacency.of(layers(pairs, mentions), [chunk("1", "a"), chunk("2"), chunk("3")])
+    oracle = nx.Graph()
+    oracle.add_nodes_from([f"e{name}" for name in starts])
+    for name in NAMES:
+        oracle.add_edge(f"e{name}", "eroot", weight=0.3)
+        for number in mentions.get(name, ()):
+            oracle.add_edge(f"e{name}", f"k{number}", weight=5.0 if (name, number) == ("a", "1") else 1.0)
+    for one, other in pairs:
+        oracle.add_edge(f"e{one}", f"e{other}", weight=0.7 * (1 + np.log(2)))
+    start = {f"e{name}": weight for name, weight in starts.items()}
+    expected = nx.pagerank(oracle, alpha=damping, personalization=start, tol=1e-12, max_iter=500)
+    nodes = graph.entity_nodes(list(start)).tolist()
+    found = shares(graph, dict(zip(nodes, start.values(), strict=True)), Walk(WEIGHTS, damping), 1e-12)
+    assert {name_of(graph, node): share for node, share in found.items()} == pytest.approx(
+        {node: share for node, share in expected.items() if share > 0}, abs=1e-6
+    )
+    assert sum(found.values()) == pytest.approx(1.0)
+
+
+def shares(
+    graph: Adjacency, start: dict[int, float], walk: Walk, tolerance: float = 3e-5
+) -> dict[int, float]:
+    found = personalised_pagerank(graph, start, walk, tolerance)
+    return dict(zip(found.nodes.tolist(), found.values.tolist(), strict=True))
+
+
+def name_of(graph: Adjacency, node: int) -> str:
+    if node < len(graph.chunk_ids):
+        return str(graph.chunk_ids[node], "ascii")
+    return str(graph.entity_ids[node - len(graph.chunk_ids)], "ascii")
+
+
+def test_without_a_start_nobody_walks() -> None:
+    graph = Adjacency.of(layers({("a", "b")}, {}), [])
+    assert shares(graph, {}, Walk(WEIGHTS, 0.5)) == {}
+    assert shares(graph, {0: 0.0}, Walk(WEIGHTS, 0.5)) == {}
+
+
+def test_a_chunk_that_is_not_allowed_is_not_walked_through() -> None:
+    """A – chunk 1 – b – chunk 2: with chunk 1 shut, the walker from a stays where it is."""
+    mentioned = {"a": {"1"}, "b": {"1", "2"}}
+    graph = Adjacency.of(layers(set(), mentioned), [chunk("1"), chunk("2")])
+    start = {int(graph.entity_nodes(["ea"])[0]): 1.0}
+    walk = Walk({EdgeKind.MENTION: 1.0}, 0.5)
+    assert len(shares(graph, start, walk)) == 4
+    shut = replace(walk, allowed=np.array([False, True]))
+    assert shares(graph, start, shut) == {next(iter(start)): 1.0}
+
+
+def test_a_coarser_tolerance_reaches_less_of_the_graph_and_keeps_the_order_at_the_top() -> None:
+    ring = [(NAMES[place], NAMES[(place + 1) % 8]) for place in range(8)]
+    graph = Adjacency.of(layers({(min(pair), max(pair)) for pair in ring}, {}), [])
+    start = {int(graph.entity_nodes(["ea"])[0]): 1.0}
+    walk = Walk({EdgeKind.RELATION: 1.0}, 0.5)
+    coarse = shares(graph, start, walk, 0.05)
+    fine = shares(graph, start, walk, 1e-9)
+    assert len(coarse) < len(fine) == 8
+    assert max(coarse, key=coarse.__getitem__) == max(fine, key=fine.__getitem__) == next(iter(start))

@@ -1,0 +1,474 @@
+"""Whole queries over a corpus whose facts are known, in every mode and ranking."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import networkx as nx
+import pytest
+
+from leanrag_engine.core.errors import Ambiguous, InvalidInput, NotFound, NotReady
+from leanrag_engine.core.model import Entity, Graph, Hierarchy
+from leanrag_engine.retrieval.query import BuildState, Filters, Query, QueryResult, answer
+
+if TYPE_CHECKING:
+    from conftest import Corpus
+
+pytestmark = pytest.mark.anyio
+
+MODES = ["lca", "local", "global", "naive"]
+RANKINGS = ["spread", "fused", "paper"]
+
+
+async def ask(corpus: Corpus, text: str, **options: Any) -> QueryResult:
+    return await answer(await corpus.index(), Query(text, **options))
+
+
+# --- evidence ------------------------------------------------------------------------------
+
+
+async def test_a_question_of_two_hops_finds_both_passages(corpus: Corpus) -> None:
+    result = await ask(corpus, "Where did the sister of the man who found Uranus live?")
+    assert "William Herschel found Uranus in 1781." in result.context.text
+    assert "Caroline Herschel lived in Slough." in result.context.text
+    assert result.build is BuildState.READY
+    assert not result.needs_build
+    assert result.warnings == ()
+
+
+@pytest.mark.parametrize("ranking", RANKINGS)
+@pytest.mark.parametrize("mode", MODES)
+async def test_every_mode_and_ranking_answers_within_the_budget_with_real_citations(
+    corpus: Corpus, mode: str, ranking: str
+) -> None:
+    result = await ask(corpus, "Caroline Herschel", mode=mode, ranking=ranking, token_budget=150)
+    assert 0 < result.context.tokens <= 150
+    real = {chunk.citation for chunk in corpus.chunks}
+    assert result.context.cited
+    assert set(result.context.cited) <= real
+    assert {ranked.chunk.citation for ranked in result.sources} <= real
+
+
+async def test_the_same_query_gives_the_same_result(corpus: Corpus) -> None:
+    assert await ask(corpus, "comets and planets") == await ask(corpus, "comets and planets")
+
+
+async def test_sources_that_stand_in_the_context_come_first(corpus: Corpus) -> None:
+    result = await ask(corpus, "Herschel", token_budget=120)
+    shown = [ranked.chunk.citation in result.context.cited for ranked in result.sources]
+    assert shown == sorted(shown, reverse=True)
+    assert any(shown)
+
+
+async def test_top_k_bounds_the_passages_and_seeds_the_seeds(corpus: Corpus) -> None:
+    result = await ask(corpus, "Herschel telescope comet Paris yeast", seeds=3, top_k=2)
+    assert len(result.subgraph.seeds) == 3
+    assert len(result.sources) == 2
+
+
+async def test_seeds_come_best_first_with_scores_between_0_and_1(corpus: Corpus) -> None:
+    scores = [seed.score for seed in (await ask(corpus, "Who was Charles Messier?")).subgraph.seeds]
+    assert scores == sorted(scores, reverse=True)
+    assert all(0 < score <= 1 for score in scores)
+
+
+async def test_a_name_in_the_query_is_the_first_seed(corpus: Corpus) -> None:
+    result = await ask(corpus, "What had Edmond Halley to do with Paris?")
+    assert {seed.entity.name for seed in result.subgraph.seeds[:2]} == {"Edmond Halley", "Paris"}
+
+
+# --- the subgraph --------------------------------------------------------------------------
+
+
+async def test_the_path_is_the_subtree_that_joins_the_seeds(corpus: Corpus) -> None:
+    """Oracle: the union of networkx's shortest paths from each seed to the LCA over the whole hierarchy."""
+    assert corpus.hierarchy is not None
+    tree = nx.Graph(
+        (each.id, each.parent_id)
+        for layer in corpus.hierarchy.layers
+        for each in layer.entities
+        if each.parent_id is not None
+    )
+    for text in ("Caroline Herschel and Paris", "yeast and Slough", "wort and beer"):
+        subgraph = (await ask(corpus, text, seeds=4)).subgraph
+        assert subgraph.lca is not None
+        expected = {
+            node
+            for seed in subgraph.seeds
+            for node in nx.shortest_path(tree, seed.entity.id, subgraph.lca.id)
+        }
+        assert {node.id for node in subgraph.path} == expected
+
+
+async def test_seeds_that_meet_only_at_the_root_are_grouped(corpus: Corpus) -> None:
+    result = await ask(corpus, "x", entities=("Uranus", "Paris", "yeast", "wort"), seeds=4)
+    groups = {group.lca.name: {seed.name for seed in group.seeds} for group in result.subgraph.groups}
+    assert groups == {"Astronomy": {"Uranus", "Paris"}, "Fermentation": {"yeast", "wort"}}
+    assert result.subgraph.lca is not None
+    assert result.subgraph.lca.name == "Knowledge"
+
+
+async def test_relations_are_those_among_seeds_and_between_path_entities_of_one_layer(corpus: Corpus) -> None:
+    subgraph = (await ask(corpus, "x", entities=("Caroline Herschel", "comet", "yeast"), seeds=3)).subgraph
+    ids = {node.id for node in subgraph.path}
+    assert corpus.hierarchy is not None
+    expected = {
+        relation.id
+        for layer in corpus.hierarchy.layers
+        for relation in layer.relations
+        if {relation.source_id, relation.target_id} <= ids
+    }
+    assert {each.id for each in (*subgraph.base_relations, *subgraph.inter_cluster_relations)} == expected
+    assert {each.layer for each in subgraph.base_relations} == {0}
+    assert {each.layer for each in subgraph.inter_cluster_relations} == {1, 2}
+
+
+async def test_the_context_tells_how_seeds_belong_together(corpus: Corpus) -> None:
+    result = await ask(corpus, "x", entities=("Uranus", "Paris", "yeast", "wort"), seeds=4)
+    summaries = result.context.text.split("## Summaries")[1]
+    assert re.search(
+        r"- Astronomy \(layer 2; joins Uranus, Paris\): Astronomy brings .* \[d3:c1\] \[d4:c1\]", summaries
+    )
+    assert "- Fermentation (layer 1; joins yeast, wort)" in summaries
+    assert "Knowledge" not in summaries
+
+
+# --- the paper's ranking -------------------------------------------------------------------
+
+
+async def test_paper_ranking_counts_the_nearest_entities_and_nothing_else(corpus: Corpus) -> None:
+    """Eq. 6 and appendix B.4 by brute force: dense seeds of G0 alone, chunks by seed count, ties by similarity."""
+    question = "Which telescope did William Herschel build in Slough?"
+    index = await corpus.index()
+    assert corpus.hierarchy is not None
+    base = corpus.hierarchy.layers[0].entities
+    assert index.embedder is not None
+    rows = await index.embedder.embed([question, *(entity.indexed_text for entity in base)])
+    nearest = sorted(base, key=lambda entity: -float(rows[1 + base.index(entity)] @ rows[0]))[:4]
+    counts = Counter(chunk_id for entity in nearest for chunk_id in entity.chunk_ids)
+    chunks = corpus.chunks
+    texts = await index.embedder.embed([question, *(chunk.indexed_text for chunk in chunks)])
+    similarity = {chunk.id: float(row @ texts[0]) for chunk, row in zip(chunks, texts[1:], strict=True)}
+    expected = sorted(counts, key=lambda id_: (-counts[id_], -similarity[id_]))[:3]
+
+    result = await answer(index, Query(question, ranking="paper", seeds=4, top_k=3, token_budget=4000))
+    assert {seed.entity.id for seed in result.subgraph.seeds} == {entity.id for entity in nearest}
+    assert [ranked.chunk.id for ranked in result.sources] == expected
+    assert [ranked.score for ranked in result.sources] == [counts[id_] for id_ in expected]
+
+
+async def test_paper_ranking_matches_no_names_and_no_keywords(corpus: Corpus) -> None:
+    index = await corpus.index()
+    await answer(index, Query("Who was Edmond Halley?", ranking="paper"))
+    assert not {"entities_named", "search_chunks", "search_entities"} & set(index.graph.calls)  # type: ignore[attr-defined]
+
+
+# --- entities, sub-queries, options --------------------------------------------------------
+
+
+async def test_a_named_entity_anchors_and_counts_most(corpus: Corpus) -> None:
+    result = await ask(corpus, "What ferments?", entities=("Charles Messier",))
+    assert result.subgraph.seeds[0].entity.name == "Charles Messier"
+    assert result.subgraph.seeds[0].score == 1.0
+    assert "Charles Messier catalogued nebulae in Paris." in result.context.text
+
+
+async def test_an_entity_may_be_given_by_ref(corpus: Corpus) -> None:
+    result = await ask(corpus, "x", entities=("e-uranus",))
+    assert result.subgraph.seeds[0].entity.name == "Uranus"
+
+
+async def test_a_cluster_may_be_an_anchor(corpus: Corpus) -> None:
+    for ranking in RANKINGS:
+        result = await ask(corpus, "x", entities=("Fermentation",), seeds=1, ranking=ranking)
+        assert [seed.entity.name for seed in result.subgraph.seeds] == ["Fermentation"]
+        assert "yeast into wort" in result.context.text
+        assert "- Fermentation (layer 1" in result.context.text
+
+
+async def test_an_unknown_entity_is_an_error_that_lists_the_nearest(corpus: Corpus) -> None:
+    with pytest.raises(NotFound, match="No entity is called 'Carolyn Hershel'") as caught:
+        await ask(corpus, "x", entities=("Carolyn Hershel",))
+    assert "Caroline Herschel" in [candidate.name for candidate in caught.value.candidates]
+
+
+async def test_sub_queries_unite_their_evidence(corpus: Corpus) -> None:
+    result = await ask(
+        corpus,
+        "What do these have in common?",
+        sub_queries=("Who found Uranus?", "What does a starter hold?"),
+        top_k=4,
+    )
+    assert "William Herschel found Uranus" in result.context.text
+    assert "The starter holds wild yeast." in result.context.text
+    names = {seed.entity.name for seed in result.subgraph.seeds}
+    assert {"Uranus", "starter"} <= names
+
+
+async def test_relations_and_passages_can_be_left_out(corpus: Corpus) -> None:
+    bare = await ask(corpus, "Caroline Herschel", include_relations=False)
+    assert "## Relations" not in bare.context.text
+    assert bare.subgraph.base_relations == bare.subgraph.inter_cluster_relations == ()
+    graph = await ask(corpus, "Caroline Herschel", include_sources=False)
+    assert "## Passages" not in graph.context.text
+    assert graph.sources == ()
+    assert graph.context.cited
+
+
+async def test_naive_has_passages_alone_and_says_so_if_asked_to_leave_them_out(corpus: Corpus) -> None:
+    result = await ask(corpus, "Caroline Herschel", mode="naive", include_sources=False)
+    assert set(re.findall(r"^## (.*)$", result.context.text, re.MULTILINE)) == {"Passages"}
+    assert result.subgraph.seeds == ()
+    assert result.sources
+    assert any("include_sources" in warning for warning in result.warnings)
+
+
+async def test_local_tells_of_the_seeds_neighbours(corpus: Corpus) -> None:
+    result = await ask(
+        corpus, "x", mode="local", entities=("Charles Messier",), seeds=1, include_sources=False
+    )
+    assert {node.name for node in result.subgraph.path} == {"Charles Messier", "nebula", "Paris"}
+    assert (
+        "- Charles Messier (person): Charles Messier catalogued nebulae in Paris. [d4:c1]"
+        in result.context.text
+    )
+
+
+async def test_global_tells_of_the_highest_layer_that_has_enough_summaries(corpus: Corpus) -> None:
+    result = await ask(corpus, "What is this about?", mode="global", seeds=4)
+    assert {node.name for node in result.subgraph.path} == {"Astronomy", "Food"}
+    assert [each.layer for each in result.subgraph.inter_cluster_relations] == [2]
+    assert "- Astronomy (layer 2): Astronomy brings together" in result.context.text
+    assert {ranked.chunk.citation for ranked in result.sources} == set(result.context.cited)
+    finer = await ask(corpus, "What is this about?", mode="global", seeds=8)
+    assert {node.layer for node in finer.subgraph.path} == {1}
+    food = await ask(corpus, "food and fermentation", mode="global", seeds=4)
+    assert food.subgraph.path[0].name == "Food"
+
+
+async def test_a_detailed_context_tells_findings(corpus: Corpus) -> None:
+    assert corpus.hierarchy is not None
+    result = await ask(corpus, "Caroline Herschel", detailed=True, token_budget=4000)
+    plain = await ask(corpus, "Caroline Herschel", token_budget=4000)
+    assert result.context.tokens >= plain.context.tokens
+
+
+# --- what is degraded ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mode", MODES)
+async def test_before_a_build_keywords_answer_and_say_so(unbuilt: Corpus, mode: str) -> None:
+    result = await ask(unbuilt, "Who found Uranus?", mode=mode)
+    assert "William Herschel found Uranus in 1781." in result.context.text
+    assert result.build is BuildState.MISSING
+    assert result.needs_build
+    assert any("never built" in warning for warning in result.warnings)
+
+
+async def test_before_any_document_it_is_not_ready(make_corpus: type[Corpus]) -> None:
+    with pytest.raises(NotReady, match="holds no document") as caught:
+        await ask(make_corpus({}), "Who?")
+    assert caught.value.needs == "documents"
+
+
+async def test_a_query_of_unknown_words_is_served_by_keywords_and_says_so(corpus: Corpus) -> None:
+    result = await ask(corpus, "zzz qqq")
+    assert any("knows no word of 'zzz qqq'" in warning for warning in result.warnings)
+    assert any("No entity" in warning for warning in result.warnings)
+    assert result.sources == ()
+
+
+@pytest.mark.parametrize("mode", ["naive", "global"])
+async def test_a_mode_that_starts_from_no_entity_says_so(corpus: Corpus, mode: str) -> None:
+    result = await ask(corpus, "stars", mode=mode, entities=("Uranus",))
+    assert any(f"mode {mode} starts from none" in warning for warning in result.warnings)
+
+
+@pytest.mark.parametrize("ranking", RANKINGS)
+async def test_without_a_seed_plain_search_answers(corpus: Corpus, ranking: str) -> None:
+    """The word stands in a passage, and in nothing that the graph says."""
+    result = await ask(corpus, "seventh", ranking=ranking, filters=Filters(documents=("Uranus",)))
+    assert "Uranus is the seventh planet." in result.context.text
+
+
+async def test_documents_newer_than_the_build_are_found_and_said_to_be_pending(
+    corpus: Corpus, make_corpus: type[Corpus]
+) -> None:
+    texts = {**corpus.texts, "News": "A new comet, named Zwicky, was seen over Slough by Caroline Herschel."}
+    newer = make_corpus(texts, corpus.hierarchy, pending=1)
+    result = await ask(newer, "Who saw the comet Zwicky?")
+    assert "A new comet, named Zwicky" in result.context.text
+    assert result.build is BuildState.STALE
+    assert any("1 document is newer" in warning and "pending" in warning for warning in result.warnings)
+
+
+async def test_entities_whose_passages_are_gone_are_no_seeds(
+    corpus: Corpus, make_corpus: type[Corpus]
+) -> None:
+    fewer = make_corpus(dict(list(corpus.texts.items())[:4]), corpus.hierarchy, pending=1)
+    result = await ask(fewer, "yeast starter wort beer sourdough bread Uranus")
+    assert result.subgraph.seeds[0].entity.name == "Uranus"
+    assert {"Sourdough", "Brewing"}.isdisjoint(fewer.texts)
+    gone = {"yeast", "starter", "wort", "beer", "sourdough bread", "Edmond Halley"}
+    assert gone.isdisjoint(seed.entity.name for seed in result.subgraph.seeds)
+
+
+async def test_vectors_of_other_generations_are_no_entities(corpus: Corpus) -> None:
+    index = await corpus.index()
+    assert index.embedder is not None
+    assert index.spaces is not None
+    old = [f"old-{number}" for number in range(100)]
+    rows = await index.embedder.embed(["Uranus William Herschel"] * len(old))
+    await index.vectors.upsert(index.spaces.entities, old, rows)
+    result = await answer(index, Query("Uranus William Herschel", seeds=2, ranking="paper"))
+    assert {seed.entity.name for seed in result.subgraph.seeds} == {"Uranus", "William Herschel"}
+
+
+async def test_a_missing_vector_index_is_said(corpus: Corpus) -> None:
+    index = await corpus.index()
+    index.vectors.held.clear()  # type: ignore[attr-defined] # the memory store's own
+    result = await answer(index, Query("Who found Uranus?"))
+    assert "William Herschel found Uranus" in result.context.text
+    assert any("vector index" in warning for warning in result.warnings)
+
+
+async def test_a_collection_of_one_entity_answers(make_corpus: type[Corpus]) -> None:
+    root = Entity("root", "All", layer=1, description="All there is.", members=1, mentions=1)
+    only = Entity("e", "Uranus", parent_id="root", chunk_ids=("chunk-1",), description="A planet.")
+    hierarchy = Hierarchy((Graph((only,), ()), Graph((root,), ())))
+    corpus = make_corpus({"Uranus": "Uranus is the seventh planet."}, hierarchy)
+    for mode in MODES:
+        result = await ask(corpus, "Uranus", mode=mode)
+        assert result.context.cited == ("d1:c1",)
+
+
+# --- filters -------------------------------------------------------------------------------
+
+FOOD_WORDS = re.compile("sourdough|yeast|starter|wort|beer|ferment|food|brew", re.IGNORECASE)
+
+
+def everything_said(result: QueryResult) -> str:
+    """All texts of a result that a caller may show."""
+    subgraph = result.subgraph
+    nodes = [*subgraph.path, *(seed.entity for seed in subgraph.seeds)]
+    nodes += [node for group in subgraph.groups for node in (group.lca, *group.path, *group.seeds)]
+    nodes += [subgraph.lca] if subgraph.lca else []
+    texts = [text for node in nodes for text in (node.name, node.description, *node.aliases)]
+    texts += [each.description for each in (*subgraph.base_relations, *subgraph.inter_cluster_relations)]
+    texts += [ranked.chunk.text for ranked in result.sources]
+    return "\n".join([result.context.text, *texts])
+
+
+@pytest.mark.parametrize("ranking", RANKINGS)
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize(
+    "filters",
+    [
+        Filters(metadata={"field": "astronomy"}),
+        Filters(documents=("Comets", "d2", "doc-3", "nebulae", "d7")),
+        Filters(documents=("d1", "d2", "d3", "d4", "d5", "d6"), until="2026-01-04"),
+    ],
+)
+async def test_nothing_of_an_excluded_document_is_said(
+    corpus: Corpus, mode: str, ranking: str, filters: Filters
+) -> None:
+    result = await ask(
+        corpus, "Slough and what is made of stars", mode=mode, ranking=ranking, filters=filters, seeds=15
+    )
+    assert not FOOD_WORDS.search(everything_said(result))
+    assert result.context.cited
+    assert not set(result.context.cited) & {"d5:c1", "d6:c1"}
+
+
+async def test_a_description_shrinks_to_what_allowed_passages_say(corpus: Corpus) -> None:
+    result = await ask(corpus, "Caroline Herschel", filters=Filters(documents=("Comets",)), seeds=1)
+    (seed,) = result.subgraph.seeds
+    assert (
+        seed.entity.description
+        == "Caroline Herschel discovered eight comets. Caroline Herschel lived in Slough."
+    )
+    assert seed.entity.chunk_ids == ("chunk-1",)
+
+
+async def test_a_summary_with_any_excluded_support_gives_way_to_its_allowed_members(corpus: Corpus) -> None:
+    result = await ask(
+        corpus, "x", entities=("Uranus", "Charles Messier"), filters=Filters(documents=("d3", "d4")), seeds=2
+    )
+    assert result.subgraph.lca is not None
+    assert result.subgraph.lca.name == "Cluster of Uranus, Charles Messier"
+    assert "brings together" not in everything_said(result)
+    assert "excluded" in result.subgraph.lca.description or "exclude" in result.subgraph.lca.description
+
+
+async def test_a_summary_whose_support_is_all_allowed_stays(corpus: Corpus) -> None:
+    result = await ask(
+        corpus, "x", entities=("yeast", "wort"), filters=Filters(documents=("Sourdough", "Brewing")), seeds=2
+    )
+    assert "Fermentation brings together" in result.context.text
+
+
+async def test_a_large_scope_is_searched_by_widening(corpus: Corpus, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("leanrag_engine.retrieval.search.hits.SMALL", 0)
+    monkeypatch.setattr("leanrag_engine.retrieval.search.hits.CHUNK_HITS", 1)
+    monkeypatch.setattr("leanrag_engine.retrieval.search.hits.ENTITY_HITS", 1)
+    query = "Caroline Herschel discovered eight comets and lived in Slough"
+    result = await ask(corpus, query, filters=Filters(documents=("Nebulae",)), seeds=1, top_k=1)
+    assert [ranked.chunk.citation for ranked in result.sources] == ["d4:c1"]
+
+
+async def test_an_entity_that_the_filters_exclude_is_left_out_with_a_warning(corpus: Corpus) -> None:
+    result = await ask(corpus, "stars", entities=("yeast",), filters=Filters(documents=("Nebulae",)))
+    assert "yeast" not in {seed.entity.name for seed in result.subgraph.seeds}
+    assert any("exclude every passage on yeast" in warning for warning in result.warnings)
+
+
+@pytest.mark.parametrize(
+    ("filters", "said"),
+    [
+        (Filters(metadata={"field": "cooking"}), ["field=cooking", "all 7 documents", "astronomy, food"]),
+        (Filters(metadata={"colour": "red"}), ["No document has metadata 'colour'"]),
+        (Filters(since="2027-01-01"), ["since=2027-01-01", "from 2026-01-01 to 2026-01-07"]),
+    ],
+)
+async def test_filters_that_exclude_everything_say_what_exists(
+    corpus: Corpus, filters: Filters, said: list[str]
+) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        await ask(corpus, "x", filters=filters)
+    for part in said:
+        assert part in str(caught.value)
+
+
+async def test_an_unknown_document_is_an_error_that_lists_the_nearest(corpus: Corpus) -> None:
+    with pytest.raises(NotFound, match="No document is called 'Nebula'") as caught:
+        await ask(corpus, "x", filters=Filters(documents=("Comets", "Nebula")))
+    assert caught.value.candidates[0].name == "Nebulae"
+
+
+# --- bounds --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mode", MODES)
+async def test_a_query_makes_a_bounded_number_of_calls(corpus: Corpus, mode: str) -> None:
+    index = await corpus.index()
+    await answer(index, Query("Caroline Herschel and yeast in Paris", mode=mode))
+    assert sum(index.graph.calls.values()) < 40  # type: ignore[attr-defined] # the memory store counts
+
+
+async def test_an_ambiguous_entity_is_an_error_that_tells_its_bearers_apart(
+    corpus: Corpus, make_corpus: type[Corpus]
+) -> None:
+    assert corpus.hierarchy is not None
+    base, *above = corpus.hierarchy.layers
+    twin = replace(base.entities[0], id="e-twin", name="Uranus", parent_id="e-towns", description="A town.")
+    twice = Hierarchy((Graph((*base.entities, twin), base.relations), *above))
+    with pytest.raises(Ambiguous) as caught:
+        await ask(make_corpus(corpus.texts, twice), "x", entities=("uranus",))
+    hints = {candidate.ref: candidate.hint for candidate in caught.value.candidates}
+    assert set(hints) == {"e-uranus", "e-twin"}
+    assert "in Heavenly bodies" in hints["e-uranus"]
+    assert "in Towns" in hints["e-twin"]
+    assert "A town." in hints["e-twin"]

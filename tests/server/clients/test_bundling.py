@@ -1,0 +1,193 @@
+"""The bundle: what it carries, what its form asks for, and how what a host fills in reaches the server."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from leanrag_engine.core.config import Settings
+from leanrag_engine.core.errors import InvalidInput
+from leanrag_mcp.cli.bundle_entry import arguments_of, unfilled
+from leanrag_mcp.clients import bundling
+from leanrag_mcp.clients.bundle_fields import FIELDS, VARIABLES
+
+ROOT = Path(__file__).parents[3]
+SERVER_JSON: dict[str, Any] = json.loads((ROOT / "server" / "server.json").read_text(encoding="utf-8"))
+
+
+@pytest.fixture(scope="module")
+def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("bundle") / "leanrag.mcpb"
+    bundling.write_bundle(ROOT, out, anyio.run(bundling.offered))
+    return out
+
+
+@pytest.fixture(scope="module")
+def manifest(bundle: Path) -> dict[str, Any]:
+    read = json.loads(zipfile.ZipFile(bundle).read("manifest.json"))
+    assert isinstance(read, dict)
+    return read
+
+
+def test_the_bundle_carries_every_source_and_nothing_that_was_made_from_them(bundle: Path) -> None:
+    names = set(zipfile.ZipFile(bundle).namelist())
+    written = {
+        path.relative_to(ROOT).as_posix()
+        for folder in ("server", "leanrag_engine", "prompts")
+        for path in (ROOT / folder).rglob("*")
+        if path.suffix in {".py", ".md", ".typed"} or path.name == "py.typed"
+    }
+    assert written <= names
+    assert {"manifest.json", "pyproject.toml", "README.md", "LICENSE"} <= names
+    assert [name for name in names if re.search(r"__pycache__|\.pyc|^\.|egg-info|^tests", name)] == []
+
+
+def test_the_same_sources_give_the_same_bytes(bundle: Path, tmp_path: Path) -> None:
+    again = tmp_path / "again.mcpb"
+    bundling.write_bundle(ROOT, again, anyio.run(bundling.offered))
+    assert again.read_bytes() == bundle.read_bytes()
+
+
+def test_the_manifest_is_for_uv_and_starts_a_file_that_is_there(
+    bundle: Path, manifest: dict[str, Any]
+) -> None:
+    assert manifest["manifest_version"] == "0.4"
+    assert manifest["server"]["type"] == "uv"
+    assert manifest["server"]["entry_point"] in zipfile.ZipFile(bundle).namelist()
+
+
+def test_documents_are_picked_as_folders_and_keys_are_secrets(manifest: dict[str, Any]) -> None:
+    form = manifest["user_config"]
+    assert (form["documents"]["type"], form["documents"]["multiple"]) == ("directory", True)
+    secret = {key for key, field in form.items() if field.get("sensitive")}
+    assert secret == {key for key in form if key.endswith("_key")}
+    assert secret
+    assert not any("default" in form[key] for key in secret)
+
+
+def test_every_placeholder_names_a_field_and_keys_are_no_arguments(manifest: dict[str, Any]) -> None:
+    launch = manifest["server"]["mcp_config"]
+    used = re.findall(r"\$\{user_config\.(\w+)\}", json.dumps(launch))
+    assert sorted(used) == sorted(manifest["user_config"])
+    assert [word for word in launch["args"] if "user_config" in word] == ["${user_config.documents}"]
+
+
+def test_every_variable_of_the_form_is_a_setting_or_a_key() -> None:
+    settings = {f"LEANRAG_{name.upper()}" for name in Settings.model_fields}
+    for field in FIELDS:
+        assert not field.variable or (field.variable in settings) != field.secret
+
+
+def test_a_form_left_as_it_is_gives_the_settings_that_nobody_touched(
+    manifest: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in VARIABLES:
+        monkeypatch.delenv(name, raising=False)
+    untouched = Settings()
+    for field in FIELDS:
+        default = manifest["user_config"][field.key].get("default")
+        if field.variable and default is not None:
+            monkeypatch.setenv(field.variable, str(default).lower() if default is False else str(default))
+    assert Settings() == untouched
+
+
+@pytest.mark.parametrize(
+    ("given", "arguments"),
+    [
+        (["/a b", "/c"], ["--allow-dir", "/a b", "--allow-dir", "/c"]),
+        (["${user_config.documents}"], []),
+        (["", "/c"], ["--allow-dir", "/c"]),
+        ([], []),
+    ],
+)
+def test_chosen_folders_become_options_and_an_empty_form_none(given: list[str], arguments: list[str]) -> None:
+    assert arguments_of(given) == arguments
+
+
+def test_variables_that_nobody_filled_in_are_taken_away() -> None:
+    environ = {
+        "OPENAI_API_KEY": "${user_config.openai_api_key}",
+        "LEANRAG_LLM_MODEL": "",
+        "LEANRAG_COLLECTION": "notes",
+        "PATH": "",
+    }
+    assert unfilled(environ, VARIABLES) == ["LEANRAG_LLM_MODEL", "OPENAI_API_KEY"]
+
+
+@pytest.mark.parametrize(
+    "way", [["-m", "leanrag_mcp.cli.bundle_entry"], [str(ROOT / "server/cli/bundle_entry.py")]]
+)
+def test_the_entry_serves_as_a_module_and_as_a_script(way: list[str], tmp_path: Path) -> None:
+    ran = subprocess.run(
+        [sys.executable, *way, str(tmp_path), "${user_config.documents}"],
+        input="",
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=tmp_path,
+        timeout=60,
+        env={"LEANRAG_LLM_MODEL": "${user_config.llm_model}", "HOME": str(tmp_path), "PATH": ""},
+    )
+    assert (ran.returncode, ran.stderr, ran.stdout) == (0, "", "")
+
+
+def test_what_is_no_checkout_is_told(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match=r"is no checkout of leanrag-mcp.*--source"):
+        bundling.write_bundle(tmp_path, tmp_path / "x.mcpb", bundling.Offer((), prompts=False))
+
+
+@pytest.mark.parametrize(
+    ("out", "code", "said"), [("x.mcpb", 0, "Wrote "), ("no/x.mcpb", 1, "cannot be written")]
+)
+def test_the_command_says_what_it_wrote_or_why_not(tmp_path: Path, out: str, code: int, said: str) -> None:
+    ran = subprocess.run(
+        [
+            sys.executable,
+            "-P",
+            "-m",
+            "leanrag_mcp.clients.bundling",
+            str(tmp_path / out),
+            "--source",
+            str(ROOT),
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode == code
+    assert said in ran.stdout + ran.stderr
+    assert "Traceback" not in ran.stderr
+
+
+# --- server.json ---------------------------------------------------------------------------
+# Checked against the registry's own schema where the packages can be fetched (.ci/clients); here
+# offline, against what the registry's documentation asks for.
+
+
+def test_server_json_is_what_the_registry_asks_for() -> None:
+    assert re.fullmatch(r"[a-zA-Z0-9.-]+/[a-zA-Z0-9._-]+", SERVER_JSON["name"])
+    assert 1 <= len(SERVER_JSON["description"]) <= 100
+    (package,) = SERVER_JSON["packages"]
+    assert (package["registryType"], package["transport"]) == ("pypi", {"type": "stdio"})
+
+
+def test_server_json_names_settings_that_exist_in_their_own_words_and_marks_keys_as_secret() -> None:
+    (package,) = SERVER_JSON["packages"]
+    meaning = {f"LEANRAG_{name.upper()}": field.description for name, field in Settings.model_fields.items()}
+    meaning |= {field.variable: field.description for field in FIELDS if field.secret}
+    named = {each["name"]: each for each in package["environmentVariables"]}
+    assert {name: each["description"] for name, each in named.items()} == {
+        name: meaning[name] for name in named
+    }
+    assert {name for name, each in named.items() if each.get("isSecret")} == {
+        field.variable for field in FIELDS if field.secret
+    }
+    assert [argument["name"] for argument in package["packageArguments"]] == ["--allow-dir"]

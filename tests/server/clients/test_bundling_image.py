@@ -1,0 +1,35 @@
+"""The Dockerfile, which no engine has built here: it copies what is there, and installs as the README says."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).parents[3]
+DOCKERFILE = (ROOT / ".docker" / "Dockerfile").read_text(encoding="utf-8")
+IGNORED = (ROOT / ".docker" / "Dockerfile.dockerignore").read_text(encoding="utf-8")
+
+
+def copied() -> set[str]:
+    return {
+        name for line in re.findall(r"^COPY (.+) \S+$", DOCKERFILE, re.MULTILINE) for name in line.split()
+    }
+
+
+def test_what_is_copied_is_all_that_an_install_needs_and_reaches_the_builder() -> None:
+    assert copied() == {"pyproject.toml", "README.md", "LICENSE", "leanrag_engine", "prompts", "server"}
+    assert all((ROOT / name).exists() for name in copied())
+    assert {line[1:] for line in IGNORED.splitlines() if line.startswith("!")} == copied()
+
+
+def test_it_installs_as_the_readme_does() -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    (command,) = re.findall(r"^RUN (pip install .*)$", DOCKERFILE, re.MULTILINE)
+    assert command.replace(" --no-cache-dir", "") == "pip install ."
+    assert "pip install . &&" in readme
+
+
+def test_it_serves_as_its_own_user_with_a_folder_for_data() -> None:
+    assert re.search(r"^USER (?!root)", DOCKERFILE, re.MULTILINE)
+    assert "ENV LEANRAG_DATA_DIR=/data" in DOCKERFILE
+    assert 'ENTRYPOINT ["leanrag-mcp"]' in DOCKERFILE

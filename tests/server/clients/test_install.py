@@ -1,0 +1,450 @@
+"""Getting into a client's configuration: the right file, nothing lost, nothing half written."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from leanrag_engine.core.config import load_settings
+from leanrag_engine.core.errors import InvalidInput, NotFound
+from leanrag_mcp.cli import install as installing
+from leanrag_mcp.cli.main import app
+from leanrag_mcp.clients import files as client_files
+from leanrag_mcp.clients.files import CLIENTS, ClientName, Machine, Scope, config_file
+
+ROAMING = Path("AppData/Roaming")
+PACKAGED = Path("AppData/Local/Packages/Claude_pzs8sxrjxfjjc/LocalCache/Roaming/Claude")
+
+
+def machine(platform: str, home: Path, **environ: str) -> Machine:
+    return Machine(platform, home, environ, home / "project")
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A home of its own, on this platform, without any setting from outside."""
+    folder = tmp_path / "home"
+    (folder / "notes").mkdir(parents=True)
+    for name in [*os.environ]:
+        if name.startswith(("LEANRAG_", "XDG_", "CLAUDE_", "UV_")):
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("HOME", str(folder))
+    monkeypatch.setattr(sys, "platform", "linux")
+    monkeypatch.chdir(folder)
+    return folder
+
+
+def leanrag(*arguments: str) -> Result:
+    return CliRunner().invoke(app, [*arguments])
+
+
+def written(file: Path) -> dict[str, Any]:
+    value = json.loads(file.read_text(encoding="utf-8"))
+    assert isinstance(value, dict)
+    return value
+
+
+# --- where ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("platform", "client", "expected"),
+    [
+        ("darwin", "claude-desktop", "Library/Application Support/Claude/claude_desktop_config.json"),
+        ("win32", "claude-desktop", ROAMING / "Claude/claude_desktop_config.json"),
+        ("linux", "claude-desktop", ".config/Claude/claude_desktop_config.json"),
+        ("darwin", "claude-code", ".claude.json"),
+        ("win32", "claude-code", ".claude.json"),
+        ("linux", "claude-code", ".claude.json"),
+        ("darwin", "vscode", "Library/Application Support/Code/User/mcp.json"),
+        ("win32", "vscode", ROAMING / "Code/User/mcp.json"),
+        ("linux", "vscode", ".config/Code/User/mcp.json"),
+        ("darwin", "cursor", ".cursor/mcp.json"),
+        ("win32", "cursor", ".cursor/mcp.json"),
+        ("linux", "cursor", ".cursor/mcp.json"),
+    ],
+)
+def test_each_client_is_looked_for_where_its_documentation_says(
+    tmp_path: Path, platform: str, client: ClientName, expected: str
+) -> None:
+    assert config_file(client, "user", machine(platform, tmp_path)) == tmp_path / expected
+
+
+@pytest.mark.parametrize(
+    ("client", "expected"),
+    [("claude-code", ".mcp.json"), ("vscode", ".vscode/mcp.json"), ("cursor", ".cursor/mcp.json")],
+)
+def test_a_project_has_a_file_of_its_own(tmp_path: Path, client: ClientName, expected: str) -> None:
+    assert config_file(client, "project", machine("linux", tmp_path)) == tmp_path / "project" / expected
+
+
+def test_claude_desktop_has_none_per_project(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match="no configuration per project"):
+        config_file("claude-desktop", "project", machine("linux", tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("platform", "variable", "client", "expected"),
+    [
+        ("win32", "APPDATA", "claude-desktop", "Claude/claude_desktop_config.json"),
+        ("win32", "APPDATA", "vscode", "Code/User/mcp.json"),
+        ("linux", "XDG_CONFIG_HOME", "vscode", "Code/User/mcp.json"),
+        ("linux", "CLAUDE_CONFIG_DIR", "claude-code", ".claude.json"),
+    ],
+)
+def test_a_moved_folder_is_followed(
+    tmp_path: Path, platform: str, variable: str, client: ClientName, expected: str
+) -> None:
+    moved = tmp_path / "elsewhere"
+    place = machine(platform, tmp_path, **{variable: str(moved)})
+    assert config_file(client, "user", place) == moved / expected
+
+
+def test_claude_desktop_from_the_microsoft_store_reads_only_the_copy_in_its_package(tmp_path: Path) -> None:
+    (tmp_path / ROAMING / "Claude").mkdir(parents=True)
+    (tmp_path / PACKAGED).mkdir(parents=True)
+    file = config_file("claude-desktop", "user", machine("win32", tmp_path))
+    assert file == tmp_path / PACKAGED / "claude_desktop_config.json"
+
+
+def test_two_packages_of_claude_desktop_are_told_rather_than_guessed(tmp_path: Path) -> None:
+    for package in ("Claude_one", "Claude_two"):
+        (tmp_path / "AppData/Local/Packages" / package / "LocalCache/Roaming/Claude").mkdir(parents=True)
+    with pytest.raises(InvalidInput, match=r"Claude_one.*Claude_two.*--config"):
+        config_file("claude-desktop", "user", machine("win32", tmp_path))
+
+
+# --- what ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("client", sorted(CLIENTS))
+def test_a_first_install_writes_an_entry_that_starts_the_server(home: Path, client: ClientName) -> None:
+    ran = leanrag(
+        "install", client, "--allow-dir", "notes", "--data-dir", "d", "--collection", "c", "--read-only"
+    )
+    assert ran.exit_code == 0, ran.output
+    entry = written(config_file(client, "user", Machine.here()))[CLIENTS[client].servers]["leanrag"]
+    assert Path(entry["command"]).is_absolute()
+    assert entry["args"][-7:] == [
+        *(
+            "--allow-dir",
+            str(home / "notes"),
+            "--data-dir",
+            str(home / "d"),
+            "--collection",
+            "c",
+            "--read-only",
+        )
+    ]
+    assert entry.get("type") == ("stdio" if CLIENTS[client].typed else None)
+    assert "env" not in entry
+
+
+def test_folders_are_written_in_full_and_each_on_its_own(home: Path) -> None:
+    (home / "more").mkdir()
+    leanrag("install", "cursor", "--allow-dir", "~/notes", "--allow-dir", "more")
+    arguments = written(home / ".cursor/mcp.json")["mcpServers"]["leanrag"]["args"]
+    assert arguments[-4:] == ["--allow-dir", str(home / "notes"), "--allow-dir", str(home / "more")]
+
+
+def test_a_data_folder_named_in_the_environment_is_written_for_the_client_does_not_see_it(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LEANRAG_DATA_DIR", str(home / "elsewhere"))
+    monkeypatch.setenv("LEANRAG_LLM_MODEL", "openai/gpt-4o-mini")
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
+    ran = leanrag("install", "claude-desktop")
+    text = (home / ".config/Claude/claude_desktop_config.json").read_text(encoding="utf-8")
+    assert str(home / "elsewhere") in text
+    assert "sk-secret" not in text + ran.output
+    assert "LEANRAG_LLM_MODEL set in this shell may not reach Claude Desktop" in ran.output
+    assert "without --allow-dir" in ran.output
+
+
+def test_under_uvx_the_passing_environment_is_not_written_but_uvx_itself(tmp_path: Path) -> None:
+    uvx = tmp_path / "bin" / "uvx"
+    uvx.parent.mkdir()
+    uvx.touch(mode=0o755)
+    for prefix, environ in (
+        (Path("/home/ada/.cache/uv/archive-v0/x1"), {}),
+        (Path("/var/uv/x1"), {"UV_CACHE_DIR": "/var/uv"}),
+    ):
+        found = installing.command_of(prefix, {**environ, "PATH": str(uvx.parent)}, uvx=False)
+        assert found == [str(uvx), "leanrag-mcp"]
+    lasting = installing.command_of(Path("/home/ada/.local/share/uv/tools/leanrag-mcp"), {}, uvx=False)
+    assert "uvx" not in lasting[0]
+
+
+def test_a_file_that_is_shared_gets_a_command_without_anybodys_path(home: Path) -> None:
+    leanrag("install", "vscode", "--scope", "project", "--uvx")
+    entry = written(home / ".vscode/mcp.json")["servers"]["leanrag"]
+    assert entry == {"type": "stdio", "command": "uvx", "args": ["leanrag-mcp"]}
+
+
+# --- what stays ----------------------------------------------------------------------------
+
+COMMENTED = """\
+{
+    // shared by the team
+    "inputs": [{"type": "promptString", "id": "key", "password": true}],
+    "servers": {
+        "files": { "command": "npx", "args": ["-y", "files"], "env": {"KEY": "${input:key}"} }, // theirs
+    },
+}
+"""
+
+
+@pytest.mark.usefixtures("home")
+@pytest.mark.parametrize("client", ["vscode", "cursor"])
+def test_comments_other_servers_and_spacing_stay_byte_by_byte(client: ClientName) -> None:
+    file = config_file(client, "user", Machine.here())
+    file.parent.mkdir(parents=True)
+    before = COMMENTED.replace('"servers"', json.dumps(CLIENTS[client].servers))
+    file.write_text(before, encoding="utf-8")
+    assert leanrag("install", client, "--allow-dir", "notes").exit_code == 0
+    after = file.read_text(encoding="utf-8")
+    assert [line for line in before.splitlines() if line not in after.splitlines()] == []
+    assert '"leanrag": {' in after
+    assert file.with_name(f"{file.name}.bak1").read_text(encoding="utf-8") == before
+    assert leanrag("uninstall", client).exit_code == 0
+    assert file.read_text(encoding="utf-8") == before
+
+
+def test_what_the_user_added_to_the_entry_outlives_a_second_install(home: Path) -> None:
+    leanrag("install", "claude-desktop")
+    file = home / ".config/Claude/claude_desktop_config.json"
+    value = written(file)
+    value["mcpServers"]["leanrag"]["env"] = {"OPENAI_API_KEY": "sk-mine"}
+    file.write_text(json.dumps(value), encoding="utf-8")
+    ran = leanrag("install", "claude-desktop", "--allow-dir", "notes")
+    entry = written(file)["mcpServers"]["leanrag"]
+    assert entry["env"] == {"OPENAI_API_KEY": "sk-mine"}
+    assert str(home / "notes") in entry["args"]
+    assert "sk-mine" not in ran.output
+
+
+def test_a_second_install_of_the_same_writes_nothing_and_makes_no_backup(home: Path) -> None:
+    leanrag("install", "cursor", "--allow-dir", "notes")
+    file = home / ".cursor/mcp.json"
+    first = file.stat().st_mtime_ns
+    ran = leanrag("install", "cursor", "--allow-dir", "notes")
+    assert "nothing was written" in ran.output
+    assert file.stat().st_mtime_ns == first
+    assert [each.name for each in file.parent.iterdir()] == ["mcp.json"]
+
+
+def test_backups_are_numbered_and_none_is_overwritten(home: Path) -> None:
+    file = home / ".cursor/mcp.json"
+    file.parent.mkdir()
+    texts = []
+    for folder in ("a", "b", "c"):
+        (home / folder).mkdir()
+        texts.append(file.read_text(encoding="utf-8") if file.exists() else "")
+        leanrag("install", "cursor", "--allow-dir", folder)
+    backups = sorted(file.parent.glob("mcp.json.bak*"))
+    assert [each.name for each in backups] == ["mcp.json.bak1", "mcp.json.bak2"]
+    assert [each.read_text(encoding="utf-8") for each in backups] == texts[1:]
+
+
+def test_a_server_of_that_name_that_is_not_ours_is_left_alone(home: Path) -> None:
+    file = home / ".cursor/mcp.json"
+    file.parent.mkdir()
+    before = '{"mcpServers": {\n"leanrag": {"url": "https://example.org/mcp"}}}'
+    file.write_text(before, encoding="utf-8")
+    for command in ("install", "uninstall"):
+        ran = leanrag(command, "cursor")
+        assert ran.exit_code == 1
+        assert "line 2" in ran.output
+        assert "Choose another --name" in ran.output
+    assert file.read_text(encoding="utf-8") == before
+    assert leanrag("install", "cursor", "--name", "leanrag-notes").exit_code == 0
+    assert set(written(file)["mcpServers"]) == {"leanrag", "leanrag-notes"}
+
+
+def test_a_linked_configuration_stays_a_link_and_keeps_its_rights(home: Path) -> None:
+    real = home / "dotfiles.json"
+    real.write_text("{}", encoding="utf-8")
+    real.chmod(0o600)
+    (home / ".claude.json").symlink_to(real)
+    assert leanrag("install", "claude-code").exit_code == 0
+    assert (home / ".claude.json").is_symlink()
+    assert "leanrag" in written(real)["mcpServers"]
+    assert stat.S_IMODE(real.stat().st_mode) == 0o600
+
+
+# --- what is refused -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("client", "text", "line"),
+    [
+        ("claude-desktop", '{\n  "mcpServers": {},\n}', 3),
+        ("claude-desktop", '{\n  // mine\n  "mcpServers": {}\n}', 2),
+        ("claude-code", '{"a": 1}\n]', 2),
+        ("vscode", '{\n  "servers": {\n    "x": {"command": "y" "args": []}\n  }\n}', 3),
+        ("cursor", '{\n  "mcpServers": []\n}', 2),
+        ("cursor", '{\n  "mcpServers": {},\n  "mcpServers": {}\n}', 3),
+        ("cursor", '["mcpServers"]', 1),
+    ],
+)
+def test_a_malformed_file_is_told_with_its_line_and_left_as_it_is(
+    home: Path, client: ClientName, text: str, line: int
+) -> None:
+    file = config_file(client, "user", Machine.here())
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text, encoding="utf-8")
+    ran = leanrag("install", client)
+    assert ran.exit_code == 1
+    assert f"{file}, line {line}:" in ran.output
+    assert "Nothing was written" in ran.output
+    assert file.read_text(encoding="utf-8") == text
+    assert [each.name for each in file.parent.iterdir() if each.name.startswith(file.name + ".")] == []
+    assert home in file.parents
+
+
+def test_a_file_in_another_encoding_is_told(home: Path) -> None:
+    file = home / ".cursor/mcp.json"
+    file.parent.mkdir()
+    file.write_bytes('{"mcpServers": {}}'.encode("utf-16"))
+    ran = leanrag("install", "cursor")
+    assert ran.exit_code == 1
+    assert "is no UTF-8 text" in ran.output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--allow-dir", "nowhere"), "The folder nowhere does not exist"),
+        (("--name", "my server"), "'my server'"),
+        (("--collection", "../up"), "../up"),
+    ],
+)
+def test_a_bad_argument_is_told_before_anything_is_written(
+    home: Path, arguments: tuple[str, str], said: str
+) -> None:
+    ran = leanrag("install", "cursor", *arguments)
+    assert ran.exit_code == 1
+    assert said in ran.output
+    assert not (home / ".cursor").exists()
+
+
+def test_a_change_by_another_program_in_between_is_not_lost(home: Path) -> None:
+    file = home / ".claude.json"
+    file.write_text("{}", encoding="utf-8")
+    plan = client_files.planned_install(CLIENTS["claude-code"], file, "leanrag", {"command": "x"})
+    file.write_text('{"numStartups": 2}', encoding="utf-8")
+    with pytest.raises(InvalidInput, match="changed by another program"):
+        client_files.carried_out(plan)
+    assert file.read_text(encoding="utf-8") == '{"numStartups": 2}'
+
+
+def test_a_failed_write_leaves_the_old_file_and_no_scraps(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = home / ".claude.json"
+    file.write_text("{}", encoding="utf-8")
+
+    def full(_: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    ran = leanrag("install", "claude-code")
+    assert ran.exit_code == 1
+    assert "No space left on device" in ran.output
+    assert file.read_text(encoding="utf-8") == "{}"
+    assert {each.name for each in home.iterdir()} == {"notes", ".claude.json", ".claude.json.bak1"}
+
+
+def test_what_is_not_there_cannot_be_uninstalled(home: Path) -> None:
+    file = home / ".cursor/mcp.json"
+    with pytest.raises(NotFound, match="no server called 'leanrag'"):
+        client_files.planned_uninstall(CLIENTS["cursor"], file, "leanrag")
+    file.parent.mkdir()
+    file.write_text('{"mcpServers": {"files": {}}}', encoding="utf-8")
+    ran = leanrag("uninstall", "cursor")
+    assert ran.exit_code == 1
+    assert "It has: files." in ran.output
+
+
+# --- shown only ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("option", ["--print", "--dry-run"])
+def test_showing_writes_nothing(home: Path, option: str) -> None:
+    ran = leanrag("install", "vscode", "--allow-dir", "notes", option)
+    assert ran.exit_code == 0
+    assert "--allow-dir" in ran.stdout
+    assert [each.name for each in home.iterdir()] == ["notes"]
+
+
+@pytest.mark.parametrize("client", sorted(CLIENTS))
+def test_what_is_printed_is_what_is_written(home: Path, client: ClientName) -> None:
+    printed = json.loads(leanrag("install", client, "--allow-dir", "notes", "--print").stdout)
+    leanrag("install", client, "--allow-dir", "notes")
+    assert written(config_file(client, "user", Machine.here())) == printed
+    assert home.exists()
+
+
+def test_claude_code_is_shown_its_own_command_too(home: Path) -> None:
+    ran = leanrag("install", "claude-code", "--allow-dir", "notes", "--print")
+    assert "claude mcp add --scope user leanrag -- " in ran.stderr
+    assert str(home / "notes") in ran.stderr
+
+
+def test_an_install_says_what_the_client_will_start_and_whether_the_client_seems_to_be_there(
+    home: Path,
+) -> None:
+    (home / "my notes").mkdir()
+    first = leanrag("install", "cursor", "--allow-dir", "my notes")
+    assert f"--allow-dir '{home}/my notes'" in first.stdout
+    assert "Is Cursor installed" in first.stderr
+    assert "installed" not in leanrag("install", "cursor", "--allow-dir", "notes").stderr
+
+
+def test_a_command_to_copy_is_quoted_as_the_platforms_shell_takes_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "platform", "win32")
+    assert installing.command_line(["leanrag-mcp.exe", "C:\\my notes"]) == 'leanrag-mcp.exe "C:\\my notes"'
+
+
+def test_a_dry_run_shows_only_the_lines_that_change(home: Path) -> None:
+    file = home / ".cursor/mcp.json"
+    file.parent.mkdir()
+    file.write_text('{\n  "mcpServers": {\n    "x": {\n      "env": {"KEY": "sk-theirs"}\n    }\n  }\n}')
+    shown = leanrag("install", "cursor", "--dry-run").stdout
+    assert '+    "leanrag": {' in shown
+    assert "sk-theirs" not in shown
+
+
+@pytest.mark.parametrize("scope", ["user", "project"])
+def test_a_blank_file_counts_as_an_empty_one(home: Path, scope: Scope) -> None:
+    file = config_file("cursor", scope, Machine.here())
+    file.parent.mkdir()
+    file.write_text("\n", encoding="utf-8")
+    assert leanrag("install", "cursor", "--scope", scope).exit_code == 0
+    assert "leanrag" in written(file)["mcpServers"]
+    assert home in file.parents
+
+
+def test_what_was_installed_really_starts(home: Path) -> None:
+    """The command, as written, answers a client's handshake; arguments are those the server takes."""
+    from leanrag_mcp.cli.install import server_command  # noqa: PLC0415 - only this test starts anything
+
+    entry = installing.server_entry(
+        CLIENTS["cursor"],
+        server_command(),
+        load_settings(allow_dirs=(home / "notes",), data_dir=home / "d", collection="c", read_only=True),
+    )
+    import subprocess  # noqa: PLC0415 - as above
+
+    ran = subprocess.run(
+        [entry["command"], *entry["args"]], input="", capture_output=True, text=True, check=False, timeout=60
+    )
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stderr == ""

@@ -1,0 +1,443 @@
+"""The server over real HTTP: a real process on a loopback port, the SDK's client and bare requests."""
+
+from __future__ import annotations
+
+import json
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import AsyncIterator, Iterator
+from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import anyio
+import httpx2
+import pytest
+from mcp.client import Client
+from mcp.client.streamable_http import streamable_http_client
+from mcp.shared.exceptions import MCPError
+from mcp_types import CallToolResult
+
+pytestmark = pytest.mark.anyio
+
+TOKEN = "a-token-that-nobody-guesses"  # noqa: S105 - of a server that lives for a test
+ERAS = ("legacy", "2026-07-28")
+PING = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
+
+
+@dataclass(frozen=True)
+class Served:
+    """A running server: its address, its process, and what it said on standard error after its greeting."""
+
+    url: str
+    process: subprocess.Popen[str]
+    said: list[str]
+
+    @property
+    def root(self) -> str:
+        return self.url.removesuffix("/mcp")
+
+
+def command(folder: Path, *options: str) -> list[str]:
+    return [sys.executable, "-P", "-m", "leanrag_mcp", "serve", "--data-dir", str(folder), *options]
+
+
+@contextmanager
+def served(folder: Path, *options: str, http: str = "127.0.0.1:0", **environment: str) -> Iterator[Served]:
+    """The real command, until the block ends."""
+    import os  # noqa: PLC0415 - only this function needs it
+
+    child = subprocess.Popen(
+        command(folder, "--http", http, *options),
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, **environment},
+    )
+    assert child.stderr
+    greeting = child.stderr.readline()
+    # A pipe that nobody reads fills up, and then the server waits for ever to log a line.
+    said: list[str] = []
+    drain = threading.Thread(target=said.extend, args=(child.stderr,), daemon=True)
+    drain.start()
+    try:
+        assert "LeanRAG serves http://" in greeting, greeting
+        yield Served(next(word for word in greeting.split() if word.startswith("http://")), child, said)
+    finally:
+        child.kill()
+        child.wait()
+        drain.join()
+        child.stderr.close()
+
+
+@asynccontextmanager
+async def client_of(url: str, era: str = "auto", token: str = "") -> AsyncIterator[Client]:
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    async with httpx2.AsyncClient(headers=headers, timeout=60) as http:
+        transport = streamable_http_client(url, http_client=http)
+        async with Client(transport, mode=era) as client:
+            yield client
+
+
+async def called(client: Client, tool: str, **arguments: Any) -> dict[str, Any]:
+    result = await client.call_tool(tool, arguments)
+    assert isinstance(result, CallToolResult)
+    assert not result.is_error, result.content
+    return result.structured_content or {}
+
+
+def post(url: str, *, content: bytes | None = None, **headers: str) -> httpx2.Response:
+    """One request as any program could send it."""
+    body = json.dumps(PING).encode() if content is None else content
+    accepted = {"content-type": "application/json", "accept": "application/json, text/event-stream"}
+    # Headers are bytes: some of those sent here are no ASCII.
+    sent = {name: value.encode("latin-1") for name, value in (accepted | headers).items()}
+    return httpx2.post(url, content=body, headers=sent, timeout=30)
+
+
+@pytest.fixture(scope="module")
+def open_server(lighthouses: Path) -> Iterator[Served]:
+    with served(lighthouses, "--read-only") as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def guarded(lighthouses: Path) -> Iterator[Served]:
+    """One that asks for a token, lets one page in and takes a megabyte."""
+    options = (
+        "--read-only",
+        "--http-allowed-host",
+        "rag.example",
+        "--http-allowed-origin",
+        "https://app.example",
+    )
+    with served(lighthouses, *options, LEANRAG_HTTP_TOKEN=TOKEN, LEANRAG_HTTP_MAX_REQUEST_MB="1") as server:
+        yield server
+
+
+@pytest.mark.parametrize("era", ERAS)
+async def test_both_eras_list_and_call_tools(open_server: Served, era: str) -> None:
+    async with client_of(open_server.url, era) as client:
+        assert "query_lca_context" in {tool.name for tool in (await client.list_tools()).tools}
+        reply = await called(client, "query_lca_context", query="Who designed Skerryvore?")
+        assert "Alan Stevenson" in reply["context"]
+
+
+async def test_many_clients_of_both_eras_are_served_at_once(open_server: Served) -> None:
+    answers: list[str] = []
+
+    async def ask(era: str, question: str) -> None:
+        async with client_of(open_server.url, era) as client:
+            answers.append((await called(client, "query_lca_context", query=question))["context"])
+
+    async with anyio.create_task_group() as tasks:
+        for era in ERAS * 3:
+            tasks.start_soon(ask, era, "When was Skerryvore lit?")
+    assert len(set(answers)) == 1
+    assert len(answers) == 6
+    assert "1844" in answers[0]
+
+
+async def test_two_clients_see_what_the_other_wrote(tmp_path: Path) -> None:
+    with served(tmp_path) as server:
+        async with client_of(server.url, "legacy") as one, client_of(server.url, "2026-07-28") as other:
+            async with anyio.create_task_group() as tasks:
+                for client, moon in ((one, "Io"), (other, "Titan")):
+                    document = {"text": f"{moon} is a moon. {moon} was seen by Galileo.", "id": moon}
+                    tasks.start_soon(ingested, client, document)
+            for client in (one, other):
+                assert (await called(client, "get_index_status"))["documents"] == 2
+
+
+async def ingested(client: Client, document: dict[str, str]) -> None:
+    reply = await called(client, "ingest_documents", documents=[document], wait_seconds=40)
+    assert reply["status"] == "done", reply
+
+
+# --- who is let in ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("era", ERAS)
+async def test_the_right_token_opens_and_a_wrong_one_does_not(guarded: Served, era: str) -> None:
+    async with client_of(guarded.url, era, TOKEN) as client:
+        assert (await called(client, "get_index_status"))["documents"] == 6
+    for wrong in ("", "another-token-altogether", TOKEN[:-1], TOKEN + "x"):
+        with pytest.raises((MCPError, ExceptionGroup)):
+            async with client_of(guarded.url, era, wrong) as client:
+                await client.list_tools()
+
+
+@pytest.mark.parametrize("header", ["", "Bearer", "Bearer wrong", f"Basic {TOKEN}", TOKEN, "Bearer \xff"])
+def test_without_the_token_nothing_is_told(guarded: Served, header: str) -> None:
+    reply = post(guarded.url, **({"authorization": header} if header else {}))
+    assert reply.status_code == 401
+    assert reply.headers["www-authenticate"].startswith("Bearer ")
+    assert TOKEN not in reply.text
+    assert set(reply.json()) == {"error", "error_description"}
+
+
+def test_a_token_in_the_address_is_no_token(guarded: Served) -> None:
+    assert post(f"{guarded.url}?access_token={TOKEN}").status_code == 401
+
+
+@pytest.mark.parametrize(
+    "host", ["evil.example", "127.0.0.1.evil.example", "localhost.evil.example:80", "evil"]
+)
+def test_a_page_that_rebinds_its_name_is_refused(open_server: Served, host: str) -> None:
+    reply = post(open_server.url, host=host)
+    assert reply.status_code == 421
+    assert host in reply.json()["error"]["message"]
+    assert "--http-allowed-host" in reply.json()["error"]["message"]
+
+
+def test_a_name_that_was_allowed_is_served_at_any_port(guarded: Served) -> None:
+    # 400: it got as far as the protocol, which misses a handshake.
+    for host in ("rag.example", "rag.example:8443", "localhost:1234"):
+        assert post(guarded.url, authorization=f"Bearer {TOKEN}", host=host).status_code == 400
+    assert post(guarded.url, authorization=f"Bearer {TOKEN}", host="rag.example.evil").status_code == 421
+
+
+def test_a_foreign_page_is_refused_and_an_allowed_one_is_not(guarded: Served) -> None:
+    token = {"authorization": f"Bearer {TOKEN}"}
+    refused = post(guarded.url, **token, origin="https://evil.example")
+    assert refused.status_code == 403
+    assert "https://evil.example" in refused.json()["error"]["message"]
+    assert "access-control-allow-origin" not in refused.headers
+    allowed = post(guarded.url, **token, origin="https://app.example")
+    assert allowed.status_code == 400
+    assert allowed.headers["access-control-allow-origin"] == "https://app.example"
+
+
+def test_a_browser_may_ask_first_without_a_token(guarded: Served) -> None:
+    asks = {
+        "access-control-request-method": "POST",
+        "access-control-request-headers": "authorization,mcp-method",
+    }
+    reply = httpx2.options(guarded.url, headers={"origin": "https://app.example", **asks})
+    assert reply.status_code == 200
+    assert "authorization" in reply.headers["access-control-allow-headers"]
+    assert httpx2.options(guarded.url, headers={"origin": "https://evil.example", **asks}).status_code == 400
+
+
+def test_a_request_that_is_too_large_is_told_the_limit(guarded: Served) -> None:
+    reply = post(guarded.url, content=b" " * (1 << 20) + b"{}", authorization=f"Bearer {TOKEN}")
+    assert reply.status_code == 413
+    assert "larger than 1 MB" in reply.json()["error"]["message"]
+    assert post(guarded.url, content=b" " * (1 << 20), authorization=f"Bearer {TOKEN}").status_code != 413
+
+
+def test_a_stream_without_an_announced_size_is_cut_off_too(guarded: Served) -> None:
+    host, port = guarded.root.removeprefix("http://").split(":")
+    head = (
+        f"POST /mcp HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {TOKEN}\r\n"
+        "Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"
+    )
+    with socket.create_connection((host, int(port)), timeout=30) as connection:
+        connection.sendall(head.encode())
+        piece = b"10000\r\n" + b" " * 0x10000 + b"\r\n"
+        for _ in range(17):
+            connection.sendall(piece)
+        assert connection.recv(1000).startswith(b"HTTP/1.1 413")
+
+
+# --- what it tells ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("server", ["open_server", "guarded"])
+def test_health_is_open_and_tells_nothing_but_the_version(
+    server: str, request: pytest.FixtureRequest
+) -> None:
+    root = request.getfixturevalue(server).root
+    for host in ("localhost", "10.0.0.7:8000"):
+        reply = httpx2.get(f"{root}/health", headers={"host": host})
+        assert reply.status_code == 200
+        assert reply.json() == {"status": "ok", "version": version("leanrag-mcp")}
+    assert httpx2.post(f"{root}/health").status_code == 405
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"{",
+        b"[]",
+        b"null",
+        b'{"jsonrpc": "2.0"}',
+        b'{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": []}',
+        b'{"jsonrpc": "2.0", "id": {}, "method": "initialize", "params": {}}',
+        b"[" * 10_000,
+        "\u202e\U0001f9ed\x00".encode(),
+    ],
+)
+@pytest.mark.parametrize("revision", ["", "2025-11-25", "2026-07-28", "1999-01-01", "\xff"])
+def test_no_reply_to_nonsense_holds_a_traceback(open_server: Served, body: bytes, revision: str) -> None:
+    reply = post(open_server.url, content=body, **({"mcp-protocol-version": revision} if revision else {}))
+    assert 400 <= reply.status_code < 500
+    assert "Traceback" not in reply.text
+    assert "site-packages" not in reply.text
+
+
+def test_unknown_paths_and_methods_are_refused_without_a_traceback(open_server: Served) -> None:
+    for path in ("/", "/mcp/..", "/mcp/x", "/docs", "/.well-known/oauth-protected-resource/mcp"):
+        assert httpx2.get(open_server.root + path).status_code in {404, 400}
+    assert httpx2.put(open_server.url).status_code == 405
+
+
+# --- how it starts and ends -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "environment", "said"),
+    [
+        (("--http", "0.0.0.0:0"), {}, "LEANRAG_HTTP_TOKEN"),
+        (("--http", "[::]:0"), {}, "LEANRAG_HTTP_TOKEN"),
+        (("--http", "192.0.2.1:0"), {}, "LEANRAG_HTTP_TOKEN"),
+        (("--http", "rag.example:0"), {}, "LEANRAG_HTTP_TOKEN"),
+        (("--http", "0.0.0.0:0"), {"LEANRAG_HTTP_TOKEN": "guess-me"}, "16 or more"),
+        (("--http", "192.0.2.1:0"), {"LEANRAG_HTTP_TOKEN": TOKEN}, "Cannot listen at 192.0.2.1:0"),
+        (("--http", "8000"), {}, "HOST:PORT"),
+        (("--http", "127.0.0.1:99999"), {}, "HOST:PORT"),
+        (("--http", "::1:8000"), {}, "HOST:PORT"),
+        (("--http", "127.0.0.1:0", "--http-token-file", "/does/not/exist"), {}, "/does/not/exist"),
+        (("--http", "127.0.0.1:0"), {"LEANRAG_HTTP_MAX_REQUEST_MB": "many"}, "LEANRAG_HTTP_MAX_REQUEST_MB"),
+        (("--http", "127.0.0.1:0"), {"LEANRAG_HTTP_OAUTH_ISSUER": "http://issuer.example"}, "https://"),
+        (
+            ("--http", "127.0.0.1:0"),
+            {"LEANRAG_HTTP_OAUTH_ISSUER": "https://issuer.example"},
+            "do not fit together",
+        ),
+        (("--http", "127.0.0.1:0", "--http-allowed-origin", "*"), {}, "no origin"),
+    ],
+)
+def test_what_cannot_be_served_is_refused_with_the_next_step(
+    tmp_path: Path, options: tuple[str, ...], environment: dict[str, str], said: str
+) -> None:
+    import os  # noqa: PLC0415 - only two functions need it
+
+    ran = subprocess.run(
+        command(tmp_path / "data", *options),
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, **environment},
+        timeout=60,
+    )
+    assert ran.returncode == 1
+    assert said in ran.stderr
+    assert "Traceback" not in ran.stderr
+    assert not any(value in ran.stderr for name, value in environment.items() if name == "LEANRAG_HTTP_TOKEN")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_port_that_is_taken_is_named(open_server: Served, tmp_path: Path) -> None:
+    taken = open_server.root.removeprefix("http://")
+    ran = subprocess.run(
+        command(tmp_path, "--http", taken), capture_output=True, text=True, check=False, timeout=60
+    )
+    assert ran.returncode == 1
+    assert f"Cannot listen at {taken}" in ran.stderr
+
+
+def test_a_token_may_come_from_a_file_and_is_never_shown(tmp_path: Path) -> None:
+    file = tmp_path / "token"
+    file.write_text(TOKEN + "\n")
+    with served(tmp_path / "data", "--http-token-file", str(file), http="0.0.0.0:0") as server:
+        url = server.url.replace("//0.0.0.0", "//127.0.0.1")
+        assert post(url).status_code == 401
+        assert post(url, authorization=f"Bearer {TOKEN}").status_code == 400
+        assert TOKEN not in " ".join(server.process.args)  # type: ignore[arg-type] # a list, as given above
+
+
+LONG = [
+    {
+        "text": "\n\n".join(f"{planet} passes in front of star Kepler-{star}." for star in range(120)),
+        "id": planet,
+    }
+    for planet in ("Mercury", "Venus", "Earth", "Mars", "Jupiter", "Saturn", "Uranus", "Neptune")
+]
+
+
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])
+async def test_a_job_goes_on_after_its_server_was_ended_and_started_again(
+    tmp_path: Path, how: signal.Signals
+) -> None:
+    with ExitStack() as stack:
+        first = stack.enter_context(served(tmp_path))
+        # The handshake client keeps a stream open: it must not hold the end up.
+        job_id = await begun_and_ended(first, how)
+        if how is signal.SIGTERM:
+            assert state_of(tmp_path, job_id) == "interrupted"
+        # The port is free again at once, and clients come back to the same address.
+        second = stack.enter_context(served(tmp_path, http=first.root.removeprefix("http://")))
+        assert second.url == first.url
+        async with client_of(second.url) as client:
+            await called(client, "get_index_status")
+            job = await called(client, "get_job", job_id=job_id, wait_seconds=40)
+            assert job["status"] == "done", job
+            assert (await called(client, "get_index_status"))["documents"] == len(LONG)
+
+
+async def begun_and_ended(server: Served, how: signal.Signals) -> str:
+    """Begin a job, end its server while the client listens, and see that the client is told."""
+    job_id = ""
+    try:
+        async with client_of(server.url, "legacy") as client:
+            job_id = (await called(client, "ingest_documents", documents=LONG, wait_seconds=0))["job_id"]
+            server.process.send_signal(how)
+            await anyio.to_thread.run_sync(server.process.wait, 30)
+            with pytest.raises(MCPError):
+                await client.list_tools()
+    except (ExceptionGroup, httpx2.HTTPError):
+        assert job_id
+    return job_id
+
+
+def state_of(folder: Path, job_id: str) -> str:
+    ran = subprocess.run(
+        [sys.executable, "-P", "-m", "leanrag_mcp", "status", "--data-dir", str(folder), "--json"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    states = {job["job_id"]: job["status"] for job in json.loads(ran.stdout)["jobs"]}
+    return str(states[job_id])
+
+
+@pytest.mark.parametrize(("how", "code"), [(signal.SIGINT, 0), (signal.SIGTERM, -signal.SIGTERM)])
+@pytest.mark.parametrize("era", ERAS)
+async def test_a_server_that_is_asked_to_end_does_so_while_clients_wait(
+    tmp_path: Path, era: str, how: signal.Signals, code: int
+) -> None:
+    with served(tmp_path) as server:
+        try:
+            async with client_of(server.url, era) as client, anyio.create_task_group() as tasks:
+                job = await called(client, "ingest_documents", documents=LONG, wait_seconds=0)
+                tasks.start_soon(waits_in_vain, client, job["job_id"])
+                await called(client, "get_job", job_id=job["job_id"])
+                server.process.send_signal(how)
+                assert await anyio.to_thread.run_sync(server.process.wait, 30) == code
+        except (ExceptionGroup, httpx2.HTTPError):
+            assert server.process.returncode == code
+    assert not [line for line in server.said if "Traceback" in line or "Error" in line]
+
+
+async def waits_in_vain(client: Client, job_id: str) -> None:
+    """It hears of the interruption, or of the end of the server, whichever is first."""
+    with suppress(MCPError):
+        job = await called(client, "get_job", job_id=job_id, wait_seconds=40)
+        assert job["status"] == "interrupted"
+
+
+def test_stdio_starts_without_a_web_server() -> None:
+    code = (
+        "import sys, leanrag_mcp.cli.main; from leanrag_mcp.app import create_server;"
+        "from leanrag_engine.core.config import load_settings; from leanrag_mcp.http.settings import load_http_settings;"
+        "load_http_settings(); create_server(load_settings());"
+        "print(*sorted({'jwt', 'leanrag_mcp.http.serving', 'leanrag_mcp.http.tokens'} & set(sys.modules)))"
+    )
+    ran = subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True, check=True)
+    assert ran.stdout.split() == []

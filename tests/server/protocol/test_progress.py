@@ -1,0 +1,35 @@
+"""What a client that shows progress sees of a job that it waits for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from mcp.client import Client
+
+from leanrag_engine.core.config import load_settings
+from leanrag_mcp.app import create_server
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_a_waiting_call_tells_its_progress_and_the_figure_always_grows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("leanrag_mcp.tools.manage.BEAT", 0.05)
+    told: list[tuple[float, str]] = []
+
+    async def hear(progress: float, total: float | None, message: str | None) -> None:
+        del total
+        told.append((progress, message or ""))
+
+    text = "".join(f"Alan Stevenson lit lamp {number} of Skerryvore. " for number in range(8000))
+    async with Client(create_server(load_settings(data_dir=tmp_path))) as client:
+        await client.call_tool("get_index_status", {})
+        await client.call_tool(
+            "ingest_documents", {"documents": [{"text": text}], "wait_seconds": 10}, progress_callback=hear
+        )
+    figures = [progress for progress, _ in told]
+    assert len(figures) >= 3
+    assert figures == sorted(set(figures))
+    assert all("stage" in message for _, message in told)

@@ -1,0 +1,89 @@
+"""What a status says of the health of a build."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import pytest
+
+from leanrag_engine.adapters.tokenizer import TiktokenTokenizer
+from leanrag_engine.core.model import Generation
+from leanrag_mcp.replies.health import embedder_name, health_card, health_lines
+
+if TYPE_CHECKING:
+    from conftest import Caller
+
+
+@pytest.mark.anyio
+async def test_a_status_tells_the_health_in_text_and_data_alike(call: Caller) -> None:
+    reply = await call("get_index_status")
+    health = reply.data["health"]
+    assert health["clustering"] == "gmm"
+    assert (health["cluster_size"], health["cluster_cap"], health["islands"]) == (20, 30, 0)
+    assert health["heuristic"] == 1.0
+    assert [each["layer"] for each in health["layers"]] == [
+        each["layer"] for each in reply.data["layers"][:-1]
+    ]
+    above = reply.data["layers"][1:]
+    assert [each["clusters"] for each in health["layers"]] == [each["entities"] for each in above]
+    assert "Embedder: builtin (builtin-" in reply.text
+    assert "size 20, as set, at most 30" in reply.text
+    assert "no semantic island" in reply.text
+    for each in health["layers"]:
+        assert f"- G{each['layer']} in " in reply.text
+        assert f"tightness {each['tightness']:g}" in reply.text
+
+
+def generation(**settings: object) -> Generation:
+    return Generation(1, "default", 1, "minilm-0123", 3, datetime.fromtimestamp(0, UTC), (), settings)
+
+
+LAYER = {
+    "sizes": {"least": 2.0, "median": 3.0, "mean": 3.0, "most": 4.0}, "tightness": 0.512, "joined": 0.9, "inside": 0.4,
+    "strength": {"least": 1.0, "median": 1.0, "mean": 1.5, "most": 7.0}, "relations": 9, "islands": 1,
+}  # fmt: skip
+RECORD = {
+    "clustering": "leiden", "cluster_size": 20, "cluster_cap": 30,
+    "size_reason": "20, the usual size: no other gives clearly more distinct clusters (silhouettes: 8: 0.1, 12: 0.2).",
+    "meetings": {"tried": 200, "pairs": {"1": 0.5, "2": 0.2, "3": 0.3}, "sets": {"2": 0.25, "3": 0.75}, "beneath": 0.1},
+    "layers": [
+        {**LAYER, "layer": 0, "entities": 60, "clusters": 20, "heuristic_entities": 1.0},
+        {**LAYER, "layer": 1, "entities": 20, "clusters": 3, "heuristic_entities": 0.5},
+        {**LAYER, "layer": 2, "entities": 3, "clusters": 1, "heuristic_entities": 1.0},
+        {**LAYER, "layer": 3, "entities": 1, "clusters": 0, "sizes": None, "heuristic_entities": 0.0, "islands": 0},
+    ],
+}  # fmt: skip
+
+
+def test_a_record_is_told_in_few_words() -> None:
+    card = health_card(generation(health=RECORD))
+    assert card is not None
+    assert (card.heuristic, card.islands) == (round((10 + 3) / 24, 2), 3)
+    assert (card.similar_pairs_below_root, card.seed_sets_below_root) == (0.7, 0.25)
+    lines = health_lines(card)
+    assert "silhouettes" not in "".join(lines)
+    assert "70 % of similar pairs" in lines[0]
+    assert "3 semantic islands" in lines[0]
+    assert [line[:4] for line in lines[1:]] == ["- G0", "- G1", "- G2"]
+    assert "λ" not in lines[1]
+    assert "λ median 1, most 7" in lines[2]
+    assert "in one cluster of 4" in lines[3]
+    assert TiktokenTokenizer().count("\n".join(lines)) < 250
+
+
+def test_without_a_build_or_a_record_there_is_no_health() -> None:
+    assert health_card(None) is None
+    assert health_card(generation()) is None
+    assert embedder_name(None) == ""
+
+
+@pytest.mark.parametrize(
+    ("setting", "shown"),
+    [("builtin", "builtin"), ("litellm/openai/embed-3", "litellm/openai/embed-3"), ("/models/minilm/", "minilm"),
+     ("C:\\models\\minilm", "minilm"), ("sentence-transformers/all-MiniLM-L6-v2", "all-MiniLM-L6-v2")],
+)  # fmt: skip
+def test_an_embedder_is_called_as_in_the_settings_and_a_folder_by_its_last_name(
+    setting: str, shown: str
+) -> None:
+    assert embedder_name(generation(embedder=setting)) == shown

@@ -1,0 +1,85 @@
+"""What a configured model adds to the surface: an answer in one call, builds with a forecast and caps."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from leanrag_mcp.cli.main import app
+
+pytestmark = pytest.mark.anyio
+
+
+def model(server: Any) -> dict[str, Any]:
+    return {"llm_model": "openai/tiny", "llm_api_base": server.url}
+
+
+async def test_an_answer_brings_its_sources_and_names_citations_that_no_evidence_bears(
+    lighthouses: Path, serve_in_process: Any, chat_server: Any
+) -> None:
+    chat_server.says("Alan Stevenson designed it [d1:c1], some say [d9:c9].")
+    async with serve_in_process(lighthouses, **model(chat_server)) as call:
+        reply = await call("answer_question", question="Who designed Skerryvore?")
+        assert not reply.is_error, reply.text
+        assert reply.data["sufficient"]
+        assert [each["citation"] for each in reply.data["sources"]] == ["d1:c1"]
+        assert reply.data["unfounded"] == ["d9:c9"]
+        assert "d9:c9" in reply.text
+        assert "openai/tiny" in reply.text
+        again = await call("answer_question", question="Who designed Skerryvore?")
+        assert (again.data["answer"], chat_server.calls) == (reply.data["answer"], 1)
+
+
+async def test_an_answer_that_the_evidence_does_not_bear_says_so(
+    lighthouses: Path, serve_in_process: Any, chat_server: Any
+) -> None:
+    chat_server.says("INSUFFICIENT. The evidence does not tell its colour.")
+    async with serve_in_process(lighthouses, **model(chat_server)) as call:
+        reply = await call("answer_question", question="What colour is Skerryvore?")
+        assert not reply.data["sufficient"]
+        assert "does not settle" in reply.text
+
+
+async def test_a_model_that_does_not_answer_is_an_error_with_a_next_step(
+    lighthouses: Path, serve_in_process: Any, chat_server: Any
+) -> None:
+    chat_server.says(chat_server.failed(401, "no such key"))
+    async with serve_in_process(lighthouses, **model(chat_server)) as call:
+        reply = await call("answer_question", question="Who lit the Bell Rock?")
+        assert reply.is_error
+        assert "key" in reply.text
+
+
+async def test_without_a_model_nothing_offers_to_answer(tmp_path: Path, serve_in_process: Any) -> None:
+    async with serve_in_process(tmp_path) as call:
+        assert "answer_question" not in {tool.name for tool in (await call.client.list_tools()).tools}
+
+
+def test_the_command_line_forecasts_and_keeps_its_cap(tmp_path: Path, scribe: Any) -> None:
+    (tmp_path / "note.md").write_text(
+        "Alan Stevenson designed Skerryvore. It was lit in 1844.", encoding="utf-8"
+    )
+    env = {
+        "LEANRAG_LLM_MODEL": "openai/tiny",
+        "LEANRAG_LLM_API_BASE": scribe.url,
+        "LEANRAG_DATA_DIR": str(tmp_path / "d"),
+    }
+
+    def ran(*arguments: str) -> Any:
+        result = CliRunner().invoke(app, [*arguments, "--json"], env=env)
+        assert result.exit_code == 0, result.output
+        return json.loads(result.stdout.strip().splitlines()[-1])
+
+    ran("ingest", str(tmp_path / "note.md"), "--no-build")
+    forecast = ran("build", "--dry-run")
+    assert scribe.calls == 0
+    (extract, *_) = forecast["result"]["steps"]
+    assert (extract["step"], extract["calls"]) == ("extract", [1, 1])
+    assert extract["input_tokens"][0] > 100
+    built = ran("build", "--max-calls", "1")
+    assert scribe.calls == 1
+    assert built["result"]["spent"][0]["calls"] == 1
