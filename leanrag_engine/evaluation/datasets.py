@@ -29,7 +29,7 @@ FORMAT = (
 
 
 @dataclass(frozen=True, slots=True)
-class Passage:
+class CorpusPassage:
     """A document of the corpus that is searched."""
 
     title: str
@@ -52,7 +52,7 @@ class QuestionSet:
     """Passages, each once, and questions. ``repeated`` passages of the file were the same as an earlier one."""
 
     name: str
-    passages: tuple[Passage, ...]
+    passages: tuple[CorpusPassage, ...]
     questions: tuple[Question, ...]
     repeated: int = 0
 
@@ -74,16 +74,16 @@ def read_set(path: Path) -> QuestionSet:
     """
     text = _text_of(path)
     if path.suffix.lower() in (".jsonl", ".ndjson"):
-        return _checked(path, _read_lines(path, text))
+        return _check(path, _read_lines(path, text))
     try:
         held = json.loads(text)
     except (ValueError, RecursionError) as problem:
         if _looks_like_lines(text):
-            return _checked(path, _read_lines(path, text))
+            return _check(path, _read_lines(path, text))
         raise InvalidInput(f"The question set {path} is not JSON: {problem}.", FORMAT) from problem
     if isinstance(held, dict) and "context" in held and "passages" not in held:
-        return _checked(path, _read_lines(path, json.dumps(held)))
-    return _checked(path, _read_object(path, held))
+        return _check(path, _read_lines(path, json.dumps(held)))
+    return _check(path, _read_object(path, held))
 
 
 # --- the file ------------------------------------------------------------------------------
@@ -113,24 +113,24 @@ def _looks_like_lines(text: str) -> bool:
 
 
 @dataclass(slots=True)
-class _Reading:
+class _SetReader:
     """A set as it comes in, and what is wrong with it so far. Equal passages become one."""
 
     name: str
-    places: dict[Passage, int] = field(default_factory=dict)
+    places: dict[CorpusPassage, int] = field(default_factory=dict)
     questions: list[Question] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
     read: int = 0
 
-    def place_of(self, passage: Passage) -> int:
+    def place_of(self, passage: CorpusPassage) -> int:
         self.read += 1
         return self.places.setdefault(passage, len(self.places))
 
     def wrong(self, place: str, value: object, expected: str) -> None:
-        self.problems.append(f"{place}: {_shown(value)}; expected {expected}.")
+        self.problems.append(f"{place}: {_format_value(value)}; expected {expected}.")
 
 
-def _shown(value: object) -> str:
+def _format_value(value: object) -> str:
     if value is _MISSING:
         return "it is missing"
     text = json.dumps(value, ensure_ascii=False, default=repr)
@@ -140,7 +140,7 @@ def _shown(value: object) -> str:
 _MISSING = object()
 
 
-def _checked(path: Path, reading: _Reading) -> QuestionSet:
+def _check(path: Path, reading: _SetReader) -> QuestionSet:
     seen: dict[str, int] = {}
     for number, question in enumerate(reading.questions):
         if seen.setdefault(question.id, number) != number:
@@ -157,7 +157,7 @@ def _checked(path: Path, reading: _Reading) -> QuestionSet:
     return QuestionSet(reading.name, tuple(reading.places), tuple(reading.questions), repeated)
 
 
-def _string(reading: _Reading, row: Mapping[str, Any], key: str, place: str, default: str | None) -> str:
+def _string(reading: _SetReader, row: Mapping[str, Any], key: str, place: str, default: str | None) -> str:
     """``row[key]`` if it is a string that says something; ``default`` where that may be left out."""
     value = row.get(key, _MISSING)
     if value in (_MISSING, None) and default is not None:
@@ -168,7 +168,7 @@ def _string(reading: _Reading, row: Mapping[str, Any], key: str, place: str, def
     return ""
 
 
-def _answers(reading: _Reading, row: Mapping[str, Any], keys: Sequence[str], place: str) -> tuple[str, ...]:
+def _answers(reading: _SetReader, row: Mapping[str, Any], keys: Sequence[str], place: str) -> tuple[str, ...]:
     """The strings under ``keys``, each of which may hold one or a list of them, or be left out."""
     found: list[str] = []
     for key in keys:
@@ -184,8 +184,8 @@ def _answers(reading: _Reading, row: Mapping[str, Any], keys: Sequence[str], pla
 # --- question sets -------------------------------------------------------------------------
 
 
-def _read_object(path: Path, held: object) -> _Reading:
-    reading = _Reading(path.stem)
+def _read_object(path: Path, held: object) -> _SetReader:
+    reading = _SetReader(path.stem)
     if not isinstance(held, dict):
         raise InvalidInput(f"The question set {path} holds {type(held).__name__}, not an object.", FORMAT)
     if isinstance(held.get("name"), str):
@@ -201,17 +201,17 @@ def _read_object(path: Path, held: object) -> _Reading:
     return reading
 
 
-def _passage_place(reading: _Reading, row: object, number: int) -> int:
+def _passage_place(reading: _SetReader, row: object, number: int) -> int:
     place = f"passage {number}"
     if not isinstance(row, dict):
         reading.wrong(place, row, "an object with title and text")
         return -1
     title = _string(reading, row, "title", place, "")
     text = _string(reading, row, "text", place, "" if title.strip() else None)
-    return reading.place_of(Passage(title, text))
+    return reading.place_of(CorpusPassage(title, text))
 
 
-def _question(reading: _Reading, row: object, number: int, places: Sequence[int]) -> Iterator[Question]:
+def _question(reading: _SetReader, row: object, number: int, places: Sequence[int]) -> Iterator[Question]:
     place = f"query {number}"
     if not isinstance(row, dict):
         reading.wrong(place, row, "an object with question and gold")
@@ -228,7 +228,7 @@ def _question(reading: _Reading, row: object, number: int, places: Sequence[int]
     )
 
 
-def _gold(reading: _Reading, value: object, place: str, places: Sequence[int]) -> tuple[int, ...]:
+def _gold(reading: _SetReader, value: object, place: str, places: Sequence[int]) -> tuple[int, ...]:
     if not isinstance(value, list) or not value:
         reading.wrong(f"gold of {place}", value, "a list of at least one passage index")
         return ()
@@ -246,9 +246,9 @@ def _gold(reading: _Reading, value: object, place: str, places: Sequence[int]) -
 # --- UltraDomain ---------------------------------------------------------------------------
 
 
-def _read_lines(path: Path, text: str) -> _Reading:
+def _read_lines(path: Path, text: str) -> _SetReader:
     """UltraDomain: the document that a question was asked of is its only gold passage."""
-    reading = _Reading(path.stem)
+    reading = _SetReader(path.stem)
     # Not splitlines: a JSON string may hold any line separator but the line feed.
     lines = [(number, line) for number, line in enumerate(text.split("\n"), start=1) if line.strip()]
     if not lines:
@@ -261,16 +261,18 @@ def _read_lines(path: Path, text: str) -> _Reading:
             reading.problems.append(f"{place}: it is not JSON ({problem}).")
             continue
         if isinstance(row, dict):
-            reading.questions.append(_asked_of_context(reading, row, place))
+            reading.questions.append(_context_question(reading, row, place))
         else:
             reading.wrong(place, row, "an object with input, context and answers")
     return reading
 
 
-def _asked_of_context(reading: _Reading, row: Mapping[str, Any], place: str) -> Question:
+def _context_question(reading: _SetReader, row: Mapping[str, Any], place: str) -> Question:
     meta = row.get("meta")
     title = meta.get("title", "") if isinstance(meta, dict) else ""
-    passage = Passage(title if isinstance(title, str) else "", _string(reading, row, "context", place, None))
+    passage = CorpusPassage(
+        title if isinstance(title, str) else "", _string(reading, row, "context", place, None)
+    )
     return Question(
         id=str(row.get("_id") or row.get("id") or place),
         text=_string(reading, row, "input", place, None),

@@ -53,7 +53,7 @@ class Interval:
         return self.low > 0 or self.high < 0
 
 
-def paired_bootstrap(
+def bootstrap_difference(
     one: Sequence[float], other: Sequence[float], *, resamples: int = RESAMPLES, seed: int = 0
 ) -> Interval:
     """How much higher ``one`` is than ``other`` on the same questions, in the same order.

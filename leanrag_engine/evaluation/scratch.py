@@ -18,7 +18,7 @@ from leanrag_engine.engine import LeanRAG
 from leanrag_engine.extraction.openie import OpenIE, OpenIEExtractor
 from leanrag_engine.pipeline.ingest import extract_heuristically
 
-from .datasets import Passage, QuestionSet
+from .datasets import CorpusPassage, QuestionSet
 from .timing import Stopwatch, TimedEmbedderSource
 
 CHUNK_TOKENS = 8192
@@ -29,7 +29,7 @@ LOOK = 0.2
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class GivenGraph:
     """A graph given for the passages. ``unmatched`` passages have no entry in it: they are read heuristically."""
 
     graph: OpenIE
@@ -38,15 +38,15 @@ class Given:
     digest: str
 
     @classmethod
-    def of(cls, graph: OpenIE, questions: QuestionSet) -> Given:
-        entries = graph.matched((each.title, each.text) for each in questions.passages)
+    def of(cls, graph: OpenIE, questions: QuestionSet) -> GivenGraph:
+        entries = graph.match((each.title, each.text) for each in questions.passages)
         found = {document_id(place): entry for place, entry in enumerate(entries) if entry is not None}
         extractor = OpenIEExtractor(found, extract_heuristically)
         return cls(graph, extractor, entries.count(None), content_id("", repr(found)))
 
 
 @dataclass(frozen=True, slots=True)
-class Scratch:
+class ScratchCollection:
     """A built collection. ``watch`` times its embedder; ``build_s`` are the seconds that ingest and build took.
 
     ``split`` passages became several chunks, ``failed`` ones (name and reason) are not in it; ``reused`` says
@@ -85,15 +85,15 @@ def without_model(settings: Settings) -> Settings:
     return settings.model_copy(update={"llm_model": ""})
 
 
-def scratch_name(questions: QuestionSet, given: Given | None, embedder: str) -> str:
+def scratch_name(questions: QuestionSet, given: GivenGraph | None, embedder: str) -> str:
     """Equal names mean equal passages, graph and embedder."""
     return f"eval-{content_id('', questions.digest, given.digest if given else '', embedder)}"
 
 
 @asynccontextmanager
-async def scratch(
-    settings: Settings, questions: QuestionSet, given: Given | None, report: ProgressReport
-) -> AsyncIterator[Scratch]:
+async def open_scratch(
+    settings: Settings, questions: QuestionSet, given: GivenGraph | None, report: ProgressReport
+) -> AsyncIterator[ScratchCollection]:
     """A collection of the passages, built through the real engine in ``settings.data_dir``.
 
     One that is there already, from an earlier call, is used again. Raises ``LeanRAGError`` if it cannot be built.
@@ -105,12 +105,12 @@ async def scratch(
     async with LeanRAG(without_model(settings), replace(adapters, embedders=timed), extractor) as engine:
         started = time.perf_counter()
         job = await engine.submit_ingest(_sources(questions.passages), collection=name)
-        job = await _finished(engine, job, report)
+        job = await _await_job(engine, job, report)
         seconds = time.perf_counter() - started
         outcomes = job.result.get("documents", ())
         held = (await engine.status(name)).collection
         assert held.generation is not None, "a job that is done has built"
-        yield Scratch(
+        yield ScratchCollection(
             engine=engine,
             collection=name,
             watch=timed.watch,
@@ -122,7 +122,7 @@ async def scratch(
         )
 
 
-def _sources(passages: Sequence[Passage]) -> list[DocumentSource]:
+def _sources(passages: Sequence[CorpusPassage]) -> list[DocumentSource]:
     return [
         DocumentSource(
             text=each.text if each.text.strip() else each.title, title=each.title, id=document_id(place)
@@ -135,7 +135,7 @@ def _failures(outcomes: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
     return tuple(f"{each['id']}: {each['error']}" for each in outcomes if each["status"] == "failed")
 
 
-async def _finished(engine: LeanRAG, job: Job, report: ProgressReport) -> Job:
+async def _await_job(engine: LeanRAG, job: Job, report: ProgressReport) -> Job:
     """The job at its end. Raises ``LeanRAGError`` with its message unless it is done."""
     while not job.status.finished:
         job = await engine.job(job.id, wait_seconds=LOOK)

@@ -46,7 +46,7 @@ _ACRONYM_LENGTHS = range(2, 9)
 
 
 @dataclass(frozen=True, slots=True)
-class Overlong:
+class LongDescription:
     """An entity or relation of which models and agents say more than a description holds: each text with its chunk,
     in reading order, of a relation the strongest first."""
 
@@ -57,7 +57,7 @@ class Overlong:
 def merge(
     extracts: Sequence[Extract],
     report: ProgressReport = unwatched,
-    overlong: Callable[[Overlong], None] = lambda _: None,
+    overlong: Callable[[LongDescription], None] = lambda _: None,
 ) -> Graph:
     """G0 of ``extracts`` given in reading order (documents by number, chunks by number).
 
@@ -68,24 +68,24 @@ def merge(
     """
     keys = _Keys()
     canonical = _acronyms(extracts, keys)
-    entities: dict[str, _Entity] = {}
-    relations: dict[tuple[str, str], _Relation] = {}
-    for extract in _watched(extracts, report, "extracts"):
+    entities: dict[str, _EntityDraft] = {}
+    relations: dict[tuple[str, str], _RelationDraft] = {}
+    for extract in _report_each(extracts, report, "extracts"):
         here = _read_entities(extract, keys, canonical, entities)
         _read_relations(extract, keys, here, relations)
     kept = _without_noise(extracts, keys, canonical, entities)
     ids = _ids(kept)
     pairs = [pair for pair in relations if pair[0] in ids and pair[1] in ids]
     return Graph(
-        tuple(entities.pop(key).finished(ids[key], overlong) for key in _watched(kept, report, "entities")),
+        tuple(entities.pop(key).build(ids[key], overlong) for key in _report_each(kept, report, "entities")),
         tuple(
-            relations.pop(pair).finished(ids[pair[0]], ids[pair[1]], overlong)
-            for pair in _watched(pairs, report, "relations")
+            relations.pop(pair).build(ids[pair[0]], ids[pair[1]], overlong)
+            for pair in _report_each(pairs, report, "relations")
         ),
     )
 
 
-def _watched(items: Sequence[T], report: ProgressReport, what: str) -> Iterator[T]:
+def _report_each(items: Sequence[T], report: ProgressReport, what: str) -> Iterator[T]:
     """The items, with a report every now and then."""
     for done, item in enumerate(items):
         if done % _WATCHED == 0:
@@ -105,7 +105,7 @@ class _Keys(dict[str, str]):
 
 
 @dataclass(frozen=True, slots=True)
-class _Description:
+class _MergedText:
     """A description, where its sentences come from, and how the first of them was made."""
 
     text: str = ""
@@ -114,7 +114,7 @@ class _Description:
 
 
 @dataclass(slots=True)
-class _Texts:
+class _Statements:
     """Distinct descriptions in the order they came, with the methods that made them and the chunks they stand for."""
 
     counts: Counter[str] = field(default_factory=Counter)
@@ -133,37 +133,37 @@ class _Texts:
                 self.strengths = self.strengths or {}
                 self.strengths[text] = max(strength, self.strengths.get(text, 0.0))
 
-    def given(self) -> list[str]:
+    def from_models(self) -> list[str]:
         """What models and agents wrote, the strongest first, else in order."""
         found = [text for text in self.counts if self.methods[text] is not Method.HEURISTIC]
         told = self.strengths
         return sorted(found, key=lambda text: -told.get(text, 0.0)) if told else found
 
-    def tell_if_overlong(self, id_: str, overlong: Callable[[Overlong], None]) -> None:
-        given = self.given() if len(self.counts) > 1 else ()
+    def report_if_overlong(self, id_: str, overlong: Callable[[LongDescription], None]) -> None:
+        given = self.from_models() if len(self.counts) > 1 else ()
         if sum(map(word_count, given)) > WORTH_A_CALL:
-            overlong(Overlong(id_, tuple((text, self.chunks[text]) for text in given)))
+            overlong(LongDescription(id_, tuple((text, self.chunks[text]) for text in given)))
 
-    def joined(self, names: Sequence[str]) -> _Description:
+    def merge(self, names: Sequence[str]) -> _MergedText:
         """The most telling descriptions within the bound; the method is that of the first of them.
 
         A model's or an agent's come first and whole; of heuristic ones each sentence counts for itself, definitions
         before others, then what comes most often. What several chunks say is the first one's.
         """
         if not self.counts:
-            return _Description()
+            return _MergedText()
         first = next(iter(self.counts))
         if len(self.counts) == 1 and word_count(first) <= DESCRIPTION_WORDS:
             evidence = Evidence(0, len(first), self.chunks[first])
-            return _Description(first, (evidence,), self.methods[first])
+            return _MergedText(first, (evidence,), self.methods[first])
         parts = {text: _split(text) for text in self.counts}
-        given = self.given()
-        ranked = chain(chain.from_iterable(parts[text] for text in given), self._ranked(names, parts))
-        chosen = fitting(ranked, DESCRIPTION_WORDS)
+        given = self.from_models()
+        ranked = chain(chain.from_iterable(parts[text] for text in given), self._rank_sentences(names, parts))
+        chosen = select_fitting(ranked, DESCRIPTION_WORDS)
         method = self.methods[given[0]] if given else Method.HEURISTIC
-        return _Description(" ".join(chosen), self._evidence(chosen, parts), method)
+        return _MergedText(" ".join(chosen), self._evidence(chosen, parts), method)
 
-    def _ranked(self, names: Sequence[str], parts: Mapping[str, Sequence[str]]) -> list[str]:
+    def _rank_sentences(self, names: Sequence[str], parts: Mapping[str, Sequence[str]]) -> list[str]:
         """The sentences of heuristic descriptions; ``parts`` are those of each description."""
         found: dict[str, int] = {}
         for text, count in self.counts.items():
@@ -194,11 +194,11 @@ class _Texts:
 
 
 @dataclass(slots=True)
-class _Entity:
+class _EntityDraft:
     surfaces: Counter[str] = field(default_factory=Counter)
     aliases: Counter[str] = field(default_factory=Counter)
     types: Counter[str] = field(default_factory=Counter)
-    texts: _Texts = field(default_factory=_Texts)
+    texts: _Statements = field(default_factory=_Statements)
     chunks: dict[str, None] = field(default_factory=dict)
     methods: Counter[Method] = field(default_factory=Counter)
 
@@ -240,11 +240,11 @@ class _Entity:
         ]
         return tuple({form.casefold(): form for form in reversed(others)}.values())[::-1][:_ALIASES]
 
-    def finished(self, id_: str, overlong: Callable[[Overlong], None]) -> Entity:
-        self.texts.tell_if_overlong(id_, overlong)
+    def build(self, id_: str, overlong: Callable[[LongDescription], None]) -> Entity:
+        self.texts.report_if_overlong(id_, overlong)
         name = self.name
         aliases = self._other_forms(name)
-        told = self.texts.joined([name, *aliases])
+        told = self.texts.merge([name, *aliases])
         return Entity(
             id=id_,
             name=name,
@@ -259,15 +259,15 @@ class _Entity:
 
 
 @dataclass(slots=True)
-class _Relation:
-    texts: _Texts = field(default_factory=_Texts)
+class _RelationDraft:
+    texts: _Statements = field(default_factory=_Statements)
     chunks: dict[str, None] = field(default_factory=dict)
     methods: Counter[Method] = field(default_factory=Counter)
 
-    def finished(self, source_id: str, target_id: str, overlong: Callable[[Overlong], None]) -> Relation:
+    def build(self, source_id: str, target_id: str, overlong: Callable[[LongDescription], None]) -> Relation:
         id_ = content_id("r", *sorted((source_id, target_id)))
-        self.texts.tell_if_overlong(id_, overlong)
-        told = self.texts.joined(())
+        self.texts.report_if_overlong(id_, overlong)
+        told = self.texts.merge(())
         return Relation(
             id=id_,
             source_id=source_id,
@@ -281,7 +281,7 @@ class _Relation:
 
 
 def _read_entities(
-    extract: Extract, keys: _Keys, canonical: Mapping[str, str], entities: dict[str, _Entity]
+    extract: Extract, keys: _Keys, canonical: Mapping[str, str], entities: dict[str, _EntityDraft]
 ) -> dict[str, str]:
     """Add the entities of one extract; what each name key of it stands for."""
     here: dict[str, str] = {}
@@ -291,13 +291,13 @@ def _read_entities(
             stands_for = here[key] = canonical.get(key, key)
             found = entities.get(stands_for)
             if found is None:
-                found = entities[stands_for] = _Entity()
+                found = entities[stands_for] = _EntityDraft()
             found.add(entity, extract)
     return here
 
 
 def _read_relations(
-    extract: Extract, keys: _Keys, here: Mapping[str, str], relations: dict[tuple[str, str], _Relation]
+    extract: Extract, keys: _Keys, here: Mapping[str, str], relations: dict[tuple[str, str], _RelationDraft]
 ) -> None:
     """Add the relations of one extract whose ends are entities of it; a pair is one whichever end comes first."""
     for relation in extract.relations:
@@ -307,7 +307,7 @@ def _read_relations(
         pair = (target, source) if (target, source) in relations else (source, target)
         found = relations.get(pair)
         if found is None:
-            found = relations[pair] = _Relation()
+            found = relations[pair] = _RelationDraft()
         found.texts.add(relation.description, extract, relation.strength)
         found.chunks.setdefault(extract.chunk_id)
         found.methods[extract.method] += 1
@@ -356,12 +356,12 @@ def _is_acronym(alias: str, entity: ExtractedEntity) -> bool:
         return False
     for form in (entity.name, *entity.aliases):
         initials = [word[0].lower() for word in form.replace("-", " ").split() if word[:1].isalnum()]
-        if form != alias and len(initials) > 1 and _within(letters, initials):
+        if form != alias and len(initials) > 1 and _spells(letters, initials):
             return True
     return False
 
 
-def _within(letters: Sequence[str], initials: Sequence[str]) -> bool:
+def _spells(letters: Sequence[str], initials: Sequence[str]) -> bool:
     """Whether ``letters`` are the initials, some of which (of small words) may be left out."""
     rest = iter(initials)
     return (
@@ -375,7 +375,10 @@ def _within(letters: Sequence[str], initials: Sequence[str]) -> bool:
 
 
 def _without_noise(
-    extracts: Sequence[Extract], keys: _Keys, canonical: Mapping[str, str], entities: Mapping[str, _Entity]
+    extracts: Sequence[Extract],
+    keys: _Keys,
+    canonical: Mapping[str, str],
+    entities: Mapping[str, _EntityDraft],
 ) -> list[str]:
     """The keys that stay, in order of first mention.
 
@@ -390,7 +393,7 @@ def _without_noise(
     return [key for key in entities if key not in weak]
 
 
-def _is_noise(entity: _Entity) -> bool:
+def _is_noise(entity: _EntityDraft) -> bool:
     return (
         len(entity.chunks) == 1
         and set(entity.methods) == {Method.HEURISTIC}
@@ -431,7 +434,7 @@ def _defines(text: str, names: Sequence[str]) -> int:
     return -1 if opening[-1:] == "?" or text[:1] in _SIGNS else 0
 
 
-def fitting(found: Iterable[str], limit: int) -> list[str]:
+def select_fitting(found: Iterable[str], limit: int) -> list[str]:
     """The sentences ``found`` in order, none twice, at most ``limit`` words; the first one always.
 
     A sentence is never cut; one that is too long for what is left is passed over.

@@ -78,16 +78,16 @@ class OpenIE:
     def triples(self) -> int:
         return sum(len(entry.triples) for entry in self.entries)
 
-    def matched(self, passages: Iterable[tuple[str, str]]) -> list[Entry | None]:
+    def match(self, passages: Iterable[tuple[str, str]]) -> list[Entry | None]:
         """For each passage, given as title and text, the entry of the same text.
 
         Where no text agrees, the entry whose ``idx`` is the passage's position serves, if it has no text itself.
         """
-        by_text = {_folded(entry.text): entry for entry in reversed(self.entries) if entry.text}
+        by_text = {_fold(entry.text): entry for entry in reversed(self.entries) if entry.text}
         by_number = {entry.number: entry for entry in self.entries if not entry.text}
         found = []
         for number, (title, text) in enumerate(passages):
-            named = by_text.get(_folded(f"{title}\n{text}")) or by_text.get(_folded(text))
+            named = by_text.get(_fold(f"{title}\n{text}")) or by_text.get(_fold(text))
             found.append(named or by_number.get(number))
         return found
 
@@ -105,7 +105,7 @@ def read_openie(path: Path) -> OpenIE:
     rows = held.get("docs") if isinstance(held, dict) else None
     if not isinstance(rows, list) or not rows:
         raise InvalidInput(f"The OpenIE file {path} holds no list of documents under 'docs'.", EXPECTED)
-    reading = _Reading()
+    reading = _OpenIEReader()
     entries = tuple(entry for number, row in enumerate(rows) for entry in reading.entry(row, number))
     if not entries:
         raise InvalidInput(
@@ -115,7 +115,7 @@ def read_openie(path: Path) -> OpenIE:
 
 
 @dataclass(slots=True)
-class _Reading:
+class _OpenIEReader:
     malformed: Counter[str] = field(default_factory=Counter)
     problems: list[str] = field(default_factory=list)
 
@@ -180,7 +180,7 @@ def _tidy(text: str) -> str:
     return " ".join(language.clean(text).split())
 
 
-def _folded(text: str) -> str:
+def _fold(text: str) -> str:
     return _tidy(text).casefold()
 
 
@@ -201,13 +201,13 @@ class OpenIEExtractor:
         if entry is None:
             return await self.fallback(document, chunks, pulse)
         pulse()
-        return extracts_of(entry, document.title, chunks)
+        return extracts_from(entry, document.title, chunks)
 
 
-def extracts_of(entry: Entry, title: str, chunks: Sequence[Chunk]) -> list[Extract]:
+def extracts_from(entry: Entry, title: str, chunks: Sequence[Chunk]) -> list[Extract]:
     """One extract for each chunk. Of several, each gets the triples and entities that are named in it; what is
     named in none belongs to the first."""
-    texts = [_folded(chunk.text) for chunk in chunks]
+    texts = [_fold(chunk.text) for chunk in chunks]
     triples: list[list[Triple]] = [[] for _ in chunks]
     names: list[list[str]] = [[] for _ in chunks]
     for triple in entry.triples:
@@ -243,7 +243,7 @@ def _extract(chunk: Chunk, title: str, names: Sequence[str], triples: Sequence[T
     }
     entities = tuple(ExtractedEntity(name, description=described[key]) for key, name in known.items())
     relations = [ExtractedRelation(each.subject, each.object, each.statement) for each in triples]
-    joined = _joined_to(name_key(title), triples) if title else set()
+    joined = _neighbours(name_key(title), triples) if title else set()
     relations += [
         ExtractedRelation(title, name, described[key])
         for key, name in known.items()
@@ -263,7 +263,7 @@ def _statements(triples: Sequence[Triple]) -> dict[str, list[str]]:
     return told
 
 
-def _joined_to(key: str, triples: Sequence[Triple]) -> set[str]:
+def _neighbours(key: str, triples: Sequence[Triple]) -> set[str]:
     """``key`` and what a triple joins to it."""
     pairs = [(name_key(triple.subject), name_key(triple.object)) for triple in triples]
     return {key, *(end for pair in pairs if key in pair for end in pair)}
@@ -275,5 +275,5 @@ def _sentences(text: str) -> list[str]:
 
 def _sentence_on(name: str, sentences: Sequence[str]) -> str:
     """The first sentence that names it; "" if none does."""
-    wanted = _folded(name)
-    return next((sentence for sentence in sentences if wanted in _folded(sentence)), "")
+    wanted = _fold(name)
+    return next((sentence for sentence in sentences if wanted in _fold(sentence)), "")

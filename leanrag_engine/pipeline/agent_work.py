@@ -14,7 +14,7 @@ from typing import Any, Literal
 from leanrag_engine.core.errors import InvalidInput, NotReady, ReplyUnusable
 from leanrag_engine.core.model import Entity, Extract, Generation, Method
 from leanrag_engine.core.ports import GraphStore
-from leanrag_engine.extraction.by_model.extract import extraction_duty, extraction_task
+from leanrag_engine.extraction.by_model.extract import extraction_kind, extraction_task
 from leanrag_engine.hierarchy.by_model.summaries import aggregation_duty, aggregation_task
 from leanrag_engine.llm.batching import Duty, Task
 from leanrag_engine.llm.prompts import prompt
@@ -122,7 +122,7 @@ class AgentWork:
         ]
         shown = fitting(items[:limit])
         end = chunks[len(shown) - 1].citation if len(shown) < len(items) else ""
-        return work("extraction", extraction_duty(), shown, await self._unread(), end)
+        return work("extraction", extraction_kind(), shown, await self._unread(), end)
 
     async def _unread(self) -> int:
         return (await self._graph.extract_methods(self._collection)).get(Method.HEURISTIC, 0)

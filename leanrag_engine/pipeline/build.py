@@ -17,9 +17,9 @@ from leanrag_engine.core.config import Settings
 from leanrag_engine.core.errors import NotReady
 from leanrag_engine.core.model import BuildOrder, Chunk, Collection, Extract, Generation, Graph
 from leanrag_engine.core.ports import EmbedderSource, Progress, ProgressReport
-from leanrag_engine.extraction.by_model.describe import describe_by_model, described
+from leanrag_engine.extraction.by_model.describe import apply_descriptions, describe_by_model
 from leanrag_engine.extraction.by_model.extract import extract_by_model
-from leanrag_engine.extraction.merging import Overlong, merge
+from leanrag_engine.extraction.merging import LongDescription, merge
 from leanrag_engine.hierarchy.build import Built, Plan, build
 from leanrag_engine.hierarchy.by_model.write import Writer, made_by
 from leanrag_engine.hierarchy.clustering.methods import Clustering, Manner
@@ -157,7 +157,7 @@ async def base_graph(workshop: Workshop, held: Collection, report: ProgressRepor
     """G0: all extracts merged; of what models and agents said much about, one description."""
     report(Progress("merge", 0, held.chunks))
     extracts = await workshop.graph.extracts(held.name)
-    overlong: list[Overlong] = []
+    overlong: list[LongDescription] = []
     base = await anyio.to_thread.run_sync(merge, extracts, report, overlong.append, abandon_on_cancel=True)
     if staff.writing is None or not overlong:
         return base
@@ -165,7 +165,7 @@ async def base_graph(workshop: Workshop, held: Collection, report: ProgressRepor
     def told(done: int, total: int) -> None:
         report(Progress("describe", done, total))
 
-    return described(base, await describe_by_model(staff.writing, base, overlong, told))
+    return apply_descriptions(base, await describe_by_model(staff.writing, base, overlong, told))
 
 
 async def publish(

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from leanrag_engine.core.errors import InvalidInput
-from leanrag_engine.evaluation.datasets import Passage, Question, read_set
+from leanrag_engine.evaluation.datasets import CorpusPassage, Question, read_set
 
 
 def written(tmp_path: Path, content: object, name: str = "set.json") -> Path:
@@ -22,7 +22,7 @@ def written(tmp_path: Path, content: object, name: str = "set.json") -> Path:
 def test_a_set_is_read_with_its_answers_and_gold(tiny_path: Path) -> None:
     found = read_set(tiny_path)
     assert (found.name, len(found.passages), found.repeated) == ("tiny", 5, 0)
-    assert found.passages[2] == Passage(
+    assert found.passages[2] == CorpusPassage(
         "Darjeeling tea", "Darjeeling tea grows in West Bengal. It is picked in spring."
     )
     assert found.questions[1] == Question(

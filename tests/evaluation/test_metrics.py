@@ -7,8 +7,8 @@ import pytest
 
 from leanrag_engine.evaluation.metrics import (
     all_at,
+    bootstrap_difference,
     mean,
-    paired_bootstrap,
     percentile,
     recall_at,
     reciprocal_rank,
@@ -50,7 +50,7 @@ def test_percentiles_are_interpolated_and_nothing_gives_zero() -> None:
 
 
 def test_a_bootstrap_of_one_constant_difference_has_no_width() -> None:
-    found = paired_bootstrap([0.5, 1.0, 0.75], [0.25, 0.75, 0.5])
+    found = bootstrap_difference([0.5, 1.0, 0.75], [0.25, 0.75, 0.5])
     assert (found.difference, found.low, found.high) == (0.25, 0.25, 0.25)
     assert found.clear
 
@@ -58,14 +58,14 @@ def test_a_bootstrap_of_one_constant_difference_has_no_width() -> None:
 def test_a_bootstrap_interval_agrees_with_the_normal_one_and_is_the_same_each_time() -> None:
     rng = np.random.default_rng(1)
     one, other = rng.random(200), rng.random(200)
-    found = paired_bootstrap(one.tolist(), other.tolist())
+    found = bootstrap_difference(one.tolist(), other.tolist())
     half = 1.96 * (one - other).std() / np.sqrt(200)
     assert found.low == pytest.approx(found.difference - half, abs=0.005)
     assert found.high == pytest.approx(found.difference + half, abs=0.005)
-    assert found == paired_bootstrap(one.tolist(), other.tolist())
-    assert not paired_bootstrap([0, 1, 0, 1], [1, 0, 0, 1]).clear
+    assert found == bootstrap_difference(one.tolist(), other.tolist())
+    assert not bootstrap_difference([0, 1, 0, 1], [1, 0, 0, 1]).clear
 
 
 def test_what_is_not_paired_is_no_input() -> None:
     with pytest.raises(ValueError, match="2 and 1"):
-        paired_bootstrap([1, 2], [1])
+        bootstrap_difference([1, 2], [1])

@@ -22,7 +22,7 @@ from leanrag_engine.core.ports import Progress
 from leanrag_engine.core.text.language import name_key, sentences, word_count
 from leanrag_engine.extraction import merging
 from leanrag_engine.extraction.heuristic.extract import extract
-from leanrag_engine.extraction.merging import fitting, merge
+from leanrag_engine.extraction.merging import merge, select_fitting
 
 
 def said(
@@ -284,9 +284,12 @@ def test_long_descriptions_end_with_a_sentence_within_the_bound() -> None:
 
 
 def test_sentences_that_do_not_fit_are_passed_over() -> None:
-    assert fitting(["One two three.", "Four five six seven.", "Eight."], 4) == ["One two three.", "Eight."]
-    assert fitting(["Far too long a sentence."], 2) == ["Far too long a sentence."]
-    assert fitting([], 5) == []
+    assert select_fitting(["One two three.", "Four five six seven.", "Eight."], 4) == [
+        "One two three.",
+        "Eight.",
+    ]
+    assert select_fitting(["Far too long a sentence."], 2) == ["Far too long a sentence."]
+    assert select_fitting([], 5) == []
 
 
 def test_each_sentence_of_a_description_names_the_first_chunk_that_says_it() -> None:

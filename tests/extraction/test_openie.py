@@ -10,7 +10,7 @@ import pytest
 
 from leanrag_engine.core.errors import InvalidInput
 from leanrag_engine.core.model import Chunk, Extract, LoadedDocument, Method
-from leanrag_engine.extraction.openie import Entry, OpenIEExtractor, Triple, extracts_of, read_openie
+from leanrag_engine.extraction.openie import Entry, OpenIEExtractor, Triple, extracts_from, read_openie
 
 BABBAGE = "Charles Babbage\nCharles Babbage was born in London. He designed the Analytical Engine."
 BABBAGE_ENTRY = Entry(
@@ -88,12 +88,12 @@ def test_passages_are_matched_by_text_then_by_number(tmp_path: Path) -> None:
         ("Pepper", "It is hot."),
         ("Rice", "Rice."),
     ]
-    found = read_openie(path).matched(passages)
+    found = read_openie(path).match(passages)
     assert [entry.entities if entry else None for entry in found] == [("Salt",), ("Tea",), ("Pepper",), None]
 
 
 def test_an_extract_says_what_the_triples_say_and_joins_the_rest_to_the_title() -> None:
-    (found,) = extracts_of(BABBAGE_ENTRY, "Charles Babbage", [chunk(BABBAGE.partition("\n")[2])])
+    (found,) = extracts_from(BABBAGE_ENTRY, "Charles Babbage", [chunk(BABBAGE.partition("\n")[2])])
     assert found.method is Method.MODEL
     described = {entity.name: entity.description for entity in found.entities}
     assert described == {
@@ -111,7 +111,7 @@ def test_an_extract_says_what_the_triples_say_and_joins_the_rest_to_the_title() 
 
 def test_every_end_of_a_relation_is_an_entity_of_its_extract() -> None:
     entry = Entry("x", (), (Triple("the tea", "grows in", "West Bengal"), Triple("it", "is", "strong")))
-    (found,) = extracts_of(entry, "Darjeeling", [chunk("The tea grows in West Bengal.")])
+    (found,) = extracts_from(entry, "Darjeeling", [chunk("The tea grows in West Bengal.")])
     names = {entity.name for entity in found.entities}
     assert names == {"Darjeeling", "the tea", "West Bengal", "it", "strong"}
     assert all({each.source, each.target} <= names for each in found.relations)
@@ -122,7 +122,7 @@ def test_of_a_split_passage_each_chunk_gets_what_it_names() -> None:
         chunk("Charles Babbage was born in London."),
         chunk("Charles Babbage designed the Analytical Engine.", 2),
     )
-    found = extracts_of(BABBAGE_ENTRY, "Charles Babbage", [first, second])
+    found = extracts_from(BABBAGE_ENTRY, "Charles Babbage", [first, second])
     assert [extract.chunk_id for extract in found] == ["k1", "k2"]
     assert [[relation.target for relation in extract.relations] for extract in found] == [
         ["London", "1791"],
@@ -150,4 +150,4 @@ def test_the_real_file_has_its_185_malformed_triples(shared_data: Path) -> None:
     found = read_openie(shared_data / "openie_musique_train100.json")
     assert (len(found.entries), found.malformed) == (1890, {"triples": 185})
     held = json.loads((shared_data / "musique_train100.json").read_text(encoding="utf-8"))
-    assert None not in found.matched((each["title"], each["text"]) for each in held["passages"])
+    assert None not in found.match((each["title"], each["text"]) for each in held["passages"])

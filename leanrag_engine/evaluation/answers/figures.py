@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from leanrag_engine.evaluation.datasets import Question
-from leanrag_engine.evaluation.metrics import mean, paired_bootstrap
+from leanrag_engine.evaluation.metrics import bootstrap_difference, mean
 from leanrag_engine.llm.answering import Answer
 
 from .rubric import MEASURES, Choices, Scores
@@ -35,7 +35,7 @@ class Duel:
 
 
 @dataclass(frozen=True, slots=True)
-class Sitting:
+class JudgedQuestion:
     """All that was written and judged on one question, by strategy.
 
     ``answers`` are ``None`` where none came. ``scores`` has one item for each vote, in their order, ``None``
@@ -93,7 +93,7 @@ class Overview:
     found: float | None
 
 
-def grades(sittings: Sequence[Sitting], strategy: str) -> dict[str, Grade]:
+def grades(sittings: Sequence[JudgedQuestion], strategy: str) -> dict[str, Grade]:
     """By measure; without those that no vote came for."""
     held = [sitting.scores.get(strategy, ()) for sitting in sittings]
     return {measure: grade for measure in MEASURES if (grade := _grade(held, measure))}
@@ -125,12 +125,12 @@ def _rounds(held: Sequence[Sequence[Scores | None]], measure: str) -> list[float
     return [mean(values) for values in rounds if values]
 
 
-def wins(sittings: Sequence[Sitting], strategy: str) -> dict[str, Wins]:
+def wins(sittings: Sequence[JudgedQuestion], strategy: str) -> dict[str, Wins]:
     """The first strategy against ``strategy``, by measure; equal contexts count as even. Empty if nothing came."""
     return {measure: found for measure in MEASURES if (found := _wins(sittings, strategy, measure))}
 
 
-def _wins(sittings: Sequence[Sitting], strategy: str, measure: str) -> Wins | None:
+def _wins(sittings: Sequence[JudgedQuestion], strategy: str, measure: str) -> Wins | None:
     shares, votes = [], []
     for sitting in sittings:
         duels = sitting.duels.get(strategy, ())
@@ -140,7 +140,7 @@ def _wins(sittings: Sequence[Sitting], strategy: str, measure: str) -> Wins | No
             shares.append(mean(decided) if decided else EVEN)
     if not shares:
         return None
-    interval = paired_bootstrap(shares, [EVEN] * len(shares))
+    interval = bootstrap_difference(shares, [EVEN] * len(shares))
     firsts = [first for sitting in sittings for first in _firsts(sitting.duels.get(strategy, ()), measure)]
     return Wins(
         share=100 * mean(shares),
@@ -158,7 +158,7 @@ def _firsts(duels: Sequence[Duel], measure: str) -> list[bool]:
     return [each[measure].winner == 1 for pair in whole if None not in pair for each in pair if each]
 
 
-def overview(sittings: Sequence[Sitting], strategy: str) -> Overview:
+def overview(sittings: Sequence[JudgedQuestion], strategy: str) -> Overview:
     answered = [
         (sitting, answer) for sitting in sittings if (answer := sitting.answers.get(strategy)) is not None
     ]

@@ -18,12 +18,12 @@ from leanrag_engine.core.model import Context
 from leanrag_engine.core.ports import ChatModel, Progress, ProgressReport
 from leanrag_engine.engine import LeanRAG
 from leanrag_engine.evaluation.datasets import Question
-from leanrag_engine.evaluation.retrieval.run import Strategy, named_strategies, strategy
+from leanrag_engine.evaluation.retrieval.run import Strategy, parse_strategies, strategy
 from leanrag_engine.llm.answering import Answer, answer
 from leanrag_engine.llm.batching import Meter, ask
 from leanrag_engine.retrieval.request import Mode, Query, Ranking
 
-from .figures import Duel, Grade, Overview, Sitting, Wins, grades, overview, wins
+from .figures import Duel, Grade, JudgedQuestion, Overview, Wins, grades, overview, wins
 from .rubric import Choices, Scores, choice_request, read_choices, read_scores, score_request
 
 T = TypeVar("T")
@@ -65,14 +65,14 @@ def strategies(compare: Sequence[str], *, ablations: bool) -> tuple[Strategy, ..
             raise InvalidInput(f"There is no {name!r} to compare.", f"Use some of: {', '.join(choices)}.")
     found = {Mode.LCA.value: strategy()}
     for name in names:
-        found.setdefault(name, ABLATIONS.get(name) or named_strategies([name])[0])
+        found.setdefault(name, ABLATIONS.get(name) or parse_strategies([name])[0])
     # The usual ranking of the usual mode, by another name.
     found.pop(Ranking.SPREAD.value, None)
     return tuple((found | (ABLATIONS if ablations else {})).values())
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class JudgingPlan:
     """What is to be judged. The first strategy is the one that the others are compared with."""
 
     questions: tuple[Question, ...]
@@ -112,7 +112,7 @@ class Plan:
     def output_tokens(self) -> int:
         return self.answers * USUAL_ANSWER + (self.scores + self.comparisons) * USUAL_VERDICT
 
-    def check(self) -> Plan:
+    def check(self) -> JudgingPlan:
         """Raises ``InvalidInput`` for a number that cannot be, and where there is nothing to judge."""
         if self.votes < 1:
             raise InvalidInput(f"{self.votes} votes judge nothing.", "Give at least 1; the paper has 5.")
@@ -127,12 +127,12 @@ class Plan:
             )
         for question in self.questions:
             for each in self.strategies:
-                each.asked(question, self.budget).check()
+                each.query_for(question, self.budget).check()
         return self
 
 
 @dataclass(frozen=True, slots=True)
-class Loss:
+class LostCall:
     """A call that brought nothing, and why. ``kind`` is answer, score or comparison."""
 
     kind: str
@@ -145,9 +145,9 @@ class Loss:
 class Judgement:
     """All that came of an evaluation. ``answering`` and ``judging`` are what the two models used."""
 
-    plan: Plan
-    sittings: tuple[Sitting, ...]
-    losses: tuple[Loss, ...]
+    plan: JudgingPlan
+    sittings: tuple[JudgedQuestion, ...]
+    losses: tuple[LostCall, ...]
     answering: Meter
     judging: Meter
 
@@ -171,26 +171,26 @@ class Judgement:
     def overviews(self) -> Mapping[str, Overview]:
         return {name: overview(self.sittings, name) for name in self.names}
 
-    def lost(self, kind: str) -> int:
+    def count_lost(self, kind: str) -> int:
         return sum(each.kind == kind for each in self.losses)
 
 
 @dataclass(slots=True)
-class Bench:
+class JudgingRun:
     """An evaluation under way: its models, what they used, and what was lost."""
 
     engine: LeanRAG
     collection: str
     answerer: ChatModel
     judge: ChatModel
-    plan: Plan
+    plan: JudgingPlan
     report: ProgressReport
     temperature: float
     done: int = 0
     unanswered: int = 0
     answering: Meter = field(default_factory=Meter)
     judging: Meter = field(default_factory=Meter)
-    losses: list[Loss] = field(default_factory=list)
+    losses: list[LostCall] = field(default_factory=list)
 
     def count(self, calls: int) -> None:
         """So many of the plan's calls are over, or are not needed."""
@@ -203,11 +203,11 @@ async def judge_answers(
     collection: str,
     answerer: ChatModel,
     judge: ChatModel,
-    plan: Plan,
+    plan: JudgingPlan,
     report: ProgressReport,
     *,
     temperature: float = TEMPERATURE,
-    note: Callable[[Sitting], None] = lambda _: None,
+    note: Callable[[JudgedQuestion], None] = lambda _: None,
 ) -> Judgement:
     """Ask every question of ``collection`` by every strategy, let ``answerer`` write and ``judge`` judge.
 
@@ -215,14 +215,14 @@ async def judge_answers(
     Raises ``InvalidInput`` where every call would fail, ``ModelUnavailable`` where a service is gone,
     ``ReplyUnusable`` if not one verdict came.
     """
-    bench = Bench(engine, collection, answerer, judge, plan.check(), report, temperature)
+    bench = JudgingRun(engine, collection, answerer, judge, plan.check(), report, temperature)
 
-    async def sit(question: Question) -> Sitting:
-        sitting = await sitting_on(bench, question)
+    async def sit(question: Question) -> JudgedQuestion:
+        sitting = await judge_question(bench, question)
         note(sitting)
         return sitting
 
-    sittings = await together([partial(sit, each) for each in plan.questions], QUESTIONS_AT_ONCE)
+    sittings = await run_together([partial(sit, each) for each in plan.questions], QUESTIONS_AT_ONCE)
     found = Judgement(plan, tuple(sittings), tuple(_in_order(bench)), bench.answering, bench.judging)
     if not found.grades and not any(each.votes for held in found.wins.values() for each in held.values()):
         raise no_verdict(found)
@@ -241,7 +241,7 @@ def no_verdict(found: Judgement) -> LeanRAGError:
     )
 
 
-async def sitting_on(bench: Bench, question: Question) -> Sitting:
+async def judge_question(bench: JudgingRun, question: Question) -> JudgedQuestion:
     """One question from its contexts to its verdicts. Equal contexts have one answer, written and graded once."""
     plan = bench.plan
     contexts = {each.name: await _context(bench, question, each) for each in plan.strategies}
@@ -250,7 +250,7 @@ async def sitting_on(bench: Bench, question: Question) -> Sitting:
     answers = dict(
         zip(
             own,
-            await together([partial(_answer, bench, question, each, contexts[each]) for each in own]),
+            await run_together([partial(_answer, bench, question, each, contexts[each]) for each in own]),
             strict=True,
         )
     )
@@ -259,7 +259,7 @@ async def sitting_on(bench: Bench, question: Question) -> Sitting:
     duels = await _duels(bench, question, written, own[0]) if plan.duels else {}
     # What was not needed after all.
     bench.count(plan.calls // len(plan.questions) - len(own) - plan.votes * (len(graded) + 2 * len(duels)))
-    return Sitting(
+    return JudgedQuestion(
         question,
         tokens={name: context.tokens for name, context in contexts.items()},
         answers={name: answers[twin] for name, twin in twins.items()},
@@ -275,18 +275,18 @@ def first_alike(texts: Mapping[str, str]) -> dict[str, str]:
     return {name: firsts.setdefault(text, name) for name, text in texts.items()}
 
 
-async def _context(bench: Bench, question: Question, strategy: Strategy) -> Context:
-    query = strategy.asked(question, bench.plan.budget)
+async def _context(bench: JudgingRun, question: Question, strategy: Strategy) -> Context:
+    query = strategy.query_for(question, bench.plan.budget)
     return (await bench.engine.query(query, collection=bench.collection)).context
 
 
-async def _answer(bench: Bench, question: Question, name: str, context: Context) -> Answer | None:
+async def _answer(bench: JudgingRun, question: Question, name: str, context: Context) -> Answer | None:
     asking = partial(answer, bench.answerer, question.text, context, bench.answering)
     return await _or_lost(bench, ("answer", question.id, name), asking)
 
 
 async def _grades(
-    bench: Bench, question: Question, answers: Mapping[str, Answer]
+    bench: JudgingRun, question: Question, answers: Mapping[str, Answer]
 ) -> dict[str, tuple[Scores | None, ...]]:
     async def vote(name: str, number: int) -> Scores | None:
         request = score_request(question.text, answers[name].text, bench.temperature, number)
@@ -294,12 +294,12 @@ async def _grades(
         return await _or_lost(bench, ("score", question.id, name), asking)
 
     votes = range(bench.plan.votes)
-    found = await together([partial(vote, name, number) for name in answers for number in votes])
+    found = await run_together([partial(vote, name, number) for name in answers for number in votes])
     return {name: tuple(each) for name, each in zip(answers, _in_rows(found, len(votes)), strict=True)}
 
 
 async def _duels(
-    bench: Bench, question: Question, answers: Mapping[str, Answer], first: str
+    bench: JudgingRun, question: Question, answers: Mapping[str, Answer], first: str
 ) -> dict[str, tuple[Duel, ...]]:
     """By strategy, all that have an answer but the first; none if that has none."""
 
@@ -311,7 +311,7 @@ async def _duels(
 
     others = [name for name in answers if name != first and first in answers]
     votes = range(bench.plan.votes)
-    found = await together(
+    found = await run_together(
         [
             partial(verdict, name, number, ahead=ahead)
             for name in others
@@ -330,7 +330,9 @@ def _in_rows(items: Sequence[T], width: int) -> list[Sequence[T]]:
 # --- calls ---------------------------------------------------------------------------------
 
 
-async def _or_lost(bench: Bench, what: tuple[str, str, str], call: Callable[[], Awaitable[T]]) -> T | None:
+async def _or_lost(
+    bench: JudgingRun, what: tuple[str, str, str], call: Callable[[], Awaitable[T]]
+) -> T | None:
     """The call's result, or ``None`` with the loss noted. A service that leaves call after call
     unanswered ends the evaluation: its ``ModelUnavailable`` is raised."""
     try:
@@ -339,7 +341,7 @@ async def _or_lost(bench: Bench, what: tuple[str, str, str], call: Callable[[], 
         bench.unanswered = bench.unanswered + 1 if isinstance(problem, ModelUnavailable) else 0
         if bench.unanswered >= FAILURES:
             raise
-        bench.losses.append(Loss(*what, reason=problem.message))
+        bench.losses.append(LostCall(*what, reason=problem.message))
         return None
     else:
         bench.unanswered = 0
@@ -348,7 +350,7 @@ async def _or_lost(bench: Bench, what: tuple[str, str, str], call: Callable[[], 
         bench.count(1)
 
 
-def _in_order(bench: Bench) -> Iterable[Loss]:
+def _in_order(bench: JudgingRun) -> Iterable[LostCall]:
     """The losses in the order of the questions, not in that of the replies."""
     place = {question.id: number for number, question in enumerate(bench.plan.questions)}
     return sorted(
@@ -356,7 +358,7 @@ def _in_order(bench: Bench) -> Iterable[Loss]:
     )
 
 
-async def together(works: Sequence[Callable[[], Awaitable[T]]], at_once: int | None = None) -> list[T]:
+async def run_together(works: Sequence[Callable[[], Awaitable[T]]], at_once: int | None = None) -> list[T]:
     """The results of all, in their order, at most ``at_once`` under way. The first error ends all."""
     results: dict[int, T] = {}
     failures: list[LeanRAGError] = []

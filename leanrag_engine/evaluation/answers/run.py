@@ -12,14 +12,14 @@ from leanrag_engine.core.errors import InvalidInput, NotReady
 from leanrag_engine.core.ports import ChatModel, ProgressReport
 from leanrag_engine.engine import LeanRAG
 from leanrag_engine.evaluation.datasets import Question, QuestionSet, read_set
-from leanrag_engine.evaluation.scratch import scratch
+from leanrag_engine.evaluation.scratch import open_scratch
 
-from .figures import Sitting
-from .judge import TEMPERATURE, Judgement, Plan, judge_answers
+from .figures import JudgedQuestion
+from .judge import TEMPERATURE, Judgement, JudgingPlan, judge_answers
 
 SET_SUFFIXES = frozenset({".json", ".jsonl", ".ndjson"})
 
-Note = Callable[[Sitting], None]
+Note = Callable[[JudgedQuestion], None]
 
 
 def read_questions(path: Path) -> tuple[Question, ...]:
@@ -47,7 +47,7 @@ def read_questions(path: Path) -> tuple[Question, ...]:
 
 
 @asynccontextmanager
-async def opened_models(settings: Settings) -> AsyncIterator[tuple[ChatModel, ChatModel]]:
+async def open_models(settings: Settings) -> AsyncIterator[tuple[ChatModel, ChatModel]]:
     """The model that answers and the one that judges, which may be the same.
 
     Raises ``InvalidInput`` where none is set, or one cannot be called at all.
@@ -73,7 +73,7 @@ async def opened_models(settings: Settings) -> AsyncIterator[tuple[ChatModel, Ch
 async def judge_set(
     settings: Settings,
     questions: QuestionSet,
-    plan: Plan,
+    plan: JudgingPlan,
     report: ProgressReport,
     *,
     temperature: float = TEMPERATURE,
@@ -83,8 +83,8 @@ async def judge_set(
     plan.check()
     # The models first: a missing key is told before minutes of building.
     async with (
-        opened_models(settings) as models,
-        scratch(settings, questions, None, report) as held,
+        open_models(settings) as models,
+        open_scratch(settings, questions, None, report) as held,
     ):
         return await judge_answers(
             held.engine, held.collection, *models, plan, report, temperature=temperature, note=note
@@ -93,7 +93,7 @@ async def judge_set(
 
 async def judge_collection(
     settings: Settings,
-    plan: Plan,
+    plan: JudgingPlan,
     report: ProgressReport,
     *,
     temperature: float = TEMPERATURE,
@@ -101,7 +101,7 @@ async def judge_collection(
 ) -> Judgement:
     """Judge on the collection of the settings as it is."""
     plan.check()
-    async with opened_models(settings) as models, await LeanRAG.open(settings) as engine:
+    async with open_models(settings) as models, await LeanRAG.open(settings) as engine:
         name = settings.collection
         if (await engine.status(name)).collection.generation is None:
             raise NotReady(

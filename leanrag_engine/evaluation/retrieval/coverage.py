@@ -20,12 +20,12 @@ _VERDICTS = frozenset(["yes", "no"])
 """Answers that are not quoted from a passage."""
 
 
-def covered(context: str, text: str, answers: Iterable[str]) -> bool:
+def holds_passage(context: str, text: str, answers: Iterable[str]) -> bool:
     """Whether ``context`` holds the passage ``text`` as evidence for a question with these ``answers``."""
     shown = plain(context)
     if plain(text) in shown:
         return True
-    spoken = spoken_sentences(text)
+    spoken = plain_sentences(text)
     telling = [sentence for sentence in spoken if holds_answer(sentence, answers)]
     if any(sentence in shown for sentence in telling):
         return True
@@ -37,7 +37,7 @@ def plain(text: str) -> str:
     return " ".join(quoted(text).split())
 
 
-def spoken_sentences(text: str) -> list[str]:
+def plain_sentences(text: str) -> list[str]:
     safe = quoted(text)
     return [" ".join(safe[start:end].split()) for start, end in language.sentences(safe)]
 
@@ -59,4 +59,4 @@ def _bare(text: str) -> str:
 def share_covered(context: str, texts: Sequence[str], answers: Iterable[str]) -> float:
     """Share of the gold ``texts`` that ``context`` holds."""
     known = tuple(answers)
-    return sum(covered(context, text, known) for text in texts) / len(texts)
+    return sum(holds_passage(context, text, known) for text in texts) / len(texts)

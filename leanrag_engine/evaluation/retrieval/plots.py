@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from leanrag_engine.core.errors import InvalidInput
 
-from .run import Figures
+from .run import RetrievalFigures
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -41,7 +41,7 @@ def check_plot(path: Path) -> None:
         raise InvalidInput(f"There is no folder {path.parent} for the plot.", "Make it, or name another.")
 
 
-def plot(path: Path, title: str, compared: Sequence[tuple[str, Figures]]) -> None:
+def plot(path: Path, title: str, compared: Sequence[tuple[str, RetrievalFigures]]) -> None:
     """Write one picture of the named figures to ``path``.
 
     Raises ``InvalidInput`` as :func:`check_plot` does, and if the file cannot be written.
@@ -69,7 +69,7 @@ def plot(path: Path, title: str, compared: Sequence[tuple[str, Figures]]) -> Non
         ) from problem
 
 
-def _recall(axes: Axes, compared: Sequence[tuple[str, Figures]]) -> None:
+def _recall(axes: Axes, compared: Sequence[tuple[str, RetrievalFigures]]) -> None:
     """Bars in groups, one group for each depth, each with its value on top."""
     depths = list(compared[0][1].recall)
     width = 0.8 / len(compared)
@@ -85,7 +85,7 @@ def _recall(axes: Axes, compared: Sequence[tuple[str, Figures]]) -> None:
     axes.set_title("Recall", color=INK, fontsize=11)
 
 
-def _coverage(axes: Axes, compared: Sequence[tuple[str, Figures]]) -> None:
+def _coverage(axes: Axes, compared: Sequence[tuple[str, RetrievalFigures]]) -> None:
     """Lines from budget to budget over the tokens that the contexts really have."""
     for number, (name, figures) in enumerate(compared):
         budgets = list(figures.coverage)

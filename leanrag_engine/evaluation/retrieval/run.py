@@ -11,7 +11,7 @@ from leanrag_engine.core.errors import InvalidInput
 from leanrag_engine.core.ports import Progress, ProgressReport
 from leanrag_engine.evaluation.datasets import Question, QuestionSet
 from leanrag_engine.evaluation.metrics import all_at, mean, percentile, recall_at, reciprocal_rank
-from leanrag_engine.evaluation.scratch import Given, Scratch, place_of, scratch
+from leanrag_engine.evaluation.scratch import GivenGraph, ScratchCollection, open_scratch, place_of
 from leanrag_engine.retrieval.query import Mode, Query, QueryResult, Ranking
 
 from .coverage import share_covered
@@ -35,7 +35,7 @@ class Strategy:
     name: str
     query: Query
 
-    def asked(self, question: Question, budget: int) -> Query:
+    def query_for(self, question: Question, budget: int) -> Query:
         return replace(self.query, text=question.text, token_budget=budget)
 
 
@@ -46,7 +46,7 @@ def strategy(mode: str = Mode.LCA, ranking: str = Ranking.SPREAD) -> Strategy:
     return Strategy(str(name), query)
 
 
-def named_strategies(names: Sequence[str]) -> list[Strategy]:
+def parse_strategies(names: Sequence[str]) -> list[Strategy]:
     """A mode's name is the mode with its usual ranking, a ranking's name is mode ``lca`` with that ranking.
 
     Raises ``InvalidInput`` for other names and where there is none.
@@ -67,7 +67,7 @@ def named_strategies(names: Sequence[str]) -> list[Strategy]:
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
+class QuestionResult:
     """What one strategy brought for one question.
 
     ``ranked`` are the places of passages, best first. ``coverage`` (share of the gold passages that the context
@@ -87,7 +87,7 @@ class Answered:
 
 
 @dataclass(frozen=True, slots=True)
-class Figures:
+class RetrievalFigures:
     """Means over questions. Shares are in percent, ``mrr`` from 0 to 1, latencies in milliseconds."""
 
     questions: int
@@ -125,7 +125,7 @@ def check(questions: QuestionSet, way: Strategy, budgets: Sequence[int]) -> None
         replace(way.query, token_budget=budget).check()
     for question in questions.questions:
         try:
-            way.asked(question, WIDEST_BUDGET).check()
+            way.query_for(question, WIDEST_BUDGET).check()
         except InvalidInput as problem:
             raise InvalidInput(
                 f"Question {question.id!r} cannot be asked. {problem.message}", problem.next_step
@@ -133,42 +133,42 @@ def check(questions: QuestionSet, way: Strategy, budgets: Sequence[int]) -> None
 
 
 async def ask_all(
-    held: Scratch,
+    held: ScratchCollection,
     questions: QuestionSet,
     way: Strategy,
     budgets: Sequence[int] = BUDGETS,
     report: ProgressReport = lambda _: None,
-) -> list[Answered]:
+) -> list[QuestionResult]:
     """Every question once by each budget, and once with room for everything, which gives the ranking."""
     timed = USUAL_BUDGET if USUAL_BUDGET in budgets or not budgets else max(budgets)
     # The first query opens what stays open; no user waits for that twice.
-    await _ask(held, way.asked(questions.questions[-1], timed))
+    await _time_query(held, way.query_for(questions.questions[-1], timed))
     answered = []
     for number, question in enumerate(questions.questions):
         report(Progress(f"ask {way.name}", number, len(questions.questions)))
-        answered.append(await _answered(held, questions, question, way, budgets, timed))
+        answered.append(await _ask_question(held, questions, question, way, budgets, timed))
     report(Progress(f"ask {way.name}", len(questions.questions), len(questions.questions)))
     return answered
 
 
-async def _answered(
-    held: Scratch,
+async def _ask_question(
+    held: ScratchCollection,
     questions: QuestionSet,
     question: Question,
     way: Strategy,
     budgets: Sequence[int],
     timed: int,
-) -> Answered:
+) -> QuestionResult:
     # The timed one first: those after it find their rows in the caches.
-    first, seconds = await _ask(held, way.asked(question, timed))
+    first, seconds = await _time_query(held, way.query_for(question, timed))
     results = {timed: first}
     for budget in budgets:
         if budget not in results:
-            results[budget], _ = await _ask(held, way.asked(question, budget))
-    widest, _ = await _ask(held, way.asked(question, WIDEST_BUDGET))
+            results[budget], _ = await _time_query(held, way.query_for(question, budget))
+    widest, _ = await _time_query(held, way.query_for(question, WIDEST_BUDGET))
     texts = [questions.passages[place].text or questions.passages[place].title for place in question.gold]
     contexts = {budget: results[budget].context for budget in sorted(budgets)}
-    return Answered(
+    return QuestionResult(
         question=question,
         ranked=ranking_of(widest),
         coverage={b: share_covered(each.text, texts, question.answers) for b, each in contexts.items()},
@@ -178,7 +178,7 @@ async def _answered(
     )
 
 
-async def _ask(held: Scratch, query: Query) -> tuple[QueryResult, float]:
+async def _time_query(held: ScratchCollection, query: Query) -> tuple[QueryResult, float]:
     """The answer, and the seconds that it took but for the embedding of its text."""
     held.watch.take()
     started = time.perf_counter()
@@ -198,12 +198,12 @@ def ranking_of(result: QueryResult) -> tuple[int, ...]:
 # --- figures -------------------------------------------------------------------------------
 
 
-def figures_of(answered: Sequence[Answered], build_s: float) -> Figures:
+def figures_of(answered: Sequence[QuestionResult], build_s: float) -> RetrievalFigures:
     """Each question counts the same."""
     budgets = sorted({budget for each in answered for budget in each.coverage})
     ranked = [(each.ranked, each.question.gold) for each in answered]
     milliseconds = [1000 * each.seconds for each in answered]
-    return Figures(
+    return RetrievalFigures(
         questions=len(answered),
         recall={depth: 100 * mean([recall_at(*each, depth) for each in ranked]) for depth in DEPTHS},
         all_at_5=100 * mean([all_at(*each, 5) for each in ranked]),
@@ -216,7 +216,7 @@ def figures_of(answered: Sequence[Answered], build_s: float) -> Figures:
     )
 
 
-def by_type(answered: Sequence[Answered], build_s: float) -> dict[str, Figures]:
+def by_type(answered: Sequence[QuestionResult], build_s: float) -> dict[str, RetrievalFigures]:
     """The figures of each type of question, in the order of the alphabet."""
     types = sorted({each.question.type for each in answered})
     return {
@@ -231,18 +231,18 @@ def by_type(answered: Sequence[Answered], build_s: float) -> dict[str, Figures]:
 class Evaluation:
     """What each strategy brought on one collection, by the strategy's name; ``held`` is closed by now."""
 
-    held: Scratch
-    answered: Mapping[str, Sequence[Answered]]
+    held: ScratchCollection
+    answered: Mapping[str, Sequence[QuestionResult]]
 
     @property
-    def figures(self) -> dict[str, Figures]:
+    def figures(self) -> dict[str, RetrievalFigures]:
         return {name: figures_of(each, self.held.build_s) for name, each in self.answered.items()}
 
 
 async def evaluate(
     settings: Settings,
     questions: QuestionSet,
-    given: Given | None,
+    given: GivenGraph | None,
     ways: Sequence[Strategy],
     budgets: Sequence[int] = BUDGETS,
     report: ProgressReport = lambda _: None,
@@ -253,6 +253,6 @@ async def evaluate(
     """
     for way in ways:
         check(questions, way, budgets)
-    async with scratch(settings, questions, given, report) as held:
+    async with open_scratch(settings, questions, given, report) as held:
         answered = {way.name: await ask_all(held, questions, way, budgets, report) for way in ways}
     return Evaluation(held, answered)

@@ -13,12 +13,12 @@ from leanrag_engine.core.errors import LeanRAGError, ReplyUnusable
 from leanrag_engine.core.model import Entity, Evidence, Graph, Method, Relation, content_id
 from leanrag_engine.core.text.fencing import fence
 from leanrag_engine.core.text.language import STOPWORDS, clean, sentences, whole_sentences, word_count, words
-from leanrag_engine.extraction.merging import DESCRIPTION_WORDS, Overlong
+from leanrag_engine.extraction.merging import DESCRIPTION_WORDS, LongDescription
 from leanrag_engine.llm.batching import Duty, ModelWork, Task, ask_each, each
 from leanrag_engine.llm.packing import packed
 from leanrag_engine.llm.prompts import prompt
 
-__all__ = ["Description", "describe_by_model", "described", "describing_duty", "describing_tasks"]
+__all__ = ["Description", "apply_descriptions", "describe_by_model", "description_kind", "description_tasks"]
 
 Report = Callable[[int, int], None]
 """Hears how many descriptions are done, of how many; what it raises ends the work."""
@@ -56,12 +56,12 @@ class Description:
     evidence: tuple[Evidence, ...]
 
 
-def describing_duty() -> Duty:
+def description_kind() -> Duty:
     """What a model is told that makes one description out of many."""
     return Duty("describe", prompt("merge_descriptions", words=str(DESCRIPTION_WORDS)), _ITEM, _ROOM)
 
 
-def describing_tasks(graph: Graph, overlong: Sequence[Overlong]) -> list[Task[Description]]:
+def description_tasks(graph: Graph, overlong: Sequence[LongDescription]) -> list[Task[Description]]:
     """A task for each of ``overlong``, whose ids are of ``graph``, in that order."""
     names = {entity.id: entity.name for entity in graph.entities}
     wanted = {long.id for long in overlong}
@@ -73,15 +73,15 @@ def describing_tasks(graph: Graph, overlong: Sequence[Overlong]) -> list[Task[De
     return [_task(names.get(long.id) or ends[long.id], long) for long in overlong]
 
 
-def _task(name: str, long: Overlong) -> Task[Description]:
-    kept = _spread(long.texts)
+def _task(name: str, long: LongDescription) -> Task[Description]:
+    kept = _thin_out(long.texts)
     said = "\n".join(f"- {text}" for text, _ in kept)
     shown = fence(f"{name}\n\n{said}")
     chunk_ids = tuple(dict.fromkeys(chunk_id for _, chunk_id in kept))
     return Task(content_id("m", long.id, shown), shown, lambda item: _read(item, kept), chunk_ids)
 
 
-def _spread(texts: Sequence[tuple[str, str]]) -> Sequence[tuple[str, str]]:
+def _thin_out(texts: Sequence[tuple[str, str]]) -> Sequence[tuple[str, str]]:
     """All of them, or every second, third, … so that the whole is short enough and no part of the documents is left out."""
     step = 1
     while sum(word_count(text) for text, _ in texts[::step]) > SHOWN_WORDS and step < len(texts):
@@ -90,19 +90,19 @@ def _spread(texts: Sequence[tuple[str, str]]) -> Sequence[tuple[str, str]]:
 
 
 async def describe_by_model(
-    work: ModelWork, graph: Graph, overlong: Sequence[Overlong], report: Report
+    work: ModelWork, graph: Graph, overlong: Sequence[LongDescription], report: Report
 ) -> dict[str, Description]:
     """What the model makes of all that is said of each of ``overlong``, by the id of the entity or relation.
 
     One without a usable answer is noted in ``work.fallbacks`` and left out: it keeps the description that it has.
     """
-    duty = describing_duty()
-    tasks = list(zip(overlong, describing_tasks(graph, overlong), strict=True))
+    duty = description_kind()
+    tasks = list(zip(overlong, description_tasks(graph, overlong), strict=True))
     found: dict[str, Description] = {}
     done = 0
     report(done, len(tasks))
 
-    async def describe(group: Sequence[tuple[Overlong, Task[Description]]]) -> None:
+    async def describe(group: Sequence[tuple[LongDescription, Task[Description]]]) -> None:
         nonlocal done
         answers = await ask_each(work.model, duty, [task for _, task in group], work.meter)
         for (long, _), answer in zip(group, answers, strict=True):
@@ -118,8 +118,8 @@ async def describe_by_model(
 
 
 def _groups(
-    tasks: Sequence[tuple[Overlong, Task[Description]]], batch: int
-) -> Iterator[Sequence[tuple[Overlong, Task[Description]]]]:
+    tasks: Sequence[tuple[LongDescription, Task[Description]]], batch: int
+) -> Iterator[Sequence[tuple[LongDescription, Task[Description]]]]:
     """Several in one call. Some begin a group of their own whatever stands before them, so that one entity more or
     less moves the groups next to it alone, and the others are the requests that they were."""
     return packed(
@@ -131,16 +131,16 @@ def _groups(
     )
 
 
-def described(graph: Graph, told: Mapping[str, Description], method: Method = Method.MODEL) -> Graph:
+def apply_descriptions(graph: Graph, told: Mapping[str, Description], method: Method = Method.MODEL) -> Graph:
     """``graph`` with the descriptions ``told`` by the ids of entities and relations, made by ``method``."""
     if not told:
         return graph
 
-    def renewed(item: E) -> E:
+    def update(item: E) -> E:
         new = told.get(item.id)
         return replace(item, description=new.text, evidence=new.evidence, method=method) if new else item
 
-    return Graph(tuple(map(renewed, graph.entities)), tuple(map(renewed, graph.relations)))
+    return Graph(tuple(map(update, graph.entities)), tuple(map(update, graph.relations)))
 
 
 # --- answers -------------------------------------------------------------------------------

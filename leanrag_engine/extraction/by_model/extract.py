@@ -17,11 +17,11 @@ from leanrag_engine.llm.batching import Duty, ModelWork, Task, ask_each, each
 from leanrag_engine.llm.packing import packed
 from leanrag_engine.llm.prompts import prompt
 
-from .gleaning import added, gleaning_duty, gleaning_task
+from .gleaning import add_new, gleaning_kind, gleaning_task
 from .reply import STRONGEST, read_extract
 from .tuple_reply import read_tuples
 
-__all__ = ["extract_by_model", "extraction_duty", "extraction_groups", "extraction_task"]
+__all__ = ["extract_by_model", "extraction_groups", "extraction_kind", "extraction_task"]
 
 Took = Callable[[Sequence[Extract]], Awaitable[None]]
 Report = Callable[[int, int], None]
@@ -61,7 +61,7 @@ _ITEM = {
 }
 
 
-def extraction_duty(tokens: int = 512) -> Duty:
+def extraction_kind(tokens: int = 512) -> Duty:
     """What a model is told that extracts; ``tokens`` are those of the longest chunk that it is given at once."""
     room = min(_MOST_ROOM, max(_LEAST_ROOM, _ROOM_PER_TOKEN * tokens))
     return Duty("extract", prompt("extract"), _ITEM, room, read_tuples)
@@ -135,12 +135,12 @@ async def extract_by_model(
         await each(extraction_groups(chunks, work.batch), read, places=PLACES * work.model.concurrency)
     finally:
         with anyio.CancelScope(shield=True):
-            await outbox.emptied()
+            await outbox.flush()
 
 
 async def _extracts(work: ModelWork, group: Sequence[Chunk], gleaning: int) -> list[Extract]:
     """The extracts of those chunks of one group that got a usable answer."""
-    duty = extraction_duty(max(chunk.tokens for chunk in group))
+    duty = extraction_kind(max(chunk.tokens for chunk in group))
     found = await ask_each(work.model, duty, [extraction_task(chunk) for chunk in group], work.meter)
     read: dict[str, Extract] = {}
     for chunk, answer in zip(group, found, strict=True):
@@ -150,15 +150,15 @@ async def _extracts(work: ModelWork, group: Sequence[Chunk], gleaning: int) -> l
             read[chunk.id] = answer
     again = [chunk for chunk in group if chunk.id in read]
     for _ in range(gleaning):
-        again = await _gleaned(work, again, read)
+        again = await _glean(work, again, read)
     return list(read.values())
 
 
-async def _gleaned(work: ModelWork, group: Sequence[Chunk], read: dict[str, Extract]) -> list[Chunk]:
+async def _glean(work: ModelWork, group: Sequence[Chunk], read: dict[str, Extract]) -> list[Chunk]:
     """One round of gleaning: what it adds to ``read``, and the chunks for which another may add more."""
     if not group:
         return []
-    duty = gleaning_duty(extraction_duty(max(chunk.tokens for chunk in group)))
+    duty = gleaning_kind(extraction_kind(max(chunk.tokens for chunk in group)))
     tasks = [gleaning_task(chunk, passage_of(chunk), read[chunk.id]) for chunk in group]
     found = await ask_each(work.model, duty, tasks, work.meter)
     richer = []
@@ -166,7 +166,7 @@ async def _gleaned(work: ModelWork, group: Sequence[Chunk], read: dict[str, Extr
         if isinstance(answer, LeanRAGError):
             work.fallbacks.note(duty.step, answer)
             continue
-        more = added(read[chunk.id], answer)
+        more = add_new(read[chunk.id], answer)
         if more != read[chunk.id]:
             read[chunk.id] = more
             richer.append(chunk)
@@ -184,9 +184,9 @@ class _Outbox:
     async def add(self, extracts: Sequence[Extract]) -> None:
         self._waiting += extracts
         if not self._lock.locked():
-            await self.emptied()
+            await self.flush()
 
-    async def emptied(self) -> None:
+    async def flush(self) -> None:
         async with self._lock:
             while self._waiting:
                 lot = tuple(self._waiting)

@@ -13,14 +13,14 @@ from leanrag_engine.llm.prompts import prompt
 from .reply import read_extract
 
 
-def gleaning_duty(extraction: Duty) -> Duty:
+def gleaning_kind(extraction: Duty) -> Duty:
     """The duty of extraction, with what is different the second time."""
     return replace(extraction, step="glean", instructions=f"{extraction.instructions}\n\n{prompt('glean')}")
 
 
 def gleaning_task(chunk: Chunk, passage: str, found: Extract) -> Task[Extract]:
     """Find what is missing in ``found``. ``passage`` is what was shown of the chunk."""
-    shown = f"{fence(passage)}\n\nFound already:\n\n{fence(_listed(found))}"
+    shown = f"{fence(passage)}\n\nFound already:\n\n{fence(_list_found(found))}"
     return Task(
         content_id("g", chunk.id, shown),
         shown,
@@ -29,7 +29,7 @@ def gleaning_task(chunk: Chunk, passage: str, found: Extract) -> Task[Extract]:
     )
 
 
-def _listed(found: Extract) -> str:
+def _list_found(found: Extract) -> str:
     """The names, numbered, and which of them are related: all that is needed to give nothing twice."""
     numbers = {name_key(entity.name): number for number, entity in enumerate(found.entities, 1)}
     names = "\n".join(f"{number} {entity.name}" for number, entity in enumerate(found.entities, 1))
@@ -40,7 +40,7 @@ def _listed(found: Extract) -> str:
     return "\n".join(filter(None, (names, pairs))) or "nothing"
 
 
-def added(found: Extract, more: Extract) -> Extract:
+def add_new(found: Extract, more: Extract) -> Extract:
     """``found`` with the entities of ``more``, which are new, and with its relations of pairs that are new."""
     pairs = {_pair(relation.source, relation.target) for relation in found.relations}
     fresh = tuple(each for each in more.relations if _pair(each.source, each.target) not in pairs)

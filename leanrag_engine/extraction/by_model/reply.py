@@ -63,7 +63,7 @@ def read_extract(
         raise ReplyUnusable(
             'The answer has neither "entities" nor "relations". Give both lists; where there is nothing to say, empty ones.'
         )
-    reader = _Reader(_Ground(passage), known)
+    reader = _ReplyReader(_PassageWords(passage), known)
     rows = [*_rows(entities, _ENTITY_ROW)]
     pairs = [*_rows(relations, _TRIPLE_ROW if item.get("triples") is relations else _RELATION_ROW)]
     for row in rows:
@@ -115,7 +115,7 @@ def _text(value: Any) -> str:
     return ""
 
 
-def _strength(value: Any) -> float:
+def _importance(value: Any) -> float:
     """On the scale from 1 to 10: ``8``, ``"8/10"``, and 0.8 as of a scale that ends at 1; 0 if it is not told."""
     found = re.match(r"\s*(\d+(?:\.\d+)?)", _text(value))
     if not found:
@@ -167,19 +167,19 @@ def _is_short_form(name: str) -> bool:
     )
 
 
-class _Ground:
+class _PassageWords:
     """The words of a passage, by which a name is told from an invention."""
 
     _START = 4
     """Words that begin alike are the same word in another form, in most languages that inflect."""
 
     def __init__(self, passage: str) -> None:
-        self._text = _folded(passage)
+        self._text = _fold(passage)
         self._starts = {word[: self._START] for word in re.findall(r"\w+", self._text)}
 
     def holds(self, name: str) -> bool:
         """Whether some word of the name, or two neighbouring characters of a Chinese or Japanese one, stand here."""
-        folded = _folded(name)
+        folded = _fold(name)
         if folded in self._text:
             return True
         if has_cjk(name) and any(
@@ -193,7 +193,7 @@ class _Ground:
         return any(word[: self._START] in self._starts for word in told)
 
 
-def _folded(text: str) -> str:
+def _fold(text: str) -> str:
     """Without case and accents."""
     if text.isascii():
         return text.lower()
@@ -209,10 +209,10 @@ def _quote(text: str) -> str:
 
 
 @dataclass(slots=True)
-class _Reader:
+class _ReplyReader:
     """Gathers what one answer says. Keys are those of :func:`name_key`."""
 
-    ground: _Ground
+    ground: _PassageWords
     known: Sequence[ExtractedEntity]
     entities: dict[str, ExtractedEntity] = field(default_factory=dict)
     relations: list[ExtractedRelation] = field(default_factory=list)
@@ -256,7 +256,7 @@ class _Reader:
             return
         self._relate(
             ExtractedRelation(
-                self._names[source], self._names[target], told, _strength(_field(row, "strength"))
+                self._names[source], self._names[target], told, _importance(_field(row, "strength"))
             )
         )
 
@@ -328,7 +328,7 @@ class _Reader:
         forms = (name_key(form) for form in (entity.name, *entity.aliases))
         key = next((self._forms[form] for form in forms if form in self._forms), "")
         if key in self.entities:
-            self.entities[key] = _joined(self.entities[key], entity)
+            self.entities[key] = _combine(self.entities[key], entity)
             self._enter(self.entities[key])
         elif key:
             self.seen_known = True
@@ -351,7 +351,7 @@ class _Reader:
             self.reasons.append(problem)
 
 
-def _joined(one: ExtractedEntity, other: ExtractedEntity) -> ExtractedEntity:
+def _combine(one: ExtractedEntity, other: ExtractedEntity) -> ExtractedEntity:
     """Two rows for one entity: the first name, the first telling type, both descriptions."""
     news = () if other.description in one.description else (other.description,)
     key = name_key(one.name)

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from leanrag_engine.core.text.language import PieceKind
 
 from .names.mentions import Kind, Mention
-from .passages import Passage
+from .passages import ParsedChunk
 
 _DEFINITION = re.compile(
     r"\b(?:class|def|function|interface|struct|enum|trait|fn|func|module|namespace|type)\s+([A-Za-z_]\w{2,})"
@@ -17,7 +17,7 @@ _DEFINITION = re.compile(
 _IDENTIFIER = re.compile(r"[A-Za-z_]\w{2,}")
 
 
-def definitions(passages: Sequence[Passage]) -> frozenset[str]:
+def find_definitions(passages: Sequence[ParsedChunk]) -> frozenset[str]:
     """The names that are defined, in a document whose lines are code for the greater part; else none."""
     sentences = [sentence for passage in passages for sentence in passage.sentences]
     code = [sentence.text for sentence in sentences if sentence.kind is PieceKind.CODE]
@@ -26,7 +26,7 @@ def definitions(passages: Sequence[Passage]) -> frozenset[str]:
     return frozenset(name for line in code for found in _DEFINITION.findall(line) for name in found if name)
 
 
-def mentions_in_code(line: str, names: frozenset[str]) -> Iterator[Mention]:
+def find_in_code(line: str, names: frozenset[str]) -> Iterator[Mention]:
     """Where a line of code says one of ``names``."""
     if names:
         for match in _IDENTIFIER.finditer(line):

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from leanrag_engine.core.text.language import PieceKind, word_count
 
 from .names.mentions import Mention
-from .passages import Passage
+from .passages import ParsedChunk
 
 _DESCRIPTION_WORDS = 60
 _CLAUSE_WORDS = 8
@@ -27,7 +27,7 @@ _SHORT, _LONG = 5, 40
 class Describer:
     """Picks what a chunk says best of an entity, in whole sentences or clauses."""
 
-    def __init__(self, passage: Passage) -> None:
+    def __init__(self, passage: ParsedChunk) -> None:
         self._sentences = passage.sentences
         self._headings = passage.headings
         self._words = [word_count(sentence.text) for sentence in passage.sentences]

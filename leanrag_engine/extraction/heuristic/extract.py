@@ -14,17 +14,17 @@ from math import log2
 from leanrag_engine.core.model import Chunk, Extract, ExtractedEntity, ExtractedRelation, Method
 from leanrag_engine.core.text.language import PieceKind, name_key
 
-from .definitions import definitions, mentions_in_code
+from .definitions import find_definitions, find_in_code
 from .descriptions import Describer
 from .keyphrases.terms import find_terms
 from .names.entity_types import coarse_type
-from .names.lexicon import Lexicon, acronyms, link_persons, without_remark
-from .names.mentions import Kind, Mention, longest, names
-from .passages import Passage, read, without_overlap
+from .names.lexicon import Lexicon, find_acronyms, link_persons, without_remark
+from .names.mentions import Kind, Mention, find_names, keep_longest
+from .passages import ParsedChunk, parse_chunks, without_overlap
 from .topics import Topics
 from .words import vocabulary as known
 from .words.tokens import Sentence
-from .words.usage import Evidence
+from .words.usage import WordUsage
 
 _TOKENS_PER_ENTITY = 20
 _TOKENS_PER_NAME = 8
@@ -57,13 +57,13 @@ def extract(
 
 
 def _extract(chunks: Sequence[Chunk], title: str, *, short: bool, pulse: Callable[[], None]) -> list[Extract]:
-    passages = read(chunks)
+    passages = parse_chunks(chunks)
     fresh = without_overlap(passages)
-    evidence = Evidence.of(fresh)
+    usage = WordUsage.of(fresh)
     topics = Topics.of(title, passages)
     lexicon = Lexicon()
-    _find_names(passages, topics, evidence, lexicon, pulse)
-    find_terms(passages, fresh, evidence, lexicon)
+    _find_names(passages, topics, usage, lexicon, pulse)
+    find_terms(passages, fresh, usage, lexicon)
     link_persons(lexicon, _names_in_order(passages))
     said = []
     for passage in passages:
@@ -72,7 +72,7 @@ def _extract(chunks: Sequence[Chunk], title: str, *, short: bool, pulse: Callabl
     return said
 
 
-def _names_in_order(passages: Sequence[Passage]) -> list[str]:
+def _names_in_order(passages: Sequence[ParsedChunk]) -> list[str]:
     mentions = (pair for passage in passages for found in passage.mentions for pair in found)
     return [key for key, mention in mentions if mention.kind is Kind.NAME]
 
@@ -81,14 +81,14 @@ def _names_in_order(passages: Sequence[Passage]) -> list[str]:
 
 
 def _find_names(
-    passages: Sequence[Passage],
+    passages: Sequence[ParsedChunk],
     topics: Topics,
-    evidence: Evidence,
+    usage: WordUsage,
     lexicon: Lexicon,
     pulse: Callable[[], None],
 ) -> None:
     """Fill in the mentions of names, identifiers and topics, sentence by sentence."""
-    defined = definitions(passages)
+    defined = find_definitions(passages)
     for passage in passages:
         pulse()
         heading = name_key(topics.of_path(passage.chunk.heading))
@@ -99,9 +99,9 @@ def _find_names(
                 heading = name_key(topic) or heading
                 found = [Mention(topic, Kind.CONCEPT, 0, len(sentence.text))] if topic else []
             elif sentence.kind is PieceKind.PROSE:
-                found = _names_in(sentence, topics, evidence, lexicon)
+                found = _names_in(sentence, topics, usage, lexicon)
             else:
-                found = list(mentions_in_code(sentence.text, defined))
+                found = list(find_in_code(sentence.text, defined))
             keyed = [
                 (lexicon.add(mention, coarse_type(mention, sentence.text)), mention) for mention in found
             ]
@@ -114,17 +114,17 @@ def _find_names(
         lexicon.define(without_remark(topics.title), topics.title)
 
 
-def _names_in(sentence: Sentence, topics: Topics, evidence: Evidence, lexicon: Lexicon) -> list[Mention]:
-    found = list(names(sentence.tokens, sentence.text, evidence))
+def _names_in(sentence: Sentence, topics: Topics, usage: WordUsage, lexicon: Lexicon) -> list[Mention]:
+    found = list(find_names(sentence.tokens, sentence.text, usage))
     for mention in found:
         before = sentence.text[: mention.start].lower().rsplit(None, 1)[-1:]
         if before and before[0].rstrip(".") in known.FORMS_OF_ADDRESS:
             lexicon.addressed.add(name_key(mention.name))
-    for short, mention in acronyms(sentence.tokens, sentence.text):
+    for short, mention in find_acronyms(sentence.tokens, sentence.text):
         found.append(mention)
         lexicon.define(short, mention.name)
     found += topics.mentions(sentence.text)
-    return longest(found)
+    return keep_longest(found)
 
 
 # --- one chunk -----------------------------------------------------------------------------
@@ -133,7 +133,7 @@ _WEIGHTS = {Kind.NAME: 3.0, Kind.WORK: 3.0, Kind.CODE: 2.4, Kind.CONCEPT: 2.6, K
 
 
 @dataclass(slots=True)
-class _Found:
+class _ChunkEntity:
     """One entity in one chunk: the sentences that mention it, each with the first mention there."""
 
     key: str
@@ -144,39 +144,39 @@ class _Found:
 class _ChunkReader:
     """Chooses what to say of one chunk of a document that has been read whole."""
 
-    def __init__(self, passage: Passage, topics: Topics, lexicon: Lexicon, *, short: bool) -> None:
+    def __init__(self, passage: ParsedChunk, topics: Topics, lexicon: Lexicon, *, short: bool) -> None:
         self._passage = passage
         self._lexicon = lexicon
         self._describe = Describer(passage)
-        self._found = self._gathered()
+        self._found = self._gather()
         self._title = lexicon.resolve(name_key(topics.title)) if topics.title else ""
         if self._title and (self._title in self._found or short or passage.chunk.number == 1):
-            self._found.setdefault(self._title, _Found(self._title, Kind.CONCEPT))
+            self._found.setdefault(self._title, _ChunkEntity(self._title, Kind.CONCEPT))
         self._above = [lexicon.resolve(key) if key else "" for key in passage.headings]
         """The heading above each sentence."""
         self._sections = [key for key in dict.fromkeys(self._above) if key and key != self._title]
         for key in self._sections:
-            self._found.setdefault(key, _Found(key, Kind.CONCEPT))
-        self._kept = self._selected()
+            self._found.setdefault(key, _ChunkEntity(key, Kind.CONCEPT))
+        self._kept = self._select()
 
     def extract(self) -> Extract:
         entities = tuple(self._entity(key) for key in self._kept)
-        relations = (*self._stated(), *self._implied())
+        relations = (*self._sentence_relations(), *self._topic_relations())
         return Extract(self._passage.chunk.id, Method.HEURISTIC, entities, relations)
 
-    def _gathered(self) -> dict[str, _Found]:
-        found: dict[str, _Found] = {}
+    def _gather(self) -> dict[str, _ChunkEntity]:
+        found: dict[str, _ChunkEntity] = {}
         for position, mentions in enumerate(self._passage.mentions):
             for short, mention in mentions:
                 key = self._lexicon.resolve(short)
                 kind = Kind.TERM if mention.weak else mention.kind
-                entity = found.setdefault(key, _Found(key, kind))
+                entity = found.setdefault(key, _ChunkEntity(key, kind))
                 entity.places.setdefault(position, mention)
                 if _WEIGHTS[kind] > _WEIGHTS[entity.kind]:
                     entity.kind = kind
         return found
 
-    def _selected(self) -> list[str]:
+    def _select(self) -> list[str]:
         """The keys that stay, in reading order: topics, names, then the weightiest of the rest within a bound."""
         tokens = self._passage.chunk.tokens
         limit = min(_MOST, max(_FEWEST, tokens // _TOKENS_PER_ENTITY))
@@ -204,7 +204,7 @@ class _ChunkReader:
     def _relation(self, source: str, target: str, description: str) -> ExtractedRelation:
         return ExtractedRelation(self._lexicon.name(source), self._lexicon.name(target), description)
 
-    def _stated(self) -> Iterator[ExtractedRelation]:
+    def _sentence_relations(self) -> Iterator[ExtractedRelation]:
         """Sentences that join two entities."""
         for position, present in self._joint_mentions():
             for one, other in _pairs(list(present)):
@@ -222,7 +222,7 @@ class _ChunkReader:
                     present.setdefault(self._lexicon.resolve(short), mention)
                 yield position, {key: mention for key, mention in present.items() if key in kept}
 
-    def _implied(self) -> Iterator[ExtractedRelation]:
+    def _topic_relations(self) -> Iterator[ExtractedRelation]:
         """The title and the headings with what stands beneath them, unless a sentence joins the two."""
         related = {frozenset(pair) for _, present in self._joint_mentions() for pair in _pairs(list(present))}
         for topic, keys in self._beneath():

@@ -14,7 +14,7 @@ from .words.tokens import Sentence, is_technical, tokenize
 
 
 @dataclass(slots=True)
-class Passage:
+class ParsedChunk:
     """One chunk: its sentences, and for each the mentions in it by key (:func:`name_key`) and the heading above it."""
 
     chunk: Chunk
@@ -32,7 +32,7 @@ _CONTENTS = re.compile(
 _PREFIXES = frozenset(["multi", "inter", "intra", "non", "pre", "post", "semi", "sub", "super", "self", "cross", "co", "anti", "re"])  # fmt: skip
 
 
-def read(chunks: Sequence[Chunk]) -> list[Passage]:
+def parse_chunks(chunks: Sequence[Chunk]) -> list[ParsedChunk]:
     """The passages of one document's chunks, in their order, without mentions yet."""
     whole = "\n".join(chunk.text for chunk in chunks)
     spans = [pieces(chunk.text) for chunk in chunks]
@@ -40,7 +40,7 @@ def read(chunks: Sequence[Chunk]) -> list[Passage]:
     technical = is_technical(whole, code)
     vocabulary = _vocabulary(whole)
     return [
-        Passage(chunk, [_sentence(chunk, piece, vocabulary, technical=technical) for piece in found])
+        ParsedChunk(chunk, [_sentence(chunk, piece, vocabulary, technical=technical) for piece in found])
         for chunk, found in zip(chunks, spans, strict=True)
     ]
 
@@ -58,26 +58,26 @@ def _sentence(chunk: Chunk, piece: Piece, vocabulary: frozenset[str], *, technic
     raw = chunk.text[piece.start : piece.end]
     # A line of a table of contents states nothing and names what is named again in the text: as little as code does.
     kind = PieceKind.CODE if _CONTENTS.search(raw) else piece.kind
-    text = _unwrapped(raw, vocabulary)
+    text = _unwrap(raw, vocabulary)
     tokens = () if kind is PieceKind.CODE else tokenize(text, technical=technical)
     return Sentence(text, kind, chunk.start + piece.start, tokens)
 
 
-def _unwrapped(text: str, vocabulary: frozenset[str]) -> str:
+def _unwrap(text: str, vocabulary: frozenset[str]) -> str:
     """One line; a word that was broken at a line's end is whole again."""
 
-    def joined(match: re.Match[str]) -> str:
+    def join(match: re.Match[str]) -> str:
         left, right = match[1], match[2]
         compound = right[0].isupper() or left.lower() in vocabulary or left.lower() in _PREFIXES
         whole = (left + right).lower() in vocabulary or not compound
         return left + right if whole else f"{left}-{right}"
 
     if "-\n" in text:
-        text = _BROKEN_WORD.sub(joined, text)
+        text = _BROKEN_WORD.sub(join, text)
     return " ".join(text.split())
 
 
-def without_overlap(passages: Sequence[Passage]) -> list[Sentence]:
+def without_overlap(passages: Sequence[ParsedChunk]) -> list[Sentence]:
     """Every sentence once: what a chunk shares with the one before must not count twice."""
     fresh: list[Sentence] = []
     reached = -1

@@ -10,7 +10,7 @@ from leanrag_engine.core.text.language import STOPWORDS, PieceKind, name_key
 
 from .names.lexicon import without_remark
 from .names.mentions import Kind, Mention
-from .passages import Passage
+from .passages import ParsedChunk
 from .words import vocabulary as known
 
 _NUMBERING = re.compile(
@@ -41,7 +41,7 @@ class Topics:
     """Small-letter form and name of those that may come again in prose, longest first."""
 
     @classmethod
-    def of(cls, title: str, passages: Sequence[Passage]) -> Topics:
+    def of(cls, title: str, passages: Sequence[ParsedChunk]) -> Topics:
         lines = [s.text for passage in passages for s in passage.sentences if s.kind is PieceKind.HEADING]
         lines += [part for passage in passages for part in passage.chunk.heading.split(_STEP)]
         headings = {line: topic for line in lines if (topic := _topic(line))}
@@ -79,13 +79,13 @@ def _topic(line: str) -> str:
         name = re.sub(r"[_-]", " ", name.rsplit(".", 1)[0])
     # Marks go, but for the underscores of an identifier.
     name = name.strip(' *`":.#') if _IDENTIFIER.search(name) else _MARKS.sub("", name).strip(" :.#-–—\t")
-    name = _unshouted(name.strip("[]() ") if name[:1] in "[(" else name)
+    name = _lower_shouted(name.strip("[]() ") if name[:1] in "[(" else name)
     if _PLAIN_ARTICLE.match(name):
         name = name[4:]
     return name if _names_something(name) else ""
 
 
-def _unshouted(name: str) -> str:
+def _lower_shouted(name: str) -> str:
     """THE END OF IT → The End of it."""
     words = name.split()
     if len(words) == 1 or not (name.isascii() and name.isupper()):

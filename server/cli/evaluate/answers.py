@@ -21,8 +21,8 @@ from leanrag_engine.core.config import Settings, load_settings
 from leanrag_engine.core.errors import InvalidInput, LeanRAGError
 
 if TYPE_CHECKING:
-    from leanrag_engine.evaluation.answers.figures import Sitting
-    from leanrag_engine.evaluation.answers.judge import Judgement, Plan
+    from leanrag_engine.evaluation.answers.figures import JudgedQuestion
+    from leanrag_engine.evaluation.answers.judge import Judgement, JudgingPlan
     from leanrag_engine.evaluation.datasets import QuestionSet
 
 SHOWN = 3
@@ -169,10 +169,10 @@ def settings_of(
 
 def prepared(
     path: Path, compare: str, limit: int | None, *, collection: str | None, ablations: bool, **options: int
-) -> tuple[QuestionSet | None, Plan]:
+) -> tuple[QuestionSet | None, JudgingPlan]:
     """The passages to ingest, if any, and the plan; everything that was given is checked before any work."""
     # Heavy, all of them: --help must not wait for them.
-    from leanrag_engine.evaluation.answers.judge import Plan, strategies  # noqa: PLC0415
+    from leanrag_engine.evaluation.answers.judge import JudgingPlan, strategies  # noqa: PLC0415
     from leanrag_engine.evaluation.answers.run import SET_SUFFIXES, read_questions  # noqa: PLC0415
     from leanrag_engine.evaluation.datasets import read_set  # noqa: PLC0415
 
@@ -184,7 +184,7 @@ def prepared(
         )
     held = None if collection else read_set(path)
     asked = (held.questions if held else read_questions(path))[:limit]
-    plan = Plan(
+    plan = JudgingPlan(
         asked, ways, options["votes"], options["budget"], bool(options["scores"]), bool(options["pairs"])
     )
     return held, plan.check()
@@ -193,7 +193,7 @@ def prepared(
 async def judged(
     settings: Settings,
     held: QuestionSet | None,
-    plan: Plan,
+    plan: JudgingPlan,
     temperature: float,
     data_dir: Path | None,
     details: Path | None,
@@ -224,11 +224,11 @@ def opened(details: Path) -> TextIO:
         ) from problem
 
 
-def noting(file: TextIO) -> Callable[[Sitting], None]:
+def noting(file: TextIO) -> Callable[[JudgedQuestion], None]:
     """Writes each question's answers and verdicts as one line, at once: what was paid for is not lost."""
     from dataclasses import asdict  # noqa: PLC0415 - only here
 
-    def note(sitting: Sitting) -> None:
+    def note(sitting: JudgedQuestion) -> None:
         line = {key: value for key, value in asdict(sitting).items() if key != "same"}
         file.write(json_.dumps(line | {"same": sorted(sitting.same)}, ensure_ascii=False) + "\n")
         file.flush()
@@ -239,7 +239,7 @@ def noting(file: TextIO) -> Callable[[Sitting], None]:
 # --- what is said --------------------------------------------------------------------------
 
 
-def forecast_figures(plan: Plan) -> dict[str, int]:
+def forecast_figures(plan: JudgingPlan) -> dict[str, int]:
     return {
         "questions": len(plan.questions),
         "ways": len(plan.strategies),
@@ -252,7 +252,7 @@ def forecast_figures(plan: Plan) -> dict[str, int]:
     }
 
 
-def forecast(plan: Plan) -> str:
+def forecast(plan: JudgingPlan) -> str:
     ways = ", ".join(each.name for each in plan.strategies)
     return (
         f"{len(plan.questions):,} questions, each by {ways}: {plan.calls:,} model calls "
@@ -293,7 +293,7 @@ def figures(found: Judgement, settings: Settings) -> dict[str, object]:
         "scores": by_measure(found.grades),
         "pairs": {"of": found.names[0], "against": by_measure(found.wins)},
         "overview": {name: asdict(each) for name, each in found.overviews.items()},
-        "lost": {kind: found.lost(kind) for kind in ("answer", "score", "comparison")},
+        "lost": {kind: found.count_lost(kind) for kind in ("answer", "score", "comparison")},
         "usage": {"answering": asdict(found.answering), "judging": asdict(found.judging)},
         "forecast": forecast_figures(found.plan),
     }

@@ -23,7 +23,7 @@ from .answers import answers
 if TYPE_CHECKING:
     from leanrag_engine.evaluation.datasets import QuestionSet
     from leanrag_engine.evaluation.retrieval.run import Evaluation, Strategy
-    from leanrag_engine.evaluation.scratch import Given
+    from leanrag_engine.evaluation.scratch import GivenGraph
 
 app = typer.Typer(
     help="Measure: retrieval on a question set, answers by a judge, the health of a built collection.",
@@ -169,25 +169,25 @@ def prepared(
     ranking: str,
     names: Sequence[str],
     plot: Path | None,
-) -> tuple[QuestionSet, Given | None, list[Strategy]]:
+) -> tuple[QuestionSet, GivenGraph | None, list[Strategy]]:
     """Everything that was given, read and checked before any work."""
     # Heavy, all of them: --help must not wait for them.
     from leanrag_engine.evaluation.datasets import read_set  # noqa: PLC0415
     from leanrag_engine.evaluation.retrieval.plots import check_plot  # noqa: PLC0415
-    from leanrag_engine.evaluation.retrieval.run import named_strategies, strategy  # noqa: PLC0415
-    from leanrag_engine.evaluation.scratch import Given  # noqa: PLC0415
+    from leanrag_engine.evaluation.retrieval.run import parse_strategies, strategy  # noqa: PLC0415
+    from leanrag_engine.evaluation.scratch import GivenGraph  # noqa: PLC0415
     from leanrag_engine.extraction.openie import read_openie  # noqa: PLC0415
 
     if plot:
         check_plot(plot)
-    ways = named_strategies(names) if names else [strategy(mode, ranking)]
+    ways = parse_strategies(names) if names else [strategy(mode, ranking)]
     questions = read_set(question_set).first(limit)
-    return questions, Given.of(read_openie(graph), questions) if graph else None, ways
+    return questions, GivenGraph.of(read_openie(graph), questions) if graph else None, ways
 
 
 async def evaluated(
     questions: QuestionSet,
-    given: Given | None,
+    given: GivenGraph | None,
     ways: Sequence[Strategy],
     budgets: Sequence[int],
     embedder: str | None,

@@ -11,14 +11,14 @@ from rich.table import Table
 
 from leanrag_engine.evaluation.datasets import QuestionSet
 from leanrag_engine.evaluation.retrieval.plots import plot
-from leanrag_engine.evaluation.retrieval.run import DEPTHS, Evaluation, Figures, by_type
-from leanrag_engine.evaluation.scratch import CHUNK_TOKENS, Given
+from leanrag_engine.evaluation.retrieval.run import DEPTHS, Evaluation, RetrievalFigures, by_type
+from leanrag_engine.evaluation.scratch import CHUNK_TOKENS, GivenGraph
 
 SHOWN = 3
 """Rows of one kind that a remark names."""
 
 
-def remarks(questions: QuestionSet, given: Given | None, found: Evaluation) -> Iterator[str]:
+def remarks(questions: QuestionSet, given: GivenGraph | None, found: Evaluation) -> Iterator[str]:
     """What is not as the set says, and what made answers worse than they could be."""
     held = found.held
     if questions.repeated:
@@ -41,7 +41,7 @@ def remarks(questions: QuestionSet, given: Given | None, found: Evaluation) -> I
             yield f"{name}: {several} of {len(answered)} answers came with a warning, such as: {warned.most_common(1)[0][0]}"
 
 
-def _graph_remarks(given: Given) -> Iterator[str]:
+def _graph_remarks(given: GivenGraph) -> Iterator[str]:
     graph = given.graph
     yield (
         f"Graph: {len(graph.entries):,} entries with {graph.triples:,} triples; "
@@ -52,7 +52,7 @@ def _graph_remarks(given: Given) -> Iterator[str]:
     yield from (f"  {problem}" for problem in graph.problems[:SHOWN])
 
 
-def show(questions: QuestionSet, given: Given | None, found: Evaluation, *, by_type: bool) -> None:
+def show(questions: QuestionSet, given: GivenGraph | None, found: Evaluation, *, by_type: bool) -> None:
     console = Console(highlight=False)
     held = found.held
     console.print(
@@ -68,7 +68,7 @@ def show(questions: QuestionSet, given: Given | None, found: Evaluation, *, by_t
             console.print(table)
 
 
-def figures_table(figures: Mapping[str, Figures]) -> Table:
+def figures_table(figures: Mapping[str, RetrievalFigures]) -> Table:
     """Measures down, ways across."""
     table = Table("", *figures)
     for column in table.columns[1:]:
@@ -79,7 +79,7 @@ def figures_table(figures: Mapping[str, Figures]) -> Table:
     return table
 
 
-def figures_cells(each: Figures) -> dict[str, str]:
+def figures_cells(each: RetrievalFigures) -> dict[str, str]:
     """What stands in the column of one way, by measure."""
     cells = {f"recall@{depth} (%)": f"{value:.1f}" for depth, value in each.recall.items()}
     cells |= {"all@5 (%)": f"{each.all_at_5:.1f}", "MRR": f"{each.mrr:.3f}"}

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from leanrag_engine.evaluation.answers.figures import Duel, Sitting, grades, holds, overview, wins
+from leanrag_engine.evaluation.answers.figures import Duel, JudgedQuestion, grades, holds, overview, wins
 from leanrag_engine.evaluation.answers.rubric import MEASURES, Choice, Choices, Score, Scores
 from leanrag_engine.evaluation.datasets import Question
 from leanrag_engine.llm.answering import Answer
@@ -28,8 +28,8 @@ def sitting(
     same: frozenset[str] = frozenset(),
     answer: Answer | None = None,
     gold: tuple[str, ...] = (),
-) -> Sitting:
-    return Sitting(
+) -> JudgedQuestion:
+    return JudgedQuestion(
         Question(f"q{number}", "?", gold),
         tokens={"lca": 100 * number},
         answers={"lca": answer},

@@ -13,11 +13,11 @@ import pytest
 
 from leanrag_engine.core.config import Settings, load_settings
 from leanrag_engine.core.errors import InvalidInput, LeanRAGError, ModelUnavailable, NotReady, ReplyUnusable
-from leanrag_engine.evaluation.answers.figures import Sitting
-from leanrag_engine.evaluation.answers.judge import FAILURES, Judgement, Plan, first_alike, strategies
+from leanrag_engine.evaluation.answers.figures import JudgedQuestion
+from leanrag_engine.evaluation.answers.judge import FAILURES, Judgement, JudgingPlan, first_alike, strategies
 from leanrag_engine.evaluation.answers.rubric import MEASURES
 from leanrag_engine.evaluation.answers.run import judge_collection, judge_set, read_questions
-from leanrag_engine.evaluation.datasets import Passage, Question, QuestionSet
+from leanrag_engine.evaluation.datasets import CorpusPassage, Question, QuestionSet
 
 pytestmark = [
     pytest.mark.anyio,
@@ -28,13 +28,15 @@ pytestmark = [
 TOWERS = QuestionSet(
     "towers",
     (
-        Passage(
+        CorpusPassage(
             "Skerryvore",
             "Skerryvore is a lighthouse off Tiree. Alan Stevenson designed it. It was lit in 1844.",
         ),
-        Passage("Alan Stevenson", "Alan Stevenson was the son of Robert Stevenson. He worked in Edinburgh."),
-        Passage("Robert Stevenson", "Robert Stevenson built the Bell Rock lighthouse off Arbroath."),
-        Passage("Bell Rock", "The Bell Rock was lit in 1811. John Rennie advised on the Bell Rock."),
+        CorpusPassage(
+            "Alan Stevenson", "Alan Stevenson was the son of Robert Stevenson. He worked in Edinburgh."
+        ),
+        CorpusPassage("Robert Stevenson", "Robert Stevenson built the Bell Rock lighthouse off Arbroath."),
+        CorpusPassage("Bell Rock", "The Bell Rock was lit in 1811. John Rennie advised on the Bell Rock."),
     ),
     (
         Question("q1", "When was the lighthouse of Alan Stevenson lit?", ("1844",)),
@@ -83,15 +85,15 @@ Judge = Callable[..., Awaitable[Judgement]]
 
 @pytest.fixture
 def judge(settings: Settings) -> Judge:
-    async def judged(compare: str = "naive", *, plan: Plan | None = None, **options: Any) -> Judgement:
+    async def judged(compare: str = "naive", *, plan: JudgingPlan | None = None, **options: Any) -> Judgement:
         return await judge_set(settings, TOWERS, plan or plan_of(compare, **options), lambda _: None)
 
     return judged
 
 
-def plan_of(compare: str = "naive", **options: Any) -> Plan:
+def plan_of(compare: str = "naive", **options: Any) -> JudgingPlan:
     ways = strategies(compare.split(","), ablations=options.pop("ablations", False))
-    return Plan(TOWERS.questions, ways, **{"votes": 3, **options})
+    return JudgingPlan(TOWERS.questions, ways, **{"votes": 3, **options})
 
 
 async def test_every_way_is_answered_graded_and_compared_as_planned(chat_server: Any, judge: Judge) -> None:
@@ -152,7 +154,7 @@ async def test_citations_are_checked_against_the_context(judge: Judge) -> None:
 
 async def test_equal_contexts_are_answered_and_graded_once(chat_server: Any, judge: Judge) -> None:
     (lca,) = strategies([], ablations=False)
-    twins = Plan(TOWERS.questions, (lca, replace(lca, name="twin")), votes=3)
+    twins = JudgingPlan(TOWERS.questions, (lca, replace(lca, name="twin")), votes=3)
     found = await judge(plan=twins)
     assert kinds(chat_server) == {ANSWER: 2, GRADE: 6, COMPARE: 0}
     assert found.wins["twin"]["overall"].share == 50
@@ -162,7 +164,7 @@ async def test_equal_contexts_are_answered_and_graded_once(chat_server: Any, jud
 async def test_when_all_contexts_are_the_same_no_verdict_is_made_up(judge: Judge) -> None:
     (lca,) = strategies([], ablations=False)
     with pytest.raises(InvalidInput, match="nothing to compare"):
-        await judge(plan=Plan(TOWERS.questions, (lca, replace(lca, name="twin")), grades=False))
+        await judge(plan=JudgingPlan(TOWERS.questions, (lca, replace(lca, name="twin")), grades=False))
 
 
 def test_equal_texts_share_the_first_name() -> None:
@@ -198,7 +200,7 @@ async def test_a_vote_that_fails_twice_is_dropped_counted_and_never_invented(
 
     chat_server.follows(script)
     found = await judge()
-    assert found.lost("score") == 4  # one vote of three, on two questions, for two ways
+    assert found.count_lost("score") == 4  # one vote of three, on two questions, for two ways
     assert {each.reason for each in found.losses} == {
         'The score of "comprehensiveness" is "12"; expected a number from 1 to 10.'
     }
@@ -222,7 +224,7 @@ async def test_a_reply_that_is_not_whole_costs_its_vote_alone(
 
     chat_server.follows(script)
     found = await judge(votes=2)
-    assert found.lost("score") == 4
+    assert found.count_lost("score") == 4
     assert found.grades["naive"]["overall"].votes == 2
     room = [
         each.body["max_tokens"]
@@ -238,7 +240,7 @@ async def test_a_lost_answer_is_not_judged_and_not_compared(chat_server: Any, ju
 
     chat_server.follows(script)
     found = await judge()
-    assert found.lost("answer") == 2
+    assert found.count_lost("answer") == 2
     assert set(found.grades) == {"lca"}
     assert found.wins == {}
     assert found.overviews["naive"].answers == 0
@@ -260,7 +262,7 @@ async def test_a_request_that_the_service_rejects_costs_its_vote_alone(
 
     chat_server.follows(script)
     found = await judge()
-    assert found.lost("comparison") == 4
+    assert found.count_lost("comparison") == 4
     assert {each.votes for each in found.wins["naive"].values()} == {4}
 
 
@@ -309,12 +311,12 @@ def test_a_name_that_is_nothing_to_compare_lists_what_is() -> None:
     [
         (plan_of(votes=0), "0 votes"),
         (plan_of(budget=5), "token_budget"),
-        (Plan((), strategies([], ablations=False)), "no question"),
-        (Plan((Question("q", "why " * 5000),), strategies([], ablations=False)), "20,000|19,999"),
+        (JudgingPlan((), strategies([], ablations=False)), "no question"),
+        (JudgingPlan((Question("q", "why " * 5000),), strategies([], ablations=False)), "20,000|19,999"),
         (plan_of("", grades=False), "nothing to judge"),
     ],
 )
-def test_a_plan_that_cannot_be_is_refused(plan: Plan, said: str) -> None:
+def test_a_plan_that_cannot_be_is_refused(plan: JudgingPlan, said: str) -> None:
     with pytest.raises(InvalidInput, match=said):
         plan.check()
 
@@ -358,7 +360,7 @@ async def test_progress_ends_at_the_planned_number_of_calls(settings: Settings, 
 
 
 async def test_each_question_is_told_as_it_is_done(settings: Settings) -> None:
-    told: list[Sitting] = []
+    told: list[JudgedQuestion] = []
     found = await judge_set(settings, TOWERS, plan_of(), lambda _: None, note=told.append)
     assert sorted(each.question.id for each in told) == ["q1", "q2"]
     assert [each.question.id for each in found.sittings] == ["q1", "q2"]
@@ -415,7 +417,7 @@ async def test_the_user_s_own_questions_are_asked_of_a_collection_as_it_is(
     questions = read_questions(asked)
     assert [each.text for each in questions] == ["Who designed Skerryvore?", "Who advised on the Bell Rock?"]
     reading = settings.model_copy(update={"collection": name, "read_only": True})
-    plan = Plan(questions, strategies(["naive"], ablations=False), votes=1)
+    plan = JudgingPlan(questions, strategies(["naive"], ablations=False), votes=1)
     found = await judge_collection(reading, plan, lambda _: None)
     assert found.overviews["lca"].answers == 2
     assert found.overviews["lca"].found is None
@@ -457,7 +459,7 @@ async def test_ultradomain_s_lines_are_judged_too(
     path = tmp_path / "mix.jsonl"
     path.write_text("\n".join(map(json.dumps, rows)))
     held = read_set(path)
-    plan = Plan(held.questions, strategies([], ablations=False), votes=1)
+    plan = JudgingPlan(held.questions, strategies([], ablations=False), votes=1)
     found = await judge_set(
         settings.model_copy(update={"data_dir": tmp_path / "d"}), held, plan, lambda _: None
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from leanrag_engine.evaluation.retrieval.coverage import covered, holds_answer, share_covered
+from leanrag_engine.evaluation.retrieval.coverage import holds_answer, holds_passage, share_covered
 
 TEXT = "Murano lies in the lagoon. It is known for its glass.  Boats go there from Venice."
 
@@ -17,38 +17,40 @@ def context(*lines: str) -> str:
 
 def test_the_full_text_counts_whatever_the_white_space() -> None:
     wrapped = "Murano lies in the lagoon. It is\nknown for its glass. Boats go there from Venice."
-    assert covered(context(wrapped), TEXT, ["bread"])
+    assert holds_passage(context(wrapped), TEXT, ["bread"])
 
 
 def test_of_a_trimmed_text_the_sentence_with_the_answer_counts() -> None:
     shown = context("[…] It is known for its glass. […]")
-    assert covered(shown, TEXT, ["GLASS!"])
-    assert not covered(shown, TEXT, ["the lagoon"])
+    assert holds_passage(shown, TEXT, ["GLASS!"])
+    assert not holds_passage(shown, TEXT, ["the lagoon"])
 
 
 def test_a_trimmed_text_without_the_answer_is_not_there() -> None:
-    assert not covered(context("Murano lies in the lagoon. It is known for its glass. […]"), TEXT, ["bread"])
-    assert not covered(context("Murano lies in the lagoon. […]"), TEXT, [])
+    assert not holds_passage(
+        context("Murano lies in the lagoon. It is known for its glass. […]"), TEXT, ["bread"]
+    )
+    assert not holds_passage(context("Murano lies in the lagoon. […]"), TEXT, [])
 
 
 def test_a_citation_alone_does_not_count() -> None:
-    assert not covered("## Summaries\n- Islands: Venice and others [d1:c1]", TEXT, ["glass"])
+    assert not holds_passage("## Summaries\n- Islands: Venice and others [d1:c1]", TEXT, ["glass"])
 
 
 def test_half_of_the_sentence_does_not_count() -> None:
-    assert not covered(context("[…] known for its glass. […]"), TEXT, ["glass"])
+    assert not holds_passage(context("[…] known for its glass. […]"), TEXT, ["glass"])
 
 
 def test_a_text_whose_sentences_stand_apart_is_there() -> None:
     parts = context(
         "Boats go there from Venice. Murano lies in the lagoon.", "Other words.", "It is known for its glass."
     )
-    assert covered(parts, TEXT, [])
+    assert holds_passage(parts, TEXT, [])
 
 
 def test_what_rendering_takes_away_for_safety_is_not_missed() -> None:
     text = "The note says [d3:c4] and\u200b more."
-    assert covered(context("The note says (d3:c4) and more."), text, [])
+    assert holds_passage(context("The note says (d3:c4) and more."), text, [])
 
 
 @pytest.mark.parametrize(

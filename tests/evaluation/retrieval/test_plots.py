@@ -9,9 +9,9 @@ import pytest
 
 from leanrag_engine.core.errors import InvalidInput
 from leanrag_engine.evaluation.retrieval import plots
-from leanrag_engine.evaluation.retrieval.run import Figures
+from leanrag_engine.evaluation.retrieval.run import RetrievalFigures
 
-FIGURES = Figures(
+FIGURES = RetrievalFigures(
     10, {2: 40.0, 5: 61.5, 10: 75.0}, 30.0, 0.8, {500: 50.0, 1000: 60.0}, {500: 480, 1000: 970}, 9, 20, 3
 )
 

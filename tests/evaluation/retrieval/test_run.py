@@ -12,18 +12,24 @@ import pytest
 from leanrag_engine.core.errors import InvalidInput, LeanRAGError
 from leanrag_engine.core.model import Chunk, Context, RankedChunk, Subgraph
 from leanrag_engine.core.ports import Progress
-from leanrag_engine.evaluation.datasets import Passage, Question, QuestionSet, read_set
+from leanrag_engine.evaluation.datasets import CorpusPassage, Question, QuestionSet, read_set
 from leanrag_engine.evaluation.retrieval.run import (
-    Answered,
+    QuestionResult,
     ask_all,
     by_type,
     evaluate,
     figures_of,
-    named_strategies,
+    parse_strategies,
     ranking_of,
     strategy,
 )
-from leanrag_engine.evaluation.scratch import Given, Scratch, document_id, scratch, scratch_settings
+from leanrag_engine.evaluation.scratch import (
+    GivenGraph,
+    ScratchCollection,
+    document_id,
+    open_scratch,
+    scratch_settings,
+)
 from leanrag_engine.extraction.openie import Entry, OpenIE, Triple
 from leanrag_engine.retrieval.query import BuildState, Query, QueryResult
 
@@ -32,9 +38,9 @@ pytestmark = pytest.mark.anyio
 BUDGETS = (200, 4000)
 
 
-def answered(ranked: tuple[int, ...], gold: tuple[int, ...], kind: str, **more: Any) -> Answered:
+def answered(ranked: tuple[int, ...], gold: tuple[int, ...], kind: str, **more: Any) -> QuestionResult:
     question = Question("q", "?", gold=gold, type=kind)
-    return Answered(question, ranked, more["coverage"], more["tokens"], more["seconds"])
+    return QuestionResult(question, ranked, more["coverage"], more["tokens"], more["seconds"])
 
 
 HAND = [
@@ -92,15 +98,15 @@ async def test_a_ranking_is_by_score_whatever_the_context_shows() -> None:
 
 
 async def test_strategies_are_named_after_modes_and_rankings() -> None:
-    found = named_strategies(["naive", " paper", "naive", ""])
+    found = parse_strategies(["naive", " paper", "naive", ""])
     assert [(each.name, each.query.mode, each.query.ranking) for each in found] == [
         ("naive", "naive", "spread"),
         ("paper", "lca", "paper"),
     ]
     with pytest.raises(InvalidInput, match="'magic' to compare"):
-        named_strategies(["magic"])
+        parse_strategies(["magic"])
     with pytest.raises(InvalidInput, match="nothing to compare"):
-        named_strategies([" "])
+        parse_strategies([" "])
     with pytest.raises(InvalidInput, match="no ranking 'papr'"):
         strategy(ranking="papr")
 
@@ -114,7 +120,7 @@ async def test_a_tiny_set_is_answered_and_the_evidence_found(tiny_path: Path, tm
         scratch_settings(tmp_path / "data"),
         read_set(tiny_path),
         None,
-        named_strategies(["lca", "naive"]),
+        parse_strategies(["lca", "naive"]),
         BUDGETS,
         lambda step: stages.update({step.stage: None}),
     )
@@ -130,7 +136,7 @@ async def test_a_tiny_set_is_answered_and_the_evidence_found(tiny_path: Path, tm
 
 async def test_the_ranking_does_not_depend_on_the_budgets(tiny_path: Path, tmp_path: Path) -> None:
     questions = read_set(tiny_path)
-    async with scratch(scratch_settings(tmp_path), questions, None, lambda _: None) as held:
+    async with open_scratch(scratch_settings(tmp_path), questions, None, lambda _: None) as held:
         ways = [strategy(ranking=ranking) for ranking in ("spread", "fused", "paper")]
         for way in ways:
             narrow = await ask_all(held, questions, way, (100,))
@@ -140,9 +146,9 @@ async def test_the_ranking_does_not_depend_on_the_budgets(tiny_path: Path, tmp_p
 
 async def test_the_time_of_embedding_is_no_part_of_the_latency(tiny_path: Path, tmp_path: Path) -> None:
     questions = read_set(tiny_path)
-    async with scratch(scratch_settings(tmp_path), questions, None, lambda _: None) as held:
+    async with open_scratch(scratch_settings(tmp_path), questions, None, lambda _: None) as held:
         assert held.watch.take() > 0, "the build was timed"
-        slow = Scratch(_Slow(held.engine, held), *list(_fields(held))[1:])  # type: ignore[arg-type]
+        slow = ScratchCollection(_Slow(held.engine, held), *list(_fields(held))[1:])  # type: ignore[arg-type]
         found = await ask_all(slow, questions, strategy(), (200,))
     assert all(each.seconds < 50 for each in found), "100 s of embedding were pretended"
 
@@ -150,7 +156,7 @@ async def test_the_time_of_embedding_is_no_part_of_the_latency(tiny_path: Path, 
 class _Slow:
     """An engine whose every query says that its embedding took 100 s."""
 
-    def __init__(self, engine: Any, held: Scratch) -> None:
+    def __init__(self, engine: Any, held: ScratchCollection) -> None:
         self._engine, self._held = engine, held
 
     async def query(self, query: Query, *, collection: str) -> QueryResult:
@@ -159,8 +165,8 @@ class _Slow:
         return result
 
 
-def _fields(held: Scratch) -> list[Any]:
-    return [getattr(held, name) for name in Scratch.__dataclass_fields__]
+def _fields(held: ScratchCollection) -> list[Any]:
+    return [getattr(held, name) for name in ScratchCollection.__dataclass_fields__]
 
 
 async def test_a_kept_collection_is_used_again_and_another_graph_is_another_one(
@@ -171,11 +177,11 @@ async def test_a_kept_collection_is_used_again_and_another_graph_is_another_one(
     graph = OpenIE(
         (Entry(text, ("Assam tea",), (Triple("Assam tea", "grows along", "Brahmaputra"),)),), {}, ()
     )
-    given = Given.of(graph, questions)
+    given = GivenGraph.of(graph, questions)
     assert given.unmatched == 4
     seen = []
     for use in (None, None, given):
-        async with scratch(settings, questions, use, lambda _: None) as held:
+        async with open_scratch(settings, questions, use, lambda _: None) as held:
             methods = (await held.engine.status(held.collection)).extracts
             seen.append((held.reused, methods))
     assert seen == [
@@ -187,9 +193,9 @@ async def test_a_kept_collection_is_used_again_and_another_graph_is_another_one(
 
 async def test_a_passage_that_is_too_long_is_split_and_still_counts_as_one(tmp_path: Path) -> None:
     long = " ".join(f"Sentence number {number} tells of the tea of Assam." for number in range(1200))
-    passages = (Passage("Assam", long), Passage("Glass", "Glass is made of sand in Murano."))
+    passages = (CorpusPassage("Assam", long), CorpusPassage("Glass", "Glass is made of sand in Murano."))
     questions = QuestionSet("long", passages, (Question("q", "Which tea is told of?", (), "", (0,)),))
-    async with scratch(scratch_settings(tmp_path), questions, None, lambda _: None) as held:
+    async with open_scratch(scratch_settings(tmp_path), questions, None, lambda _: None) as held:
         assert held.split == 1
         (found,) = await ask_all(held, questions, strategy("naive"), (4000,))
     assert found.ranked[0] == 0
@@ -231,7 +237,7 @@ async def test_on_a_real_set_spreading_beats_plain_search(shared_data: Path, tmp
     path = tmp_path / "small.json"
     path.write_text(json.dumps(small), encoding="utf-8")
     found = await evaluate(
-        scratch_settings(tmp_path / "data"), read_set(path), None, named_strategies(["lca", "naive"]), (1000,)
+        scratch_settings(tmp_path / "data"), read_set(path), None, parse_strategies(["lca", "naive"]), (1000,)
     )
     lca, naive = found.figures["lca"], found.figures["naive"]
     assert lca.recall[5] >= 85

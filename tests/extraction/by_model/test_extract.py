@@ -17,8 +17,8 @@ from leanrag_engine.core.errors import Cancelled
 from leanrag_engine.core.model import Chunk, Extract, ExtractedEntity, ExtractedRelation, Method
 from leanrag_engine.extraction.by_model.extract import (
     extract_by_model,
-    extraction_duty,
     extraction_groups,
+    extraction_kind,
     extraction_task,
 )
 from leanrag_engine.extraction.merging import merge
@@ -396,7 +396,7 @@ def test_an_agent_s_answer_is_read_by_the_same_reader() -> None:
 
 
 def test_a_longer_chunk_gets_more_room_within_what_models_can_write() -> None:
-    assert [extraction_duty(tokens).room for tokens in (50, 512, 8192)] == [1000, 2048, 8000]
+    assert [extraction_kind(tokens).room for tokens in (50, 512, 8192)] == [1000, 2048, 8000]
 
 
 def test_the_schema_is_strict_as_services_demand() -> None:
@@ -409,8 +409,8 @@ def test_the_schema_is_strict_as_services_demand() -> None:
         elif schema.get("type") == "array":
             check(schema["items"])
 
-    check(extraction_duty().item)
+    check(extraction_kind().item)
 
 
 def test_the_instructions_are_short(tokenizer: Any) -> None:
-    assert tokenizer.count(extraction_duty().instructions) < 500
+    assert tokenizer.count(extraction_kind().instructions) < 500

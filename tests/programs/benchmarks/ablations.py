@@ -20,9 +20,9 @@ import anyio
 
 from leanrag_engine.core.ports import Progress
 from leanrag_engine.evaluation.datasets import QuestionSet, read_set
-from leanrag_engine.evaluation.metrics import Interval, paired_bootstrap
-from leanrag_engine.evaluation.retrieval.run import Answered, Strategy, ask_all, figures_of
-from leanrag_engine.evaluation.scratch import scratch, scratch_settings
+from leanrag_engine.evaluation.metrics import Interval, bootstrap_difference
+from leanrag_engine.evaluation.retrieval.run import QuestionResult, Strategy, ask_all, figures_of
+from leanrag_engine.evaluation.scratch import open_scratch, scratch_settings
 from leanrag_engine.retrieval.query import Query
 from leanrag_engine.retrieval.request import DEFAULT
 
@@ -55,16 +55,16 @@ VARIANTS = (
 )
 
 
-def compared(one: Sequence[Answered], other: Sequence[Answered]) -> dict[str, Interval]:
+def compared(one: Sequence[QuestionResult], other: Sequence[QuestionResult]) -> dict[str, Interval]:
     """How much higher recall and coverage of ``one`` are, in points."""
     found = {
-        f"recall@{depth}": paired_bootstrap(
+        f"recall@{depth}": bootstrap_difference(
             [100 * each.recall(depth) for each in one], [100 * each.recall(depth) for each in other]
         )
         for depth in DEPTHS
     }
     for budget in BUDGETS:
-        found[f"coverage@{budget}"] = paired_bootstrap(
+        found[f"coverage@{budget}"] = bootstrap_difference(
             [100 * each.coverage[budget] for each in one], [100 * each.coverage[budget] for each in other]
         )
     return found
@@ -72,7 +72,7 @@ def compared(one: Sequence[Answered], other: Sequence[Answered]) -> dict[str, In
 
 async def ablated(questions: QuestionSet, folder: Path, embedder: str | None) -> dict[str, Any]:
     """The default's figures, and each variant's with its differences from them."""
-    async with scratch(scratch_settings(folder, embedder), questions, None, told) as held:
+    async with open_scratch(scratch_settings(folder, embedder), questions, None, told) as held:
         base = await ask_all(held, questions, BASE, BUDGETS, told)
         found: dict[str, Any] = {BASE.name: figures_of(base, held.build_s).as_json()}
         show(f"\n{questions.name}, {len(base)} questions, {held.engine.settings.embedder}")

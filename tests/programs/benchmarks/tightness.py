@@ -26,7 +26,7 @@ from leanrag_engine.adapters.wiring import embedder_source
 from leanrag_engine.core.config import load_settings
 from leanrag_engine.core.model import Chunk, Entity, Graph, Relation, Vectors
 from leanrag_engine.extraction.merging import merge
-from leanrag_engine.extraction.openie import extracts_of, read_openie
+from leanrag_engine.extraction.openie import extracts_from, read_openie
 from leanrag_engine.hierarchy.clustering.balancing import SizeChoice
 from leanrag_engine.hierarchy.clustering.links import Links
 from leanrag_engine.hierarchy.clustering.methods import Clustering, Manner, partition
@@ -44,7 +44,7 @@ def openie_graph(path: Path) -> Graph:
     for number, entry in enumerate(read_openie(path).entries):
         title, _, text = entry.text.partition("\n")
         chunk = Chunk(f"d{number}", f"d{number}", 1, text, 0, len(text), 1)
-        extracts += extracts_of(entry, title, [chunk])
+        extracts += extracts_from(entry, title, [chunk])
     return merge(extracts)
 
 

@@ -63,7 +63,7 @@ class Compounds:
             nouns.update(dict.fromkeys(unit.text for unit in run if unit.role == "n"))
             for first in range(len(run)):
                 for last in range(first + 1, min(first + _LONGEST, len(run)) + 1):
-                    self._counts[_joined(run[first:last])] += 1
+                    self._counts[_join(run[first:last])] += 1
         self._strong = self._salient(nouns)
 
     def _salient(self, nouns: Iterable[str]) -> set[str]:
@@ -77,7 +77,7 @@ class Compounds:
     def define(self, run: Run) -> str:
         """Take the run, which a remark explains, for a term; its name, empty if it is none."""
         first = next((rank for rank, unit in enumerate(run) if _opens(unit)), len(run))
-        name = _joined(run[first:])
+        name = _join(run[first:])
         if name in _GENERIC or not 1 < len(name) <= _LONGEST_CHARACTERS:
             return ""
         self._strong.add(name)
@@ -90,7 +90,7 @@ class Compounds:
             last = self._end(run, first)
             if last:
                 units = run[first:last]
-                name = _joined(units)
+                name = _join(units)
                 proper = any(unit.role in "plo" for unit in units)
                 weak = not proper and name not in self._strong and self._counts[name] < _OFTEN
                 yield Compound(name, _type(units), units[0].start, units[-1].end, proper, weak)
@@ -103,12 +103,12 @@ class Compounds:
             return person
         for last in range(min(first + _LONGEST, len(run)), first, -1):
             units = run[first:last]
-            if _joined(units) in self._strong or self._is_term(units, whole=last - first == len(run)):
+            if _join(units) in self._strong or self._is_term(units, whole=last - first == len(run)):
                 return last
         return 0
 
     def _is_term(self, units: Sequence[Unit], *, whole: bool) -> bool:
-        name = _joined(units)
+        name = _join(units)
         if len(name) > _LONGEST_CHARACTERS or len(name) == 1 or not (_opens(units[0]) and _closes(units[-1])):
             return False
         if len(units) == 1:
@@ -119,17 +119,17 @@ class Compounds:
 
     def _holds(self, units: Sequence[Unit]) -> bool:
         """Whether the words come together for more than chance: a verb before or after its object does not."""
-        count = self._counts[_joined(units)]
+        count = self._counts[_join(units)]
         if not any(unit.role in "nplos" for unit in units):
             return count > _OFTEN
         verb_first = (
-            units[0].role in "vm" and len(units) > _OFTEN and 3 * count < self._counts[_joined(units[1:])]
+            units[0].role in "vm" and len(units) > _OFTEN and 3 * count < self._counts[_join(units[1:])]
         )
-        verb_last = units[-1].role == "v" and 3 * count < self._counts[_joined(units[:-1])]
+        verb_last = units[-1].role == "v" and 3 * count < self._counts[_join(units[:-1])]
         return not (verb_first or verb_last)
 
 
-def _joined(units: Sequence[Unit]) -> str:
+def _join(units: Sequence[Unit]) -> str:
     """The units as they stand in the text: Korean words keep the space between them."""
     if len(units) > 1 and units[0].end < units[1].start:
         return " ".join(unit.text for unit in units)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from leanrag_engine.core.text.language import STOPWORDS, name_key
 from leanrag_engine.extraction.heuristic.words import vocabulary as known
 from leanrag_engine.extraction.heuristic.words.tokens import CERTAIN_CODE, LONGEST_PHRASE, Token
-from leanrag_engine.extraction.heuristic.words.usage import Evidence
+from leanrag_engine.extraction.heuristic.words.usage import WordUsage
 
 _NO_PARTICIPLE = frozenset(
     [
@@ -39,7 +39,7 @@ class Phrase(NamedTuple):
     last: int
 
 
-def phrases(tokens: Sequence[Token], evidence: Evidence) -> list[Phrase]:
+def find_phrases(tokens: Sequence[Token], usage: WordUsage) -> list[Phrase]:
     """Maximal runs of words that can form a term, trimmed to end with what may be a noun."""
     found: list[Phrase] = []
     first = 0
@@ -49,9 +49,9 @@ def phrases(tokens: Sequence[Token], evidence: Evidence) -> list[Phrase]:
             first += 1
             continue
         last = first + 1
-        while last < count and _may_follow(tokens, last, evidence):
+        while last < count and _may_follow(tokens, last, usage):
             last += 1
-        trimmed = _trim(tokens, first, last, evidence)
+        trimmed = _trim(tokens, first, last, usage)
         if trimmed:
             found.append(trimmed)
         first = last
@@ -74,13 +74,13 @@ def _may_open(tokens: Sequence[Token], position: int) -> bool:
     return False
 
 
-def _may_follow(tokens: Sequence[Token], position: int, evidence: Evidence) -> bool:
+def _may_follow(tokens: Sequence[Token], position: int, usage: WordUsage) -> bool:
     token = tokens[position]
     if token.kind != "w" or not _is_content(tokens, position):
         return False
     if token.lower.endswith("ed") and token.lower not in _NO_PARTICIPLE:
         return False  # *the object created by*: a participle opens a phrase and never goes on with it
-    return not _is_verb_here(tokens, position, evidence)
+    return not _is_verb_here(tokens, position, usage)
 
 
 def _is_content(tokens: Sequence[Token], position: int) -> bool:
@@ -132,21 +132,21 @@ def _is_noun_in_ing(tokens: Sequence[Token], position: int, before: str) -> bool
     )
 
 
-def _is_verb_here(tokens: Sequence[Token], position: int, evidence: Evidence) -> bool:
+def _is_verb_here(tokens: Sequence[Token], position: int, usage: WordUsage) -> bool:
     """*function returns the value*: between two nouns, what may be a verb is one."""
     word = tokens[position].lower
     after = tokens[position + 1].lower if position + 1 < len(tokens) else ""
     if after in known.VERB_RIGHT and not word.endswith(("tion", "ment", "ness", "ity", "ance", "ence", "or")):
-        return word in known.VERB_FORMS or evidence.verbs[word] > evidence.nouns[word]
+        return word in known.VERB_FORMS or usage.verbs[word] > usage.nouns[word]
     if word in known.AMBIGUOUS and word.endswith("s") and not word.endswith("ss"):
-        return evidence.nouns[word.removesuffix("s")] + evidence.nouns[word] <= evidence.verbs[word]
+        return usage.nouns[word.removesuffix("s")] + usage.nouns[word] <= usage.verbs[word]
     return False
 
 
-def _trim(tokens: Sequence[Token], first: int, last: int, evidence: Evidence) -> Phrase | None:
+def _trim(tokens: Sequence[Token], first: int, last: int, usage: WordUsage) -> Phrase | None:
     while first < last and tokens[first].lower in known.GENERIC_ADJECTIVES:
         first += 1
-    while last > first and not _may_close(tokens[last - 1], evidence):
+    while last > first and not _may_close(tokens[last - 1], usage):
         last -= 1
     if last <= first or (last - first == 1 and tokens[first].kind != "w"):
         return None
@@ -157,16 +157,16 @@ def _trim(tokens: Sequence[Token], first: int, last: int, evidence: Evidence) ->
     return Phrase(max(first, last - LONGEST_PHRASE), last)
 
 
-def _may_close(token: Token, evidence: Evidence) -> bool:
+def _may_close(token: Token, usage: WordUsage) -> bool:
     """Whether a phrase may end with this word: a noun, as far as one can tell."""
     word = token.lower
     if word in known.GENERIC_ADJECTIVES or word in known.LAST_ADJECTIVES:
-        return evidence.nouns[word] > 1
+        return usage.nouns[word] > 1
     if word.endswith(known.ADJECTIVE_ENDINGS):
-        return word in known.NOT_ADJECTIVES or evidence.nouns[word] > 1
+        return word in known.NOT_ADJECTIVES or usage.nouns[word] > 1
     if word.endswith(("ed", "ly")) and word not in _NO_PARTICIPLE and word not in known.NOT_ADVERBS:
         return False
-    if evidence.verbs[word] > 2 * evidence.nouns[word] + 1:
+    if usage.verbs[word] > 2 * usage.nouns[word] + 1:
         return False
     return token.kind == "w"
 

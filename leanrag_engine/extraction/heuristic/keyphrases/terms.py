@@ -8,15 +8,15 @@ from collections.abc import Sequence
 
 from leanrag_engine.core.text.language import PieceKind, has_cjk, name_key
 from leanrag_engine.extraction.heuristic.names.lexicon import Lexicon
-from leanrag_engine.extraction.heuristic.names.mentions import Kind, Mention, longest
-from leanrag_engine.extraction.heuristic.passages import Passage
+from leanrag_engine.extraction.heuristic.names.mentions import Kind, Mention, keep_longest
+from leanrag_engine.extraction.heuristic.passages import ParsedChunk
 from leanrag_engine.extraction.heuristic.words import vocabulary as known
 from leanrag_engine.extraction.heuristic.words.tokens import Sentence
-from leanrag_engine.extraction.heuristic.words.usage import Evidence
+from leanrag_engine.extraction.heuristic.words.usage import WordUsage
 
 from . import cjk_units
 from .cjk_phrases import Compound, Compounds
-from .phrases import Phrase, count_phrases, phrase_key, phrases
+from .phrases import Phrase, count_phrases, find_phrases, phrase_key
 
 _OFTEN = 2
 _LONGEST_WEAK = 3
@@ -30,22 +30,22 @@ _UNCASED_TERMS = 40
 
 
 def find_terms(
-    passages: Sequence[Passage], fresh: Sequence[Sentence], evidence: Evidence, lexicon: Lexicon
+    passages: Sequence[ParsedChunk], fresh: Sequence[Sentence], usage: WordUsage, lexicon: Lexicon
 ) -> None:
     """Add to the passages the mentions of terms; ``fresh`` are the sentences to count, each once."""
     _find_cjk(passages, fresh, lexicon)
-    if evidence.english:
-        _find_small(passages, fresh, evidence, lexicon)
-    elif evidence.uncased:
-        _find_uncased(passages, evidence, lexicon)
+    if usage.english:
+        _find_small(passages, fresh, usage, lexicon)
+    elif usage.uncased:
+        _find_uncased(passages, usage, lexicon)
 
 
-def _add(passage: Passage, position: int, terms: Sequence[Mention], lexicon: Lexicon) -> None:
+def _add(passage: ParsedChunk, position: int, terms: Sequence[Mention], lexicon: Lexicon) -> None:
     """Add mentions to a sentence; of two that overlap, the longer stays."""
     if terms:
         found = passage.mentions[position]
         keys = {mention: key for key, mention in found}
-        kept = longest([*keys, *terms])
+        kept = keep_longest([*keys, *terms])
         passage.mentions[position] = [
             (keys.get(mention) or lexicon.add(mention), mention) for mention in kept
         ]
@@ -55,11 +55,11 @@ def _add(passage: Passage, position: int, terms: Sequence[Mention], lexicon: Lex
 
 
 def _find_small(
-    passages: Sequence[Passage], fresh: Sequence[Sentence], evidence: Evidence, lexicon: Lexicon
+    passages: Sequence[ParsedChunk], fresh: Sequence[Sentence], usage: WordUsage, lexicon: Lexicon
 ) -> None:
     shaped = [
         [
-            phrases(sentence.tokens, evidence) if sentence.kind is PieceKind.PROSE else []
+            find_phrases(sentence.tokens, usage) if sentence.kind is PieceKind.PROSE else []
             for sentence in passage.sentences
         ]
         for passage in passages
@@ -68,17 +68,17 @@ def _find_small(
     for passage, found in zip(passages, shaped, strict=True):
         for sentence, phrases_ in zip(passage.sentences, found, strict=True):
             if id(sentence) in counted:
-                count_phrases(sentence.tokens, phrases_, evidence.phrases)
-    singles = _salient_singles(evidence) | _marked_singles(lexicon)
+                count_phrases(sentence.tokens, phrases_, usage.phrases)
+    singles = _salient_singles(usage) | _singles_in_marks(lexicon)
     for passage, found in zip(passages, shaped, strict=True):
         for position, sentence in enumerate(passage.sentences):
-            terms = [_term(sentence, phrase, evidence, lexicon, singles) for phrase in found[position]]
+            terms = [_term(sentence, phrase, usage, lexicon, singles) for phrase in found[position]]
             _add(passage, position, [term for term in terms if term], lexicon)
 
 
-def _salient_singles(evidence: Evidence) -> frozenset[str]:
+def _salient_singles(usage: WordUsage) -> frozenset[str]:
     """Keys of the few lone words that the document is about."""
-    singles = {key: count for key, count in evidence.phrases.items() if " " not in key}
+    singles = {key: count for key, count in usage.phrases.items() if " " not in key}
     least = max(_SINGLE_OFTEN, sum(singles.values()) // _SINGLE_SHARE)
     often = [
         key
@@ -86,24 +86,24 @@ def _salient_singles(evidence: Evidence) -> frozenset[str]:
         if count >= least
         and len(key) >= _SINGLE_LETTERS
         and key not in known.GENERIC_NOUNS
-        and evidence.nouns[key] + evidence.nouns[key + "s"] >= _OFTEN
+        and usage.nouns[key] + usage.nouns[key + "s"] >= _OFTEN
     ]
     return frozenset(sorted(often, key=lambda key: (-singles[key], key))[:_SINGLES])
 
 
-def _marked_singles(lexicon: Lexicon) -> frozenset[str]:
+def _singles_in_marks(lexicon: Lexicon) -> frozenset[str]:
     """Keys of the lone words that the document marks, or puts in a heading."""
     return frozenset(key for key in lexicon.surfaces if " " not in key and key not in known.GENERIC_NOUNS)
 
 
 def _term(
-    sentence: Sentence, phrase: Phrase, evidence: Evidence, lexicon: Lexicon, singles: frozenset[str]
+    sentence: Sentence, phrase: Phrase, usage: WordUsage, lexicon: Lexicon, singles: frozenset[str]
 ) -> Mention | None:
     """The longest part of a phrase that comes again in the document; else the phrase itself, as a weak term."""
     tokens, (first, last) = sentence.tokens, phrase
     for start in range(first, last - 1):
         key = phrase_key(tokens, start, last)
-        again = evidence.phrases[key] >= evidence.often or key in lexicon.surfaces
+        again = usage.phrases[key] >= usage.often or key in lexicon.surfaces
         if again and tokens[start].lower not in known.GENERIC_ADJECTIVES:
             return _mention(sentence, start, last, Kind.CONCEPT)
     if last - first == 1:
@@ -124,12 +124,10 @@ def _mention(sentence: Sentence, first: int, last: int, kind: Kind) -> Mention:
     return Mention(name, kind, tokens[first].start, tokens[last - 1].end, weak=kind is Kind.TERM)
 
 
-def _find_uncased(passages: Sequence[Passage], evidence: Evidence, lexicon: Lexicon) -> None:
+def _find_uncased(passages: Sequence[ParsedChunk], usage: WordUsage, lexicon: Lexicon) -> None:
     """In a script without capitals and without a segmenter here: the longer words that come most often."""
-    often = [
-        word for word, count in evidence.small.items() if count >= _OFTEN and len(word) in _UNCASED_LETTERS
-    ]
-    chosen = frozenset(sorted(often, key=lambda word: (-evidence.small[word], word))[:_UNCASED_TERMS])
+    often = [word for word, count in usage.small.items() if count >= _OFTEN and len(word) in _UNCASED_LETTERS]
+    chosen = frozenset(sorted(often, key=lambda word: (-usage.small[word], word))[:_UNCASED_TERMS])
     for passage in passages:
         for position, sentence in enumerate(passage.sentences):
             terms = [
@@ -145,7 +143,7 @@ _SEPARATOR = re.compile(r"\s*[,，;；、]\s*")
 _WORK_TITLE = re.compile(r"[《『]([^《》『』\n]{2,30})[》』]")
 
 
-def _find_cjk(passages: Sequence[Passage], fresh: Sequence[Sentence], lexicon: Lexicon) -> None:
+def _find_cjk(passages: Sequence[ParsedChunk], fresh: Sequence[Sentence], lexicon: Lexicon) -> None:
     lines = [s.text for s in fresh if s.kind is not PieceKind.CODE and has_cjk(s.text)]
     if not lines:
         return

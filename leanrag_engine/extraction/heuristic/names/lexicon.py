@@ -109,7 +109,7 @@ class Lexicon:
 # --- acronyms ------------------------------------------------------------------------------
 
 
-def acronyms(tokens: Sequence[Token], text: str) -> Iterator[tuple[str, Mention]]:
+def find_acronyms(tokens: Sequence[Token], text: str) -> Iterator[tuple[str, Mention]]:
     """Pairs of an acronym and its long form where a sentence defines one: *long form (LF)* or *LF (long form)*."""
     for position in range(1, len(tokens) - 2):
         if tokens[position].text != "(":
@@ -117,10 +117,10 @@ def acronyms(tokens: Sequence[Token], text: str) -> Iterator[tuple[str, Mention]
         before, inner = tokens[position - 1].text, tokens[position + 1].text.removesuffix("s")
         end = _bracket_end(tokens, position + 1)
         if end == position + 2 and _ACRONYM.fullmatch(inner):
-            first = _spelled_from(tokens, position, inner)
+            first = _find_spelling(tokens, position, inner)
             if first is not None:
                 yield inner, _long_form(tokens, first, position, text)
-        elif _ACRONYM.fullmatch(before) and _spelled_from(tokens, end, before) == position + 1:
+        elif _ACRONYM.fullmatch(before) and _find_spelling(tokens, end, before) == position + 1:
             yield before, _long_form(tokens, position + 1, end, text)
 
 
@@ -135,7 +135,7 @@ def _long_form(tokens: Sequence[Token], first: int, last: int, text: str) -> Men
     return Mention(text[start:end], Kind.CONCEPT, start, end)
 
 
-def _spelled_from(tokens: Sequence[Token], end: int, acronym: str) -> int | None:
+def _find_spelling(tokens: Sequence[Token], end: int, acronym: str) -> int | None:
     """Where the words before ``end`` begin that spell ``acronym`` by their first letters."""
     wanted = [letter.lower() for letter in acronym if letter.isalnum()]
     position = end - 1

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from leanrag_engine.core.text.language import STOPWORDS
 from leanrag_engine.extraction.heuristic.words import vocabulary as known
 from leanrag_engine.extraction.heuristic.words.tokens import CERTAIN_CODE, LONGEST_PHRASE, NOTHING, Token
-from leanrag_engine.extraction.heuristic.words.usage import OPENING, OWNER, Evidence, bare
+from leanrag_engine.extraction.heuristic.words.usage import OPENING, OWNER, WordUsage, bare
 
 
 class Kind(StrEnum):
@@ -41,7 +41,7 @@ class Mention(NamedTuple):
     weak: bool = False
 
 
-def longest(found: Sequence[Mention]) -> list[Mention]:
+def keep_longest(found: Sequence[Mention]) -> list[Mention]:
     """Mentions that do not overlap, longer and earlier ones first to stay, in the order of the text."""
     kept: list[Mention] = []
     for mention in sorted(found, key=lambda m: (m.start - m.end, m.weak, m.start)):
@@ -67,20 +67,20 @@ _OWNED = ("'s", "’s", "s'", "s’")
 _COMMON_ENDINGS = ("ly", "ing", "ed", "tion", "ment", "ness", "ity")
 
 
-def names(tokens: Sequence[Token], text: str, evidence: Evidence) -> Iterator[Mention]:
+def find_names(tokens: Sequence[Token], text: str, usage: WordUsage) -> Iterator[Mention]:
     """Capitalised phrases, quoted titles and identifiers in ``text``, whose tokens these are, in order."""
-    return _Names(tokens, text, evidence).found()
+    return _NameReader(tokens, text, usage).read()
 
 
-class _Names:
+class _NameReader:
     """Reads one sentence from left to right. ``start`` and ``end`` count tokens, ``end`` exclusive."""
 
-    def __init__(self, tokens: Sequence[Token], text: str, evidence: Evidence) -> None:
+    def __init__(self, tokens: Sequence[Token], text: str, usage: WordUsage) -> None:
         self._tokens = tokens
         self._text = text
-        self._evidence = evidence
+        self._usage = usage
 
-    def found(self) -> Iterator[Mention]:
+    def read(self) -> Iterator[Mention]:
         position = 0
         initial = True
         while position < len(self._tokens):
@@ -88,13 +88,13 @@ class _Names:
             end = position + 1
             if token.kind == "c" or self._opens_event(position):
                 end = self._end(position)
-                yield from self._capitalised(position, end, initial=initial)
+                yield from self._names_in_capitals(position, end, initial=initial)
             elif token.kind == "i":
                 yield from self._code(token, self._at(end))
             elif (
                 token.kind in "st"
                 and token.lower not in STOPWORDS
-                and token.lower not in self._evidence.parameters
+                and token.lower not in self._usage.parameters
             ):
                 yield Mention(
                     token.text, Kind.WORK if token.kind == "t" else Kind.CONCEPT, token.start, token.end
@@ -112,7 +112,7 @@ class _Names:
         if CERTAIN_CODE.search(token.text) or not token.text.islower():
             if name.lower() not in known.LITERALS:
                 yield Mention(name, Kind.CODE, token.start, token.end)
-        elif token.lower in self._evidence.parameters:
+        elif token.lower in self._usage.parameters:
             return
         elif following.lower in known.CODE_HEADS:
             yield Mention(
@@ -161,7 +161,7 @@ class _Names:
             word in known.SMALL_CONNECTORS
             or self._tokens[end].text == "&"
             or (word == "the" and following.lower in known.GREAT)
-            or self._evidence.joints[f"{bare(last)} {word} {bare(following)}"] > 1
+            or self._usage.joints[f"{bare(last)} {word} {bare(following)}"] > 1
             or self._is_body(start, end, word)
         )
 
@@ -184,17 +184,17 @@ class _Names:
 
     # what of a capitalised phrase is a name
 
-    def _capitalised(self, start: int, end: int, *, initial: bool) -> Iterator[Mention]:
+    def _names_in_capitals(self, start: int, end: int, *, initial: bool) -> Iterator[Mention]:
         start = self._without_opening(start, end, initial=initial)
-        for part, stop in self._owned_parts(start, end):
+        for part, stop in self._split_owners(start, end):
             last = stop
             while last > part and (self._tokens[last - 1].kind == "w" or self._tokens[last - 1].text == "&"):
                 last -= 1
             first = self._without_address(part, last)
             if last > first and self._is_name(first, last, initial=initial and part == start):
-                yield from self._written(first, last)
+                yield from self._clean_name(first, last)
 
-    def _written(self, first: int, last: int) -> Iterator[Mention]:
+    def _clean_name(self, first: int, last: int) -> Iterator[Mention]:
         """The name as one would write it: no capitals throughout, unless it is short; no possessive ending."""
         start, end = self._tokens[first].start, self._tokens[last - 1].end
         name = OWNER.sub("", self._text[start:end])
@@ -202,9 +202,7 @@ class _Names:
             name.isupper() and last - first > 1 and any(len(word) > LONGEST_PHRASE for word in name.split())
         )
         if not shouted:
-            common = (
-                self._evidence.capital_nouns and last - first == 1 and self._evidence.capital[name] < _OFTEN
-            )
+            common = self._usage.capital_nouns and last - first == 1 and self._usage.capital[name] < _OFTEN
             yield Mention(name, Kind.TERM if common else Kind.NAME, start, end, weak=common)
         elif last - first <= LONGEST_PHRASE:
             yield Mention(name.title(), Kind.NAME, start, end)
@@ -223,7 +221,7 @@ class _Names:
 
     def _is_dropped(self, token: Token, *, alone: bool, initial: bool) -> bool:
         if initial:
-            foreign = not self._evidence.english and token.lower in known.FOREIGN_STARTERS
+            foreign = not self._usage.english and token.lower in known.FOREIGN_STARTERS
             return foreign or token.lower in known.STARTERS or (not alone and self._is_ordinary(token))
         # *Yet to Come*: within a sentence a capital is meant, an article's least of all.
         return (
@@ -237,12 +235,12 @@ class _Names:
         word = token.lower
         if word in known.HONORIFICS or word in known.FIRST_NAMES:
             return False
-        small, capital = self._evidence.small[word], self._evidence.capital[token.text]
+        small, capital = self._usage.small[word], self._usage.capital[token.text]
         if word.endswith("ly") and len(word) > LONGEST_PHRASE and not capital:
             return word not in known.NOT_ADVERBS
         return (small > 0 and small > 2 * capital) or word in known.VERB_FORMS
 
-    def _owned_parts(self, start: int, end: int) -> list[tuple[int, int]]:
+    def _split_owners(self, start: int, end: int) -> list[tuple[int, int]]:
         """*Scrooge's Christmas* are two names, *St. Mary's Church* is one."""
         parts: list[tuple[int, int]] = []
         first = start
@@ -284,7 +282,7 @@ class _Names:
             return False
         label = lower in known.LABELS and following.kind in "nc"
         adjective = lower in known.DEMONYMS and following.kind == "w" and following.lower not in STOPWORDS
-        honorific = lower in known.HONORIFICS and not self._evidence.capital[word]
+        honorific = lower in known.HONORIFICS and not self._usage.capital[word]
         return not (label or adjective or honorific) and self._is_evident(
             word, token, following, initial=initial
         )
@@ -292,7 +290,7 @@ class _Names:
     def _is_evident(self, word: str, token: Token, following: Token, *, initial: bool) -> bool:
         """Whether what the document shows of a lone capitalised word speaks for a name."""
         lower = word.lower()
-        small, capital = self._evidence.small[lower], self._evidence.capital[word]
+        small, capital = self._usage.small[lower], self._usage.capital[word]
         if len(word) > 1 and sum(letter.isupper() for letter in word) > 1:
             return small <= capital or len(word) <= _SHORT_NUMBER
         if capital or not initial:

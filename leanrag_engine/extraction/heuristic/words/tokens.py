@@ -94,11 +94,11 @@ def tokenize(text: str, *, technical: bool, offset: int = 0) -> list[Token]:
             text_ = "" if group == "skip" else match[0]
             tokens.append(Token(text_, kind, start, end, "" if kind == "p" else text_.lower()))
         else:
-            tokens += _marked(match, group, technical=technical, offset=offset)
+            tokens += _tokenize_marked(match, group, technical=technical, offset=offset)
     return tokens
 
 
-def _marked(match: re.Match[str], group: str, *, technical: bool, offset: int) -> list[Token]:
+def _tokenize_marked(match: re.Match[str], group: str, *, technical: bool, offset: int) -> list[Token]:
     inner = match[group].strip()
     kind = _kind_of_marked(inner, group, technical=technical)
     start, end = match.start() + offset, match.end() + offset

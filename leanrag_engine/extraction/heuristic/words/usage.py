@@ -14,7 +14,7 @@ from .tokens import Sentence, Token
 
 
 @dataclass(slots=True)
-class Evidence:
+class WordUsage:
     """What a document shows of its words: how often each is written small, or with a capital within a sentence,
     as a noun or as a verb; and how often each phrase (by :func:`name_key`) comes."""
 
@@ -38,15 +38,15 @@ class Evidence:
     """Whether every noun has a capital (German)."""
 
     @classmethod
-    def of(cls, sentences: Sequence[Sentence]) -> Evidence:
-        evidence = cls()
+    def of(cls, sentences: Sequence[Sentence]) -> WordUsage:
+        usage = cls()
         for sentence in sentences:
             if sentence.kind is PieceKind.PROSE:
-                evidence._read(sentence.tokens)
+                usage._read(sentence.tokens)
             elif sentence.kind is PieceKind.CODE:
-                evidence.parameters.update(re.findall(r"[(,]\s*\*{0,2}(\w+)", sentence.text))
-        evidence._judge_language()
-        return evidence
+                usage.parameters.update(re.findall(r"[(,]\s*\*{0,2}(\w+)", sentence.text))
+        usage._judge_language()
+        return usage
 
     def _read(self, tokens: Sequence[Token]) -> None:
         before = ""

@@ -74,7 +74,7 @@ _IRREGULAR_VERBS = _set(
 )
 
 
-def _inflected(stem: str) -> tuple[str, ...]:
+def _inflect(stem: str) -> tuple[str, ...]:
     if stem.endswith("e"):
         return (stem, stem + "s", stem + "d", stem[:-1] + "ing")
     if stem.endswith("y") and stem[-2] not in "aeiou":
@@ -86,15 +86,15 @@ def _inflected(stem: str) -> tuple[str, ...]:
 
 
 VERBS = (
-    frozenset(form for stem in _VERB_STEMS - _ALSO_NOUNS for form in _inflected(stem)[:2]) | _IRREGULAR_VERBS
+    frozenset(form for stem in _VERB_STEMS - _ALSO_NOUNS for form in _inflect(stem)[:2]) | _IRREGULAR_VERBS
 )
 """Forms that are verbs wherever they stand (base form and third person)."""
 
-AMBIGUOUS = frozenset(form for stem in _ALSO_NOUNS for form in _inflected(stem)[:2])
+AMBIGUOUS = frozenset(form for stem in _ALSO_NOUNS for form in _inflect(stem)[:2])
 """Forms that are nouns or verbs."""
 
 VERB_FORMS = (
-    frozenset(form for stem in _VERB_STEMS | _ALSO_NOUNS for form in _inflected(stem)) | _IRREGULAR_VERBS
+    frozenset(form for stem in _VERB_STEMS | _ALSO_NOUNS for form in _inflect(stem)) | _IRREGULAR_VERBS
 )
 """Every form of every verb above, participles included."""
 
@@ -299,7 +299,7 @@ _CODE_HEADS = _set(
     "statement expression method function operator loop clause keyword class module exception attribute command option flag "
     "decorator block error parameter argument type object package library variable field directive macro header tag suite form"
 )
-CODE_HEADS = {form: name_key(form) for head in _CODE_HEADS for form in _inflected(head)[:2]}
+CODE_HEADS = {form: name_key(form) for head in _CODE_HEADS for form in _inflect(head)[:2]}
 """Nouns, also in the plural, that tell what a quoted or marked word is: *the "with" statement*."""
 
 NO_NAMES = _set("inc ltd llc corp co jr sr bros tv fm mw dvd cd ok phd")
