@@ -16,7 +16,7 @@ from .adapters.wiring import Adapters, compose
 from .core.config import COLLECTION_NAME, Settings
 from .core.errors import Candidate, InvalidInput, ModelUnavailable, NotFound, NotReady, StoreUnusable
 from .core.model import (
-    BuildOrder,
+    BuildRequest,
     Chunk,
     Collection,
     Document,
@@ -31,13 +31,13 @@ from .core.ports import ChatModel, Embedder, Extractor
 from .llm.answering import Answer, answer
 from .llm.batching import Meter
 from .llm.prompts import use_folder
-from .pipeline.agent_work import AgentWork, Kind, PendingWork, Submitted
-from .pipeline.build import build_generation, forecast
-from .pipeline.delete import Named, forget, named
-from .pipeline.index import Spaces, Workshop, embedder_trouble, rebuild_vectors, restored
-from .pipeline.ingest import extract_heuristically, ingest_all, requested
-from .pipeline.jobs import Jobs, Journal
-from .pipeline.models import answerer, check_order, paying, staffed
+from .pipeline.agent_work import AgentWork, PendingWork, Submission, WorkKind
+from .pipeline.build import build_generation, forecast_build
+from .pipeline.delete import DocumentLookup, delete_documents, look_up_documents
+from .pipeline.index import Spaces, Stores, embedder_trouble, rebuild_vectors, restore_embedder
+from .pipeline.ingest import extract_heuristically, ingest_all, source_record
+from .pipeline.jobs import JobProgress, Jobs
+from .pipeline.models import cache_replies, check_order, open_answer_model, open_models
 from .pipeline.status import Status, health_warnings, vector_counts
 from .retrieval import browse as browsing
 from .retrieval import query as querying
@@ -45,7 +45,7 @@ from .retrieval.browse import ClusterView, SourcePage
 from .retrieval.graph.adjacency_cache import Adjacencies
 from .retrieval.query import Index, Query, QueryResult
 
-PLAIN = BuildOrder()
+PLAIN = BuildRequest()
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -64,7 +64,7 @@ class EntityPage:
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
+class ModelAnswer:
     """What ``model`` answered, what it answered from, and the chunks that it cites."""
 
     answer: Answer
@@ -119,7 +119,7 @@ class LeanRAG:
         self._tokenizer = adapters.tokenizer
         self._lock = adapters.lock
         self._adjacencies = Adjacencies(adapters.graph, adapters.arrays)
-        self._workshop = Workshop(
+        self._stores = Stores(
             settings,
             adapters.graph,
             adapters.vectors,
@@ -173,16 +173,16 @@ class LeanRAG:
         self._writable()
         if not sources:
             raise InvalidInput("There is no document to ingest.", "Give at least one path or text.")
-        await self._graph.create_collection(checked_name(collection))
+        await self._graph.create_collection(check_name(collection))
         request = {
-            "documents": [requested(source, anywhere=allowed is None) for source in sources],
+            "documents": [source_record(source, anywhere=allowed is None) for source in sources],
             "build": build,
             "allowed": None if allowed is None else [str(folder) for folder in allowed],
         }
         return await self._jobs.submit("ingest", collection, request)
 
     async def submit_build(
-        self, *, collection: str = "default", order: BuildOrder = PLAIN, dry_run: bool = False
+        self, *, collection: str = "default", order: BuildRequest = PLAIN, dry_run: bool = False
     ) -> Job:
         """Build and publish a new generation; ``dry_run``: only forecast what its model calls would take.
 
@@ -203,20 +203,20 @@ class LeanRAG:
 
     async def submit_forget(
         self, ids: Sequence[str], *, collection: str = "default"
-    ) -> tuple[Job | None, Named]:
+    ) -> tuple[Job | None, DocumentLookup]:
         """Delete the documents of these ids or numbers (``d3``) with all that only they supported; summaries that
         they fed are hidden until the next build. Ids that no document bears are named with the nearest ones;
         without any that one bears there is no job."""
         self._writable()
         await self._collection(collection)
-        found = named(await self._graph.documents(collection), ids)
+        found = look_up_documents(await self._graph.documents(collection), ids)
         if not found.documents:
             return None, found
         request = {"forget": sorted({document.id for _, document in found.documents})}
         return await self._jobs.submit("forget", collection, request), found
 
     async def pending_work(
-        self, kind: Kind, limit: int = 5, cursor: str = "", *, collection: str = "default"
+        self, kind: WorkKind, limit: int = 5, cursor: str = "", *, collection: str = "default"
     ) -> PendingWork:
         """Chunks to extract or clusters to summarise, for a calling agent that does a model's work."""
         self._writable()
@@ -225,7 +225,7 @@ class LeanRAG:
 
     async def submit_extractions(
         self, items: Sequence[Mapping[str, Any]], *, collection: str = "default"
-    ) -> Submitted:
+    ) -> Submission:
         """Take what an agent extracted, item by item; the next build works with it."""
         self._writable()
         await self._collection(collection)
@@ -233,7 +233,7 @@ class LeanRAG:
 
     async def submit_summaries(
         self, items: Sequence[Mapping[str, Any]], *, collection: str = "default"
-    ) -> Submitted:
+    ) -> Submission:
         """Take what an agent wrote of clusters, item by item; the next build works with it."""
         self._writable()
         await self._collection(collection)
@@ -272,18 +272,18 @@ class LeanRAG:
 
     async def answer(
         self, question: str, *, token_budget: int = 4000, collection: str = "default"
-    ) -> Answered:
+    ) -> ModelAnswer:
         """The configured model's answer from the context of ``question``, with citations that were checked.
 
         Raises ``InvalidInput`` if no chat model is configured, and what the model raises.
         """
         result = await self.query(Query(text=question, token_budget=token_budget), collection=collection)
         if self._chat is None:
-            self._chat = await answerer(self.settings)
-        model = paying(self._chat, self._workshop, collection)
+            self._chat = await open_answer_model(self.settings)
+        model = cache_replies(self._chat, self._stores, collection)
         found = await answer(model, question, result.context, Meter())
         cited = await self._graph.chunks_by_citation(collection, found.cited)
-        return Answered(found, result, tuple(cited), self._chat.name)
+        return ModelAnswer(found, result, tuple(cited), self._chat.name)
 
     @undisturbed
     async def search_entities(
@@ -414,33 +414,37 @@ class LeanRAG:
             warnings=(
                 *health_warnings(held, vectors),
                 *broken,
-                *await embedder_trouble(self._workshop, held.generation),
+                *await embedder_trouble(self._stores, held.generation),
             ),
         )
 
     # --- inside ---------------------------------------------------------------------------
 
-    async def _work(self, job: Job, journal: Journal) -> Mapping[str, Any]:
+    async def _work(self, job: Job, progress: JobProgress) -> Mapping[str, Any]:
         """What a job does, by its kind."""
         # Whoever wrote last may have been killed before it could say so: nothing that is open is trusted.
         await self._vectors.refresh()
         if job.kind == "forget":
-            return await forget(self._workshop, job.collection, job.request["forget"], journal.report)
+            return await delete_documents(
+                self._stores, job.collection, job.request["forget"], progress.report
+            )
         if job.kind == "reindex":
-            return await rebuild_vectors(self._workshop, job.collection, journal.report)
+            return await rebuild_vectors(self._stores, job.collection, progress.report)
         if job.kind == "forecast":
-            return await forecast(self._workshop, job.collection, BuildOrder.of(job.request), journal.report)
+            return await forecast_build(
+                self._stores, job.collection, BuildRequest.of(job.request), progress.report
+            )
         if job.kind == "ingest":
-            changed = await ingest_all(self._workshop, job, journal)
+            changed = await ingest_all(self._stores, job, progress)
             if not (job.request["build"] and (changed or await self._is_stale(job.collection))):
                 return {"built": not await self._is_stale(job.collection)}
-        return await self._build(job, journal)
+        return await self._build(job, progress)
 
-    async def _build(self, job: Job, journal: Journal) -> Mapping[str, Any]:
-        async with staffed(self._workshop, job.collection, job.id, BuildOrder.of(job.request)) as staff:
-            generation = await build_generation(self._workshop, job.collection, journal.report, staff)
-            for step, reason, count in staff.fallbacks():
-                journal.fail(step, f"{count} left heuristic: {reason}")
+    async def _build(self, job: Job, progress: JobProgress) -> Mapping[str, Any]:
+        async with open_models(self._stores, job.collection, job.id, BuildRequest.of(job.request)) as models:
+            generation = await build_generation(self._stores, job.collection, progress.report, models)
+            for step, reason, count in models.fallbacks():
+                progress.fail(step, f"{count} left heuristic: {reason}")
         spent = await self._graph.spent(job.collection, job.id)
         return {
             "built": True,
@@ -485,7 +489,7 @@ class LeanRAG:
         )
 
     async def _with_embedder(self, index: Index) -> Index:
-        """Raises what ``restored`` does: another embedder than the collection's answers no query, as the same
+        """Raises what ``restore_embedder`` does: another embedder than the collection's answers no query, as the same
         question would find less and nobody would know."""
         generation = index.collection.generation
         return replace(index, embedder=await self._embedder(generation)) if generation else index
@@ -499,7 +503,7 @@ class LeanRAG:
     async def _embedder(self, generation: Generation) -> Embedder:
         if generation.number not in self._embedders:
             # One at a time: an embedder of a generation that is gone is never needed again.
-            self._embedders = {generation.number: await restored(self._workshop, generation)}
+            self._embedders = {generation.number: await restore_embedder(self._stores, generation)}
         return self._embedders[generation.number]
 
     async def _see_other_writers(self) -> None:
@@ -516,7 +520,7 @@ class LeanRAG:
             )
 
 
-def checked_name(collection: str) -> str:
+def check_name(collection: str) -> str:
     """The name if a collection may bear it, else ``InvalidInput``."""
     if re.fullmatch(COLLECTION_NAME, collection):
         return collection

@@ -280,10 +280,10 @@ class Graph:
         for relation in self.relations:
             if relation.description:
                 first.setdefault(relation.description, relation)
-        return [(each.id, _spoken(each, names)) for each in first.values()]
+        return [(each.id, _fact_text(each, names)) for each in first.values()]
 
 
-def _spoken(relation: Relation, names: Mapping[str, str]) -> str:
+def _fact_text(relation: Relation, names: Mapping[str, str]) -> str:
     said = relation.description.casefold()
     ends = dict.fromkeys(names[end] for end in (relation.source_id, relation.target_id))
     missing = [name for name in ends if name.casefold() not in said]
@@ -403,7 +403,7 @@ class Job:
 
 
 @dataclass(frozen=True, slots=True)
-class BuildOrder:
+class BuildRequest:
     """How a build is asked for. ``upgrade``: also what was read heuristically before is to be read by the model.
 
     Caps that are None are those of the settings, if there are any; ``max_cost`` is in US dollars.

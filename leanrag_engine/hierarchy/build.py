@@ -15,7 +15,7 @@ from leanrag_engine.core.errors import InvalidInput, NotReady
 from leanrag_engine.core.model import Entity, Graph, Hierarchy, Vectors
 from leanrag_engine.core.ports import Embedder, Progress, ProgressReport
 from leanrag_engine.core.text.language import name_key
-from leanrag_engine.llm.batching import first_of
+from leanrag_engine.llm.batching import first_error
 
 from .aggregation import aggregate
 from .by_model.write import Ascent, Desk, Draft, Writer, named_apart
@@ -163,7 +163,7 @@ async def _stacked(site: _Site, vectors: Vectors, sizes: SizeChoice, writer: Wri
                 await _raise_layer(site, tower, sizes, desk)
             await desk.finish(tower.drafts)
     except BaseExceptionGroup as problems:
-        raise first_of(problems) from None
+        raise first_error(problems) from None
     return tower
 
 

@@ -42,7 +42,7 @@ async def answer(
 ) -> Answer:
     """Raises what the model raises, and ``ReplyUnusable`` if twice no whole answer came."""
     request = answer_request(question, context, temperature=temperature)
-    return await ask(model, request, lambda text: checked(text, context), meter)
+    return await ask(model, request, lambda text: check_answer(text, context), meter)
 
 
 def answer_request(question: str, context: Context, *, temperature: float = 0.0) -> ChatRequest:
@@ -51,7 +51,7 @@ def answer_request(question: str, context: Context, *, temperature: float = 0.0)
     return ChatRequest((Message("user", text),), ANSWER_TOKENS, temperature=temperature, step="answer")
 
 
-def checked(text: str, context: Context) -> Answer:
+def check_answer(text: str, context: Context) -> Answer:
     """The answer with its citations sorted by whether the context holds them. Raises ``ReplyUnusable`` if it
     says no more than that the evidence is insufficient."""
     settled = _GAP.search(text) is None

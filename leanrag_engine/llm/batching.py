@@ -1,6 +1,6 @@
 """Asking a model: its reply read and checked, one second chance, and what it all used.
 
-:func:`ask` is one question. :func:`ask_each` gives a model several tasks of one duty in one request, and takes
+:func:`ask` is one question. :func:`ask_each` gives a model several tasks of one kind in one request, and takes
 of its reply what can be used, task by task; a calling agent that does the same work is read the same way.
 """
 
@@ -60,12 +60,12 @@ async def ask(model: ChatModel, request: ChatRequest, read: Callable[[str], T], 
     reply = await model.complete(request)
     meter.note(reply)
     try:
-        return read(whole(reply))
+        return read(complete_text(reply))
     except ReplyUnusable as problem:
-        second = once_more(request, reply, problem.message)
+        second = retry_request(request, reply, problem.message)
     reply = await model.complete(second)
     meter.note(reply)
-    return read(whole(reply))
+    return read(complete_text(reply))
 
 
 @dataclass(slots=True)
@@ -94,8 +94,8 @@ class ModelWork:
 
 
 @dataclass(frozen=True, slots=True)
-class Duty:
-    """A kind of work: what explains it, and what one task's answer must look like.
+class TaskKind:
+    """A kind of task: what explains it, and what one task's answer must look like.
 
     ``item`` is the JSON schema of one answer, an object; ``room`` the output tokens that one may take. ``step``
     is what the ledger adds up by. ``other_form`` reads replies that hold no JSON, if they may come in
@@ -113,13 +113,13 @@ class Duty:
 class Task(Generic[T]):
     """One piece of work. ``id`` is derived from all that the answer may depend on.
 
-    ``shown`` is what is read, with documents' text fenced; ``chunk_ids`` are all the chunks that it comes from,
+    ``quote`` is what is read, with documents' text fenced; ``chunk_ids`` are all the chunks that it comes from,
     none if they are not known.
     ``read`` makes the answer of a JSON object, or raises ``ReplyUnusable`` with a reason to act on.
     """
 
     id: str
-    shown: str
+    quote: str
     read: Callable[[Mapping[str, Any]], T]
     chunk_ids: tuple[str, ...] = ()
 
@@ -128,8 +128,8 @@ ITEMS, NUMBER = "items", "task"
 """The keys of a reply: its list of answers, and in each the number of its task, from 1."""
 
 
-def request_of(
-    duty: Duty, tasks: Sequence[Task[Any]], problems: Sequence[str] = (), room: int = 1
+def batch_request(
+    kind: TaskKind, tasks: Sequence[Task[Any]], problems: Sequence[str] = (), room: int = 1
 ) -> ChatRequest:
     """What is asked for these tasks; ``problems``: what was wrong with each one's last answer.
 
@@ -140,21 +140,21 @@ def request_of(
         told = "\n".join(f"- Task {number}: {problem}" for number, problem in enumerate(problems, 1))
         shown.append(prompt("ask_again_each", problems=told))
     item = {
-        **duty.item,
-        "properties": {NUMBER: {"type": "integer"}, **duty.item["properties"]},
-        "required": [NUMBER, *duty.item["required"]],
+        **kind.item,
+        "properties": {NUMBER: {"type": "integer"}, **kind.item["properties"]},
+        "required": [NUMBER, *kind.item["required"]],
     }
     return ChatRequest(
-        (Message("system", duty.instructions), Message("user", "\n\n".join(shown))),
-        max_tokens=room * duty.room * len(tasks),
+        (Message("system", kind.instructions), Message("user", "\n\n".join(shown))),
+        max_tokens=room * kind.room * len(tasks),
         schema={
-            "title": duty.step,
+            "title": kind.step,
             "type": "object",
             "properties": {ITEMS: {"type": "array", "items": item}},
             "required": [ITEMS],
             "additionalProperties": False,
         },
-        step=duty.step,
+        step=kind.step,
         chunk_ids=_chunks_of(tasks),
     )
 
@@ -167,7 +167,7 @@ def _chunks_of(tasks: Sequence[Task[Any]]) -> tuple[str, ...]:
 
 
 async def ask_each(
-    model: ChatModel, duty: Duty, tasks: Sequence[Task[T]], meter: Meter
+    model: ChatModel, kind: TaskKind, tasks: Sequence[Task[T]], meter: Meter
 ) -> list[T | LeanRAGError]:
     """For each task its answer, or why there is none (``ReplyUnusable``, ``ModelUnavailable``, ``CapReached``),
     in their order.
@@ -175,19 +175,19 @@ async def ask_each(
     One request for all of them; if the service does not take that, one for each. Those without a usable answer
     are asked once more, together, with what was wrong. What every request would meet is raised.
     """
-    first = await _ask_once(model, duty, tasks, request_of(duty, tasks), meter)
+    first = await _ask_once(model, kind, tasks, batch_request(kind, tasks), meter)
     answers = first.answers
     if not first.taken:
         if len(tasks) == 1:
             return answers
-        alone = [await ask_each(model, duty, [task], meter) for task in tasks]
+        alone = [await ask_each(model, kind, [task], meter) for task in tasks]
         return [answer for answers in alone for answer in answers]
     bad = [number for number, each in enumerate(answers) if isinstance(each, ReplyUnusable)]
     if bad:
         again = [tasks[number] for number in bad]
         problems = [_reason(answers[number]) for number in bad]
-        request = request_of(duty, again, problems, ROOM if first.cut else 1)
-        second = await _ask_twice(model, duty, again, request, meter)
+        request = batch_request(kind, again, problems, ROOM if first.cut else 1)
+        second = await _ask_twice(model, kind, again, request, meter)
         for number, each in zip(bad, second.answers, strict=True):
             answers[number] = each
     return answers
@@ -208,19 +208,19 @@ class _Round(Generic[T]):
 
 
 async def _ask_twice(
-    model: ChatModel, duty: Duty, tasks: Sequence[Task[T]], request: ChatRequest, meter: Meter
+    model: ChatModel, kind: TaskKind, tasks: Sequence[Task[T]], request: ChatRequest, meter: Meter
 ) -> _Round[T]:
     """If the reply that is kept is of no use, whoever pays may have it asked anew: it is the last one of its
     tasks, so that what comes in its place is what later builds find."""
-    found = await _ask_once(model, duty, tasks, request, meter)
+    found = await _ask_once(model, kind, tasks, request, meter)
     if found.kept and found.unusable:
-        newer = await _ask_once(model, duty, tasks, replace(request, anew=True), meter)
+        newer = await _ask_once(model, kind, tasks, replace(request, anew=True), meter)
         return newer if newer.taken else found
     return found
 
 
 async def _ask_once(
-    model: ChatModel, duty: Duty, tasks: Sequence[Task[T]], request: ChatRequest, meter: Meter
+    model: ChatModel, kind: TaskKind, tasks: Sequence[Task[T]], request: ChatRequest, meter: Meter
 ) -> _Round[T]:
     try:
         reply = await model.complete(request)
@@ -231,7 +231,7 @@ async def _ask_once(
     meter.note(reply)
     cut = reply.finish_reason is FinishReason.LENGTH
     try:
-        found = _items(duty, reply, len(tasks))
+        found = _items(kind, reply, len(tasks))
     except ReplyUnusable as problem:
         return _Round([problem for _ in tasks], cut=cut, kept=reply.kept)
     answers: list[T | LeanRAGError] = []
@@ -241,15 +241,15 @@ async def _ask_once(
     return _Round(answers, cut=cut, kept=reply.kept)
 
 
-def _items(duty: Duty, reply: Reply, count: int) -> dict[int, Mapping[str, Any]]:
+def _items(kind: TaskKind, reply: Reply, count: int) -> dict[int, Mapping[str, Any]]:
     """The answers of a reply by the number of their task; of one that was cut off, all but the last."""
     cut = reply.finish_reason is FinishReason.LENGTH
-    text = whole(replace(reply, finish_reason=FinishReason.STOP) if cut else reply)
-    items = _listed(duty, text)
+    text = complete_text(replace(reply, finish_reason=FinishReason.STOP) if cut else reply)
+    items = _find_items(kind, text)
     if cut:
         items = items[:-1]
         if not items:
-            whole(reply)
+            complete_text(reply)
     numbered = {number: each for each in reversed(items) if (number := _number(each)) in range(1, count + 1)}
     # A model that was given one task, or all of them in a row, may leave the numbers out.
     return numbered or (dict(enumerate(items, 1)) if len(items) == count else {})
@@ -263,11 +263,11 @@ def _number(item: Mapping[str, Any]) -> int:
         return 0
 
 
-def _listed(duty: Duty, text: str) -> list[Mapping[str, Any]]:
+def _find_items(kind: TaskKind, text: str) -> list[Mapping[str, Any]]:
     try:
-        found = read_object(text, duty.item["required"])
+        found = read_object(text, kind.item["required"])
     except ReplyUnusable:
-        if duty.other_form and (other := duty.other_form(text)):
+        if kind.other_form and (other := kind.other_form(text)):
             return other
         raise
     items = found.get(ITEMS)
@@ -291,7 +291,7 @@ def _reason(problem: object) -> str:
     return problem.message if isinstance(problem, LeanRAGError) else str(problem)
 
 
-async def each(items: Iterable[S], work: Callable[[S], Awaitable[None]], *, places: int) -> None:
+async def for_each(items: Iterable[S], work: Callable[[S], Awaitable[None]], *, places: int) -> None:
     """Do ``work`` for each item, ``places`` of them at once: none waits for a slow one while a place is free.
 
     The first error ends the rest, and is raised as it is.
@@ -309,19 +309,19 @@ async def each(items: Iterable[S], work: Callable[[S], Awaitable[None]], *, plac
             for _ in range(places):
                 group.start_soon(place)
     except BaseExceptionGroup as problems:
-        raise first_of(problems) from None
+        raise first_error(problems) from None
 
 
-def first_of(problems: BaseExceptionGroup[BaseException]) -> BaseException:
+def first_error(problems: BaseExceptionGroup[BaseException]) -> BaseException:
     """What a group of tasks met first."""
     first = problems.exceptions[0]
-    return first_of(first) if isinstance(first, BaseExceptionGroup) else first
+    return first_error(first) if isinstance(first, BaseExceptionGroup) else first
 
 
 # --- replies -------------------------------------------------------------------------------
 
 
-def once_more(request: ChatRequest, reply: Reply, problem: str) -> ChatRequest:
+def retry_request(request: ChatRequest, reply: Reply, problem: str) -> ChatRequest:
     """The same request after the reply and what is wrong with it."""
     given = (Message("assistant", reply.text),) if reply.text.strip() else ()
     note = Message("user", prompt("ask_again", problem=problem))
@@ -329,14 +329,14 @@ def once_more(request: ChatRequest, reply: Reply, problem: str) -> ChatRequest:
     return replace(request, messages=(*request.messages, *given, note), max_tokens=room * request.max_tokens)
 
 
-def whole(reply: Reply) -> str:
+def complete_text(reply: Reply) -> str:
     """The text of a reply that is one. Raises ``ReplyUnusable`` for one that is cut off, refused or empty."""
     text = _THOUGHT.sub("", reply.text).strip()
     match reply.finish_reason:
         case FinishReason.LENGTH:
             raise ReplyUnusable(f"The reply was cut off after {reply.completion_tokens} tokens.")
         case FinishReason.REFUSAL:
-            raise ReplyUnusable(f"The model refused: {shown(text)}" if text else "The model refused.")
+            raise ReplyUnusable(f"The model refused: {quote(text)}" if text else "The model refused.")
         case FinishReason.EMPTY | FinishReason.STOP if not text:
             raise ReplyUnusable("The reply is empty.")
     return text
@@ -360,10 +360,10 @@ def read_object(text: str, answers: Sequence[str] = ()) -> dict[str, Any]:
     ):
         return {ITEMS: objects}
     if not objects:
-        raise ReplyUnusable(f"The reply holds no JSON object; it is {shown(text)}")
+        raise ReplyUnusable(f"The reply holds no JSON object; it is {quote(text)}")
     return objects[-1]
 
 
-def shown(text: str) -> str:
+def quote(text: str) -> str:
     line = " ".join(text.split())
     return f'"{line}"' if len(line) <= _QUOTED else f'"{line[: _QUOTED - 1]}…"'

@@ -1,6 +1,6 @@
 """What calls of a model cost: replies that are paid for once, caps that are never passed, a forecast of a job.
 
-Everything that pays goes through :class:`PayingModel`. What a reply used is noted in the same row of the graph
+Everything that pays goes through :class:`CachedModel`. What a reply used is noted in the same row of the graph
 store that keeps its text, so that no call that was answered is ever forgotten or made again.
 """
 
@@ -124,7 +124,7 @@ class Budget:
         where a model's price is unknown."""
         if caps.cost is not None:
             _check_prices(models)
-        return cls(caps, total(await graph.spent(collection, job_id)))
+        return cls(caps, total_use(await graph.spent(collection, job_id)))
 
     @property
     def used(self) -> Use:
@@ -156,7 +156,7 @@ class Budget:
         return sum(self._reserved.values(), Use())
 
 
-def total(spent: Iterable[Spent]) -> Use:
+def total_use(spent: Iterable[Spent]) -> Use:
     rows = list(spent)
     return Use(
         sum(each.calls for each in rows),
@@ -178,7 +178,7 @@ def _check_prices(models: Iterable[ChatModel]) -> None:
 
 
 @dataclass(slots=True)
-class Scale:
+class TokenScale:
     """How many tokens a model's own tokenizer makes of what ours counts."""
 
     largest: float = 0.0
@@ -196,7 +196,7 @@ class Scale:
 
 
 @dataclass(slots=True)
-class Line:
+class CircuitBreaker:
     """Whether a service answers: after ``BROKEN`` calls in a row without an answer it is taken for dead."""
 
     failures: int = 0
@@ -211,7 +211,7 @@ class Line:
 
 
 @dataclass(slots=True)
-class _Flight:
+class _PendingRequest:
     """A request under way, and what came of it: neither if it was cancelled."""
 
     landed: anyio.Event = field(default_factory=anyio.Event)
@@ -228,7 +228,7 @@ class Ledger:
     job_id: str
 
 
-class _Wrapped:
+class ModelWrapper:
     """What a model that wraps another one has from it."""
 
     def __init__(self, model: ChatModel) -> None:
@@ -250,7 +250,7 @@ class _Wrapped:
         await self._model.close()
 
 
-class PayingModel(_Wrapped):
+class CachedModel(ModelWrapper):
     """A chat model that pays for each reply once. Implements :class:`leanrag_engine.core.ports.ChatModel`.
 
     A reply that is kept in the graph store is given again; equal requests at one time are one call; no call
@@ -267,9 +267,9 @@ class PayingModel(_Wrapped):
         self._budget = budget
         self._tokenizer = tokenizer
         self._redo = redo
-        self._scale = Scale()
-        self._line = Line()
-        self._flights: dict[tuple[str, bool], _Flight] = {}
+        self._scale = TokenScale()
+        self._line = CircuitBreaker()
+        self._flights: dict[tuple[str, bool], _PendingRequest] = {}
 
     async def complete(self, request: ChatRequest) -> Reply:
         """See :meth:`leanrag_engine.core.ports.ChatModel.complete`; also raises ``CapReached``."""
@@ -281,7 +281,7 @@ class PayingModel(_Wrapped):
                 raise type(other.problem)(other.problem.message, other.problem.next_step)
             if other.reply is not None:
                 return replace(other.reply, kept=True)
-        flight = self._flights[key] = _Flight()
+        flight = self._flights[key] = _PendingRequest()
         try:
             flight.reply = await self._kept_or_paid(digest, request)
         except LeanRAGError as problem:
@@ -337,12 +337,12 @@ class PayingModel(_Wrapped):
             said = min(self._tokenizer.count(reply.text), request.max_tokens)
             reply = replace(reply, completion_tokens=said)
         if reply.cost is None and self.price is not None:
-            reply = replace(reply, cost=priced(self.price, reply.prompt_tokens, reply.completion_tokens))
+            reply = replace(reply, cost=cost_of(self.price, reply.prompt_tokens, reply.completion_tokens))
         return reply
 
     def _use(self, prompt_tokens: int, completion_tokens: int, cost: float | None = None) -> Use:
         if cost is None:
-            cost = priced(self.price, prompt_tokens, completion_tokens) if self.price else 0.0
+            cost = cost_of(self.price, prompt_tokens, completion_tokens) if self.price else 0.0
         return Use(1, prompt_tokens + completion_tokens, cost)
 
     async def _keep(self, digest: str, request: ChatRequest, reply: Reply, counted: int) -> None:
@@ -365,7 +365,7 @@ class PayingModel(_Wrapped):
                 return
 
 
-def priced(price: Price, prompt_tokens: int, completion_tokens: int) -> float:
+def cost_of(price: Price, prompt_tokens: int, completion_tokens: int) -> float:
     """US dollars."""
     return price.prompt * prompt_tokens + price.completion * completion_tokens
 
@@ -393,7 +393,7 @@ class _Count:
     room: int = 0
 
 
-class ForecastModel(_Wrapped):
+class ForecastModel(ModelWrapper):
     """A chat model that gives replies that are kept, and counts what it would be asked besides.
 
     Such a request raises ``CapReached``, so that a dry run goes on without it. Implements
@@ -444,7 +444,7 @@ class ForecastModel(_Wrapped):
             share = _share(known, step)
             asked = round(scale * count.counted)
             said = round((GUESS if share is None else share) * count.room)
-            cost = None if self.price is None else priced(self.price, asked, said)
+            cost = None if self.price is None else cost_of(self.price, asked, said)
             found.append(StepForecast(step, count.calls, asked, said, cost, share is None))
         return found
 

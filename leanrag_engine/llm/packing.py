@@ -12,7 +12,7 @@ from typing import TypeVar
 T = TypeVar("T")
 
 
-def packed(
+def pack(
     items: Iterable[T],
     *,
     most: int,

@@ -15,11 +15,11 @@ from leanrag_engine.core.errors import InvalidInput, NotReady, ReplyUnusable
 from leanrag_engine.core.model import Entity, Extract, Generation, Method
 from leanrag_engine.core.ports import GraphStore
 from leanrag_engine.extraction.by_model.extract import extraction_kind, extraction_task
-from leanrag_engine.hierarchy.by_model.summaries import aggregation_duty, aggregation_task
-from leanrag_engine.llm.batching import Duty, Task
+from leanrag_engine.hierarchy.by_model.summaries import aggregation_task_kind, aggregation_task
+from leanrag_engine.llm.batching import TaskKind, Task
 from leanrag_engine.llm.prompts import prompt
 
-Kind = Literal["extraction", "summary"]
+WorkKind = Literal["extraction", "summary"]
 
 MEMBERS = 1000
 """More members than any cluster has."""
@@ -44,7 +44,7 @@ class WorkItem:
 class PendingWork:
     """Work to be done, how, and in which form (``schema``, of one item). ``remaining`` counts these items too."""
 
-    kind: Kind
+    kind: WorkKind
     instructions: str
     schema: Mapping[str, Any]
     items: tuple[WorkItem, ...]
@@ -54,7 +54,7 @@ class PendingWork:
 
 
 @dataclass(frozen=True, slots=True)
-class Submitted:
+class Submission:
     """What became of what was handed in: ids that were accepted, and for the others why not."""
 
     accepted: tuple[str, ...]
@@ -69,7 +69,7 @@ class AgentWork:
         self._graph = graph
         self._collection = collection
 
-    async def pending(self, kind: Kind, limit: int, cursor: str) -> PendingWork:
+    async def pending(self, kind: WorkKind, limit: int, cursor: str) -> PendingWork:
         """At most ``limit`` items, in reading order, after those that ``cursor`` stands for.
 
         Raises ``NotReady`` if there is no document, or no build whose clusters could be summarised.
@@ -78,33 +78,33 @@ class AgentWork:
             return await self._chunks(limit, cursor)
         return await self._clusters(limit, cursor)
 
-    async def submit_extractions(self, items: Sequence[Mapping[str, Any]]) -> Submitted:
+    async def submit_extractions(self, items: Sequence[Mapping[str, Any]]) -> Submission:
         """Each item: ``work_id`` and what its chunk says. Accepted ones replace what was read before."""
         ids = [str(item.get("work_id")) for item in items]
         chunks = {each.id: each for each in await self._graph.chunks(self._collection, ids)}
         found = {id_: extraction_task(chunk) for id_, chunk in chunks.items()}
-        said, rejected = read_each(
+        said, rejected = read_items(
             items, found, "get the pending work again, its document was changed or deleted"
         )
         extracts: list[Extract] = [replace(each, method=Method.AGENT) for each in said.values()]
         kept = await self._graph.put_extracts(self._collection, extracts, revise=True) if extracts else []
         gone = [(id_, "Its document was deleted meanwhile.") for id_ in said if id_ not in set(kept)]
-        return Submitted(tuple(kept), (*rejected, *gone), await self._unread())
+        return Submission(tuple(kept), (*rejected, *gone), await self._unread())
 
-    async def submit_summaries(self, items: Sequence[Mapping[str, Any]]) -> Submitted:
+    async def submit_summaries(self, items: Sequence[Mapping[str, Any]]) -> Submission:
         """Each item: ``work_id`` and the name, description and findings of its cluster."""
         generation = await self._published()
         ids = list(dict.fromkeys(str(item.get("work_id")) for item in items))
         clusters = [each for each in await self._graph.entities(generation.number, ids) if each.layer]
         tasks = {each.id: await self._task(generation, each) for each in clusters}
-        said, rejected = read_each(
+        said, rejected = read_items(
             items, tasks, "get the pending work again, a build has changed the clusters"
         )
         given = {str(item["work_id"]): item for item in items if item.get("work_id") in said}
         await self._graph.put_summaries(
             self._collection, {tasks[id_].id: {**item, "cluster": id_} for id_, item in given.items()}
         )
-        return Submitted(tuple(given), tuple(rejected), await self._unsummarised(generation))
+        return Submission(tuple(given), tuple(rejected), await self._unsummarised(generation))
 
     # --- chunks ---------------------------------------------------------------------------
 
@@ -115,14 +115,14 @@ class AgentWork:
                 f"Collection {self._collection!r} holds no document yet.", "Ingest documents first."
             )
         chunks = await self._graph.heuristic_chunks(
-            self._collection, pending=False, after=place_of(cursor), limit=limit + 1
+            self._collection, pending=False, after=parse_cursor(cursor), limit=limit + 1
         )
         items = [
             WorkItem(each.id, f"{each.citation} {each.title}", extraction_task(each).shown) for each in chunks
         ]
-        shown = fitting(items[:limit])
+        shown = limit_size(items[:limit])
         end = chunks[len(shown) - 1].citation if len(shown) < len(items) else ""
-        return work("extraction", extraction_kind(), shown, await self._unread(), end)
+        return describe_work("extraction", extraction_kind(), shown, await self._unread(), end)
 
     async def _unread(self) -> int:
         return (await self._graph.extract_methods(self._collection)).get(Method.HEURISTIC, 0)
@@ -138,9 +138,11 @@ class AgentWork:
         for each in waiting[start : start + limit]:
             shown = (await self._task(generation, each)).shown
             items.append(WorkItem(each.id, f"{each.members} members, now called {each.name}", shown))
-        handed = fitting(items)
+        handed = limit_size(items)
         end = handed[-1].work_id if handed and start + len(handed) < len(waiting) else ""
-        return work("summary", aggregation_duty(), handed, await self._unsummarised(generation), end)
+        return describe_work(
+            "summary", aggregation_task_kind(), handed, await self._unsummarised(generation), end
+        )
 
     async def _waiting(self, generation: Generation) -> list[Entity]:
         """The clusters of the lowest layer that has heuristic ones for which nothing was handed in."""
@@ -168,17 +170,19 @@ class AgentWork:
         return held.generation
 
 
-def work(kind: Kind, duty: Duty, items: Sequence[WorkItem], remaining: int, cursor: str) -> PendingWork:
+def describe_work(
+    kind: WorkKind, task_kind: TaskKind, items: Sequence[WorkItem], remaining: int, cursor: str
+) -> PendingWork:
     schema = {
-        **duty.item,
-        "properties": {"work_id": {"type": "string"}, **duty.item["properties"]},
-        "required": ["work_id", *duty.item["required"]],
+        **task_kind.item,
+        "properties": {"work_id": {"type": "string"}, **task_kind.item["properties"]},
+        "required": ["work_id", *task_kind.item["required"]],
     }
-    told = prompt("agent_work", instructions=duty.instructions.partition(FORM)[0].strip())
+    told = prompt("agent_work", instructions=task_kind.instructions.partition(FORM)[0].strip())
     return PendingWork(kind, told, schema, tuple(items), remaining, cursor)
 
 
-def fitting(items: Sequence[WorkItem]) -> list[WorkItem]:
+def limit_size(items: Sequence[WorkItem]) -> list[WorkItem]:
     """The first of ``items``, as many as may be handed out at once."""
     handed: list[WorkItem] = []
     size = 0
@@ -190,7 +194,7 @@ def fitting(items: Sequence[WorkItem]) -> list[WorkItem]:
     return handed
 
 
-def place_of(cursor: str) -> tuple[int, int]:
+def parse_cursor(cursor: str) -> tuple[int, int]:
     """Document and chunk number of a citation; "" stands before the first."""
     if not cursor:
         return 0, 0
@@ -202,7 +206,7 @@ def place_of(cursor: str) -> tuple[int, int]:
     )
 
 
-def read_each(
+def read_items(
     items: Sequence[Mapping[str, Any]], tasks: Mapping[str, Task[Any]], gone: str
 ) -> tuple[dict[str, Any], list[tuple[str, str]]]:
     """The answers by the id of their work, and the ids of the others with the reason."""
@@ -217,12 +221,12 @@ def read_each(
         elif id_ in said:
             rejected.append((id_, "It was handed in twice; the first one counts."))
         else:
-            problem = took(said, id_, tasks[id_].read, item)
+            problem = read_item(said, id_, tasks[id_].read, item)
             rejected += [(id_, problem)] if problem else []
     return said, rejected
 
 
-def took(
+def read_item(
     said: dict[str, Any], id_: str, read: Callable[[Mapping[str, Any]], Any], item: Mapping[str, Any]
 ) -> str:
     """Read one item into ``said``; why that cannot be done, or ""."""

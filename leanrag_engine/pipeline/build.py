@@ -15,7 +15,7 @@ import anyio.to_thread
 from leanrag_engine.adapters.wiring import embedder_source
 from leanrag_engine.core.config import Settings
 from leanrag_engine.core.errors import NotReady
-from leanrag_engine.core.model import BuildOrder, Chunk, Collection, Extract, Generation, Graph
+from leanrag_engine.core.model import BuildRequest, Chunk, Collection, Extract, Generation, Graph
 from leanrag_engine.core.ports import EmbedderSource, Progress, ProgressReport
 from leanrag_engine.extraction.by_model.describe import apply_descriptions, describe_by_model
 from leanrag_engine.extraction.by_model.extract import extract_by_model
@@ -23,24 +23,24 @@ from leanrag_engine.extraction.merging import LongDescription, merge
 from leanrag_engine.hierarchy.build import Built, Plan, build
 from leanrag_engine.hierarchy.by_model.write import Writer, made_by
 from leanrag_engine.hierarchy.clustering.methods import Clustering, Manner
-from leanrag_engine.llm.batching import first_of
+from leanrag_engine.llm.batching import first_error
 from leanrag_engine.llm.budget import StepForecast
 
-from .embedding_reuse import ReusingEmbedder, reusing
+from .embedding_reuse import ReusingEmbedder, reuse_vectors
 from .index import (
     Rows,
     Spaces,
-    Workshop,
-    embedded_texts,
-    rows_of,
+    Stores,
+    announce_vector_change,
+    drop_unused_spaces,
+    embed_rows,
+    embed_windows,
     rows_of_layers,
-    sweep,
+    texts_by_kind,
     texts_of,
-    vectors_changing,
-    windows_of,
-    write_whole,
+    write_space,
 )
-from .models import NOBODY, Staff, forecasting
+from .models import NO_MODELS, BuildModels, open_forecast_models
 
 READING, GLEANING = "extract", "glean"
 """The step that reads chunks, whose calls are known before it, and that which looks at them again."""
@@ -54,7 +54,7 @@ from a tenth of the entities that the heuristics find, on terse text, to half as
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Fitted:
+class FittedChunks:
     """The chunks of a collection, the embedder that a build of them uses, and what restores it."""
 
     chunks: Sequence[Chunk]
@@ -63,26 +63,26 @@ class Fitted:
 
 
 async def build_generation(
-    workshop: Workshop, collection: str, report: ProgressReport, staff: Staff = NOBODY
+    stores: Stores, collection: str, report: ProgressReport, models: BuildModels = NO_MODELS
 ) -> Generation:
     """Have chunks read, merge all extracts into G0, build the layers, write their vectors, publish.
 
     Raises ``NotReady`` if the collection holds no document.
     """
-    held = await with_documents(workshop, collection)
-    fitted, rows = await read_beside_embedding(workshop, held, report, staff)
+    held = await require_documents(stores, collection)
+    fitted, rows = await read_beside_embedding(stores, held, report, models)
     # Again: what was read has changed it.
-    held = await with_documents(workshop, collection)
-    built = await draft(workshop, held, fitted, report, staff)
-    return await publish(workshop, held, fitted, rows, built, report, staff)
+    held = await require_documents(stores, collection)
+    built = await draft(stores, held, fitted, report, models)
+    return await publish(stores, held, fitted, rows, built, report, models)
 
 
 async def read_beside_embedding(
-    workshop: Workshop, held: Collection, report: ProgressReport, staff: Staff
-) -> tuple[Fitted, Rows]:
+    stores: Stores, held: Collection, report: ProgressReport, models: BuildModels
+) -> tuple[FittedChunks, Rows]:
     """Embed the chunks while a model reads those that are due: neither needs the other."""
     reading: list[Progress] = []
-    done: list[tuple[Fitted, Rows]] = []
+    done: list[tuple[FittedChunks, Rows]] = []
 
     def read(progress: Progress) -> None:
         reading[:] = [progress]
@@ -92,106 +92,106 @@ async def read_beside_embedding(
         report(reading[0] if reading else progress)
 
     async def embed() -> None:
-        fitted = await fit(workshop, held, beside, workshop.embedders)
-        done.append((fitted, await windows_of(fitted.embedder, texts_of(fitted.chunks), beside)))
+        fitted = await fit(stores, held, beside, stores.embedders)
+        done.append((fitted, await embed_windows(fitted.embedder, texts_of(fitted.chunks), beside)))
 
     try:
         async with anyio.create_task_group() as group:
             group.start_soon(embed)
-            await read_chunks(workshop, held.name, read, staff)
+            await read_chunks(stores, held.name, read, models)
             reading.clear()
     except BaseExceptionGroup as problems:
-        raise first_of(problems) from None
+        raise first_error(problems) from None
     return done[0]
 
 
-async def with_documents(workshop: Workshop, collection: str) -> Collection:
-    held = await workshop.graph.collection(collection)
+async def require_documents(stores: Stores, collection: str) -> Collection:
+    held = await stores.graph.collection(collection)
     if held is None or not held.documents:
         raise NotReady(f"Collection {collection!r} holds no document.", "Ingest documents first, then build.")
     return held
 
 
 async def read_chunks(
-    workshop: Workshop, collection: str, report: ProgressReport, staff: Staff, *, dry: bool = False
+    stores: Stores, collection: str, report: ProgressReport, models: BuildModels, *, dry: bool = False
 ) -> int:
     """Have the model read what is due: the chunks of new documents, in an upgrade all that nobody has read yet.
     The number of them. ``dry``: nothing is written down."""
-    if staff.reading is None:
+    if models.reading is None:
         return 0
-    due = await workshop.graph.heuristic_chunks(collection, pending=not staff.upgrade)
+    due = await stores.graph.heuristic_chunks(collection, pending=not models.upgrade)
 
     async def took(extracts: Sequence[Extract]) -> None:
         if not dry:
-            await workshop.graph.put_extracts(collection, extracts, revise=True)
+            await stores.graph.put_extracts(collection, extracts, revise=True)
 
     def read(done: int, total: int) -> None:
         report(Progress("extract", done, total))
 
-    await extract_by_model(staff.reading, due, took, read, gleaning=workshop.settings.gleaning)
+    await extract_by_model(models.reading, due, took, read, gleaning=stores.settings.gleaning)
     return len(due)
 
 
 async def fit(
-    workshop: Workshop, held: Collection, report: ProgressReport, embedders: EmbedderSource
-) -> Fitted:
-    chunks = await workshop.graph.all_chunks(held.name)
+    stores: Stores, held: Collection, report: ProgressReport, embedders: EmbedderSource
+) -> FittedChunks:
+    chunks = await stores.graph.all_chunks(held.name)
     report(Progress("fit", 0, len(chunks)))
     embedder, state = await embedders.fit([each.indexed_text for each in chunks])
-    return Fitted(chunks, await reusing(workshop, held.generation, embedder), state)
+    return FittedChunks(chunks, await reuse_vectors(stores, held.generation, embedder), state)
 
 
 async def draft(
-    workshop: Workshop, held: Collection, fitted: Fitted, report: ProgressReport, staff: Staff
+    stores: Stores, held: Collection, fitted: FittedChunks, report: ProgressReport, models: BuildModels
 ) -> Built:
     """Merge, describe, cluster, summarise: everything but writing it down."""
-    base = await base_graph(workshop, held, report, staff)
-    writer = Writer(staff.writing, await workshop.graph.summaries(held.name))
-    plan = plan_of(workshop.settings)
+    base = await base_graph(stores, held, report, models)
+    writer = Writer(models.writing, await stores.graph.summaries(held.name))
+    plan = plan_of(stores.settings)
     built = await build(base, fitted.embedder, plan, progress=report, writer=writer)
-    await workshop.graph.use_summaries(held.name, sorted(writer.used))
+    await stores.graph.use_summaries(held.name, sorted(writer.used))
     return built
 
 
-async def base_graph(workshop: Workshop, held: Collection, report: ProgressReport, staff: Staff) -> Graph:
+async def base_graph(stores: Stores, held: Collection, report: ProgressReport, models: BuildModels) -> Graph:
     """G0: all extracts merged; of what models and agents said much about, one description."""
     report(Progress("merge", 0, held.chunks))
-    extracts = await workshop.graph.extracts(held.name)
+    extracts = await stores.graph.extracts(held.name)
     overlong: list[LongDescription] = []
     base = await anyio.to_thread.run_sync(merge, extracts, report, overlong.append, abandon_on_cancel=True)
-    if staff.writing is None or not overlong:
+    if models.writing is None or not overlong:
         return base
 
     def told(done: int, total: int) -> None:
         report(Progress("describe", done, total))
 
-    return apply_descriptions(base, await describe_by_model(staff.writing, base, overlong, told))
+    return apply_descriptions(base, await describe_by_model(models.writing, base, overlong, told))
 
 
 async def publish(
-    workshop: Workshop,
+    stores: Stores,
     held: Collection,
-    fitted: Fitted,
+    fitted: FittedChunks,
     chunk_rows: Rows,
     built: Built,
     report: ProgressReport,
-    staff: Staff,
+    models: BuildModels,
 ) -> Generation:
     """Write the vectors, then switch the collection to the new generation in one transaction."""
     embedder, chunks, hierarchy = fitted.embedder, fitted.chunks, built.hierarchy
-    texts = embedded_texts(chunks, hierarchy.layers)
+    texts = texts_by_kind(chunks, hierarchy.layers)
     spaces = Spaces.of(held, embedder, texts)
     report(Progress("embed", 0, len(texts["facts"])))
     rows = {
         spaces.chunks: chunk_rows,
-        spaces.facts: await rows_of(embedder, texts["facts"], report),
+        spaces.facts: await embed_rows(embedder, texts["facts"], report),
         **rows_of_layers(spaces, hierarchy, built.vectors),
     }
-    async with vectors_changing(workshop):
+    async with announce_vector_change(stores):
         for space, held_rows in rows.items():
-            await write_whole(workshop, space, held_rows, report)
+            await write_space(stores, space, held_rows, report)
     report(Progress("publish"))
-    generation = await workshop.graph.publish(
+    generation = await stores.graph.publish(
         held.name,
         held.revision,
         hierarchy,
@@ -199,68 +199,68 @@ async def publish(
         dimension=embedder.dimension,
         embedder_state=fitted.state,
         settings={
-            "embedder": workshop.embedders.name,
+            "embedder": stores.embedders.name,
             "spaces": spaces.as_settings(),
             "vectors": {kind: len(rows[space].ids) for kind, space in spaces.as_settings().items()},
             "cluster_size": built.health.cluster_size,
             "cluster_cap": built.health.cluster_cap,
             "health": built.health.as_settings(),
-            "tau": workshop.settings.tau,
-            "models": staff.names(),
+            "tau": stores.settings.tau,
+            "models": models.names(),
             "methods": made_by(hierarchy),
             "embedded": {"anew": embedder.embedded, "reused": embedder.reused},
         },
         report=report,
     )
-    await workshop.adjacencies.keep(generation, hierarchy.layers, chunks)
-    await sweep(workshop, held)
+    await stores.adjacencies.keep(generation, hierarchy.layers, chunks)
+    await drop_unused_spaces(stores, held)
     return generation
 
 
 # --- before a build ------------------------------------------------------------------------
 
 
-async def forecast(
-    workshop: Workshop, collection: str, order: BuildOrder, report: ProgressReport
+async def forecast_build(
+    stores: Stores, collection: str, order: BuildRequest, report: ProgressReport
 ) -> Mapping[str, Any]:
     """What a build of this order would ask its models for, by step: a dry run of it, with nobody asked.
 
     Where chunks are still to be read, the steps after that are a range: they are counted on what was read
     heuristically, and a model finds other entities.
     """
-    held = await with_documents(workshop, collection)
+    held = await require_documents(stores, collection)
     found: dict[str, Any] = {"documents": held.documents, "chunks": held.chunks}
-    async with forecasting(workshop, collection, order) as (staff, models):
+    async with open_forecast_models(stores, collection, order) as (models, counting):
         unread = 0
-        if models:
-            unread = await read_chunks(workshop, collection, report, staff, dry=True)
-            fitted = await fit(workshop, held, report, dry_embedders(workshop))
-            await draft(workshop, held, fitted, report, staff)
-        steps = [each for model in models for each in await model.forecast()]
-        rounds = workshop.settings.gleaning
-        return {**found, **summed(steps, exact=not unread, gleaning=rounds), "models": staff.names()}
+        if counting:
+            unread = await read_chunks(stores, collection, report, models, dry=True)
+            fitted = await fit(stores, held, report, dry_embedders(stores))
+            await draft(stores, held, fitted, report, models)
+        steps = [each for model in counting for each in await model.forecast()]
+        rounds = stores.settings.gleaning
+        return {**found, **sum_steps(steps, exact=not unread, gleaning=rounds), "models": models.names()}
 
 
-def dry_embedders(workshop: Workshop) -> EmbedderSource:
+def dry_embedders(stores: Stores) -> EmbedderSource:
     """Those of the collection; in the place of a service that asks for money, the built-in ones."""
-    if workshop.embedders.name.startswith("litellm/"):
-        return embedder_source(workshop.settings.model_copy(update={"embedder": "builtin"}))
-    return workshop.embedders
+    if stores.embedders.name.startswith("litellm/"):
+        return embedder_source(stores.settings.model_copy(update={"embedder": "builtin"}))
+    return stores.embedders
 
 
-def summed(steps: Sequence[StepForecast], *, exact: bool, gleaning: int) -> dict[str, Any]:
+def sum_steps(steps: Sequence[StepForecast], *, exact: bool, gleaning: int) -> dict[str, Any]:
     """The forecast of a build: by step, and in all. Each figure is its least and its most."""
-    rows = [ranged(each, (1, 1) if exact or each.step == READING else SPREAD) for each in steps]
+    rows = [step_range(each, (1, 1) if exact or each.step == READING else SPREAD) for each in steps]
     # Whether a second look is taken shows in what the first one finds.
     looks = [replace(each, step=GLEANING) for each in steps if each.step == READING and gleaning]
-    rows += [ranged(each, (0, gleaning * SECOND_LOOK)) for each in looks]
+    rows += [step_range(each, (0, gleaning * SECOND_LOOK)) for each in looks]
     figures = ("calls", "input_tokens", "output_tokens", "cost")
-    total = {name: added([row[name] for row in rows]) for name in figures}
+    total = {name: add_ranges([row[name] for row in rows]) for name in figures}
     guessed = sorted({each.step for each in (*steps, *looks) if each.guessed})
     return {**total, "steps": rows, "exact": exact and not looks, "guessed": guessed}
 
 
-def ranged(step: StepForecast, shares: tuple[float, float]) -> dict[str, Any]:
+def step_range(step: StepForecast, shares: tuple[float, float]) -> dict[str, Any]:
     """A step's figures, from the least to the greatest share of what was counted."""
     low, high = shares
     return {
@@ -272,7 +272,7 @@ def ranged(step: StepForecast, shares: tuple[float, float]) -> dict[str, Any]:
     }
 
 
-def added(ranges: Sequence[list[float] | None]) -> list[float] | None:
+def add_ranges(ranges: Sequence[list[float] | None]) -> list[float] | None:
     """The sum of ranges; None if one is unknown."""
     known = [each for each in ranges if each is not None]
     return None if len(known) < len(ranges) else [sum(each[end] for each in known) for end in (0, 1)]

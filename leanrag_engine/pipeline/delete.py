@@ -21,7 +21,16 @@ from leanrag_engine.core.model import Chunk, Document, Extract, Generation, Grap
 from leanrag_engine.core.ports import Embedder, Progress, ProgressReport
 from leanrag_engine.hierarchy.removal import Living, without
 
-from .index import Rows, Spaces, Workshop, embedded_texts, rows_of, sweep, upsert, vectors_changing
+from .index import (
+    Rows,
+    Spaces,
+    Stores,
+    announce_vector_change,
+    drop_unused_spaces,
+    embed_rows,
+    texts_by_kind,
+    upsert,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -32,7 +41,7 @@ LOOKED_AT = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Remains:
+class RemainingBuild:
     """A published build, what is left of it, and the embedder that goes on with it."""
 
     before: Generation
@@ -45,18 +54,18 @@ class Remains:
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
+class DocumentLookup:
     """Of the ids that a caller gave: the documents that bear them, and for each of the others the nearest ones."""
 
     documents: tuple[tuple[str, Document], ...]
     unknown: tuple[tuple[str, tuple[Candidate, ...]], ...]
 
 
-def named(documents: Sequence[Document], ids: Sequence[str]) -> Named:
+def look_up_documents(documents: Sequence[Document], ids: Sequence[str]) -> DocumentLookup:
     """By id or by number (``d3``). Not by title: two documents may share one, and what is deleted is gone."""
     known = {f"d{each.number}": each for each in documents} | {each.id: each for each in documents}
     given = list(dict.fromkeys(ids))
-    return Named(
+    return DocumentLookup(
         tuple((id_, known[id_]) for id_ in given if id_ in known),
         tuple((id_, _nearest(id_, documents)) for id_ in given if id_ not in known),
     )
@@ -77,28 +86,30 @@ def _nearest(given: str, documents: Sequence[Document]) -> tuple[Candidate, ...]
     return tuple(Candidate(each.id, each.title, f"d{each.number}") for each in nearest)
 
 
-async def forget(
-    workshop: Workshop, collection: str, document_ids: Sequence[str], report: ProgressReport
+async def delete_documents(
+    stores: Stores, collection: str, document_ids: Sequence[str], report: ProgressReport
 ) -> dict[str, int]:
     """Forget those of the documents that the collection holds; how many documents and chunks went.
 
     Raises ``StoreUnusable`` if the graph store cannot be used; a vector store that cannot is dropped.
     """
-    held = await workshop.graph.collection(collection)
-    documents = await workshop.graph.documents(collection) if held else []
+    held = await stores.graph.collection(collection)
+    documents = await stores.graph.documents(collection) if held else []
     wanted = {each.id for each in documents} & set(document_ids)
     if held is None or not wanted:
         if held is not None:
-            await sweep(workshop, held)  # a run that was killed may have left the spaces of older generations
+            await drop_unused_spaces(
+                stores, held
+            )  # a run that was killed may have left the spaces of older generations
         return {"documents": 0, "chunks": 0}
     report(Progress("read", 0, len(wanted)))
-    chunks = await workshop.graph.all_chunks(collection)
+    chunks = await stores.graph.all_chunks(collection)
     gone = [each for each in chunks if each.document_id in wanted]
     kept = [each for each in chunks if each.document_id not in wanted]
-    remains = await _remains(workshop, held.generation, gone, kept) if held.generation else None
+    remains = await _compute_remaining(stores, held.generation, gone, kept) if held.generation else None
     report(Progress("forget", 0, len(wanted)))
-    settings = await _forget_vectors(workshop, remains, gone, kept) if remains else {}
-    generation = await workshop.graph.forget(
+    settings = await _update_vectors(stores, remains, gone, kept) if remains else {}
+    generation = await stores.graph.forget(
         collection,
         sorted(wanted),
         remains.hierarchy if remains else None,
@@ -108,42 +119,42 @@ async def forget(
         settings=settings,
     )
     if remains and remains.hierarchy and generation:
-        await workshop.adjacencies.keep(generation, remains.hierarchy.layers, kept)
-    await sweep(workshop, held)
+        await stores.adjacencies.keep(generation, remains.hierarchy.layers, kept)
+    await drop_unused_spaces(stores, held)
     return {"documents": len(wanted), "chunks": len(gone)}
 
 
-async def _remains(
-    workshop: Workshop, generation: Generation, gone: Sequence[Chunk], kept: Sequence[Chunk]
-) -> Remains:
+async def _compute_remaining(
+    stores: Stores, generation: Generation, gone: Sequence[Chunk], kept: Sequence[Chunk]
+) -> RemainingBuild:
     number = generation.number
     layers = [
         Graph(
-            tuple(await workshop.graph.layer(number, each.layer)),
-            tuple(await workshop.graph.relations(number, each.layer)),
+            tuple(await stores.graph.layer(number, each.layer)),
+            tuple(await stores.graph.relations(number, each.layer)),
         )
         for each in generation.layers
     ]
     said: dict[str, list[Extract]] = defaultdict(list)
-    for extract in await workshop.graph.extracts(generation.collection):
+    for extract in await stores.graph.extracts(generation.collection):
         said[extract.chunk_id].append(extract)
     old = Hierarchy(tuple(layers))
     living = Living({each.id: each for each in kept}, said)
     left = await anyio.to_thread.run_sync(without, old, living) if layers[0].entities else None
-    return Remains(generation, old, left, *await _embedder_left(workshop, generation, gone, kept))
+    return RemainingBuild(generation, old, left, *await _remaining_embedder(stores, generation, gone, kept))
 
 
-async def _embedder_left(
-    workshop: Workshop, generation: Generation, gone: Sequence[Chunk], kept: Sequence[Chunk]
+async def _remaining_embedder(
+    stores: Stores, generation: Generation, gone: Sequence[Chunk], kept: Sequence[Chunk]
 ) -> tuple[Embedder | None, str, bytes]:
     """The embedder without the words of the chunks that go. One that cannot be had may hold them: its state goes
     whole, and the next build makes another."""
     try:
-        if await workshop.embedders.gave(generation.embedder):
-            state = await workshop.graph.embedder_state(generation.number)
+        if await stores.embedders.gave(generation.embedder):
+            state = await stores.graph.embedder_state(generation.number)
             texts = ([each.indexed_text for each in gone], [each.indexed_text for each in kept])
-            identity, state = await workshop.embedders.without(generation.embedder, state, *texts)
-            return await workshop.embedders.restore(identity, state), identity, state
+            identity, state = await stores.embedders.without(generation.embedder, state, *texts)
+            return await stores.embedders.restore(identity, state), identity, state
     except (InvalidInput, ModelUnavailable, StoreUnusable) as problem:
         logger.warning("Forgetting goes on without the embedder: %s", problem)
     return None, generation.embedder, b""
@@ -152,29 +163,29 @@ async def _embedder_left(
 # --- vectors -------------------------------------------------------------------------------
 
 
-async def _forget_vectors(
-    workshop: Workshop, remains: Remains, gone: Sequence[Chunk], kept: Sequence[Chunk]
+async def _update_vectors(
+    stores: Stores, remains: RemainingBuild, gone: Sequence[Chunk], kept: Sequence[Chunk]
 ) -> dict[str, object]:
     """Delete the vectors of what is gone, write those of what was reworded; the settings of what is left."""
     spaces = Spaces.recorded(remains.before).as_settings()
-    before = embedded_texts([*gone, *kept], remains.old.layers)
-    after = embedded_texts(kept, remains.hierarchy.layers) if remains.hierarchy else {}
+    before = texts_by_kind([*gone, *kept], remains.old.layers)
+    after = texts_by_kind(kept, remains.hierarchy.layers) if remains.hierarchy else {}
     counts = {}
-    async with vectors_changing(workshop):
+    async with announce_vector_change(stores):
         for kind, space in spaces.items():
             try:
-                await _forget_in_space(workshop, space, before[kind], after.get(kind, ()), remains.embedder)
-                counts[kind] = await workshop.vectors.count(space)
+                await _update_space(stores, space, before[kind], after.get(kind, ()), remains.embedder)
+                counts[kind] = await stores.vectors.count(space)
             except StoreUnusable as problem:
                 logger.warning("The vector space %s is dropped: %s", space, problem)
-                await _drop(workshop, space)
+                await _drop(stores, space)
     # A space that was dropped counts as it was: status then says that the index is incomplete.
     written = dict(remains.before.settings.get("vectors", {})) | counts
     return {**remains.before.settings, "vectors": written}
 
 
-async def _forget_in_space(
-    workshop: Workshop,
+async def _update_space(
+    stores: Stores,
     space: str,
     before: Sequence[tuple[str, str]],
     after: Sequence[tuple[str, str]],
@@ -184,36 +195,36 @@ async def _forget_in_space(
     stale = [id_ for id_, text in before if left.get(id_) != text]
     known = set(before)
     reworded = [each for each in after if each not in known]
-    await _delete_windows(workshop, space, stale)
+    await _delete_windows(stores, space, stale)
     if embedder is None or not reworded:
         return
     try:
-        rows = await rows_of(embedder, reworded, _unheard)
+        rows = await embed_rows(embedder, reworded, _ignore_progress)
     except (InvalidInput, ModelUnavailable) as problem:
         logger.warning("What was reworded is found by its words alone until the next build: %s", problem)
         return
-    await upsert(workshop, space, Rows(rows.ids, rows.vectors), _unheard)
+    await upsert(stores, space, Rows(rows.ids, rows.vectors), _ignore_progress)
 
 
-async def _delete_windows(workshop: Workshop, space: str, ids: Sequence[str]) -> None:
+async def _delete_windows(stores: Stores, space: str, ids: Sequence[str]) -> None:
     """Every window of each: how many there are shows from the first that is missing."""
     wanted, number = list(ids), 0
     while wanted:
         windows = {window_id(id_, number): id_ for id_ in wanted}
-        found = await workshop.vectors.fetch(space, list(windows))
-        await workshop.vectors.delete(space, list(found))
+        found = await stores.vectors.fetch(space, list(windows))
+        await stores.vectors.delete(space, list(found))
         # A vector that was never written, or that a killed run deleted before, may have windows all the same.
         wanted = list(ids) if number == 0 else [windows[each] for each in found]
         number += 1
 
 
-async def _drop(workshop: Workshop, space: str) -> None:
+async def _drop(stores: Stores, space: str) -> None:
     try:
-        await workshop.vectors.drop(space)
+        await stores.vectors.drop(space)
     except StoreUnusable:
         # Not even that: the whole store is put aside. Other collections' status says that theirs is incomplete.
-        await workshop.vectors.start_over()
+        await stores.vectors.start_over()
 
 
-def _unheard(_: Progress) -> None:
+def _ignore_progress(_: Progress) -> None:
     """Between the first deleted vector and the graph store's transaction, work is not interrupted."""

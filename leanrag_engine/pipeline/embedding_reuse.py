@@ -17,7 +17,7 @@ from leanrag_engine.core.errors import InvalidInput, StoreUnusable
 from leanrag_engine.core.model import Generation, Vectors, content_id, window_id
 from leanrag_engine.core.ports import Embedder, Progress, ProgressReport, VectorStore, Windows, unwatched
 
-from .index import Spaces, Workshop, indexed_texts
+from .index import Spaces, Stores, read_indexed_texts
 
 logger = logging.getLogger(__name__)
 
@@ -26,7 +26,7 @@ PORTION = 5_000
 
 
 @dataclass(frozen=True, slots=True)
-class Shelf:
+class SpaceIndex:
     """What one vector space holds: the id of each text, by the text's digest."""
 
     space: str
@@ -34,11 +34,11 @@ class Shelf:
 
 
 @dataclass(frozen=True, slots=True)
-class Shelves:
+class BuildIndex:
     """The spaces of one build, by how their texts were embedded: ``whole`` as one row each, ``windows`` as one or more."""
 
-    whole: tuple[Shelf, ...] = ()
-    windows: tuple[Shelf, ...] = ()
+    whole: tuple[SpaceIndex, ...] = ()
+    windows: tuple[SpaceIndex, ...] = ()
 
 
 @dataclass(slots=True)
@@ -50,7 +50,7 @@ class ReusingEmbedder:
 
     inner: Embedder
     vectors: VectorStore
-    shelves: Shelves = field(default_factory=Shelves)
+    shelves: BuildIndex = field(default_factory=BuildIndex)
     reused: int = 0
     embedded: int = 0
 
@@ -99,7 +99,7 @@ class ReusingEmbedder:
         self.embedded += len(fresh)
 
     async def _held(
-        self, shelves: Sequence[Shelf], texts: Sequence[str], report: ProgressReport, *, several: bool
+        self, shelves: Sequence[SpaceIndex], texts: Sequence[str], report: ProgressReport, *, several: bool
     ) -> dict[int, list[Vectors]]:
         """The vectors of those texts that the shelves hold, by the places of the texts."""
         held: dict[int, list[Vectors]] = {}
@@ -142,38 +142,38 @@ class ReusingEmbedder:
         return {id_: row for id_, row in found.items() if row.shape == (self.dimension,)}
 
 
-async def reusing(workshop: Workshop, before: Generation | None, embedder: Embedder) -> ReusingEmbedder:
+async def reuse_vectors(stores: Stores, before: Generation | None, embedder: Embedder) -> ReusingEmbedder:
     """``embedder``, with the vectors of the build ``before`` at hand if one of the same identity made them."""
-    shelves = Shelves()
+    shelves = BuildIndex()
     if before is not None and (before.embedder, before.dimension) == (embedder.identity, embedder.dimension):
-        shelves = await shelves_of(workshop, before)
-    return ReusingEmbedder(embedder, workshop.vectors, shelves)
+        shelves = await index_build(stores, before)
+    return ReusingEmbedder(embedder, stores.vectors, shelves)
 
 
-async def shelves_of(workshop: Workshop, generation: Generation) -> Shelves:
+async def index_build(stores: Stores, generation: Generation) -> BuildIndex:
     """What the spaces of a build hold. Chunks of documents that came in later are left out: under the id of a chunk
     whose title alone changed, its space may hold the old vector or the new one."""
     spaces = Spaces.recorded(generation)
-    texts = await indexed_texts(workshop, generation, spaces)
-    later = {chunk.id for chunk in await workshop.graph.pending_chunks(generation.collection)}
+    texts = await read_indexed_texts(stores, generation, spaces)
+    later = {chunk.id for chunk in await stores.graph.pending_chunks(generation.collection)}
     whole, windows = [], []
     for space, held in texts.items():
         ids = await anyio.to_thread.run_sync(_by_digest, [each for each in held if each[0] not in later])
         if space != spaces.chunks:
-            whole.append(Shelf(space, ids))
-        elif await _is_whole(workshop, generation, space):
-            windows.append(Shelf(space, ids))
-    return Shelves(tuple(whole), tuple(windows))
+            whole.append(SpaceIndex(space, ids))
+        elif await _is_complete(stores, generation, space):
+            windows.append(SpaceIndex(space, ids))
+    return BuildIndex(tuple(whole), tuple(windows))
 
 
 def _by_digest(texts: Sequence[tuple[str, str]]) -> dict[str, str]:
     return {content_id("", text): id_ for id_, text in texts}
 
 
-async def _is_whole(workshop: Workshop, generation: Generation, space: str) -> bool:
+async def _is_complete(stores: Stores, generation: Generation, space: str) -> bool:
     """Whether no window can be missing from a space of chunks: nothing else tells how many a text has."""
     try:
-        return await workshop.vectors.count(space) >= int(generation.settings["vectors"]["chunks"])
+        return await stores.vectors.count(space) >= int(generation.settings["vectors"]["chunks"])
     except StoreUnusable:
         return False
 

@@ -56,7 +56,7 @@ BATCH = 2500
 
 
 @dataclass(frozen=True, slots=True)
-class Workshop:
+class Stores:
     """The tools of the writing half."""
 
     settings: Settings
@@ -96,50 +96,50 @@ class Spaces:
         return {kind: space for kind, space in asdict(self).items() if space}
 
 
-async def rebuild_vectors(workshop: Workshop, collection: str, report: ProgressReport) -> Mapping[str, int]:
+async def rebuild_vectors(stores: Stores, collection: str, report: ProgressReport) -> Mapping[str, int]:
     """Write the vector store anew from the graph store; counts by kind. Raises ``NotReady`` before a build."""
-    generation = await published(workshop.graph, collection)
+    generation = await find_published(stores.graph, collection)
     if generation is None:
         raise NotReady(
             f"Collection {collection!r} was never built.", "Build it; that writes its vectors.", "build"
         )
-    embedder = await restored(workshop, generation)
+    embedder = await restore_embedder(stores, generation)
     spaces = Spaces.recorded(generation)
-    texts = await indexed_texts(workshop, generation, spaces)
+    texts = await read_indexed_texts(stores, generation, spaces)
     rows = {
-        space: await (windows_of if space == spaces.chunks else rows_of)(embedder, held, report)
+        space: await (embed_windows if space == spaces.chunks else embed_rows)(embedder, held, report)
         for space, held in texts.items()
     }
-    async with vectors_changing(workshop):
+    async with announce_vector_change(stores):
         try:
             for space in texts:
-                await workshop.vectors.drop(space)
+                await stores.vectors.drop(space)
         except StoreUnusable:
             # The whole store is damaged. Other collections lose their vectors too, and their status says so.
-            await workshop.vectors.start_over()
+            await stores.vectors.start_over()
         for space, held_rows in rows.items():
-            await upsert(workshop, space, held_rows, report)
+            await upsert(stores, space, held_rows, report)
     return {kind: len(rows[space].ids) for kind, space in spaces.as_settings().items() if space}
 
 
-async def indexed_texts(
-    workshop: Workshop, generation: Generation, spaces: Spaces
+async def read_indexed_texts(
+    stores: Stores, generation: Generation, spaces: Spaces
 ) -> dict[str, list[tuple[str, str]]]:
     """What each space of a generation holds: ids and the texts that are embedded."""
     number, kinds = generation.number, spaces.as_settings()
     layers = [
         Graph(
-            tuple(await workshop.graph.layer(number, each.layer)),
+            tuple(await stores.graph.layer(number, each.layer)),
             # Above layer 0 no relation is embedded.
-            () if each.layer else tuple(await workshop.graph.relations(number, 0)),
+            () if each.layer else tuple(await stores.graph.relations(number, 0)),
         )
         for each in generation.layers
     ]
-    texts = embedded_texts(await workshop.graph.all_chunks(generation.collection), layers)
+    texts = texts_by_kind(await stores.graph.all_chunks(generation.collection), layers)
     return {space: texts[kind] for kind, space in kinds.items()}
 
 
-def embedded_texts(chunks: Sequence[Chunk], layers: Sequence[Graph]) -> dict[str, list[tuple[str, str]]]:
+def texts_by_kind(chunks: Sequence[Chunk], layers: Sequence[Graph]) -> dict[str, list[tuple[str, str]]]:
     """What a build embeds, as ids and texts by kind (see :class:`Spaces`)."""
     base, *above = layers
     return {
@@ -159,51 +159,51 @@ def texts_of(items: Sequence[Chunk] | Sequence[Entity]) -> list[tuple[str, str]]
 
 
 @asynccontextmanager
-async def vectors_changing(workshop: Workshop) -> AsyncIterator[None]:
+async def announce_vector_change(stores: Stores) -> AsyncIterator[None]:
     """Move the version counter before the first write and after the last, however the writing ends, so
     that no reader trusts what it has open."""
-    await workshop.graph.bump_vector_version()
+    await stores.graph.bump_vector_version()
     try:
         yield
     finally:
         with anyio.CancelScope(shield=True):
-            await workshop.graph.bump_vector_version()
+            await stores.graph.bump_vector_version()
 
 
-async def published(graph: GraphStore, collection: str) -> Generation | None:
+async def find_published(graph: GraphStore, collection: str) -> Generation | None:
     held = await graph.collection(collection)
     return held.generation if held else None
 
 
-async def restored(workshop: Workshop, generation: Generation) -> Embedder:
+async def restore_embedder(stores: Stores, generation: Generation) -> Embedder:
     """The embedder of a generation.
 
     Raises ``InvalidInput`` if another one is configured now, or the configured one cannot be used at all;
     ``ModelUnavailable`` if it cannot be reached; ``StoreUnusable`` if what was kept of it is damaged.
     """
-    if await workshop.embedders.gave(generation.embedder):
-        state = await workshop.graph.embedder_state(generation.number)
-        embedder = await workshop.embedders.restore(generation.embedder, state)
+    if await stores.embedders.gave(generation.embedder):
+        state = await stores.graph.embedder_state(generation.number)
+        embedder = await stores.embedders.restore(generation.embedder, state)
         if (embedder.identity, embedder.dimension) == (generation.embedder, generation.dimension):
             return embedder
-    raise other_embedder(workshop, generation)
+    raise other_embedder(stores, generation)
 
 
-async def embedder_trouble(workshop: Workshop, generation: Generation | None) -> list[str]:
+async def embedder_trouble(stores: Stores, generation: Generation | None) -> list[str]:
     """Why search by meaning would fail now, as far as that shows without loading a model."""
     try:
-        if generation is None or await workshop.embedders.gave(generation.embedder):
+        if generation is None or await stores.embedders.gave(generation.embedder):
             return []
     except (InvalidInput, ModelUnavailable) as problem:
         return [str(problem)]
-    return [str(other_embedder(workshop, generation))]
+    return [str(other_embedder(stores, generation))]
 
 
-def other_embedder(workshop: Workshop, generation: Generation) -> InvalidInput:
+def other_embedder(stores: Stores, generation: Generation) -> InvalidInput:
     return EmbedderChanged(
         f"Collection {generation.collection!r} was embedded with {embedder_name(generation)!r} "
         f"({generation.embedder}, {generation.dimension} dimensions); the setting embedder now says "
-        f"{workshop.embedders.name!r}. Vectors of two embedders cannot be compared.",
+        f"{stores.embedders.name!r}. Vectors of two embedders cannot be compared.",
         "Set the embedder back, or build the collection: a build embeds everything with the new one.",
     )
 
@@ -221,13 +221,13 @@ class Rows:
     vectors: Vectors
 
 
-async def rows_of(embedder: Embedder, texts: Sequence[tuple[str, str]], report: ProgressReport) -> Rows:
+async def embed_rows(embedder: Embedder, texts: Sequence[tuple[str, str]], report: ProgressReport) -> Rows:
     """One row for each (id, text)."""
     vectors = await embedder.embed([text for _, text in texts], report)
     return Rows([id_ for id_, _ in texts], vectors)
 
 
-async def windows_of(embedder: Embedder, texts: Sequence[tuple[str, str]], report: ProgressReport) -> Rows:
+async def embed_windows(embedder: Embedder, texts: Sequence[tuple[str, str]], report: ProgressReport) -> Rows:
     """One row for each window of each (id, text): all that a long text says is found."""
     windows = await embedder.embed_windows([text for _, text in texts], report)
     seen: Counter[int] = Counter()
@@ -248,45 +248,43 @@ def rows_of_layers(spaces: Spaces, hierarchy: Hierarchy, layers: Sequence[Vector
     }
 
 
-async def write_whole(workshop: Workshop, space: str, rows: Rows, report: ProgressReport) -> None:
+async def write_space(stores: Stores, space: str, rows: Rows, report: ProgressReport) -> None:
     """Write all rows of a space, and no other. What a killed writer left of it is dropped and written anew,
     as is a space of the same content that documents without a build were added to; what a cancelled build
     left of it is gone on with."""
     try:
         # A space's name tells its ids and texts, and rows are written in order: those it holds are the first.
-        held = await workshop.vectors.count(space)
-        await upsert(workshop, space, rows, report, start=held)
-        if await workshop.vectors.count(space) == len(rows.ids):
+        held = await stores.vectors.count(space)
+        await upsert(stores, space, rows, report, start=held)
+        if await stores.vectors.count(space) == len(rows.ids):
             return
     except StoreUnusable:
         logger.info("Vector space %s is written anew.", space)
-    await workshop.vectors.drop(space)
-    await upsert(workshop, space, rows, report)
+    await stores.vectors.drop(space)
+    await upsert(stores, space, rows, report)
 
 
-async def upsert(
-    workshop: Workshop, space: str, rows: Rows, report: ProgressReport, *, start: int = 0
-) -> None:
+async def upsert(stores: Stores, space: str, rows: Rows, report: ProgressReport, *, start: int = 0) -> None:
     """Write the rows from ``start`` on."""
     total = len(rows.ids)
     for first in range(start, total, BATCH):
         report(Progress("index", first, total))
         part = slice(first, first + BATCH)
-        await workshop.vectors.upsert(space, rows.ids[part], rows.vectors[part])
+        await stores.vectors.upsert(space, rows.ids[part], rows.vectors[part])
     report(Progress("index", total, total))
 
 
-async def sweep(workshop: Workshop, collection: Collection) -> None:
+async def drop_unused_spaces(stores: Stores, collection: Collection) -> None:
     """Drop the vector spaces of this collection that no kept generation refers to."""
-    generations = await workshop.graph.generations(collection.name)
-    await workshop.adjacencies.sweep(collection.name, generations)
+    generations = await stores.graph.generations(collection.name)
+    await stores.adjacencies.sweep(collection.name, generations)
     kept: set[str] = set()
     for generation in generations:
         kept |= set(Spaces.recorded(generation).as_settings().values())
     try:
-        for space in await workshop.vectors.spaces():
+        for space in await stores.vectors.spaces():
             if space.startswith(f"c{collection.number}-") and space not in kept:
-                await workshop.vectors.drop(space)
+                await stores.vectors.drop(space)
     except StoreUnusable as problem:
         # The build is published: what is left over costs room, no answer. The next build sweeps again.
         logger.warning("Vector spaces of %s could not be swept: %s", collection.name, problem)

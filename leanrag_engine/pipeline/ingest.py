@@ -29,8 +29,17 @@ from leanrag_engine.documents.chunking import chunk
 from leanrag_engine.documents.loading import expand, load
 from leanrag_engine.extraction.heuristic.extract import extract
 
-from .index import Spaces, Workshop, published, restored, texts_of, upsert, vectors_changing, windows_of
-from .jobs import Journal
+from .index import (
+    Spaces,
+    Stores,
+    announce_vector_change,
+    embed_windows,
+    find_published,
+    restore_embedder,
+    texts_of,
+    upsert,
+)
+from .jobs import JobProgress
 
 
 async def extract_heuristically(
@@ -51,42 +60,42 @@ class Outcome:
     error: str = ""
 
 
-async def ingest_all(workshop: Workshop, job: Job, journal: Journal) -> bool:
+async def ingest_all(stores: Stores, job: Job, progress: JobProgress) -> bool:
     """Ingest what the job asks for. Whether any document was added or replaced.
 
     Raises ``LeanRAGError`` if every document failed.
     """
     allowed = job.request["allowed"]
     folders = None if allowed is None else [Path(folder) for folder in allowed]
-    sources, outcomes = spread_folders(
+    sources, outcomes = expand_folders(
         [DocumentSource(**document) for document in job.request["documents"]], folders
     )
-    statuses = [noted(outcome, journal) for outcome in outcomes]
+    statuses = [record_outcome(outcome, progress) for outcome in outcomes]
     for done, source in enumerate(sources):
-        journal.report(Progress("ingest", done, len(sources), source.title or Path(source.path).name))
-        outcome = await ingest_or_fail(workshop, job.collection, source, folders, journal)
-        statuses.append(noted(outcome, journal))
-    journal.report(Progress("ingest", len(sources), len(sources)))
+        progress.report(Progress("ingest", done, len(sources), source.title or Path(source.path).name))
+        outcome = await ingest_or_fail(stores, job.collection, source, folders, progress)
+        statuses.append(record_outcome(outcome, progress))
+    progress.report(Progress("ingest", len(sources), len(sources)))
     if "failed" in statuses and not {"added", "replaced", "unchanged"} & set(statuses):
         raise LeanRAGError("No document could be ingested.", "Each one's error says why.")
     changed = bool({"added", "replaced"} & set(statuses))
     if changed and not job.request["build"]:
         try:
-            await index_pending(workshop, job.collection, journal.report)
+            await index_pending(stores, job.collection, progress.report)
         except (StoreUnusable, ModelUnavailable, InvalidInput) as problem:
-            journal.fail("vector index", str(problem))
+            progress.fail("vector index", str(problem))
     return changed
 
 
-def noted(outcome: Outcome, journal: Journal) -> str:
+def record_outcome(outcome: Outcome, progress: JobProgress) -> str:
     """Write down what became of a document; gives its status."""
-    journal.record(asdict(outcome))
+    progress.record(asdict(outcome))
     if outcome.status == "failed":
-        journal.fail(outcome.id, outcome.error)
+        progress.fail(outcome.id, outcome.error)
     return outcome.status
 
 
-def requested(source: DocumentSource, *, anywhere: bool) -> dict[str, Any]:
+def source_record(source: DocumentSource, *, anywhere: bool) -> dict[str, Any]:
     """A source as a job keeps it. A path that may lie anywhere is made absolute, as the job may be
     resumed from another working directory; others may be relative to an allowed folder."""
     path = str(Path(source.path).expanduser().absolute()) if anywhere and source.path else source.path
@@ -101,15 +110,15 @@ def requested(source: DocumentSource, *, anywhere: bool) -> dict[str, Any]:
 
 
 async def ingest_or_fail(
-    workshop: Workshop,
+    stores: Stores,
     collection: str,
     source: DocumentSource,
     allowed: Sequence[Path] | None,
-    journal: Journal,
+    progress: JobProgress,
 ) -> Outcome:
     """Ingest one document; a bad one fails alone. A store that cannot be used ends the job."""
     try:
-        return await ingest_one(workshop, collection, source, allowed, journal.say)
+        return await ingest_one(stores, collection, source, allowed, progress.say)
     except (StoreUnusable, Cancelled):
         raise
     except LeanRAGError as problem:
@@ -117,7 +126,7 @@ async def ingest_or_fail(
         return Outcome(name, source.title, "failed", error=str(problem))
 
 
-def spread_folders(
+def expand_folders(
     sources: Iterable[DocumentSource], allowed: Sequence[Path] | None
 ) -> tuple[list[DocumentSource], list[Outcome]]:
     """Each folder becomes its files; what cannot be read as documents becomes an outcome at once."""
@@ -147,7 +156,7 @@ def spread_folders(
 
 
 async def ingest_one(
-    workshop: Workshop,
+    stores: Stores,
     collection: str,
     source: DocumentSource,
     allowed: Sequence[Path] | None,
@@ -157,17 +166,17 @@ async def ingest_one(
 
     ``pulse`` hears now and then what is done with the document; what it raises ends the work.
     """
-    settings = workshop.settings
+    settings = stores.settings
     limit = settings.max_document_mb * 1024 * 1024
     document = await anyio.to_thread.run_sync(partial(load, source, allowed=allowed, max_bytes=limit))
-    before = await workshop.graph.document(collection, document.id)
+    before = await stores.graph.document(collection, document.id)
     if before is not None and before.digest == document.digest:
         return Outcome(document.id, document.title, "unchanged", before.chunks)
     chunks = await anyio.to_thread.run_sync(
         partial(
             chunk,
             document,
-            tokenizer=workshop.tokenizer,
+            tokenizer=stores.tokenizer,
             max_tokens=settings.chunk_tokens,
             overlap=settings.chunk_overlap,
         )
@@ -181,19 +190,19 @@ async def ingest_one(
         # The heuristic extractor beats twice for each chunk.
         pulse(f"{document.title}: chunk {next(steps) // 2} of {len(chunks)}")
 
-    extracts = await workshop.extractor(document, chunks, beat)
-    await workshop.graph.put_document(collection, document, chunks, extracts)
+    extracts = await stores.extractor(document, chunks, beat)
+    await stores.graph.put_document(collection, document, chunks, extracts)
     return Outcome(document.id, document.title, "added" if before is None else "replaced", len(chunks))
 
 
-async def index_pending(workshop: Workshop, collection: str, report: ProgressReport) -> None:
+async def index_pending(stores: Stores, collection: str, report: ProgressReport) -> None:
     """Embed the chunks that came in since the published build, so that they are found by meaning too."""
-    generation = await published(workshop.graph, collection)
+    generation = await find_published(stores.graph, collection)
     if generation is None:
         return
-    pending = await workshop.graph.pending_chunks(collection)
+    pending = await stores.graph.pending_chunks(collection)
     if pending:
-        embedder = await restored(workshop, generation)
-        rows = await windows_of(embedder, texts_of(pending), report)
-        async with vectors_changing(workshop):
-            await upsert(workshop, Spaces.recorded(generation).chunks, rows, report)
+        embedder = await restore_embedder(stores, generation)
+        rows = await embed_windows(embedder, texts_of(pending), report)
+        async with announce_vector_change(stores):
+            await upsert(stores, Spaces.recorded(generation).chunks, rows, report)

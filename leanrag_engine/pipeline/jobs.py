@@ -50,14 +50,14 @@ ATTEMPTS = 3
 
 
 @dataclass(slots=True)
-class Journal:
+class JobProgress:
     """What a job writes down as it runs: progress, outcomes, failures. Written to by one job, read by its keeper.
 
     Its methods are cheap and may be called from any thread. ``report`` is where work stops when
     somebody asked for it.
     """
 
-    progress: Progress = field(default_factory=lambda: Progress("queued"))
+    latest: Progress = field(default_factory=lambda: Progress("queued"))
     outcomes: list[Mapping[str, Any]] = field(default_factory=list)
     failures: list[Mapping[str, str]] = field(default_factory=list)
     stop: threading.Event = field(default_factory=threading.Event)
@@ -69,25 +69,25 @@ class Journal:
 
     def report(self, progress: Progress) -> None:
         """Note how far the work is. Raises ``Cancelled`` if it should stop."""
-        if progress.stage != self.progress.stage or progress.done < self.progress.done:
+        if progress.stage != self.latest.stage or progress.done < self.latest.done:
             self.began = (time.monotonic(), progress.done)
-        self.progress = progress
+        self.latest = progress
         self.check()
 
     @property
     def rate(self) -> float:
         """Units of the present stage in a second, over all of it; 0 while it is too young to tell."""
         seconds = time.monotonic() - self.began[0]
-        return (self.progress.done - self.began[1]) / seconds if seconds >= YOUNG else 0.0
+        return (self.latest.done - self.began[1]) / seconds if seconds >= YOUNG else 0.0
 
     def say(self, message: str) -> None:
         """Note what is done with the present unit of work. Raises ``Cancelled`` if it should stop."""
-        self.report(replace(self.progress, message=message))
+        self.report(replace(self.latest, message=message))
 
     def check(self) -> None:
         """Raise ``Cancelled`` if the work should stop."""
         if self.stop.is_set():
-            raise Cancelled(f"Stopped during {self.progress.stage}.", "What was finished before is kept.")
+            raise Cancelled(f"Stopped during {self.latest.stage}.", "What was finished before is kept.")
 
     def record(self, outcome: Mapping[str, Any]) -> None:
         self.outcomes.append(outcome)
@@ -96,7 +96,7 @@ class Journal:
         self.failures.append({"document": what, "error": error})
 
 
-Work = Callable[[Job, Journal], Awaitable[Mapping[str, Any]]]
+Work = Callable[[Job, JobProgress], Awaitable[Mapping[str, Any]]]
 """Runs one job to its end and returns its result."""
 
 
@@ -142,7 +142,7 @@ class Jobs:
         self._lock = lock
         self._work = work
         self._owner = this_process()
-        self._journals: dict[str, Journal] = {}
+        self._running: dict[str, JobProgress] = {}
         self._portal: BlockingPortal | None = None
         self._closing = False
         self._exit = contextlib.ExitStack()
@@ -185,9 +185,9 @@ class Jobs:
     async def cancel(self, job_id: str, collection: str | None = None) -> Job:
         """Ask a job to stop, wherever it runs; waits briefly for it to do so. Raises as :meth:`job`."""
         await self.job(job_id, 0, collection)
-        if journal := self._journals.get(job_id):
+        if progress := self._running.get(job_id):
             # First: while the job publishes, nobody else can write to the store.
-            journal.stop.set()
+            progress.stop.set()
         await self._graph.request_cancel(job_id)
         job = await self.job(job_id, wait_seconds=2)
         if job.status is JobStatus.INTERRUPTED:
@@ -220,8 +220,8 @@ class Jobs:
     async def close(self) -> None:
         """Stop all jobs of this process where they are; they count as interrupted and can be resumed."""
         self._closing = True
-        for journal in list(self._journals.values()):
-            journal.stop.set()
+        for progress in list(self._running.values()):
+            progress.stop.set()
         portal, self._portal = self._portal, None
         if portal is not None:
             portal.start_task_soon(portal.stop, True)
@@ -251,35 +251,35 @@ class Jobs:
     def _start(self, job: Job) -> None:
         if self._portal is None:
             self._portal = self._exit.enter_context(start_blocking_portal())
-        self._journals[job.id] = Journal()
+        self._running[job.id] = JobProgress()
         self._portal.start_task_soon(self._run, job)
 
     async def _run(self, job: Job) -> None:
-        journal = self._journals[job.id]
+        progress = self._running[job.id]
         try:
-            async with self._kept(job, journal):
-                ended = await self._work_under_lock(job, journal)
-            await self._write_end(ended, journal)
+            async with self._kept(job, progress):
+                ended = await self._work_under_lock(job, progress)
+            await self._write_end(ended, progress)
         except anyio.get_cancelled_exc_class():
             with anyio.CancelScope(shield=True):
                 stopped = replace(job, status=JobStatus.INTERRUPTED, message="Its process was closed.")
-                await self._write(stopped, journal)
+                await self._write(stopped, progress)
             raise
         finally:
-            del self._journals[job.id]
+            del self._running[job.id]
 
-    async def _work_under_lock(self, job: Job, journal: Journal) -> Job:
+    async def _work_under_lock(self, job: Job, progress: JobProgress) -> Job:
         """Run the job; whatever happens inside, its end is told in the job that comes back."""
 
         def waiting(holder: LockHolder | None) -> None:
-            journal.report(Progress("waiting", message=f"Waiting for {holder or 'the writer lock'}."))
+            progress.report(Progress("waiting", message=f"Waiting for {holder or 'the writer lock'}."))
 
         try:
             async with self._lock.hold(f"{job.kind} of collection {job.collection}", waiting=waiting):
-                with anyio.CancelScope() as journal.scope:
-                    result = await self._work(job, journal)
-                if journal.scope.cancelled_caught:
-                    journal.check()
+                with anyio.CancelScope() as progress.scope:
+                    result = await self._work(job, progress)
+                if progress.scope.cancelled_caught:
+                    progress.check()
         except Cancelled as stopped:
             ended = JobStatus.INTERRUPTED if self._closing else JobStatus.CANCELLED
             return replace(job, status=ended, message=str(stopped))
@@ -290,70 +290,70 @@ class Jobs:
             logger.exception("Job %s crashed", job.id)
             return replace(job, status=JobStatus.FAILED, message=f"Unexpected {type(bug).__name__}: {bug}")
         # What it said last was said while it worked.
-        journal.progress = replace(journal.progress, message="", done=journal.progress.total)
+        progress.latest = replace(progress.latest, message="", done=progress.latest.total)
         return replace(job, status=JobStatus.DONE, message="", result={**job.result, **result})
 
     @contextlib.asynccontextmanager
-    async def _kept(self, job: Job, journal: Journal) -> AsyncIterator[None]:
+    async def _kept(self, job: Job, progress: JobProgress) -> AsyncIterator[None]:
         """While the block runs, keep the job's row up to date and listen for a cancel from elsewhere."""
         async with anyio.create_task_group() as group:
-            group.start_soon(self._keep, job, journal)
-            group.start_soon(self._enforce, journal)
+            group.start_soon(self._keep, job, progress)
+            group.start_soon(self._enforce, progress)
             yield
             group.cancel_scope.cancel()
 
-    async def _keep(self, job: Job, journal: Journal) -> None:
+    async def _keep(self, job: Job, progress: JobProgress) -> None:
         written: tuple[Progress, int, int] | None = None
         last = datetime.now(UTC)
         while True:
-            seen = (journal.progress, len(journal.outcomes), len(journal.failures))
+            seen = (progress.latest, len(progress.outcomes), len(progress.failures))
             try:
                 if seen != written or datetime.now(UTC) - last > HEARTBEAT:
-                    await self._write(replace(job, status=JobStatus.RUNNING), journal)
+                    await self._write(replace(job, status=JobStatus.RUNNING), progress)
                     written, last = seen, datetime.now(UTC)
                 row = await self._graph.job(job.id)
                 if row is not None and row.cancel_requested:
-                    journal.stop.set()
+                    progress.stop.set()
             except LeanRAGError as problem:
                 # A store that is busy for a while must not end the work that it reports on.
                 logger.warning("Job %s could not note its progress: %s", job.id, problem)
             await anyio.sleep(0.25)
 
     @staticmethod
-    async def _enforce(journal: Journal) -> None:
+    async def _enforce(progress: JobProgress) -> None:
         """Work that reports stops itself; work that is silent for longer than the grace is cancelled."""
-        while not journal.stop.is_set():  # noqa: ASYNC110 - it is set from any thread
+        while not progress.stop.is_set():  # noqa: ASYNC110 - it is set from any thread
             await anyio.sleep(0.1)
         await anyio.sleep(GRACE)
-        if journal.scope is not None:
-            journal.scope.cancel()
+        if progress.scope is not None:
+            progress.scope.cancel()
 
-    async def _write_end(self, job: Job, journal: Journal) -> None:
+    async def _write_end(self, job: Job, progress: JobProgress) -> None:
         """Note how the job ended, however long the store is busy: nobody else can tell."""
         ended = replace(job, request=without_texts(job.request))
         for pause in END_PAUSES:
             try:
-                return await self._write(ended, journal)
+                return await self._write(ended, progress)
             except LeanRAGError as problem:
                 logger.warning("Job %s could not note its end: %s", job.id, problem)
                 await anyio.sleep(pause)
-        return await self._write(ended, journal)
+        return await self._write(ended, progress)
 
-    async def _write(self, job: Job, journal: Journal) -> None:
-        progress = journal.progress
-        waits = progress.stage in ("queued", "waiting") and job.status is JobStatus.RUNNING
+    async def _write(self, job: Job, progress: JobProgress) -> None:
+        latest = progress.latest
+        waits = latest.stage in ("queued", "waiting") and job.status is JobStatus.RUNNING
         await self._graph.put_job(
             replace(
                 job,
                 status=JobStatus.QUEUED if waits else job.status,
-                stage=progress.stage,
-                done=progress.done,
-                total=progress.total,
-                rate=round(journal.rate, 3),
-                message=job.message or progress.message,
-                failures=tuple(journal.failures),
-                result={**job.result, "documents": list(journal.outcomes)}
-                if journal.outcomes
+                stage=latest.stage,
+                done=latest.done,
+                total=latest.total,
+                rate=round(progress.rate, 3),
+                message=job.message or latest.message,
+                failures=tuple(progress.failures),
+                result={**job.result, "documents": list(progress.outcomes)}
+                if progress.outcomes
                 else job.result,
                 updated_at=datetime.now(UTC),
             )

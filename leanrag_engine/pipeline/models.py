@@ -9,19 +9,19 @@ from dataclasses import dataclass, replace
 from leanrag_engine.adapters.wiring import chat_model, same_service
 from leanrag_engine.core.config import Settings
 from leanrag_engine.core.errors import InvalidInput
-from leanrag_engine.core.model import BuildOrder
+from leanrag_engine.core.model import BuildRequest
 from leanrag_engine.core.ports import ChatModel
 from leanrag_engine.llm.batching import ModelWork
-from leanrag_engine.llm.budget import Budget, Caps, ForecastModel, Ledger, PayingModel
+from leanrag_engine.llm.budget import Budget, CachedModel, Caps, ForecastModel, Ledger
 
-from .index import Workshop
+from .index import Stores
 
 REASONS = 5
 """Reasons that are told for each step whose tasks were left heuristic."""
 
 
 @dataclass(frozen=True, slots=True)
-class Staff:
+class BuildModels:
     """``reading`` reads chunks, ``writing`` writes summaries and relations; None where nobody does."""
 
     reading: ModelWork | None = None
@@ -42,10 +42,10 @@ class Staff:
                 yield from ((step, reason, count) for reason, count in reasons.most_common(REASONS))
 
 
-NOBODY = Staff()
+NO_MODELS = BuildModels()
 
 
-def caps_of(order: BuildOrder, settings: Settings) -> Caps:
+def caps_of(order: BuildRequest, settings: Settings) -> Caps:
     return Caps(
         order.max_calls or settings.max_calls or None,
         order.max_tokens or settings.max_tokens or None,
@@ -53,7 +53,7 @@ def caps_of(order: BuildOrder, settings: Settings) -> Caps:
     )
 
 
-def check_order(order: BuildOrder, settings: Settings) -> None:
+def check_order(order: BuildRequest, settings: Settings) -> None:
     """Raises ``InvalidInput`` for an upgrade without a model."""
     if order.upgrade and not settings.llm_model:
         raise InvalidInput(
@@ -63,41 +63,39 @@ def check_order(order: BuildOrder, settings: Settings) -> None:
 
 
 @asynccontextmanager
-async def staffed(
-    workshop: Workshop, collection: str, job_id: str, order: BuildOrder
-) -> AsyncIterator[Staff]:
+async def open_models(
+    stores: Stores, collection: str, job_id: str, order: BuildRequest
+) -> AsyncIterator[BuildModels]:
     """The models of the settings at work on one build. Raises ``InvalidInput`` if one cannot be called at all,
     or its price is unknown where dollars are capped."""
-    async with _models(workshop.settings) as models:
+    async with _open_chat_models(stores.settings) as models:
         if not models:
-            yield NOBODY
+            yield NO_MODELS
             return
-        ledger = Ledger(workshop.graph, collection, job_id)
-        budget = await Budget.open(
-            caps_of(order, workshop.settings), models, workshop.graph, collection, job_id
-        )
-        yield _at_work(
-            [PayingModel(model, ledger, budget, workshop.tokenizer, redo=order.upgrade) for model in models],
-            workshop.settings,
+        ledger = Ledger(stores.graph, collection, job_id)
+        budget = await Budget.open(caps_of(order, stores.settings), models, stores.graph, collection, job_id)
+        yield _assign(
+            [CachedModel(model, ledger, budget, stores.tokenizer, redo=order.upgrade) for model in models],
+            stores.settings,
             order,
         )
 
 
 @asynccontextmanager
-async def forecasting(
-    workshop: Workshop, collection: str, order: BuildOrder
-) -> AsyncIterator[tuple[Staff, list[ForecastModel]]]:
+async def open_forecast_models(
+    stores: Stores, collection: str, order: BuildRequest
+) -> AsyncIterator[tuple[BuildModels, list[ForecastModel]]]:
     """The same models, counting what they would be asked; nothing is sent."""
-    async with _models(workshop.settings) as models:
+    async with _open_chat_models(stores.settings) as models:
         counting = [
-            ForecastModel(model, workshop.graph, collection, workshop.tokenizer, redo=order.upgrade)
+            ForecastModel(model, stores.graph, collection, stores.tokenizer, redo=order.upgrade)
             for model in models
         ]
-        yield (_at_work(counting, workshop.settings, order) if counting else NOBODY), counting
+        yield (_assign(counting, stores.settings, order) if counting else NO_MODELS), counting
 
 
 @asynccontextmanager
-async def _models(settings: Settings) -> AsyncIterator[list[ChatModel]]:
+async def _open_chat_models(settings: Settings) -> AsyncIterator[list[ChatModel]]:
     """The one that writes, then the one that reads if it is another; none without a setting."""
     async with AsyncExitStack() as stack:
         models = []
@@ -112,13 +110,13 @@ async def _models(settings: Settings) -> AsyncIterator[list[ChatModel]]:
         yield models
 
 
-def _at_work(models: Sequence[ChatModel], settings: Settings, order: BuildOrder) -> Staff:
+def _assign(models: Sequence[ChatModel], settings: Settings, order: BuildRequest) -> BuildModels:
     writing = ModelWork(models[0], settings.llm_batch)
     reading = replace(writing, model=models[-1])
-    return Staff(reading, writing, order.upgrade)
+    return BuildModels(reading, writing, order.upgrade)
 
 
-async def answerer(settings: Settings) -> ChatModel:
+async def open_answer_model(settings: Settings) -> ChatModel:
     """The model that answers questions. Raises ``InvalidInput`` if none is configured, or it cannot be called."""
     if not settings.llm_model:
         raise InvalidInput(
@@ -128,9 +126,9 @@ async def answerer(settings: Settings) -> ChatModel:
     return await chat_model(settings, settings.llm_model, settings.llm_api_base)
 
 
-def paying(model: ChatModel, workshop: Workshop, collection: str) -> ChatModel:
+def cache_replies(model: ChatModel, stores: Stores, collection: str) -> ChatModel:
     """The model, noting what its answers use and giving kept ones again; where nothing may be written, as it is."""
-    if workshop.settings.read_only:
+    if stores.settings.read_only:
         return model
-    ledger = Ledger(workshop.graph, collection, "")
-    return PayingModel(model, ledger, Budget(Caps()), workshop.tokenizer)
+    ledger = Ledger(stores.graph, collection, "")
+    return CachedModel(model, ledger, Budget(Caps()), stores.tokenizer)

@@ -41,7 +41,7 @@ async def vector_counts(
     return counts, list(dict.fromkeys(problems))
 
 
-def written_vectors(held: Collection) -> Mapping[str, int]:
+def expected_vectors(held: Collection) -> Mapping[str, int]:
     """How many rows of each kind the published build wrote: a long passage has several."""
     generation = held.generation
     if generation is None:
@@ -51,7 +51,7 @@ def written_vectors(held: Collection) -> Mapping[str, int]:
     return plain | dict(generation.settings.get("vectors", {}))
 
 
-def written_by_any(generation: Generation) -> bool:
+def has_written_texts(generation: Generation) -> bool:
     """Whether a model or an agent wrote any summary of the build."""
     made = generation.settings.get("methods", ())
     return any({Method.MODEL, Method.AGENT} & each["entities"].keys() for each in made)
@@ -69,12 +69,12 @@ def health_warnings(held: Collection, vectors: Mapping[str, int]) -> list[str]:
         warnings.append("Documents changed since the last build: the hierarchy does not show it yet.")
     # What came and went since the build may have changed the number of its passages, and of no other rows.
     written = {
-        kind: rows for kind, rows in written_vectors(held).items() if kind != "chunks" or not held.stale
+        kind: rows for kind, rows in expected_vectors(held).items() if kind != "chunks" or not held.stale
     }
     if any(vectors.get(kind, 0) < rows for kind, rows in written.items()):
         warnings.append(
             "The vector index is incomplete: search by meaning misses some. Reindex the collection."
         )
-    if not written_by_any(generation):
+    if not has_written_texts(generation):
         warnings.append("Summaries and relations are heuristic: made without a language model.")
     return warnings

@@ -270,12 +270,12 @@ def build(
     """
 
     async def work(engine: LeanRAG) -> None:
-        from leanrag_engine.core.model import BuildOrder  # noqa: PLC0415 - heavy
+        from leanrag_engine.core.model import BuildRequest  # noqa: PLC0415 - heavy
 
         from ..replies.markdown import job_lines  # noqa: PLC0415 - heavy
         from ..tools.manage import job_reply  # noqa: PLC0415 - heavy
 
-        order = BuildOrder(upgrade, max_calls, max_tokens, max_cost)
+        order = BuildRequest(upgrade, max_calls, max_tokens, max_cost)
         job = await engine.submit_build(collection=engine.settings.collection, order=order, dry_run=dry_run)
         reply = job_reply(await watched(engine, job))
         typer.echo(reply.model_dump_json() if json else "\n".join(job_lines(reply)))

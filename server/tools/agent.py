@@ -14,7 +14,7 @@ from ..replies.models import Reply
 from .arguments import CollectionName, Cursor
 
 if TYPE_CHECKING:
-    from leanrag_engine.pipeline.agent_work import PendingWork, Submitted
+    from leanrag_engine.pipeline.agent_work import PendingWork, Submission
 
 SUBMIT = {"extraction": "submit_extractions", "summary": "submit_summaries"}
 UNIT = {"extraction": "chunks", "summary": "clusters of this layer"}
@@ -129,7 +129,7 @@ def pending_result(reply: PendingReply) -> CallToolResult:
     return both([*lines, f"Next: {reply.next_step}"], reply)
 
 
-def submit_reply(kind: str, done: Submitted) -> SubmitReply:
+def submit_reply(kind: str, done: Submission) -> SubmitReply:
     if done.rejected:
         step = f"Mend the rejected items and call {SUBMIT[kind]} with them again."
     elif done.remaining:

@@ -14,7 +14,7 @@ from ..replies.models import Reply, SourceCard
 from .arguments import CollectionName
 
 if TYPE_CHECKING:
-    from leanrag_engine.engine import Answered
+    from leanrag_engine.engine import ModelAnswer
 
 QUOTED = 240
 """Characters of a cited passage that the reply shows."""
@@ -59,7 +59,7 @@ where the evidence does not settle the question. Next: get_sources to read what 
         return answer_result(answer_reply(answered))
 
 
-def answer_reply(answered: Answered) -> AnswerReply:
+def answer_reply(answered: ModelAnswer) -> AnswerReply:
     answer = answered.answer
     step = "Call get_sources with the citations to read them whole."
     if not answer.sufficient:

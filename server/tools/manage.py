@@ -31,7 +31,7 @@ from .arguments import CollectionName, DocumentArgument, DocumentOrJson, JobId, 
 if TYPE_CHECKING:
     from leanrag_engine.core.model import DocumentSource, Job
     from leanrag_engine.engine import LeanRAG
-    from leanrag_engine.pipeline.delete import Named
+    from leanrag_engine.pipeline.delete import DocumentLookup
 
 TOOL_OF = {
     "ingest": "ingest_documents",
@@ -123,9 +123,9 @@ get_job with job_id. Next: query_lca_context."""
         started = anyio.current_time()
         engine = await self._engine.get()
         named = self._engine.collection(collection)
-        from leanrag_engine.core.model import BuildOrder  # noqa: PLC0415 - brings numpy; only a build needs it
+        from leanrag_engine.core.model import BuildRequest  # noqa: PLC0415 - brings numpy; only a build needs it
 
-        order = BuildOrder(upgrade=mode == "upgrade")
+        order = BuildRequest(upgrade=mode == "upgrade")
         job = await engine.submit_build(collection=named, order=order, dry_run=dry_run)
         job = await waited(engine, job, left(started, wait_seconds), context)
         return markdown.job_result(job_reply(job))
@@ -195,7 +195,7 @@ def document_source(argument: DocumentArgument) -> DocumentSource:
     )
 
 
-def delete_reply(job: Job | None, found: Named) -> DeleteReply:
+def delete_reply(job: Job | None, found: DocumentLookup) -> DeleteReply:
     """What became of each id that was given, the bad ones last."""
     status: JobState = job.status.value if job else "done"
     became = BECAME.get(status, "deleting")

@@ -19,7 +19,16 @@ from leanrag_engine.core.errors import (
 from leanrag_engine.core.model import Context
 from leanrag_engine.core.ports import ChatRequest, FinishReason, Message, Reply
 from leanrag_engine.llm.answering import Answer, answer
-from leanrag_engine.llm.batching import Duty, Meter, Task, ask, ask_each, each, read_object, request_of
+from leanrag_engine.llm.batching import (
+    Meter,
+    Task,
+    TaskKind,
+    ask,
+    ask_each,
+    batch_request,
+    for_each,
+    read_object,
+)
 
 pytestmark = pytest.mark.anyio
 
@@ -165,7 +174,7 @@ async def test_an_answer_that_is_nothing_but_the_word_is_asked_for_again() -> No
 
 # --- many tasks ----------------------------------------------------------------------------
 
-DUTY = Duty(
+DUTY = TaskKind(
     "spelling",
     "Say yes.",
     {"type": "object", "properties": {"word": {"type": "string"}}, "required": ["word"]},
@@ -236,8 +245,8 @@ async def test_of_a_reply_that_was_cut_off_all_but_the_last_answer_is_used_and_t
 
 def test_a_request_names_all_its_chunks_or_none() -> None:
     known = [task("a", "c1", "c2"), task("b", "c2", "c3")]
-    assert request_of(DUTY, known).chunk_ids == ("c1", "c2", "c3")
-    assert request_of(DUTY, [*known, task("c")]).chunk_ids == ()
+    assert batch_request(DUTY, known).chunk_ids == ("c1", "c2", "c3")
+    assert batch_request(DUTY, [*known, task("c")]).chunk_ids == ()
 
 
 class Failing(Parrot):
@@ -278,7 +287,7 @@ async def test_all_places_stay_busy_while_one_item_is_slow() -> None:
             slow.set()
 
     with anyio.fail_after(10):
-        await each(range(10), work, places=2)
+        await for_each(range(10), work, places=2)
     assert done == [*range(1, 10), 0]
 
 
@@ -292,5 +301,5 @@ async def test_the_first_error_ends_the_rest_and_comes_as_it_is() -> None:
             raise StoreUnusable("Full.")
 
     with pytest.raises(StoreUnusable, match="Full"):
-        await each(range(100), work, places=2)
+        await for_each(range(100), work, places=2)
     assert len(begun) < 6

@@ -29,18 +29,18 @@ from leanrag_engine.core.errors import (
     StoreUnusable,
 )
 from leanrag_engine.core.ports import ChatRequest, FinishReason, Message, Price, Reply
-from leanrag_engine.llm.batching import Duty, Meter, Task, ask_each, each
+from leanrag_engine.llm.batching import Meter, Task, TaskKind, ask_each, for_each
 from leanrag_engine.llm.budget import (
     BROKEN,
     Budget,
+    CachedModel,
     Caps,
     ForecastModel,
     Ledger,
-    PayingModel,
     Use,
     count_prompt,
     digest_of,
-    total,
+    total_use,
 )
 
 pytestmark = pytest.mark.anyio
@@ -94,9 +94,9 @@ def saying(*texts: str) -> Scripted:
 
 async def paying(
     model: Any, store: SqlGraphStore, caps: Caps = NO_CAPS, job: str = "j1", *, redo: bool = False
-) -> PayingModel:
+) -> CachedModel:
     budget = await Budget.open(caps, [model], store, "default", job)
-    return PayingModel(model, Ledger(store, "default", job), budget, TOKENIZER, redo=redo)
+    return CachedModel(model, Ledger(store, "default", job), budget, TOKENIZER, redo=redo)
 
 
 # --- paid once -----------------------------------------------------------------------------
@@ -309,7 +309,7 @@ def test_no_cap_is_ever_passed_and_what_fits_is_asked(data: st.DataObject) -> No
     async def main() -> None:
         model = Scripted(answer, PRICE, places)
         budget = await Budget.open(caps, [model], Shelf(), "c", "j")  # type: ignore[arg-type]
-        paid = PayingModel(model, Ledger(Shelf(), "c", "j"), budget, TOKENIZER)  # type: ignore[arg-type]
+        paid = CachedModel(model, Ledger(Shelf(), "c", "j"), budget, TOKENIZER)  # type: ignore[arg-type]
 
         async def one(number: int) -> None:
             nonlocal refused
@@ -323,7 +323,7 @@ def test_no_cap_is_ever_passed_and_what_fits_is_asked(data: st.DataObject) -> No
                 pass
 
         with anyio.fail_after(30):
-            await each(range(len(sizes)), one, places=places)
+            await for_each(range(len(sizes)), one, places=places)
 
     anyio.run(main)
     spent = sum(used, Use())
@@ -362,8 +362,8 @@ async def test_a_real_service_is_asked_as_often_as_the_cap_allows_and_no_more(
             except CapReached as problem:
                 problems.append(problem)
 
-        await each(range(30), one, places=8)
-    used = total(await store.spent("default"))
+        await for_each(range(30), one, places=8)
+    used = total_use(await store.spent("default"))
     assert not used.passes(caps)
     assert used.calls == chat_server.calls == 30 - len(problems)
     assert calls - 2 <= chat_server.calls <= calls
@@ -442,7 +442,7 @@ async def test_one_answer_in_between_keeps_the_service_alive(store: SqlGraphStor
 
 # --- once more, anew -----------------------------------------------------------------------
 
-DUTY = Duty(
+DUTY = TaskKind(
     "spelling",
     "Say yes.",
     {"type": "object", "properties": {"word": {"type": "string"}}, "required": ["word"]},
@@ -607,13 +607,13 @@ from leanrag_engine.adapters.sqlite import SqlGraphStore
 from leanrag_engine.adapters.tokenizer import TiktokenTokenizer
 from leanrag_engine.llm.batching import each
 from leanrag_engine.core.ports import ChatRequest, Message
-from leanrag_engine.llm.budget import Budget, Caps, Ledger, PayingModel
+from leanrag_engine.llm.budget import Budget, Caps, Ledger, CachedModel
 
 async def main():
     store = await SqlGraphStore.open(Path(sys.argv[1]), read_only=False)
     model = await LiteLLMChatModel.open("openai/tiny", api_base=sys.argv[2])
     budget = await Budget.open(Caps(calls=40), [model], store, "default", "j1")
-    paid = PayingModel(model, Ledger(store, "default", "j1"), budget, TiktokenTokenizer())
+    paid = CachedModel(model, Ledger(store, "default", "j1"), budget, TiktokenTokenizer())
 
     async def one(number):
         await paid.complete(ChatRequest((Message("user", f"request {number}"),), 50, step="extraction"))

@@ -13,7 +13,7 @@ from leanrag_engine.core.config import load_settings
 from leanrag_engine.core.errors import InvalidInput, NotReady
 from leanrag_engine.core.model import DocumentSource, Job, JobStatus, Method
 from leanrag_engine.engine import LeanRAG
-from leanrag_engine.pipeline.agent_work import Kind, PendingWork
+from leanrag_engine.pipeline.agent_work import PendingWork, WorkKind
 
 pytestmark = pytest.mark.anyio
 
@@ -54,7 +54,7 @@ async def ingest(engine: LeanRAG, notes: list[DocumentSource] = NOTES, *, build:
     await finished(engine, await engine.submit_ingest(notes, build=build))
 
 
-async def all_work(engine: LeanRAG, kind: Kind, limit: int = 3) -> list[PendingWork]:
+async def all_work(engine: LeanRAG, kind: WorkKind, limit: int = 3) -> list[PendingWork]:
     """Every page, by cursor."""
     pages = [await engine.pending_work(kind, limit)]
     while pages[-1].cursor:

@@ -15,8 +15,8 @@ from leanrag_engine.core.errors import Cancelled
 from leanrag_engine.core.model import DocumentSource, Generation, Vectors, content_id, window_id
 from leanrag_engine.core.ports import Progress, ProgressReport, Windows
 from leanrag_engine.engine import LeanRAG
-from leanrag_engine.pipeline.embedding_reuse import ReusingEmbedder, Shelf, Shelves
-from leanrag_engine.pipeline.index import Spaces, indexed_texts
+from leanrag_engine.pipeline.embedding_reuse import BuildIndex, ReusingEmbedder, SpaceIndex
+from leanrag_engine.pipeline.index import Spaces, read_indexed_texts
 
 pytestmark = pytest.mark.anyio
 
@@ -42,7 +42,7 @@ async def built(engine: LeanRAG) -> Generation:
     job = await engine.submit_build()
     ended = await engine.job(job.id, wait_seconds=60)
     assert ended.status == "done", ended.message
-    held = await engine._workshop.graph.collection("default")
+    held = await engine._stores.graph.collection("default")
     assert held is not None
     assert held.generation is not None
     return held.generation
@@ -50,10 +50,10 @@ async def built(engine: LeanRAG) -> Generation:
 
 async def rows(engine: LeanRAG, generation: Generation) -> dict[str, bytes]:
     """The vector of every text of a generation."""
-    texts = await indexed_texts(engine._workshop, generation, Spaces.recorded(generation))
+    texts = await read_indexed_texts(engine._stores, generation, Spaces.recorded(generation))
     found: dict[str, bytes] = {}
     for space, held in texts.items():
-        vectors = await engine._workshop.vectors.fetch(space, [id_ for id_, _ in held])
+        vectors = await engine._stores.vectors.fetch(space, [id_ for id_, _ in held])
         assert vectors.keys() == {id_ for id_, _ in held}
         found |= {text: vectors[id_].tobytes() for id_, text in held}
     return found
@@ -118,7 +118,7 @@ async def test_where_the_vectors_are_lost_everything_is_embedded_again(
         await ingested(engine, TEXTS)
         first = await built(engine)
         before = await rows(engine, first)
-        await engine._workshop.vectors.start_over()
+        await engine._stores.vectors.start_over()
         second = await built(engine)
         assert second.settings["embedded"] == first.settings["embedded"]
         assert await rows(engine, second) == before
@@ -175,14 +175,14 @@ async def store(tmp_path: Path) -> Any:
     await opened.close()
 
 
-async def shelved(store: ChromaVectorStore, texts: Sequence[str]) -> Shelves:
+async def shelved(store: ChromaVectorStore, texts: Sequence[str]) -> BuildIndex:
     """The windows of ``texts`` in a space."""
     made = await WordWindows().embed_windows(texts)
     numbers = [list(made.owners[:row]).count(owner) for row, owner in enumerate(made.owners)]
     ids = [window_id(f"k{owner}", number) for owner, number in zip(made.owners, numbers, strict=True)]
     await store.upsert("c1-chunks", ids, made.vectors)
-    shelf = Shelf("c1-chunks", {content_id("", text): f"k{place}" for place, text in enumerate(texts)})
-    return Shelves(windows=(shelf,))
+    shelf = SpaceIndex("c1-chunks", {content_id("", text): f"k{place}" for place, text in enumerate(texts)})
+    return BuildIndex(windows=(shelf,))
 
 
 async def test_all_windows_of_a_text_are_found_again_in_their_order(store: ChromaVectorStore) -> None:

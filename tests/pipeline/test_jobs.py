@@ -19,7 +19,7 @@ from leanrag_engine.core.errors import Busy, Cancelled, InvalidInput, NotFound, 
 from leanrag_engine.core.model import DocumentSource, Job, JobStatus, Vectors
 from leanrag_engine.core.ports import Progress
 from leanrag_engine.engine import LeanRAG
-from leanrag_engine.pipeline.jobs import Journal
+from leanrag_engine.pipeline.jobs import JobProgress
 
 pytestmark = pytest.mark.anyio
 
@@ -223,17 +223,17 @@ async def test_a_reindex_that_was_stopped_half_way_is_seen_and_said(
 def test_a_rate_counts_from_where_the_stage_began(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [100.0]
     monkeypatch.setattr("leanrag_engine.pipeline.jobs.time.monotonic", lambda: now[0])
-    journal = Journal()
-    journal.report(Progress("embed", 50, 100))
-    assert journal.rate == 0
+    progress = JobProgress()
+    progress.report(Progress("embed", 50, 100))
+    assert progress.rate == 0
     now[0] += 10
-    journal.report(Progress("embed", 70, 100))
-    assert journal.rate == pytest.approx(2)
-    journal.report(Progress("publish", 0, 10))
-    assert journal.rate == 0
+    progress.report(Progress("embed", 70, 100))
+    assert progress.rate == pytest.approx(2)
+    progress.report(Progress("publish", 0, 10))
+    assert progress.rate == 0
     now[0] += 4
-    journal.report(Progress("publish", 8, 10))
-    assert journal.rate == pytest.approx(2)
+    progress.report(Progress("publish", 8, 10))
+    assert progress.rate == pytest.approx(2)
 
 
 async def test_work_that_never_comes_to_report_is_cancelled_where_it_waits(

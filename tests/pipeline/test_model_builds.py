@@ -16,7 +16,7 @@ import pytest
 
 from leanrag_engine.core.config import load_settings
 from leanrag_engine.core.errors import InvalidInput
-from leanrag_engine.core.model import BuildOrder, DocumentSource, Job, JobStatus, Method
+from leanrag_engine.core.model import BuildRequest, DocumentSource, Job, JobStatus, Method
 from leanrag_engine.engine import LeanRAG
 
 pytestmark = pytest.mark.anyio
@@ -66,7 +66,7 @@ async def ingested(engine: LeanRAG, count: int, *, build: bool = False) -> Job:
 
 
 async def built(engine: LeanRAG, **order: Any) -> Job:
-    return await finished(engine, await engine.submit_build(order=BuildOrder(**order)))
+    return await finished(engine, await engine.submit_build(order=BuildRequest(**order)))
 
 
 def works(server: Any) -> Counter[str]:
@@ -142,7 +142,7 @@ async def test_without_a_model_first_and_an_upgrade_later(tmp_path: Path, scribe
         await ingested(opened, 8, build=True)
         assert (await opened.status()).extracts == {"heuristic": 8}
         with pytest.raises(InvalidInput, match="llm_model"):
-            await opened.submit_build(order=BuildOrder(upgrade=True))
+            await opened.submit_build(order=BuildRequest(upgrade=True))
     async with engine(tmp_path, scribe) as opened:
         await built(opened)
         assert works(scribe)["extract"] == 0, "a plain build reads new documents alone"

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from leanrag_engine.core.errors import ReplyUnusable
 from leanrag_engine.core.ports import ChatRequest, Message
 from leanrag_engine.core.text.fencing import fence
-from leanrag_engine.llm.batching import read_object, shown
+from leanrag_engine.llm.batching import quote, read_object
 from leanrag_engine.llm.prompts import prompt
 
 T = TypeVar("T", int, float)
@@ -90,7 +90,7 @@ def _read(
         value, reason = value_of(parts.get(key)), parts.get("reason", parts.get("explanation"))
         if value is None:
             raise ReplyUnusable(
-                f'The {key} of "{measure}" is {shown(repr(parts.get(key)))}; expected {expected}.'
+                f'The {key} of "{measure}" is {quote(repr(parts.get(key)))}; expected {expected}.'
             )
         if not isinstance(reason, str) or not reason.strip():
             raise ReplyUnusable(f'The {key} of "{measure}" has no reason.')

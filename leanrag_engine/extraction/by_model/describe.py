@@ -14,8 +14,8 @@ from leanrag_engine.core.model import Entity, Evidence, Graph, Method, Relation,
 from leanrag_engine.core.text.fencing import fence
 from leanrag_engine.core.text.language import STOPWORDS, clean, sentences, whole_sentences, word_count, words
 from leanrag_engine.extraction.merging import DESCRIPTION_WORDS, LongDescription
-from leanrag_engine.llm.batching import Duty, ModelWork, Task, ask_each, each
-from leanrag_engine.llm.packing import packed
+from leanrag_engine.llm.batching import TaskKind, ModelWork, Task, ask_each, for_each
+from leanrag_engine.llm.packing import pack
 from leanrag_engine.llm.prompts import prompt
 
 __all__ = ["Description", "apply_descriptions", "describe_by_model", "description_kind", "description_tasks"]
@@ -56,9 +56,9 @@ class Description:
     evidence: tuple[Evidence, ...]
 
 
-def description_kind() -> Duty:
+def description_kind() -> TaskKind:
     """What a model is told that makes one description out of many."""
-    return Duty("describe", prompt("merge_descriptions", words=str(DESCRIPTION_WORDS)), _ITEM, _ROOM)
+    return TaskKind("describe", prompt("merge_descriptions", words=str(DESCRIPTION_WORDS)), _ITEM, _ROOM)
 
 
 def description_tasks(graph: Graph, overlong: Sequence[LongDescription]) -> list[Task[Description]]:
@@ -96,7 +96,7 @@ async def describe_by_model(
 
     One without a usable answer is noted in ``work.fallbacks`` and left out: it keeps the description that it has.
     """
-    duty = description_kind()
+    kind = description_kind()
     tasks = list(zip(overlong, description_tasks(graph, overlong), strict=True))
     found: dict[str, Description] = {}
     done = 0
@@ -104,16 +104,16 @@ async def describe_by_model(
 
     async def describe(group: Sequence[tuple[LongDescription, Task[Description]]]) -> None:
         nonlocal done
-        answers = await ask_each(work.model, duty, [task for _, task in group], work.meter)
+        answers = await ask_each(work.model, kind, [task for _, task in group], work.meter)
         for (long, _), answer in zip(group, answers, strict=True):
             if isinstance(answer, LeanRAGError):
-                work.fallbacks.note(duty.step, answer)
+                work.fallbacks.note(kind.step, answer)
             else:
                 found[long.id] = answer
         done += len(group)
         report(done, len(tasks))
 
-    await each(_groups(tasks, work.batch), describe, places=PLACES * work.model.concurrency)
+    await for_each(_groups(tasks, work.batch), describe, places=PLACES * work.model.concurrency)
     return found
 
 
@@ -122,7 +122,7 @@ def _groups(
 ) -> Iterator[Sequence[tuple[LongDescription, Task[Description]]]]:
     """Several in one call. Some begin a group of their own whatever stands before them, so that one entity more or
     less moves the groups next to it alone, and the others are the requests that they were."""
-    return packed(
+    return pack(
         tasks,
         most=batch,
         room=CALL_WORDS,

@@ -13,8 +13,8 @@ import anyio
 from leanrag_engine.core.errors import LeanRAGError
 from leanrag_engine.core.model import Chunk, Extract, content_id
 from leanrag_engine.core.text.fencing import fence
-from leanrag_engine.llm.batching import Duty, ModelWork, Task, ask_each, each
-from leanrag_engine.llm.packing import packed
+from leanrag_engine.llm.batching import ModelWork, Task, TaskKind, ask_each, for_each
+from leanrag_engine.llm.packing import pack
 from leanrag_engine.llm.prompts import prompt
 
 from .gleaning import add_new, gleaning_kind, gleaning_task
@@ -61,10 +61,10 @@ _ITEM = {
 }
 
 
-def extraction_kind(tokens: int = 512) -> Duty:
+def extraction_kind(tokens: int = 512) -> TaskKind:
     """What a model is told that extracts; ``tokens`` are those of the longest chunk that it is given at once."""
     room = min(_MOST_ROOM, max(_LEAST_ROOM, _ROOM_PER_TOKEN * tokens))
-    return Duty("extract", prompt("extract"), _ITEM, room, read_tuples)
+    return TaskKind("extract", prompt("extract"), _ITEM, room, read_tuples)
 
 
 def extraction_task(chunk: Chunk) -> Task[Extract]:
@@ -95,7 +95,7 @@ def extraction_groups(chunks: Sequence[Chunk], batch: int) -> Iterator[Sequence[
     Only chunks that follow each other in the collection share a call. If the groups in their midst are done, the
     groups of the rest stay what they were.
     """
-    return packed(chunks, most=batch, room=TEXT_TOKENS, size=lambda chunk: chunk.tokens, parts=_apart)
+    return pack(chunks, most=batch, room=TEXT_TOKENS, size=lambda chunk: chunk.tokens, parts=_apart)
 
 
 def _apart(one: Chunk, other: Chunk) -> bool:
@@ -132,7 +132,7 @@ async def extract_by_model(
         report(done, total)
 
     try:
-        await each(extraction_groups(chunks, work.batch), read, places=PLACES * work.model.concurrency)
+        await for_each(extraction_groups(chunks, work.batch), read, places=PLACES * work.model.concurrency)
     finally:
         with anyio.CancelScope(shield=True):
             await outbox.flush()
@@ -140,12 +140,12 @@ async def extract_by_model(
 
 async def _extracts(work: ModelWork, group: Sequence[Chunk], gleaning: int) -> list[Extract]:
     """The extracts of those chunks of one group that got a usable answer."""
-    duty = extraction_kind(max(chunk.tokens for chunk in group))
-    found = await ask_each(work.model, duty, [extraction_task(chunk) for chunk in group], work.meter)
+    kind = extraction_kind(max(chunk.tokens for chunk in group))
+    found = await ask_each(work.model, kind, [extraction_task(chunk) for chunk in group], work.meter)
     read: dict[str, Extract] = {}
     for chunk, answer in zip(group, found, strict=True):
         if isinstance(answer, LeanRAGError):
-            work.fallbacks.note(duty.step, answer)
+            work.fallbacks.note(kind.step, answer)
         else:
             read[chunk.id] = answer
     again = [chunk for chunk in group if chunk.id in read]
@@ -158,13 +158,13 @@ async def _glean(work: ModelWork, group: Sequence[Chunk], read: dict[str, Extrac
     """One round of gleaning: what it adds to ``read``, and the chunks for which another may add more."""
     if not group:
         return []
-    duty = gleaning_kind(extraction_kind(max(chunk.tokens for chunk in group)))
+    kind = gleaning_kind(extraction_kind(max(chunk.tokens for chunk in group)))
     tasks = [gleaning_task(chunk, passage_of(chunk), read[chunk.id]) for chunk in group]
-    found = await ask_each(work.model, duty, tasks, work.meter)
+    found = await ask_each(work.model, kind, tasks, work.meter)
     richer = []
     for chunk, answer in zip(group, found, strict=True):
         if isinstance(answer, LeanRAGError):
-            work.fallbacks.note(duty.step, answer)
+            work.fallbacks.note(kind.step, answer)
             continue
         more = add_new(read[chunk.id], answer)
         if more != read[chunk.id]:

@@ -11,7 +11,7 @@ from leanrag_engine.core.errors import ReplyUnusable
 from leanrag_engine.core.model import Entity, Relation, content_id
 from leanrag_engine.core.text.fencing import fence
 from leanrag_engine.core.text.language import has_cjk, name_key, sentences, word_count
-from leanrag_engine.llm.batching import Duty, Task
+from leanrag_engine.llm.batching import Task, TaskKind
 from leanrag_engine.llm.prompts import prompt
 
 from .prompt_lines import Sheet, by_text, ends_of, is_ended, short_name, shortened, stands_as_written
@@ -44,9 +44,9 @@ _ITEM = {
 }
 
 
-def relation_duty() -> Duty:
+def relation_task_kind() -> TaskKind:
     """What is asked of a model that relates clusters."""
-    return Duty(STEP, prompt("relate", words=str(WORDS)), _ITEM, _ROOM)
+    return TaskKind(STEP, prompt("relate", words=str(WORDS)), _ITEM, _ROOM)
 
 
 def relation_task(

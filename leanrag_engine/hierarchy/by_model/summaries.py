@@ -18,7 +18,7 @@ from leanrag_engine.core.errors import ReplyUnusable
 from leanrag_engine.core.model import Entity, Evidence, Finding, Relation, content_id
 from leanrag_engine.core.text.fencing import fence
 from leanrag_engine.core.text.language import name_key, sentences, whole_sentences, word_count
-from leanrag_engine.llm.batching import Duty, Task
+from leanrag_engine.llm.batching import Task, TaskKind
 from leanrag_engine.llm.prompts import prompt
 
 from .prompt_lines import (
@@ -92,10 +92,10 @@ class Summary:
     evidence: tuple[Evidence, ...] = ()
 
 
-def aggregation_duty() -> Duty:
+def aggregation_task_kind() -> TaskKind:
     """What is asked of everybody who writes aggregated entities."""
     instructions = prompt("aggregate", words=str(WORDS), findings=str(FINDINGS))
-    return Duty(STEP, instructions, _ITEM, _ROOM)
+    return TaskKind(STEP, instructions, _ITEM, _ROOM)
 
 
 def aggregation_task(members: Sequence[Entity], relations: Sequence[Relation]) -> Task[Summary]:

@@ -22,7 +22,7 @@ from leanrag_engine.core.model import Entity, Evidence, Graph, Hierarchy, Method
 from leanrag_engine.core.ports import Progress, ProgressReport
 from leanrag_engine.core.text.language import name_key
 from leanrag_engine.hierarchy.relations import Step, Tally, inter_cluster_relations
-from leanrag_engine.llm.batching import Duty, ModelWork, Task, ask_each
+from leanrag_engine.llm.batching import ModelWork, Task, TaskKind, ask_each
 
 from . import relation_sentences as relating
 from . import summaries as summarising
@@ -238,7 +238,7 @@ class Desk:
             }
             found = self._given(tasks)
             rest = {cluster: task for cluster, task in tasks.items() if cluster not in found}
-            told = await self._asked(summarising.aggregation_duty(), rest)
+            told = await self._asked(summarising.aggregation_task_kind(), rest)
         found |= {cluster: Written(summary, Method.MODEL) for cluster, summary in told.items()}
         for cluster in batch:
             summaries.put(cluster, found.get(cluster))
@@ -258,16 +258,16 @@ class Desk:
                     continue
         return found
 
-    async def _asked(self, duty: Duty, tasks: Mapping[int, Task[Any]]) -> dict[int, Any]:
+    async def _asked(self, kind: TaskKind, tasks: Mapping[int, Task[Any]]) -> dict[int, Any]:
         """What the model answered, by the keys of ``tasks``; what it could not is noted."""
         work = self._writer.work
         if work is None or not tasks:
             return {}
-        answers = await ask_each(work.model, duty, list(tasks.values()), work.meter)
+        answers = await ask_each(work.model, kind, list(tasks.values()), work.meter)
         found = {}
         for key, answer in zip(tasks, answers, strict=True):
             if isinstance(answer, LeanRAGError):
-                work.fallbacks.note(duty.step, answer)
+                work.fallbacks.note(kind.step, answer)
             else:
                 found[key] = answer
         return found
@@ -294,7 +294,7 @@ class Desk:
                 pair.number: self._pair_task(ascent, pair, relations, summaries)
                 for pair, relations in zip(pairs, beneath, strict=True)
             }
-            told = await self._asked(relating.relation_duty(), tasks)
+            told = await self._asked(relating.relation_task_kind(), tasks)
         for pair in pairs:
             ascent.upper.answer(pair.number, told.get(pair.number))
         self._progress(replace(ascent.upper.progress, message=ascent.layer))

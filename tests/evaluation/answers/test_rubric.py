@@ -50,9 +50,9 @@ def test_a_score_may_be_written_in_several_ways(value: Any) -> None:
 )
 def test_the_object_is_found_amid_other_text(reply: str) -> None:
     from leanrag_engine.core.ports import FinishReason, Reply  # noqa: PLC0415
-    from leanrag_engine.llm.batching import whole  # noqa: PLC0415 - what stands between a reply and its reading
+    from leanrag_engine.llm.batching import complete_text  # noqa: PLC0415 - what stands between a reply and its reading
 
-    text = whole(Reply(reply.format(json.dumps(scores())), FinishReason.STOP, 1, 1))
+    text = complete_text(Reply(reply.format(json.dumps(scores())), FinishReason.STOP, 1, 1))
     assert read_scores(text)["overall"].value == 7
 
 

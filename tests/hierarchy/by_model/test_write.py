@@ -13,14 +13,14 @@ import pytest
 from leanrag_engine.core.errors import ReplyUnusable
 from leanrag_engine.core.model import Entity, Finding, Method, Relation
 from leanrag_engine.core.text.language import name_key
-from leanrag_engine.hierarchy.by_model.relation_sentences import relation_duty, relation_task
+from leanrag_engine.hierarchy.by_model.relation_sentences import relation_task, relation_task_kind
 from leanrag_engine.hierarchy.by_model.summaries import (
     BUDGET,
     FINDINGS,
     MOST_WORDS,
     Summary,
-    aggregation_duty,
     aggregation_task,
+    aggregation_task_kind,
 )
 from leanrag_engine.hierarchy.by_model.write import Written, named_apart
 
@@ -181,8 +181,8 @@ def test_the_schemas_are_strict_all_the_way_down() -> None:
         inner = [found for value in schema.values() for found in objects(value)]
         return [schema, *inner] if schema.get("type") == "object" else inner
 
-    for duty in (aggregation_duty(), relation_duty()):
-        for each in objects(duty.item):
+    for kind in (aggregation_task_kind(), relation_task_kind()):
+        for each in objects(kind.item):
             assert each["additionalProperties"] is False
             assert set(each["required"]) == set(each["properties"])
 

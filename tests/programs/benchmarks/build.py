@@ -23,7 +23,7 @@ from leanrag_engine.core.errors import Cancelled
 from leanrag_engine.core.ports import Progress
 from leanrag_engine.engine import LeanRAG
 from leanrag_engine.pipeline.build import build_generation
-from leanrag_engine.pipeline.index import Workshop
+from leanrag_engine.pipeline.index import Stores
 
 
 class Stages:
@@ -62,22 +62,22 @@ class Stages:
         return time.perf_counter() - self.started
 
 
-async def filled(engine: LeanRAG, data: Corpus) -> Workshop:
+async def filled(engine: LeanRAG, data: Corpus) -> Stores:
     """The engine's own tools, past its job queue: the build is to be alone in the process."""
-    workshop = engine._workshop
-    await workshop.graph.create_collection("default")
+    stores = engine._stores
+    await stores.graph.create_collection("default")
     for document, chunks, extracts in zip(data.documents, data.chunks, data.extracts, strict=True):
-        await workshop.graph.put_document("default", document, chunks, extracts)
-    return workshop
+        await stores.graph.put_document("default", document, chunks, extracts)
+    return stores
 
 
 async def measured(settings: Settings, data: Corpus, cancel_after: float) -> dict[str, object]:
     async with await LeanRAG.open(settings) as engine:
-        workshop = await filled(engine, data)
+        stores = await filled(engine, data)
         before = peak_mb()
         stages = Stages(cancel_after)
         try:
-            generation = await build_generation(workshop, "default", stages)
+            generation = await build_generation(stores, "default", stages)
         except Cancelled:
             late = stages.total - cancel_after
             return {

@@ -30,7 +30,7 @@ import anyio
 
 from leanrag_engine.adapters.tokenizer import TiktokenTokenizer
 from leanrag_engine.core.config import load_settings
-from leanrag_engine.core.model import BuildOrder, DocumentSource, Job, JobStatus, LoadedDocument
+from leanrag_engine.core.model import BuildRequest, DocumentSource, Job, JobStatus, LoadedDocument
 from leanrag_engine.documents.chunking import chunk
 from leanrag_engine.engine import LeanRAG
 
@@ -228,7 +228,7 @@ def opening(folder: Path, model: Service, **settings: Any) -> Any:
 async def build(engine: LeanRAG, *, dry_run: bool = False, **order: Any) -> tuple[dict[str, Any], float]:
     """The job's result, and its seconds."""
     started = time.perf_counter()
-    job = await ended(engine, await engine.submit_build(order=BuildOrder(**order), dry_run=dry_run))
+    job = await ended(engine, await engine.submit_build(order=BuildRequest(**order), dry_run=dry_run))
     return dict(job.result), time.perf_counter() - started
 
 

@@ -88,14 +88,14 @@ async def filled(settings: Settings, data: Corpus) -> float:
     """Write and build the corpus, unless the folder has it; the seconds that it took."""
     started = time.perf_counter()
     async with await LeanRAG.open(settings) as engine:
-        workshop = engine._workshop
-        held = await workshop.graph.collection("default")
+        stores = engine._stores
+        held = await stores.graph.collection("default")
         if held is None or held.generation is None:
             if held is None:
-                await workshop.graph.create_collection("default")
+                await stores.graph.create_collection("default")
             for document, chunks, extracts in zip(data.documents, data.chunks, data.extracts, strict=True):
-                await workshop.graph.put_document("default", document, chunks, extracts)
-            await build_generation(workshop, "default", lambda _: None)
+                await stores.graph.put_document("default", document, chunks, extracts)
+            await build_generation(stores, "default", lambda _: None)
     return time.perf_counter() - started
 
 

@@ -73,7 +73,7 @@ CODAS = ["l", "m", "n", "r", "t", "d", "k", "nd", "rk", "lm", "rt", "nt", "th", 
 KINDS = {
     "person": ("an engineer", "a botanist", "a printer", "an envoy", "a composer"),
     "place": ("a harbour town", "a valley", "a market town", "a border province"),
-    "organisation": ("a guild", "a trading house", "an academy", "a workshop"),
+    "organisation": ("a guild", "a trading house", "an academy", "a stores"),
     "method": ("a method of measuring", "a way of casting", "a procedure for refining"),
     "work": ("a treatise on", "an opera about", "a chronicle of"),
 }
