@@ -113,13 +113,13 @@ class TaskKind:
 class Task(Generic[T]):
     """One piece of work. ``id`` is derived from all that the answer may depend on.
 
-    ``quote`` is what is read, with documents' text fenced; ``chunk_ids`` are all the chunks that it comes from,
+    ``text`` is what is read, with documents' text fenced; ``chunk_ids`` are all the chunks that it comes from,
     none if they are not known.
     ``read`` makes the answer of a JSON object, or raises ``ReplyUnusable`` with a reason to act on.
     """
 
     id: str
-    quote: str
+    text: str
     read: Callable[[Mapping[str, Any]], T]
     chunk_ids: tuple[str, ...] = ()
 
@@ -135,7 +135,7 @@ def batch_request(
 
     The instructions come first and are always the same, so that services that cache prompts can do so.
     """
-    shown = [f"## Task {number}\n\n{task.shown}" for number, task in enumerate(tasks, 1)]
+    shown = [f"## Task {number}\n\n{task.text}" for number, task in enumerate(tasks, 1)]
     if problems:
         told = "\n".join(f"- Task {number}: {problem}" for number, problem in enumerate(problems, 1))
         shown.append(prompt("ask_again_each", problems=told))

@@ -118,7 +118,7 @@ class AgentWork:
             self._collection, pending=False, after=parse_cursor(cursor), limit=limit + 1
         )
         items = [
-            WorkItem(each.id, f"{each.citation} {each.title}", extraction_task(each).shown) for each in chunks
+            WorkItem(each.id, f"{each.citation} {each.title}", extraction_task(each).text) for each in chunks
         ]
         shown = limit_size(items[:limit])
         end = chunks[len(shown) - 1].citation if len(shown) < len(items) else ""
@@ -136,7 +136,7 @@ class AgentWork:
         start = next((place for place, each in enumerate(waiting, 1) if each.id == cursor), 0)
         items: list[WorkItem] = []
         for each in waiting[start : start + limit]:
-            shown = (await self._task(generation, each)).shown
+            shown = (await self._task(generation, each)).text
             items.append(WorkItem(each.id, f"{each.members} members, now called {each.name}", shown))
         handed = limit_size(items)
         end = handed[-1].work_id if handed and start + len(handed) < len(waiting) else ""

@@ -24,7 +24,7 @@ from leanrag_engine.hierarchy.build import Built, Plan, build
 from leanrag_engine.hierarchy.by_model.write import Writer, made_by
 from leanrag_engine.hierarchy.clustering.methods import Clustering, Manner
 from leanrag_engine.llm.batching import first_error
-from leanrag_engine.llm.budget import StepForecast
+from leanrag_engine.llm.forecast import StepForecast
 
 from .embedding_reuse import ReusingEmbedder, reuse_vectors
 from .index import (

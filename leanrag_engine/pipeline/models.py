@@ -12,7 +12,9 @@ from leanrag_engine.core.errors import InvalidInput
 from leanrag_engine.core.model import BuildRequest
 from leanrag_engine.core.ports import ChatModel
 from leanrag_engine.llm.batching import ModelWork
-from leanrag_engine.llm.budget import Budget, CachedModel, Caps, ForecastModel, Ledger
+from leanrag_engine.llm.budget import Budget, Caps
+from leanrag_engine.llm.cache import CachedModel, Ledger
+from leanrag_engine.llm.forecast import ForecastModel
 
 from .index import Stores
 

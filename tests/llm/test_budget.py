@@ -30,18 +30,9 @@ from leanrag_engine.core.errors import (
 )
 from leanrag_engine.core.ports import ChatRequest, FinishReason, Message, Price, Reply
 from leanrag_engine.llm.batching import Meter, Task, TaskKind, ask_each, for_each
-from leanrag_engine.llm.budget import (
-    BROKEN,
-    Budget,
-    CachedModel,
-    Caps,
-    ForecastModel,
-    Ledger,
-    Use,
-    count_prompt,
-    digest_of,
-    total_use,
-)
+from leanrag_engine.llm.budget import Budget, Caps, CircuitBreaker, Usage, count_prompt, total_use
+from leanrag_engine.llm.cache import CachedModel, Ledger, digest_of
+from leanrag_engine.llm.forecast import ForecastModel
 
 pytestmark = pytest.mark.anyio
 
@@ -291,7 +282,7 @@ def test_no_cap_is_ever_passed_and_what_fits_is_asked(data: st.DataObject) -> No
         (data.draw(st.floats(0.9, 1.1)), data.draw(st.floats(0, 1)), data.draw(st.integers(0, 3)))
         for _ in sizes
     ]
-    used: list[Use] = []
+    used: list[Usage] = []
 
     async def answer(asked: ChatRequest) -> Reply:
         drift, share, turns = fates[int(asked.messages[0].text)]
@@ -301,7 +292,7 @@ def test_no_cap_is_ever_passed_and_what_fits_is_asked(data: st.DataObject) -> No
             raise ReplyUnusable("Not taken.")
         prompt = math.floor(scale * drift * count_prompt(TOKENIZER, asked))
         said = round(share * asked.max_tokens)
-        used.append(Use(1, prompt + said, PRICE.prompt * prompt + PRICE.completion * said))
+        used.append(Usage(1, prompt + said, PRICE.prompt * prompt + PRICE.completion * said))
         return Reply("x", FinishReason.STOP, prompt, said)
 
     refused = 0
@@ -326,16 +317,16 @@ def test_no_cap_is_ever_passed_and_what_fits_is_asked(data: st.DataObject) -> No
             await for_each(range(len(sizes)), one, places=places)
 
     anyio.run(main)
-    spent = sum(used, Use())
+    spent = sum(used, Usage())
     assert caps.calls is None or spent.calls <= caps.calls
     assert caps.tokens is None or spent.tokens <= caps.tokens
     assert caps.cost is None or spent.cost <= caps.cost + 1e-9
     most = sum(
         (
-            Use(1, 3 * (length + 40) + room, PRICE.prompt * 3 * (length + 40) + PRICE.completion * room)
+            Usage(1, 3 * (length + 40) + room, PRICE.prompt * 3 * (length + 40) + PRICE.completion * room)
             for length, room in sizes
         ),
-        Use(),
+        Usage(),
     )
     if not most.passes(caps):
         assert refused == 0
@@ -368,7 +359,7 @@ async def test_a_real_service_is_asked_as_often_as_the_cap_allows_and_no_more(
     assert used.calls == chat_server.calls == 30 - len(problems)
     assert calls - 2 <= chat_server.calls <= calls
     assert "cap" in problems[0].message
-    assert "what was paid for is kept" in problems[0].next_step
+    assert "paid replies are kept" in problems[0].next_step
 
 
 async def test_a_job_that_goes_on_counts_what_it_had_used_before(store: SqlGraphStore) -> None:
@@ -392,11 +383,11 @@ async def test_dollars_cannot_be_capped_without_a_price(store: SqlGraphStore) ->
 
 async def test_one_that_gives_up_waiting_for_the_budget_holds_nothing() -> None:
     budget = Budget(Caps(calls=1))
-    first = await budget.reserve(Use(1))
+    first = await budget.reserve(Usage(1))
     with anyio.move_on_after(0):
-        await budget.reserve(Use(1))
-    budget.settle(first, Use())
-    assert await budget.reserve(Use(1))
+        await budget.reserve(Usage(1))
+    budget.settle(first, Usage())
+    assert await budget.reserve(Usage(1))
 
 
 # --- a service that does not answer --------------------------------------------------------
@@ -419,8 +410,10 @@ async def test_a_dead_service_is_let_go_after_a_few_calls(store: SqlGraphStore) 
             await paid.complete(request(str(number)))
         problems.append(caught.value.message)
     await model.close()
-    assert len(naps) == BROKEN
-    assert [each for each in problems if "is not asked any more" in each] == problems[BROKEN:]
+    assert len(naps) == CircuitBreaker().limit
+    assert [each for each in problems if "is not called any more" in each] == problems[
+        CircuitBreaker().limit :
+    ]
 
 
 async def test_one_answer_in_between_keeps_the_service_alive(store: SqlGraphStore) -> None:
@@ -429,15 +422,15 @@ async def test_one_answer_in_between_keeps_the_service_alive(store: SqlGraphStor
     async def answer(_: ChatRequest) -> Reply:
         nonlocal calls
         calls += 1
-        if calls % BROKEN:
+        if calls % CircuitBreaker().limit:
             raise ModelUnavailable("Nobody there.")
         return Reply("said", FinishReason.STOP, 1, 1)
 
     paid = await paying(Scripted(answer), store)
-    for number in range(5 * BROKEN):
+    for number in range(5 * CircuitBreaker().limit):
         with suppress(ModelUnavailable):
             await paid.complete(request(str(number)))
-    assert calls == 5 * BROKEN
+    assert calls == 5 * CircuitBreaker().limit
 
 
 # --- once more, anew -----------------------------------------------------------------------
@@ -605,9 +598,10 @@ from pathlib import Path
 from leanrag_engine.adapters.chat.model import LiteLLMChatModel
 from leanrag_engine.adapters.sqlite import SqlGraphStore
 from leanrag_engine.adapters.tokenizer import TiktokenTokenizer
-from leanrag_engine.llm.batching import each
+from leanrag_engine.llm.batching import for_each
 from leanrag_engine.core.ports import ChatRequest, Message
-from leanrag_engine.llm.budget import Budget, Caps, Ledger, CachedModel
+from leanrag_engine.llm.budget import Budget, Caps
+from leanrag_engine.llm.cache import CachedModel, Ledger
 
 async def main():
     store = await SqlGraphStore.open(Path(sys.argv[1]), read_only=False)

@@ -126,7 +126,7 @@ def _groups(
         tasks,
         most=batch,
         room=CALL_WORDS,
-        size=lambda pair: word_count(pair[1].shown),
+        size=lambda pair: word_count(pair[1].text),
         parts=lambda _, pair: pair[0].id[-1] in _GROUP_STARTS,
     )
 

@@ -164,7 +164,7 @@ class Ascent:
         if members[0].layer:
             return summarising.tokens_of(members, len(inner))
         among = [self.lower.relations[number] for number in inner]
-        return tokens_about(summarising.aggregation_task(members, among).shown)
+        return tokens_about(summarising.aggregation_task(members, among).text)
 
 
 def _by_label(values: Any, labels: Any, count: int) -> list[list[int]]:

@@ -1,0 +1,186 @@
+"""A chat model whose replies are paid for once.
+
+What a reply used is stored in the same row of the graph store as its text, so an answered call is never lost or repeated.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass, field, replace
+
+import anyio
+
+from leanrag_engine.core.errors import Busy, InvalidInput, LeanRAGError, ModelUnavailable, ReplyUnusable
+from leanrag_engine.core.ports import ChatModel, ChatRequest, GraphStore, Price, Reply, Tokenizer
+
+from .budget import Budget, CircuitBreaker, TokenScale, Usage, cost_of, count_prompt
+
+
+def digest_of(model: str, request: ChatRequest) -> str:
+    """Hash all that is sent to the model: equal requests to one model have equal digests."""
+    sent = {
+        "model": model,
+        "messages": [[each.role, each.text] for each in request.messages],
+        "max_tokens": request.max_tokens,
+        "schema": request.schema,
+        "temperature": request.temperature,
+        "seed": request.seed,
+    }
+    text = json.dumps(sent, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=20).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Ledger:
+    """Where replies are stored, and for which collection and job."""
+
+    graph: GraphStore
+    collection: str
+    job_id: str
+
+
+class ModelWrapper:
+    """The properties of a chat model that wraps another one."""
+
+    def __init__(self, model: ChatModel) -> None:
+        self._model = model
+
+    @property
+    def name(self) -> str:
+        return self._model.name
+
+    @property
+    def concurrency(self) -> int:
+        return self._model.concurrency
+
+    @property
+    def price(self) -> Price | None:
+        return self._model.price
+
+    async def close(self) -> None:
+        await self._model.close()
+
+
+@dataclass(slots=True)
+class _PendingRequest:
+    """A request in pending and its outcome; neither reply nor problem if it was cancelled."""
+
+    done: anyio.Event = field(default_factory=anyio.Event)
+    reply: Reply | None = None
+    problem: LeanRAGError | None = None
+
+
+class CachedModel(ModelWrapper):
+    """A chat model that pays for each reply once. Implements :class:`leanrag_engine.core.ports.ChatModel`.
+
+    Stored replies are reused, and equal concurrent requests share one call. Raises ``CapReached`` before a call that
+    could pass the budget's caps, and ``ModelUnavailable`` once the service is considered dead. With ``redo``, a request
+    marked ``anew`` is sent again once per job and its reply replaces the stored one; without ``redo`` the mark is ignored.
+    """
+
+    def __init__(
+        self, model: ChatModel, ledger: Ledger, budget: Budget, tokenizer: Tokenizer, *, redo: bool = False
+    ) -> None:
+        super().__init__(model)
+        self._ledger = ledger
+        self._budget = budget
+        self._tokenizer = tokenizer
+        self._redo = redo
+        self._scale = TokenScale()
+        self._breaker = CircuitBreaker()
+        self._pending: dict[tuple[str, bool], _PendingRequest] = {}
+
+    async def complete(self, request: ChatRequest) -> Reply:
+        """See :meth:`leanrag_engine.core.ports.ChatModel.complete`; also raises ``CapReached``."""
+        digest = digest_of(self.name, request)
+        key = digest, self._redo and request.anew
+        while (other := self._pending.get(key)) is not None:
+            await other.done.wait()
+            if other.problem is not None:
+                raise type(other.problem)(other.problem.message, other.problem.next_step)
+            if other.reply is not None:
+                return replace(other.reply, kept=True)
+        pending = self._pending[key] = _PendingRequest()
+        try:
+            pending.reply = await self._reuse_or_request(digest, request)
+        except LeanRAGError as problem:
+            pending.problem = problem
+            raise
+        finally:
+            del self._pending[key]
+            pending.done.set()
+        return pending.reply
+
+    async def _reuse_or_request(self, digest: str, request: ChatRequest) -> Reply:
+        # A resumed job does not ask again for what it already asked anew.
+        by = self._ledger.job_id if self._redo and request.anew else ""
+        kept = await self._ledger.graph.kept_reply(digest, by)
+        return kept if kept is not None else await self._request(digest, request)
+
+    async def _request(self, digest: str, request: ChatRequest) -> Reply:
+        self._breaker.check(self.name)
+        counted = count_prompt(self._tokenizer, request)
+        need = self._use(self._scale.upper_bound(counted), request.max_tokens)
+        number = await self._budget.reserve(need)
+        used = need  # A service may bill for a call that broke off.
+        try:
+            reply = self._fill_figures(request, counted, await self._answer(request))
+            used = self._use(reply.prompt_tokens, reply.completion_tokens, reply.cost)
+            with anyio.CancelScope(shield=True):
+                await self._keep(digest, request, reply, counted)
+        except (ReplyUnusable, InvalidInput):
+            used = Usage()  # The service rejected the request.
+            raise
+        finally:
+            self._budget.settle(number, used)
+        return reply
+
+    async def _answer(self, request: ChatRequest) -> Reply:
+        # The service may have died while this call waited for the budget.
+        self._breaker.check(self.name)
+        try:
+            reply = await self._model.complete(request)
+        except ModelUnavailable:
+            self._breaker.failures += 1
+            raise
+        self._breaker.failures = 0
+        return reply
+
+    def _fill_figures(self, request: ChatRequest, counted: int, reply: Reply) -> Reply:
+        """Return the reply with the figures that its service left out."""
+        if not reply.prompt_tokens:
+            reply = replace(reply, prompt_tokens=counted)
+        elif counted:
+            self._scale.note(counted, reply.prompt_tokens)
+        if not reply.completion_tokens and reply.text:
+            tokens = min(self._tokenizer.count(reply.text), request.max_tokens)
+            reply = replace(reply, completion_tokens=tokens)
+        if reply.cost is None and self.price is not None:
+            reply = replace(reply, cost=cost_of(self.price, reply.prompt_tokens, reply.completion_tokens))
+        return reply
+
+    def _use(self, prompt_tokens: int, completion_tokens: int, cost: float | None = None) -> Usage:
+        if cost is None:
+            cost = cost_of(self.price, prompt_tokens, completion_tokens) if self.price else 0.0
+        return Usage(1, prompt_tokens + completion_tokens, cost)
+
+    async def _keep(self, digest: str, request: ChatRequest, reply: Reply, counted: int) -> None:
+        ledger = self._ledger
+        attempts = 4  # A paid reply is worth more than one attempt at a busy store.
+        for attempt in range(attempts):
+            try:
+                await ledger.graph.keep_reply(
+                    ledger.collection,
+                    ledger.job_id,
+                    digest,
+                    request,
+                    reply,
+                    model=self.name,
+                    counted=counted,
+                )
+            except Busy:
+                if attempt == attempts - 1:
+                    raise
+            else:
+                return

@@ -1,0 +1,108 @@
+"""A chat model that counts what a job would ask, without a call."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from leanrag_engine.core.errors import CapReached
+from leanrag_engine.core.model import Spent
+from leanrag_engine.core.ports import ChatModel, ChatRequest, GraphStore, Reply, Tokenizer
+
+from .budget import cost_of, count_prompt
+from .cache import ModelWrapper, digest_of
+
+
+@dataclass(frozen=True, slots=True)
+class StepForecast:
+    """What a step will request. ``completion_tokens`` are estimated from earlier replies; ``guessed``: there are
+    none. ``cost`` is in US dollars, ``None`` if no price is known."""
+
+    step: str
+    calls: int
+    prompt_tokens: int
+    completion_tokens: int
+    cost: float | None
+    guessed: bool
+
+
+@dataclass(slots=True)
+class _StepCount:
+    """Requests of one step so far, with our count of their prompts and the room of their replies, in tokens."""
+
+    calls: int = 0
+    counted: int = 0
+    room: int = 0
+
+
+class ForecastModel(ModelWrapper):
+    """A chat model that returns stored replies and counts all other requests.
+
+    A counted request raises ``CapReached``, so a dry run continues with the heuristic result. Implements
+    :class:`leanrag_engine.core.ports.ChatModel`.
+    """
+
+    def __init__(
+        self,
+        model: ChatModel,
+        graph: GraphStore,
+        collection: str,
+        tokenizer: Tokenizer,
+        *,
+        redo: bool = False,
+    ) -> None:
+        super().__init__(model)
+        self._graph = graph
+        self._collection = collection
+        self._tokenizer = tokenizer
+        self._redo = redo
+        self._counts: dict[str, _StepCount] = {}
+        self._counted: set[str] = set()
+
+    async def complete(self, request: ChatRequest) -> Reply:
+        """Return the stored reply. Raises ``CapReached`` if there is none."""
+        digest = digest_of(self.name, request)
+        kept = None if self._redo and request.anew else await self._graph.kept_reply(digest)
+        if kept is not None:
+            return kept
+        if digest not in self._counted:
+            self._counted.add(digest)
+            count = self._counts.setdefault(request.step, _StepCount())
+            count.calls += 1
+            count.counted += count_prompt(self._tokenizer, request)
+            count.room += request.max_tokens
+        raise CapReached("A forecast makes no call.")
+
+    async def forecast(self) -> list[StepForecast]:
+        """Return what was counted so far, in the order of the steps' first requests."""
+        known = [
+            await self._graph.spent(self._collection, model=self.name),
+            await self._graph.spent(None, model=self.name),
+            await self._graph.spent(None),
+        ]
+        scale = _ratio([(each.prompt_tokens, each.counted) for each in known[1]], 1.0)
+        found = []
+        for step, count in self._counts.items():
+            share = _share(known, step)
+            sent = round(scale * count.counted)
+            # Without any earlier reply: a guess, not tuned.
+            completion = round((0.3 if share is None else share) * count.room)
+            cost = None if self.price is None else cost_of(self.price, sent, completion)
+            found.append(StepForecast(step, count.calls, sent, completion, cost, share is None))
+        return found
+
+
+def _share(known: Sequence[Sequence[Spent]], step: str) -> float | None:
+    """Return the share of their room that replies of a step took, from the first of ``known`` that has any."""
+    for rows in known:
+        for each in rows:
+            if each.step == step and each.room:
+                return each.completion_tokens / each.room
+    return None
+
+
+def _ratio(pairs: Iterable[tuple[int, int]], otherwise: float) -> float:
+    """Return the sum of the first items by the sum of the second ones."""
+    rows = list(pairs)
+    below = sum(each for _, each in rows)
+    return sum(each for each, _ in rows) / below if below else otherwise
