@@ -15,8 +15,8 @@ from leanrag_engine.core.errors import InvalidInput, NotReady, ReplyUnusable
 from leanrag_engine.core.model import Entity, Extract, Generation, Method
 from leanrag_engine.core.ports import GraphStore
 from leanrag_engine.extraction.by_model.extract import extraction_kind, extraction_task
-from leanrag_engine.hierarchy.by_model.summaries import aggregation_task_kind, aggregation_task
-from leanrag_engine.llm.batching import TaskKind, Task
+from leanrag_engine.hierarchy.by_model.summaries import aggregation_kind, aggregation_task
+from leanrag_engine.llm.batching import Task, TaskKind
 from leanrag_engine.llm.prompts import prompt
 
 WorkKind = Literal["extraction", "summary"]
@@ -140,9 +140,7 @@ class AgentWork:
             items.append(WorkItem(each.id, f"{each.members} members, now called {each.name}", shown))
         handed = limit_size(items)
         end = handed[-1].work_id if handed and start + len(handed) < len(waiting) else ""
-        return describe_work(
-            "summary", aggregation_task_kind(), handed, await self._unsummarised(generation), end
-        )
+        return describe_work("summary", aggregation_kind(), handed, await self._unsummarised(generation), end)
 
     async def _waiting(self, generation: Generation) -> list[Entity]:
         """The clusters of the lowest layer that has heuristic ones for which nothing was handed in."""

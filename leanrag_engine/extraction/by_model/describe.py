@@ -14,7 +14,7 @@ from leanrag_engine.core.model import Entity, Evidence, Graph, Method, Relation,
 from leanrag_engine.core.text.fencing import fence
 from leanrag_engine.core.text.language import STOPWORDS, clean, sentences, whole_sentences, word_count, words
 from leanrag_engine.extraction.merging import DESCRIPTION_WORDS, LongDescription
-from leanrag_engine.llm.batching import TaskKind, ModelWork, Task, ask_each, for_each
+from leanrag_engine.llm.batching import ModelWork, Task, TaskKind, ask_each, for_each
 from leanrag_engine.llm.packing import pack
 from leanrag_engine.llm.prompts import prompt
 

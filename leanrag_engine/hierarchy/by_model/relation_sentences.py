@@ -44,7 +44,7 @@ _ITEM = {
 }
 
 
-def relation_task_kind() -> TaskKind:
+def relation_kind() -> TaskKind:
     """What is asked of a model that relates clusters."""
     return TaskKind(STEP, prompt("relate", words=str(WORDS)), _ITEM, _ROOM)
 

@@ -92,7 +92,7 @@ class Summary:
     evidence: tuple[Evidence, ...] = ()
 
 
-def aggregation_task_kind() -> TaskKind:
+def aggregation_kind() -> TaskKind:
     """What is asked of everybody who writes aggregated entities."""
     instructions = prompt("aggregate", words=str(WORDS), findings=str(FINDINGS))
     return TaskKind(STEP, instructions, _ITEM, _ROOM)

@@ -238,7 +238,7 @@ class Desk:
             }
             found = self._given(tasks)
             rest = {cluster: task for cluster, task in tasks.items() if cluster not in found}
-            told = await self._asked(summarising.aggregation_task_kind(), rest)
+            told = await self._asked(summarising.aggregation_kind(), rest)
         found |= {cluster: Written(summary, Method.MODEL) for cluster, summary in told.items()}
         for cluster in batch:
             summaries.put(cluster, found.get(cluster))
@@ -294,7 +294,7 @@ class Desk:
                 pair.number: self._pair_task(ascent, pair, relations, summaries)
                 for pair, relations in zip(pairs, beneath, strict=True)
             }
-            told = await self._asked(relating.relation_task_kind(), tasks)
+            told = await self._asked(relating.relation_kind(), tasks)
         for pair in pairs:
             ascent.upper.answer(pair.number, told.get(pair.number))
         self._progress(replace(ascent.upper.progress, message=ascent.layer))

@@ -20,7 +20,6 @@ from leanrag_engine.extraction.by_model.extract import (
     extraction_groups,
     extraction_kind,
     extraction_task,
-    extraction_task_kind,
 )
 from leanrag_engine.extraction.merging import merge
 from leanrag_engine.llm.batching import ModelWork

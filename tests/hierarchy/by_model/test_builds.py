@@ -436,7 +436,7 @@ def summaries_of(hierarchy: Hierarchy, layers: Iterable[int]) -> dict[str, dict[
                 [members[place] for place in drawn.permutation(len(members))],
                 [inner[place] for place in drawn.permutation(len(inner))],
             )
-            found[task.id] = {**summary_of(task.shown), "name": f"By hand {task.id}", "cluster": cluster.id}
+            found[task.id] = {**summary_of(task.text), "name": f"By hand {task.id}", "cluster": cluster.id}
     return found
 
 

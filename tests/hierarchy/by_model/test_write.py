@@ -13,14 +13,14 @@ import pytest
 from leanrag_engine.core.errors import ReplyUnusable
 from leanrag_engine.core.model import Entity, Finding, Method, Relation
 from leanrag_engine.core.text.language import name_key
-from leanrag_engine.hierarchy.by_model.relation_sentences import relation_task, relation_task_kind
+from leanrag_engine.hierarchy.by_model.relation_sentences import relation_kind, relation_task
 from leanrag_engine.hierarchy.by_model.summaries import (
     BUDGET,
     FINDINGS,
     MOST_WORDS,
     Summary,
+    aggregation_kind,
     aggregation_task,
-    aggregation_task_kind,
 )
 from leanrag_engine.hierarchy.by_model.write import Written, named_apart
 
@@ -70,7 +70,7 @@ def outside_fences(text: str) -> str:
 
 
 def test_a_cluster_is_shown_with_its_members_and_the_relations_among_them_within_a_fence() -> None:
-    shown = aggregation_task(PEOPLE, AMONG).shown
+    shown = aggregation_task(PEOPLE, AMONG).text
     assert outside_fences(shown).strip() == "4 members; 3 relations."
     for line in (
         "- Ebenezer Scrooge (person): A miser.",
@@ -81,7 +81,7 @@ def test_a_cluster_is_shown_with_its_members_and_the_relations_among_them_within
 
 
 def test_the_most_central_members_come_first() -> None:
-    shown = aggregation_task(PEOPLE, AMONG).shown
+    shown = aggregation_task(PEOPLE, AMONG).text
     assert [line.split(" (")[0].split(":")[0] for line in shown.splitlines()[4:8]] == [
         "- Ebenezer Scrooge",
         "- Bob Cratchit",
@@ -102,7 +102,7 @@ def test_the_same_task_is_made_from_the_same_nouns_in_any_order_and_at_any_place
         [built[place] for place in drawn.permutation(len(built))],
         [relations[place] for place in drawn.permutation(len(relations))],
     )
-    assert (shuffled.id, shuffled.shown, shuffled.chunk_ids) == (plain.id, plain.shown, plain.chunk_ids)
+    assert (shuffled.id, shuffled.text, shuffled.chunk_ids) == (plain.id, plain.text, plain.chunk_ids)
 
 
 @pytest.mark.parametrize(
@@ -121,7 +121,7 @@ def test_no_sentence_is_shown_twice() -> None:
     said = "Scrooge employs Bob Cratchit in a cold office."
     members = [replace(each, description=said) for each in PEOPLE]
     relations = [replace(each, description=said) for each in AMONG]
-    shown = aggregation_task(members, relations).shown
+    shown = aggregation_task(members, relations).text
     assert shown.count(said) == 1
     assert all(f"- {each.name}" in shown for each in members)
     ends = "Ebenezer Scrooge — Bob Cratchit; Bob Cratchit — Tiny Tim; Ebenezer Scrooge — counting-house"
@@ -138,7 +138,7 @@ def test_over_budget_the_least_central_are_left_out_and_that_is_said() -> None:
         Relation(f"r{number}", "e120", f"e{number:03}", description=f"Bond {number}.")
         for number in range(1, 120)
     ]
-    shown = aggregation_task(members, relations).shown
+    shown = aggregation_task(members, relations).text
     assert len(shown) < 5 * BUDGET
     lead = re.match(
         r"120 members \((\d+) left out for length\); 119 relations \((\d+) left out for length\)\.", shown
@@ -160,12 +160,12 @@ def test_over_budget_the_least_central_are_left_out_and_that_is_said() -> None:
 )
 def test_an_order_in_a_document_stays_within_the_fence_and_on_its_line(order: str) -> None:
     task = aggregation_task((replace(SCROOGE, description=order, name=f"Scrooge {order}"), BOB), AMONG[:1])
-    assert outside_fences(task.shown).strip() == "2 members; 1 relation."
-    assert not re.search(r"^(## Task|- Ebenezer Scrooge — Tiny Tim)", task.shown, flags=re.MULTILINE)
+    assert outside_fences(task.text).strip() == "2 members; 1 relation."
+    assert not re.search(r"^(## Task|- Ebenezer Scrooge — Tiny Tim)", task.text, flags=re.MULTILINE)
     pair = relation_task(
         replace(SCROOGE, id="c1", layer=1, description=order), replace(BOB, id="c2"), AMONG[:1], by_id(PEOPLE)
     )
-    assert outside_fences(pair.shown).strip() == "1 relation joins them."
+    assert outside_fences(pair.text).strip() == "1 relation joins them."
 
 
 def test_a_task_names_the_chunks_it_comes_from_and_above_the_first_layer_none() -> None:
@@ -181,7 +181,7 @@ def test_the_schemas_are_strict_all_the_way_down() -> None:
         inner = [found for value in schema.values() for found in objects(value)]
         return [schema, *inner] if schema.get("type") == "object" else inner
 
-    for kind in (aggregation_task_kind(), relation_task_kind()):
+    for kind in (aggregation_kind(), relation_kind()):
         for each in objects(kind.item):
             assert each["additionalProperties"] is False
             assert set(each["required"]) == set(each["properties"])
@@ -270,7 +270,7 @@ def sentence(text: Any) -> str:
 
 
 def test_a_pair_is_shown_with_both_descriptions_and_the_relations_but_no_member_s_description() -> None:
-    shown = relation_task(MISERS, POOR, AMONG, by_id(PEOPLE)).shown
+    shown = relation_task(MISERS, POOR, AMONG, by_id(PEOPLE)).text
     for text in (MISERS.name, MISERS.description, POOR.name, POOR.description, AMONG[0].description):
         assert text in shown
     assert "- Bob Cratchit — Tiny Tim: Tiny Tim is his son." in shown.splitlines()
@@ -282,7 +282,7 @@ def test_relations_that_say_the_same_are_one_line_and_what_has_no_room_is_counte
         replace(AMONG[0], id=f"r{n}", description=f"They met {n} times in a place with a long, long name.")
         for n in range(200)
     ]
-    shown = relation_task(MISERS, POOR, [*many, *many], by_id(PEOPLE)).shown
+    shown = relation_task(MISERS, POOR, [*many, *many], by_id(PEOPLE)).text
     left = re.match(r"400 relations join them \((\d+) left out for length\)\.", shown)
     assert left
     assert shown.count(" — ") == 400 - int(left[1])
