@@ -167,13 +167,15 @@ class ExtractedEntity:
 
 @dataclass(frozen=True, slots=True)
 class ExtractedRelation:
-    """``source`` and ``target`` are names of entities of the same extract. ``strength``: how closely the chunk
-    connects them, from 1 to 10; 0 where nobody told."""
+    """``source`` and ``target`` are names of entities of the same extract.
+
+    ``importance`` is a model's rating from 1 (mentioned together in passing) to 10; 0 means that there is none.
+    """
 
     source: str
     target: str
     description: str = ""
-    strength: float = 0.0
+    importance: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

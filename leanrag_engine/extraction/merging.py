@@ -48,7 +48,7 @@ _ACRONYM_LENGTHS = range(2, 9)
 @dataclass(frozen=True, slots=True)
 class LongDescription:
     """An entity or relation of which models and agents say more than a description holds: each text with its chunk,
-    in reading order, of a relation the strongest first."""
+    in reading order, of a relation the most important first."""
 
     id: str
     texts: tuple[tuple[str, str], ...]
@@ -120,23 +120,23 @@ class _Statements:
     counts: Counter[str] = field(default_factory=Counter)
     methods: dict[str, Method] = field(default_factory=dict)
     chunks: dict[str, str] = field(default_factory=dict)
-    strengths: dict[str, float] | None = None
+    importances: dict[str, float] | None = None
     """How strong a relation each makes, where somebody told."""
 
-    def add(self, text: str, extract: Extract, strength: float = 0.0) -> None:
+    def add(self, text: str, extract: Extract, importance: float = 0.0) -> None:
         text = " ".join(text.split())
         if text:
             self.counts[text] += 1
             self.methods.setdefault(text, extract.method)
             self.chunks.setdefault(text, extract.chunk_id)
-            if strength:
-                self.strengths = self.strengths or {}
-                self.strengths[text] = max(strength, self.strengths.get(text, 0.0))
+            if importance:
+                self.importances = self.importances or {}
+                self.importances[text] = max(importance, self.importances.get(text, 0.0))
 
     def from_models(self) -> list[str]:
         """What models and agents wrote, the strongest first, else in order."""
         found = [text for text in self.counts if self.methods[text] is not Method.HEURISTIC]
-        told = self.strengths
+        told = self.importances
         return sorted(found, key=lambda text: -told.get(text, 0.0)) if told else found
 
     def report_if_overlong(self, id_: str, overlong: Callable[[LongDescription], None]) -> None:
@@ -308,7 +308,7 @@ def _read_relations(
         found = relations.get(pair)
         if found is None:
             found = relations[pair] = _RelationDraft()
-        found.texts.add(relation.description, extract, relation.strength)
+        found.texts.add(relation.description, extract, relation.importance)
         found.chunks.setdefault(extract.chunk_id)
         found.methods[extract.method] += 1
 

@@ -51,7 +51,7 @@ def answer_to(work: str, shown: str) -> dict[str, Any]:
                         "source": one,
                         "target": other,
                         "description": f"{one} stands beside {other}.",
-                        "strength": 5,
+                        "importance": 5,
                     }
                     for one, other in pairwise(names)
                 ],

@@ -72,7 +72,7 @@ def said_of(work_id: str, text: str) -> dict[str, Any]:
             {"name": place, "type": "place", "description": f"At {place} stands a lighthouse."},
         ],
         "relations": [
-            {"source": keeper, "target": place, "description": f"{keeper} lives at {place}.", "strength": 8}
+            {"source": keeper, "target": place, "description": f"{keeper} lives at {place}.", "importance": 8}
         ],
     }
 

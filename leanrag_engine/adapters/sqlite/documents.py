@@ -191,7 +191,7 @@ def _insert_extracts(
                 [each.name, each.type, each.description, list(each.aliases)] for each in extract.entities
             ],
             "relations": [
-                [each.source, each.target, each.description, *([each.strength] if each.strength else [])]
+                [each.source, each.target, each.description, *([each.importance] if each.importance else [])]
                 for each in extract.relations
             ],
         }

@@ -18,7 +18,7 @@ from leanrag_engine.llm.packing import pack
 from leanrag_engine.llm.prompts import prompt
 
 from .gleaning import add_new, gleaning_kind, gleaning_task
-from .reply import STRONGEST, read_extract
+from .reply import MOST_IMPORTANT, read_extract
 from .tuple_reply import read_tuples
 
 __all__ = ["extract_by_model", "extraction_groups", "extraction_kind", "extraction_task"]
@@ -53,7 +53,7 @@ _ITEM = {
             source=_TEXT,
             target=_TEXT,
             description=_TEXT,
-            strength={"type": "integer", "description": f"1 to {STRONGEST}"},
+            importance={"type": "integer", "description": f"1 to {MOST_IMPORTANT}"},
         ),
     },
     "required": ["entities", "relations"],

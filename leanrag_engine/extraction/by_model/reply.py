@@ -18,8 +18,8 @@ from leanrag_engine.core.text.language import STOPWORDS, clean, has_cjk, name_ke
 
 from .type_names import UNKNOWN, type_name
 
-STRONGEST = 10
-"""The top of the scale of strength; 0 stands for a relation whose strength nobody told."""
+MOST_IMPORTANT = 10
+"""The top of the scale of importance; 0 means that the reply gives none."""
 
 _MOST_ENTITIES, _MOST_RELATIONS = 100, 200
 """More than that in one passage is a model that repeats itself."""
@@ -40,13 +40,13 @@ _KEYS: Mapping[str, Sequence[str]] = {
     "description": ("description", "entity_description", "relationship_description", "summary", "desc"),
     "source": ("source", "source_entity", "subject", "head", "from", "src"),
     "target": ("target", "target_entity", "object", "tail", "to", "tgt"),
-    "strength": ("strength", "relationship_strength", "weight", "score"),
+    "importance": ("importance", "strength", "relationship_strength", "weight", "score"),
     "predicate": ("predicate", "relation", "relationship", "type", "label"),
 }
 """What models call the fields, besides what they were told to."""
 
 _ENTITY_ROW = ("name", "type", "description")
-_RELATION_ROW = ("source", "target", "description", "strength")
+_RELATION_ROW = ("source", "target", "description", "importance")
 _TRIPLE_ROW = ("source", "predicate", "target")
 
 
@@ -121,7 +121,7 @@ def _importance(value: Any) -> float:
     if not found:
         return 0.0
     figure = float(found[1])
-    return min(float(STRONGEST), round(STRONGEST * figure, 1) if 0 < figure < 1 else figure)
+    return min(float(MOST_IMPORTANT), round(MOST_IMPORTANT * figure, 1) if 0 < figure < 1 else figure)
 
 
 def _description(value: Any) -> str:
@@ -228,7 +228,7 @@ class _ReplyReader:
             self._enter(entity)
 
     def extract(self, chunk_id: str) -> Extract:
-        return Extract(chunk_id, Method.MODEL, tuple(self.entities.values()), self._strongest())
+        return Extract(chunk_id, Method.MODEL, tuple(self.entities.values()), self._most_important())
 
     def entity(self, row: Mapping[str, Any]) -> None:
         given = _bare(_field(row, "name"))
@@ -256,7 +256,7 @@ class _ReplyReader:
             return
         self._relate(
             ExtractedRelation(
-                self._names[source], self._names[target], told, _importance(_field(row, "strength"))
+                self._names[source], self._names[target], told, _importance(_field(row, "importance"))
             )
         )
 
@@ -341,9 +341,9 @@ class _ReplyReader:
         if relation not in self.relations:
             self.relations.append(relation)
 
-    def _strongest(self) -> tuple[ExtractedRelation, ...]:
+    def _most_important(self) -> tuple[ExtractedRelation, ...]:
         """All of them; of too many the strongest, in their order."""
-        ranked = sorted(range(len(self.relations)), key=lambda place: -self.relations[place].strength)
+        ranked = sorted(range(len(self.relations)), key=lambda place: -self.relations[place].importance)
         return tuple(self.relations[place] for place in sorted(ranked[:_MOST_RELATIONS]))
 
     def _note(self, problem: str) -> None:

@@ -1,6 +1,6 @@
 """The tuple form of extraction: what models write that were trained on the prompts of GraphRAG and LightRAG.
 
-``("entity"<|>NAME<|>TYPE<|>DESCRIPTION)##("relationship"<|>SOURCE<|>TARGET<|>DESCRIPTION<|>STRENGTH)<|COMPLETE|>``,
+``("entity"<|>NAME<|>TYPE<|>DESCRIPTION)##("relationship"<|>SOURCE<|>TARGET<|>DESCRIPTION<|>IMPORTANCE)<|COMPLETE|>``,
 with all that goes wrong in it: other quotes, numbered lists and headings around the tuples, separators that are missing.
 """
 
@@ -16,7 +16,7 @@ _HEAD = re.compile(rf"\(?\s*[{_QUOTES}]*(entity|relation(?:ship)?)[{_QUOTES}]*\s
 _END = re.compile(r"\)?\s*(?:##|<\|COMPLETE\|>|\Z|\n\s*\n)|\)\s*(?:\n|\d+\.\s*\Z)", re.IGNORECASE)
 _COMPLETE = re.compile(r"<\|COMPLETE\|>", re.IGNORECASE)
 _TASK = re.compile(r"^\W*task\s+(\d{1,3})\W*$", re.IGNORECASE | re.MULTILINE)
-_STRENGTH = re.compile(r"\d+(?:\.\d+)?")
+_IMPORTANCE = re.compile(r"\d+(?:\.\d+)?")
 _RELATION_FIELDS = 2
 _PARTS_WITHOUT_TASKS = 3
 """What ``_TASK.split`` gives for one heading: what stands before it, its number, what stands behind."""
@@ -66,10 +66,10 @@ def _relation(fields: Sequence[str]) -> dict[str, Any]:
     """The description is the longest of what stands behind the ends: keywords may stand before or behind it."""
     ends = dict(zip(("source", "target"), fields, strict=False))
     rest = list(fields[_RELATION_FIELDS:])
-    figures = [each for each in rest if _STRENGTH.fullmatch(each)]
-    words = [each for each in rest if not _STRENGTH.fullmatch(each)]
+    figures = [each for each in rest if _IMPORTANCE.fullmatch(each)]
+    words = [each for each in rest if not _IMPORTANCE.fullmatch(each)]
     return {
         **ends,
         "description": max(words, key=len, default=""),
-        "strength": figures[-1] if figures else None,
+        "importance": figures[-1] if figures else None,
     }

@@ -93,14 +93,14 @@ def test_what_agents_wrote_counts_as_what_models_wrote() -> None:
     assert len(merged(told(FACTS, Method.AGENT))[1]) == 1
 
 
-def test_of_a_relation_the_strongest_statements_come_first() -> None:
-    strengths = [3, 9, 0, 7, 1, 1, 1, 1, 1, 1, 1, 8]
+def test_of_a_relation_the_most_important_statements_come_first() -> None:
+    importances = [3, 9, 0, 7, 1, 1, 1, 1, 1, 1, 1, 8]
     both = (ExtractedEntity("Scrooge"), ExtractedEntity("Christmas"))
     extracts = [
         Extract(
-            f"c{number}", Method.MODEL, both, (ExtractedRelation("Scrooge", "Christmas", fact, strength),)
+            f"c{number}", Method.MODEL, both, (ExtractedRelation("Scrooge", "Christmas", fact, importance),)
         )
-        for number, (fact, strength) in enumerate(zip(FACTS, strengths, strict=True), 1)
+        for number, (fact, importance) in enumerate(zip(FACTS, importances, strict=True), 1)
     ]
     graph, (long,) = merged(extracts)
     assert long.id == graph.relations[0].id

@@ -49,9 +49,9 @@ def entity(name: str, type_: str = "person", description: str = "") -> dict[str,
     return {"name": name, "type": type_, "description": description or f"{name} is in the story."}
 
 
-def relation(source: str, target: str, description: str = "", strength: Any = 5) -> dict[str, Any]:
+def relation(source: str, target: str, description: str = "", importance: Any = 5) -> dict[str, Any]:
     told = description or f"{source} knows {target}."
-    return {"source": source, "target": target, "description": told, "strength": strength}
+    return {"source": source, "target": target, "description": told, "importance": importance}
 
 
 def answer(entities: Sequence[Any] = (), relations: Sequence[Any] = (), task: int = 1) -> dict[str, Any]:
@@ -62,7 +62,7 @@ def reply(*answers: dict[str, Any]) -> str:
     return json.dumps({"items": answers}, ensure_ascii=False)
 
 
-PARTNERS = answer([entity("Scrooge"), entity("Marley")], [relation("Scrooge", "Marley", strength=9)])
+PARTNERS = answer([entity("Scrooge"), entity("Marley")], [relation("Scrooge", "Marley", importance=9)])
 
 
 @pytest.fixture

@@ -63,16 +63,17 @@ def test_bare_names_are_entities_without_a_description() -> None:
 @pytest.mark.parametrize(
     "row",
     [
+        {"source": "WTO", "target": "Geneva", "description": "It sits there.", "importance": 8},
         {"source": "WTO", "target": "Geneva", "description": "It sits there.", "strength": 8},
         {"from": "WTO", "to": "Geneva", "description": "It sits there.", "weight": "8/10"},
-        {"subject": "WTO", "object": "Geneva", "description": "It sits there.", "strength": "8 "},
+        {"subject": "WTO", "object": "Geneva", "description": "It sits there.", "importance": "8 "},
         ["WTO", "Geneva", "It sits there.", 8],
-        {"source": "WTO", "target": "Geneva", "description": "It sits there.", "strength": 0.8},
+        {"source": "WTO", "target": "Geneva", "description": "It sits there.", "importance": 0.8},
     ],
 )
 def test_a_relation_is_known_by_other_names_of_its_fields(row: Any) -> None:
     (found,) = read({"entities": ["WTO", "Geneva"], "relations": [row]}).relations
-    assert (found.source, found.target, found.description, found.strength) == (
+    assert (found.source, found.target, found.description, found.importance) == (
         "WTO",
         "Geneva",
         "It sits there.",
@@ -81,13 +82,13 @@ def test_a_relation_is_known_by_other_names_of_its_fields(row: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("strength", "expected"),
+    ("importance", "expected"),
     [(99, 10), ("high", 0), (None, 0), (True, 0), (-3, 0), ("7", 7), (1, 1), ([9], 9)],
 )
-def test_strength_is_within_its_scale_or_unknown(strength: Any, expected: float) -> None:
-    row = {"source": "WTO", "target": "Geneva", "description": "x.", "strength": strength}
+def test_importance_is_within_its_scale_or_unknown(importance: Any, expected: float) -> None:
+    row = {"source": "WTO", "target": "Geneva", "description": "x.", "importance": importance}
     (found,) = read({"entities": ["WTO", "Geneva"], "relations": [row]}).relations
-    assert found.strength == expected
+    assert found.importance == expected
 
 
 def test_a_triple_with_a_predicate_becomes_a_sentence() -> None:
@@ -230,7 +231,7 @@ def test_a_passage_in_another_language_keeps_its_words() -> None:
             {"name": "日内瓦", "type": "地点", "description": "日内瓦是其总部所在地。"},
         ],
         "relations": [
-            {"source": "世界贸易组织", "target": "日内瓦", "description": "总部设在那里。", "strength": 8}
+            {"source": "世界贸易组织", "target": "日内瓦", "description": "总部设在那里。", "importance": 8}
         ],
     }
     found = read(item, "世界贸易组织的总部设在日内瓦。")
@@ -245,7 +246,7 @@ def test_a_passage_in_another_language_keeps_its_words() -> None:
 
 
 def test_an_end_that_nobody_listed_is_an_entity_if_the_passage_names_it() -> None:
-    row = {"source": "WTO", "target": "Geneva", "description": "The WTO sits in Geneva.", "strength": 3}
+    row = {"source": "WTO", "target": "Geneva", "description": "The WTO sits in Geneva.", "importance": 3}
     found = read({"entities": ["WTO"], "relations": [row]})
     assert [(each.name, each.description) for each in found.entities] == [
         ("WTO", ""),
@@ -292,7 +293,7 @@ def test_a_model_that_repeats_itself_is_stopped() -> None:
     rows = [["Geneva 1", f"Geneva {number % 90}", f"Number {number}.", number % 10] for number in range(900)]
     found = read({"entities": entities, "relations": rows})
     assert (len(found.entities), len(found.relations)) == (100, 200)
-    assert min(each.strength for each in found.relations) >= 7
+    assert min(each.importance for each in found.relations) >= 7
 
 
 # --- refusals ------------------------------------------------------------------------------
@@ -338,7 +339,7 @@ JSON = st.recursive(
     lambda each: (
         st.lists(each, max_size=4)
         | st.dictionaries(
-            st.sampled_from(["name", "type", "description", "source", "target", "strength", "aliases", "x"]),
+            st.sampled_from(["name", "type", "description", "source", "target", "importance", "aliases", "x"]),
             each,
             max_size=5,
         )
@@ -362,7 +363,7 @@ def test_whatever_comes_is_read_or_refused_and_what_is_read_holds_together(
     for each in found.relations:
         assert {each.source, each.target} <= ends
         assert each.source != each.target
-        assert 0 <= each.strength <= 10
+        assert 0 <= each.importance <= 10
 
 
 # --- types ---------------------------------------------------------------------------------

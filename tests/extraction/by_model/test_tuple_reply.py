@@ -45,7 +45,7 @@ def test_nearly_all_that_the_real_replies_say_is_kept(replies: list[str]) -> Non
     # More entities than were listed: models relate what they forgot to list.
     assert sum(len(each.entities) for each in found) > 700
     assert sum(len(each.relations) for each in found) > 510
-    assert all(0 <= each.strength <= 10 for one in found for each in one.relations)
+    assert all(0 <= each.importance <= 10 for one in found for each in one.relations)
 
 
 ENTITY = {"name": "Alice", "type": "person", "description": "A girl."}
@@ -66,7 +66,7 @@ def test_quotes_lists_and_headings_around_a_tuple_do_not_matter(reply: str) -> N
 
 
 @pytest.mark.parametrize(
-    ("fields", "description", "strength"),
+    ("fields", "description", "importance"),
     [
         ('"They met."<|>7', "They met.", "7"),
         ('"They met."', "They met.", None),
@@ -75,11 +75,11 @@ def test_quotes_lists_and_headings_around_a_tuple_do_not_matter(reply: str) -> N
     ],
 )
 def test_relations_with_more_or_fewer_fields_are_understood(
-    fields: str, description: str, strength: Any
+    fields: str, description: str, importance: Any
 ) -> None:
     (found,) = read_tuples(f'("relationship"<|>"A"<|>"B"<|>{fields})##')
     assert found["relations"] == [
-        {"source": "A", "target": "B", "description": description, "strength": strength}
+        {"source": "A", "target": "B", "description": description, "importance": importance}
     ]
 
 

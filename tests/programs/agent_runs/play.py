@@ -146,7 +146,7 @@ def extraction(item: Mapping[str, Any]) -> dict[str, Any]:
         for each in said
     ]
     relations = [
-        {"source": near, "target": far, "description": f"{near} is told of beside {far}.", "strength": 5}
+        {"source": near, "target": far, "description": f"{near} is told of beside {far}.", "importance": 5}
         for near, far in pairwise(said)
     ]
     return {"work_id": item["work_id"], "entities": entities, "relations": relations}

@@ -85,7 +85,7 @@ def extracted(shown):
     return {
         "entities": [{"name": e.name, "type": e.type, "description": e.description} for e in found.entities],
         "relations": [
-            {"source": r.source, "target": r.target, "description": r.description, "strength": 5}
+            {"source": r.source, "target": r.target, "description": r.description, "importance": 5}
             for r in found.relations
         ],
     }
