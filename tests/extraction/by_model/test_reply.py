@@ -339,7 +339,9 @@ JSON = st.recursive(
     lambda each: (
         st.lists(each, max_size=4)
         | st.dictionaries(
-            st.sampled_from(["name", "type", "description", "source", "target", "importance", "aliases", "x"]),
+            st.sampled_from(
+                ["name", "type", "description", "source", "target", "importance", "aliases", "x"]
+            ),
             each,
             max_size=5,
         )
