@@ -355,7 +355,7 @@ class GraphStore(Protocol):
 
     async def entities_named(self, generation: int, names: Sequence[str]) -> list[Entity]:
         """All entities of any layer whose name or alias is one of ``names`` once normalised
-        (:func:`leanrag_engine.core.text.language.name_key`)."""
+        (:func:`leanrag_engine.core.text.language.names.name_key`)."""
         ...
 
     async def similar_names(self, generation: int, name: str, limit: int) -> list[Entity]:

@@ -19,7 +19,7 @@ from itertools import islice, pairwise
 from leanrag_engine.core.errors import InvalidInput
 from leanrag_engine.core.model import Chunk, LoadedDocument, Page, content_id
 from leanrag_engine.core.ports import Tokenizer
-from leanrag_engine.core.text.language import sentences
+from leanrag_engine.core.text.language.sentences import sentences
 
 from .headings import Heading, headings
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import PurePath
 
 from leanrag_engine.core.errors import FormatUnsupported
-from leanrag_engine.core.text.language import clean
+from leanrag_engine.core.text.cleaning import clean
 
 from .decoding import decoded
 from .readers.reading import Reading, first_heading

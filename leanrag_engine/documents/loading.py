@@ -13,7 +13,7 @@ from urllib.parse import unquote, urlsplit
 
 from leanrag_engine.core.errors import DocumentUnreadable, FormatUnsupported, InvalidInput, PathRefused
 from leanrag_engine.core.model import DocumentSource, LoadedDocument, content_id
-from leanrag_engine.core.text.language import clean
+from leanrag_engine.core.text.cleaning import clean
 
 from .formats import PLAIN, format_of
 from .readers.reading import Reading, one_line

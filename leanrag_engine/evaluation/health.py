@@ -20,7 +20,8 @@ from leanrag_engine.core.config import Settings
 from leanrag_engine.core.errors import NotReady
 from leanrag_engine.core.model import Chunk, Entity, Generation, Graph, Relation, Vectors
 from leanrag_engine.core.ports import Progress, ProgressReport
-from leanrag_engine.core.text import language
+from leanrag_engine.core.text.language.sentences import PieceKind, pieces, sentences
+from leanrag_engine.core.text.language.words import word_count, words
 from leanrag_engine.engine import LeanRAG
 from leanrag_engine.hierarchy.clustering.balancing import SizeChoice
 from leanrag_engine.hierarchy.clustering.links import Links
@@ -220,13 +221,13 @@ def said(context: str) -> str:
 
 def sentences_of(text: str) -> list[str]:
     """Sentences worth repeating, in one form."""
-    found = (" ".join(text[start:end].casefold().split()) for start, end in language.sentences(text))
-    return [sentence for sentence in found if language.word_count(sentence) >= SHORTEST]
+    found = (" ".join(text[start:end].casefold().split()) for start, end in sentences(text))
+    return [sentence for sentence in found if word_count(sentence) >= SHORTEST]
 
 
 def phrases_of(text: str) -> list[tuple[str, ...]]:
-    words = language.words(text.casefold())
-    return [tuple(words[start : start + GRAM]) for start in range(len(words) - GRAM + 1)]
+    found = words(text.casefold())
+    return [tuple(found[start : start + GRAM]) for start in range(len(found) - GRAM + 1)]
 
 
 # --- a collection --------------------------------------------------------------------------
@@ -379,9 +380,9 @@ def sample_queries(chunks: Sequence[Chunk], count: int = QUERIES) -> list[str]:
     for place in order:
         if len(found) == count:
             break
-        for piece in language.pieces(chunks[place].text):
+        for piece in pieces(chunks[place].text):
             text = " ".join(chunks[place].text[piece.start : piece.end].split())
-            if piece.kind is language.PieceKind.PROSE and language.word_count(text) >= SHORTEST:
+            if piece.kind is PieceKind.PROSE and word_count(text) >= SHORTEST:
                 found[text[:1000]] = None
                 break
     return list(found)

@@ -23,7 +23,9 @@ from leanrag_engine.core.model import (
     content_id,
 )
 from leanrag_engine.core.ports import Progress, ProgressReport, unwatched
-from leanrag_engine.core.text.language import name_key, sentences, word_count
+from leanrag_engine.core.text.language.names import name_key
+from leanrag_engine.core.text.language.sentences import sentences
+from leanrag_engine.core.text.language.words import word_count
 
 from .heuristic.names.mentions import Kind
 

@@ -23,8 +23,9 @@ from leanrag_engine.core.model import (
     Method,
 )
 from leanrag_engine.core.ports import Extractor
-from leanrag_engine.core.text import language
-from leanrag_engine.core.text.language import name_key
+from leanrag_engine.core.text.cleaning import clean
+from leanrag_engine.core.text.language.names import name_key
+from leanrag_engine.core.text.language.sentences import sentences
 
 PARTS = 3
 """Of a triple: subject, predicate, object."""
@@ -177,7 +178,7 @@ def _passage_of(row: Mapping[str, Any]) -> str:
 
 
 def _tidy(text: str) -> str:
-    return " ".join(language.clean(text).split())
+    return " ".join(clean(text).split())
 
 
 def _fold(text: str) -> str:
@@ -237,9 +238,9 @@ def _extract(chunk: Chunk, title: str, names: Sequence[str], triples: Sequence[T
         known.setdefault(name_key(name), name)
     known.pop("", None)
     told = _statements(triples)
-    sentences = _sentences(chunk.text)
+    spoken = _sentences(chunk.text)
     described = {
-        key: " ".join(told.get(key, ())) or _sentence_on(name, sentences) for key, name in known.items()
+        key: " ".join(told.get(key, ())) or _sentence_on(name, spoken) for key, name in known.items()
     }
     entities = tuple(ExtractedEntity(name, description=described[key]) for key, name in known.items())
     relations = [ExtractedRelation(each.subject, each.object, each.statement) for each in triples]
@@ -270,10 +271,10 @@ def _neighbours(key: str, triples: Sequence[Triple]) -> set[str]:
 
 
 def _sentences(text: str) -> list[str]:
-    return [text[start:end] for start, end in language.sentences(text)]
+    return [text[start:end] for start, end in sentences(text)]
 
 
-def _sentence_on(name: str, sentences: Sequence[str]) -> str:
+def _sentence_on(name: str, spoken: Sequence[str]) -> str:
     """The first sentence that names it; "" if none does."""
     wanted = _fold(name)
-    return next((sentence for sentence in sentences if wanted in _fold(sentence)), "")
+    return next((sentence for sentence in spoken if wanted in _fold(sentence)), "")

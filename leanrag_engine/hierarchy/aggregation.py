@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leanrag_engine.core.model import Entity, Finding, Method, Relation, Vectors, content_id
-from leanrag_engine.core.text.language import STOPWORDS, PieceKind, word_count, words
+from leanrag_engine.core.text.language.sentences import PieceKind
+from leanrag_engine.core.text.language.words import STOPWORDS, word_count, words
 
 from .clustering.balancing import cluster_means
 from .relations import Step, id_ranks, relation_ends

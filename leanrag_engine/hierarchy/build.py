@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from leanrag_engine.core.errors import InvalidInput, NotReady
 from leanrag_engine.core.model import Entity, Graph, Hierarchy, Vectors
 from leanrag_engine.core.ports import Embedder, Progress, ProgressReport
-from leanrag_engine.core.text.language import name_key
+from leanrag_engine.core.text.language.names import name_key
 from leanrag_engine.llm.batching import first_error
 
 from .aggregation import aggregate

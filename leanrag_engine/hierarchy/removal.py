@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from leanrag_engine.core.model import Chunk, Entity, Evidence, Extract, Graph, Hierarchy, Method, Relation
-from leanrag_engine.core.text import language
+from leanrag_engine.core.text.scripts import has_cjk
 
 HIDDEN = "Hidden until the next build: it drew on documents that were deleted."
 NAMED = 5
@@ -126,7 +126,7 @@ def _saying(part: str, texts: Mapping[str, str]) -> str | None:
         return None
     # Chinese and Japanese words have no edges to see.
     exact = re.escape(folded)
-    wanted = re.compile(exact if language.has_cjk(folded) else rf"(?<!\w){exact}(?!\w)")
+    wanted = re.compile(exact if has_cjk(folded) else rf"(?<!\w){exact}(?!\w)")
     return next((id_ for id_, text in texts.items() if folded in text and wanted.search(text)), None)
 
 

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 from leanrag_engine.core.errors import Ambiguous, Candidate, InvalidInput, LeanRAGError, NotFound
 from leanrag_engine.core.model import Chunk, Entity, Hit, Relation, Seed
-from leanrag_engine.core.text import language
+from leanrag_engine.core.text.cleaning import clean
+from leanrag_engine.core.text.language.names import name_key
 
 from .filters import bearing
 from .index import Index
@@ -43,15 +44,15 @@ async def resolve(index: Index, name_or_ref: str) -> Entity:
 
     Raises ``NotFound`` with the nearest candidates, ``Ambiguous`` with all that bear the name.
     """
-    wanted = language.clean(name_or_ref).strip()
+    wanted = clean(name_or_ref).strip()
     if not wanted:
         raise InvalidInput("The entity's name is empty.", "Give a name or a ref.")
     number = index.generation.number
     if by_ref := await index.graph.entities(number, [wanted]):
         return by_ref[0]
     bearers = await index.graph.entities_named(number, [wanted])
-    key = language.name_key(wanted)
-    proper = [entity for entity in bearers if language.name_key(entity.name) == key] or bearers
+    key = name_key(wanted)
+    proper = [entity for entity in bearers if name_key(entity.name) == key] or bearers
     if len(proper) == 1:
         return proper[0]
     if proper:
@@ -94,7 +95,7 @@ def _hint(entity: Entity, parents: Mapping[str, str]) -> str:
 async def names_like(index: Index, text: str, aggregated: bool, limit: int) -> list[str]:
     """Names of entities of layer 0, or of ``aggregated`` ones, that begin with ``text``; if there is none, those that
     look like it."""
-    wanted = language.clean(text).strip()
+    wanted = clean(text).strip()
     number = index.generation.number
     found = await index.graph.names_starting(number, wanted, limit, aggregated=aggregated)
     if wanted and not found:
@@ -113,7 +114,7 @@ async def search_entities(
 
     Each search looks ``SEARCH_DEPTH`` deep, so the total has a bound. Scores lie in 0–1.
     """
-    text = language.clean(query).strip()
+    text = clean(query).strip()
     if not text:
         raise InvalidInput("The query is empty.", "Give a name or a few words to look for.")
     _check_layer(index, layer)

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from leanrag_engine.core.errors import Candidate, InvalidInput, NotFound
 from leanrag_engine.core.model import Chunk, Document, Entity, Method, Relation
-from leanrag_engine.core.text import language
+from leanrag_engine.core.text.language.sentences import sentences
 
 from .request import Filters
 
@@ -176,7 +176,7 @@ def restricted_relation(relation: Relation, scope: Scope, chunks: Mapping[str, C
 
 def _verbatim(description: str, chunk_ids: Sequence[str], chunks: Mapping[str, Chunk]) -> str:
     texts = [_folded(chunks[id_].text) for id_ in chunk_ids if id_ in chunks]
-    spoken = (description[start:end] for start, end in language.sentences(description))
+    spoken = (description[start:end] for start, end in sentences(description))
     return " ".join(each for each in spoken if any(_folded(each) in text for text in texts))
 
 

@@ -10,7 +10,7 @@ from enum import StrEnum
 
 from leanrag_engine.core.errors import InvalidInput
 from leanrag_engine.core.model import NO_METADATA
-from leanrag_engine.core.text import language
+from leanrag_engine.core.text.cleaning import clean
 
 from .graph.adjacency import EdgeKind
 
@@ -183,7 +183,7 @@ class Query:
                 f"Sub-query {sub_queries.index('') + 1} of {len(sub_queries)} is empty.",
                 "Give each sub-query a few words, or leave it out.",
             )
-        entities = tuple(filter(None, (language.clean(each).strip() for each in self.entities)))
+        entities = tuple(filter(None, (clean(each).strip() for each in self.entities)))
         _check_count("sub-queries", len(sub_queries), MAX_TEXTS)
         _check_count("entities", len(entities), MAX_ENTITIES)
         return replace(
@@ -198,7 +198,7 @@ class Query:
 
 
 def _checked_text(name: str, text: str) -> str:
-    cleaned = language.clean(text).strip()
+    cleaned = clean(text).strip()
     if len(cleaned) > MAX_TEXT:
         raise InvalidInput(
             f"The {name} has {len(cleaned):,} characters, at most {MAX_TEXT:,} are taken.",

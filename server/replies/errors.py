@@ -29,7 +29,7 @@ _SENTENCES = re.compile(r"(?<=[^\d][.!?])\s+")
 
 def plain(text: str) -> str:
     """``text`` without control, zero-width and direction characters."""
-    from leanrag_engine.core.text.language import clean  # noqa: PLC0415 - its tables take 30 ms, and the start needs none
+    from leanrag_engine.core.text.cleaning import clean  # noqa: PLC0415 - its tables take 30 ms, and the start needs none
 
     return clean(text)
 

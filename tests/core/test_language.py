@@ -9,23 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leanrag_engine.core.text.language import (
-    PieceKind,
-    clean,
-    has_cjk,
-    has_hangul,
-    has_kana,
-    is_japanese,
-    japanese_morphemes,
-    name_key,
-    pieces,
-    search_terms,
-    search_text,
-    sentences,
-    whole_sentences,
-    word_count,
-    words,
-)
+from leanrag_engine.core.text.cleaning import clean
+from leanrag_engine.core.text.language.names import name_key
+from leanrag_engine.core.text.language.segmentation import japanese_morphemes
+from leanrag_engine.core.text.language.sentences import PieceKind, pieces, sentences, whole_sentences
+from leanrag_engine.core.text.language.words import search_terms, search_text, word_count, words
+from leanrag_engine.core.text.scripts import has_cjk, has_hangul, has_kana, is_japanese
 
 anything = st.text(max_size=300) | st.text(
     alphabet="aB .!?\n\t\"'“”()[]{}*_`#-=1。！？「」知識グラフのé:;,", max_size=300

@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from leanrag_engine.core.model import Chunk, Extract, ExtractedEntity, Method
-from leanrag_engine.core.text.language import name_key, word_count
+from leanrag_engine.core.text.language.names import name_key
+from leanrag_engine.core.text.language.words import word_count
 from leanrag_engine.extraction.heuristic.extract import extract
 
 SHARED = Path(__file__).parents[3] / "shared"

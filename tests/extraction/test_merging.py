@@ -19,7 +19,9 @@ from leanrag_engine.core.model import (
     Method,
 )
 from leanrag_engine.core.ports import Progress
-from leanrag_engine.core.text.language import name_key, sentences, word_count
+from leanrag_engine.core.text.language.names import name_key
+from leanrag_engine.core.text.language.sentences import sentences
+from leanrag_engine.core.text.language.words import word_count
 from leanrag_engine.extraction import merging
 from leanrag_engine.extraction.heuristic.extract import extract
 from leanrag_engine.extraction.merging import merge, select_fitting

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from leanrag_engine.core.model import Entity, Evidence, Graph, Method, Relation, Vectors, content_id
-from leanrag_engine.core.text.language import name_key, word_count
+from leanrag_engine.core.text.language.names import name_key
+from leanrag_engine.core.text.language.words import word_count
 from leanrag_engine.hierarchy.aggregation import FINDINGS, WORDS, aggregate
 from leanrag_engine.hierarchy.relations import Step
 from leanrag_engine.hierarchy.texts.naming import find_terms

@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from leanrag_engine.core.errors import Cancelled, InvalidInput, NotReady
 from leanrag_engine.core.model import Entity, Graph, Hierarchy, Relation, Vectors
 from leanrag_engine.core.ports import Embedder, Progress
-from leanrag_engine.core.text.language import name_key
+from leanrag_engine.core.text.language.names import name_key
 from leanrag_engine.hierarchy.build import Plan, build
 from leanrag_engine.hierarchy.clustering.methods import Clustering, Manner
 

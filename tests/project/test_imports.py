@@ -55,7 +55,7 @@ HOMES = {
     "pydantic_settings": {"leanrag_engine/core/config.py", "server/http/settings.py"},
     "pypdf": {"leanrag_engine/documents/readers/pdf.py"},
     "rich": {"server"},
-    "rjieba": {"leanrag_engine/core/text/language.py"},
+    "rjieba": {"leanrag_engine/core/text/language/segmentation.py"},
     "sklearn": {
         "leanrag_engine/hierarchy/clustering/mixture.py",
         "leanrag_engine/adapters/embedders/fitted.py",
@@ -63,7 +63,7 @@ HOMES = {
     "scipy": {"leanrag_engine/adapters/embedders/fitted.py"},
     "sqlalchemy": {"leanrag_engine/adapters/sqlite"},
     "starlette": {"server/http/serving.py"},
-    "sudachipy": {"leanrag_engine/core/text/language.py"},
+    "sudachipy": {"leanrag_engine/core/text/language/segmentation.py"},
     "tenacity": {"leanrag_engine/adapters/chat/model.py"},
     "threadpoolctl": {
         "leanrag_engine/hierarchy/clustering/mixture.py",

@@ -14,7 +14,7 @@ import leanrag_mcp
 
 ROOT = Path(__file__).parents[2]
 INSTALLED_AS = {"leanrag_engine": "leanrag_engine", "server": "leanrag_mcp", "prompts": "leanrag_prompts"}
-CARRIED = {".py", ".md", ".typed"}
+CARRIED = {".py", ".md", ".txt", ".typed"}
 
 
 def expected_files() -> set[str]:

@@ -27,7 +27,8 @@ from leanrag_engine.core.model import (
     Relation,
     Vectors,
 )
-from leanrag_engine.core.text import language
+from leanrag_engine.core.text.language.names import name_key
+from leanrag_engine.core.text.language.words import STOPWORDS, search_terms, words
 from leanrag_engine.retrieval.graph.adjacency import Adjacency
 from leanrag_engine.retrieval.index import Index
 
@@ -71,7 +72,7 @@ class WordEmbedder:
 
     @staticmethod
     def _words(text: str) -> list[str]:
-        return [word for word in language.words(text) if word not in language.STOPWORDS]
+        return [word for word in words(text) if word not in STOPWORDS]
 
 
 class MemoryVectors:
@@ -96,9 +97,9 @@ class KeywordIndex:
     """BM25 over postings."""
 
     def __init__(self, texts: Mapping[str, str]) -> None:
-        bags = {id_: Counter(language.search_terms(text, limit=10_000)) for id_, text in texts.items()}
-        words = {id_: Counter(language.words(text)) for id_, text in texts.items()}
-        self._counts = {id_: bag | words[id_] for id_, bag in bags.items()}
+        bags = {id_: Counter(search_terms(text, limit=10_000)) for id_, text in texts.items()}
+        whole = {id_: Counter(words(text)) for id_, text in texts.items()}
+        self._counts = {id_: bag | whole[id_] for id_, bag in bags.items()}
         self._length = {id_: sum(bag.values()) for id_, bag in self._counts.items()}
         self._mean = sum(self._length.values()) / max(len(texts), 1)
         self._postings: dict[str, list[str]] = {}
@@ -108,7 +109,7 @@ class KeywordIndex:
 
     def search(self, text: str, limit: int) -> list[Hit]:
         scores: dict[str, float] = {}
-        for term in language.search_terms(text):
+        for term in search_terms(text):
             holders = self._postings.get(term, [])
             rarity = math.log(1 + (len(self._counts) - len(holders) + 0.5) / (len(holders) + 0.5))
             for id_ in holders:
@@ -131,7 +132,7 @@ class MemoryGraph:
         self._relations = [relation for layer in layers for relation in layer.relations]
         self._named: dict[str, list[Entity]] = {}
         for entity in self._entities.values():
-            for key in {language.name_key(name) for name in (entity.name, *entity.aliases)}:
+            for key in {name_key(name) for name in (entity.name, *entity.aliases)}:
                 self._named.setdefault(key, []).append(entity)
         self._ends: dict[str, list[Relation]] = {}
         for relation in self._relations:
@@ -172,7 +173,7 @@ class MemoryGraph:
 
     async def entities_named(self, generation: int, names: Sequence[str]) -> list[Entity]:
         self.calls["entities_named"] += 1
-        keys = dict.fromkeys(map(language.name_key, names))
+        keys = dict.fromkeys(map(name_key, names))
         found = (entity for key in keys for entity in self._named.get(key, ()))
         return list({entity.id: entity for entity in found}.values())
 

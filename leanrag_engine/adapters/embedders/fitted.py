@@ -26,7 +26,7 @@ from threadpoolctl import threadpool_limits
 from leanrag_engine.core.errors import StoreUnusable
 from leanrag_engine.core.model import Vectors
 from leanrag_engine.core.ports import Embedder, Progress, ProgressReport, Windows
-from leanrag_engine.core.text.language import words
+from leanrag_engine.core.text.language.words import words
 
 _DIMENSIONS = 512
 _VOCABULARY = 40_000

@@ -18,7 +18,7 @@ from docx.oxml import parse_xml
 from lxml.etree import LxmlError
 
 from leanrag_engine.core.errors import DocumentUnreadable
-from leanrag_engine.core.text.language import clean
+from leanrag_engine.core.text.cleaning import clean
 
 from .reading import MALFORMED, Reading, damaged, first_heading, sensible_title
 

@@ -13,7 +13,7 @@ from lxml import etree
 
 from leanrag_engine.core.errors import DocumentUnreadable
 from leanrag_engine.core.model import NO_METADATA
-from leanrag_engine.core.text.language import clean
+from leanrag_engine.core.text.cleaning import clean
 from leanrag_engine.documents.decoding import decoded, has_byte_order_mark
 
 from .reading import Reading, first_heading, one_line

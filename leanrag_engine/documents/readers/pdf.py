@@ -13,7 +13,7 @@ from pypdf.errors import DependencyError, PyPdfError
 
 from leanrag_engine.core.errors import DocumentUnreadable
 from leanrag_engine.core.model import NO_METADATA, Page
-from leanrag_engine.core.text.language import clean
+from leanrag_engine.core.text.cleaning import clean
 
 from .reading import MALFORMED, Reading, damaged, sensible_title
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from leanrag_engine.core.errors import DocumentUnreadable
 from leanrag_engine.core.model import NO_METADATA, Page
-from leanrag_engine.core.text.language import clean
+from leanrag_engine.core.text.cleaning import clean
 from leanrag_engine.documents.headings import headings
 
 __all__ = ["MALFORMED", "Reading", "damaged", "first_heading", "one_line", "sensible_title"]

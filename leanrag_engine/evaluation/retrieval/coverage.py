@@ -12,7 +12,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from leanrag_engine.core.text import language
+from leanrag_engine.core.text.cleaning import clean
+from leanrag_engine.core.text.language.sentences import sentences
+from leanrag_engine.core.text.scripts import has_cjk
 from leanrag_engine.retrieval.context.rendering import quoted
 
 _WORDLESS = re.compile(r"[^\w]+")
@@ -39,21 +41,21 @@ def plain(text: str) -> str:
 
 def plain_sentences(text: str) -> list[str]:
     safe = quoted(text)
-    return [" ".join(safe[start:end].split()) for start, end in language.sentences(safe)]
+    return [" ".join(safe[start:end].split()) for start, end in sentences(safe)]
 
 
 def holds_answer(sentence: str, answers: Iterable[str]) -> bool:
     """Whether one of the answers stands in the sentence as whole words, whatever their case and punctuation."""
     words = _bare(sentence)
     return any(
-        f" {wanted} " in f" {words} " or (language.has_cjk(wanted) and wanted in words)
+        f" {wanted} " in f" {words} " or (has_cjk(wanted) and wanted in words)
         for wanted in map(_bare, answers)
         if wanted and wanted not in _VERDICTS
     )
 
 
 def _bare(text: str) -> str:
-    return _WORDLESS.sub(" ", language.clean(text).casefold()).strip()
+    return _WORDLESS.sub(" ", clean(text).casefold()).strip()
 
 
 def share_covered(context: str, texts: Sequence[str], answers: Iterable[str]) -> float:

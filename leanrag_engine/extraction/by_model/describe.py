@@ -11,8 +11,10 @@ from typing import Any, TypeVar
 
 from leanrag_engine.core.errors import LeanRAGError, ReplyUnusable
 from leanrag_engine.core.model import Entity, Evidence, Graph, Method, Relation, content_id
+from leanrag_engine.core.text.cleaning import clean
 from leanrag_engine.core.text.fencing import fence
-from leanrag_engine.core.text.language import STOPWORDS, clean, sentences, whole_sentences, word_count, words
+from leanrag_engine.core.text.language.sentences import sentences, whole_sentences
+from leanrag_engine.core.text.language.words import STOPWORDS, word_count, words
 from leanrag_engine.extraction.merging import DESCRIPTION_WORDS, LongDescription
 from leanrag_engine.llm.batching import ModelWork, Task, TaskKind, ask_each, for_each
 from leanrag_engine.llm.packing import pack

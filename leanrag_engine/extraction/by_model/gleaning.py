@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from leanrag_engine.core.model import Chunk, Extract, content_id
 from leanrag_engine.core.text.fencing import fence
-from leanrag_engine.core.text.language import name_key
+from leanrag_engine.core.text.language.names import name_key
 from leanrag_engine.llm.batching import Task, TaskKind
 from leanrag_engine.llm.prompts import prompt
 

@@ -14,7 +14,11 @@ from typing import Any
 
 from leanrag_engine.core.errors import ReplyUnusable
 from leanrag_engine.core.model import Extract, ExtractedEntity, ExtractedRelation, Method
-from leanrag_engine.core.text.language import STOPWORDS, clean, has_cjk, name_key, whole_sentences, word_count
+from leanrag_engine.core.text.cleaning import clean
+from leanrag_engine.core.text.language.names import name_key
+from leanrag_engine.core.text.language.sentences import whole_sentences
+from leanrag_engine.core.text.language.words import STOPWORDS, word_count
+from leanrag_engine.core.text.scripts import has_cjk
 
 from .type_names import UNKNOWN, type_name
 

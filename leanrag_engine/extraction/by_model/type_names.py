@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 
-from leanrag_engine.core.text.language import clean, name_key, word_count
+from leanrag_engine.core.text.cleaning import clean
+from leanrag_engine.core.text.language.names import name_key
+from leanrag_engine.core.text.language.words import word_count
 
 UNKNOWN = "concept"
 """What any other type wins against when mentions are merged."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from leanrag_engine.core.text.language import PieceKind
+from leanrag_engine.core.text.language.sentences import PieceKind
 
 from .names.mentions import Kind, Mention
 from .passages import ParsedChunk

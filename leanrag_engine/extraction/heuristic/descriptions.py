@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from leanrag_engine.core.text.language import PieceKind, word_count
+from leanrag_engine.core.text.language.sentences import PieceKind
+from leanrag_engine.core.text.language.words import word_count
 
 from .names.mentions import Mention
 from .passages import ParsedChunk

@@ -12,7 +12,8 @@ from itertools import combinations, pairwise
 from math import log2
 
 from leanrag_engine.core.model import Chunk, Extract, ExtractedEntity, ExtractedRelation, Method
-from leanrag_engine.core.text.language import PieceKind, name_key
+from leanrag_engine.core.text.language.names import name_key
+from leanrag_engine.core.text.language.sentences import PieceKind
 
 from .definitions import find_definitions, find_in_code
 from .descriptions import Describer

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from leanrag_engine.core.model import Chunk
-from leanrag_engine.core.text.language import Piece, PieceKind, pieces
+from leanrag_engine.core.text.language.sentences import Piece, PieceKind, pieces
 
 from .names.mentions import Mention
 from .words.tokens import Sentence, is_technical, tokenize

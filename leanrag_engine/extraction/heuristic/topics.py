@@ -6,7 +6,9 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from leanrag_engine.core.text.language import STOPWORDS, PieceKind, name_key
+from leanrag_engine.core.text.language.names import name_key
+from leanrag_engine.core.text.language.sentences import PieceKind
+from leanrag_engine.core.text.language.words import STOPWORDS
 
 from .names.lexicon import without_remark
 from .names.mentions import Kind, Mention

@@ -6,7 +6,10 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from leanrag_engine.core.model import Entity, Relation
-from leanrag_engine.core.text.language import clean, has_cjk, sentences, word_count
+from leanrag_engine.core.text.cleaning import clean
+from leanrag_engine.core.text.language.sentences import sentences
+from leanrag_engine.core.text.language.words import word_count
+from leanrag_engine.core.text.scripts import has_cjk
 
 _NAME = 80
 """Characters of a name that are shown."""

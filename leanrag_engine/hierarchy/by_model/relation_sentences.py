@@ -10,7 +10,10 @@ from typing import Any
 from leanrag_engine.core.errors import ReplyUnusable
 from leanrag_engine.core.model import Entity, Relation, content_id
 from leanrag_engine.core.text.fencing import fence
-from leanrag_engine.core.text.language import has_cjk, name_key, sentences, word_count
+from leanrag_engine.core.text.language.names import name_key
+from leanrag_engine.core.text.language.sentences import sentences
+from leanrag_engine.core.text.language.words import word_count
+from leanrag_engine.core.text.scripts import has_cjk
 from leanrag_engine.llm.batching import Task, TaskKind
 from leanrag_engine.llm.prompts import prompt
 

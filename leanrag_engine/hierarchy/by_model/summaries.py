@@ -17,7 +17,9 @@ from typing import Any
 from leanrag_engine.core.errors import ReplyUnusable
 from leanrag_engine.core.model import Entity, Evidence, Finding, Relation, content_id
 from leanrag_engine.core.text.fencing import fence
-from leanrag_engine.core.text.language import name_key, sentences, whole_sentences, word_count
+from leanrag_engine.core.text.language.names import name_key
+from leanrag_engine.core.text.language.sentences import sentences, whole_sentences
+from leanrag_engine.core.text.language.words import word_count
 from leanrag_engine.llm.batching import Task, TaskKind
 from leanrag_engine.llm.prompts import prompt
 

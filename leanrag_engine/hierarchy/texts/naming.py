@@ -19,7 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leanrag_engine.core.model import Entity, Graph
-from leanrag_engine.core.text.language import STOPWORDS, has_cjk, name_key, words
+from leanrag_engine.core.text.language.names import name_key
+from leanrag_engine.core.text.language.words import STOPWORDS, words
+from leanrag_engine.core.text.scripts import has_cjk
 
 _LONGEST = 4
 """Words of the longest phrase that is not a whole name."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from leanrag_engine.core.model import Entity, Evidence, Relation
-from leanrag_engine.core.text.language import PieceKind, pieces
+from leanrag_engine.core.text.language.sentences import PieceKind, pieces
 
 _MARKS = ".!?…。！？"
 _CLOSING = "\"'”’»)]}*_ 」』"

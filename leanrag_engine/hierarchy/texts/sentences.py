@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from leanrag_engine.core.text.language import word_count
+from leanrag_engine.core.text.language.words import word_count
 
 from .naming import BRACKETS, phrase_keys
 

@@ -13,8 +13,9 @@ from itertools import chain
 
 from leanrag_engine.core.model import Chunk, Context
 from leanrag_engine.core.ports import Tokenizer
-from leanrag_engine.core.text import language
 from leanrag_engine.core.text.fencing import fence_for
+from leanrag_engine.core.text.language.sentences import sentences
+from leanrag_engine.core.text.scripts import has_cjk
 from leanrag_engine.retrieval.search.matching import QueryWords
 
 from .rendering import (
@@ -223,7 +224,7 @@ class _Said:
     def has(self, sentence: str, shortest: int) -> bool:
         """Whether ``sentence`` was said, if it is worth as much as ``shortest`` characters."""
         folded = _folded(sentence).strip(" .。!?！？;:,*•#-\"'")
-        length = len(folded) * (2.5 if language.has_cjk(folded) else 1.0)
+        length = len(folded) * (2.5 if has_cjk(folded) else 1.0)
         return length >= shortest and any(folded in text for text in self._texts)
 
     def news(self, source: _Source) -> list[Span]:
@@ -267,7 +268,7 @@ class _Source:
 
 def _sources(chunks: Sequence[Chunk], words: QueryWords) -> list[_Source]:
     texts = [quoted(chunk.text) for chunk in chunks]
-    spans = [tuple(language.sentences(text)) or ((0, len(text)),) for text in texts]
+    spans = [tuple(sentences(text)) or ((0, len(text)),) for text in texts]
     spoken = [text[start:end] for text, each in zip(texts, spans, strict=True) for start, end in each]
     shared = iter(words.shared(spoken))
     return [
@@ -388,7 +389,7 @@ class _LineSource:
 def _line_source(line: Line) -> _LineSource:
     text = quoted(line.text)
     # In sentences first: a line break may be all that parts two of them.
-    spoken = {(start, end): one_line(text[start:end]) for start, end in language.sentences(text)}
+    spoken = {(start, end): one_line(text[start:end]) for start, end in sentences(text)}
     # Only where quoting changed nothing are places in the quoted text places in the line's.
     told = line.told if text == line.text else ()
     cited = {

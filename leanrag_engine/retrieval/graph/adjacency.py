@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leanrag_engine.core.model import Chunk, Entity, Graph, Hit
-from leanrag_engine.core.text import language
+from leanrag_engine.core.text.language.names import name_key
 
 Ids = NDArray[np.bytes_]
 """Ids in ascending order."""
@@ -67,7 +67,7 @@ class Adjacency:
     @classmethod
     def of(cls, layers: Sequence[Graph], chunks: Iterable[Chunk]) -> Self:
         """From the layers G0 … Gk and the chunks that they were built from. O(n log n)."""
-        titles = {chunk.id: language.name_key(chunk.title) for chunk in chunks}
+        titles = {chunk.id: name_key(chunk.title) for chunk in chunks}
         chunk_ids = sorted(titles)
         layer_of = {entity.id: number for number, layer in enumerate(layers) for entity in layer.entities}
         entity_ids = sorted(layer_of)
@@ -186,7 +186,7 @@ def _edges(layers: Sequence[Graph], titles: Mapping[str, str], node: Mapping[str
 
 
 def _edges_of(entity: Entity, titles: Mapping[str, str]) -> Iterator[tuple[EdgeKind, str, float]]:
-    key = language.name_key(entity.name)
+    key = name_key(entity.name)
     for chunk_id in dict.fromkeys(entity.chunk_ids):
         yield EdgeKind.TITLE if titles.get(chunk_id) == key else EdgeKind.MENTION, chunk_id, 1.0
     if entity.parent_id is not None:

@@ -11,7 +11,8 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 
-from leanrag_engine.core.text import language
+from leanrag_engine.core.text.language.words import search_terms
+from leanrag_engine.core.text.scripts import has_cjk
 
 _NOTHING = re.compile("(?!)")
 
@@ -20,7 +21,7 @@ class QueryWords:
     """The words of a query, ready to be found. Stopwords do not count unless there is nothing else."""
 
     def __init__(self, texts: Sequence[str]) -> None:
-        terms = dict.fromkeys(term for text in texts for term in language.search_terms(text))
+        terms = dict.fromkeys(term for text in texts for term in search_terms(text))
         # Longest first: a pattern takes the first alternative that fits.
         self._pattern = _any_of(sorted(terms, key=len, reverse=True))
 
@@ -34,8 +35,8 @@ class QueryWords:
 
 def _any_of(terms: Sequence[str]) -> re.Pattern[str]:
     """Finds whole words (an English plural counts as its singular), and CJK words wherever they stand."""
-    whole = [re.escape(term) for term in terms if not language.has_cjk(term)]
-    within = [re.escape(term) for term in terms if language.has_cjk(term)]
+    whole = [re.escape(term) for term in terms if not has_cjk(term)]
+    within = [re.escape(term) for term in terms if has_cjk(term)]
     words = f"(?<![^\\W_])(?:{'|'.join(whole)})(?=(?:e?s)?(?![^\\W_]))" if whole else ""
     pattern = "|".join(filter(None, [words, *within]))
     return re.compile(pattern) if pattern else _NOTHING

@@ -11,7 +11,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from leanrag_engine.core.model import Entity, Hit
-from leanrag_engine.core.text import language
+from leanrag_engine.core.text.language.names import name_key
+from leanrag_engine.core.text.language.words import STOPWORDS, search_terms, words
+from leanrag_engine.core.text.scripts import has_cjk, has_hangul
 
 RANK_CONSTANT = 60
 """k of reciprocal rank fusion: how little the first places differ from those after them."""
@@ -102,14 +104,14 @@ class _Piece:
 
     @property
     def stopword(self) -> bool:
-        return language.name_key(self.text) in language.STOPWORDS
+        return name_key(self.text) in STOPWORDS
 
 
 def _pieces(text: str) -> list[_Piece]:
     found: list[_Piece] = []
     for token in text.split():
-        if language.has_cjk(token) and not language.has_hangul(token):
-            found += (_Piece(word, place > 0) for place, word in enumerate(language.words(token)))
+        if has_cjk(token) and not has_hangul(token):
+            found += (_Piece(word, place > 0) for place, word in enumerate(words(token)))
         else:
             found.append(_Piece(token, glued=False))
     return found
@@ -123,13 +125,13 @@ def _readings(pieces: Sequence[_Piece], start: int) -> Iterable[NameSpan]:
     readings = [text.strip(_BRACKETS), text.strip(_PUNCTUATION)]
     if text.startswith("."):
         readings.append(text.rstrip(_PUNCTUATION))  # .NET
-    if language.has_hangul(text) and len(pieces) == 1:
-        readings += language.search_terms(text)  # a Korean name bears its particle
+    if has_hangul(text) and len(pieces) == 1:
+        readings += search_terms(text)  # a Korean name bears its particle
     lower = all(piece.text.islower() for piece in pieces if not piece.stopword)
-    for key in dict.fromkeys(map(language.name_key, readings)):
+    for key in dict.fromkeys(map(name_key, readings)):
         if key:
             # Chinese and Japanese have no capitals: there what is longer than most words is taken for a name.
-            plain = key.isalpha() and (len(key) < CJK_NAME if language.has_cjk(key) else lower)
+            plain = key.isalpha() and (len(key) < CJK_NAME if has_cjk(key) else lower)
             proper = " " in key or not plain
             yield NameSpan(start, start + len(pieces), key, proper)
 
@@ -156,7 +158,7 @@ def named(spans: Sequence[NameSpan], entities: Sequence[Entity], chunks: int) ->
 def _by_key(entities: Iterable[Entity]) -> dict[str, list[Entity]]:
     bearers: dict[str, list[Entity]] = {}
     for entity in entities:
-        for key in dict.fromkeys(language.name_key(name) for name in (entity.name, *entity.aliases)):
+        for key in dict.fromkeys(name_key(name) for name in (entity.name, *entity.aliases)):
             bearers.setdefault(key, []).append(entity)
     return bearers
 
@@ -168,10 +170,7 @@ def name_parts(spans: Sequence[NameSpan], entities: Sequence[Entity]) -> list[st
     parts = (
         span.key
         for span in spans
-        if span.end - span.start == 1
-        and span.proper
-        and span.key.isalpha()
-        and not language.has_cjk(span.key)
+        if span.end - span.start == 1 and span.proper and span.key.isalpha() and not has_cjk(span.key)
         if not any(each.start <= span.start < each.end for each in matched)
     )
     return list(dict.fromkeys(parts))[:PARTS_READ]
@@ -182,7 +181,7 @@ def bearing_part(part: str, entities: Sequence[Entity]) -> list[Hit]:
     bearers = {
         each.id: each.mentions
         for each in entities
-        if any(part in language.name_key(name).split() for name in (each.name, *each.aliases))
+        if any(part in name_key(name).split() for name in (each.name, *each.aliases))
     }
     most = max(bearers.values(), default=1)
     return best_first({id_: PART_WEIGHT * mentions / most for id_, mentions in bearers.items()})

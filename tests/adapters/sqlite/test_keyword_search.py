@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from leanrag_engine.adapters.sqlite import SqlGraphStore
 from leanrag_engine.core.model import Entity, Generation, Graph, Hierarchy
-from leanrag_engine.core.text.language import name_key
+from leanrag_engine.core.text.language.names import name_key
 
 pytestmark = pytest.mark.anyio
 

@@ -22,7 +22,7 @@ from leanrag_engine.core.model import (
     Graph,
     Method,
 )
-from leanrag_engine.core.text.language import word_count
+from leanrag_engine.core.text.language.words import word_count
 from leanrag_engine.extraction.by_model.describe import (
     Description,
     apply_descriptions,

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from leanrag_engine.core.errors import ReplyUnusable
 from leanrag_engine.core.model import Extract, ExtractedEntity, Method
-from leanrag_engine.core.text.language import name_key, word_count
+from leanrag_engine.core.text.language.names import name_key
+from leanrag_engine.core.text.language.words import word_count
 from leanrag_engine.extraction.by_model.reply import read_extract
 from leanrag_engine.extraction.by_model.type_names import type_name
 from leanrag_engine.extraction.merging import merge

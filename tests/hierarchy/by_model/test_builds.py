@@ -19,7 +19,7 @@ from leanrag_engine.adapters.chat.model import LiteLLMChatModel
 from leanrag_engine.core.errors import Cancelled, CapReached, InvalidInput, LeanRAGError, ModelUnavailable
 from leanrag_engine.core.model import Graph, Hierarchy, Method, content_id
 from leanrag_engine.core.ports import ChatRequest, Embedder, FinishReason, Progress, Reply
-from leanrag_engine.core.text.language import name_key
+from leanrag_engine.core.text.language.names import name_key
 from leanrag_engine.hierarchy.build import Built, Plan, build
 from leanrag_engine.hierarchy.by_model import write as writing
 from leanrag_engine.hierarchy.by_model.summaries import aggregation_task

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from leanrag_engine.core.model import Entity, Graph
-from leanrag_engine.core.text.language import name_key
+from leanrag_engine.core.text.language.names import name_key
 from leanrag_engine.hierarchy.texts.naming import Names, choose_name, find_terms, listed, salience
 
 CRATCHITS = ("Bob Cratchit", "Mrs. Cratchit", "Peter Cratchit", "Tiny Tim")

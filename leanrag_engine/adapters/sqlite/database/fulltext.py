@@ -27,7 +27,8 @@ from sqlalchemy import (
 )
 
 from leanrag_engine.core.model import Chunk, Entity
-from leanrag_engine.core.text.language import name_key, search_terms, search_text
+from leanrag_engine.core.text.language.names import name_key
+from leanrag_engine.core.text.language.words import search_terms, search_text
 
 _WORDS = "porter unicode61 remove_diacritics 2"
 CHUNK_NUMBERS = 1 << 24

@@ -13,7 +13,7 @@ from leanrag_engine.adapters.sqlite.database import fulltext
 from leanrag_engine.adapters.sqlite.database.id_lists import among, in_order
 from leanrag_engine.adapters.sqlite.database.schema import entities, names
 from leanrag_engine.core.model import Entity, Evidence, Finding, Hit, Method
-from leanrag_engine.core.text.language import name_key
+from leanrag_engine.core.text.language.names import name_key
 
 SPELLING_CANDIDATES = 200
 """How many names that share letters with the one asked for are compared with it letter by letter."""

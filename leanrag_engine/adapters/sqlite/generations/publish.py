@@ -23,7 +23,7 @@ from leanrag_engine.adapters.sqlite.database.schema import (
 from leanrag_engine.core.errors import InvalidInput
 from leanrag_engine.core.model import Entity, Generation, Graph, Hierarchy, Relation
 from leanrag_engine.core.ports import Progress, ProgressReport, unwatched
-from leanrag_engine.core.text.language import search_text
+from leanrag_engine.core.text.language.words import search_text
 
 T = TypeVar("T")
 

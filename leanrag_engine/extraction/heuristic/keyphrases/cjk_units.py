@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from leanrag_engine.core.text.language import has_hangul, is_japanese, japanese_morphemes, tagged_chinese
+from leanrag_engine.core.text.language.segmentation import japanese_morphemes, tagged_chinese
+from leanrag_engine.core.text.scripts import has_hangul, is_japanese
 
 
 class Unit(NamedTuple):

@@ -6,7 +6,9 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 
-from leanrag_engine.core.text.language import PieceKind, has_cjk, name_key
+from leanrag_engine.core.text.language.names import name_key
+from leanrag_engine.core.text.language.sentences import PieceKind
+from leanrag_engine.core.text.scripts import has_cjk
 from leanrag_engine.extraction.heuristic.names.lexicon import Lexicon
 from leanrag_engine.extraction.heuristic.names.mentions import Kind, Mention, keep_longest
 from leanrag_engine.extraction.heuristic.passages import ParsedChunk

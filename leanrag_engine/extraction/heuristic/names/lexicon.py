@@ -10,7 +10,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from leanrag_engine.core.text.language import STOPWORDS, name_key
+from leanrag_engine.core.text.language.names import name_key
+from leanrag_engine.core.text.language.words import STOPWORDS
 from leanrag_engine.extraction.heuristic.words import vocabulary as known
 from leanrag_engine.extraction.heuristic.words.tokens import Token
 

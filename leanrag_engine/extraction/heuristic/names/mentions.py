@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from enum import StrEnum
 from typing import NamedTuple
 
-from leanrag_engine.core.text.language import STOPWORDS
+from leanrag_engine.core.text.language.words import STOPWORDS
 from leanrag_engine.extraction.heuristic.words import vocabulary as known
 from leanrag_engine.extraction.heuristic.words.tokens import CERTAIN_CODE, LONGEST_PHRASE, NOTHING, Token
 from leanrag_engine.extraction.heuristic.words.usage import OPENING, OWNER, WordUsage, bare

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from leanrag_engine.core.text.language import STOPWORDS, PieceKind
+from leanrag_engine.core.text.language.sentences import PieceKind
+from leanrag_engine.core.text.language.words import STOPWORDS
 
 from . import vocabulary as known
 

@@ -6,7 +6,8 @@ statistics of the document (:mod:`leanrag_engine.extraction.heuristic.names.ment
 
 from __future__ import annotations
 
-from leanrag_engine.core.text.language import STOPWORDS, name_key
+from leanrag_engine.core.text.language.names import name_key
+from leanrag_engine.core.text.language.words import STOPWORDS
 
 
 def _set(spaced: str) -> frozenset[str]:

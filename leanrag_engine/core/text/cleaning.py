@@ -1,0 +1,36 @@
+"""Remove invisible characters from text."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+__all__ = ["clean"]
+
+_NEWLINE = re.compile("\r\n?|[\x0b\x0c\x85\u2028\u2029]")
+_ODD_SPACE = re.compile("[\xa0\u1680\u2000-\u200a\u202f\u205f]")
+_INVISIBLE = re.compile(
+    "[\x00-\x08\x0e-\x1f\x7f-\x9f"  # controls, but for newline and tab
+    "\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u3164\uffa0"  # soft hyphen, joiners and fillers
+    "\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"  # zero width, direction overrides
+    "\ufdd0-\ufdef\ufffe\uffff\ufe00-\ufe0f\U000e0000-\U000e01ef]"  # no characters, selectors, tags
+    # A joiner is spelling in Arabic and Indic scripts, and nothing but a hiding place elsewhere.
+    "|(?<![\u0600-\u08ff\u0900-\u0dff\u1000-\u109f\u1780-\u17ff])[\u200c\u200d]"
+)
+_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+def clean(text: str) -> str:
+    """``text`` without what nobody sees: control, zero-width, direction and tag characters.
+
+    Newlines become line feeds, odd spaces plain ones, lone surrogates U+FFFD, and the whole is NFC. Offsets move:
+    clean a document once, when it is loaded, before anything refers to places in it.
+    """
+    if text.isascii() and text.isprintable():
+        return text
+    text = _NEWLINE.sub("\n", text)
+    text = _INVISIBLE.sub("", text)
+    if text.isascii():
+        return text
+    text = _LONE_SURROGATE.sub("\ufffd", _ODD_SPACE.sub(" ", text))
+    return unicodedata.normalize("NFC", text)

@@ -1,0 +1,119 @@
+"""Decide whether two names are one: the normalised form of a name."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from functools import lru_cache
+
+from leanrag_engine.core.text.word_lists import read_words
+
+__all__ = ["name_key"]
+
+_QUOTES = "\"'`“”‘’«» "
+_CALL = re.compile(r"(?<=[\w\]])\([^()]*\)$")
+"""Call brackets stand right behind a name; a remark in brackets stands after a space."""
+_NAME_TOKEN = re.compile(
+    r"(?:(?<![\w.])\.(?=[^\W\d_]))?[^\W_](?:[^\W_]|(?<=\d)\.(?=\d)|&(?=[^\W_]))*"  # words, figures, .NET, R&B
+    r"(?:\+\+|#|\+(?!\w)|(?<=\b\w)\*(?!\w))?"  # C++, C#, Disney+, A*
+)
+_CODE_NAME = re.compile(r"(?:[$@]|--?)?(?:[^\W\d]\w*)(?:(?:\.|::|->)\w+)*")
+_STRICT_CODE = re.compile(r"^(?:\$|--)|(?:^|[.:>])_|_(?:$|\.)|\w(?:::|->)\w|[a-z_]\w\.[a-z_]\w")
+_THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
+_INITIALS = re.compile(
+    r"(?<![^\W_])(?:[^\W\d_]\.){2,}(?![^\W_]{2})|(?<![^\W_])(?:[^\W\d_]\.)+[^\W\d_](?![\w.])"
+)
+_ARTICLE = re.compile(r"^(?:(?:the|an?)\s+)+(?=\S)")
+_TRADE_MARK = re.compile("(?<=\\S)[™®©℠]")
+_LATIN_ACCENT = re.compile("(?<=[a-z])[\u0300-\u036f]+")
+_OWNER = re.compile("['’`´]s(?![^\\W_])|(?<=s)['’](?=\\s|$)")
+_APOSTROPHE = re.compile("(?<=\\w)['’`´](?=\\w)")
+
+_KEEPS_ITS_S = read_words("singular_in_s")
+_IRREGULAR = {
+    "analyses": "analysis", "aunties": "auntie", "axes": "axis", "bonuses": "bonus", "brownies": "brownie",
+    "buses": "bus", "caches": "cache", "calories": "calorie", "campuses": "campus", "canoes": "canoe",
+    "children": "child", "circuses": "circus", "cookies": "cookie", "crises": "crisis", "criteria": "criterion",
+    "feet": "foot", "foes": "foe", "gases": "gas", "geese": "goose", "geniuses": "genius", "halves": "half",
+    "headaches": "headache", "hypotheses": "hypothesis", "indices": "index", "knives": "knife", "leaves": "leaf",
+    "lies": "lie", "lives": "life", "loaves": "loaf", "matrices": "matrix", "men": "man", "mice": "mouse",
+    "movies": "movie", "niches": "niche", "parentheses": "parenthesis", "phenomena": "phenomenon", "pies": "pie",
+    "potatoes": "potato", "rookies": "rookie", "shelves": "shelf", "shoes": "shoe", "statuses": "status",
+    "syntheses": "synthesis", "teeth": "tooth", "theses": "thesis", "thieves": "thief", "ties": "tie", "toes": "toe",
+    "vertices": "vertex", "viruses": "virus", "wives": "wife", "wolves": "wolf", "women": "woman", "zombies": "zombie",
+}  # fmt: skip
+_SINGULAR_ENDINGS = (
+    ("sses", "ss"),
+    ("shes", "sh"),
+    ("ches", "ch"),
+    ("xes", "x"),
+    ("zzes", "zz"),
+    ("oes", "o"),
+)
+_SHORTEST_PLURAL = 4
+_ACRONYM_PLURAL = re.compile("[b-df-hj-np-tv-xz]{2}s")
+"""TVs, CDs, KGs; harmless for GPS, which nothing singular stands beside."""
+
+
+@lru_cache(maxsize=1 << 16)
+def name_key(name: str) -> str:
+    """What makes two names one: they are the same iff their keys are equal.
+
+    Case, accents on Latin letters, punctuation, leading articles, possessive endings, call brackets and a simple English
+    plural of the last word do not count. Signs that carry meaning do: ``__init__``, ``os.path``, ``C++``, ``C#``,
+    ``.NET``, ``+=``. A key is for comparing, not for reading. It is empty only if the name is blank.
+    """
+    folded = _folded(name)
+    bare = _CALL.sub("", folded.strip(_QUOTES)).strip(_QUOTES) or folded
+    if _CODE_NAME.fullmatch(bare) and _STRICT_CODE.search(bare):
+        return bare
+    bare = _INITIALS.sub(lambda initials: initials[0].replace(".", "") + " ", _ARTICLE.sub("", bare, count=1))
+    tokens = _NAME_TOKEN.findall(
+        _APOSTROPHE.sub("", _OWNER.sub("", _THOUSANDS.sub("", bare.replace(" & ", " and "))))
+    )
+    if not tokens:
+        return folded
+    return " ".join(_joined_initials([*tokens[:-1], _singular(tokens[-1])]))
+
+
+def _folded(name: str) -> str:
+    """Case-folded NFKC in single spaces, Latin letters without accents, no trade mark behind a name. A NUL is a
+    space: no database compares it."""
+    if "\x00" in name:
+        name = name.replace("\x00", " ")
+    if name.isascii():
+        return " ".join(name.lower().split())
+    bare = _TRADE_MARK.sub("", name) or name
+    decomposed = unicodedata.normalize("NFKD", unicodedata.normalize("NFKC", bare).casefold())
+    return " ".join(unicodedata.normalize("NFC", _LATIN_ACCENT.sub("", decomposed)).split())
+
+
+def _joined_initials(tokens: list[str]) -> list[str]:
+    """``j k rowling`` → ``jk rowling``: initials are one word however they are set."""
+    joined: list[str] = []
+    initials = False
+    for token in tokens:
+        letter = len(token) == 1 and "a" <= token <= "z"
+        if letter and initials:
+            joined[-1] += token
+        else:
+            joined.append(token)
+        initials = letter
+    return joined
+
+
+def _singular(word: str) -> str:
+    if _ACRONYM_PLURAL.fullmatch(word):
+        return word[:-1]
+    if word in _IRREGULAR:
+        return _IRREGULAR[word]
+    if len(word) < _SHORTEST_PLURAL or not word.isascii() or word in _KEEPS_ITS_S:
+        return word
+    if not word.endswith("s") or word.endswith(("ss", "us", "is")) or not word[-2].isalpha():
+        return word
+    if word.endswith("ies") and len(word) > _SHORTEST_PLURAL:
+        return word[:-3] + "y"
+    single = next(
+        (word[: -len(plural)] + single for plural, single in _SINGULAR_ENDINGS if word.endswith(plural)), ""
+    )
+    return single or word[:-1]

@@ -1,0 +1,78 @@
+"""Segment Chinese with jieba and Japanese with Sudachi, which write no spaces between words."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from functools import cache
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from sudachipy import Dictionary, Morpheme, Tokenizer
+
+__all__ = ["japanese_morphemes", "segment", "tagged_chinese"]
+
+_SUDACHI_BYTES = 48_000
+"""Sudachi refuses more than 49,149 bytes in one call; a call this long is cut at a character."""
+
+_per_thread = threading.local()
+"""Lazy cache: each thread's own Sudachi tokenizer, for one must not be shared while it works."""
+
+_dictionary_lock = threading.Lock()
+
+
+def segment(run: str, *, japanese: bool, search: bool) -> list[str]:
+    """A run of Han and kana as words; ``search`` adds the words within long Chinese words."""
+    if japanese:
+        if search:
+            return [morpheme.normalized_form() for morpheme in japanese_morphemes(run)]
+        return [morpheme.dictionary_form() for morpheme in japanese_morphemes(run)]
+    import rjieba  # noqa: PLC0415 - only Chinese pays for it
+
+    pieces: list[str] = rjieba.cut_for_search(run, True) if search else rjieba.cut(run, True)
+    return pieces
+
+
+def tagged_chinese(text: str) -> list[tuple[str, str]]:
+    """Chinese ``text`` as (word, part of speech) pairs, with jieba's tags (``n``, ``nr``, ``v``, …)."""
+    import rjieba  # noqa: PLC0415 - only Chinese pays for it
+
+    pairs: list[tuple[str, str]] = rjieba.tag(text, True)
+    return pairs
+
+
+def japanese_morphemes(text: str) -> Iterator[Morpheme]:
+    """Sudachi's morphemes of Japanese ``text`` in order, in its shortest units, whatever the length."""
+    tokenizer = _tokenizer()
+    for piece in _portions(text, _SUDACHI_BYTES):
+        yield from tokenizer.tokenize(piece)
+
+
+def _portions(text: str, limit: int) -> Iterator[str]:
+    size = limit // 4  # no character takes more than four bytes
+    if len(text) <= size:
+        yield text
+        return
+    for start in range(0, len(text), size):
+        yield text[start : start + size]
+
+
+def _tokenizer() -> Tokenizer:
+    tokenizer: Tokenizer | None = getattr(_per_thread, "sudachi", None)
+    if tokenizer is None:
+        with _dictionary_lock:
+            tokenizer = _per_thread.sudachi = _new_tokenizer()
+    return tokenizer
+
+
+def _new_tokenizer() -> Tokenizer:
+    from sudachipy import SplitMode  # noqa: PLC0415 - only Japanese pays for it
+
+    return _dictionary().tokenizer(mode=SplitMode.A)
+
+
+@cache
+def _dictionary() -> Dictionary:
+    from sudachipy import Dictionary  # noqa: PLC0415 - only Japanese pays for it
+
+    return Dictionary(dict="small")

@@ -1,0 +1,281 @@
+"""Cut text into sentences, headings and lines of code."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from enum import StrEnum
+from typing import NamedTuple
+
+from leanrag_engine.core.text.scripts import CJK_CHARACTER, HAN
+from leanrag_engine.core.text.word_lists import read_words
+
+from .words import word_count
+
+__all__ = ["Piece", "PieceKind", "pieces", "sentences", "whole_sentences"]
+
+_LIST_ITEM = re.compile(
+    r"(?:[-*+•‣◦·▪–—]|\(?(?:\d{1,3}|[a-zA-Z]|[ivxIVX]{1,4})[.)]|[①-⑳])[ \t]+(?=\S)|[•‣◦▪]"
+)
+_STANDS_ALONE = re.compile(r"\||\[\d+\]:?\s|::?[a-z-]+:|={3,}|-{3,}")
+_NO_WORD_LINE = re.compile(r"[\W_]*")
+_FENCE = re.compile(r"\s*(?:```|~~~)")
+_UNDERLINE = re.compile(r"[=*~^\"'+#-]{3,}")
+_HEADING = re.compile(r"#{1,6}\s+\S|\d{1,2}(?:\.\d{1,2})+\.?\s+\S|第[一二三四五六七八九十百\d]+[章节節回部]")
+_HEADING_WORDS = 12
+_SENTENCE_BREAK = re.compile(r"[^\W\d_]{2}[.!?][\"'”’]?\s+[^\W\d_]")
+_NEVER_CLOSES = frozenset(
+    ["to", "of", "the", "a", "an", "and", "or", "is", "are", "was", "were", "by", "with", "for", "that"]
+)
+_CODE_SHAPE = re.compile(
+    r">>>(?:\s|$)|\.\.\.\s|\$\s|#!|//|/\*|\*/|@\w[\w.]*(?:\(.*\))?$|[{}\])]+[;,]?$"
+    r"|(?:async\s+)?(?:def|class|function|fn|func|struct|enum|interface|public|private|static|const|let|var|#include"
+    r"|package|namespace|using)\s+\w.*[({:;=,\\]\s*(?:#.*)?$"
+    r"|(?:from\s+[\w.]+\s+)?import\s+[\w.*]+(?:\s+as\s+\w+|,\s*\w+)*;?$"
+    r"|(?:if|elif|for|while|with|except|match|case|switch|catch)\b.*[:{]$|(?:try|else|finally|do)\s*[:{]$"
+    r"|(?:return|yield|raise|del|assert|await|print|pass|break|continue)(?:\s+[\w\"'(\[{.-]+)?(?:[(\[].*)?;?$"
+    r"|.*::=|\|\s|\w[\w.]*(?:\[[^\]]*\])?(?:\s*,\s*\*?\w[\w.]*)*\s*(?::\s*[\w\[\], .|]+)?(?:[-+*/%&|^@]|//|\*\*|>>|<<)?=\s*\S"
+    r"|\w[\w.]*\(.*\)?[;:,]?$|.*[;{]$|[(\[\"].*[)\]][+*?]?$|</?\w+[^>]*>|.*\s(?:=|==|!=|->|=>|&&|\|\||:=)\s"
+)
+_PROSE_WORD = re.compile(
+    r"\b(?:the|an|of|to|that|this|are|be|it|its|by|on|which|was|were|has|have|may|can|will)\b",
+    re.IGNORECASE,
+)
+_PROSE_LINE = 2
+"""A line with as many of the words above as this is prose, whatever signs stand in it."""
+
+_RAGGED = 0.75
+"""Lines of one paragraph differ in length by a quarter where a proportional font was wrapped."""
+
+_CLOSERS = "\"'”’»)\\]}）」』】》〉］"
+_OPENERS = "\"'“‘«([{（「『【《〈［"
+_TERMINATOR = re.compile(
+    f"[.!?…]+[{_CLOSERS}]*(?=\\s)|[。｡！？؟।॥።]+[{_CLOSERS}]*"
+    # The next sentence may follow a CJK full stop's western cousin without a space.
+    f"|[.!?][{_CLOSERS}]*(?=[{HAN}])"
+)
+_NEXT_WORD = re.compile(f"\\s*([{_OPENERS}*_`]*)([^\\W_]*)")
+_WHITE = re.compile(r"\s*")
+_LONGEST_ABBREVIATION = 16
+_LAST_WORD = re.compile(r"[^\s(\[\"“‘']*$")
+
+_NEVER_LAST = read_words("abbreviations")
+_SELDOM_LAST = read_words("abbreviations_before_stop")
+_SENTENCE_STARTERS = read_words("sentence_starters")
+
+
+class PieceKind(StrEnum):
+    PROSE = "prose"
+    HEADING = "heading"
+    CODE = "code"
+
+
+class Piece(NamedTuple):
+    """A sentence, a heading or a line of code: ``text[start:end]``, without surrounding white space."""
+
+    start: int
+    end: int
+    kind: PieceKind
+
+
+class _Line:
+    """One line of a text: where its words start and end, and what kind of line it is."""
+
+    __slots__ = ("code", "end", "heading", "indent", "start", "text")
+
+    def __init__(self, start: int, raw: str, *, fenced: bool) -> None:
+        self.text = raw.strip()
+        self.indent = len(raw) - len(raw.lstrip())
+        self.start = start + self.indent
+        self.end = self.start + len(self.text)
+        self.code = fenced
+        self.heading = False
+
+
+def sentences(text: str) -> list[tuple[int, int]]:
+    """The sentences of ``text`` as ``(start, end)`` spans without surrounding white space.
+
+    A blank line, a heading, a list item and a line of code end a sentence, a wrapped line does not.
+    Each line of code is a span of its own; rules, code fences and other lines without a letter or digit belong to none.
+    """
+    return [(piece.start, piece.end) for piece in pieces(text)]
+
+
+def pieces(text: str) -> list[Piece]:
+    """The spans of :func:`sentences`, each with what it is: prose, a heading, or a line of code."""
+    found: list[Piece] = []
+    for lines in _blocks(text):
+        if lines[0].code:
+            found += [Piece(line.start, line.end, PieceKind.CODE) for line in lines]
+            continue
+        for start, end, heading in _paragraphs(lines):
+            if heading:
+                found.append(Piece(start, end, PieceKind.HEADING))
+            else:
+                found += [Piece(first, last, PieceKind.PROSE) for first, last in _split(text, start, end)]
+    return found
+
+
+def whole_sentences(text: str, limit: int, count: Callable[[str], int] | None = None) -> str:
+    """The longest beginning of ``text`` that ends with a sentence and counts at most ``limit``.
+
+    ``count`` measures a text (default :func:`word_count`) and never shrinks as the text grows.
+    Empty if not even the first sentence fits: a sentence is never cut.
+    """
+    measure = count or word_count
+    if measure(text) <= limit:
+        return text
+    ends = [end for _, end in sentences(text)]
+    low, high = 0, len(ends)
+    while low < high:
+        middle = (low + high + 1) // 2
+        if measure(text[: ends[middle - 1]]) <= limit:
+            low = middle
+        else:
+            high = middle - 1
+    return text[: ends[low - 1]] if low else ""
+
+
+def _blocks(text: str) -> Iterator[list[_Line]]:
+    """Runs of neighbouring lines that are all prose or all code; lines without a word are dropped."""
+    for paragraph in _lines_between_blanks(text):
+        _mark_code(paragraph)
+        _mark_heading(paragraph)
+        run: list[_Line] = []
+        for line in paragraph:
+            if run and run[-1].code != line.code:
+                yield run
+                run = []
+            run.append(line)
+        yield run
+
+
+def _lines_between_blanks(text: str) -> Iterator[list[_Line]]:
+    raws = text.split("\n")
+    # A passage may begin or end within a fenced block: an odd fence tells nothing.
+    fences = sum(_FENCE.match(raw) is not None for raw in raws) if "```" in text or "~~~" in text else 0
+    fenced = False
+    lines: list[_Line] = []
+    position = 0
+    for raw in raws:
+        line = _Line(position, raw, fenced=fenced)
+        position += len(raw) + 1
+        fence = fences > 0 and _FENCE.match(raw) is not None
+        fenced ^= fence and fences % 2 == 0
+        rule = (
+            not fenced and _NO_WORD_LINE.fullmatch(line.text) is not None and line.text[:1] not in {*"{}()[]"}
+        )
+        if not (fence or rule):
+            lines.append(line)
+            continue
+        if lines:
+            lines[-1].heading = _UNDERLINE.fullmatch(line.text) is not None
+            yield lines
+        lines = []
+    if lines:
+        yield lines
+
+
+def _mark_code(lines: list[_Line]) -> None:
+    """A paragraph is code where most of its lines have the shape of code; else only its prompts are."""
+    shaped = [line.code or _looks_like_code(line.text) for line in lines]
+    indented = all(line.indent > 1 for line in lines)
+    whole = 2 * sum(shaped) > len(lines) - indented
+    for line in lines:
+        line.code = whole or line.code or line.text.startswith(">>>")
+
+
+def _looks_like_code(line: str) -> bool:
+    return _CODE_SHAPE.match(line) is not None and len(_PROSE_WORD.findall(line)) < _PROSE_LINE
+
+
+def _mark_heading(lines: list[_Line]) -> None:
+    for line in lines:
+        if not line.code and _HEADING.match(line.text) and _short_title(line.text):
+            line.heading = True
+    only = lines[0]
+    if len(lines) == 1 and not only.code and not _LIST_ITEM.match(only.text) and _short_title(only.text):
+        only.heading = True
+
+
+def _short_title(line: str) -> bool:
+    """Whether a line that stands alone is short enough and unpunctuated as a heading is."""
+    return (
+        word_count(line) <= _HEADING_WORDS
+        and line[-1] not in '.!?:;,。！？：；，、…"”’)'
+        and line.rsplit(None, 1)[-1].lower() not in _NEVER_CLOSES
+        and not line[0].islower()
+        and line[0] not in "[|(<'‘"
+        and not _SENTENCE_BREAK.search(line)
+        and "``" not in line
+        and line.count("(") == line.count(")")
+    )
+
+
+def _paragraphs(lines: list[_Line]) -> Iterator[tuple[int, int, bool]]:
+    """Spans of the lines that read on: wrapped lines are joined, deliberate breaks are kept."""
+    width = max(len(line.text) for line in lines)
+    first = lines[0]
+    for line, following in zip(lines, [*lines[1:], None], strict=True):
+        if following is None or line.heading or following.heading or _breaks_after(line, following, width):
+            yield first.start, line.end, line.heading
+            if following is not None:
+                first = following
+
+
+def _breaks_after(line: _Line, following: _Line, width: int) -> bool:
+    if _LIST_ITEM.match(following.text):
+        return True
+    if _STANDS_ALONE.match(following.text) or _STANDS_ALONE.match(line.text):
+        return True
+    if following.text[0].islower():
+        return False
+    if CJK_CHARACTER.match(following.text):
+        return line.text[-1] in ":：" or len(line.text) < width - 2
+    return len(line.text) + 1 + len(following.text.split(None, 1)[0]) < _RAGGED * width
+
+
+def _split(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+    """The sentences of one paragraph."""
+    item = _LIST_ITEM.match(text, start, end)
+    scan = item.end() if item else start
+    for mark in _TERMINATOR.finditer(text, scan, end):
+        if mark.start() >= scan and _ends_sentence(text, start, mark, end):
+            yield start, mark.end()
+            white = _WHITE.match(text, mark.end(), end)
+            start = scan = white.end() if white else mark.end()
+    if start < end:
+        yield start, end
+
+
+def _ends_sentence(text: str, start: int, mark: re.Match[str], end: int) -> bool:
+    following = _NEXT_WORD.match(text, mark.end(), end)
+    opening, word = (following[1], following[2]) if following else ("", "")
+    sign = mark[0]
+    if sign[0] in "。｡！？؟।॥።":
+        return not (sign[-1] in "」』" and word[:1] in "とって")
+    continues = word[:1].islower() and not opening
+    if not sign.startswith(".") or sign.startswith(".."):
+        return not continues
+    before = _LAST_WORD.search(text[max(start, mark.start() - _LONGEST_ABBREVIATION) : mark.start()])
+    last = before[0] if before else ""
+    if continues:
+        return len(last) > 3 and last.isalpha() and last.islower() and last not in _NEVER_LAST  # noqa: PLR2004
+    return not _is_abbreviation(last, word)
+
+
+def _is_abbreviation(last: str, following: str) -> bool:
+    """Whether the full stop after ``last`` belongs to it, given the word after."""
+    folded = last.lower()
+    if folded in _NEVER_LAST and not (len(last) == 1 and last.isupper()):
+        # "no." and "v." are abbreviations before a figure or a name, not before a sentence's first word.
+        return (
+            folded not in {"no", "p", "art", "tab", "app", "fig", "ed"}
+            or following[:1].isdigit()
+            or last[:1].isupper()
+        )
+    initial = len(last) == 1 and last.isupper()
+    dotted = "." in last and all(len(part) == 1 for part in last.split("."))
+    if initial or dotted or folded in _SELDOM_LAST:
+        return following.lower() not in _SENTENCE_STARTERS and following != ""
+    return False

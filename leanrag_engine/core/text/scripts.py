@@ -1,0 +1,53 @@
+"""Recognize scripts: Chinese, Japanese and Korean characters."""
+
+from __future__ import annotations
+
+import re
+
+__all__ = [
+    "CJK_CHARACTER",
+    "CJK_RUN",
+    "HAN",
+    "HANGUL",
+    "KANA",
+    "KANA_CHARACTER",
+    "has_cjk",
+    "has_hangul",
+    "has_kana",
+    "is_japanese",
+]
+
+HAN = "々〇\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003fffd"
+KANA = "\u3041-\u309f\u30a1-\u30fa\u30fc-\u30ff\u31f0-\u31ff\uff66-\uff9f"
+HANGUL = "\uac00-\ud7a3\u1100-\u11ff\u3130-\u318f"
+
+CJK_RUN = re.compile(f"[{HAN}{KANA}]+")
+KANA_CHARACTER = re.compile(f"[{KANA}]")
+_HANGUL_CHARACTER = re.compile(f"[{HANGUL}]")
+CJK_CHARACTER = re.compile(f"[{HAN}{KANA}{HANGUL}]")
+
+_JAPANESE_SHARE = 0.05
+"""From this share of kana among its Han and kana characters on, a text is Japanese."""
+
+
+def has_cjk(text: str) -> bool:
+    """Whether any Chinese, Japanese or Korean character stands in ``text``."""
+    return not text.isascii() and CJK_CHARACTER.search(text) is not None
+
+
+def has_kana(text: str) -> bool:
+    """Whether hiragana or katakana stand in ``text``."""
+    return not text.isascii() and KANA_CHARACTER.search(text) is not None
+
+
+def has_hangul(text: str) -> bool:
+    """Whether Korean letters stand in ``text``."""
+    return not text.isascii() and _HANGUL_CHARACTER.search(text) is not None
+
+
+def is_japanese(text: str) -> bool:
+    """Whether the Han and kana characters of ``text`` are Japanese rather than Chinese."""
+    if text.isascii():
+        return False
+    kana = len(KANA_CHARACTER.findall(text))
+    return kana > 0 and kana >= _JAPANESE_SHARE * sum(map(len, CJK_RUN.findall(text)))
