@@ -25,8 +25,15 @@ from .protocol.completions import Completions
 from .protocol.prompts import add_prompts
 from .protocol.resources import add_resources
 from .protocol.tasks import Tasks
-from .replies.errors import Offered, crashed, error_result, unknown_arguments, unknown_tool, worded
-from .tools.toolsets import ALL_TOOLS, Offer, functions, offers
+from .replies.errors import (
+    Offered,
+    error_result,
+    internal_error,
+    invalid_arguments,
+    unknown_arguments,
+    unknown_tool,
+)
+from .tools.toolsets import ALL_TOOLS, ToolEntry, functions, offers
 
 logger = logging.getLogger(__name__)
 
@@ -60,10 +67,10 @@ class LeanRAGServer(MCPServer[None]):
             if isinstance(cause, LeanRAGError):
                 return error_result(self.offered.problem(cause))
             logger.exception("Tool %s crashed", name)
-            return error_result(crashed(name, cause))
+            return error_result(internal_error(name, cause))
         except ToolError as problem:
             if isinstance(problem.__cause__, ValidationError):
-                return error_result(worded(name, problem.__cause__, known))
+                return error_result(invalid_arguments(name, problem.__cause__, known))
             raise
         return self.offered.result(result) if isinstance(result, CallToolResult) else result
 
@@ -106,7 +113,7 @@ def create_server(
     return server
 
 
-def add_tool(server: LeanRAGServer, offer: Offer, function: Callable[..., Any]) -> None:
+def add_tool(server: LeanRAGServer, offer: ToolEntry, function: Callable[..., Any]) -> None:
     """Register one tool. Its schema says that unknown arguments are refused; ``call_tool`` refuses them."""
     described = server.offered.lines(cleandoc(function.__doc__ or ""))
     server.add_tool(function, title=offer.title, description=described, annotations=offer.annotations)

@@ -23,7 +23,7 @@ def arguments_of(folders: Sequence[str]) -> list[str]:
     return [part for folder in folders if is_filled(folder) for part in ("--allow-dir", folder)]
 
 
-def unfilled(environ: Mapping[str, str], names: Sequence[str]) -> list[str]:
+def find_unfilled(environ: Mapping[str, str], names: Sequence[str]) -> list[str]:
     """Those of ``names`` that nobody filled in: an empty key is no key."""
     return [name for name in names if name in environ and not is_filled(environ[name])]
 
@@ -35,7 +35,7 @@ def main() -> None:
     from leanrag_mcp.cli.main import serve_main  # noqa: PLC0415 - as above
     from leanrag_mcp.clients.bundle_fields import VARIABLES  # noqa: PLC0415 - see above
 
-    for name in unfilled(os.environ, VARIABLES):
+    for name in find_unfilled(os.environ, VARIABLES):
         del os.environ[name]
     sys.argv[1:] = arguments_of(sys.argv[1:])
     serve_main()

@@ -39,7 +39,7 @@ QUESTIONS = (
 
 
 @dataclass(slots=True)
-class Figures:
+class DemoFigures:
     """What the demo measured."""
 
     documents: int = 0
@@ -54,7 +54,7 @@ class Figures:
 async def run_demo(data_dir: Path | None, collection: str, as_json: bool) -> None:
     """Ingest, build, serve, ask; print what a user would see, and with ``as_json`` the figures last."""
     console = Console(stderr=as_json)
-    figures = Figures()
+    figures = DemoFigures()
     started = time.perf_counter()
     with ExitStack() as cleanup:
         folder = data_dir or Path(cleanup.enter_context(tempfile.TemporaryDirectory(prefix="leanrag-demo-")))
@@ -71,7 +71,7 @@ async def run_demo(data_dir: Path | None, collection: str, as_json: bool) -> Non
 # --- index ---------------------------------------------------------------------------------
 
 
-async def index_reference(console: Console, settings: Settings, figures: Figures) -> None:
+async def index_reference(console: Console, settings: Settings, figures: DemoFigures) -> None:
     size = sum(len(text.encode()) for text in topics.values()) // 1000
     console.print(Rule("1. Ingest and build", align="left"))
     console.print(f"The Python language reference on this machine: {len(topics)} documents, {size} kB.")
@@ -100,7 +100,7 @@ async def index_reference(console: Console, settings: Settings, figures: Figures
 # --- ask -----------------------------------------------------------------------------------
 
 
-async def ask_server(console: Console, settings: Settings, figures: Figures) -> None:
+async def ask_server(console: Console, settings: Settings, figures: DemoFigures) -> None:
     console.print(Rule("2. The MCP server, asked by an MCP client over stdio", align="left"))
     server = StdioServerParameters(
         command=sys.executable,
@@ -122,7 +122,9 @@ async def ask_server(console: Console, settings: Settings, figures: Figures) -> 
         await walk(console, client)
 
 
-async def ask(console: Console, client: Client, question: str, figures: Figures, *, draw_tree: bool) -> None:
+async def ask(
+    console: Console, client: Client, question: str, figures: DemoFigures, *, draw_tree: bool
+) -> None:
     console.print(Rule(f"query_lca_context: {question}", align="left", style="cyan"))
     reply = await call(client, "query_lca_context", {"query": question, "token_budget": TOKEN_BUDGET})
     console.print(reply["context"], markup=False, highlight=False)

@@ -22,13 +22,13 @@ from ..clients.files import (
     CLIENTS,
     Client,
     ClientName,
+    ConfigChange,
     Machine,
-    Plan,
     Scope,
-    carried_out,
+    apply_change,
     config_file,
-    planned_install,
-    planned_uninstall,
+    plan_install,
+    plan_uninstall,
 )
 
 NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
@@ -159,10 +159,10 @@ def install(
         file = config or config_file(client, scope, machine)
         entry = server_entry(kind, command_of(Path(sys.prefix), machine.environ, uvx=uvx), settings)
         if show:
-            print_entry(client, file, checked_name(name), scope, entry)
+            print_entry(client, file, check_name(name), scope, entry)
         else:
             tell_if_absent(kind, file, scope)
-            finish(planned_install(kind, file, checked_name(name), entry), kind.then, dry_run=dry_run)
+            finish(plan_install(kind, file, check_name(name), entry), kind.then, dry_run=dry_run)
             typer.echo(f"The client will start: {command_line([entry['command'], *entry['args']])}")
             tell_what_is_missing(kind, settings, machine.environ)
 
@@ -179,7 +179,7 @@ def uninstall(
         file = config or config_file(client, scope, Machine.here())
         kind = CLIENTS[client]
         then = f"{kind.title} does without it from its next start on."
-        finish(planned_uninstall(kind, file, checked_name(name)), then, dry_run=dry_run)
+        finish(plan_uninstall(kind, file, check_name(name)), then, dry_run=dry_run)
 
 
 class told_plainly:  # noqa: N801 - reads as what it is, a context
@@ -194,7 +194,7 @@ class told_plainly:  # noqa: N801 - reads as what it is, a context
             raise typer.Exit(1) from problem
 
 
-def checked_name(name: str) -> str:
+def check_name(name: str) -> str:
     if not NAME.fullmatch(name):
         raise InvalidInput(
             f"The name {name!r} would not do for every client.", "Use up to 64 letters, digits, - and _."
@@ -216,19 +216,19 @@ def command_line(words: Sequence[str]) -> str:
     return subprocess.list2cmdline(words) if sys.platform == "win32" else shlex.join(words)
 
 
-def finish(plan: Plan, then: str, *, dry_run: bool) -> None:
+def finish(plan: ConfigChange, then: str, *, dry_run: bool) -> None:
     if not plan.changes:
         typer.echo(f"{plan.file} says so already; nothing was written.")
     elif dry_run:
         typer.echo(f"Would change {plan.file}:")
-        typer.echo("\n".join(changed_lines(plan)))
+        typer.echo("\n".join(diff_lines(plan)))
     else:
-        backup = carried_out(plan)
+        backup = apply_change(plan)
         typer.echo(f"Wrote {plan.file}" + (f" (as it was: {backup.name})." if backup else "."))
         typer.echo(then)
 
 
-def changed_lines(plan: Plan) -> list[str]:
+def diff_lines(plan: ConfigChange) -> list[str]:
     """The lines that go and come, without those around them: another server's key may stand there."""
     lines = difflib.unified_diff(plan.before.splitlines(), plan.after.splitlines(), n=0, lineterm="")
     return [line for line in lines if not line.startswith(("---", "+++", "@@"))]

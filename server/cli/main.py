@@ -121,7 +121,7 @@ def serve(
             http_allowed_origins=tuple(http_allowed_origin) if http_allowed_origin else None,
         )
     except LeanRAGError as problem:
-        raise refused(problem) from problem
+        raise report_error(problem) from problem
     settings = settings_of(
         data_dir,
         collection,
@@ -138,7 +138,7 @@ def serve(
         try:
             run_http(settings, over_http)
         except LeanRAGError as problem:
-            raise refused(problem) from problem
+            raise report_error(problem) from problem
     else:
         from ..app import create_server  # noqa: PLC0415 - the other commands need no MCP server
 
@@ -170,7 +170,7 @@ def ingest(
         job = await engine.submit_ingest(
             sources, collection=engine.settings.collection, build=build, allowed=None
         )
-        reply = ingest_reply(await watched(engine, job))
+        reply = ingest_reply(await follow_job(engine, job))
         if json:
             typer.echo(reply.model_dump_json())
         else:
@@ -208,7 +208,7 @@ def forget(
         named = engine.settings.collection
         known = {each.id for each in await engine.documents(collection=named)}
         job, found = await engine.submit_forget([id_of(each, known) for each in ids], collection=named)
-        reply = delete_reply(await watched(engine, job) if job else None, found)
+        reply = delete_reply(await follow_job(engine, job) if job else None, found)
         if json:
             typer.echo(reply.model_dump_json())
         else:
@@ -277,7 +277,7 @@ def build(
 
         order = BuildRequest(upgrade, max_calls, max_tokens, max_cost)
         job = await engine.submit_build(collection=engine.settings.collection, order=order, dry_run=dry_run)
-        reply = job_reply(await watched(engine, job))
+        reply = job_reply(await follow_job(engine, job))
         typer.echo(reply.model_dump_json() if json else "\n".join(job_lines(reply)))
         leave_unless_done(reply.status)
 
@@ -340,7 +340,7 @@ def reindex(data_dir: DataDir = None, collection: CollectionOption = None, json:
         from ..tools.manage import job_reply  # noqa: PLC0415 - heavy
 
         reply = job_reply(
-            await watched(engine, await engine.submit_reindex(collection=engine.settings.collection))
+            await follow_job(engine, await engine.submit_reindex(collection=engine.settings.collection))
         )
         counts = ", ".join(f"{count} {kind}" for kind, count in reply.result.items())
         typer.echo(reply.model_dump_json() if json else f"{reply.status}. {reply.message or counts}")
@@ -368,7 +368,7 @@ def demo(
     try:
         anyio.run(run_demo, data_dir, collection, json)
     except LeanRAGError as problem:
-        raise refused(problem) from problem
+        raise report_error(problem) from problem
 
 
 # --- shared by the commands ----------------------------------------------------------------
@@ -378,30 +378,30 @@ def settings_of(data_dir: Path | None, collection: str | None, **more: object) -
     try:
         return load_settings(data_dir=data_dir, collection=collection, **more)
     except LeanRAGError as problem:
-        raise refused(problem) from problem
+        raise report_error(problem) from problem
 
 
 def run(settings: Settings, work: Callable[[LeanRAG], Awaitable[None]]) -> None:
     """Open the engine, do the work, close it; an error becomes a message and exit code 1."""
 
-    async def opened() -> None:
+    async def open_and_work() -> None:
         from leanrag_engine.engine import LeanRAG  # noqa: PLC0415 - heavy: --help must not wait for it
 
         async with await LeanRAG.open(settings) as engine:
             await work(engine)
 
     try:
-        anyio.run(opened)
+        anyio.run(open_and_work)
     except LeanRAGError as problem:
-        raise refused(problem) from problem
+        raise report_error(problem) from problem
 
 
-def refused(problem: LeanRAGError) -> typer.Exit:
+def report_error(problem: LeanRAGError) -> typer.Exit:
     typer.echo(f"Error: {problem}", err=True)
     return typer.Exit(1)
 
 
-async def watched(engine: LeanRAG, job: Job) -> Job:
+async def follow_job(engine: LeanRAG, job: Job) -> Job:
     """Show a job's progress until it ends. Ctrl-C cancels it."""
     from .progress import follow  # noqa: PLC0415 - rich is heavy
 

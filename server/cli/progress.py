@@ -26,7 +26,7 @@ REFRESH = 0.1
 """Seconds between two looks at a job."""
 
 
-class Step(Protocol):
+class StageProgress(Protocol):
     """How far some work has come: ``done`` of ``total`` units of ``stage``."""
 
     @property
@@ -40,7 +40,7 @@ class Step(Protocol):
 
 
 @contextmanager
-def stage_bars() -> Iterator[Callable[[Step], None]]:
+def stage_bars() -> Iterator[Callable[[StageProgress], None]]:
     """Draws the steps that it is told on standard error, one bar for each stage."""
     columns = (
         SpinnerColumn(),
@@ -70,7 +70,7 @@ async def follow(engine: LeanRAG, job: Job) -> Job:
     return job
 
 
-def draw(bars: Progress, drawn: dict[str, TaskID], step: Step) -> None:
+def draw(bars: Progress, drawn: dict[str, TaskID], step: StageProgress) -> None:
     if step.stage not in drawn:
         finish(bars, drawn)
         drawn[step.stage] = bars.add_task(step.stage, total=None, message="")

@@ -33,21 +33,21 @@ DAY_ONE = (1980, 1, 1, 0, 0, 0)
 
 
 @dataclass(frozen=True, slots=True)
-class Offer:
+class ServerFeatures:
     """What the server offers, for the manifest: tools as name and title, and whether there are prompts."""
 
     tools: tuple[tuple[str, str], ...]
     prompts: bool
 
 
-async def offered() -> Offer:
+async def read_features() -> ServerFeatures:
     """Asked of the server itself, with default settings; opens no store."""
     server = create_server(Settings(read_only=False))
     tools = tuple((tool.name, tool.title or tool.name) for tool in await server.list_tools())
-    return Offer(tools, bool(await server.list_prompts()))
+    return ServerFeatures(tools, bool(await server.list_prompts()))
 
 
-def manifest(project: dict[str, Any], offer: Offer) -> dict[str, Any]:
+def manifest(project: dict[str, Any], offer: ServerFeatures) -> dict[str, Any]:
     """The manifest of a project whose ``[project]`` table is given."""
     return {
         "manifest_version": "0.4",
@@ -101,7 +101,7 @@ def project_of(root: Path) -> dict[str, Any]:
     return dict(table)
 
 
-def write_bundle(root: Path, out: Path, offer: Offer) -> int:
+def write_bundle(root: Path, out: Path, offer: ServerFeatures) -> int:
     """Write the bundle of the checkout at ``root``; gives the number of files in it."""
     described = json.dumps(manifest(project_of(root), offer), indent=2, ensure_ascii=False) + "\n"
     files = {path.relative_to(root).as_posix(): path.read_bytes() for path in sources(root)}
@@ -122,7 +122,7 @@ def bundle(
 ) -> None:
     """Write an .mcpb bundle, which Claude Desktop installs with a double click."""
     try:
-        count = write_bundle(source.absolute(), out, anyio.run(offered))
+        count = write_bundle(source.absolute(), out, anyio.run(read_features))
     except LeanRAGError as problem:
         typer.echo(f"Error: {problem}", err=True)
         raise typer.Exit(1) from problem

@@ -93,7 +93,7 @@ class Machine:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class ConfigChange:
     """What would be written where. ``before`` and ``after`` are whole texts."""
 
     file: Path
@@ -144,9 +144,9 @@ def claude_desktop_folder(machine: Machine) -> Path:
 # --- how -----------------------------------------------------------------------------------
 
 
-def planned_install(client: Client, file: Path, name: str, entry: Mapping[str, Any]) -> Plan:
+def plan_install(client: Client, file: Path, name: str, entry: Mapping[str, Any]) -> ConfigChange:
     """``entry`` under ``name``. What a user added to an older entry, such as ``env``, stays."""
-    before, document, existed = opened(client, file)
+    before, document, existed = read_config(client, file)
     try:
         present = document.member([client.servers, name])
         if present is None:
@@ -157,13 +157,13 @@ def planned_install(client: Client, file: Path, name: str, entry: Mapping[str, A
                 if present.node.value.get(key) != value:
                     document = jsonc.with_member(document, [client.servers, name, key], value)
     except jsonc.Malformed as problem:
-        raise broken(client, file, problem) from problem
-    return Plan(file, before, document.text, existed)
+        raise malformed_file(client, file, problem) from problem
+    return ConfigChange(file, before, document.text, existed)
 
 
-def planned_uninstall(client: Client, file: Path, name: str) -> Plan:
+def plan_uninstall(client: Client, file: Path, name: str) -> ConfigChange:
     """The file without the server called ``name``. Raises :class:`NotFound` if there is none."""
-    before, document, existed = opened(client, file)
+    before, document, existed = read_config(client, file)
     try:
         present = document.member([client.servers, name])
         if present is None:
@@ -171,8 +171,8 @@ def planned_uninstall(client: Client, file: Path, name: str) -> Plan:
         refuse_foreign(document, present, name, file)
         document = jsonc.without_member(document, [client.servers, name])
     except jsonc.Malformed as problem:
-        raise broken(client, file, problem) from problem
-    return Plan(file, before, document.text, existed)
+        raise malformed_file(client, file, problem) from problem
+    return ConfigChange(file, before, document.text, existed)
 
 
 def there_are(value: Mapping[str, Any], client: Client) -> str:
@@ -180,7 +180,7 @@ def there_are(value: Mapping[str, Any], client: Client) -> str:
     return f"It has: {names}." if names else "It has none at all."
 
 
-def opened(client: Client, file: Path) -> tuple[str, jsonc.Document, bool]:
+def read_config(client: Client, file: Path) -> tuple[str, jsonc.JsonDocument, bool]:
     """The text as it is, parsed; an absent or blank file counts as an empty object."""
     try:
         before = file.read_bytes().decode("utf-8")
@@ -196,17 +196,17 @@ def opened(client: Client, file: Path) -> tuple[str, jsonc.Document, bool]:
     try:
         return before, jsonc.parse(before if before.strip() else "{}\n", comments=client.comments), True
     except jsonc.Malformed as problem:
-        raise broken(client, file, problem) from problem
+        raise malformed_file(client, file, problem) from problem
 
 
-def broken(client: Client, file: Path, problem: jsonc.Malformed) -> InvalidInput:
+def malformed_file(client: Client, file: Path, problem: jsonc.Malformed) -> InvalidInput:
     return InvalidInput(
         f"{file}, line {problem.line}: {problem.problem}.",
         f"Mend it first ({client.title} reads this file), or add what --print shows by hand. Nothing was written.",
     )
 
 
-def refuse_foreign(document: jsonc.Document, present: jsonc.Member, name: str, file: Path) -> None:
+def refuse_foreign(document: jsonc.JsonDocument, present: jsonc.JsonMember, name: str, file: Path) -> None:
     """Only an entry that starts this server is ours to change."""
     value = present.node.value
     words = [value.get("command"), *(value.get("args") or [])] if isinstance(value, dict) else []
@@ -217,7 +217,7 @@ def refuse_foreign(document: jsonc.Document, present: jsonc.Member, name: str, f
         )
 
 
-def carried_out(plan: Plan) -> Path | None:
+def apply_change(plan: ConfigChange) -> Path | None:
     """Write the plan: backup first, then one replacement. Gives the backup, None if there was nothing to keep.
 
     Raises :class:`InvalidInput` if the file cannot be written or has changed since it was read.
@@ -232,7 +232,7 @@ def carried_out(plan: Plan) -> Path | None:
             raise InvalidInput(
                 f"{file} was changed by another program just now.", "Run this again. Nothing was written."
             )
-        backup = backed_up(file, now) if plan.existed else None
+        backup = back_up(file, now) if plan.existed else None
         replace(file, plan.after.encode("utf-8"))
     except OSError as problem:
         raise InvalidInput(
@@ -242,7 +242,7 @@ def carried_out(plan: Plan) -> Path | None:
     return backup
 
 
-def backed_up(file: Path, content: bytes) -> Path:
+def back_up(file: Path, content: bytes) -> Path:
     """A copy beside the file, under the first free number; an equal one that is there already serves."""
     number = 1
     while (backup := file.with_name(f"{file.name}.bak{number}")).exists():

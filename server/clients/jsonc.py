@@ -39,11 +39,11 @@ class Node:
     start: int
     end: int
     value: Any
-    members: tuple[Member, ...] | None = None
+    members: tuple[JsonMember, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
+class JsonMember:
     """One member of an object. ``comma`` is the place of the comma after it, -1 without one."""
 
     key: str
@@ -53,7 +53,7 @@ class Member:
 
 
 @dataclass(frozen=True, slots=True)
-class Document:
+class JsonDocument:
     """A parsed text."""
 
     text: str
@@ -67,7 +67,7 @@ class Document:
     def line_of(self, position: int) -> int:
         return self.text.count("\n", 0, position) + 1
 
-    def member(self, path: Sequence[str]) -> Member | None:
+    def member(self, path: Sequence[str]) -> JsonMember | None:
         """The member at ``path``. Raises :class:`Malformed` if the way there is ambiguous or no object."""
         node, found = self.root, None
         for key in path:
@@ -78,18 +78,18 @@ class Document:
         return found
 
 
-def parse(text: str, *, comments: bool = False) -> Document:
+def parse(text: str, *, comments: bool = False) -> JsonDocument:
     """Raises :class:`Malformed` with the line of the first mistake."""
-    reader = Reader(text, comments)
+    reader = JsonReader(text, comments)
     position = reader.skip(1 if text.startswith("\ufeff") else 0)
     root = reader.value(position, 0)
     rest = reader.skip(root.end)
     if rest < len(text):
-        raise Malformed(text, rest, f"expected the end, found {shown(text, rest)}")
-    return Document(text, root, comments)
+        raise Malformed(text, rest, f"expected the end, found {describe_sign(text, rest)}")
+    return JsonDocument(text, root, comments)
 
 
-def with_member(document: Document, path: Sequence[str], value: Any) -> Document:
+def with_member(document: JsonDocument, path: Sequence[str], value: Any) -> JsonDocument:
     """The document with ``value`` at ``path``; objects on the way there are made where they are missing."""
     text = document.text
     *way, _ = path
@@ -100,16 +100,16 @@ def with_member(document: Document, path: Sequence[str], value: Any) -> Document
     existing = only(document, node, path[-1]) if at == len(way) else None
     if existing is not None:
         indent = line_indent(text, existing.start)
-        edited = text[: existing.node.start] + dumped(text, value, indent) + text[existing.node.end :]
+        edited = text[: existing.node.start] + dump_indented(text, value, indent) + text[existing.node.end :]
     else:
         for key in reversed(path[at + 1 :]):
             value = {key: value}
-        edited = inserted(document, node, path[at], value)
-    wanted = replaced(document.value, path[:at], path[at:] if existing is None else path[-1:], value)
-    return checked(edited, document, wanted)
+        edited = insert_member(document, node, path[at], value)
+    wanted = set_value(document.value, path[:at], path[at:] if existing is None else path[-1:], value)
+    return check_edit(edited, document, wanted)
 
 
-def without_member(document: Document, path: Sequence[str]) -> Document:
+def without_member(document: JsonDocument, path: Sequence[str]) -> JsonDocument:
     """The document without the member at ``path``, which must be there."""
     text = document.text
     *way, name = path
@@ -132,15 +132,15 @@ def without_member(document: Document, path: Sequence[str]) -> Document:
     inside = text[parent.start + 1 : gone.start] + text[gone.node.end : parent.end - 1].replace(",", "")
     if not inside.strip():
         kept = text[: parent.start + 1] + text[parent.end - 1 :]
-    wanted = lessened(document.value, path)
-    return checked(kept, document, wanted)
+    wanted = delete_value(document.value, path)
+    return check_edit(kept, document, wanted)
 
 
 # --- reading -------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
-class Reader:
+class JsonReader:
     """Recursive descent over one text; positions are offsets."""
 
     text: str
@@ -183,7 +183,9 @@ class Reader:
     def scalar(self, position: int) -> Node:
         match = SCALAR.match(self.text, position)
         if not match:
-            raise Malformed(self.text, position, f"expected a value, found {shown(self.text, position)}")
+            raise Malformed(
+                self.text, position, f"expected a value, found {describe_sign(self.text, position)}"
+            )
         try:
             return Node(position, match.end(), json.loads(match[0]))
         except json.JSONDecodeError as problem:
@@ -199,19 +201,23 @@ class Reader:
         return Node(position, at + 1, values)
 
     def object(self, position: int, depth: int) -> Node:
-        members: list[Member] = []
+        members: list[JsonMember] = []
         at = self.skip(position + 1)
         while not self.closes(at, "}", first=not members):
             if not self.text.startswith('"', at):
-                raise Malformed(self.text, at, f"expected a name in quotes, found {shown(self.text, at)}")
+                raise Malformed(
+                    self.text, at, f"expected a name in quotes, found {describe_sign(self.text, at)}"
+                )
             end, key = self.string(at)
             colon = self.skip(end)
             if not self.text.startswith(":", colon):
-                raise Malformed(self.text, colon, f"expected a colon, found {shown(self.text, colon)}")
+                raise Malformed(
+                    self.text, colon, f"expected a colon, found {describe_sign(self.text, colon)}"
+                )
             node = self.value(self.skip(colon + 1), depth + 1)
             start = at
             at, comma = self.after(node.end, "}")
-            members.append(Member(key, start, node, comma))
+            members.append(JsonMember(key, start, node, comma))
         return Node(position, at + 1, {each.key: each.node.value for each in members}, tuple(members))
 
     def after(self, end: int, closing: str) -> tuple[int, int]:
@@ -221,7 +227,9 @@ class Reader:
             return self.skip(at + 1), at
         if self.text.startswith(closing, at):
             return at, -1
-        raise Malformed(self.text, at, f"expected a comma or {closing!r}, found {shown(self.text, at)}")
+        raise Malformed(
+            self.text, at, f"expected a comma or {closing!r}, found {describe_sign(self.text, at)}"
+        )
 
     def closes(self, at: int, closing: str, *, first: bool) -> bool:
         if not self.text.startswith(closing, at):
@@ -231,14 +239,14 @@ class Reader:
         return True
 
 
-def shown(text: str, position: int) -> str:
+def describe_sign(text: str, position: int) -> str:
     return repr(text[position]) if position < len(text) else "the end of the file"
 
 
 # --- writing -------------------------------------------------------------------------------
 
 
-def only(document: Document, node: Node, key: str) -> Member | None:
+def only(document: JsonDocument, node: Node, key: str) -> JsonMember | None:
     """The member ``key`` of an object: what cannot be told apart is refused rather than guessed."""
     if node.members is None:
         raise Malformed(document.text, node.start, f"expected an object that holds {key!r}")
@@ -248,13 +256,13 @@ def only(document: Document, node: Node, key: str) -> Member | None:
     return found[0] if found else None
 
 
-def holder(document: Document, way: Sequence[str]) -> Node:
+def holder(document: JsonDocument, way: Sequence[str]) -> Node:
     member = document.member(way)
     assert member is not None
     return member.node
 
 
-def inserted(document: Document, parent: Node, key: str, value: Any) -> str:
+def insert_member(document: JsonDocument, parent: Node, key: str, value: Any) -> str:
     """The text with one more member, the last, on a line of its own."""
     text, members = document.text, parent.members or ()
     line = newline(text)
@@ -263,7 +271,7 @@ def inserted(document: Document, parent: Node, key: str, value: Any) -> str:
         bool(members) and not text[text.rfind("\n", 0, members[-1].start) + 1 : members[-1].start].strip()
     )
     indent = line_indent(text, members[-1].start) if own_line else outer + unit(text)
-    entry = f"{json.dumps(key, ensure_ascii=False)}: {dumped(text, value, indent)}"
+    entry = f"{json.dumps(key, ensure_ascii=False)}: {dump_indented(text, value, indent)}"
     if not members:
         inside = text[parent.start + 1 : parent.end - 1].rstrip()
         return (
@@ -279,7 +287,7 @@ def inserted(document: Document, parent: Node, key: str, value: Any) -> str:
     return f"{head}{line}{indent}{entry}{tail}{closing}" + text[place:].removeprefix("" if rest else " ")
 
 
-def dumped(text: str, value: Any, indent: str) -> str:
+def dump_indented(text: str, value: Any, indent: str) -> str:
     lines = json.dumps(value, indent=unit(text), ensure_ascii=False).split("\n")
     return (newline(text) + indent).join(lines)
 
@@ -300,20 +308,20 @@ def line_indent(text: str, position: int) -> str:
     return match[0] if match else ""
 
 
-def replaced(whole: Any, way: Sequence[str], last: Sequence[str], value: Any) -> Any:
+def set_value(whole: Any, way: Sequence[str], last: Sequence[str], value: Any) -> Any:
     """``whole`` with ``value`` put at ``way`` and the first of ``last``; nothing is changed in place."""
     if not way:
         return {**whole, last[0]: value}
-    return {**whole, way[0]: replaced(whole[way[0]], way[1:], last, value)}
+    return {**whole, way[0]: set_value(whole[way[0]], way[1:], last, value)}
 
 
-def lessened(whole: Any, path: Sequence[str]) -> Any:
+def delete_value(whole: Any, path: Sequence[str]) -> Any:
     if len(path) == 1:
         return {key: value for key, value in whole.items() if key != path[0]}
-    return {**whole, path[0]: lessened(whole[path[0]], path[1:])}
+    return {**whole, path[0]: delete_value(whole[path[0]], path[1:])}
 
 
-def checked(edited: str, before: Document, wanted: Any) -> Document:
+def check_edit(edited: str, before: JsonDocument, wanted: Any) -> JsonDocument:
     """The edited text, parsed again: nothing but what was meant may have changed."""
     after = parse(edited, comments=before.comments)
     if after.value != wanted:

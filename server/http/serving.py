@@ -69,7 +69,7 @@ class Calls:
             return
         started = False
 
-        async def watched(message: Message) -> None:
+        async def send_and_note(message: Message) -> None:
             nonlocal started
             started = True
             await send(message)
@@ -77,15 +77,15 @@ class Calls:
         with anyio.CancelScope() as call:
             self._open.add(call)
             try:
-                await self.app(scope, receive, watched)
+                await self.app(scope, receive, send_and_note)
             finally:
                 self._open.discard(call)
         if call.cancelled_caught and started:
             await send({"type": "http.response.body", "body": b""})
         elif call.cancelled_caught:
-            await refused(ENDING, "The server is ending. Call again when it has been started again.")(
-                scope, receive, send
-            )
+            await refusal_response(
+                ENDING, "The server is ending. Call again when it has been started again."
+            )(scope, receive, send)
 
     async def end_after(self, seconds: float) -> None:
         await anyio.sleep(seconds)
@@ -138,7 +138,7 @@ def http_app(server: LeanRAGServer, http: HttpSettings, address: Address) -> Sta
         streamable_http_path=PATH,
         max_request_body_size=limit,
         transport_security=TransportSecuritySettings(
-            allowed_hosts=allowed_hosts(http, address), allowed_origins=allowed_origins(http, address)
+            allowed_hosts=host_patterns(http, address), allowed_origins=origin_patterns(http, address)
         ),
     )
     # The last one added is the first to see a request.
@@ -155,7 +155,7 @@ def http_app(server: LeanRAGServer, http: HttpSettings, address: Address) -> Sta
     return app
 
 
-def allowed_hosts(http: HttpSettings, address: Address) -> list[str]:
+def host_patterns(http: HttpSettings, address: Address) -> list[str]:
     """What may stand in the Host header: names of this server. A page that rebinds its own name to it is refused."""
     names = [*http.http_allowed_hosts, *LOOPBACK_NAMES]
     if http.http_oauth_resource:
@@ -168,7 +168,7 @@ def allowed_hosts(http: HttpSettings, address: Address) -> list[str]:
     return [form for name in dict.fromkeys(names) for form in (name, f"{name}:*")]
 
 
-def allowed_origins(http: HttpSettings, address: Address) -> list[str]:
+def origin_patterns(http: HttpSettings, address: Address) -> list[str]:
     """What may stand in the Origin header: the pages named, and on loopback those that this machine serves."""
     own = LOOPBACK_NAMES if address.is_loopback else ()
     local = [f"http://{name}{port}" for name in own for port in ("", ":*")]
@@ -196,7 +196,7 @@ class ReadableRefusals:
         async def read(message: Message) -> None:
             nonlocal refusal
             if message["type"] == "http.response.start" and is_bare(message):
-                refusal = self.worded(message["status"], Request(scope))
+                refusal = self.explain(message["status"], Request(scope))
             if refusal is None:
                 await send(message)
 
@@ -208,21 +208,21 @@ class ReadableRefusals:
         if refusal is not None:
             await refusal(scope, receive, send)
 
-    def worded(self, status: int, request: Request) -> Response | None:
+    def explain(self, status: int, request: Request) -> Response | None:
         if status == TOO_LARGE:
-            return refused(
+            return refusal_response(
                 status,
                 f"The request is larger than {self.limit_mb} MB, the most that this server takes. Send fewer documents "
                 "at once, or their paths; the server's LEANRAG_HTTP_MAX_REQUEST_MB raises the limit.",
             )
         if status == MISDIRECTED:
-            return refused(
+            return refusal_response(
                 status,
                 f"This server is not called {request.headers.get('host', '')!r}. If that is its name, start it with "
                 "--http-allowed-host.",
             )
         if status == FORBIDDEN:
-            return refused(
+            return refusal_response(
                 status,
                 f"Pages of {request.headers.get('origin', '')!r} may not call this server. To allow them, start it "
                 "with --http-allowed-origin.",
@@ -236,7 +236,7 @@ def is_bare(message: Message) -> bool:
     return not any(kind.startswith((b"application/json", b"text/event-stream")) for kind in kinds)
 
 
-def refused(status: int, text: str) -> Response:
+def refusal_response(status: int, text: str) -> Response:
     """An error that answers no request in particular: it was refused before it was read."""
     error = {"jsonrpc": "2.0", "id": None, "error": {"code": INVALID_REQUEST, "message": text}}
     # The rest of a request that is not read must not be taken for the next one.

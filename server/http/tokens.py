@@ -53,7 +53,7 @@ def access_of(settings: HttpSettings, address: Address) -> Access:
 
     Raises ``InvalidInput`` if they contradict each other, and if a server that others can reach would be open to all.
     """
-    token = shared_token(settings)
+    token = read_shared_token(settings)
     if settings.http_oauth_issuer or settings.http_oauth_resource:
         if token:
             raise InvalidInput(
@@ -75,7 +75,7 @@ def access_of(settings: HttpSettings, address: Address) -> Access:
     return Access()
 
 
-def shared_token(settings: HttpSettings) -> str:
+def read_shared_token(settings: HttpSettings) -> str:
     """The token from the environment or the file; empty without either. Raises ``InvalidInput``, never showing it."""
     token, source = settings.http_token.get_secret_value(), "LEANRAG_HTTP_TOKEN"
     if settings.http_token_file is not None:
@@ -127,7 +127,9 @@ def oauth_access(settings: HttpSettings) -> Access:
             "validate_token_resource": True,
         }
     )
-    return Access(auth, SignedTokens(settings) if settings.http_oauth_jwks_url else AskedTokens(settings))
+    return Access(
+        auth, SignedTokens(settings) if settings.http_oauth_jwks_url else IntrospectedTokens(settings)
+    )
 
 
 class SharedToken:
@@ -174,7 +176,7 @@ class SignedTokens:
         return claims
 
 
-class AskedTokens:
+class IntrospectedTokens:
     """Access tokens of any form: the issuer is asked about each (RFC 7662), so a revoked one ends at once."""
 
     def __init__(self, settings: HttpSettings) -> None:

@@ -38,19 +38,21 @@ class Resources:
 
     async def documents(self, collection: str) -> str:
         """The documents of a collection, the first page of them."""
-        return text_of(await self._tools.list_collections(limit=100, collection=self._served(collection)))
+        return text_of(
+            await self._tools.list_collections(limit=100, collection=self._check_collection(collection))
+        )
 
     async def hierarchy(self, collection: str) -> str:
         """The layers of a collection, and its topics from the root down two layers."""
         engine = await self._engine.get()
-        named = self._served(collection)
+        named = self._check_collection(collection)
         status = text_of(await self._tools.get_index_status(collection=named))
         root = await engine.root(collection=named)
         return f"{status}\n\n{text_of(await self._tools.get_cluster(root.id, limit=30, collection=named))}"
 
     async def entity(self, collection: str, entity: str) -> str:
         """What an entity is, what it belongs to up to the root, and where it is mentioned."""
-        named = self._served(collection)
+        named = self._check_collection(collection)
         chain = text_of(await self._tools.get_entity_ancestors(entity, collection=named))
         return (
             f"{chain}\n\n{text_of(await self._tools.get_sources(entity=entity, limit=3, collection=named))}"
@@ -58,17 +60,23 @@ class Resources:
 
     async def cluster(self, collection: str, cluster: str) -> str:
         """A topic: its summary, findings, members and relations."""
-        return text_of(await self._tools.get_cluster(cluster, limit=50, collection=self._served(collection)))
+        return text_of(
+            await self._tools.get_cluster(cluster, limit=50, collection=self._check_collection(collection))
+        )
 
     async def document(self, collection: str, document: str) -> str:
         """The passages of a document (id, title, file name or number such as d3) in reading order."""
-        return text_of(await self._tools.get_sources(document=document, collection=self._served(collection)))
+        return text_of(
+            await self._tools.get_sources(document=document, collection=self._check_collection(collection))
+        )
 
     async def chunk(self, collection: str, citation: str) -> str:
         """One passage by its citation, such as d3:c12."""
-        return text_of(await self._tools.get_sources([citation], collection=self._served(collection)))
+        return text_of(
+            await self._tools.get_sources([citation], collection=self._check_collection(collection))
+        )
 
-    def _served(self, collection: str) -> str:
+    def _check_collection(self, collection: str) -> str:
         """The collection of an address. Raises ``NotFound`` for one that this server does not serve."""
         if self._engine.fixed and collection != self._engine.settings.collection:
             raise NotFound(
@@ -100,10 +108,10 @@ def add_resources(server: MCPServer[None], handle: EngineHandle, offered: Offere
             mime_type=MARKDOWN,
             security=NAMES_OF_ANYTHING,
         )
-        register(worded_for(method, offered))
+        register(explain_errors(method, offered))
 
 
-def worded_for(method: Callable[..., Awaitable[str]], offered: Offered) -> Callable[..., Awaitable[str]]:
+def explain_errors(method: Callable[..., Awaitable[str]], offered: Offered) -> Callable[..., Awaitable[str]]:
     """``method``, whose errors a reader can act on."""
 
     @wraps(method)

@@ -50,10 +50,10 @@ class Tasks(Extension):
 
     identifier = IDENTIFIER
 
-    def __init__(self, engine: EngineHandle, worded: Callable[[CallToolResult], CallToolResult]) -> None:
-        """``worded`` puts a result into the words of what this server offers."""
+    def __init__(self, engine: EngineHandle, adapt: Callable[[CallToolResult], CallToolResult]) -> None:
+        """``adapt`` puts a result into the words of what this server offers."""
         self._engine = engine
-        self._worded = worded
+        self._adapt = adapt
 
     def methods(self) -> Sequence[MethodBinding]:
         served = {"tasks/get": self._get, "tasks/update": self._update, "tasks/cancel": self._cancel}
@@ -80,7 +80,7 @@ class Tasks(Extension):
         job = await self._job(ctx, params)
         found = task_of(job)
         if found["status"] == "completed":
-            result = self._worded(outcome(job)).model_dump(by_alias=True, mode="json", exclude_none=True)
+            result = self._adapt(outcome(job)).model_dump(by_alias=True, mode="json", exclude_none=True)
             found["result"] = result
         return found
 

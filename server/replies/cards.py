@@ -19,7 +19,7 @@ from .models import (
     CollectionsReply,
     DocumentCard,
     EntityCard,
-    Finding,
+    FindingCard,
     GroupCard,
     JobCard,
     LayerCard,
@@ -30,7 +30,7 @@ from .models import (
     QueryReply,
     RelationCard,
     RelationsReply,
-    Reply,
+    ReplyModel,
     SearchReply,
     SeedCard,
     SourceCard,
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     Count = Callable[[Sequence[str]], list[int]]
     """Tokens of each text."""
 
-Card = TypeVar("Card", bound=Reply)
+Card = TypeVar("Card", bound=ReplyModel)
 
 BRIEF = 240
 """Characters of a description in a concise reply."""
@@ -235,7 +235,7 @@ def cluster_reply(view: ClusterView, offset: int, count: Count, *, detailed: boo
         description=shortened(entity.description, SUMMARY),
         method=entity.method.value,
         findings=[
-            Finding(
+            FindingCard(
                 summary=each.summary, explanation=shortened(each.explanation, SUMMARY if detailed else BRIEF)
             )
             for each in entity.findings
@@ -360,8 +360,8 @@ def status_reply(status: Status, *, read_only: bool = False) -> StatusReply:
         ],
         health=health_card(generation),
         extracts=dict(status.extracts),
-        made_by=made_by(generation),
-        spent={each.step or "other": spent_line(each) for each in status.spent},
+        made_by=count_methods(generation),
+        spent={each.step or "other": format_spent(each) for each in status.spent},
         vectors=dict(status.vectors),
         jobs=[
             JobCard(
@@ -376,7 +376,7 @@ def status_reply(status: Status, *, read_only: bool = False) -> StatusReply:
     )
 
 
-def made_by(generation: Generation | None) -> dict[str, int]:
+def count_methods(generation: Generation | None) -> dict[str, int]:
     """How many aggregated entities of a build were made by each method."""
     counts: Counter[str] = Counter()
     for layer in generation.settings.get("methods", ()) if generation else ():
@@ -384,7 +384,7 @@ def made_by(generation: Generation | None) -> dict[str, int]:
     return dict(counts)
 
 
-def spent_line(spent: Spent) -> str:
+def format_spent(spent: Spent) -> str:
     """What one step used; the cost where the price is known."""
     cost = f", ${spent.cost:.4f}" if spent.cost else ""
     unpriced = f", {spent.unpriced} of unknown price" if spent.unpriced else ""

@@ -117,7 +117,7 @@ class Offered:
 def unknown_tool(name: str, offered: Collection[str]) -> str:
     near = get_close_matches(name[:SHOWN], sorted(offered), n=1)
     guess = f" Did you mean {near[0]}?" if near else ""
-    return f"There is no tool {shown(name)}.{guess} The tools are: {', '.join(sorted(offered))}."
+    return f"There is no tool {repeat_value(name)}.{guess} The tools are: {', '.join(sorted(offered))}."
 
 
 def unknown_arguments(tool: str, given: Iterable[str], known: list[str], only_collection: str = "") -> str:
@@ -129,21 +129,21 @@ def unknown_arguments(tool: str, given: Iterable[str], known: list[str], only_co
         elif name not in known:
             near = get_close_matches(name[:SHOWN], known, n=1)
             hint = f"; did you mean {near[0]!r}?" if near else "."
-            lines.append(f"- there is no argument {shown(name)}{hint}")
+            lines.append(f"- there is no argument {repeat_value(name)}{hint}")
     return "\n".join([*lines, arguments_line(known)])
 
 
-def worded(tool: str, problem: ValidationError, known: list[str]) -> str:
+def invalid_arguments(tool: str, problem: ValidationError, known: list[str]) -> str:
     """Refused arguments as sentences: the argument, its value, what was expected."""
     lines = [f"{tool} cannot be called like this:"]
     for error in problem.errors():
         where = ".".join(str(part) for part in error["loc"])
         if error["type"] == "extra_forbidden":
-            lines.append(f"- there is no {shown(where)}.")
+            lines.append(f"- there is no {repeat_value(where)}.")
         elif error["type"] == "missing":
             lines.append(f"- the argument {where!r} is missing.")
         else:
-            lines.append(f"- {where} is {shown(error['input'])}: {error['msg'].lower()}.")
+            lines.append(f"- {where} is {repeat_value(error['input'])}: {error['msg'].lower()}.")
     return "\n".join([*lines[:20], arguments_line(known)])
 
 
@@ -151,13 +151,13 @@ def arguments_line(known: list[str]) -> str:
     return f"Its arguments are: {', '.join(known)}." if known else "It takes no arguments."
 
 
-def shown(value: Any) -> str:
+def repeat_value(value: Any) -> str:
     """A value as an error repeats it."""
     given = repr(value)
     return given if len(given) <= SHOWN else f"{given[: SHOWN - 3]}..."
 
 
-def crashed(tool: str, cause: BaseException | None) -> str:
+def internal_error(tool: str, cause: BaseException | None) -> str:
     """What is said of a defect: nothing from inside, but what it means to the caller."""
     kind = type(cause).__name__ if cause else "an unknown error"
     return (

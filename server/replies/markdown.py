@@ -22,7 +22,7 @@ from .models import (
     QueryReply,
     RelationCard,
     RelationsReply,
-    Reply,
+    ReplyModel,
     SearchReply,
     SourceCard,
     SourcesReply,
@@ -30,7 +30,7 @@ from .models import (
 )
 
 
-def both(lines: list[str], reply: Reply, *, is_error: bool = False) -> CallToolResult:
+def both(lines: list[str], reply: ReplyModel, *, is_error: bool = False) -> CallToolResult:
     """One result that says the same as text and as structured content."""
     return CallToolResult(
         content=[TextContent(type="text", text="\n".join(lines))],
@@ -39,7 +39,7 @@ def both(lines: list[str], reply: Reply, *, is_error: bool = False) -> CallToolR
     )
 
 
-def quoted(lines: list[str]) -> str:
+def quote_lines(lines: list[str]) -> str:
     """Lines that documents had a hand in, between fences that nothing in them can close."""
     # The context's own fences; imported here because the start of the server waits for nothing heavy.
     from leanrag_engine.core.text.fencing import fence  # noqa: PLC0415
@@ -67,7 +67,7 @@ def query_result(reply: QueryReply) -> CallToolResult:
     graph += source_lines(reply.sources)
     lines = [reply.context, *(f"Warning: {warning}" for warning in reply.warnings)]
     if graph:
-        lines += ["", "How the evidence hangs together (quoted from documents):", quoted(graph)]
+        lines += ["", "How the evidence hangs together (quoted from documents):", quote_lines(graph)]
     cut = ", truncated" if reply.truncated else ""
     lines += [f"Query: {reply.query}", f"Context: {reply.tokens} tokens{cut}.", f"Next: {reply.next_step}"]
     return both(lines, reply)
@@ -110,7 +110,7 @@ def search_result(reply: SearchReply) -> CallToolResult:
             f"- {each.name} ({each.ref}; {each.type}, layer {each.layer}; {each.score}): {each.description}"
             for each in reply.entities
         ]
-        lines = [f"{reply.total} entities, best first; quoted from documents:", quoted(cards)]
+        lines = [f"{reply.total} entities, best first; quoted from documents:", quote_lines(cards)]
     lines += [f"Warning: {warning}" for warning in reply.warnings]
     return both([*lines, *more(reply.next_cursor)], reply)
 
@@ -121,7 +121,7 @@ def ancestors_result(reply: AncestorsReply) -> CallToolResult:
         members = f", {node.members} members" if node.members else ""
         cards.append(f"- layer {node.layer}: {node.name} ({node.ref}{members}): {node.description}")
     lines = [f"{reply.entity.name} ({reply.entity.ref}), from itself up to the root; quoted from documents:"]
-    return both([*lines, quoted(cards)], reply)
+    return both([*lines, quote_lines(cards)], reply)
 
 
 def cluster_result(reply: ClusterReply) -> CallToolResult:
@@ -132,14 +132,14 @@ def cluster_result(reply: ClusterReply) -> CallToolResult:
     cards.append(f"Members, {len(reply.members)} of {reply.total_members}, most mentioned first:")
     cards += [f"- {each.name} ({each.ref}; {each.type}): {each.description}" for each in reply.members]
     cards += [f"Relation: {relation_line(relation)}" for relation in reply.relations]
-    return both([*lines, quoted(cards), *more(reply.next_cursor)], reply)
+    return both([*lines, quote_lines(cards), *more(reply.next_cursor)], reply)
 
 
 def relations_result(reply: RelationsReply) -> CallToolResult:
     lines = ["No relation matches."]
     if reply.relations:
         cards = [f"- {relation_line(relation)}" for relation in reply.relations]
-        lines = [f"{reply.total} relations, strongest first; quoted from documents:", quoted(cards)]
+        lines = [f"{reply.total} relations, strongest first; quoted from documents:", quote_lines(cards)]
     return both([*lines, *more(reply.next_cursor)], reply)
 
 
@@ -159,7 +159,7 @@ def sources_result(reply: SourcesReply) -> CallToolResult:
         page = f", page {each.page}" if each.page else ""
         lines += [
             f"[{each.citation}] {each.document} (characters {each.start}–{each.end}{page})",
-            quoted([each.text]),
+            quote_lines([each.text]),
         ]
     if len(reply.sources) < reply.total:
         lines.append(f"{len(reply.sources)} of {reply.total} passages.")
@@ -180,7 +180,7 @@ def collections_result(reply: CollectionsReply) -> CallToolResult:
         )
     if reply.documents:
         lines.append(f"Documents of {reply.collection}, {len(reply.documents)} of {reply.total_documents}:")
-        lines.append(quoted([document_line(each) for each in reply.documents]))
+        lines.append(quote_lines([document_line(each) for each in reply.documents]))
     return both([*lines, *more(reply.next_cursor), f"Next: {reply.next_step}"], reply)
 
 
@@ -243,7 +243,7 @@ def ingest_result(reply: IngestReply) -> CallToolResult:
     for each in reply.documents:
         detail = f": {each.error}" if each.error else f", {each.chunks} chunks"
         # A file's name may hold a line break: on a line of its own it would look like ours.
-        lines.append(" ".join(f"- {named(each)}: {each.status}{detail}".split()))
+        lines.append(" ".join(f"- {format_document(each)}: {each.status}{detail}".split()))
     return both([*lines, f"Next: {reply.next_step}"], reply, is_error=reply.status == "failed")
 
 
@@ -295,7 +295,7 @@ def figure(value: object) -> str:
     return str(value)
 
 
-def named(document: DocumentOutcome) -> str:
+def format_document(document: DocumentOutcome) -> str:
     return f"{document.title} (id {document.id})" if document.title else document.id
 
 

@@ -16,7 +16,7 @@ DeletionState = Literal["deleted", "deleting", "not_deleted", "unknown"]
 JobState = Literal["queued", "running", "done", "failed", "cancelled", "interrupted"]
 
 
-class Reply(BaseModel):
+class ReplyModel(BaseModel):
     """Base of all models here: frozen, nothing beside the declared keys, and no text with anything in it that
     nobody sees. Only ``TEXTS`` have several lines: a break in a name would make the rest look like ours."""
 
@@ -27,23 +27,24 @@ class Reply(BaseModel):
     @field_validator("*", mode="after")
     @classmethod
     def _plain(cls, value: Any, about: ValidationInfo) -> Any:
-        return cleaned(value, several_lines=about.field_name in cls.TEXTS)
+        return clean_value(value, several_lines=about.field_name in cls.TEXTS)
 
 
-def cleaned(value: Any, *, several_lines: bool) -> Any:
+def clean_value(value: Any, *, several_lines: bool) -> Any:
     """``value`` with every text in it, at any depth, made plain."""
     if isinstance(value, str):
         return plain(value) if several_lines else plain_line(value)
     if isinstance(value, list):
-        return [cleaned(each, several_lines=several_lines) for each in value]
+        return [clean_value(each, several_lines=several_lines) for each in value]
     if isinstance(value, dict):
         return {
-            plain_line(str(key)): cleaned(each, several_lines=several_lines) for key, each in value.items()
+            plain_line(str(key)): clean_value(each, several_lines=several_lines)
+            for key, each in value.items()
         }
     return value
 
 
-class NamedRef(Reply):
+class NamedRef(ReplyModel):
     ref: str
     name: str
 
@@ -70,13 +71,13 @@ class LcaCard(NamedRef):
     is_root: bool
 
 
-class GroupCard(Reply):
+class GroupCard(ReplyModel):
     lca: LcaCard
     seeds: list[NamedRef]
     path: list[PathStep]
 
 
-class RelationCard(Reply):
+class RelationCard(ReplyModel):
     source: str
     target: str
     source_ref: str
@@ -89,13 +90,13 @@ class RelationCard(Reply):
     description: str
 
 
-class SourceCard(Reply):
+class SourceCard(ReplyModel):
     citation: str
     document: str
     quote: str
 
 
-class QueryReply(Reply):
+class QueryReply(ReplyModel):
     query: str
     context: str
     seeds: list[SeedCard]
@@ -110,7 +111,7 @@ class QueryReply(Reply):
     warnings: list[str]
 
 
-class SearchReply(Reply):
+class SearchReply(ReplyModel):
     entities: list[EntityCard]
     total: int
     next_cursor: str
@@ -123,13 +124,13 @@ class Ancestor(NamedRef):
     members: int
 
 
-class AncestorsReply(Reply):
+class AncestorsReply(ReplyModel):
     entity: NamedRef
     path: list[Ancestor] = Field(description="from the entity itself up to the root")
     did_you_mean: list[NamedRef]
 
 
-class Finding(Reply):
+class FindingCard(ReplyModel):
     summary: str
     explanation: str
 
@@ -143,7 +144,7 @@ class ClusterReply(NamedRef):
     layer: int
     description: str
     method: str
-    findings: list[Finding]
+    findings: list[FindingCard]
     parent: NamedRef | None
     members: list[Member]
     total_members: int
@@ -151,13 +152,13 @@ class ClusterReply(NamedRef):
     next_cursor: str
 
 
-class RelationsReply(Reply):
+class RelationsReply(ReplyModel):
     relations: list[RelationCard]
     total: int
     next_cursor: str
 
 
-class SourceText(Reply):
+class SourceText(ReplyModel):
     citation: str
     document: str
     start: int
@@ -166,14 +167,14 @@ class SourceText(Reply):
     text: str
 
 
-class SourcesReply(Reply):
+class SourcesReply(ReplyModel):
     sources: list[SourceText]
     total: int
     next_cursor: str
     problems: list[str] = Field(description="what was asked for in vain")
 
 
-class CollectionCard(Reply):
+class CollectionCard(ReplyModel):
     name: str
     documents: int
     chunks: int
@@ -186,7 +187,7 @@ class CollectionCard(Reply):
     stale: bool
 
 
-class DocumentCard(Reply):
+class DocumentCard(ReplyModel):
     id: str
     number: str
     title: str
@@ -195,7 +196,7 @@ class DocumentCard(Reply):
     metadata: dict[str, str]
 
 
-class CollectionsReply(Reply):
+class CollectionsReply(ReplyModel):
     collections: list[CollectionCard]
     collection: str
     documents: list[DocumentCard] = Field(description="of `collection`")
@@ -204,14 +205,14 @@ class CollectionsReply(Reply):
     next_step: str
 
 
-class DeletedDocument(Reply):
+class DeletedDocument(ReplyModel):
     id: str
     title: str
     status: DeletionState
     did_you_mean: list[str]
 
 
-class DeleteReply(Reply):
+class DeleteReply(ReplyModel):
     job_id: str
     status: JobState
     message: str
@@ -219,13 +220,13 @@ class DeleteReply(Reply):
     next_step: str
 
 
-class LayerCard(Reply):
+class LayerCard(ReplyModel):
     layer: int
     entities: int
     relations: int
 
 
-class JobCard(Reply):
+class JobCard(ReplyModel):
     job_id: str
     kind: str
     status: JobState
@@ -233,7 +234,7 @@ class JobCard(Reply):
     message: str
 
 
-class LayerHealthCard(Reply):
+class LayerHealthCard(ReplyModel):
     layer: int
     clusters: int
     smallest: int
@@ -246,7 +247,7 @@ class LayerHealthCard(Reply):
     strength_most: int
 
 
-class HealthCard(Reply):
+class HealthCard(ReplyModel):
     """How good the hierarchy is, as its build measured it. Shares are from 0 to 1."""
 
     clustering: str
@@ -260,7 +261,7 @@ class HealthCard(Reply):
     layers: list[LayerHealthCard]
 
 
-class StatusReply(Reply):
+class StatusReply(ReplyModel):
     collection: str
     documents: int
     chunks: int
@@ -284,7 +285,7 @@ class StatusReply(Reply):
     warnings: list[str]
 
 
-class DocumentOutcome(Reply):
+class DocumentOutcome(ReplyModel):
     id: str
     title: str
     status: Literal["added", "replaced", "unchanged", "skipped", "failed"]
@@ -292,7 +293,7 @@ class DocumentOutcome(Reply):
     error: str
 
 
-class IngestReply(Reply):
+class IngestReply(ReplyModel):
     job_id: str
     status: JobState
     stage: str
@@ -305,7 +306,7 @@ class IngestReply(Reply):
     next_step: str
 
 
-class JobReply(Reply):
+class JobReply(ReplyModel):
     job_id: str
     kind: str
     collection: str

@@ -10,7 +10,7 @@ from pydantic import ConfigDict, Field
 
 from ..engine_handle import EngineHandle
 from ..replies.markdown import both
-from ..replies.models import Reply
+from ..replies.models import ReplyModel
 from .arguments import CollectionName, Cursor
 
 if TYPE_CHECKING:
@@ -25,13 +25,13 @@ Items = Annotated[
 ]
 
 
-class WorkCard(Reply):
+class WorkCard(ReplyModel):
     work_id: str
     title: str
     text: str
 
 
-class PendingReply(Reply):
+class PendingReply(ReplyModel):
     model_config = ConfigDict(serialize_by_alias=True)
 
     instructions: str
@@ -42,12 +42,12 @@ class PendingReply(Reply):
     next_step: str
 
 
-class Rejection(Reply):
+class Rejection(ReplyModel):
     work_id: str
     reason: str
 
 
-class SubmitReply(Reply):
+class SubmitReply(ReplyModel):
     accepted: int
     rejected: list[Rejection]
     remaining: int

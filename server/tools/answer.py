@@ -10,7 +10,7 @@ from pydantic import Field
 from ..engine_handle import EngineHandle
 from ..replies.cards import shortened
 from ..replies.markdown import both
-from ..replies.models import Reply, SourceCard
+from ..replies.models import ReplyModel, SourceCard
 from .arguments import CollectionName
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ QUOTED = 240
 """Characters of a cited passage that the reply shows."""
 
 
-class AnswerReply(Reply):
+class AnswerReply(ReplyModel):
     question: str
     answer: str
     sufficient: bool = Field(description="false: the evidence does not settle the question")

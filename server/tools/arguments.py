@@ -8,12 +8,12 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 
-def listed(value: Any) -> Any:
+def wrap_single(value: Any) -> Any:
     """Some clients send one value for a list of one."""
     return [value] if isinstance(value, str | dict) else value
 
 
-def parsed(value: Any) -> Any:
+def parse_object(value: Any) -> Any:
     """Some clients send an object as JSON in a string, also within a list."""
     if not isinstance(value, str):
         return value
@@ -32,7 +32,7 @@ WaitSeconds = Annotated[float, Field(ge=0, le=40, description="How long to wait 
 Limit = Annotated[int, Field(ge=1, le=100)]
 Cursor = Annotated[str, Field(description="next_cursor of the page before")]
 ResponseFormat = Literal["concise", "detailed"]
-Strings = Annotated[list[str], BeforeValidator(listed)]
+Strings = Annotated[list[str], BeforeValidator(wrap_single)]
 
 
 class DocumentArgument(BaseModel):
@@ -58,5 +58,5 @@ class FiltersArgument(BaseModel):
     until: str = ""
 
 
-Filters = Annotated[FiltersArgument, BeforeValidator(parsed)]
-DocumentOrJson = Annotated[DocumentArgument, BeforeValidator(parsed)]
+Filters = Annotated[FiltersArgument, BeforeValidator(parse_object)]
+DocumentOrJson = Annotated[DocumentArgument, BeforeValidator(parse_object)]

@@ -26,7 +26,15 @@ from ..replies.models import (
     JobReply,
     JobState,
 )
-from .arguments import CollectionName, DocumentArgument, DocumentOrJson, JobId, Strings, WaitSeconds, listed
+from .arguments import (
+    CollectionName,
+    DocumentArgument,
+    DocumentOrJson,
+    JobId,
+    Strings,
+    WaitSeconds,
+    wrap_single,
+)
 
 if TYPE_CHECKING:
     from leanrag_engine.core.model import DocumentSource, Job
@@ -67,7 +75,9 @@ BECAME: Mapping[JobState, DeletionState] = {
 }
 """Of a document whose deletion ended so."""
 
-Documents = Annotated[list[DocumentOrJson], BeforeValidator(listed), Field(min_length=1, max_length=1000)]
+Documents = Annotated[
+    list[DocumentOrJson], BeforeValidator(wrap_single), Field(min_length=1, max_length=1000)
+]
 Ids = Annotated[Strings, Field(min_length=1, max_length=100, description="ids or numbers such as d3")]
 
 
@@ -100,7 +110,7 @@ with job_id. Next: query_lca_context."""
             build=build,
             allowed=self._engine.settings.allow_dirs,
         )
-        job = await waited(engine, job, left(started, wait_seconds), context)
+        job = await wait_for_job(engine, job, remaining_seconds(started, wait_seconds), context)
         return markdown.ingest_result(ingest_reply(job))
 
     async def build_hierarchy(
@@ -127,7 +137,7 @@ get_job with job_id. Next: query_lca_context."""
 
         order = BuildRequest(upgrade=mode == "upgrade")
         job = await engine.submit_build(collection=named, order=order, dry_run=dry_run)
-        job = await waited(engine, job, left(started, wait_seconds), context)
+        job = await wait_for_job(engine, job, remaining_seconds(started, wait_seconds), context)
         return markdown.job_result(job_reply(job))
 
     async def delete_documents(
@@ -141,7 +151,7 @@ build_hierarchy."""
         engine = await self._engine.get()
         job, found = await engine.submit_forget(ids, collection=self._engine.collection(collection))
         if job is not None:
-            job = await engine.job(job.id, left(started, wait_seconds))
+            job = await engine.job(job.id, remaining_seconds(started, wait_seconds))
         return markdown.delete_result(delete_reply(job, found))
 
     async def get_job(
@@ -164,10 +174,12 @@ published build stays as it was. Calling ingest_documents or build_hierarchy aga
         return markdown.job_result(job_reply(await engine.cancel_job(job_id, collection=named)))
 
 
-async def waited(engine: LeanRAG, job: Job, seconds: float, context: Context[None, Any]) -> Job:
+async def wait_for_job(engine: LeanRAG, job: Job, seconds: float, context: Context[None, Any]) -> Job:
     """The job after so many seconds or at its end, telling the client now and then how far it is."""
     started = anyio.current_time()
-    while not (job := await engine.job(job.id, min(BEAT, left(started, seconds)))).status.finished:
+    while not (
+        job := await engine.job(job.id, min(BEAT, remaining_seconds(started, seconds)))
+    ).status.finished:
         passed = anyio.current_time() - started
         if passed >= seconds or job.status.value == "interrupted":
             return job
@@ -176,7 +188,7 @@ async def waited(engine: LeanRAG, job: Job, seconds: float, context: Context[Non
     return job
 
 
-def left(started: float, wait_seconds: float) -> float:
+def remaining_seconds(started: float, wait_seconds: float) -> float:
     """What is left of the wait: opening the stores for the first time counts too."""
     return max(0.0, wait_seconds - (anyio.current_time() - started))
 
@@ -265,7 +277,7 @@ def tally(job: Job) -> str:
     return ", ".join(f"{count} {status}" for status, count in counts.items())
 
 
-def told(job: Job) -> dict[str, Any]:
+def result_of(job: Job) -> dict[str, Any]:
     """A job's result, its documents counted by how they ended."""
     result = {key: value for key, value in job.result.items() if key not in {"attempts", "reached"}}
     return result | ({"documents": tally(job)} if isinstance(result.get("documents"), list) else {})
@@ -287,7 +299,7 @@ def job_reply(job: Job) -> JobReply:
             {key: shortened(value, ERROR) for key, value in failure.items()}
             for failure in job.failures[:FAILURES]
         ],
-        result=told(job),
+        result=result_of(job),
         next_step=next_step(job),
     )
 

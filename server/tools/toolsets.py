@@ -21,7 +21,7 @@ Group = type[ReadTools] | type[ManageTools] | type[AgentTools] | type[AnswerTool
 
 
 @dataclass(frozen=True, slots=True)
-class Offer:
+class ToolEntry:
     """One tool: the method ``name`` of a ``group``."""
 
     toolset: str
@@ -42,7 +42,7 @@ class Offer:
             open_world_hint=False,
         )
 
-    def offered_by(self, settings: Settings) -> bool:
+    def is_offered(self, settings: Settings) -> bool:
         """Whether a server with these settings offers it."""
         return (
             self.toolset in settings.toolsets
@@ -52,38 +52,38 @@ class Offer:
 
 
 TOOLS = (
-    Offer("read", ReadTools, "query_lca_context", "Answer from the documents"),
-    Offer("read", AnswerTools, "answer_question", "Let the server's model answer", needs_model=True),
-    Offer("read", ReadTools, "search_entities", "Search entities"),
-    Offer("read", ReadTools, "get_entity_ancestors", "Show what an entity belongs to"),
-    Offer("read", ReadTools, "get_cluster", "Look into a cluster"),
-    Offer("read", ReadTools, "list_inter_cluster_relations", "List relations between clusters"),
-    Offer("read", ReadTools, "get_sources", "Read the passages behind citations"),
-    Offer("read", ReadTools, "get_index_status", "Show what is indexed"),
-    Offer("read", ReadTools, "list_collections", "List collections and documents"),
-    Offer("manage", ManageTools, "ingest_documents", "Ingest documents", writes=True),
-    Offer("manage", ManageTools, "build_hierarchy", "Build the hierarchy", writes=True),
-    Offer("manage", ManageTools, "delete_documents", "Delete documents", writes=True, destructive=True),
-    Offer("manage", ManageTools, "get_job", "Watch a job"),
-    Offer("manage", ManageTools, "cancel_job", "Cancel a job", writes=True),
-    Offer("agent", AgentTools, "get_pending_work", "Get work that needs a model"),
-    Offer("agent", AgentTools, "submit_extractions", "Hand in extractions", writes=True),
-    Offer("agent", AgentTools, "submit_summaries", "Hand in summaries", writes=True),
+    ToolEntry("read", ReadTools, "query_lca_context", "Answer from the documents"),
+    ToolEntry("read", AnswerTools, "answer_question", "Let the server's model answer", needs_model=True),
+    ToolEntry("read", ReadTools, "search_entities", "Search entities"),
+    ToolEntry("read", ReadTools, "get_entity_ancestors", "Show what an entity belongs to"),
+    ToolEntry("read", ReadTools, "get_cluster", "Look into a cluster"),
+    ToolEntry("read", ReadTools, "list_inter_cluster_relations", "List relations between clusters"),
+    ToolEntry("read", ReadTools, "get_sources", "Read the passages behind citations"),
+    ToolEntry("read", ReadTools, "get_index_status", "Show what is indexed"),
+    ToolEntry("read", ReadTools, "list_collections", "List collections and documents"),
+    ToolEntry("manage", ManageTools, "ingest_documents", "Ingest documents", writes=True),
+    ToolEntry("manage", ManageTools, "build_hierarchy", "Build the hierarchy", writes=True),
+    ToolEntry("manage", ManageTools, "delete_documents", "Delete documents", writes=True, destructive=True),
+    ToolEntry("manage", ManageTools, "get_job", "Watch a job"),
+    ToolEntry("manage", ManageTools, "cancel_job", "Cancel a job", writes=True),
+    ToolEntry("agent", AgentTools, "get_pending_work", "Get work that needs a model"),
+    ToolEntry("agent", AgentTools, "submit_extractions", "Hand in extractions", writes=True),
+    ToolEntry("agent", AgentTools, "submit_summaries", "Hand in summaries", writes=True),
 )
 
 ALL_TOOLS = frozenset(offer.name for offer in TOOLS)
 
 
-def offers(settings: Settings) -> list[Offer]:
+def offers(settings: Settings) -> list[ToolEntry]:
     """What a server with these settings offers. Reading work that can only be handed in elsewhere is no use."""
     return [
         offer
         for offer in TOOLS
-        if offer.offered_by(settings) and not (offer.toolset == "agent" and settings.read_only)
+        if offer.is_offered(settings) and not (offer.toolset == "agent" and settings.read_only)
     ]
 
 
-def functions(settings: Settings, handle: EngineHandle) -> Iterator[tuple[Offer, Callable[..., Any]]]:
+def functions(settings: Settings, handle: EngineHandle) -> Iterator[tuple[ToolEntry, Callable[..., Any]]]:
     """Each tool that is offered, with the function that it calls."""
     made: dict[Group, Any] = {}
     for offer in offers(settings):

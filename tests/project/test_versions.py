@@ -8,7 +8,7 @@ import tomllib
 from importlib.metadata import metadata, version
 from pathlib import Path
 
-from leanrag_mcp.clients.bundling import Offer, manifest, project_of
+from leanrag_mcp.clients.bundling import ServerFeatures, manifest, project_of
 
 ROOT = Path(__file__).parents[2]
 
@@ -23,11 +23,11 @@ def test_the_installed_package_is_of_the_declared_version() -> None:
 
 
 def test_the_bundles_manifest_is_of_the_declared_version() -> None:
-    assert manifest(project_of(ROOT), Offer((), prompts=False))["version"] == declared()
+    assert manifest(project_of(ROOT), ServerFeatures((), prompts=False))["version"] == declared()
 
 
 def test_server_json_is_of_the_declared_version_and_so_is_each_package_that_it_names() -> None:
-    server = json.loads((ROOT / "server" / "server.json").read_text(encoding="utf-8"))
+    server = json.loads((ROOT / "server" / "clients" / "server.json").read_text(encoding="utf-8"))
     assert {server["version"], *(package["version"] for package in server["packages"])} == {declared()}
     assert [package["identifier"] for package in server["packages"]] == [metadata("leanrag-mcp")["Name"]]
 

@@ -23,12 +23,12 @@ from leanrag_mcp.app import create_server
 
 pytestmark = pytest.mark.anyio
 
-KEPT = Path(__file__).parent / "snapshots"
+SNAPSHOTS = Path(__file__).parent / "snapshots"
 RENEW = "python tests/server/test_snapshots.py"
 
 
 async def surface(data_dir: Path) -> dict[str, str]:
-    """Every file that should be there, by its path beneath ``KEPT``: all tools, also those that need a model."""
+    """Every file that should be there, by its path beneath ``SNAPSHOTS``: all tools, also those that need a model."""
     files: dict[str, str] = {}
     toolsets = ("read", "manage", "agent")
     settings = load_settings(data_dir=data_dir, llm_model="openai/any", toolsets=toolsets)
@@ -37,7 +37,7 @@ async def surface(data_dir: Path) -> dict[str, str]:
         prompts = (await client.list_prompts()).prompts
         templates = (await client.list_resource_templates()).resource_templates
         resources = (await client.list_resources()).resources
-        files["server.json"] = written(
+        files["server.json"] = dump_json(
             {
                 "instructions": (client.instructions or "").splitlines(),
                 "capabilities": plain(client.server_capabilities),
@@ -50,7 +50,7 @@ async def surface(data_dir: Path) -> dict[str, str]:
         named = [*(("tools", each) for each in tools), *(("prompts", each) for each in prompts)]
         named += [("resources", each) for each in (*templates, *resources)]
         for kind, each in named:
-            files[f"{kind}/{each.name}.json"] = written(readable(plain(each)))
+            files[f"{kind}/{each.name}.json"] = dump_json(readable(plain(each)))
     return files
 
 
@@ -63,17 +63,17 @@ def readable(card: dict[str, Any]) -> dict[str, Any]:
     return {**card, "description": card.get("description", "").splitlines()}
 
 
-def written(value: dict[str, Any]) -> str:
+def dump_json(value: dict[str, Any]) -> str:
     return json.dumps(value, indent=2, ensure_ascii=False) + "\n"
 
 
-def kept() -> Iterator[tuple[str, str]]:
-    for file in sorted(KEPT.rglob("*.json")):
-        yield file.relative_to(KEPT).as_posix(), file.read_text(encoding="utf-8")
+def read_snapshots() -> Iterator[tuple[str, str]]:
+    for file in sorted(SNAPSHOTS.rglob("*.json")):
+        yield file.relative_to(SNAPSHOTS).as_posix(), file.read_text(encoding="utf-8")
 
 
 async def test_what_clients_see_is_what_was_reviewed(tmp_path: Path) -> None:
-    offered, reviewed = await surface(tmp_path), dict(kept())
+    offered, reviewed = await surface(tmp_path), dict(read_snapshots())
     changes = [
         line
         for name in sorted(offered.keys() | reviewed.keys())
@@ -92,13 +92,13 @@ async def test_what_clients_see_is_what_was_reviewed(tmp_path: Path) -> None:
 def renew() -> None:
     with tempfile.TemporaryDirectory() as folder:
         offered = anyio.run(surface, Path(folder))
-    for name, _ in kept():
+    for name, _ in read_snapshots():
         if name not in offered:
-            (KEPT / name).unlink()
+            (SNAPSHOTS / name).unlink()
     for name, text in offered.items():
-        (KEPT / name).parent.mkdir(parents=True, exist_ok=True)
-        (KEPT / name).write_text(text, encoding="utf-8")
-    print(f"{len(offered)} snapshots in {KEPT}: read their diff before you commit it.")
+        (SNAPSHOTS / name).parent.mkdir(parents=True, exist_ok=True)
+        (SNAPSHOTS / name).write_text(text, encoding="utf-8")
+    print(f"{len(offered)} snapshots in {SNAPSHOTS}: read their diff before you commit it.")
 
 
 if __name__ == "__main__":

@@ -127,7 +127,7 @@ def answers(
             collection, embedder, data_dir, llm_model=answerer, llm_api_base=api_base,
             judge_model=judge, judge_api_base=judge_api_base, llm_concurrency=concurrency,
         )  # fmt: skip
-        held, plan = prepared(
+        held, plan = read_inputs(
             questions, compare, limit, collection=collection,
             ablations=bool(compare) if ablations is None else ablations,
             votes=votes, budget=budget, scores=scores, pairs=pairs,
@@ -137,7 +137,7 @@ def answers(
             if json:
                 typer.echo(json_.dumps({"forecast": forecast_figures(plan)}))
             return
-        found = await judged(settings, held, plan, temperature, data_dir, details)
+        found = await run_judgement(settings, held, plan, temperature, data_dir, details)
         for remark in remarks(found):
             typer.echo(remark, err=True)
         if json:
@@ -167,7 +167,7 @@ def settings_of(
     )
 
 
-def prepared(
+def read_inputs(
     path: Path, compare: str, limit: int | None, *, collection: str | None, ablations: bool, **options: int
 ) -> tuple[QuestionSet | None, JudgingPlan]:
     """The passages to ingest, if any, and the plan; everything that was given is checked before any work."""
@@ -190,7 +190,7 @@ def prepared(
     return held, plan.check()
 
 
-async def judged(
+async def run_judgement(
     settings: Settings,
     held: QuestionSet | None,
     plan: JudgingPlan,
@@ -204,7 +204,7 @@ async def judged(
     from ..progress import stage_bars  # noqa: PLC0415 - rich is heavy
 
     with ExitStack() as cleanup:
-        note = noting(cleanup.enter_context(opened(details))) if details else lambda _: None
+        note = note_writer(cleanup.enter_context(open_details(details))) if details else lambda _: None
         show = cleanup.enter_context(stage_bars())
         if held is None:
             return await judge_collection(settings, plan, show, temperature=temperature, note=note)
@@ -215,7 +215,7 @@ async def judged(
         return await judge_set(settings, held, plan, show, temperature=temperature, note=note)
 
 
-def opened(details: Path) -> TextIO:
+def open_details(details: Path) -> TextIO:
     try:
         return details.open("w", encoding="utf-8")
     except OSError as problem:
@@ -224,7 +224,7 @@ def opened(details: Path) -> TextIO:
         ) from problem
 
 
-def noting(file: TextIO) -> Callable[[JudgedQuestion], None]:
+def note_writer(file: TextIO) -> Callable[[JudgedQuestion], None]:
     """Writes each question's answers and verdicts as one line, at once: what was paid for is not lost."""
     from dataclasses import asdict  # noqa: PLC0415 - only here
 

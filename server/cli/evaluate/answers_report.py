@@ -31,16 +31,18 @@ def show(found: Judgement, settings: Settings) -> None:
 
 
 def scores_table(found: Judgement) -> Table:
-    table = titled("Scores from 1 to 10 (mean ± standard deviation between votes)", "way", *SHORT, "votes")
+    table = make_table(
+        "Scores from 1 to 10 (mean ± standard deviation between votes)", "way", *SHORT, "votes"
+    )
     for name, grades in found.grades.items():
-        cells = [score(grades.get(measure)) for measure in MEASURES]
+        cells = [format_grade(grades.get(measure)) for measure in MEASURES]
         table.add_row(name, *cells, str(min((each.votes for each in grades.values()), default=0)))
     return table
 
 
 def pairs_table(found: Judgement) -> Table:
     first = found.names[0]
-    table = titled(
+    table = make_table(
         f"How often {first} beats the other way, in percent [95 % bounds]",
         "against",
         *SHORT,
@@ -49,7 +51,7 @@ def pairs_table(found: Judgement) -> Table:
     )
     for name, wins in found.wins.items():
         flips = [each.flips for each in wins.values() if each.flips is not None]
-        cells = [won(wins.get(measure)) for measure in MEASURES]
+        cells = [format_wins(wins.get(measure)) for measure in MEASURES]
         table.add_row(
             name,
             *cells,
@@ -65,7 +67,7 @@ def pairs_table(found: Judgement) -> Table:
 def overview_table(found: Judgement) -> Table:
     known = any(each.found is not None for each in found.overviews.values())
     columns = ["way", "answers", "context tokens", "cited", "false marks"]
-    table = titled("The answers themselves, unjudged", *columns, *(["right"] if known else []))
+    table = make_table("The answers themselves, unjudged", *columns, *(["right"] if known else []))
     table.caption = (
         "cited: answers with a citation; false marks: citations that do not stand in the context."
         + (" right: the answer of the set stands in ours." if known else "")
@@ -77,11 +79,11 @@ def overview_table(found: Judgement) -> Table:
             f"{each.cited:.0f} %",
             f"{each.unfounded:.1f} %",
         ]
-        table.add_row(name, *cells, *([share(each.found)] if known else []))
+        table.add_row(name, *cells, *([format_share(each.found)] if known else []))
     return table
 
 
-def titled(title: str, *columns: str) -> Table:
+def make_table(title: str, *columns: str) -> Table:
     table = Table(
         title=title, title_justify="left", caption_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0)
     )
@@ -90,15 +92,15 @@ def titled(title: str, *columns: str) -> Table:
     return table
 
 
-def score(grade: Grade | None) -> str:
+def format_grade(grade: Grade | None) -> str:
     if grade is None:
         return "–"
     return f"{grade.mean:.2f}" + ("" if grade.spread is None else f"±{grade.spread:.2f}")
 
 
-def won(wins: Wins | None) -> str:
+def format_wins(wins: Wins | None) -> str:
     return "–" if wins is None else f"{wins.share:.1f}\n[{wins.low:.0f}–{wins.high:.0f}]"
 
 
-def share(value: float | None) -> str:
+def format_share(value: float | None) -> str:
     return "–" if value is None else f"{value:.0f} %"

@@ -102,8 +102,8 @@ def retrieval(
             raise InvalidInput(
                 "--json gives the figures of one way, --compare asks for several.", "Leave one out."
             )
-        questions, given, ways = prepared(question_set, graph, limit, mode, ranking, names, plot)
-        found = await evaluated(questions, given, ways, numbers(budgets), embedder, data_dir)
+        questions, given, ways = read_inputs(question_set, graph, limit, mode, ranking, names, plot)
+        found = await run_evaluation(questions, given, ways, numbers(budgets), embedder, data_dir)
         for remark in report.remarks(questions, given, found):
             typer.echo(remark, err=True)
         if plot:
@@ -161,7 +161,7 @@ def health(
     run(work)
 
 
-def prepared(
+def read_inputs(
     question_set: Path,
     graph: Path | None,
     limit: int | None,
@@ -185,7 +185,7 @@ def prepared(
     return questions, GivenGraph.of(read_openie(graph), questions) if graph else None, ways
 
 
-async def evaluated(
+async def run_evaluation(
     questions: QuestionSet,
     given: GivenGraph | None,
     ways: Sequence[Strategy],

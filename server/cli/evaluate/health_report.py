@@ -20,7 +20,7 @@ def show_health(found: Health) -> None:
         made = found.build
         console.print(f"Clustered by {made['clustering']}; cluster size {made['size_reason']}")
         console.print(layers_table(made["layers"]))
-        console.print(f"{met_line(made['meetings'])}\n")
+        console.print(f"{format_meetings(made['meetings'])}\n")
     console.print("Where two entities meet: the more pairs below the root, the more their LCA says.")
     console.print(meetings_table(found))
     console.print("\nClusters: sizes, and the mean cosine of members to their centre.")
@@ -43,7 +43,7 @@ def layers_table(layers: Sequence[Mapping[str, Any]]) -> Table:
     return table
 
 
-def met_line(met: Mapping[str, Any]) -> str:
+def format_meetings(met: Mapping[str, Any]) -> str:
     """Where similar entities meet, as the build measured it."""
     told = [
         f"{what}: {', '.join(f'{100 * share:.0f} % in G{layer}' for layer, share in met[kind].items())}"

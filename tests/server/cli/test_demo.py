@@ -11,7 +11,7 @@ import pytest
 
 
 @pytest.fixture(scope="module")
-def shown() -> tuple[str, dict[str, list[int]]]:
+def demo_output() -> tuple[str, dict[str, list[int]]]:
     """What the demo prints for a person, and its figures."""
     ran = subprocess.run(
         [sys.executable, "-P", "-m", "leanrag_mcp", "demo", "--json"],
@@ -24,14 +24,16 @@ def shown() -> tuple[str, dict[str, list[int]]]:
     return ran.stderr, json.loads(ran.stdout.splitlines()[-1])
 
 
-def test_the_demo_indexes_every_topic_and_ends_in_one_root(shown: tuple[str, dict[str, list[int]]]) -> None:
-    figures = shown[1]
+def test_the_demo_indexes_every_topic_and_ends_in_one_root(
+    demo_output: tuple[str, dict[str, list[int]]],
+) -> None:
+    figures = demo_output[1]
     assert figures["documents"] == len(topics)
     assert figures["layers"][-1] == 1
     assert all(below > above for below, above in zip(figures["layers"], figures["layers"][1:], strict=False))
 
 
-def test_each_context_of_the_demo_answers_its_question(shown: tuple[str, dict[str, list[int]]]) -> None:
+def test_each_context_of_the_demo_answers_its_question(demo_output: tuple[str, dict[str, list[int]]]) -> None:
     # Sentences of the language reference without which no answer is complete, by question.
     needed = (
         ["If the return value was true, the exception is suppressed"],
@@ -41,20 +43,20 @@ def test_each_context_of_the_demo_answers_its_question(shown: tuple[str, dict[st
         ],
         ["always override a redefinition in an instance dictionary"],
     )
-    _, *answers = shown[0].split("query_lca_context: ")
+    _, *answers = demo_output[0].split("query_lca_context: ")
     for sentences, answer in zip(needed, answers, strict=True):
         context = " ".join(answer.split(" tokens of ")[0].split())
         for sentence in sentences:
             assert sentence in context
 
 
-def test_each_context_keeps_to_its_budget(shown: tuple[str, dict[str, list[int]]]) -> None:
-    assert len(shown[1]["context_tokens"]) == 3
-    assert all(0 < tokens <= 1200 for tokens in shown[1]["context_tokens"])
+def test_each_context_keeps_to_its_budget(demo_output: tuple[str, dict[str, list[int]]]) -> None:
+    assert len(demo_output[1]["context_tokens"]) == 3
+    assert all(0 < tokens <= 1200 for tokens in demo_output[1]["context_tokens"])
 
 
 @pytest.mark.parametrize("client", ["claude-desktop", "claude-code", "vscode", "cursor"])
 def test_the_demo_ends_with_the_command_for_each_client(
-    shown: tuple[str, dict[str, list[int]]], client: str
+    demo_output: tuple[str, dict[str, list[int]]], client: str
 ) -> None:
-    assert f"leanrag install {client}" in shown[0]
+    assert f"leanrag install {client}" in demo_output[0]

@@ -53,13 +53,13 @@ def verdicts(key: str, value: int) -> str:
 
 
 @pytest.fixture(scope="module")
-def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def data_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Where the scratch collection is built once and used again."""
     return tmp_path_factory.mktemp("kept")
 
 
 @pytest.fixture
-def leanrag(chat_server: Any, kept: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
+def leanrag(chat_server: Any, data_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     """Runs the command in this process: its libraries take seconds to load."""
     chat_server.follows(usual)
     (tmp_path / "set.json").write_text(json.dumps(SET))
@@ -68,7 +68,7 @@ def leanrag(chat_server: Any, kept: Path, tmp_path: Path, monkeypatch: pytest.Mo
     for name in [name for name in os.environ if name.endswith("_API_KEY")]:
         monkeypatch.delenv(name)
 
-    def run(*arguments: str, folder: Path = kept) -> Ran:
+    def run(*arguments: str, folder: Path = data_folder) -> Ran:
         options = ("--answerer", "openai/tiny", "--api-base", chat_server.url, "--data-dir", str(folder))
         ran = CliRunner().invoke(app, ["eval", "answers", *arguments, *options])
         assert ran.exception is None or isinstance(ran.exception, SystemExit), ran.exception
@@ -171,7 +171,7 @@ def test_a_missing_key_is_named(leanrag: Run) -> None:
 
 
 def test_a_key_is_never_shown_even_if_the_service_says_it_back(
-    chat_server: Any, kept: Path, tmp_path: Path
+    chat_server: Any, data_folder: Path, tmp_path: Path
 ) -> None:
     key = "sk-planted-8f2c1d9e7b6a5f4e3d2c1b0a"
     chat_server.says(chat_server.failed(400, f"we saw {key}"))
@@ -179,7 +179,7 @@ def test_a_key_is_never_shown_even_if_the_service_says_it_back(
     ran = subprocess.run(
         [
             *(sys.executable, "-P", "-m", "leanrag_mcp", "eval", "answers", "set.json", "--limit", "1"),
-            *("--answerer", "openai/tiny", "--api-base", chat_server.url, "--data-dir", str(kept)),
+            *("--answerer", "openai/tiny", "--api-base", chat_server.url, "--data-dir", str(data_folder)),
         ],
         capture_output=True,
         text=True,

@@ -15,18 +15,20 @@ import pytest
 
 from leanrag_engine.core.config import Settings
 from leanrag_engine.core.errors import InvalidInput
-from leanrag_mcp.cli.bundle_entry import arguments_of, unfilled
+from leanrag_mcp.cli.bundle_entry import arguments_of, find_unfilled
 from leanrag_mcp.clients import bundling
 from leanrag_mcp.clients.bundle_fields import FIELDS, VARIABLES
 
 ROOT = Path(__file__).parents[3]
-SERVER_JSON: dict[str, Any] = json.loads((ROOT / "server" / "server.json").read_text(encoding="utf-8"))
+SERVER_JSON: dict[str, Any] = json.loads(
+    (ROOT / "server" / "clients" / "server.json").read_text(encoding="utf-8")
+)
 
 
 @pytest.fixture(scope="module")
 def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("bundle") / "leanrag.mcpb"
-    bundling.write_bundle(ROOT, out, anyio.run(bundling.offered))
+    bundling.write_bundle(ROOT, out, anyio.run(bundling.read_features))
     return out
 
 
@@ -52,7 +54,7 @@ def test_the_bundle_carries_every_source_and_nothing_that_was_made_from_them(bun
 
 def test_the_same_sources_give_the_same_bytes(bundle: Path, tmp_path: Path) -> None:
     again = tmp_path / "again.mcpb"
-    bundling.write_bundle(ROOT, again, anyio.run(bundling.offered))
+    bundling.write_bundle(ROOT, again, anyio.run(bundling.read_features))
     assert again.read_bytes() == bundle.read_bytes()
 
 
@@ -119,7 +121,7 @@ def test_variables_that_nobody_filled_in_are_taken_away() -> None:
         "LEANRAG_COLLECTION": "notes",
         "PATH": "",
     }
-    assert unfilled(environ, VARIABLES) == ["LEANRAG_LLM_MODEL", "OPENAI_API_KEY"]
+    assert find_unfilled(environ, VARIABLES) == ["LEANRAG_LLM_MODEL", "OPENAI_API_KEY"]
 
 
 @pytest.mark.parametrize(
@@ -141,7 +143,7 @@ def test_the_entry_serves_as_a_module_and_as_a_script(way: list[str], tmp_path: 
 
 def test_what_is_no_checkout_is_told(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match=r"is no checkout of leanrag-mcp.*--source"):
-        bundling.write_bundle(tmp_path, tmp_path / "x.mcpb", bundling.Offer((), prompts=False))
+        bundling.write_bundle(tmp_path, tmp_path / "x.mcpb", bundling.ServerFeatures((), prompts=False))
 
 
 @pytest.mark.parametrize(

@@ -10,16 +10,23 @@ DOCKERFILE = (ROOT / ".docker" / "Dockerfile").read_text(encoding="utf-8")
 IGNORED = (ROOT / ".docker" / "Dockerfile.dockerignore").read_text(encoding="utf-8")
 
 
-def copied() -> set[str]:
+def copy_arguments() -> set[str]:
     return {
         name for line in re.findall(r"^COPY (.+) \S+$", DOCKERFILE, re.MULTILINE) for name in line.split()
     }
 
 
 def test_what_is_copied_is_all_that_an_install_needs_and_reaches_the_builder() -> None:
-    assert copied() == {"pyproject.toml", "README.md", "LICENSE", "leanrag_engine", "prompts", "server"}
-    assert all((ROOT / name).exists() for name in copied())
-    assert {line[1:] for line in IGNORED.splitlines() if line.startswith("!")} == copied()
+    assert copy_arguments() == {
+        "pyproject.toml",
+        "README.md",
+        "LICENSE",
+        "leanrag_engine",
+        "prompts",
+        "server",
+    }
+    assert all((ROOT / name).exists() for name in copy_arguments())
+    assert {line[1:] for line in IGNORED.splitlines() if line.startswith("!")} == copy_arguments()
 
 
 def test_it_installs_as_the_readme_does() -> None:

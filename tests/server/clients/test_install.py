@@ -45,7 +45,7 @@ def leanrag(*arguments: str) -> Result:
     return CliRunner().invoke(app, [*arguments])
 
 
-def written(file: Path) -> dict[str, Any]:
+def read_json(file: Path) -> dict[str, Any]:
     value = json.loads(file.read_text(encoding="utf-8"))
     assert isinstance(value, dict)
     return value
@@ -130,7 +130,7 @@ def test_a_first_install_writes_an_entry_that_starts_the_server(home: Path, clie
         "install", client, "--allow-dir", "notes", "--data-dir", "d", "--collection", "c", "--read-only"
     )
     assert ran.exit_code == 0, ran.output
-    entry = written(config_file(client, "user", Machine.here()))[CLIENTS[client].servers]["leanrag"]
+    entry = read_json(config_file(client, "user", Machine.here()))[CLIENTS[client].servers]["leanrag"]
     assert Path(entry["command"]).is_absolute()
     assert entry["args"][-7:] == [
         *(
@@ -150,7 +150,7 @@ def test_a_first_install_writes_an_entry_that_starts_the_server(home: Path, clie
 def test_folders_are_written_in_full_and_each_on_its_own(home: Path) -> None:
     (home / "more").mkdir()
     leanrag("install", "cursor", "--allow-dir", "~/notes", "--allow-dir", "more")
-    arguments = written(home / ".cursor/mcp.json")["mcpServers"]["leanrag"]["args"]
+    arguments = read_json(home / ".cursor/mcp.json")["mcpServers"]["leanrag"]["args"]
     assert arguments[-4:] == ["--allow-dir", str(home / "notes"), "--allow-dir", str(home / "more")]
 
 
@@ -184,7 +184,7 @@ def test_under_uvx_the_passing_environment_is_not_written_but_uvx_itself(tmp_pat
 
 def test_a_file_that_is_shared_gets_a_command_without_anybodys_path(home: Path) -> None:
     leanrag("install", "vscode", "--scope", "project", "--uvx")
-    entry = written(home / ".vscode/mcp.json")["servers"]["leanrag"]
+    entry = read_json(home / ".vscode/mcp.json")["servers"]["leanrag"]
     assert entry == {"type": "stdio", "command": "uvx", "args": ["leanrag-mcp"]}
 
 
@@ -220,11 +220,11 @@ def test_comments_other_servers_and_spacing_stay_byte_by_byte(client: ClientName
 def test_what_the_user_added_to_the_entry_outlives_a_second_install(home: Path) -> None:
     leanrag("install", "claude-desktop")
     file = home / ".config/Claude/claude_desktop_config.json"
-    value = written(file)
+    value = read_json(file)
     value["mcpServers"]["leanrag"]["env"] = {"OPENAI_API_KEY": "sk-mine"}
     file.write_text(json.dumps(value), encoding="utf-8")
     ran = leanrag("install", "claude-desktop", "--allow-dir", "notes")
-    entry = written(file)["mcpServers"]["leanrag"]
+    entry = read_json(file)["mcpServers"]["leanrag"]
     assert entry["env"] == {"OPENAI_API_KEY": "sk-mine"}
     assert str(home / "notes") in entry["args"]
     assert "sk-mine" not in ran.output
@@ -265,7 +265,7 @@ def test_a_server_of_that_name_that_is_not_ours_is_left_alone(home: Path) -> Non
         assert "Choose another --name" in ran.output
     assert file.read_text(encoding="utf-8") == before
     assert leanrag("install", "cursor", "--name", "leanrag-notes").exit_code == 0
-    assert set(written(file)["mcpServers"]) == {"leanrag", "leanrag-notes"}
+    assert set(read_json(file)["mcpServers"]) == {"leanrag", "leanrag-notes"}
 
 
 def test_a_linked_configuration_stays_a_link_and_keeps_its_rights(home: Path) -> None:
@@ -275,7 +275,7 @@ def test_a_linked_configuration_stays_a_link_and_keeps_its_rights(home: Path) ->
     (home / ".claude.json").symlink_to(real)
     assert leanrag("install", "claude-code").exit_code == 0
     assert (home / ".claude.json").is_symlink()
-    assert "leanrag" in written(real)["mcpServers"]
+    assert "leanrag" in read_json(real)["mcpServers"]
     assert stat.S_IMODE(real.stat().st_mode) == 0o600
 
 
@@ -338,10 +338,10 @@ def test_a_bad_argument_is_told_before_anything_is_written(
 def test_a_change_by_another_program_in_between_is_not_lost(home: Path) -> None:
     file = home / ".claude.json"
     file.write_text("{}", encoding="utf-8")
-    plan = client_files.planned_install(CLIENTS["claude-code"], file, "leanrag", {"command": "x"})
+    plan = client_files.plan_install(CLIENTS["claude-code"], file, "leanrag", {"command": "x"})
     file.write_text('{"numStartups": 2}', encoding="utf-8")
     with pytest.raises(InvalidInput, match="changed by another program"):
-        client_files.carried_out(plan)
+        client_files.apply_change(plan)
     assert file.read_text(encoding="utf-8") == '{"numStartups": 2}'
 
 
@@ -365,7 +365,7 @@ def test_a_failed_write_leaves_the_old_file_and_no_scraps(
 def test_what_is_not_there_cannot_be_uninstalled(home: Path) -> None:
     file = home / ".cursor/mcp.json"
     with pytest.raises(NotFound, match="no server called 'leanrag'"):
-        client_files.planned_uninstall(CLIENTS["cursor"], file, "leanrag")
+        client_files.plan_uninstall(CLIENTS["cursor"], file, "leanrag")
     file.parent.mkdir()
     file.write_text('{"mcpServers": {"files": {}}}', encoding="utf-8")
     ran = leanrag("uninstall", "cursor")
@@ -388,7 +388,7 @@ def test_showing_writes_nothing(home: Path, option: str) -> None:
 def test_what_is_printed_is_what_is_written(home: Path, client: ClientName) -> None:
     printed = json.loads(leanrag("install", client, "--allow-dir", "notes", "--print").stdout)
     leanrag("install", client, "--allow-dir", "notes")
-    assert written(config_file(client, "user", Machine.here())) == printed
+    assert read_json(config_file(client, "user", Machine.here())) == printed
     assert home.exists()
 
 
@@ -428,7 +428,7 @@ def test_a_blank_file_counts_as_an_empty_one(home: Path, scope: Scope) -> None:
     file.parent.mkdir()
     file.write_text("\n", encoding="utf-8")
     assert leanrag("install", "cursor", "--scope", scope).exit_code == 0
-    assert "leanrag" in written(file)["mcpServers"]
+    assert "leanrag" in read_json(file)["mcpServers"]
     assert home in file.parents
 
 

@@ -48,7 +48,7 @@ def command(folder: Path, *options: str) -> list[str]:
 
 
 @contextmanager
-def served(folder: Path, *options: str, http: str = "127.0.0.1:0", **environment: str) -> Iterator[Served]:
+def serve(folder: Path, *options: str, http: str = "127.0.0.1:0", **environment: str) -> Iterator[Served]:
     """The real command, until the block ends."""
     import os  # noqa: PLC0415 - only this function needs it
 
@@ -83,7 +83,7 @@ async def client_of(url: str, era: str = "auto", token: str = "") -> AsyncIterat
             yield client
 
 
-async def called(client: Client, tool: str, **arguments: Any) -> dict[str, Any]:
+async def call_tool(client: Client, tool: str, **arguments: Any) -> dict[str, Any]:
     result = await client.call_tool(tool, arguments)
     assert isinstance(result, CallToolResult)
     assert not result.is_error, result.content
@@ -101,12 +101,12 @@ def post(url: str, *, content: bytes | None = None, **headers: str) -> httpx2.Re
 
 @pytest.fixture(scope="module")
 def open_server(lighthouses: Path) -> Iterator[Served]:
-    with served(lighthouses, "--read-only") as server:
+    with serve(lighthouses, "--read-only") as server:
         yield server
 
 
 @pytest.fixture(scope="module")
-def guarded(lighthouses: Path) -> Iterator[Served]:
+def token_server(lighthouses: Path) -> Iterator[Served]:
     """One that asks for a token, lets one page in and takes a megabyte."""
     options = (
         "--read-only",
@@ -115,7 +115,7 @@ def guarded(lighthouses: Path) -> Iterator[Served]:
         "--http-allowed-origin",
         "https://app.example",
     )
-    with served(lighthouses, *options, LEANRAG_HTTP_TOKEN=TOKEN, LEANRAG_HTTP_MAX_REQUEST_MB="1") as server:
+    with serve(lighthouses, *options, LEANRAG_HTTP_TOKEN=TOKEN, LEANRAG_HTTP_MAX_REQUEST_MB="1") as server:
         yield server
 
 
@@ -123,7 +123,7 @@ def guarded(lighthouses: Path) -> Iterator[Served]:
 async def test_both_eras_list_and_call_tools(open_server: Served, era: str) -> None:
     async with client_of(open_server.url, era) as client:
         assert "query_lca_context" in {tool.name for tool in (await client.list_tools()).tools}
-        reply = await called(client, "query_lca_context", query="Who designed Skerryvore?")
+        reply = await call_tool(client, "query_lca_context", query="Who designed Skerryvore?")
         assert "Alan Stevenson" in reply["context"]
 
 
@@ -132,7 +132,7 @@ async def test_many_clients_of_both_eras_are_served_at_once(open_server: Served)
 
     async def ask(era: str, question: str) -> None:
         async with client_of(open_server.url, era) as client:
-            answers.append((await called(client, "query_lca_context", query=question))["context"])
+            answers.append((await call_tool(client, "query_lca_context", query=question))["context"])
 
     async with anyio.create_task_group() as tasks:
         for era in ERAS * 3:
@@ -143,18 +143,18 @@ async def test_many_clients_of_both_eras_are_served_at_once(open_server: Served)
 
 
 async def test_two_clients_see_what_the_other_wrote(tmp_path: Path) -> None:
-    with served(tmp_path) as server:
+    with serve(tmp_path) as server:
         async with client_of(server.url, "legacy") as one, client_of(server.url, "2026-07-28") as other:
             async with anyio.create_task_group() as tasks:
                 for client, moon in ((one, "Io"), (other, "Titan")):
                     document = {"text": f"{moon} is a moon. {moon} was seen by Galileo.", "id": moon}
-                    tasks.start_soon(ingested, client, document)
+                    tasks.start_soon(ingest, client, document)
             for client in (one, other):
-                assert (await called(client, "get_index_status"))["documents"] == 2
+                assert (await call_tool(client, "get_index_status"))["documents"] == 2
 
 
-async def ingested(client: Client, document: dict[str, str]) -> None:
-    reply = await called(client, "ingest_documents", documents=[document], wait_seconds=40)
+async def ingest(client: Client, document: dict[str, str]) -> None:
+    reply = await call_tool(client, "ingest_documents", documents=[document], wait_seconds=40)
     assert reply["status"] == "done", reply
 
 
@@ -162,26 +162,26 @@ async def ingested(client: Client, document: dict[str, str]) -> None:
 
 
 @pytest.mark.parametrize("era", ERAS)
-async def test_the_right_token_opens_and_a_wrong_one_does_not(guarded: Served, era: str) -> None:
-    async with client_of(guarded.url, era, TOKEN) as client:
-        assert (await called(client, "get_index_status"))["documents"] == 6
+async def test_the_right_token_opens_and_a_wrong_one_does_not(token_server: Served, era: str) -> None:
+    async with client_of(token_server.url, era, TOKEN) as client:
+        assert (await call_tool(client, "get_index_status"))["documents"] == 6
     for wrong in ("", "another-token-altogether", TOKEN[:-1], TOKEN + "x"):
         with pytest.raises((MCPError, ExceptionGroup)):
-            async with client_of(guarded.url, era, wrong) as client:
+            async with client_of(token_server.url, era, wrong) as client:
                 await client.list_tools()
 
 
 @pytest.mark.parametrize("header", ["", "Bearer", "Bearer wrong", f"Basic {TOKEN}", TOKEN, "Bearer \xff"])
-def test_without_the_token_nothing_is_told(guarded: Served, header: str) -> None:
-    reply = post(guarded.url, **({"authorization": header} if header else {}))
+def test_without_the_token_nothing_is_told(token_server: Served, header: str) -> None:
+    reply = post(token_server.url, **({"authorization": header} if header else {}))
     assert reply.status_code == 401
     assert reply.headers["www-authenticate"].startswith("Bearer ")
     assert TOKEN not in reply.text
     assert set(reply.json()) == {"error", "error_description"}
 
 
-def test_a_token_in_the_address_is_no_token(guarded: Served) -> None:
-    assert post(f"{guarded.url}?access_token={TOKEN}").status_code == 401
+def test_a_token_in_the_address_is_no_token(token_server: Served) -> None:
+    assert post(f"{token_server.url}?access_token={TOKEN}").status_code == 401
 
 
 @pytest.mark.parametrize(
@@ -194,44 +194,49 @@ def test_a_page_that_rebinds_its_name_is_refused(open_server: Served, host: str)
     assert "--http-allowed-host" in reply.json()["error"]["message"]
 
 
-def test_a_name_that_was_allowed_is_served_at_any_port(guarded: Served) -> None:
+def test_a_name_that_was_allowed_is_served_at_any_port(token_server: Served) -> None:
     # 400: it got as far as the protocol, which misses a handshake.
     for host in ("rag.example", "rag.example:8443", "localhost:1234"):
-        assert post(guarded.url, authorization=f"Bearer {TOKEN}", host=host).status_code == 400
-    assert post(guarded.url, authorization=f"Bearer {TOKEN}", host="rag.example.evil").status_code == 421
+        assert post(token_server.url, authorization=f"Bearer {TOKEN}", host=host).status_code == 400
+    assert post(token_server.url, authorization=f"Bearer {TOKEN}", host="rag.example.evil").status_code == 421
 
 
-def test_a_foreign_page_is_refused_and_an_allowed_one_is_not(guarded: Served) -> None:
+def test_a_foreign_page_is_refused_and_an_allowed_one_is_not(token_server: Served) -> None:
     token = {"authorization": f"Bearer {TOKEN}"}
-    refused = post(guarded.url, **token, origin="https://evil.example")
+    refused = post(token_server.url, **token, origin="https://evil.example")
     assert refused.status_code == 403
     assert "https://evil.example" in refused.json()["error"]["message"]
     assert "access-control-allow-origin" not in refused.headers
-    allowed = post(guarded.url, **token, origin="https://app.example")
+    allowed = post(token_server.url, **token, origin="https://app.example")
     assert allowed.status_code == 400
     assert allowed.headers["access-control-allow-origin"] == "https://app.example"
 
 
-def test_a_browser_may_ask_first_without_a_token(guarded: Served) -> None:
+def test_a_browser_may_ask_first_without_a_token(token_server: Served) -> None:
     asks = {
         "access-control-request-method": "POST",
         "access-control-request-headers": "authorization,mcp-method",
     }
-    reply = httpx2.options(guarded.url, headers={"origin": "https://app.example", **asks})
+    reply = httpx2.options(token_server.url, headers={"origin": "https://app.example", **asks})
     assert reply.status_code == 200
     assert "authorization" in reply.headers["access-control-allow-headers"]
-    assert httpx2.options(guarded.url, headers={"origin": "https://evil.example", **asks}).status_code == 400
+    assert (
+        httpx2.options(token_server.url, headers={"origin": "https://evil.example", **asks}).status_code
+        == 400
+    )
 
 
-def test_a_request_that_is_too_large_is_told_the_limit(guarded: Served) -> None:
-    reply = post(guarded.url, content=b" " * (1 << 20) + b"{}", authorization=f"Bearer {TOKEN}")
+def test_a_request_that_is_too_large_is_told_the_limit(token_server: Served) -> None:
+    reply = post(token_server.url, content=b" " * (1 << 20) + b"{}", authorization=f"Bearer {TOKEN}")
     assert reply.status_code == 413
     assert "larger than 1 MB" in reply.json()["error"]["message"]
-    assert post(guarded.url, content=b" " * (1 << 20), authorization=f"Bearer {TOKEN}").status_code != 413
+    assert (
+        post(token_server.url, content=b" " * (1 << 20), authorization=f"Bearer {TOKEN}").status_code != 413
+    )
 
 
-def test_a_stream_without_an_announced_size_is_cut_off_too(guarded: Served) -> None:
-    host, port = guarded.root.removeprefix("http://").split(":")
+def test_a_stream_without_an_announced_size_is_cut_off_too(token_server: Served) -> None:
+    host, port = token_server.root.removeprefix("http://").split(":")
     head = (
         f"POST /mcp HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {TOKEN}\r\n"
         "Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"
@@ -247,7 +252,7 @@ def test_a_stream_without_an_announced_size_is_cut_off_too(guarded: Served) -> N
 # --- what it tells ----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("server", ["open_server", "guarded"])
+@pytest.mark.parametrize("server", ["open_server", "token_server"])
 def test_health_is_open_and_tells_nothing_but_the_version(
     server: str, request: pytest.FixtureRequest
 ) -> None:
@@ -345,7 +350,7 @@ def test_a_port_that_is_taken_is_named(open_server: Served, tmp_path: Path) -> N
 def test_a_token_may_come_from_a_file_and_is_never_shown(tmp_path: Path) -> None:
     file = tmp_path / "token"
     file.write_text(TOKEN + "\n")
-    with served(tmp_path / "data", "--http-token-file", str(file), http="0.0.0.0:0") as server:
+    with serve(tmp_path / "data", "--http-token-file", str(file), http="0.0.0.0:0") as server:
         url = server.url.replace("//0.0.0.0", "//127.0.0.1")
         assert post(url).status_code == 401
         assert post(url, authorization=f"Bearer {TOKEN}").status_code == 400
@@ -366,27 +371,27 @@ async def test_a_job_goes_on_after_its_server_was_ended_and_started_again(
     tmp_path: Path, how: signal.Signals
 ) -> None:
     with ExitStack() as stack:
-        first = stack.enter_context(served(tmp_path))
+        first = stack.enter_context(serve(tmp_path))
         # The handshake client keeps a stream open: it must not hold the end up.
-        job_id = await begun_and_ended(first, how)
+        job_id = await end_during_job(first, how)
         if how is signal.SIGTERM:
             assert state_of(tmp_path, job_id) == "interrupted"
         # The port is free again at once, and clients come back to the same address.
-        second = stack.enter_context(served(tmp_path, http=first.root.removeprefix("http://")))
+        second = stack.enter_context(serve(tmp_path, http=first.root.removeprefix("http://")))
         assert second.url == first.url
         async with client_of(second.url) as client:
-            await called(client, "get_index_status")
-            job = await called(client, "get_job", job_id=job_id, wait_seconds=40)
+            await call_tool(client, "get_index_status")
+            job = await call_tool(client, "get_job", job_id=job_id, wait_seconds=40)
             assert job["status"] == "done", job
-            assert (await called(client, "get_index_status"))["documents"] == len(LONG)
+            assert (await call_tool(client, "get_index_status"))["documents"] == len(LONG)
 
 
-async def begun_and_ended(server: Served, how: signal.Signals) -> str:
+async def end_during_job(server: Served, how: signal.Signals) -> str:
     """Begin a job, end its server while the client listens, and see that the client is told."""
     job_id = ""
     try:
         async with client_of(server.url, "legacy") as client:
-            job_id = (await called(client, "ingest_documents", documents=LONG, wait_seconds=0))["job_id"]
+            job_id = (await call_tool(client, "ingest_documents", documents=LONG, wait_seconds=0))["job_id"]
             server.process.send_signal(how)
             await anyio.to_thread.run_sync(server.process.wait, 30)
             with pytest.raises(MCPError):
@@ -412,12 +417,12 @@ def state_of(folder: Path, job_id: str) -> str:
 async def test_a_server_that_is_asked_to_end_does_so_while_clients_wait(
     tmp_path: Path, era: str, how: signal.Signals, code: int
 ) -> None:
-    with served(tmp_path) as server:
+    with serve(tmp_path) as server:
         try:
             async with client_of(server.url, era) as client, anyio.create_task_group() as tasks:
-                job = await called(client, "ingest_documents", documents=LONG, wait_seconds=0)
+                job = await call_tool(client, "ingest_documents", documents=LONG, wait_seconds=0)
                 tasks.start_soon(waits_in_vain, client, job["job_id"])
-                await called(client, "get_job", job_id=job["job_id"])
+                await call_tool(client, "get_job", job_id=job["job_id"])
                 server.process.send_signal(how)
                 assert await anyio.to_thread.run_sync(server.process.wait, 30) == code
         except (ExceptionGroup, httpx2.HTTPError):
@@ -428,7 +433,7 @@ async def test_a_server_that_is_asked_to_end_does_so_while_clients_wait(
 async def waits_in_vain(client: Client, job_id: str) -> None:
     """It hears of the interruption, or of the end of the server, whichever is first."""
     with suppress(MCPError):
-        job = await called(client, "get_job", job_id=job_id, wait_seconds=40)
+        job = await call_tool(client, "get_job", job_id=job_id, wait_seconds=40)
         assert job["status"] == "interrupted"
 
 

@@ -55,7 +55,7 @@ class Issuer(ThreadingHTTPServer):
             key: value for key, value in ({**claims, "exp": now + 600} | changed).items() if value is not None
         }
 
-    def signed(self, *, key: Any = KEY, algorithm: str = "RS256", kid: str = "one", **changed: Any) -> str:
+    def sign(self, *, key: Any = KEY, algorithm: str = "RS256", kid: str = "one", **changed: Any) -> str:
         return jwt.encode(
             self.claims(**changed), key, algorithm=algorithm, headers={"kid": kid, "typ": "at+jwt"}
         )
@@ -136,20 +136,20 @@ LET_IN = 400  # as far as the protocol, which misses a handshake
 def test_a_signed_token_opens_and_the_keys_are_asked_for_once(issuer: Issuer, tmp_path: Path) -> None:
     with client_with(tmp_path, access(issuer, **by_keys(issuer))) as client:
         for changed in ({}, {"aud": ["https://other.example", RESOURCE]}, {"scope": None, "scp": ["read"]}):
-            assert ping(client, issuer.signed(**changed)).status_code == LET_IN
+            assert ping(client, issuer.sign(**changed)).status_code == LET_IN
     assert issuer.asked == ["keys"]
 
 
 FORGED: dict[str, Callable[[Issuer], str]] = {
-    "of another audience": lambda issuer: issuer.signed(aud="https://other.example/mcp"),
-    "of no audience": lambda issuer: issuer.signed(aud=None),
-    "of another issuer": lambda issuer: issuer.signed(iss="https://evil.example"),
-    "expired": lambda issuer: issuer.signed(exp=int(time.time()) - 3600),
-    "that never expires": lambda issuer: issuer.signed(exp=None),
-    "signed with another key": lambda issuer: issuer.signed(key=OTHER_KEY),
-    "signed with an unknown key": lambda issuer: issuer.signed(key=OTHER_KEY, kid="two"),
-    "signed with a shared secret": lambda issuer: issuer.signed(key="x" * 32, algorithm="HS256"),
-    "not signed": lambda issuer: issuer.signed(key=None, algorithm="none"),
+    "of another audience": lambda issuer: issuer.sign(aud="https://other.example/mcp"),
+    "of no audience": lambda issuer: issuer.sign(aud=None),
+    "of another issuer": lambda issuer: issuer.sign(iss="https://evil.example"),
+    "expired": lambda issuer: issuer.sign(exp=int(time.time()) - 3600),
+    "that never expires": lambda issuer: issuer.sign(exp=None),
+    "signed with another key": lambda issuer: issuer.sign(key=OTHER_KEY),
+    "signed with an unknown key": lambda issuer: issuer.sign(key=OTHER_KEY, kid="two"),
+    "signed with a shared secret": lambda issuer: issuer.sign(key="x" * 32, algorithm="HS256"),
+    "not signed": lambda issuer: issuer.sign(key=None, algorithm="none"),
     "that is no token": lambda _: "not.a.token",
 }
 
@@ -164,7 +164,7 @@ def test_a_token_is_refused(issuer: Issuer, tmp_path: Path, kind: str) -> None:
 
 def test_a_token_without_the_scope_is_told_which_is_missing(issuer: Issuer, tmp_path: Path) -> None:
     with client_with(tmp_path, access(issuer, **by_keys(issuer))) as client:
-        reply = ping(client, issuer.signed(scope="write"))
+        reply = ping(client, issuer.sign(scope="write"))
     assert reply.status_code == 403
     assert reply.json() == {"error": "insufficient_scope", "error_description": "Required scope: read"}
 
@@ -201,7 +201,7 @@ def test_an_issuer_that_is_down_is_not_the_callers_fault(
 ) -> None:
     with Issuer() as gone:
         allowed = access(gone, **way(gone))
-        token = gone.signed()
+        token = gone.sign()
     with client_with(tmp_path, allowed) as client:
         reply = ping(client, token)
     assert reply.status_code == 503

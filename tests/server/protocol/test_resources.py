@@ -83,24 +83,24 @@ async def test_the_prompts_hold_the_question_and_name_the_tools(call: Caller) ->
 async def test_completions_begin_with_what_is_typed_and_are_bounded(call: Caller) -> None:
     place = ResourceTemplateReference(uri="leanrag://{collection}/entity/{entity}")
 
-    async def completed(name: str, value: str, ref: object = place) -> list[str]:
+    async def complete(name: str, value: str, ref: object = place) -> list[str]:
         argument = CompletionArgument(name=name, value=value).model_dump()
         values: list[str] = (await call.client.complete(ref=ref, argument=argument)).completion.values
         assert len(values) <= 50
         return values
 
-    assert await completed("collection", "De") == ["default"]
-    assert await completed("collection", "x") == []
-    assert "Skerryvore" in await completed("entity", "skerr")
-    assert "Skerryvore" in await completed("entity", "skeryvore")
-    clusters = await completed("cluster", "")
+    assert await complete("collection", "De") == ["default"]
+    assert await complete("collection", "x") == []
+    assert "Skerryvore" in await complete("entity", "skerr")
+    assert "Skerryvore" in await complete("entity", "skeryvore")
+    clusters = await complete("cluster", "")
     assert clusters
     for name in clusters:
         assert not (await call("get_cluster", cluster=name)).is_error
-    assert await completed("document", "bell") == ["Bell Rock"]
-    assert await completed("citation", "d1") == []
-    assert await completed("question", "x", PromptReference(name="deep_research")) == []
-    assert await completed("entity", "\x00" + "é" * 10_000) is not None
+    assert await complete("document", "bell") == ["Bell Rock"]
+    assert await complete("citation", "d1") == []
+    assert await complete("question", "x", PromptReference(name="deep_research")) == []
+    assert await complete("entity", "\x00" + "é" * 10_000) is not None
 
 
 async def test_completing_in_a_collection_that_is_not_there_gives_nothing(call: Caller) -> None:

@@ -69,7 +69,7 @@ async def ask(client: Client, method: str, task_id: str) -> Mapping[str, Any]:
     return held.model_dump(by_alias=True)
 
 
-async def ended(client: Client, task_id: str) -> Mapping[str, Any]:
+async def wait_for_task(client: Client, task_id: str) -> Mapping[str, Any]:
     with anyio.fail_after(120):
         while (task := await ask(client, "tasks/get", task_id))["status"] == "working":
             await anyio.sleep(0.05)
@@ -82,7 +82,7 @@ async def test_a_client_that_knows_tasks_gets_one_and_its_result_when_the_job_is
         await client.call_tool("ingest_documents", {"documents": [LONG], "wait_seconds": 0})
         (created,) = knows.created
         assert created.status == "working"
-        task = await ended(client, created.task_id)
+        task = await wait_for_task(client, created.task_id)
         assert task["resultType"] == "complete"
         assert task["status"] == "completed"
         assert task["result"]["structuredContent"]["documents"][0]["status"] == "added"
@@ -98,7 +98,7 @@ async def test_a_task_can_be_cancelled_and_says_so(tmp_path: Path) -> None:
         acknowledged = await ask(client, "tasks/cancel", knows.created[0].task_id)
         assert acknowledged["resultType"] == "complete"
         assert "taskId" not in acknowledged
-        assert (await ended(client, knows.created[0].task_id))["status"] == "cancelled"
+        assert (await wait_for_task(client, knows.created[0].task_id))["status"] == "cancelled"
 
 
 async def test_work_that_is_done_at_once_is_no_task(tmp_path: Path) -> None:

@@ -107,7 +107,7 @@ def sound(name: str, result: Any) -> None:
     json.dumps(result.structured_content)
 
 
-def called(folder: Path, name: str, calls: list[dict[str, Any]], **more: Any) -> None:
+def call_each(folder: Path, name: str, calls: list[dict[str, Any]], **more: Any) -> None:
     """Each of the calls, in one server, none longer than a call may take."""
 
     async def call_all() -> None:
@@ -146,7 +146,7 @@ def test_every_argument_may_be_missing_null_of_another_type_or_huge(
             {**right, each: odd} for odd in (None, True, -1, 10**30, math.nan, [], {}, [None], "Z" * 10_000)
         ]
         calls.append({**right, each: json.dumps(right[each])})
-    called(lighthouses if name in READING else tmp_path, name, calls)
+    call_each(lighthouses if name in READING else tmp_path, name, calls)
 
 
 @pytest.mark.parametrize("name", [*READING, *WRITING])
@@ -162,7 +162,7 @@ def test_no_combination_of_odd_values_is_answered_with_a_bare_error(
         calls.append(arguments | {key: 0 for key in known if key == "wait_seconds"})
 
     draw()
-    called(lighthouses if name in READING else tmp_path, name, calls)
+    call_each(lighthouses if name in READING else tmp_path, name, calls)
 
 
 @pytest.mark.parametrize("text", AWKWARD)
@@ -179,7 +179,7 @@ def test_any_text_may_stand_for_a_name(lighthouses: Path, text: str) -> None:
         ("get_index_status", "collection"),
         ("get_job", "job_id"),
     ):
-        called(lighthouses, name, [{key: text}, {key: [text]}])
+        call_each(lighthouses, name, [{key: text}, {key: [text]}])
 
 
 def test_what_some_clients_send_as_json_in_a_string_is_taken(lighthouses: Path, tmp_path: Path) -> None:

@@ -22,18 +22,18 @@ Serve = Callable[..., AbstractAsyncContextManager[Any]]
 MOON = {"text": "Tycho is a crater on the Moon. Copernicus is a crater on the Moon.", "id": "moon"}
 
 
-def offered(**settings: Any) -> set[str]:
+def tool_names(**settings: Any) -> set[str]:
     return {offer.name for offer in offers(load_settings(**settings))}
 
 
 def test_a_server_offers_the_tools_of_its_toolsets() -> None:
-    assert offered(toolsets="read") & {"ingest_documents", "get_pending_work"} == set()
-    assert offered(toolsets="manage") == {
+    assert tool_names(toolsets="read") & {"ingest_documents", "get_pending_work"} == set()
+    assert tool_names(toolsets="manage") == {
         *("ingest_documents", "build_hierarchy", "delete_documents", "get_job", "cancel_job")
     }
-    assert offered(toolsets="read, agent") == offered() - offered(toolsets="manage")
-    assert offered(read_only=True) == offered(toolsets="read") | {"get_job"}
-    assert offered(llm_model="openai/x") - offered() == {"answer_question"}
+    assert tool_names(toolsets="read, agent") == tool_names() - tool_names(toolsets="manage")
+    assert tool_names(read_only=True) == tool_names(toolsets="read") | {"get_job"}
+    assert tool_names(llm_model="openai/x") - tool_names() == {"answer_question"}
     with pytest.raises(InvalidInput, match="toolsets"):
         load_settings(toolsets="read,magic")
 
