@@ -88,7 +88,9 @@ async def test_each_process_finds_what_the_other_wrote(
 
 
 STOPS_IN_THE_MIDDLE = """
-from leanrag_engine.adapters.sqlite import SqlGraphStore, opening, publishing
+from leanrag_engine.adapters.sqlite import SqlGraphStore
+from leanrag_engine.adapters.sqlite.database import opening
+from leanrag_engine.adapters.sqlite.generations import publish as publishing
 from leanrag_engine.core.model import Entity, Graph, Hierarchy
 
 # A cache of ten pages: SQLite must write to its log before the commit, as it does in a large build.

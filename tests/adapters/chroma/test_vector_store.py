@@ -244,7 +244,7 @@ async def test_a_damaged_index_says_that_it_can_be_rebuilt(tmp_path: Path, damag
 
 
 WRITE_AND_STOP = """
-from leanrag_engine.adapters import chroma_client
+from leanrag_engine.adapters.chroma import client as chroma_client
 from leanrag_engine.adapters.chroma.store import ChromaVectorStore
 
 create = chroma_client.Index._create

@@ -157,7 +157,7 @@ def test_vectors_of_another_shape_are_refused(shape: tuple[int, ...]) -> None:
 
 DIGEST = """
 import hashlib, numpy as np
-from leanrag_engine.hierarchy.clustering import cluster
+from leanrag_engine.hierarchy.clustering.mixture import cluster
 rng = np.random.default_rng(7)
 vectors = rng.standard_normal((1500, 300)).astype(np.float32)
 vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
