@@ -24,8 +24,8 @@ from leanrag_engine.core.text.language.sentences import PieceKind, pieces, sente
 from leanrag_engine.core.text.language.words import word_count, words
 from leanrag_engine.engine import LeanRAG
 from leanrag_engine.hierarchy.clustering.balancing import SizeChoice
-from leanrag_engine.hierarchy.clustering.links import Links
-from leanrag_engine.hierarchy.clustering.methods import Clustering, Manner, partition
+from leanrag_engine.hierarchy.clustering.links import EdgeList
+from leanrag_engine.hierarchy.clustering.methods import ClusteringMethod, ClusteringOptions, partition
 from leanrag_engine.pipeline.index import Spaces
 from leanrag_engine.retrieval.graph.subgraph import chain_of
 from leanrag_engine.retrieval.query import Mode, Query, QueryResult
@@ -59,7 +59,7 @@ Clusterer = Callable[[Labels, int], Labels]
 
 
 @dataclass(frozen=True, slots=True)
-class Meetings:
+class PairMeetings:
     """Where the pairs of one kind of seed set have their LCA: the share below the root, and the mean layer."""
 
     pairs: int
@@ -68,7 +68,7 @@ class Meetings:
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class ClusterShape:
     """The clusters of which layer ``layer`` is made: member counts, and how close members are to their centre.
 
     ``tightness`` is the mean cosine of members to their cluster's centroid; members without a vector do not count.
@@ -84,7 +84,7 @@ class Shape:
 
 
 @dataclass(frozen=True, slots=True)
-class Stability:
+class ClusteringStability:
     """How alike the clusters of G0 come out again the way they were made (adjusted Rand index, 1 = the same): with
     another seed, and without a tenth of the entities. ``entities`` says how many were clustered."""
 
@@ -94,7 +94,7 @@ class Stability:
 
 
 @dataclass(frozen=True, slots=True)
-class Redundancy:
+class ContextRedundancy:
     """Shares of the sentences and of the five-word phrases of a context that it had already said, as means."""
 
     contexts: int
@@ -104,19 +104,19 @@ class Redundancy:
 
 
 @dataclass(frozen=True, slots=True)
-class Health:
+class CollectionHealth:
     """``meetings`` are by kind of seed set, ``redundancy`` by mode. Shares are from 0 to 1.
 
-    ``build`` is the record that the build itself left (see :class:`leanrag_engine.hierarchy.health.Health`);
+    ``build`` is the record that the build itself left (see :class:`leanrag_engine.hierarchy.health.HierarchyHealth`);
     empty if an older version built.
     """
 
     collection: str
     layers: tuple[int, ...]
-    meetings: Mapping[str, Meetings]
-    shapes: tuple[Shape, ...]
-    stability: Stability | None
-    redundancy: Mapping[str, Redundancy]
+    meetings: Mapping[str, PairMeetings]
+    shapes: tuple[ClusterShape, ...]
+    stability: ClusteringStability | None
+    redundancy: Mapping[str, ContextRedundancy]
     build: Mapping[str, Any]
 
     def as_json(self) -> dict[str, Any]:
@@ -134,18 +134,18 @@ def meeting_layers(chains: Mapping[str, Sequence[str]], pairs: Sequence[tuple[st
     ]
 
 
-def meetings(chains: Mapping[str, Sequence[str]], pairs: Sequence[tuple[str, str]]) -> Meetings:
+def meetings(chains: Mapping[str, Sequence[str]], pairs: Sequence[tuple[str, str]]) -> PairMeetings:
     """Raises ``ValueError`` for chains of different lengths: every entity has the same root."""
     layers = meeting_layers(chains, pairs)
     root = len(next(iter(chains.values()))) - 1
-    return Meetings(len(pairs), mean([layer < root for layer in layers]), mean(layers))
+    return PairMeetings(len(pairs), mean([layer < root for layer in layers]), mean(layers))
 
 
-def shape(layer: int, members: Sequence[Vectors]) -> Shape:
+def shape(layer: int, members: Sequence[Vectors]) -> ClusterShape:
     """The shape of clusters given as their members' (m, d) unit rows; rows of zeros are members without a vector."""
     sizes = np.array([len(rows) for rows in members])
     cosines = np.concatenate([_to_centre(rows) for rows in members])
-    return Shape(
+    return ClusterShape(
         layer,
         len(sizes),
         int(sizes.min()),
@@ -179,7 +179,7 @@ def _pairs(count: int) -> int:
     return count * (count - 1) // 2
 
 
-def stability(count: int, clusterer: Clusterer, *, seed: int = 0) -> Stability:
+def stability(count: int, clusterer: Clusterer, *, seed: int = 0) -> ClusteringStability:
     """Cluster ``count`` entities three times: as they are, with another seed, and without a tenth of them."""
     rng = np.random.default_rng(seed)
     rows = np.arange(count)
@@ -187,24 +187,24 @@ def stability(count: int, clusterer: Clusterer, *, seed: int = 0) -> Stability:
         rows = np.sort(rng.choice(count, MOST_CLUSTERED, replace=False))
     first = clusterer(rows, 0)
     kept = np.sort(rng.choice(len(rows), max(1, round((1 - LEFT_OUT) * len(rows))), replace=False))
-    return Stability(
+    return ClusteringStability(
         entities=len(rows),
         other_seed=adjusted_rand_index(first, clusterer(rows, 1)),
         without_a_tenth=adjusted_rand_index(first[kept], clusterer(rows[kept], 0)),
     )
 
 
-def repeated(items: Sequence[Hashable]) -> float:
+def repetition_share(items: Sequence[Hashable]) -> float:
     """Share of the items that came before."""
     return 1 - len(set(items)) / len(items) if items else 0.0
 
 
-def redundancy(results: Sequence[QueryResult]) -> Redundancy:
-    texts = [said(result.context.text) for result in results]
-    return Redundancy(
+def redundancy(results: Sequence[QueryResult]) -> ContextRedundancy:
+    texts = [spoken_text(result.context.text) for result in results]
+    return ContextRedundancy(
         len(results),
-        mean([repeated(sentences_of(text)) for text in texts]),
-        mean([repeated(phrases_of(text)) for text in texts]),
+        mean([repetition_share(sentences_of(text)) for text in texts]),
+        mean([repetition_share(phrases_of(text)) for text in texts]),
         mean([result.context.tokens for result in results]),
     )
 
@@ -213,7 +213,7 @@ _LABEL = re.compile(r"^\[d\d+:c\d+\].*$|^## .*$|^`{3,}$", re.MULTILINE)
 _CITATION = re.compile(r"\[d\d+:c\d+\]")
 
 
-def said(context: str) -> str:
+def spoken_text(context: str) -> str:
     """What a context says: without its first line, headings, labels, fences and citations."""
     _, _, body = context.partition("\n")
     return _CITATION.sub("", _LABEL.sub("", body))
@@ -235,7 +235,7 @@ def phrases_of(text: str) -> list[tuple[str, ...]]:
 
 async def collection_health(
     settings: Settings, collection: str, report: ProgressReport = lambda _: None
-) -> Health:
+) -> CollectionHealth:
     """The health of a built collection; nothing is written.
 
     Raises ``NotReady`` if it was never built, ``NotFound`` if there is no such collection.
@@ -250,8 +250,8 @@ async def collection_health(
         report(Progress("cluster anew"))
         steady = await anyio.to_thread.run_sync(partial(_stability, built, held.generation))
         chunks = await adapters.graph.all_chunks(collection)
-        results = await _asked(engine, collection, chunks, report)
-        return Health(
+        results = await _run_queries(engine, collection, chunks, report)
+        return CollectionHealth(
             collection,
             tuple(len(layer) for layer in built.layers),
             _meetings(built, results[Mode.LCA]),
@@ -263,7 +263,7 @@ async def collection_health(
 
 
 @dataclass(frozen=True, slots=True)
-class _Built:
+class _PublishedHierarchy:
     """A published hierarchy, its base relations, its vectors by entity id, and each base entity's chain up to the root."""
 
     layers: Sequence[Sequence[Entity]]
@@ -278,7 +278,7 @@ class _Built:
         return np.array([self.vectors.get(each.id, blank) for each in entities], dtype=np.float32)
 
 
-async def _read(adapters: Adapters, generation: Generation) -> _Built:
+async def _read(adapters: Adapters, generation: Generation) -> _PublishedHierarchy:
     spaces = Spaces.recorded(generation)
     layers = [await adapters.graph.layer(generation.number, each.layer) for each in generation.layers]
     above = [entity.id for layer in layers[1:] for entity in layer]
@@ -287,16 +287,20 @@ async def _read(adapters: Adapters, generation: Generation) -> _Built:
     nodes = {entity.id: entity for layer in layers for entity in layer}
     chains = {entity.id: chain_of(entity, nodes) for entity in layers[0]}
     relations = tuple(await adapters.graph.relations(generation.number, 0))
-    return _Built(layers, relations, vectors, generation.dimension, chains)
+    return _PublishedHierarchy(layers, relations, vectors, generation.dimension, chains)
 
 
-def _stability(built: _Built, generation: Generation) -> Stability | None:
+def _stability(built: _PublishedHierarchy, generation: Generation) -> ClusteringStability | None:
     """None where G0 is too small to be clustered at all. Clustered the way that the build was."""
     kept = generation.settings
     sizes = SizeChoice(int(kept["cluster_size"]), int(kept["cluster_cap"]))
     made = kept.get("health", {})
-    manner = Manner(Clustering(made["clustering"]), made["relation_weight"]) if made else Manner()
-    vectors, links = built.rows(built.layers[0]), Links.of(Graph(tuple(built.layers[0]), built.relations))
+    clustering = (
+        ClusteringOptions(ClusteringMethod(made["clustering"]), made["relation_weight"])
+        if made
+        else ClusteringOptions()
+    )
+    vectors, links = built.rows(built.layers[0]), EdgeList.of(Graph(tuple(built.layers[0]), built.relations))
     if len(vectors) <= sizes.mean:
         return None
 
@@ -304,12 +308,12 @@ def _stability(built: _Built, generation: Generation) -> Stability | None:
         parts = np.full(len(vectors), -1, dtype=np.intp)
         parts[rows] = 0
         ((_, inner),) = links.within(parts)
-        return partition(vectors[rows], inner, sizes, manner, seed=seed, pulse=lambda: None).labels
+        return partition(vectors[rows], inner, sizes, clustering, seed=seed, pulse=lambda: None).labels
 
     return stability(len(vectors), clusterer)
 
 
-def _shapes(built: _Built) -> tuple[Shape, ...]:
+def _shapes(built: _PublishedHierarchy) -> tuple[ClusterShape, ...]:
     found = []
     for number, layer in enumerate(built.layers[:-1]):
         members: dict[str, list[Entity]] = {}
@@ -319,7 +323,7 @@ def _shapes(built: _Built) -> tuple[Shape, ...]:
     return tuple(found)
 
 
-def _meetings(built: _Built, results: Sequence[QueryResult]) -> dict[str, Meetings]:
+def _meetings(built: _PublishedHierarchy, results: Sequence[QueryResult]) -> dict[str, PairMeetings]:
     """By kind of seed set: entities of one chunk, of two chunks, any two, and the seeds of one query."""
     in_chunk: dict[str, list[str]] = {}
     for entity in built.layers[0]:
@@ -327,15 +331,15 @@ def _meetings(built: _Built, results: Sequence[QueryResult]) -> dict[str, Meetin
             in_chunk.setdefault(chunk_id, []).append(entity.id)
     seeds = [[seed.entity.id for seed in each.subgraph.seeds if seed.entity.layer == 0] for each in results]
     kinds = {
-        "of the same chunk": _drawn_within(list(in_chunk.values())),
-        "of random chunks": _drawn_across(list(in_chunk.values())),
-        "random": _drawn_across([[each.id] for each in built.layers[0]]),
+        "of the same chunk": _draw_pairs_within(list(in_chunk.values())),
+        "of random chunks": _draw_pairs_across(list(in_chunk.values())),
+        "random": _draw_pairs_across([[each.id] for each in built.layers[0]]),
         "seeds of one query": [pair for each in seeds for pair in combinations(each, 2)],
     }
     return {kind: meetings(built.chains, pairs) for kind, pairs in kinds.items() if pairs}
 
 
-def _drawn_within(groups: Sequence[Sequence[str]]) -> list[tuple[str, str]]:
+def _draw_pairs_within(groups: Sequence[Sequence[str]]) -> list[tuple[str, str]]:
     """Pairs of different ids, each of one group drawn at random among those that have two."""
     rng = np.random.default_rng(0)
     able = [group for group in groups if len(group) > 1]
@@ -346,7 +350,7 @@ def _drawn_within(groups: Sequence[Sequence[str]]) -> list[tuple[str, str]]:
     return [(group[int(one)], group[int(other)]) for group, (one, other) in zip(chosen, drawn, strict=True)]
 
 
-def _drawn_across(groups: Sequence[Sequence[str]]) -> list[tuple[str, str]]:
+def _draw_pairs_across(groups: Sequence[Sequence[str]]) -> list[tuple[str, str]]:
     """Pairs of different ids, of two groups drawn at random."""
     rng = np.random.default_rng(0)
     pairs = []
@@ -358,7 +362,7 @@ def _drawn_across(groups: Sequence[Sequence[str]]) -> list[tuple[str, str]]:
     return pairs
 
 
-async def _asked(
+async def _run_queries(
     engine: LeanRAG, collection: str, chunks: Sequence[Chunk], report: ProgressReport
 ) -> dict[Mode, list[QueryResult]]:
     """Sentences of the corpus itself, asked in modes ``lca`` and ``naive``."""

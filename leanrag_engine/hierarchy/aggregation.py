@@ -17,10 +17,10 @@ from leanrag_engine.core.text.language.sentences import PieceKind
 from leanrag_engine.core.text.language.words import STOPWORDS, word_count, words
 
 from .clustering.balancing import cluster_means
-from .relations import Step, id_ranks, relation_ends
-from .texts.naming import Names, Salience, Terms, choose_name, listed, salience
-from .texts.quoting import Quote, ended, is_whole, put_together, quotes_of
-from .texts.sentences import SHORTEST, is_voiced, stands_alone, telling
+from .relations import LayerStep, id_ranks, relation_ends
+from .texts.naming import ClusterPhrases, NameRegister, PhraseTable, choose_name, join_names, rank_phrases
+from .texts.quoting import Quote, end_sentence, is_whole, join_quotes, quotes_of
+from .texts.sentences import SHORTEST, is_speech, score_sentence, stands_alone
 
 WORDS = 90
 """Bound on the words of a description."""
@@ -46,7 +46,7 @@ Weights = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
-class _Group:
+class _ClusterMembers:
     """One cluster: its members, the most central first, with how central each is; the relations among
     them, the best attested first; and the number of base entities beneath."""
 
@@ -57,7 +57,7 @@ class _Group:
 
 
 @dataclass(frozen=True, slots=True)
-class _Candidate:
+class _CandidateSentence:
     """A sentence, the member that it comes from, what it is about, and how much it says."""
 
     owner: str
@@ -75,19 +75,21 @@ class _Candidate:
         return Finding(self.subject, self.text, (self.quote.chunk_id,) if self.quote.chunk_id else ())
 
 
-def aggregate(step: Step, vectors: Vectors, terms: Terms, taken: set[str], *, kind: str) -> Iterator[Entity]:
+def aggregate(
+    step: LayerStep, vectors: Vectors, terms: PhraseTable, taken: set[str], *, kind: str
+) -> Iterator[Entity]:
     """Yield one aggregated entity for each cluster 0, 1, … of ``step.labels``.
 
     ``vectors`` (n, d) are those of ``step.lower.entities``. No name is like another one or like any in
     ``taken`` (name keys), to which the new ones are added. Each sentence names the chunk that says it.
     """
     groups = _groups(step, vectors)
-    names = Names(taken)
-    for group, found in zip(groups, salience(terms, step.base_labels, len(groups)), strict=True):
+    names = NameRegister(taken)
+    for group, found in zip(groups, rank_phrases(terms, step.base_labels, len(groups)), strict=True):
         name = choose_name(terms, found, [member.name for member in group.members], names)
         names.add(name)
         chosen = _central_sentences(group, _phrase_weights(terms, found))
-        description, evidence = put_together(_summary(group, chosen))
+        description, evidence = join_quotes(_summary(group, chosen))
         yield Entity(
             id=_id(group.members),
             name=name,
@@ -109,7 +111,7 @@ def _id(members: Sequence[Entity]) -> str:
 # --- members -------------------------------------------------------------------------------
 
 
-def _groups(step: Step, vectors: Vectors) -> list[_Group]:
+def _groups(step: LayerStep, vectors: Vectors) -> list[_ClusterMembers]:
     count = int(step.labels.max()) + 1
     ends = relation_ends(step.lower)
     near, far = step.labels[ends[:, 0]], step.labels[ends[:, 1]]
@@ -122,7 +124,7 @@ def _groups(step: Step, vectors: Vectors) -> list[_Group]:
     relations = np.split(by_weight, np.cumsum(np.bincount(near[inside], minlength=count))[:-1])
     beneath = np.bincount(step.base_labels, minlength=count)
     return [
-        _Group(
+        _ClusterMembers(
             [step.lower.entities[row] for row in rows.tolist()],
             central[rows].tolist(),
             [step.lower.relations[number] for number in numbers.tolist()],
@@ -132,7 +134,7 @@ def _groups(step: Step, vectors: Vectors) -> list[_Group]:
     ]
 
 
-def _centrality(step: Step, vectors: Vectors, inner_ends: NDArray[np.intp]) -> Weights:
+def _centrality(step: LayerStep, vectors: Vectors, inner_ends: NDArray[np.intp]) -> Weights:
     """How much each lower entity stands for its cluster, (n,): nearness to the mean, relations to other
     members, mentions; each at most 1, the last two as logarithms and at half weight."""
     count = int(step.labels.max()) + 1
@@ -157,7 +159,7 @@ def _share_of_best(values: NDArray[np.intp], labels: NDArray[np.intp]) -> Weight
 # --- texts ---------------------------------------------------------------------------------
 
 
-def _summary(group: _Group, chosen: Sequence[_Candidate]) -> list[Quote]:
+def _summary(group: _ClusterMembers, chosen: Sequence[_CandidateSentence]) -> list[Quote]:
     """The most telling sentences, then what the cluster holds, within the bound."""
     contents = _contents(group)
     left = WORDS - word_count(contents)
@@ -170,14 +172,14 @@ def _summary(group: _Group, chosen: Sequence[_Candidate]) -> list[Quote]:
     return [*quotes, Quote(contents)]
 
 
-def _contents(group: _Group) -> str:
+def _contents(group: _ClusterMembers) -> str:
     """The most central members by name, no two of them alike, and how many there are."""
     above_base = group.members[0].layer > 0
     shown = group.members if len(group.members) <= _NAMED + 1 else _unlike(group.members)[:_NAMED]
     names = [f"“{member.name}”" if above_base else member.name for member in shown]
     others = len(group.members) - len(shown)
-    text = f"Holds {listed([*names, f'{others} more'] if others else names)}"
-    return f"{text} ({group.beneath} entities)." if above_base else ended(text)
+    text = f"Holds {join_names([*names, f'{others} more'] if others else names)}"
+    return f"{text} ({group.beneath} entities)." if above_base else end_sentence(text)
 
 
 def _unlike(members: Sequence[Entity]) -> list[Entity]:
@@ -192,21 +194,21 @@ def _unlike(members: Sequence[Entity]) -> list[Entity]:
     return first + later
 
 
-def _phrase_weights(terms: Terms, found: Salience) -> dict[str, float]:
+def _phrase_weights(terms: PhraseTable, found: ClusterPhrases) -> dict[str, float]:
     best = found.scores[0] if len(found.scores) else 1.0
     pairs = zip(found.columns[:_PHRASES].tolist(), found.scores[:_PHRASES].tolist(), strict=True)
     return {terms.keys[column]: score / best for column, score in pairs}
 
 
-def _central_sentences(group: _Group, weights: dict[str, float]) -> list[_Candidate]:
+def _central_sentences(group: _ClusterMembers, weights: dict[str, float]) -> list[_CandidateSentence]:
     """The best sentences first, none of which repeats another, from as many members as possible."""
     candidates = sorted(_candidates(group, weights), key=lambda candidate: -candidate.score)
     # A clause, or a heading that looks like a sentence, is better than nothing.
     candidates = [each for each in candidates if each.whole] or candidates
     # So is what somebody says, asks or calls, where next to nothing is stated.
-    statements = [each for each in candidates if not is_voiced(each.text)]
+    statements = [each for each in candidates if not is_speech(each.text)]
     candidates = statements if len(statements) >= _FEW else candidates
-    chosen: list[_Candidate] = []
+    chosen: list[_CandidateSentence] = []
     said: list[set[str]] = []
     for again in (False, True):
         owners: set[str] = {candidate.owner for candidate in chosen} if not again else set()
@@ -220,16 +222,16 @@ def _central_sentences(group: _Group, weights: dict[str, float]) -> list[_Candid
     return chosen
 
 
-def _candidates(group: _Group, weights: dict[str, float]) -> Iterator[_Candidate]:
+def _candidates(group: _ClusterMembers, weights: dict[str, float]) -> Iterator[_CandidateSentence]:
     central = list(zip(group.members, group.centrality, strict=True))
     for member, centrality in central[:_TRIED]:
         for rank, finding in enumerate(member.findings):
             quote = Quote(finding.explanation, finding.chunk_ids[0] if finding.chunk_ids else "")
-            score = telling(quote.text, finding.summary, weights, centrality) * _FADING**rank
-            yield _Candidate(member.id, finding.summary, quote, is_whole(quote.text), score)
+            score = score_sentence(quote.text, finding.summary, weights, centrality) * _FADING**rank
+            yield _CandidateSentence(member.id, finding.summary, quote, is_whole(quote.text), score)
         for quote, whole in _usable(member) if not member.layer else ():
-            score = telling(quote.text, member.name, weights, centrality)
-            yield _Candidate(member.id, member.name, quote, whole, score)
+            score = score_sentence(quote.text, member.name, weights, centrality)
+            yield _CandidateSentence(member.id, member.name, quote, whole, score)
     names = {member.id: member.name for member in group.members}
     centralities = {member.id: centrality for member, centrality in central}
     for relation in group.relations[:_TRIED] if not group.members[0].layer else ():
@@ -237,8 +239,8 @@ def _candidates(group: _Group, weights: dict[str, float]) -> Iterator[_Candidate
         centrality = max(centralities[source], centralities[target])
         for quote, whole in _usable(relation):
             subject = f"{names[source]} – {names[target]}"
-            score = telling(quote.text, subject, weights, centrality)
-            yield _Candidate(source, subject, quote, whole, score)
+            score = score_sentence(quote.text, subject, weights, centrality)
+            yield _CandidateSentence(source, subject, quote, whole, score)
 
 
 def _usable(item: Entity | Relation) -> list[tuple[Quote, bool]]:
@@ -248,7 +250,7 @@ def _usable(item: Entity | Relation) -> list[tuple[Quote, bool]]:
         if kind is not PieceKind.PROSE or not SHORTEST <= word_count(quote.text) <= _LONGEST:
             continue
         if stands_alone(quote.text):
-            found.append((replace(quote, text=ended(quote.text)), is_whole(quote.text)))
+            found.append((replace(quote, text=end_sentence(quote.text)), is_whole(quote.text)))
         if len(found) == _SENTENCES:
             break
     return found

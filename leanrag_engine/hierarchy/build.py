@@ -18,17 +18,17 @@ from leanrag_engine.core.text.language.names import name_key
 from leanrag_engine.llm.batching import first_error
 
 from .aggregation import aggregate
-from .by_model.write import Ascent, Desk, Draft, Writer, named_apart
+from .by_model.write import Ascent, Desk, Draft, TextSources, apply_summaries
 from .clustering.balancing import SizeChoice, cluster_means
-from .clustering.links import Links
-from .clustering.methods import Manner, partition
-from .clustering.mixture import Clusters, check_sizes, memberships, reduced_space
-from .clustering.sizing import USUAL, cap_for, size_from
-from .health import Health, measure
-from .invariants import check
-from .relations import Step, Tally, inter_cluster_relations, tally
-from .texts.naming import Terms, find_terms
-from .texts.thresholds import Threshold, fitted
+from .clustering.links import EdgeList
+from .clustering.methods import ClusteringOptions, partition
+from .clustering.mixture import Clusters, check_sizes, measure_memberships, reduce_dimensions
+from .clustering.sizing import USUAL, cap_for, choose_size
+from .health import HierarchyHealth, measure_hierarchy
+from .invariants import check_hierarchy
+from .relations import LayerStep, PairCounts, count_pairs, inter_cluster_relations
+from .texts.naming import PhraseTable, find_phrases
+from .texts.thresholds import Threshold, fit_threshold
 
 _REPORTED = 50
 _DIGITS = 6
@@ -38,12 +38,12 @@ Labels = NDArray[np.intp]
 
 
 @dataclass(frozen=True, slots=True)
-class _Site:
+class _BuildContext:
     """What every layer of one build has in common. ``taken`` are the name keys in use; it grows."""
 
     base: Graph
-    plan: Plan
-    terms: Terms
+    plan: HierarchyOptions
+    terms: PhraseTable
     taken: set[str]
     embedder: Embedder
     progress: ProgressReport
@@ -54,7 +54,7 @@ in_thread = partial(anyio.to_thread.run_sync, abandon_on_cancel=True)
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class HierarchyOptions:
     """How a hierarchy is to be built.
 
     ``cluster_size`` None: chosen from the data. ``cap`` None: half as much again as the size. A relation
@@ -65,7 +65,7 @@ class Plan:
     cluster_size: int | None = USUAL
     cap: int | None = None
     tau: int | Literal["auto"] = 3
-    manner: Manner = field(default_factory=Manner)
+    clustering: ClusteringOptions = field(default_factory=ClusteringOptions)
     relation_calls: int = 100
     batch: int = 4
 
@@ -80,21 +80,21 @@ class Plan:
     def threshold(self, strengths: NDArray[np.int64]) -> Threshold:
         """τ of a layer whose relations have these λ."""
         if self.tau == "auto":
-            return fitted(strengths, self.relation_calls, self.batch)
+            return fit_threshold(strengths, self.relation_calls, self.batch)
         return Threshold(self.tau, f"{self.tau}, as set.")
 
 
 @dataclass(frozen=True, slots=True)
-class Built:
+class BuiltHierarchy:
     """A hierarchy, for each layer its (n, d) vectors in the same order, and how good it is."""
 
     hierarchy: Hierarchy
     vectors: list[Vectors]
-    health: Health
+    health: HierarchyHealth
 
 
 @dataclass(slots=True)
-class _Tower:
+class _LayerStack:
     """The layers so far: their drafts, vectors and, above G0, thresholds; ``ancestors`` are the places of the
     base entities' ancestors in the highest layer."""
 
@@ -112,12 +112,17 @@ class _Tower:
         """What the highest layer is clustered by."""
         if len(self.drafts) == 1:
             return self.vectors[0]
-        return _with_members(self.vectors[-1], self.vectors[0], self.ancestors)
+        return _mix_with_members(self.vectors[-1], self.vectors[0], self.ancestors)
 
 
 async def build(
-    graph: Graph, embedder: Embedder, plan: Plan, *, progress: ProgressReport, writer: Writer | None = None
-) -> Built:
+    graph: Graph,
+    embedder: Embedder,
+    plan: HierarchyOptions,
+    *,
+    progress: ProgressReport,
+    writer: TextSources | None = None,
+) -> BuiltHierarchy:
     """Build G1 … Gk on ``graph`` (G0).
 
     A layer of more than the cluster size is clustered; the first of at most that many entities gets the
@@ -132,67 +137,74 @@ async def build(
         )
     sizes = plan.sizes()
     progress(Progress("name", 0, len(graph.entities)))
-    terms = await in_thread(find_terms, graph)
+    terms = await in_thread(find_phrases, graph)
     taken = {name_key(entity.name) for entity in graph.entities}
-    site = _Site(graph, plan, terms, taken, embedder, progress)
+    site = _BuildContext(graph, plan, terms, taken, embedder, progress)
     vectors = await _embed(graph.entities, embedder, progress)
     if sizes is None:
         progress(Progress("size", 0, len(graph.entities)))
         pulse = partial(progress, Progress("size", 0, len(graph.entities)))
-        sizes = await in_thread(partial(size_from, vectors, cap=plan.cap, pulse=pulse))
-    tower = await _stacked(site, vectors, sizes, writer or Writer())
+        sizes = await in_thread(partial(choose_size, vectors, cap=plan.cap, pulse=pulse))
+    tower = await _stack_layers(site, vectors, sizes, writer or TextSources())
     hierarchy = Hierarchy(tuple(draft.graph for draft in tower.drafts))
     progress(Progress("check", 0, sum(hierarchy.sizes)))
-    await in_thread(check, hierarchy, sizes.cap)
+    await in_thread(check_hierarchy, hierarchy, sizes.cap)
     progress(Progress("measure", 0, sum(hierarchy.sizes)))
     job = partial(
-        measure, hierarchy, tower.vectors, manner=plan.manner, sizes=sizes, thresholds=tower.thresholds
+        measure_hierarchy,
+        hierarchy,
+        tower.vectors,
+        clustering=plan.clustering,
+        sizes=sizes,
+        thresholds=tower.thresholds,
     )
-    return Built(hierarchy, tower.vectors, await in_thread(job))
+    return BuiltHierarchy(hierarchy, tower.vectors, await in_thread(job))
 
 
-async def _stacked(site: _Site, vectors: Vectors, sizes: SizeChoice, writer: Writer) -> _Tower:
+async def _stack_layers(
+    site: _BuildContext, vectors: Vectors, sizes: SizeChoice, writer: TextSources
+) -> _LayerStack:
     """All layers, with all that is written of them. The first error ends everything, and is raised as it is."""
     ground = Draft(site.base)
     ground.settle()
-    tower = _Tower([ground], [vectors], np.arange(len(site.base.entities)))
+    tower = _LayerStack([ground], [vectors], np.arange(len(site.base.entities)))
     try:
         async with anyio.create_task_group() as group:
             desk = Desk(writer, group, site.progress)
             while len(tower.drafts) == 1 or len(tower.top.entities) > 1:
-                await _raise_layer(site, tower, sizes, desk)
+                await _add_layer(site, tower, sizes, desk)
             await desk.finish(tower.drafts)
     except BaseExceptionGroup as problems:
         raise first_error(problems) from None
     return tower
 
 
-async def _raise_layer(site: _Site, tower: _Tower, sizes: SizeChoice, desk: Desk) -> None:
+async def _add_layer(site: _BuildContext, tower: _LayerStack, sizes: SizeChoice, desk: Desk) -> None:
     """Put one layer on the tower. Its sentences may still be under way then: no layer above waits for all of them."""
     top = site.base if len(tower.drafts) == 1 else tower.top.graph
     stale = not tower.top.settled.is_set()
     pulse = partial(site.progress, Progress("cluster", 0, len(top.entities), f"layer {len(tower.drafts)}"))
-    found = await in_thread(_clusters, tower.points, top, sizes, site.plan.manner, pulse)
+    found = await in_thread(_cluster_layer, tower.points, top, sizes, site.plan.clustering, pulse)
     tower.ancestors = found.labels[tower.ancestors]
-    step = Step(top, found.labels, site.base, tower.ancestors)
-    raised = await in_thread(_raised, site, step, tower.vectors[-1])
+    step = LayerStep(top, found.labels, site.base, tower.ancestors)
+    raised = await in_thread(_draft_layer, site, step, tower.vectors[-1])
     upper = Draft(raised.graph)
     ascent = Ascent.of(step, tower.top, upper, raised.counted, raised.threshold.value, stale=stale)
     written = await desk.write(ascent)
-    upper.entities = named_apart(ascent.heuristic, written, site.taken)
-    tower.top.entities = _with_parents(top.entities, found, upper.entities)
+    upper.entities = apply_summaries(ascent.heuristic, written, site.taken)
+    tower.top.entities = _assign_parents(top.entities, found, upper.entities)
     tower.drafts.append(upper)
     tower.thresholds.append(raised.threshold)
     tower.vectors.append(await _embed(upper.entities, site.embedder, site.progress))
 
 
-def _clusters(
-    points: Vectors, layer: Graph, sizes: SizeChoice, manner: Manner, pulse: Callable[[], None]
+def _cluster_layer(
+    points: Vectors, layer: Graph, sizes: SizeChoice, clustering: ClusteringOptions, pulse: Callable[[], None]
 ) -> Clusters:
     """One cluster for a layer that is small enough for a root."""
     if len(points) <= sizes.mean:
-        return memberships(reduced_space(points), np.zeros(len(points), dtype=np.intp))
-    return partition(points, Links.of(layer), sizes, manner, pulse=pulse)
+        return measure_memberships(reduce_dimensions(points), np.zeros(len(points), dtype=np.intp))
+    return partition(points, EdgeList.of(layer), sizes, clustering, pulse=pulse)
 
 
 async def _embed(entities: Sequence[Entity], embedder: Embedder, progress: ProgressReport) -> Vectors:
@@ -215,7 +227,7 @@ async def _embed(entities: Sequence[Entity], embedder: Embedder, progress: Progr
     return vectors
 
 
-def _with_members(vectors: Vectors, base: Vectors, ancestors: Labels) -> Vectors:
+def _mix_with_members(vectors: Vectors, base: Vectors, ancestors: Labels) -> Vectors:
     """What an aggregated layer is clustered by, (n, 2d): half what an entity says of itself, half the mean
     of the base entities beneath it.
 
@@ -229,15 +241,15 @@ def _with_members(vectors: Vectors, base: Vectors, ancestors: Labels) -> Vectors
 
 
 @dataclass(frozen=True, slots=True)
-class _Raised:
+class _DraftLayer:
     """A layer with its heuristic texts, and what was counted on the way."""
 
     graph: Graph
-    counted: Tally
+    counted: PairCounts
     threshold: Threshold
 
 
-def _raised(site: _Site, step: Step, vectors: Vectors) -> _Raised:
+def _draft_layer(site: _BuildContext, step: LayerStep, vectors: Vectors) -> _DraftLayer:
     """The layer above ``step.lower``: aggregated entities and the relations between them."""
     count = int(step.labels.max()) + 1
     layer = f"layer {step.lower.entities[0].layer + 1}"
@@ -248,13 +260,15 @@ def _raised(site: _Site, step: Step, vectors: Vectors) -> _Raised:
             site.progress(Progress("aggregate", len(entities), count, layer))
         entities.append(entity)
     site.progress(Progress("relate", 0, len(step.lower.relations), layer))
-    counted = tally(step)
+    counted = count_pairs(step)
     threshold = site.plan.threshold(counted.strengths)
     relations = inter_cluster_relations(step, entities, tau=threshold.value, counted=counted)
-    return _Raised(Graph(tuple(entities), relations), counted, threshold)
+    return _DraftLayer(Graph(tuple(entities), relations), counted, threshold)
 
 
-def _with_parents(entities: Sequence[Entity], found: Clusters, upper: Sequence[Entity]) -> tuple[Entity, ...]:
+def _assign_parents(
+    entities: Sequence[Entity], found: Clusters, upper: Sequence[Entity]
+) -> tuple[Entity, ...]:
     ids = [entity.id for entity in upper]
     rows = zip(
         entities,

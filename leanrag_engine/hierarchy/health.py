@@ -18,8 +18,8 @@ from leanrag_engine.core.model import Graph, Hierarchy, Method, Vectors
 
 from .clustering.balancing import Labels, SizeChoice, cluster_means
 from .clustering.communities import leiden
-from .clustering.links import Links, components
-from .clustering.methods import Clustering, Manner
+from .clustering.links import EdgeList, components
+from .clustering.methods import ClusteringMethod, ClusteringOptions
 from .texts.thresholds import Threshold
 
 SEED_SETS = 200
@@ -33,7 +33,7 @@ _CONTESTED = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class Spread:
+class Distribution:
     """Values in brief."""
 
     least: float
@@ -42,7 +42,7 @@ class Spread:
     most: float
 
     @classmethod
-    def of(cls, values: NDArray[Any]) -> Spread:
+    def of(cls, values: NDArray[Any]) -> Distribution:
         if not len(values):
             return cls(0.0, 0.0, 0.0, 0.0)
         found = (values.min(), np.median(values), values.mean(), values.max())
@@ -72,14 +72,14 @@ class LayerHealth:
     entities: int
     relations: int
     joined: float
-    strength: Spread
+    strength: Distribution
     above_tau: float
     heuristic_entities: float
     heuristic_relations: float
     tau: int | None = None
     tau_reason: str = ""
     clusters: int = 0
-    sizes: Spread | None = None
+    sizes: Distribution | None = None
     tightness: float = 0.0
     inside: float = 0.0
     connected: float = 0.0
@@ -90,7 +90,7 @@ class LayerHealth:
 
 
 @dataclass(frozen=True, slots=True)
-class Meetings:
+class SeedMeetings:
     """Where the seeds of a query meet. ``pairs`` and ``sets`` are shares by the layer of the LCA: of a seed with
     the one it resembles most, and of all seeds together; ``beneath`` is the median share of G0 beneath a pair's."""
 
@@ -101,7 +101,7 @@ class Meetings:
 
 
 @dataclass(frozen=True, slots=True)
-class Health:
+class HierarchyHealth:
     """A whole hierarchy: how it was made, what it came to."""
 
     clustering: str
@@ -110,7 +110,7 @@ class Health:
     cluster_cap: int
     size_reason: str
     layers: tuple[LayerHealth, ...]
-    meetings: Meetings
+    meetings: SeedMeetings
 
     def as_settings(self) -> dict[str, Any]:
         """As JSON would have it: the keys of mappings are text."""
@@ -121,24 +121,24 @@ class Health:
         return plain
 
 
-def measure(
+def measure_hierarchy(
     hierarchy: Hierarchy,
     vectors: Sequence[Vectors],
     *,
-    manner: Manner,
+    clustering: ClusteringOptions,
     sizes: SizeChoice,
     thresholds: Sequence[Threshold],
-) -> Health:
+) -> HierarchyHealth:
     """The record of ``hierarchy``, whose layers have the unit ``vectors`` (n, d) each; those above G0 have ``thresholds``."""
     layers = [
-        _layer(lower, upper, rows, threshold, manner)
+        _layer(lower, upper, rows, threshold, clustering)
         for (lower, upper), rows, threshold in zip(
             _steps(hierarchy), vectors, (None, *thresholds), strict=True
         )
     ]
-    return Health(
-        clustering=manner.way.value,
-        relation_weight=manner.relation_weight,
+    return HierarchyHealth(
+        clustering=clustering.method.value,
+        relation_weight=clustering.relation_weight,
         cluster_size=sizes.mean,
         cluster_cap=sizes.cap,
         size_reason=sizes.reason,
@@ -152,16 +152,20 @@ def _steps(hierarchy: Hierarchy) -> list[tuple[Graph, Graph | None]]:
 
 
 def _layer(
-    lower: Graph, upper: Graph | None, vectors: Vectors, threshold: Threshold | None, manner: Manner
+    lower: Graph,
+    upper: Graph | None,
+    vectors: Vectors,
+    threshold: Threshold | None,
+    clustering: ClusteringOptions,
 ) -> LayerHealth:
-    links = Links.of(lower)
+    links = EdgeList.of(lower)
     strengths = np.array([one.strength for one in lower.relations])
     plain = LayerHealth(
         layer=lower.entities[0].layer,
         entities=len(lower.entities),
         relations=len(lower.relations),
         joined=_share(len(np.unique(links.ends)), len(lower.entities)),
-        strength=Spread.of(strengths),
+        strength=Distribution.of(strengths),
         above_tau=_share(int(np.count_nonzero(strengths > threshold.value)), len(strengths))
         if threshold
         else 0.0,
@@ -172,8 +176,12 @@ def _layer(
     )
     if upper is None:
         return plain
-    found = _clustered(plain, lower, upper, vectors, links)
-    return _by_communities(found, links, _labels(lower, upper)) if manner.way is Clustering.LEIDEN else found
+    found = _measure_clusters(plain, lower, upper, vectors, links)
+    return (
+        _compare_communities(found, links, _labels(lower, upper))
+        if clustering.method is ClusteringMethod.LEIDEN
+        else found
+    )
 
 
 def _labels(lower: Graph, upper: Graph) -> Labels:
@@ -181,13 +189,15 @@ def _labels(lower: Graph, upper: Graph) -> Labels:
     return np.array([place[entity.parent_id or ""] for entity in lower.entities], dtype=np.intp)
 
 
-def _clustered(plain: LayerHealth, lower: Graph, upper: Graph, vectors: Vectors, links: Links) -> LayerHealth:
+def _measure_clusters(
+    plain: LayerHealth, lower: Graph, upper: Graph, vectors: Vectors, links: EdgeList
+) -> LayerHealth:
     labels, count = _labels(lower, upper), len(upper.entities)
     shares = np.array([entity.responsibility for entity in lower.entities])
     return replace(
         plain,
         clusters=count,
-        sizes=Spread.of(np.bincount(labels, minlength=count)),
+        sizes=Distribution.of(np.bincount(labels, minlength=count)),
         tightness=round(tightness(vectors, labels), 4),
         inside=round(links.inside(labels), 4),
         connected=_share(int((_pieces(links, labels) == 1).sum()), count),
@@ -204,14 +214,14 @@ def tightness(vectors: Vectors, labels: Labels) -> float:
     return float(np.einsum("ij,ij->i", vectors, means[labels]).mean())
 
 
-def _pieces(links: Links, labels: Labels) -> Labels:
+def _pieces(links: EdgeList, labels: Labels) -> Labels:
     """Of how many pieces each cluster is, by the relations inside it."""
     within = labels[links.ends[:, 0]] == labels[links.ends[:, 1]]
-    found = components(Links(links.count, links.ends[within], links.weights[within]))
+    found = components(EdgeList(links.count, links.ends[within], links.weights[within]))
     return np.bincount(np.unique(np.stack((labels, found), axis=1), axis=0)[:, 0])
 
 
-def _by_communities(found: LayerHealth, links: Links, labels: Labels) -> LayerHealth:
+def _compare_communities(found: LayerHealth, links: EdgeList, labels: Labels) -> LayerHealth:
     parts = leiden(links, 1.0)
     within = parts[links.ends[:, 0]] == parts[links.ends[:, 1]]
     leaving = within & (labels[links.ends[:, 0]] != labels[links.ends[:, 1]])
@@ -222,10 +232,10 @@ def _by_communities(found: LayerHealth, links: Links, labels: Labels) -> LayerHe
     )
 
 
-def _islands(links: Links, labels: Labels, upper: Graph) -> int:
+def _islands(links: EdgeList, labels: Labels, upper: Graph) -> int:
     ends = labels[links.ends]
     leaving = np.unique(ends[ends[:, 0] != ends[:, 1]])
-    joined = np.unique(Links.of(upper).ends)
+    joined = np.unique(EdgeList.of(upper).ends)
     return len(np.setdiff1d(leaving, joined))
 
 
@@ -241,12 +251,12 @@ def _share(part: float, whole: float) -> float:
 # --- where seeds meet ----------------------------------------------------------------------
 
 
-def _meetings(hierarchy: Hierarchy, vectors: Vectors) -> Meetings:
+def _meetings(hierarchy: Hierarchy, vectors: Vectors) -> SeedMeetings:
     """For seed sets of one entity and the ``SEEDS - 1`` that it resembles most. O(sets · n · d)."""
     count = len(vectors)
     chosen = np.unique(np.linspace(0, count - 1, min(count, SEED_SETS)).astype(np.intp))
     if count == 1:
-        return Meetings(0, {}, {}, 0.0)
+        return SeedMeetings(0, {}, {}, 0.0)
     scores = vectors[chosen] @ vectors.T
     scores[np.arange(len(chosen)), chosen] = np.inf  # itself first, whatever equals it
     near = np.argsort(-scores, axis=1, kind="stable")[:, :SEEDS]
@@ -258,7 +268,7 @@ def _meetings(hierarchy: Hierarchy, vectors: Vectors) -> Meetings:
         mentions[layer][ancestors[layer][row]]
         for layer, row in zip(pairs.tolist(), chosen.tolist(), strict=True)
     ]
-    return Meetings(
+    return SeedMeetings(
         len(chosen), _by_layer(pairs), _by_layer(sets), round(float(np.median(beneath)) / count, 4)
     )
 

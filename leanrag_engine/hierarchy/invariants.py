@@ -12,7 +12,7 @@ from leanrag_engine.core.model import Graph, Hierarchy
 Pair = tuple[str, str]
 
 
-def check(hierarchy: Hierarchy, cap: int) -> None:
+def check_hierarchy(hierarchy: Hierarchy, cap: int) -> None:
     """Raise :class:`LeanRAGError` if the hierarchy is not well-formed. Linear in its size.
 
     Every entity but the root has one parent one layer up, and its runner-up, if any, is another of that layer; each layer is smaller than the one below and
@@ -27,8 +27,8 @@ def check(hierarchy: Hierarchy, cap: int) -> None:
         parents = {entity.id: entity.parent_id or "" for entity in lower.entities}
         lifted = {ground: parents[ancestor] for ground, ancestor in lifted.items()}
         _check_members(parents, lifted, upper)
-        joined = _joined(((one.source_id, one.target_id) for one in lower.relations), parents)
-        _check_relations(upper, joined, _joined(base, lifted))
+        joined = _count_joining(((one.source_id, one.target_id) for one in lower.relations), parents)
+        _check_relations(upper, joined, _count_joining(base, lifted))
 
 
 def _require(holds: bool, what: str) -> None:
@@ -102,7 +102,7 @@ def _check_members(parents: Mapping[str, str], lifted: Mapping[str, str], upper:
         )
 
 
-def _joined(ends: Iterable[Pair], parents: Mapping[str, str]) -> Counter[Pair]:
+def _count_joining(ends: Iterable[Pair], parents: Mapping[str, str]) -> Counter[Pair]:
     """How many of the relations with these ends join each unordered pair of parents."""
     pairs = ((parents[source], parents[target]) for source, target in ends)
     return Counter((min(pair), max(pair)) for pair in pairs if pair[0] != pair[1])

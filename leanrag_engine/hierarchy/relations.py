@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from leanrag_engine.core.model import Entity, Evidence, Graph, Method, Relation, content_id
 
-from .texts.naming import listed, phrase_keys
-from .texts.quoting import Quote, ended, put_together, quotes_of
+from .texts.naming import join_names, phrase_keys
+from .texts.quoting import Quote, end_sentence, join_quotes, quotes_of
 
 CHARACTERS = 600
 """Bound on the text of one relation."""
@@ -30,7 +30,7 @@ Counts = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class LayerStep:
     """One step up the hierarchy: ``labels[i]`` is the place, in the layer above, of the parent of
     ``lower.entities[i]``; ``base`` is G0, on whose relations those of ``lower`` rest, and ``base_labels``
     the places of its entities' ancestors there."""
@@ -42,7 +42,7 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Pairs:
+class ClusterPairs:
     """Relations by the unordered pair of clusters that they join, pairs ordered by their ends.
 
     Pair ``p`` joins ``first[p] < second[p]`` through the relations ``order[starts[p]:starts[p + 1]]``,
@@ -83,7 +83,7 @@ def id_ranks(graph: Graph) -> Labels:
     return ranks
 
 
-def pair_up(graph: Graph, parents: Labels) -> Pairs:
+def pair_up(graph: Graph, parents: Labels) -> ClusterPairs:
     """Group the relations of ``graph`` by the pair of clusters, ``parents`` (m, 2), at their ends.
 
     Relations within one cluster belong to no pair. Those of a pair with as much support and weight stand
@@ -97,7 +97,7 @@ def pair_up(graph: Graph, parents: Labels) -> Pairs:
     new[1:] = (np.diff(first[order]) != 0) | (np.diff(second[order]) != 0)
     starts = np.flatnonzero(new)
     heads = order[starts]
-    return Pairs(first[heads], second[heads], joining[order], np.append(starts, len(order)))
+    return ClusterPairs(first[heads], second[heads], joining[order], np.append(starts, len(order)))
 
 
 def _by_id(graph: Graph, numbers: Labels) -> Labels:
@@ -107,7 +107,7 @@ def _by_id(graph: Graph, numbers: Labels) -> Labels:
 
 
 @dataclass(frozen=True, slots=True)
-class Tally:
+class PairCounts:
     """What one pass over the relations of a step counts: row ``p`` of each array belongs to pair ``p`` of ``pairs``.
 
     ``beneath`` pairs up the base relations by the same clusters (the very same pairs: λ > 0 above implies a base
@@ -116,8 +116,8 @@ class Tally:
     """
 
     parents: Labels
-    pairs: Pairs
-    beneath: Pairs
+    pairs: ClusterPairs
+    beneath: ClusterPairs
     sources: Labels
     targets: Labels
     strengths: Counts
@@ -125,7 +125,7 @@ class Tally:
     weights: Counts
 
 
-def tally(step: Step) -> Tally:
+def count_pairs(step: LayerStep) -> PairCounts:
     """Every pair of clusters with λ > 0, in the order of its ends, and its figures (paper eq. 5). O(m log m)."""
     parents = step.labels[relation_ends(step.lower)]
     pairs = pair_up(step.lower, parents)
@@ -134,7 +134,7 @@ def tally(step: Step) -> Tally:
         beneath = pair_up(step.base, step.base_labels[relation_ends(step.base)])
     strengths = np.diff(pairs.starts)
     turned = 2 * pairs.totals((parents[:, 0] < parents[:, 1]).astype(np.int64)) < strengths
-    return Tally(
+    return PairCounts(
         parents,
         pairs,
         beneath,
@@ -147,15 +147,15 @@ def tally(step: Step) -> Tally:
 
 
 def inter_cluster_relations(
-    step: Step, upper: Sequence[Entity], *, tau: int, counted: Tally | None = None
+    step: LayerStep, upper: Sequence[Entity], *, tau: int, counted: PairCounts | None = None
 ) -> tuple[Relation, ...]:
     """A relation for each pair of clusters with λ > 0, in the order of its ends in ``upper``.
 
     λ > ``tau``: one text on all the relations beneath; else their own texts, joined. The source is the
     cluster that most of them start from. ``counted`` is the tally of the step, if there is one already.
     """
-    counted = counted or tally(step)
-    texts = _Texts(step, counted.parents)
+    counted = counted or count_pairs(step)
+    texts = _RelationTexts(step, counted.parents)
     ids = [entity.id for entity in upper]
     layer = upper[0].layer if upper else 0
     rows = zip(
@@ -172,7 +172,7 @@ def inter_cluster_relations(
         told = (
             texts.summary(source, numbers, counted.beneath.relations_of(pair))
             if strength > tau
-            else texts.joined(numbers)
+            else texts.join(numbers)
         )
         near, far = ids[source], ids[target]
         found.append(
@@ -204,24 +204,24 @@ def _weights(graph: Graph) -> Counts:
 
 
 @dataclass(frozen=True, slots=True)
-class _Told:
+class _CitedText:
     """A description and where its parts come from."""
 
     text: str
     evidence: tuple[Evidence, ...]
 
 
-class _Texts:
+class _RelationTexts:
     """What the relations between two clusters say."""
 
-    def __init__(self, step: Step, parents: Labels) -> None:
+    def __init__(self, step: LayerStep, parents: Labels) -> None:
         self._lower = step.lower.relations
         self._base = step.base.relations
         self._sources: list[int] = parents[:, 0].tolist()
-        self._names = {entity.id: _shown(entity) for entity in step.lower.entities}
+        self._names = {entity.id: _format_name(entity) for entity in step.lower.entities}
         self._base_names = {entity.id: entity.name for entity in step.base.entities}
 
-    def summary(self, source: int, numbers: Sequence[int], base_numbers: Sequence[int]) -> _Told:
+    def summary(self, source: int, numbers: Sequence[int], base_numbers: Sequence[int]) -> _CitedText:
         """How many relations, which are the strongest, and what the best attested base relation says."""
         others: dict[str, list[str]] = {}
         for number in numbers[:_SHOWN]:
@@ -229,20 +229,20 @@ class _Texts:
             if self._sources[number] != source:
                 near, far = far, near
             others.setdefault(near, []).append(far)
-        links = [f"{near} – {listed(far)}" for near, far in others.items()]
+        links = [f"{near} – {join_names(far)}" for near, far in others.items()]
         more = len(numbers) - len(numbers[:_SHOWN])
         lead = f"{len(numbers)} relations: {'; '.join(links)}{f'; and {more} more' if more else ''}."
         example = self._example(base_numbers[:_TRIED])
-        return _Told(*put_together([Quote(lead), *([example] if example else [])]))
+        return _CitedText(*join_quotes([Quote(lead), *([example] if example else [])]))
 
-    def joined(self, numbers: Sequence[int]) -> _Told:
+    def join(self, numbers: Sequence[int]) -> _CitedText:
         """The texts beneath, the strongest first, as many as the bound allows, no sentence twice.
 
         One sentence often states several relations, so that their texts are alike.
         """
         only = self._lower[numbers[0]]
         if len(numbers) == 1 and not only.layer and _is_plain(only.description):
-            return _as_it_is(only)
+            return _copy_text(only)
         quotes = self._quotes(numbers[0])
         size = sum(len(quote.text) + 1 for quote in quotes)
         said = " ".join(quote.text for quote in quotes)
@@ -253,7 +253,7 @@ class _Texts:
                 quotes += fresh
                 size = longer
                 said = " ".join(quote.text for quote in quotes)
-        return _Told(*put_together(quotes))
+        return _CitedText(*join_quotes(quotes))
 
     def _example(self, base_numbers: Iterable[int]) -> Quote | None:
         """A sentence that names both ends, else the first short one, else nothing."""
@@ -280,7 +280,7 @@ class _Texts:
                 break
             quotes.append(quote)
         if not quotes:
-            return [Quote(ended("{} – {}".format(*self._ends(number))))]
+            return [Quote(end_sentence("{} – {}".format(*self._ends(number))))]
         if prefix:
             quotes[0] = Quote(f"{prefix}{quotes[0].text}", quotes[0].chunk_id)
         return quotes
@@ -303,10 +303,10 @@ def _names_all(sentence: str, names: Iterable[str]) -> bool:
 def _sentences(relation: Relation) -> Iterable[Quote]:
     text = relation.description
     if not text or _INNER_END.search(text):
-        return (Quote(ended(quote.text), quote.chunk_id) for _, quote in quotes_of(relation))
+        return (Quote(end_sentence(quote.text), quote.chunk_id) for _, quote in quotes_of(relation))
     # Most relations are one sentence: nothing has to be split.
     chunk = relation.evidence[0].chunk_id if relation.evidence else next(iter(relation.chunk_ids), "")
-    return (Quote(text if text[-1] in ".!?" else ended(text), chunk),)
+    return (Quote(text if text[-1] in ".!?" else end_sentence(text), chunk),)
 
 
 _INNER_END = re.compile(r"[.!?。！？…][\"'”’»)]*\s*\S|\n")
@@ -317,13 +317,13 @@ def _is_plain(text: str) -> bool:
     return 0 < len(text) <= CHARACTERS and text[-1] in ".!?" and "\n" not in text
 
 
-def _as_it_is(relation: Relation) -> _Told:
+def _copy_text(relation: Relation) -> _CitedText:
     """What most pairs of clusters have: one relation, whose text is left alone, for there may be a million."""
     evidence = relation.evidence
     if not evidence and relation.chunk_ids:
         evidence = (Evidence(0, len(relation.description), relation.chunk_ids[0]),)
-    return _Told(relation.description, evidence)
+    return _CitedText(relation.description, evidence)
 
 
-def _shown(entity: Entity) -> str:
+def _format_name(entity: Entity) -> str:
     return f"“{entity.name}”" if entity.layer else entity.name

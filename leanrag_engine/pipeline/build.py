@@ -20,9 +20,9 @@ from leanrag_engine.core.ports import EmbedderSource, Progress, ProgressReport
 from leanrag_engine.extraction.by_model.describe import apply_descriptions, describe_by_model
 from leanrag_engine.extraction.by_model.extract import extract_by_model
 from leanrag_engine.extraction.merging import LongDescription, merge
-from leanrag_engine.hierarchy.build import Built, Plan, build
-from leanrag_engine.hierarchy.by_model.write import Writer, made_by
-from leanrag_engine.hierarchy.clustering.methods import Clustering, Manner
+from leanrag_engine.hierarchy.build import BuiltHierarchy, HierarchyOptions, build
+from leanrag_engine.hierarchy.by_model.write import TextSources, count_methods
+from leanrag_engine.hierarchy.clustering.methods import ClusteringMethod, ClusteringOptions
 from leanrag_engine.llm.batching import first_error
 from leanrag_engine.llm.forecast import StepForecast
 
@@ -143,10 +143,10 @@ async def fit(
 
 async def draft(
     stores: Stores, held: Collection, fitted: FittedChunks, report: ProgressReport, models: BuildModels
-) -> Built:
+) -> BuiltHierarchy:
     """Merge, describe, cluster, summarise: everything but writing it down."""
     base = await base_graph(stores, held, report, models)
-    writer = Writer(models.writing, await stores.graph.summaries(held.name))
+    writer = TextSources(models.writing, await stores.graph.summaries(held.name))
     plan = plan_of(stores.settings)
     built = await build(base, fitted.embedder, plan, progress=report, writer=writer)
     await stores.graph.use_summaries(held.name, sorted(writer.used))
@@ -173,7 +173,7 @@ async def publish(
     held: Collection,
     fitted: FittedChunks,
     chunk_rows: Rows,
-    built: Built,
+    built: BuiltHierarchy,
     report: ProgressReport,
     models: BuildModels,
 ) -> Generation:
@@ -207,7 +207,7 @@ async def publish(
             "health": built.health.as_settings(),
             "tau": stores.settings.tau,
             "models": models.names(),
-            "methods": made_by(hierarchy),
+            "methods": count_methods(hierarchy),
             "embedded": {"anew": embedder.embedded, "reused": embedder.reused},
         },
         report=report,
@@ -278,13 +278,13 @@ def add_ranges(ranges: Sequence[list[float] | None]) -> list[float] | None:
     return None if len(known) < len(ranges) else [sum(each[end] for each in known) for end in (0, 1)]
 
 
-def plan_of(settings: Settings) -> Plan:
+def plan_of(settings: Settings) -> HierarchyOptions:
     """How the settings ask for hierarchies to be built."""
-    return Plan(
+    return HierarchyOptions(
         cluster_size=None if settings.cluster_size == "auto" else settings.cluster_size,
         cap=settings.cluster_cap or None,
         tau=settings.tau,
         relation_calls=settings.relation_calls,
         batch=settings.llm_batch,
-        manner=Manner(Clustering(settings.clustering), settings.relation_weight),
+        clustering=ClusteringOptions(ClusteringMethod(settings.clustering), settings.relation_weight),
     )

@@ -19,11 +19,11 @@ from leanrag_engine.evaluation.health import (
     collection_health,
     meetings,
     phrases_of,
-    repeated,
-    said,
+    repetition_share,
     sample_queries,
     sentences_of,
     shape,
+    spoken_text,
     stability,
 )
 
@@ -71,15 +71,16 @@ def test_only_what_a_context_says_counts_and_the_second_time_is_a_repetition() -
         "Tea grows in the hills. Tea grows on high hills.\n```\n\n## Relations\n```\n"
         "- Tea — hills: Tea grows in the hills. [d1:c1]\n```"
     )
-    text = said(context)
+    text = spoken_text(context)
     assert "title" not in text
     assert "d1" not in text
-    assert repeated(["x", "y", "x", "x"]) == 0.5
+    assert repetition_share(["x", "y", "x", "x"]) == 0.5
     assert (
-        repeated(sentences_of("Tea grows in the hills. It rains. Tea grows in the hills. It rains.")) == 0.5
+        repetition_share(sentences_of("Tea grows in the hills. It rains. Tea grows in the hills. It rains."))
+        == 0.5
     )
     assert len(phrases_of("one two three four five six")) == 2
-    assert repeated([]) == 0.0
+    assert repetition_share([]) == 0.0
 
 
 def test_queries_are_whole_sentences_of_the_corpus_and_the_same_each_time() -> None:

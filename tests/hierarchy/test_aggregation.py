@@ -11,8 +11,8 @@ from leanrag_engine.core.model import Entity, Evidence, Graph, Method, Relation,
 from leanrag_engine.core.text.language.names import name_key
 from leanrag_engine.core.text.language.words import word_count
 from leanrag_engine.hierarchy.aggregation import FINDINGS, WORDS, aggregate
-from leanrag_engine.hierarchy.relations import Step
-from leanrag_engine.hierarchy.texts.naming import find_terms
+from leanrag_engine.hierarchy.relations import LayerStep
+from leanrag_engine.hierarchy.texts.naming import find_phrases
 
 FAMILY = {
     "Bob Cratchit": "Bob Cratchit is the clerk of Scrooge and the father of Tiny Tim. He is poor. He is kind.",
@@ -49,9 +49,9 @@ def carol() -> tuple[Graph, np.ndarray, Vectors]:
 
 def aggregates() -> tuple[Entity, ...]:
     graph, labels, vectors = carol()
-    step = Step(graph, labels, graph, labels)
+    step = LayerStep(graph, labels, graph, labels)
     taken = {name_key(entity.name) for entity in graph.entities}
-    return tuple(aggregate(step, vectors, find_terms(graph), taken, kind="cluster"))
+    return tuple(aggregate(step, vectors, find_phrases(graph), taken, kind="cluster"))
 
 
 def test_an_aggregate_counts_its_members_and_says_how_it_was_made() -> None:
@@ -98,8 +98,8 @@ def test_every_quoted_sentence_names_the_chunk_that_says_it() -> None:
         for one in graph.entities
     )
     graph = Graph(told, graph.relations)
-    step = Step(graph, labels, graph, labels)
-    family, _ = aggregate(step, vectors, find_terms(graph), set(), kind="cluster")
+    step = LayerStep(graph, labels, graph, labels)
+    family, _ = aggregate(step, vectors, find_phrases(graph), set(), kind="cluster")
     by_text = {finding.explanation: finding.chunk_ids for finding in family.findings}
     assert by_text["Tiny Tim is the youngest son of Bob Cratchit and walks with a crutch."] == ("first-e2",)
     for each in family.evidence:
@@ -107,8 +107,8 @@ def test_every_quoted_sentence_names_the_chunk_that_says_it() -> None:
     assert len(family.evidence) >= 3
 
     lower = Graph((family,), ())
-    above = Step(lower, np.zeros(1, dtype=np.intp), graph, np.zeros_like(labels))
-    (top,) = aggregate(above, np.ones((1, 2), dtype=np.float32), find_terms(graph), set(), kind="root")
+    above = LayerStep(lower, np.zeros(1, dtype=np.intp), graph, np.zeros_like(labels))
+    (top,) = aggregate(above, np.ones((1, 2), dtype=np.float32), find_phrases(graph), set(), kind="root")
     for each in top.evidence:
         assert by_text[top.description[each.start : each.end]] == (each.chunk_id,)
     assert top.evidence
@@ -119,7 +119,9 @@ def test_a_clause_is_quoted_only_where_nothing_better_is_said() -> None:
     entities = (Entity(id="a", name="bell", description=clause), Entity(id="b", name="tower"))
     graph, labels = Graph(entities, ()), np.zeros(2, dtype=np.intp)
     vectors = np.ones((2, 3), dtype=np.float32)
-    (one,) = aggregate(Step(graph, labels, graph, labels), vectors, find_terms(graph), set(), kind="root")
+    (one,) = aggregate(
+        LayerStep(graph, labels, graph, labels), vectors, find_phrases(graph), set(), kind="root"
+    )
     assert [finding.explanation for finding in one.findings] == [f"{clause}."]
 
 
@@ -151,7 +153,9 @@ def test_fragments_are_not_quoted(fragment: str) -> None:
     )
     graph, labels = Graph(entities, ()), np.zeros(2, dtype=np.intp)
     vectors = np.ones((2, 3), dtype=np.float32)
-    (one,) = aggregate(Step(graph, labels, graph, labels), vectors, find_terms(graph), set(), kind="root")
+    (one,) = aggregate(
+        LayerStep(graph, labels, graph, labels), vectors, find_phrases(graph), set(), kind="root"
+    )
     assert [finding.explanation for finding in one.findings] == [whole]
 
 
@@ -164,8 +168,8 @@ def test_voices_are_quoted_only_where_next_to_nothing_is_stated(voice: str) -> N
     stated = ("The bell of the tower rings every day.", "A tower stands by the bridge of the market town.")
     texts = (voice, *stated)
     entities = tuple(Entity(id=f"e{n}", name=f"bell {n}", description=text) for n, text in enumerate(texts))
-    assert {each.explanation for each in summed_up(entities).findings} == set(stated)
-    assert voice in {each.explanation for each in summed_up(entities[:2]).findings}
+    assert {each.explanation for each in aggregate_all(entities).findings} == set(stated)
+    assert voice in {each.explanation for each in aggregate_all(entities[:2]).findings}
 
 
 def test_a_sentence_that_tells_little_is_left_out_of_the_description() -> None:
@@ -174,7 +178,7 @@ def test_a_sentence_that_tells_little_is_left_out_of_the_description() -> None:
         "He saw them, and they saw him, and we saw them all at the bell.",
     )
     entities = tuple(Entity(id=f"e{n}", name=f"bell {n}", description=text) for n, text in enumerate(texts))
-    assert "saw" not in summed_up(entities).description
+    assert "saw" not in aggregate_all(entities).description
 
 
 def test_what_two_chunks_say_is_never_run_together() -> None:
@@ -184,17 +188,19 @@ def test_what_two_chunks_say_is_never_run_together() -> None:
         Entity(id="a", name="tower", description=text, evidence=evidence),
         Entity(id="b", name="town"),
     )
-    (found,) = summed_up(entities).findings
+    (found,) = aggregate_all(entities).findings
     assert (found.explanation, found.chunk_ids) == (
         "A tower stands by the bridge of the market town.",
         ("two",),
     )
 
 
-def summed_up(entities: tuple[Entity, ...]) -> Entity:
+def aggregate_all(entities: tuple[Entity, ...]) -> Entity:
     graph, labels = Graph(entities, ()), np.zeros(len(entities), dtype=np.intp)
     vectors = np.ones((len(entities), 3), dtype=np.float32)
-    (one,) = aggregate(Step(graph, labels, graph, labels), vectors, find_terms(graph), set(), kind="root")
+    (one,) = aggregate(
+        LayerStep(graph, labels, graph, labels), vectors, find_phrases(graph), set(), kind="root"
+    )
     return one
 
 
@@ -211,7 +217,9 @@ def test_a_description_stays_within_its_bound_however_much_there_is_to_say() -> 
     )
     graph, labels = Graph(entities, ()), np.zeros(30, dtype=np.intp)
     vectors = np.ones((30, 4), dtype=np.float32)
-    (one,) = aggregate(Step(graph, labels, graph, labels), vectors, find_terms(graph), set(), kind="root")
+    (one,) = aggregate(
+        LayerStep(graph, labels, graph, labels), vectors, find_phrases(graph), set(), kind="root"
+    )
     assert word_count(one.description) <= WORDS
     assert one.type == "root"
 
@@ -219,9 +227,9 @@ def test_a_description_stays_within_its_bound_however_much_there_is_to_say() -> 
 def test_a_higher_layer_quotes_what_its_members_quoted() -> None:
     graph, labels, _ = carol()
     lower = Graph(aggregates(), ())
-    step = Step(lower, np.zeros(2, dtype=np.intp), graph, np.zeros_like(labels))
+    step = LayerStep(lower, np.zeros(2, dtype=np.intp), graph, np.zeros_like(labels))
     taken = {name_key(entity.name) for entity in (*graph.entities, *lower.entities)}
-    (top,) = aggregate(step, np.eye(2, dtype=np.float32), find_terms(graph), taken, kind="root")
+    (top,) = aggregate(step, np.eye(2, dtype=np.float32), find_phrases(graph), taken, kind="root")
     quoted = {finding.explanation for entity in lower.entities for finding in entity.findings}
     assert {finding.explanation for finding in top.findings} <= quoted
     assert top.description.rpartition(" Holds ")[2].startswith("“")
@@ -233,9 +241,9 @@ def test_a_higher_layer_quotes_what_its_members_quoted() -> None:
 def test_members_without_any_text_or_vector_still_make_an_aggregate() -> None:
     entities = (Entity(id="a", name="await"), Entity(id="b", name="42"))
     graph, labels = Graph(entities, ()), np.zeros(2, dtype=np.intp)
-    step = Step(graph, labels, graph, labels)
+    step = LayerStep(graph, labels, graph, labels)
     (one,) = aggregate(
-        step, np.zeros((2, 3), dtype=np.float32), find_terms(graph), {"await", "42"}, kind="root"
+        step, np.zeros((2, 3), dtype=np.float32), find_phrases(graph), {"await", "42"}, kind="root"
     )
     assert one.name == "await and 42"
     assert one.description == "Holds await and 42."

@@ -21,12 +21,18 @@ from hypothesis import strategies as st
 from leanrag_engine.core.errors import Cancelled, InvalidInput, NotReady
 from leanrag_engine.core.model import Entity, Graph, Hierarchy, Relation, Vectors
 from leanrag_engine.core.ports import Embedder, Progress
+<<<<<<< HEAD
 from leanrag_engine.core.text.language.names import name_key
 from leanrag_engine.hierarchy.build import Plan, build
 from leanrag_engine.hierarchy.clustering.methods import Clustering, Manner
+=======
+from leanrag_engine.core.text.language import name_key
+from leanrag_engine.hierarchy.build import HierarchyOptions, build
+from leanrag_engine.hierarchy.clustering.methods import ClusteringMethod, ClusteringOptions
+>>>>>>> c24ff1c (Hierarchy: classes with one meaning each, functions as verbs)
 
 Maker = Callable[..., tuple[Graph, Embedder]]
-WAYS = tuple(each.value for each in Clustering)
+METHODS = tuple(each.value for each in ClusteringMethod)
 KINDS = ("spread", "clustered", "duplicated", "equal", "zero", "mixed")
 
 
@@ -34,16 +40,16 @@ def silent(_: Progress) -> None:
     pass
 
 
-def built(
+def build_case(
     graph: Graph,
     embedder: Embedder,
     *,
     cluster_size: int | None = 20,
     cap: int | None = 30,
     tau: int = 3,
-    way: str = "gmm",
+    method: str = "gmm",
 ) -> tuple[Hierarchy, list[Vectors]]:
-    plan = Plan(cluster_size, cap, tau, Manner(Clustering(way)))
+    plan = HierarchyOptions(cluster_size, cap, tau, ClusteringOptions(ClusteringMethod(method)))
 
     async def run() -> tuple[Hierarchy, list[Vectors]]:
         found = await build(graph, embedder, plan, progress=silent)
@@ -127,7 +133,7 @@ def assert_relations_counted(hierarchy: Hierarchy) -> None:
     density=st.sampled_from([0.0, 0.5, 3.0]),
     sizes=st.sampled_from([(20, 30), (20, 20), (4, 6), (2, 3)]),
     tau=st.integers(0, 4),
-    way=st.sampled_from(WAYS),
+    method=st.sampled_from(METHODS),
     seed=st.integers(0, 9),
 )
 def test_every_hierarchy_is_a_tree_whose_relations_count_what_lies_beneath(
@@ -137,11 +143,13 @@ def test_every_hierarchy_is_a_tree_whose_relations_count_what_lies_beneath(
     density: float,
     sizes: tuple[int, int],
     tau: int,
-    way: str,
+    method: str,
     seed: int,
 ) -> None:
     graph, embedder = random_case(count, kind=kind, density=density, seed=seed)
-    hierarchy, vectors = built(graph, embedder, cluster_size=sizes[0], cap=sizes[1], tau=tau, way=way)
+    hierarchy, vectors = build_case(
+        graph, embedder, cluster_size=sizes[0], cap=sizes[1], tau=tau, method=method
+    )
     assert_well_formed(graph, hierarchy, *sizes)
     assert [rows.shape for rows in vectors] == [(size, embedder.dimension) for size in hierarchy.sizes]
 
@@ -149,17 +157,17 @@ def test_every_hierarchy_is_a_tree_whose_relations_count_what_lies_beneath(
 @pytest.mark.parametrize(
     ("count", "sizes"), [(1, (1, 1)), (2, (2, 1)), (20, (20, 1)), (21, (21, 2, 1)), (400, (400, 20, 1))]
 )
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("method", METHODS)
 def test_layers_are_stacked_until_one_root_holds_the_last(
-    random_case: Maker, count: int, sizes: tuple[int, ...], way: str
+    random_case: Maker, count: int, sizes: tuple[int, ...], method: str
 ) -> None:
-    hierarchy, _ = built(*random_case(count), way=way)
+    hierarchy, _ = build_case(*random_case(count), method=method)
     assert hierarchy.sizes == sizes
     assert hierarchy.root.type == "root"
 
 
-@pytest.mark.parametrize("way", WAYS)
-def test_a_giant_component_among_crumbs_and_a_star_are_well_formed(random_case: Maker, way: str) -> None:
+@pytest.mark.parametrize("method", METHODS)
+def test_a_giant_component_among_crumbs_and_a_star_are_well_formed(random_case: Maker, method: str) -> None:
     graph, embedder = random_case(160)
     hub, *others = graph.entities
     ends = [(hub, other) for other in others[:90]]
@@ -170,17 +178,17 @@ def test_a_giant_component_among_crumbs_and_a_star_are_well_formed(random_case: 
         for number, (one, other) in enumerate(ends)
     )
     graph = Graph(graph.entities, relations)
-    hierarchy, _ = built(graph, embedder, way=way)
+    hierarchy, _ = build_case(graph, embedder, method=method)
     assert_well_formed(graph, hierarchy, 20, 30)
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("count", [21, 97, 430, 1404])
 def test_layers_shrink_to_between_a_tenth_and_a_twentieth_but_for_the_root(
-    random_case: Maker, count: int, way: str
+    random_case: Maker, count: int, method: str
 ) -> None:
     """A layer of 2 to 20 gets the root alone: what that divides it by is arithmetic's, not ours."""
-    hierarchy, _ = built(*random_case(count, kind="clustered", density=1.5), way=way)
+    hierarchy, _ = build_case(*random_case(count, kind="clustered", density=1.5), method=method)
     for lower, upper in pairwise(hierarchy.sizes):
         assert upper == 1 if lower <= 20 else 10 <= lower / upper <= 20
 
@@ -189,7 +197,7 @@ def test_aggregates_are_clustered_by_their_members_too_when_their_texts_say_noth
     random_case: Maker,
 ) -> None:
     graph, embedder = random_case(256, kind="nested")  # an aggregate's text gets the mean of all vectors
-    hierarchy, _ = built(graph, embedder, cluster_size=4, cap=6)
+    hierarchy, _ = build_case(graph, embedder, cluster_size=4, cap=6)
     everyone = {entity.id: entity for layer in hierarchy.layers for entity in layer.entities}
     regions: dict[str, set[int]] = {}
     for place, entity in enumerate(hierarchy.layers[0].entities):
@@ -198,10 +206,10 @@ def test_aggregates_are_clustered_by_their_members_too_when_their_texts_say_noth
     assert all(len(found) == 1 for found in regions.values())
 
 
-@pytest.mark.parametrize("way", WAYS)
-def test_a_build_is_the_same_on_every_run(random_case: Maker, way: str) -> None:
+@pytest.mark.parametrize("method", METHODS)
+def test_a_build_is_the_same_on_every_run(random_case: Maker, method: str) -> None:
     case = random_case(300, kind="clustered", density=2.0, seed=4)
-    digests = {digest(*built(*case, way=way)) for _ in range(2)}
+    digests = {digest(*build_case(*case, method=method)) for _ in range(2)}
     assert len(digests) == 1
 
 
@@ -215,8 +223,8 @@ def digest(hierarchy: Hierarchy, vectors: list[Vectors]) -> str:
 WHOLE_BUILD = """
 import anyio, hashlib
 from leanrag_engine.adapters.embedders.fitted import BuiltinEmbedderSource
-from leanrag_engine.hierarchy.build import Plan, build
-from leanrag_engine.hierarchy.clustering.methods import Clustering, Manner
+from leanrag_engine.hierarchy.build import HierarchyOptions, build
+from leanrag_engine.hierarchy.clustering.methods import ClusteringMethod, ClusteringOptions
 from leanrag_engine.core.model import Entity, Graph, Relation, content_id
 words = "harbour river mill tower bridge market garden chapel library orchard lantern anchor".split()
 entities = tuple(
@@ -230,8 +238,8 @@ relations = tuple(
 )
 async def main():
     embedder, state = await BuiltinEmbedderSource().fit([entity.indexed_text for entity in entities])
-    for way in Clustering:
-        plan = Plan(manner=Manner(way))
+    for method in ClusteringMethod:
+        plan = HierarchyOptions(clustering=ClusteringOptions(method))
         built = await build(Graph(entities, relations), embedder, plan, progress=lambda _: None)
         digest = hashlib.sha256(repr((built.hierarchy, built.health)).encode() + state)
         for rows in built.vectors:
@@ -257,21 +265,21 @@ def test_threads_and_hash_seeds_change_no_bit_of_a_build() -> None:
     assert len(digests) == 1
 
 
-@pytest.mark.parametrize("way", WAYS)
-def test_the_order_of_relations_does_not_change_the_tree(random_case: Maker, way: str) -> None:
+@pytest.mark.parametrize("method", METHODS)
+def test_the_order_of_relations_does_not_change_the_tree(random_case: Maker, method: str) -> None:
     graph, embedder = random_case(150, kind="clustered", density=2.0)
     turned = Graph(graph.entities, tuple(reversed(graph.relations)))
-    first, _ = built(graph, embedder, way=way)
-    second, _ = built(turned, embedder, way=way)
+    first, _ = build_case(graph, embedder, method=method)
+    second, _ = build_case(turned, embedder, method=method)
     assert [layer.entities for layer in first.layers] == [layer.entities for layer in second.layers]
     assert [layer.relations for layer in first.layers[1:]] == [layer.relations for layer in second.layers[1:]]
 
 
-@pytest.mark.parametrize("way", WAYS)
-def test_nothing_to_build_on_is_said(random_case: Maker, way: str) -> None:
+@pytest.mark.parametrize("method", METHODS)
+def test_nothing_to_build_on_is_said(random_case: Maker, method: str) -> None:
     _, embedder = random_case(1)
     with pytest.raises(NotReady, match="no entities"):
-        built(Graph((), ()), embedder, way=way)
+        build_case(Graph((), ()), embedder, method=method)
 
 
 @pytest.mark.parametrize(("cluster_size", "cap"), [(20, 19), (1, 30)])
@@ -279,17 +287,17 @@ def test_sizes_that_contradict_each_other_are_refused(
     random_case: Maker, cluster_size: int, cap: int
 ) -> None:
     with pytest.raises(InvalidInput, match=f"{cluster_size}.*{cap}"):
-        built(*random_case(3), cluster_size=cluster_size, cap=cap)
+        build_case(*random_case(3), cluster_size=cluster_size, cap=cap)
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("count", [8, 25])
 def test_an_embedder_that_gives_nan_is_refused_with_the_text_that_caused_it(
-    random_case: Maker, count: int, way: str
+    random_case: Maker, count: int, method: str
 ) -> None:
     graph, embedder = random_case(count, density=1.0, broken=7)
     with pytest.raises(InvalidInput, match=graph.entities[7].name):
-        built(graph, embedder, way=way)
+        build_case(graph, embedder, method=method)
 
 
 def test_a_build_stops_wherever_its_progress_says_so(random_case: Maker) -> None:
@@ -302,7 +310,7 @@ def test_a_build_stops_wherever_its_progress_says_so(random_case: Maker) -> None
             if len(seen) == stop_at:
                 raise Cancelled("Stopped by the test.")
 
-        await build(graph, embedder, Plan(), progress=progress)
+        await build(graph, embedder, HierarchyOptions(), progress=progress)
 
     anyio.run(run, 0)
     stages = list(seen)
@@ -316,7 +324,7 @@ def test_a_build_stops_wherever_its_progress_says_so(random_case: Maker) -> None
 
 def test_a_base_entity_keeps_its_place_and_only_gains_a_parent(random_case: Maker) -> None:
     graph, embedder = random_case(60, density=1.0)
-    hierarchy, vectors = built(graph, embedder)
+    hierarchy, vectors = build_case(graph, embedder)
     assert [as_given(entity) for entity in hierarchy.layers[0].entities] == list(graph.entities)
     texts = [entity.indexed_text for entity in graph.entities]
     assert np.array_equal(vectors[0], anyio.run(embedder.embed, texts))

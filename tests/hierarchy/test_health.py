@@ -13,29 +13,29 @@ import pytest
 
 from leanrag_engine.core.model import Entity, Graph
 from leanrag_engine.core.ports import Embedder
-from leanrag_engine.hierarchy.build import Built, Plan, build
+from leanrag_engine.hierarchy.build import BuiltHierarchy, HierarchyOptions, build
 from leanrag_engine.hierarchy.clustering.communities import leiden
-from leanrag_engine.hierarchy.clustering.links import Links
-from leanrag_engine.hierarchy.clustering.methods import Clustering, Manner
+from leanrag_engine.hierarchy.clustering.links import EdgeList
+from leanrag_engine.hierarchy.clustering.methods import ClusteringMethod, ClusteringOptions
 from leanrag_engine.hierarchy.health import SEEDS
 
 Maker = Callable[..., tuple[Graph, Embedder]]
 
 
-def built(graph: Graph, embedder: Embedder, plan: Plan | None = None) -> Built:
-    async def run() -> Built:
-        return await build(graph, embedder, plan or Plan(), progress=lambda _: None)
+def build_case(graph: Graph, embedder: Embedder, plan: HierarchyOptions | None = None) -> BuiltHierarchy:
+    async def run() -> BuiltHierarchy:
+        return await build(graph, embedder, plan or HierarchyOptions(), progress=lambda _: None)
 
     return anyio.run(run)
 
 
-@pytest.fixture(scope="module", params=list(Clustering))
-def one(request: pytest.FixtureRequest, random_case: Maker) -> Built:
+@pytest.fixture(scope="module", params=list(ClusteringMethod))
+def one(request: pytest.FixtureRequest, random_case: Maker) -> BuiltHierarchy:
     graph, embedder = random_case(420, kind="clustered", density=1.5, seed=3)
-    return built(graph, embedder, Plan(8, 12, manner=Manner(request.param)))
+    return build_case(graph, embedder, HierarchyOptions(8, 12, clustering=ClusteringOptions(request.param)))
 
 
-def test_counts_sizes_and_shares_are_what_a_recount_gives(one: Built) -> None:
+def test_counts_sizes_and_shares_are_what_a_recount_gives(one: BuiltHierarchy) -> None:
     layers = one.hierarchy.layers
     assert [each.layer for each in one.health.layers] == list(range(len(layers)))
     for told, (lower, upper) in zip(one.health.layers, pairwise(layers), strict=False):
@@ -54,7 +54,7 @@ def test_counts_sizes_and_shares_are_what_a_recount_gives(one: Built) -> None:
     assert (top.entities, top.clusters, top.sizes) == (1, 0, None)
 
 
-def test_inside_and_connected_are_what_networkx_gives(one: Built) -> None:
+def test_inside_and_connected_are_what_networkx_gives(one: BuiltHierarchy) -> None:
     for told, (lower, upper) in zip(one.health.layers, pairwise(one.hierarchy.layers), strict=False):
         parent = {entity.id: entity.parent_id for entity in lower.entities}
         graph = nx.Graph()
@@ -73,7 +73,7 @@ def test_inside_and_connected_are_what_networkx_gives(one: Built) -> None:
         assert told.connected == pytest.approx(connected / len(members), abs=1e-4)
 
 
-def test_tightness_is_the_mean_cosine_to_the_mean_of_the_cluster(one: Built) -> None:
+def test_tightness_is_the_mean_cosine_to_the_mean_of_the_cluster(one: BuiltHierarchy) -> None:
     for told, rows, lower in zip(one.health.layers[:-1], one.vectors, one.hierarchy.layers, strict=False):
         parents = np.array([entity.parent_id for entity in lower.entities])
         cosines = []
@@ -84,11 +84,11 @@ def test_tightness_is_the_mean_cosine_to_the_mean_of_the_cluster(one: Built) -> 
         assert told.tightness == pytest.approx(float(np.mean(cosines)), abs=1e-3)
 
 
-def test_no_cluster_with_a_relation_leaving_it_is_an_island(one: Built) -> None:
+def test_no_cluster_with_a_relation_leaving_it_is_an_island(one: BuiltHierarchy) -> None:
     assert [each.islands for each in one.health.layers] == [0] * len(one.health.layers)
 
 
-def test_each_aggregate_that_a_base_relation_leaves_has_a_relation_of_its_own(one: Built) -> None:
+def test_each_aggregate_that_a_base_relation_leaves_has_a_relation_of_its_own(one: BuiltHierarchy) -> None:
     layers = one.hierarchy.layers
     above = {entity.id: entity.id for entity in layers[0].entities}
     for lower, upper in pairwise(layers):
@@ -101,7 +101,7 @@ def test_each_aggregate_that_a_base_relation_leaves_has_a_relation_of_its_own(on
         assert len(left) > 1 or len(upper.entities) == 1
 
 
-def test_what_leiden_had_to_force_apart_is_told_and_of_the_other_ways_nothing(one: Built) -> None:
+def test_what_leiden_had_to_force_apart_is_told_and_nothing_of_the_other_methods(one: BuiltHierarchy) -> None:
     for told, lower, upper in zip(
         one.health.layers, one.hierarchy.layers, one.hierarchy.layers[1:], strict=False
     ):
@@ -109,7 +109,7 @@ def test_what_leiden_had_to_force_apart_is_told_and_of_the_other_ways_nothing(on
             assert (told.communities, told.apart) == (0, 0.0)
             continue
         place = {entity.id: number for number, entity in enumerate(lower.entities)}
-        parts = leiden(Links.of(lower), 1.0)
+        parts = leiden(EdgeList.of(lower), 1.0)
         parent = {entity.id: entity.parent_id for entity in lower.entities}
         within = [
             each for each in lower.relations if parts[place[each.source_id]] == parts[place[each.target_id]]
@@ -122,7 +122,7 @@ def test_what_leiden_had_to_force_apart_is_told_and_of_the_other_ways_nothing(on
         assert len(upper.entities) > 1 or told.apart == 0
 
 
-def test_seeds_meet_where_the_tree_says(one: Built) -> None:
+def test_seeds_meet_where_the_tree_says(one: BuiltHierarchy) -> None:
     hierarchy, rows = one.hierarchy, one.vectors[0]
     everyone = {entity.id: entity for layer in hierarchy.layers for entity in layer.entities}
 
@@ -145,7 +145,7 @@ def test_seeds_meet_where_the_tree_says(one: Built) -> None:
         assert found == pytest.approx(expected, abs=0.02)  # float32 products may rank near ties otherwise
 
 
-def test_the_record_is_kept_as_json_would_have_it(one: Built) -> None:
+def test_the_record_is_kept_as_json_would_have_it(one: BuiltHierarchy) -> None:
     plain = one.health.as_settings()
     assert json.loads(json.dumps(plain)) == plain
     assert plain["clustering"] in ("gmm", "dual", "leiden")
@@ -153,12 +153,12 @@ def test_the_record_is_kept_as_json_would_have_it(one: Built) -> None:
 
 
 def test_a_single_entity_has_a_record_too(random_case: Maker) -> None:
-    health = built(*random_case(1)).health
+    health = build_case(*random_case(1)).health
     assert health.meetings.tried == 0
     assert [each.entities for each in health.layers] == [1, 1]
 
 
 def test_a_size_left_to_the_data_is_told_with_its_reason(random_case: Maker) -> None:
-    health = built(*random_case(60), Plan(cluster_size=None)).health
+    health = build_case(*random_case(60), HierarchyOptions(cluster_size=None)).health
     assert health.cluster_size == 20
     assert "60 entities are too few" in health.size_reason

@@ -9,7 +9,7 @@ import pytest
 
 from leanrag_engine.core.errors import LeanRAGError
 from leanrag_engine.core.model import Entity, Graph, Hierarchy, Relation
-from leanrag_engine.hierarchy.invariants import check
+from leanrag_engine.hierarchy.invariants import check_hierarchy
 
 
 def sound() -> Hierarchy:
@@ -95,11 +95,11 @@ FAULTS: dict[str, tuple[Callable[[Hierarchy], Hierarchy], str]] = {
 
 
 def test_a_sound_hierarchy_passes() -> None:
-    check(sound(), 30)
+    check_hierarchy(sound(), 30)
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=str)
 def test_a_fault_is_found_and_named(fault: str) -> None:
     spoil, message = FAULTS[fault]
     with pytest.raises(LeanRAGError, match=message):
-        check(spoil(sound()), 30)
+        check_hierarchy(spoil(sound()), 30)

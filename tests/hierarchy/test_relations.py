@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from leanrag_engine.core.model import Entity, Evidence, Graph, Method, Relation, content_id
-from leanrag_engine.hierarchy.relations import CHARACTERS, Step, inter_cluster_relations
+from leanrag_engine.hierarchy.relations import CHARACTERS, LayerStep, inter_cluster_relations
 
 
 def entities(count: int, layer: int = 0) -> tuple[Entity, ...]:
@@ -25,9 +25,9 @@ def relation(source: Entity, target: Entity, text: str = "", **values: int) -> R
     return Relation(name, source.id, target.id, layer=source.layer, description=text, **values)
 
 
-def first_step(graph: Graph, labels: list[int]) -> Step:
+def first_step(graph: Graph, labels: list[int]) -> LayerStep:
     """From G0 up: the lower layer is the base."""
-    return Step(graph, np.array(labels), graph, np.array(labels))
+    return LayerStep(graph, np.array(labels), graph, np.array(labels))
 
 
 def edges(draw: st.DrawFn, count: int) -> list[tuple[int, int, int]]:
@@ -76,7 +76,7 @@ def test_strength_support_and_weight_equal_a_count_over_every_pair_on_both_layer
     lower = Graph(first_layer, relations)
     lifted = [above[label] for label in labels]
     second_layer = entities(max(above) + 1, 2)
-    step = Step(lower, np.array(above), base, np.array(lifted))
+    step = LayerStep(lower, np.array(above), base, np.array(lifted))
     compare(
         lower, above, second_layer, inter_cluster_relations(step, second_layer, tau=tau), base, lifted, tau
     )
@@ -165,7 +165,7 @@ def test_joined_texts_of_a_higher_layer_say_between_whom() -> None:
         (Relation("r1", "ghosts", "families", layer=1, description="The spirits show the feast."),),
     )
     upper = (Entity(id="x", name="X", layer=2), Entity(id="y", name="Y", layer=2))
-    step = Step(lower, np.array([0, 0, 1]), Graph(PEOPLE, ()), np.array(LABELS))
+    step = LayerStep(lower, np.array([0, 0, 1]), Graph(PEOPLE, ()), np.array(LABELS))
     (one,) = inter_cluster_relations(step, upper, tau=3)
     assert one.description == "“Ghosts” – “Families”: The spirits show the feast."
     assert (one.source_id, one.target_id) == ("y", "x")

@@ -69,7 +69,7 @@ def random_hierarchy(seed: int) -> tuple[Hierarchy, dict[str, Chunk]]:
         )
     layers = [Graph(base, tuple(relations))]
     for layer, parent, width in ((1, "b", 4), (2, "root", 2), (3, None, 1)):
-        layers.append(raised(layers[-1], layer, parent, width))
+        layers.append(make_layer(layers[-1], layer, parent, width))
     return Hierarchy(tuple(layers)), chunks
 
 
@@ -81,7 +81,7 @@ def evidence(ids: list[str]) -> tuple[Evidence, ...]:
     return tuple(found)
 
 
-def raised(below: Graph, layer: int, parent: str | None, width: int) -> Graph:
+def make_layer(below: Graph, layer: int, parent: str | None, width: int) -> Graph:
     members = Counter(each.parent_id for each in below.entities)
     told = {id_: " ".join(e.description for e in below.entities if e.parent_id == id_) for id_ in members}
     entities = tuple(
@@ -96,10 +96,10 @@ def raised(below: Graph, layer: int, parent: str | None, width: int) -> Graph:
         )
         for n, (id_, count) in enumerate(sorted(members.items(), key=lambda item: str(item[0])))
     )
-    return Graph(entities, tuple(joined(below, layer)))
+    return Graph(entities, tuple(join_clusters(below, layer)))
 
 
-def joined(below: Graph, layer: int) -> list[Relation]:
+def join_clusters(below: Graph, layer: int) -> list[Relation]:
     parents = {each.id: str(each.parent_id) for each in below.entities}
     found: dict[tuple[str, str], list[Relation]] = {}
     for each in below.relations:
@@ -146,7 +146,7 @@ def test_no_word_of_a_forgotten_chunk_is_left_and_every_figure_is_as_counted_ane
         assert {e.second_parent_id for e in below.entities} <= {None, *(e.id for e in above.entities)}
         members = Counter(e.parent_id for e in below.entities)
         assert {e.id: e.members for e in above.entities} == dict(members)
-        counted = {r.id: (r.strength, r.weight, r.support) for r in joined(below, layer)}
+        counted = {r.id: (r.strength, r.weight, r.support) for r in join_clusters(below, layer)}
         assert {r.id: (r.strength, r.weight, r.support) for r in above.relations} == counted
     assert left.root.mentions == len(supported)
     assert HIDDEN in left.root.description

@@ -19,7 +19,7 @@ from leanrag_engine.documents.chunking import chunk
 from leanrag_engine.documents.loading import load
 from leanrag_engine.extraction.heuristic.extract import extract
 from leanrag_engine.extraction.merging import merge
-from leanrag_engine.hierarchy.build import Plan, build
+from leanrag_engine.hierarchy.build import HierarchyOptions, build
 
 pytestmark = pytest.mark.anyio
 
@@ -35,7 +35,9 @@ async def built(sources: list[DocumentSource]) -> Hierarchy:
         texts += [each.indexed_text for each in chunks]
         extracts += extract(chunks, document.title)
     embedder, _ = await BuiltinEmbedderSource().fit(texts)
-    return (await build(merge(extracts), embedder, Plan(20, CAP), progress=lambda _: None)).hierarchy
+    return (
+        await build(merge(extracts), embedder, HierarchyOptions(20, CAP), progress=lambda _: None)
+    ).hierarchy
 
 
 @pytest.fixture(scope="module", params=["python reference", "christmas carol"])

@@ -23,7 +23,7 @@ _SHORTEST_NAME = 2
 """A name of one character stands in many words that don't mean it."""
 
 
-class Sheet:
+class PromptSheet:
     """Lines that are shown, as many as their room allows. No sentence stands in two of them: one sentence of a
     document often says something of several entities and relations, and every word that is shown costs."""
 
@@ -35,15 +35,15 @@ class Sheet:
     def title(self, line: str) -> None:
         """A line that is always shown."""
         self.lines.append(line)
-        self.tokens += tokens_about(line)
+        self.tokens += approximate_tokens(line)
 
     def add(self, head: str, text: str, *, words: int, room: int) -> bool:
         """``- head: text`` without what was said before, and of that about ``words`` words; False if all lines would
         then take more than ``room`` tokens."""
         fresh = self._fresh(text)
-        told = _within(fresh, words)
+        told = _limit_words(fresh, words)
         line = f"- {head}: {told}" if told else f"- {head}"
-        size = tokens_about(line)
+        size = approximate_tokens(line)
         if self.tokens + size > room:
             return False
         self.lines.append(line)
@@ -61,7 +61,7 @@ class Sheet:
         return "\n".join(self.lines)
 
 
-def tokens_about(text: str) -> int:
+def approximate_tokens(text: str) -> int:
     """About how many tokens a text has, and one for its line break; no tokenizer is needed for a budget."""
     return len(text.encode("utf-8", "surrogatepass")) // _BYTES + 1
 
@@ -95,13 +95,13 @@ def one_line(text: str) -> str:
     return " ".join(clean(text).split())
 
 
-def shortened(text: str, words: int) -> str:
+def shorten_text(text: str, words: int) -> str:
     """On one line: the first sentences of about ``words`` words, or the beginning of the first."""
     line = one_line(text)
-    return _within([line[start:end] for start, end in sentences(line)], words)
+    return _limit_words([line[start:end] for start, end in sentences(line)], words)
 
 
-def _within(parts: Sequence[str], words: int) -> str:
+def _limit_words(parts: Sequence[str], words: int) -> str:
     """The first of these sentences; one that alone has more than so many words is cut."""
     kept: list[str] = []
     left = words
@@ -135,17 +135,17 @@ def is_ended(text: str) -> bool:
     return _ENDED.search(text) is not None
 
 
-def stands_in(name: str, text: str) -> bool:
+def names_entity(name: str, text: str) -> bool:
     """Whether ``text`` names it, as a whole word; small and capital letters are the same."""
-    return _stands(name.casefold(), text.casefold())
+    return _contains_name(name.casefold(), text.casefold())
 
 
-def stands_as_written(name: str, text: str) -> bool:
-    """As :func:`stands_in`, but capital letters count: Will is not will."""
-    return _stands(name, text)
+def names_exactly(name: str, text: str) -> bool:
+    """As :func:`names_entity`, but capital letters count: Will is not will."""
+    return _contains_name(name, text)
 
 
-def _stands(name: str, text: str) -> bool:
+def _contains_name(name: str, text: str) -> bool:
     if len(name) < _SHORTEST_NAME or name not in text:
         return False
     return has_cjk(name) or re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text) is not None

@@ -17,8 +17,8 @@ from leanrag_engine.core.text.scripts import has_cjk
 from leanrag_engine.llm.batching import Task, TaskKind
 from leanrag_engine.llm.prompts import prompt
 
-from .prompt_lines import Sheet, by_text, ends_of, is_ended, short_name, shortened, stands_as_written
-from .summaries import written
+from .prompt_lines import PromptSheet, by_text, ends_of, is_ended, names_exactly, short_name, shorten_text
+from .summaries import read_text
 
 STEP = "relation"
 
@@ -64,8 +64,8 @@ def relation_task(
     (paper, appendix D.2). Its reader raises ``ReplyUnusable`` for what is no single sentence, is too long, or names a
     member.
     """
-    shown = _shown(near, far, relations, members)
-    barred = tuple(_barred(near, far, members.values()))
+    shown = _format_task(near, far, relations, members)
+    barred = tuple(_forbidden_names(near, far, members.values()))
     id_ = content_id("t", near.id, far.id, shown)
     return Task(id_, shown, partial(_read, barred), _chunk_ids(relations, members))
 
@@ -78,11 +78,13 @@ def _chunk_ids(relations: Sequence[Relation], members: Mapping[str, Entity]) -> 
     return tuple(sorted({id_ for each in items for id_ in each.chunk_ids}))
 
 
-def _shown(near: Entity, far: Entity, relations: Sequence[Relation], members: Mapping[str, Entity]) -> str:
-    sheet = Sheet()
+def _format_task(
+    near: Entity, far: Entity, relations: Sequence[Relation], members: Mapping[str, Entity]
+) -> str:
+    sheet = PromptSheet()
     for title, group in (("First", near), ("Second", far)):
         sheet.title(f"{title} group: {short_name(group)}")
-        sheet.title(shortened(group.description, _DESCRIPTION_WORDS))
+        sheet.title(shorten_text(group.description, _DESCRIPTION_WORDS))
     sheet.title("Relations between members of the two:")
     room = sheet.tokens + BUDGET
     told = 0
@@ -95,7 +97,7 @@ def _shown(near: Entity, far: Entity, relations: Sequence[Relation], members: Ma
     return f"{lead}\n\n{fence(sheet.text)}"
 
 
-def _barred(near: Entity, far: Entity, members: Iterable[Entity]) -> Iterable[str]:
+def _forbidden_names(near: Entity, far: Entity, members: Iterable[Entity]) -> Iterable[str]:
     """Names that a sentence on the groups must not hold: those of members that are proper names, and no part
     of a group's own. Terms in small letters are words like any other."""
     allowed = f"{name_key(near.name)} \n {name_key(far.name)}"
@@ -112,7 +114,7 @@ def _is_proper(name: str) -> bool:
 
 
 def _read(barred: Sequence[str], item: Mapping[str, Any]) -> str:
-    text = written(item, "sentence")
+    text = read_text(item, "sentence")
     if word_count(text) < _LEAST_WORDS:
         raise ReplyUnusable("The sentence is empty or says too little.")
     if not is_ended(text):
@@ -121,7 +123,7 @@ def _read(barred: Sequence[str], item: Mapping[str, Any]) -> str:
         raise ReplyUnusable(f"These are {len(sentences(text))} sentences: give one.")
     if word_count(text) > MOST_WORDS:
         raise ReplyUnusable(f"The sentence has {word_count(text)} words: give one of {WORDS} at most.")
-    named = [name for name in barred if stands_as_written(name, text)]
+    named = [name for name in barred if names_exactly(name, text)]
     if named:
         raise ReplyUnusable(
             f"The sentence names the member “{named[0]}”: speak of the groups as wholes, by their names or what they"

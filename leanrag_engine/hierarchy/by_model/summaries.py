@@ -24,15 +24,15 @@ from leanrag_engine.llm.batching import Task, TaskKind
 from leanrag_engine.llm.prompts import prompt
 
 from .prompt_lines import (
-    Sheet,
+    PromptSheet,
     best_first,
     by_text,
     ends_of,
     is_ended,
     kind_of,
+    names_entity,
     origin,
     short_name,
-    stands_in,
 )
 
 STEP = "summary"
@@ -84,7 +84,7 @@ _ITEM = {
 
 
 @dataclass(frozen=True, slots=True)
-class Summary:
+class ClusterSummary:
     """What was written of a cluster. ``evidence``: the chunks behind those sentences of the description that
     name both ends of a relation; the others rest on the members as a whole."""
 
@@ -100,7 +100,7 @@ def aggregation_kind() -> TaskKind:
     return TaskKind(STEP, instructions, _ITEM, _ROOM)
 
 
-def aggregation_task(members: Sequence[Entity], relations: Sequence[Relation]) -> Task[Summary]:
+def aggregation_task(members: Sequence[Entity], relations: Sequence[Relation]) -> Task[ClusterSummary]:
     """Write the entity that stands for ``members``, with the ``relations`` among them.
 
     The most central members come first: those with most relations to others and most mentions. What does not fit
@@ -109,18 +109,18 @@ def aggregation_task(members: Sequence[Entity], relations: Sequence[Relation]) -
     """
     ordered = _central_first(members, relations)
     best = best_first(relations)
-    shown = _shown(ordered, best)
+    shown = _format_task(ordered, best)
     least = 1 if len(members) <= _SMALL else _LEAST_FINDINGS
     keys = {name_key(name): each.name for each in ordered for name in (each.name, *each.aliases)}
     id_ = content_id("s", *(each.id for each in sorted(ordered, key=lambda each: each.id)), shown)
     return Task(
-        id_, shown, partial(_read, keys, least, _Ground(ordered, best)), _chunk_ids(members, relations)
+        id_, shown, partial(_read, keys, least, _ChunkFinder(ordered, best)), _chunk_ids(members, relations)
     )
 
 
-def tokens_of(members: Sequence[Entity], relations: int) -> int:
+def estimate_tokens(members: Sequence[Entity], relations: int) -> int:
     """About how many tokens a task will show, before the texts of its relations are known."""
-    sheet, _ = _with_members(_central_first(members, ()))
+    sheet, _ = _list_members(_central_first(members, ()))
     return min(BUDGET, sheet.tokens + relations * _RELATION_WORDS)
 
 
@@ -152,8 +152,8 @@ def _words_for(members: int) -> int:
     return min(most, max(least, int(_MEMBERS * BUDGET / 1.4 / members)))
 
 
-def _shown(members: Sequence[Entity], relations: Sequence[Relation]) -> str:
-    sheet, known = _with_members(members)
+def _format_task(members: Sequence[Entity], relations: Sequence[Relation]) -> str:
+    sheet, known = _list_members(members)
     told = 0
     if relations:
         sheet.title("Relations among them:")
@@ -161,14 +161,14 @@ def _shown(members: Sequence[Entity], relations: Sequence[Relation]) -> str:
         if not sheet.add(ends_of(alike, known), alike[0].description, words=_RELATION_WORDS, room=BUDGET):
             break
         told += len(alike)
-    lead = f"{_counted('member', len(members), len(known))}; {_counted('relation', len(relations), told)}."
+    lead = f"{_format_count('member', len(members), len(known))}; {_format_count('relation', len(relations), told)}."
     return f"{lead}\n\n{fence(sheet.text)}"
 
 
-def _with_members(members: Sequence[Entity]) -> tuple[Sheet, dict[str, Entity]]:
+def _list_members(members: Sequence[Entity]) -> tuple[PromptSheet, dict[str, Entity]]:
     """What is shown of the members, and those of them that are, by id."""
     words = _words_for(len(members))
-    sheet = Sheet()
+    sheet = PromptSheet()
     sheet.title("Members, the most central first:")
     known: dict[str, Entity] = {}
     for each in members:
@@ -179,7 +179,7 @@ def _with_members(members: Sequence[Entity]) -> tuple[Sheet, dict[str, Entity]]:
     return sheet, known
 
 
-def _counted(noun: str, total: int, shown: int) -> str:
+def _format_count(noun: str, total: int, shown: int) -> str:
     said = f"{total} {noun}{'' if total == 1 else 's'}"
     return f"{said} ({total - shown} left out for length)" if shown < total else said
 
@@ -187,7 +187,7 @@ def _counted(noun: str, total: int, shown: int) -> str:
 # --- what is read --------------------------------------------------------------------------
 
 
-class _Ground:
+class _ChunkFinder:
     """What a text about the members rests on: the chunks that state a relation whose ends it names both."""
 
     def __init__(self, members: Sequence[Entity], relations: Sequence[Relation]) -> None:
@@ -199,7 +199,7 @@ class _Ground:
         named = {
             each.id
             for each in self._members
-            if any(stands_in(name, text) for name in (each.name, *each.aliases))
+            if any(names_entity(name, text) for name in (each.name, *each.aliases))
         }
         found = (
             origin(each) for each in self._relations if each.source_id in named and each.target_id in named
@@ -211,7 +211,9 @@ class _Ground:
         return tuple(Evidence(start, end, chunks[0]) for start, end, chunks in parts if chunks)
 
 
-def _read(members: Mapping[str, str], least: int, ground: _Ground, item: Mapping[str, Any]) -> Summary:
+def _read(
+    members: Mapping[str, str], least: int, ground: _ChunkFinder, item: Mapping[str, Any]
+) -> ClusterSummary:
     name = _name(item, members)
     description = _description(item)
     findings = tuple(_findings(item, ground.chunks))
@@ -220,11 +222,11 @@ def _read(members: Mapping[str, str], least: int, ground: _Ground, item: Mapping
             f"Only {len(findings)} of its findings can be used: give {max(FINDINGS, least)}, each with a summary and"
             " an explanation, and no two alike."
         )
-    return Summary(name, description, findings, ground.evidence(description))
+    return ClusterSummary(name, description, findings, ground.evidence(description))
 
 
 def _name(item: Mapping[str, Any], members: Mapping[str, str]) -> str:
-    name = written(item, "name").strip(_AROUND)
+    name = read_text(item, "name").strip(_AROUND)
     if name.count(".") == 1:  # a full stop, and no abbreviation's
         name = name.removesuffix(".").strip(_AROUND)
     if not name_key(name):
@@ -240,7 +242,7 @@ def _name(item: Mapping[str, Any], members: Mapping[str, str]) -> str:
 
 def _description(item: Mapping[str, Any]) -> str:
     """Cut at a sentence where it breaks off or is too long."""
-    text = whole_sentences(written(item, "description"), MOST_WORDS)
+    text = whole_sentences(read_text(item, "description"), MOST_WORDS)
     while text and not is_ended(text):
         spans = sentences(text)
         text = text[: spans[-2][1]] if len(spans) > 1 else ""
@@ -271,7 +273,7 @@ def _line(value: object) -> str:
     return " ".join(value.split()) if isinstance(value, str) else ""
 
 
-def written(item: Mapping[str, Any], key: str) -> str:
+def read_text(item: Mapping[str, Any], key: str) -> str:
     """The text under ``key``, on one line. Raises ``ReplyUnusable`` if there is none."""
     text = item.get(key)
     if not isinstance(text, str):

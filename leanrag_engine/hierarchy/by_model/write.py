@@ -20,14 +20,19 @@ from anyio.abc import TaskGroup
 from leanrag_engine.core.errors import LeanRAGError, ReplyUnusable
 from leanrag_engine.core.model import Entity, Evidence, Graph, Hierarchy, Method, Relation
 from leanrag_engine.core.ports import Progress, ProgressReport
+<<<<<<< HEAD
 from leanrag_engine.core.text.language.names import name_key
 from leanrag_engine.hierarchy.relations import Step, Tally, inter_cluster_relations
+=======
+from leanrag_engine.core.text.language import name_key
+from leanrag_engine.hierarchy.relations import LayerStep, PairCounts, inter_cluster_relations
+>>>>>>> c24ff1c (Hierarchy: classes with one meaning each, functions as verbs)
 from leanrag_engine.llm.batching import ModelWork, Task, TaskKind, ask_each
 
 from . import relation_sentences as relating
 from . import summaries as summarising
-from .prompt_lines import tokens_about
-from .summaries import Summary
+from .prompt_lines import approximate_tokens
+from .summaries import ClusterSummary
 
 TOKENS = 3000
 """Clusters share a call only while what is shown of them stays within about so many tokens."""
@@ -37,7 +42,7 @@ BEAT = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class Writer:
+class TextSources:
     """Who writes the texts of a hierarchy: a model, if there is one, and what agents ``summaries`` have written, by
     the id of the task. What an agent wrote is not asked of the model; the tasks of which it was ``used`` are noted."""
 
@@ -47,10 +52,10 @@ class Writer:
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class WrittenSummary:
     """A summary and who wrote it."""
 
-    summary: Summary
+    summary: ClusterSummary
     method: Method
 
 
@@ -129,10 +134,10 @@ class Ascent:
     when the upper ones were made of them.
     """
 
-    step: Step
+    step: LayerStep
     lower: Draft
     upper: Draft
-    counted: Tally
+    counted: PairCounts
     tau: int
     stale: bool
     heuristic: Sequence[Entity]
@@ -140,7 +145,9 @@ class Ascent:
     inner: Sequence[Sequence[int]]
 
     @classmethod
-    def of(cls, step: Step, lower: Draft, upper: Draft, counted: Tally, tau: int, *, stale: bool) -> Ascent:
+    def of(
+        cls, step: LayerStep, lower: Draft, upper: Draft, counted: PairCounts, tau: int, *, stale: bool
+    ) -> Ascent:
         count = len(upper.entities)
         near, far = counted.parents[:, 0], counted.parents[:, 1]
         inside = np.flatnonzero(near == far)
@@ -162,9 +169,9 @@ class Ascent:
         there yet must not decide what shares a call."""
         members, inner = self.entities_of(cluster), self.inner[cluster]
         if members[0].layer:
-            return summarising.tokens_of(members, len(inner))
+            return summarising.estimate_tokens(members, len(inner))
         among = [self.lower.relations[number] for number in inner]
-        return tokens_about(summarising.aggregation_task(members, among).text)
+        return approximate_tokens(summarising.aggregation_task(members, among).text)
 
 
 def _by_label(values: Any, labels: Any, count: int) -> list[list[int]]:
@@ -176,7 +183,7 @@ def _by_label(values: Any, labels: Any, count: int) -> list[list[int]]:
 class Desk:
     """Where the texts of one build are written. Its tasks live in ``group``; the model's limit is kept."""
 
-    def __init__(self, writer: Writer, group: TaskGroup, progress: ProgressReport) -> None:
+    def __init__(self, writer: TextSources, group: TaskGroup, progress: ProgressReport) -> None:
         self._writer = writer
         self._group = group
         self._progress = progress
@@ -186,7 +193,7 @@ class Desk:
     def idle(self) -> bool:
         return self._writer.work is None and not self._writer.summaries
 
-    async def write(self, ascent: Ascent) -> dict[int, Written]:
+    async def write(self, ascent: Ascent) -> dict[int, WrittenSummary]:
         """The summaries of the upper layer, by cluster. Its sentences are begun, and are done when it is settled."""
         if self.idle:
             ascent.upper.settle()
@@ -239,19 +246,19 @@ class Desk:
             found = self._given(tasks)
             rest = {cluster: task for cluster, task in tasks.items() if cluster not in found}
             told = await self._asked(summarising.aggregation_kind(), rest)
-        found |= {cluster: Written(summary, Method.MODEL) for cluster, summary in told.items()}
+        found |= {cluster: WrittenSummary(summary, Method.MODEL) for cluster, summary in told.items()}
         for cluster in batch:
             summaries.put(cluster, found.get(cluster))
         self._progress(Progress("summarise", summaries.done, summaries.total, ascent.layer))
 
-    def _given(self, tasks: Mapping[int, Task[Summary]]) -> dict[int, Written]:
+    def _given(self, tasks: Mapping[int, Task[ClusterSummary]]) -> dict[int, WrittenSummary]:
         """What agents wrote of these."""
         found = {}
         for cluster, task in tasks.items():
             given = self._writer.summaries.get(task.id)
             if given is not None:
                 try:
-                    found[cluster] = Written(task.read(given), Method.AGENT)
+                    found[cluster] = WrittenSummary(task.read(given), Method.AGENT)
                     self._writer.used.add(task.id)
                 except ReplyUnusable:
                     # It was read when it came in: whatever was changed since, the model or nobody writes it then.
@@ -305,11 +312,11 @@ class Desk:
     ) -> Task[str]:
         """By the names as they were written: one that has to give way to another's is known only at the end."""
         near, far = (
-            rewritten(ascent.heuristic[cluster], summaries.found.get(cluster))
+            apply_summary(ascent.heuristic[cluster], summaries.found.get(cluster))
             for cluster in (pair.first, pair.second)
         )
         if name_key(near.name) == name_key(far.name):
-            far = replace(far, name=distinguished(far.name, ascent.heuristic[pair.second].name))
+            far = replace(far, name=qualify_name(far.name, ascent.heuristic[pair.second].name))
         members = {
             each.id: each for cluster in (pair.first, pair.second) for each in ascent.entities_of(cluster)
         }
@@ -363,10 +370,10 @@ class _Summaries:
     def __init__(self, total: int) -> None:
         self.total = total
         self.done = 0
-        self.found: dict[int, Written] = {}
+        self.found: dict[int, WrittenSummary] = {}
         self._events = [anyio.Event() for _ in range(total)]
 
-    def put(self, cluster: int, written: Written | None) -> None:
+    def put(self, cluster: int, written: WrittenSummary | None) -> None:
         if written is not None:
             self.found[cluster] = written
         self.done += 1
@@ -383,7 +390,7 @@ class _Summaries:
 # --- names ---------------------------------------------------------------------------------
 
 
-def rewritten(entity: Entity, written: Written | None) -> Entity:
+def apply_summary(entity: Entity, written: WrittenSummary | None) -> Entity:
     """The entity with what was written in place of its heuristic texts."""
     if written is None:
         return entity
@@ -398,11 +405,13 @@ def rewritten(entity: Entity, written: Written | None) -> Entity:
     )
 
 
-def distinguished(name: str, term: str) -> str:
+def qualify_name(name: str, term: str) -> str:
     return f"{name} ({term})"
 
 
-def named_apart(heuristic: Sequence[Entity], written: Mapping[int, Written], taken: set[str]) -> list[Entity]:
+def apply_summaries(
+    heuristic: Sequence[Entity], written: Mapping[int, WrittenSummary], taken: set[str]
+) -> list[Entity]:
     """A layer with what was written, no name like another or like one in ``taken`` (name keys), which grows.
 
     Heuristic names are unlike each other already and keep theirs. Of clusters that were named alike the first
@@ -411,16 +420,16 @@ def named_apart(heuristic: Sequence[Entity], written: Mapping[int, Written], tak
     taken |= {name_key(each.name) for number, each in enumerate(heuristic) if number not in written}
     found = []
     for number, entity in enumerate(heuristic):
-        new = rewritten(entity, written.get(number))
+        new = apply_summary(entity, written.get(number))
         if number in written:
-            new = replace(new, name=_free(new.name, entity.name, taken))
+            new = replace(new, name=_free_name(new.name, entity.name, taken))
             taken.add(name_key(new.name))
         found.append(new)
     return found
 
 
-def _free(name: str, term: str, taken: set[str]) -> str:
-    longer = distinguished(name, term)
+def _free_name(name: str, term: str, taken: set[str]) -> str:
+    longer = qualify_name(name, term)
     for each in (name, longer, term):
         if name_key(each) not in taken:
             return each
@@ -433,7 +442,7 @@ def _free(name: str, term: str, taken: set[str]) -> str:
 # --- figures -------------------------------------------------------------------------------
 
 
-def made_by(hierarchy: Hierarchy) -> list[dict[str, Any]]:
+def count_methods(hierarchy: Hierarchy) -> list[dict[str, Any]]:
     """For each layer above G0 how many aggregated entities and relations were made by which method, as JSON has it."""
     return [
         {

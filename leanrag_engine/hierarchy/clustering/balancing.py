@@ -50,7 +50,7 @@ class SizeChoice:
 
 
 @dataclass(frozen=True, slots=True)
-class Candidates:
+class ClusterCandidates:
     """For each of n points its best clusters, best first: ``ids`` and ``scores`` are (n, q).
 
     A score is the log-likelihood of the point under the cluster, up to what all clusters share:
@@ -78,11 +78,11 @@ def balance(points: Points, labels: Labels, *, mean_size: int, cap: int, pulse: 
         if np.array_equal(regrouped, labels):
             break
         labels = regrouped
-    labels = without_gaps(_settle(points, labels, count, cap, pulse))
-    return without_gaps(company_for_the_lone(points, labels, cap))
+    labels = renumber(_settle(points, labels, count, cap, pulse))
+    return renumber(place_lone_members(points, labels, cap))
 
 
-def without_gaps(labels: Labels) -> Labels:
+def renumber(labels: Labels) -> Labels:
     """The same clusters numbered 0, 1, … in the order of their first members."""
     _, first, inverse = np.unique(labels, return_index=True, return_inverse=True)
     return np.argsort(np.argsort(first))[inverse]
@@ -96,7 +96,7 @@ def cluster_means(points: NDArray[Any], labels: Labels, count: int) -> Points:
     return means
 
 
-def find_candidates(points: Points, labels: Labels, means: Points) -> Candidates:
+def find_candidates(points: Points, labels: Labels, means: Points) -> ClusterCandidates:
     """Score each point against the clusters of its region and keep the best ``CANDIDATES``."""
     kept = min(CANDIDATES, len(means))
     ids = np.empty((len(points), kept), dtype=np.intp)
@@ -108,7 +108,7 @@ def find_candidates(points: Points, labels: Labels, means: Points) -> Candidates
         best = _best_columns(found, kept)
         ids[rows] = shortlist[best]
         scores[rows] = np.take_along_axis(found, best, axis=1)
-    return Candidates(ids, scores, own)
+    return ClusterCandidates(ids, scores, own)
 
 
 def _members(labels: Labels, count: int) -> Iterator[tuple[int, Labels]]:
@@ -201,7 +201,7 @@ def _relieve(points: Points, labels: Labels, means: Points, cap: int) -> Labels:
 
 
 def _second_choices(
-    points: Points, candidates: Candidates, means: Points, room: NDArray[np.bool_]
+    points: Points, candidates: ClusterCandidates, means: Points, room: NDArray[np.bool_]
 ) -> tuple[Labels, Points]:
     """Where each of the points would go among the clusters with room, and the score that it loses."""
     scores = np.where(room[candidates.ids], candidates.scores, -np.inf)
@@ -322,7 +322,7 @@ def _nearer_half(products: Points, half: NDArray[np.bool_]) -> NDArray[np.bool_]
 # --- lone members --------------------------------------------------------------------------
 
 
-def company_for_the_lone(points: Points, labels: Labels, cap: int) -> Labels:
+def place_lone_members(points: Points, labels: Labels, cap: int) -> Labels:
     """Let a lone member join the best cluster with room; if all are full, the nearest point that can
     be spared joins it."""
     labels = labels.copy()
@@ -331,14 +331,14 @@ def company_for_the_lone(points: Points, labels: Labels, cap: int) -> Labels:
     for row in np.flatnonzero(sizes[labels] < SMALLEST).tolist():
         if sizes[labels[row]] >= SMALLEST:
             continue  # an earlier one moved in
-        moving, target = _company(points, labels, means, row, cap)
+        moving, target = _find_company(points, labels, means, row, cap)
         sizes[labels[moving]] -= 1
         sizes[target] += 1
         labels[moving] = target
     return labels
 
 
-def _company(points: Points, labels: Labels, means: Points, row: int, cap: int) -> tuple[int, int]:
+def _find_company(points: Points, labels: Labels, means: Points, row: int, cap: int) -> tuple[int, int]:
     """Which row should move to which cluster so that ``row`` is no longer alone; itself to its own if none can."""
     sizes = np.bincount(labels, minlength=len(means))
     with_room = (sizes > 0) & (sizes < cap)

@@ -17,8 +17,8 @@ from graspologic_native import leiden_csr  # type: ignore[import-untyped] # it s
 
 from leanrag_engine.core.model import Vectors
 
-from .balancing import Labels, SizeChoice, cluster_means, company_for_the_lone, without_gaps
-from .links import Links
+from .balancing import Labels, SizeChoice, cluster_means, place_lone_members, renumber
+from .links import EdgeList
 from .mixture import cluster
 
 _STEP = 4.0
@@ -28,8 +28,8 @@ _FINEST = 4.0**8
 _ITERATIONS = 2
 
 
-def communities(
-    vectors: Vectors, links: Links, sizes: SizeChoice, *, seed: int = 0, pulse: Callable[[], None]
+def find_communities(
+    vectors: Vectors, links: EdgeList, sizes: SizeChoice, *, seed: int = 0, pulse: Callable[[], None]
 ) -> Labels:
     """Labels (n,) of about n / ``sizes.mean`` clusters of 2 to ``sizes.cap`` members, numbered by their first ones.
 
@@ -39,18 +39,18 @@ def communities(
     if links.count <= sizes.cap and links.count <= sizes.mean:
         return np.zeros(links.count, dtype=np.intp)
     labels = np.arange(links.count)
-    for number, rows in enumerate(_divided(links, sizes.cap, seed, pulse)):
+    for number, rows in enumerate(_divide(links, sizes.cap, seed, pulse)):
         labels[rows] = links.count + number
-    labels = without_gaps(labels)
-    labels = _cut(vectors, labels, sizes, seed, pulse)
-    labels = joined(links, labels, sizes)
+    labels = renumber(labels)
+    labels = _cut_large(vectors, labels, sizes, seed, pulse)
+    labels = join_small_communities(links, labels, sizes)
     pulse()
-    labels = _gathered(vectors, labels, sizes, seed, pulse)
-    labels = _packed(vectors, labels, sizes)
-    return without_gaps(company_for_the_lone(vectors.astype(np.float64), labels, sizes.cap))
+    labels = _cluster_runts(vectors, labels, sizes, seed, pulse)
+    labels = _pack_runts(vectors, labels, sizes)
+    return renumber(place_lone_members(vectors.astype(np.float64), labels, sizes.cap))
 
 
-def _divided(links: Links, cap: int, seed: int, pulse: Callable[[], None]) -> Iterator[Labels]:
+def _divide(links: EdgeList, cap: int, seed: int, pulse: Callable[[], None]) -> Iterator[Labels]:
     """Communities of at least two members, as rows; those above the cap are what no resolution divides."""
     linked = np.full(links.count, -1, dtype=np.intp)
     linked[np.unique(links.ends)] = 0
@@ -66,7 +66,7 @@ def _divided(links: Links, cap: int, seed: int, pulse: Callable[[], None]) -> It
                 stack.append((rows[places], inner, resolution * _STEP))
 
 
-def leiden(links: Links, resolution: float, seed: int = 0) -> Labels:
+def leiden(links: EdgeList, resolution: float, seed: int = 0) -> Labels:
     """The communities of a graph, (count,), numbered by their first members; each is connected."""
     if not len(links.ends):
         return np.arange(links.count)
@@ -82,10 +82,12 @@ def leiden(links: Links, resolution: float, seed: int = 0) -> Labels:
     )
     parts = np.arange(links.count) + len(found)
     parts[list(found.keys())] = list(found.values())
-    return without_gaps(parts)
+    return renumber(parts)
 
 
-def _cut(vectors: Vectors, labels: Labels, sizes: SizeChoice, seed: int, pulse: Callable[[], None]) -> Labels:
+def _cut_large(
+    vectors: Vectors, labels: Labels, sizes: SizeChoice, seed: int, pulse: Callable[[], None]
+) -> Labels:
     """Communities above the cap, divided by meaning."""
     labels = labels.copy()
     counts = np.bincount(labels)
@@ -101,10 +103,10 @@ def _cut(vectors: Vectors, labels: Labels, sizes: SizeChoice, seed: int, pulse: 
 # --- small communities ---------------------------------------------------------------------
 
 
-class _Merging:
+class _CommunityMerger:
     """Communities that join each other: sizes, volumes, and the weight of the relations between any two."""
 
-    def __init__(self, links: Links, labels: Labels) -> None:
+    def __init__(self, links: EdgeList, labels: Labels) -> None:
         self.into = list(range(int(labels.max()) + 1))
         self.sizes: list[int] = np.bincount(labels).tolist()
         self._between: list[dict[int, float]] = [defaultdict(float) for _ in self.into]
@@ -147,12 +149,12 @@ class _Merging:
         return community
 
 
-def joined(links: Links, labels: Labels, sizes: SizeChoice) -> Labels:
+def join_small_communities(links: EdgeList, labels: Labels, sizes: SizeChoice) -> Labels:
     """The smallest communities join neighbours, until there are as few as wanted or none has room beside it.
 
     Entities without a relation can join none, and don't count.
     """
-    merging = _Merging(links, labels)
+    merging = _CommunityMerger(links, labels)
     heap = [(size, community) for community, size in enumerate(merging.sizes)]
     heapq.heapify(heap)
     linked = np.unique(links.ends)
@@ -167,10 +169,10 @@ def joined(links: Links, labels: Labels, sizes: SizeChoice) -> Labels:
             heapq.heappush(heap, (merging.sizes[other], other))
             count -= 1
     homes = np.array([merging.home(community) for community in range(len(merging.into))], dtype=np.intp)
-    return without_gaps(homes[labels])
+    return renumber(homes[labels])
 
 
-def _gathered(
+def _cluster_runts(
     vectors: Vectors, labels: Labels, sizes: SizeChoice, seed: int, pulse: Callable[[], None]
 ) -> Labels:
     """Runts that no relation joins to a community with room are clustered by meaning, each as a whole."""
@@ -183,10 +185,10 @@ def _gathered(
     parts = cluster(points, mean_size=sizes.mean, cap=sizes.cap, seed=seed, pulse=pulse).labels
     labels = labels.copy()
     labels[rows] = len(counts) + parts
-    return without_gaps(labels)
+    return renumber(labels)
 
 
-def _packed(vectors: Vectors, labels: Labels, sizes: SizeChoice) -> Labels:
+def _pack_runts(vectors: Vectors, labels: Labels, sizes: SizeChoice) -> Labels:
     """The last runts, and if the layer would hardly shrink the smallest clusters too, join those they resemble."""
     counts = np.bincount(labels)
     most = 2 * len(labels) // sizes.mean  # a tenth where 20 is the mean
@@ -205,4 +207,4 @@ def _packed(vectors: Vectors, labels: Labels, sizes: SizeChoice) -> Labels:
         means[target] = (means[target] * counts[target] + means[community] * counts[community]) / total
         counts[target], counts[community] = total, 0
         labels = np.where(labels == community, target, labels)
-    return without_gaps(labels)
+    return renumber(labels)

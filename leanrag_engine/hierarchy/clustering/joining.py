@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .balancing import SMALLEST, Labels, cluster_means
-from .links import Links, Neighbours
+from .links import EdgeList, Neighbours
 
 _PASSES = 8
 _ENOUGH = 1e-3
@@ -30,7 +30,7 @@ Rows = NDArray[np.float64]
 def join_related(
     vectors: NDArray[np.float32],
     labels: Labels,
-    links: Links,
+    links: EdgeList,
     *,
     weight: float,
     cap: int,
@@ -43,7 +43,7 @@ def join_related(
     """
     if not weight or not links.total or int(labels.max()) == 0:
         return labels
-    state = _State(vectors, labels, links, weight, cap)
+    state = _PartitionState(vectors, labels, links, weight, cap)
     for _ in range(_PASSES):
         pulse()
         if state.improve() <= _ENOUGH * len(labels):
@@ -59,11 +59,11 @@ class _Moves:
     targets: Labels
 
 
-class _State:
+class _PartitionState:
     """A partition under improvement: labels, sizes, and the sum of each cluster's vectors."""
 
     def __init__(
-        self, vectors: NDArray[np.float32], labels: Labels, links: Links, weight: float, cap: int
+        self, vectors: NDArray[np.float32], labels: Labels, links: EdgeList, weight: float, cap: int
     ) -> None:
         count = int(labels.max()) + 1
         self.labels = labels.copy()

@@ -15,7 +15,7 @@ Weights = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
-class Links:
+class EdgeList:
     """The m relations among ``count`` entities: relation ``i`` joins the places ``ends[i]`` (m, 2)."""
 
     count: int
@@ -23,7 +23,7 @@ class Links:
     weights: Weights
 
     @classmethod
-    def of(cls, graph: Graph) -> Links:
+    def of(cls, graph: Graph) -> EdgeList:
         """Each relation weighs as much as relations of the layer below it stands for, 1 in G0."""
         place = {entity.id: number for number, entity in enumerate(graph.entities)}
         ends = [(place[one.source_id], place[one.target_id]) for one in graph.relations]
@@ -51,7 +51,7 @@ class Links:
         starts = np.concatenate(([0], np.cumsum(np.bincount(near, minlength=self.count))))
         return Neighbours(starts, far[order], np.concatenate((self.weights, self.weights))[order])
 
-    def within(self, parts: Labels) -> Iterator[tuple[Labels, Links]]:
+    def within(self, parts: Labels) -> Iterator[tuple[Labels, EdgeList]]:
         """The rows of each part 0, 1, … of ``parts`` (count,), which become 0, 1, … in their order, with the
         relations among them; -1 is no part. One pass for all parts, O(m log m)."""
         total = int(parts.max(initial=-1)) + 1
@@ -65,7 +65,7 @@ class Links:
         cuts = np.concatenate(([0], np.cumsum(np.bincount(near[inside], minlength=total))))
         for part in range(total):
             members, chosen = rows[starts[part] : starts[part + 1]], inside[cuts[part] : cuts[part + 1]]
-            yield members, Links(len(members), place[self.ends[chosen]], self.weights[chosen])
+            yield members, EdgeList(len(members), place[self.ends[chosen]], self.weights[chosen])
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ class Neighbours:
         return np.repeat(np.arange(len(self.starts) - 1), np.diff(self.starts))
 
 
-def components(links: Links) -> Labels:
+def components(links: EdgeList) -> Labels:
     """The connected component of each entity, (count,), numbered by their first members.
 
     Each round every tree of the forest hooks onto a smaller neighbour and is flattened: O(m log n).

@@ -16,38 +16,38 @@ from numpy.typing import NDArray
 
 from leanrag_engine.core.model import Vectors
 
-from .balancing import Labels, SizeChoice, without_gaps
-from .communities import communities
+from .balancing import Labels, SizeChoice, renumber
+from .communities import find_communities
 from .joining import join_related
-from .links import Links
-from .mixture import Clusters, check_vectors, grouped, memberships, reduced_space
-from .shrinking import by_meaning, by_relations, enough
+from .links import EdgeList
+from .mixture import Clusters, assign_clusters, check_vectors, measure_memberships, reduce_dimensions
+from .shrinking import split_by_meaning, split_by_relations, split_until_enough
 
 TIES = 0.05
 """What relations weigh for ``gmm``: on real vectors it costs 0.1 % of the tightness at most and keeps 1.2 to
 1.9 times as many relations inside clusters."""
 
 
-class Clustering(StrEnum):
+class ClusteringMethod(StrEnum):
     GMM = "gmm"
     DUAL = "dual"
     LEIDEN = "leiden"
 
 
 @dataclass(frozen=True, slots=True)
-class Manner:
+class ClusteringOptions:
     """How layers are clustered. ``relation_weight`` counts for ``dual`` alone: 0 is by meaning alone; what it
     trades is said in :mod:`.joining`."""
 
-    way: Clustering = Clustering.GMM
+    method: ClusteringMethod = ClusteringMethod.GMM
     relation_weight: float = 0.3
 
 
 def partition(
     vectors: Vectors,
-    links: Links,
+    links: EdgeList,
     sizes: SizeChoice,
-    manner: Manner,
+    clustering: ClusteringOptions,
     *,
     seed: int = 0,
     pulse: Callable[[], None],
@@ -59,24 +59,26 @@ def partition(
     are not finite or sizes that contradict each other, and whatever ``pulse`` raises.
     """
     check_vectors(vectors, sizes.mean, sizes.cap)
-    if manner.way is Clustering.LEIDEN:
-        labels = communities(vectors, links, sizes, seed=seed, pulse=pulse)
-        labels = enough(vectors, labels, links, sizes, by_relations, pulse)
-        return _by_relations(links, labels, memberships(reduced_space(vectors), labels))
+    if clustering.method is ClusteringMethod.LEIDEN:
+        labels = find_communities(vectors, links, sizes, seed=seed, pulse=pulse)
+        labels = split_until_enough(vectors, labels, links, sizes, split_by_relations, pulse)
+        return _relation_responsibilities(
+            links, labels, measure_memberships(reduce_dimensions(vectors), labels)
+        )
     points, weight = vectors, TIES
-    if manner.way is Clustering.DUAL:
-        weight = manner.relation_weight
-        points = with_neighbours(vectors, links, weight)
-    reduced = reduced_space(points)
-    labels = grouped(reduced, mean_size=sizes.mean, cap=sizes.cap, seed=seed, pulse=pulse)
+    if clustering.method is ClusteringMethod.DUAL:
+        weight = clustering.relation_weight
+        points = mix_with_neighbours(vectors, links, weight)
+    reduced = reduce_dimensions(points)
+    labels = assign_clusters(reduced, mean_size=sizes.mean, cap=sizes.cap, seed=seed, pulse=pulse)
     pulse()
     labels = join_related(points, labels, links, weight=weight, cap=sizes.cap, pulse=pulse)
     pulse()
-    labels = enough(points, without_gaps(labels), links, sizes, by_meaning, pulse)
-    return memberships(reduced, labels)
+    labels = split_until_enough(points, renumber(labels), links, sizes, split_by_meaning, pulse)
+    return measure_memberships(reduced, labels)
 
 
-def with_neighbours(vectors: Vectors, links: Links, weight: float) -> Vectors:
+def mix_with_neighbours(vectors: Vectors, links: EdgeList, weight: float) -> Vectors:
     """Each entity encoded with its one-hop neighbourhood, (n, d) unit rows; without relations as it is.
 
     What stands for an entity is one part its own vector and ``weight`` parts the mean of its neighbours'.
@@ -106,7 +108,7 @@ def _unit(rows: NDArray[np.float32]) -> NDArray[np.float32]:
     return np.asarray(rows / np.where(lengths > 0, lengths, 1.0), dtype=np.float32)
 
 
-def _by_relations(links: Links, labels: Labels, found: Clusters) -> Clusters:
+def _relation_responsibilities(links: EdgeList, labels: Labels, found: Clusters) -> Clusters:
     """Shares of an entity's relations in its cluster and in the next best. ``found`` says by meaning which that
     is where all are in the cluster, and everything of an entity without relations."""
     count = found.count

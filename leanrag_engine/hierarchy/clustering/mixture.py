@@ -21,7 +21,7 @@ from threadpoolctl import threadpool_limits
 from leanrag_engine.core.errors import InvalidInput
 from leanrag_engine.core.model import Vectors
 
-from .balancing import SMALLEST, Labels, Points, balance, cluster_means, find_candidates, without_gaps
+from .balancing import SMALLEST, Labels, Points, balance, cluster_means, find_candidates, renumber
 
 _GLOBAL = 512
 """Most dimensions in which clusters are evened out: the first principal axes of the whole layer."""
@@ -69,18 +69,20 @@ def cluster(
     shape, values that are not finite, or sizes that contradict each other.
     """
     check_vectors(vectors, mean_size, cap)
-    reduced = reduced_space(vectors)
-    labels = grouped(reduced, mean_size=mean_size, cap=cap, seed=seed, pulse=pulse)
-    return memberships(reduced, labels)
+    reduced = reduce_dimensions(vectors)
+    labels = assign_clusters(reduced, mean_size=mean_size, cap=cap, seed=seed, pulse=pulse)
+    return measure_memberships(reduced, labels)
 
 
-def reduced_space(vectors: Vectors) -> Points:
+def reduce_dimensions(vectors: Vectors) -> Points:
     """Coordinates of the rows of ``vectors`` (n, d) along their first principal axes, (n, at most 512)."""
     with threadpool_limits(limits=1):
         return _principal(np.ascontiguousarray(vectors, dtype=np.float64), _GLOBAL)
 
 
-def grouped(reduced: Points, *, mean_size: int, cap: int, seed: int = 0, pulse: Callable[[], None]) -> Labels:
+def assign_clusters(
+    reduced: Points, *, mean_size: int, cap: int, seed: int = 0, pulse: Callable[[], None]
+) -> Labels:
     """The labels (n,) of :func:`cluster`, in a space that is reduced already."""
     with threadpool_limits(limits=1):
         count = _count(len(reduced), mean_size, cap)
@@ -88,7 +90,7 @@ def grouped(reduced: Points, *, mean_size: int, cap: int, seed: int = 0, pulse: 
         return balance(reduced, labels, mean_size=mean_size, cap=cap, pulse=pulse)
 
 
-def memberships(reduced: Points, labels: Labels) -> Clusters:
+def measure_memberships(reduced: Points, labels: Labels) -> Clusters:
     """How strongly the rows of ``reduced`` (n, d) belong to the clusters ``labels`` (n,), numbered without
     gaps by their first members, and to the runners-up."""
     with threadpool_limits(limits=1):
@@ -156,7 +158,7 @@ def _branches(wanted: int) -> int:
 
 def _split(points: Points, branches: int, seed: int) -> Labels:
     """Parts 0, 1, … (at least two, none empty) by a mixture; equal slices where all points are alike."""
-    parts = without_gaps(_mixture(_principal(points, _LOCAL), branches, seed))
+    parts = renumber(_mixture(_principal(points, _LOCAL), branches, seed))
     if parts.max() == 0:
         parts = np.arange(len(points)) * branches // len(points)
     return parts

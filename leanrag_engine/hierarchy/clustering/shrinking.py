@@ -12,54 +12,54 @@ import numpy as np
 
 from leanrag_engine.core.model import Vectors
 
-from .balancing import SMALLEST, Labels, SizeChoice, without_gaps
-from .communities import joined, leiden
-from .links import Links
+from .balancing import SMALLEST, Labels, SizeChoice, renumber
+from .communities import join_small_communities, leiden
+from .links import EdgeList
 from .mixture import cluster
 
-Divide = Callable[[Vectors, Links, int], Labels]
+Divide = Callable[[Vectors, EdgeList, int], Labels]
 """Divides entities, given with their vectors and relations, into so many parts of at least two."""
 
 _STEPS = 6
 
 
-def fewest(entities: int, mean_size: int) -> int:
+def fewest_clusters(entities: int, mean_size: int) -> int:
     """The clusters that a layer has at least: none needs to stand for more than ``mean_size`` entities on average."""
     return -(-entities // mean_size)
 
 
-def enough(
+def split_until_enough(
     vectors: Vectors,
     labels: Labels,
-    links: Links,
+    links: EdgeList,
     sizes: SizeChoice,
     divide: Divide,
     pulse: Callable[[], None],
 ) -> Labels:
     """``labels`` (n,), numbered without gaps, with the largest clusters divided where they are fewer than
-    :func:`fewest`.
+    :func:`fewest_clusters`.
 
     Needed where natural groups are larger than the mean size, as communities of relations may be.
     """
-    while (missing := fewest(len(labels), sizes.mean) - int(labels.max()) - 1) > 0:
+    while (missing := fewest_clusters(len(labels), sizes.mean) - int(labels.max()) - 1) > 0:
         pulse()
-        chosen = _largest(labels, sizes.mean, missing)
+        chosen = _select_largest(labels, sizes.mean, missing)
         if not (chosen >= 0).any():
             break  # every cluster is a pair
         labels = labels.copy()
         free = int(labels.max()) + 1
         for rows, inner in links.within(chosen):
-            wanted = min(missing + 1, max(2, fewest(len(rows), sizes.mean)))
+            wanted = min(missing + 1, max(2, fewest_clusters(len(rows), sizes.mean)))
             parts = divide(vectors[rows], inner, wanted)
             labels[rows] = np.where(parts == 0, labels[rows], free - 1 + parts)
             free += int(parts.max())
             missing -= int(parts.max())
             if missing <= 0:
                 break
-    return without_gaps(labels)
+    return renumber(labels)
 
 
-def _largest(labels: Labels, mean_size: int, most: int) -> Labels:
+def _select_largest(labels: Labels, mean_size: int, most: int) -> Labels:
     """Parts 0, 1, … for the largest clusters, at most ``most`` of them, of which two can be made; -1 elsewhere."""
     counts = np.bincount(labels)
     order = np.argsort(-counts, kind="stable")[:most]
@@ -69,26 +69,26 @@ def _largest(labels: Labels, mean_size: int, most: int) -> Labels:
     return places[labels]
 
 
-def by_meaning(vectors: Vectors, _: Links, wanted: int) -> Labels:
+def split_by_meaning(vectors: Vectors, _: EdgeList, wanted: int) -> Labels:
     """``wanted`` parts of what resembles each other; equal slices of what is all alike."""
-    size = max(SMALLEST, fewest(len(vectors), wanted))
+    size = max(SMALLEST, fewest_clusters(len(vectors), wanted))
     parts = cluster(vectors, mean_size=size, cap=max(size, len(vectors) - SMALLEST)).labels
     if int(parts.max()) + 1 == wanted:
         return parts
     return np.arange(len(vectors)) * wanted // len(vectors)
 
 
-def by_relations(vectors: Vectors, links: Links, wanted: int) -> Labels:
+def split_by_relations(vectors: Vectors, links: EdgeList, wanted: int) -> Labels:
     """``wanted`` parts that relations join, none much larger than the others; by meaning where there are none such."""
-    size = fewest(len(vectors), wanted)
-    for parts in _finer(links):
+    size = fewest_clusters(len(vectors), wanted)
+    for parts in _finer_communities(links):
         if int(parts.max()) + 1 >= wanted:
-            found = joined(links, parts, SizeChoice(size, size + size // 2))
+            found = join_small_communities(links, parts, SizeChoice(size, size + size // 2))
             if int(found.max()) + 1 == wanted and np.bincount(found).min() >= SMALLEST:
                 return found
-    return by_meaning(vectors, links, wanted)
+    return split_by_meaning(vectors, links, wanted)
 
 
-def _finer(links: Links) -> Iterator[Labels]:
+def _finer_communities(links: EdgeList) -> Iterator[Labels]:
     """Communities at rising resolutions."""
     return (leiden(links, 2.0**step) for step in range(_STEPS))

@@ -35,7 +35,7 @@ def cap_for(mean: int) -> int:
     return mean + mean // 2
 
 
-def size_from(vectors: Vectors, *, cap: int | None = None, pulse: Callable[[], None]) -> SizeChoice:
+def choose_size(vectors: Vectors, *, cap: int | None = None, pulse: Callable[[], None]) -> SizeChoice:
     """The mean size and cap for a layer with the unit ``vectors`` (n, d), with the reason in words.
 
     A ``cap`` that is set stays, and no larger size is looked at.

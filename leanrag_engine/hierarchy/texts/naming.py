@@ -64,7 +64,7 @@ Weights = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
+class PhraseTable:
     """Which phrases stand where: entity ``rows[i]`` has phrase ``columns[i]`` with ``weights[i]``.
 
     ``witnesses[i]`` is 1, but where the phrase stands in a description alone that other entities have too: there
@@ -82,7 +82,7 @@ class Terms:
 
 
 @dataclass(frozen=True, slots=True)
-class Salience:
+class ClusterPhrases:
     """The phrases of one cluster, the most distinguishing first, and their scores."""
 
     columns: Labels
@@ -90,7 +90,7 @@ class Salience:
     counts: Weights
 
 
-class Names:
+class NameRegister:
     """The names in use, by key, and those of the siblings that were named so far by their words."""
 
     def __init__(self, taken: set[str]) -> None:
@@ -106,7 +106,7 @@ class Names:
     def has(self, name: str) -> bool:
         return name_key(name) in self._taken
 
-    def shared_with_a_sibling(self, name: str) -> frozenset[str]:
+    def sibling_overlap(self, name: str) -> frozenset[str]:
         """The words that make the name a near duplicate of a sibling's; empty if it is none."""
         content = _content(name)
         for word in sorted(content):
@@ -120,7 +120,7 @@ def _content(name: str) -> frozenset[str]:
     return frozenset(name_key(name).split()) - STOPWORDS
 
 
-def find_terms(graph: Graph) -> Terms:
+def find_phrases(graph: Graph) -> PhraseTable:
     """The phrases of up to four words in the names of G0, looked for in all names and descriptions.
 
     An entity's occurrences weigh more, the more often it is mentioned and the more relations it has.
@@ -138,7 +138,7 @@ def find_terms(graph: Graph) -> Terms:
             columns.append(column[key])
             weights.append(importance * (1.0 if key in named else _IN_DESCRIPTION * share))
             witnesses.append(1.0 if key in named else share)
-    return Terms(
+    return PhraseTable(
         keys,
         tuple(spelled[key] for key in keys),
         np.array([worths[key] for key in keys]),
@@ -174,18 +174,18 @@ def _spellings(entities: Sequence[Entity]) -> tuple[dict[str, str], dict[str, fl
 def _importance(graph: Graph) -> list[float]:
     degree = Counter(end for one in graph.relations for end in (one.source_id, one.target_id))
     return [
-        (1.0 + math.log(max(1, entity.mentions)) + 0.5 * math.log1p(degree[entity.id])) * _attested(entity)
+        (1.0 + math.log(max(1, entity.mentions)) + 0.5 * math.log1p(degree[entity.id])) * _attestation(entity)
         for entity in graph.entities
     ]
 
 
-def _attested(entity: Entity) -> float:
+def _attestation(entity: Entity) -> float:
     if entity.mentions > 1:
         return 1.0
     return _ONCE_SMALL if entity.name[:1].islower() else _ONCE
 
 
-def salience(terms: Terms, labels: Labels, count: int) -> list[Salience]:
+def rank_phrases(terms: PhraseTable, labels: Labels, count: int) -> list[ClusterPhrases]:
     """For each of ``count`` clusters its phrases by class-based TF-IDF; ``labels`` are those of the base entities.
 
     Beside how often a phrase stands in a cluster it counts in how many of its members it does: what one
@@ -204,12 +204,14 @@ def salience(terms: Terms, labels: Labels, count: int) -> list[Salience]:
     order = np.lexsort((columns, -scores, clusters))
     starts = np.searchsorted(clusters[order], np.arange(count + 1))
     return [
-        Salience(columns[part], scores[part], counts[part])
+        ClusterPhrases(columns[part], scores[part], counts[part])
         for part in (order[starts[number] : starts[number + 1]] for number in range(count))
     ]
 
 
-def choose_name(terms: Terms, found: Salience, fallback: Sequence[str], names: Names) -> str:
+def choose_name(
+    terms: PhraseTable, found: ClusterPhrases, fallback: Sequence[str], names: NameRegister
+) -> str:
     """A name of two to six phrases, few if possible, that no other has and that no sibling's nearly repeats.
 
     ``fallback`` are the names of the central members, for when there are too few phrases.
@@ -217,35 +219,35 @@ def choose_name(terms: Terms, found: Salience, fallback: Sequence[str], names: N
     barred: frozenset[str] = frozenset()
     plain = ""
     for most in (*([_PHRASES] * _ATTEMPTS), *range(_PHRASES, 2 * _PHRASES + 1)):
-        phrases = _chosen(terms, found, most, barred)
-        phrases += _others(fallback, phrases)[: max(0, 2 - len(phrases))]
-        name = listed(phrases)
+        phrases = _select_phrases(terms, found, most, barred)
+        phrases += _unused_names(fallback, phrases)[: max(0, 2 - len(phrases))]
+        name = join_names(phrases)
         if not name or names.has(name):
             continue
         plain = plain or name
-        repeated = names.shared_with_a_sibling(name)
+        repeated = names.sibling_overlap(name)
         if not repeated:
             return name
         barred |= repeated
-    return plain or _numbered(phrases, fallback, names)
+    return plain or _add_number(phrases, fallback, names)
 
 
-def _others(names: Sequence[str], phrases: Sequence[str]) -> list[str]:
+def _unused_names(names: Sequence[str], phrases: Sequence[str]) -> list[str]:
     """Those of ``names`` that are no phrase yet, first those that repeat no word of one."""
     used = {word for phrase in phrases for word in _content(phrase)}
     others = [name for name in names if name not in phrases]
     return sorted(others, key=lambda name: not used.isdisjoint(_content(name)))
 
 
-def _numbered(phrases: Sequence[str], fallback: Sequence[str], names: Names) -> str:
-    stem = listed([*phrases, *(name for name in fallback[:1] if name not in phrases)]) or "Unnamed"
+def _add_number(phrases: Sequence[str], fallback: Sequence[str], names: NameRegister) -> str:
+    stem = join_names([*phrases, *(name for name in fallback[:1] if name not in phrases)]) or "Unnamed"
     number = 2
     while names.has(f"{stem} ({number})"):
         number += 1
     return f"{stem} ({number})"
 
 
-def listed(names: Sequence[str]) -> str:
+def join_names(names: Sequence[str]) -> str:
     """``a, b and c``; among Chinese and Japanese names ``甲、乙、丙``."""
     if names and all(map(has_cjk, names)):
         return "、".join(names)
@@ -256,7 +258,7 @@ def listed(names: Sequence[str]) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class _Token:
+class _NameWord:
     key: str
     text: str
 
@@ -266,16 +268,16 @@ def _key(token: str) -> str:
     return name_key(token.strip(_AROUND + ".'’()[]{}"))
 
 
-def _tokens(text: str) -> list[_Token]:
+def _tokens(text: str) -> list[_NameWord]:
     """The words in order; runs of Chinese or Japanese are cut into words."""
     found = []
     for token in text.split():
         parts = words(token) if has_cjk(token) else [token]
-        found += [_Token(key, part) for part in parts if (key := _key(part))]
+        found += [_NameWord(key, part) for part in parts if (key := _key(part))]
     return found
 
 
-def _runs(tokens: Sequence[_Token]) -> Iterator[tuple[str, Sequence[_Token]]]:
+def _runs(tokens: Sequence[_NameWord]) -> Iterator[tuple[str, Sequence[_NameWord]]]:
     """(key, words) of every run of up to four words within commas that neither starts nor ends with an
     empty word."""
     full = [not _empty(token) for token in tokens]
@@ -291,7 +293,7 @@ def _runs(tokens: Sequence[_Token]) -> Iterator[tuple[str, Sequence[_Token]]]:
                 break
 
 
-def _surface(tokens: Sequence[_Token]) -> str:
+def _surface(tokens: Sequence[_NameWord]) -> str:
     """The words as written, without the punctuation and the possessive ending around them; empty if
     they open a bracket and don't close it."""
     text = tokens[0].text
@@ -313,14 +315,16 @@ def phrase_keys(text: str, limit: int = _DESCRIPTION_WORDS) -> set[str]:
     return {key for key, _ in _runs(_tokens(text)[:limit])}
 
 
-def _empty(token: _Token) -> bool:
+def _empty(token: _NameWord) -> bool:
     """Whether a word tells nothing where it stands alone: a stop word, a number, a letter that is no initial."""
     if len(token.key) == 1:
         return not (token.text[0].isupper() and token.text.endswith("."))
     return token.key in STOPWORDS or not any(character.isalpha() for character in token.key)
 
 
-def _chosen(terms: Terms, found: Salience, most: int, barred: frozenset[str]) -> list[str]:
+def _select_phrases(
+    terms: PhraseTable, found: ClusterPhrases, most: int, barred: frozenset[str]
+) -> list[str]:
     """The best phrases that share no word, each as long as it stays as common; none is made of ``barred`` words."""
     chosen: list[int] = []
     used: set[str] = set()
@@ -339,7 +343,7 @@ def _chosen(terms: Terms, found: Salience, most: int, barred: frozenset[str]) ->
     return [terms.surfaces[column] for column in chosen]
 
 
-def _longest_form(terms: Terms, found: Salience, place: int) -> int:
+def _longest_form(terms: PhraseTable, found: ClusterPhrases, place: int) -> int:
     best = int(found.columns[place])
     needed = _PART_OF * found.counts[place]
     key = f" {terms.keys[best]} "

@@ -40,7 +40,7 @@ def _chunk_at(evidence: Sequence[Evidence], place: int) -> str:
     return next((each.chunk_id for each in evidence if each.start <= place < each.end), "")
 
 
-def put_together(quotes: Sequence[Quote]) -> tuple[str, tuple[Evidence, ...]]:
+def join_quotes(quotes: Sequence[Quote]) -> tuple[str, tuple[Evidence, ...]]:
     """The quotes in one text, with single spaces between them, and where in it each chunk is quoted."""
     evidence = []
     start = 0
@@ -52,7 +52,7 @@ def put_together(quotes: Sequence[Quote]) -> tuple[str, tuple[Evidence, ...]]:
     return " ".join(quote.text for quote in quotes), tuple(evidence)
 
 
-def ended(text: str) -> str:
+def end_sentence(text: str) -> str:
     """With a full stop, unless it ends with a mark of its own."""
     bare = text.rstrip(_CLOSING)
     return text if bare and bare[-1] in f"{_MARKS}:;；：" else f"{text}."

@@ -78,11 +78,11 @@ def stands_alone(sentence: str) -> bool:
     return not _leans(sentence) and not _is_listing(sentence)
 
 
-def telling(text: str, subject: str, weights: Mapping[str, float], centrality: float) -> float:
+def score_sentence(text: str, subject: str, weights: Mapping[str, float], centrality: float) -> float:
     """The distinguishing phrases in a sentence, for its length, times the centrality of what it is about."""
     present = {key for key in phrase_keys(text) if key in weights}
     worth = centrality * sum(weights[key] for key in sorted(present)) / (_TERSE + word_count(text))
-    if is_voiced(text):
+    if is_speech(text):
         worth *= _VOICED
     if _LABEL.match(text):
         worth *= _LABELLED
@@ -90,7 +90,7 @@ def telling(text: str, subject: str, weights: Mapping[str, float], centrality: f
     return worth * _DEFINING if _defines(text, subject) else worth
 
 
-def is_voiced(text: str) -> bool:
+def is_speech(text: str) -> bool:
     """Whether somebody speaks, asks or calls."""
     spoken = text[0] in "'‘“\"「『" and (_SPEECH_CLOSES.search(text) or text[-1] in '"”」』')
     return bool(spoken) or text.rstrip("\"'”’»)」』")[-1:] in {*"!?！？"}

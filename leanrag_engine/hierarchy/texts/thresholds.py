@@ -17,7 +17,7 @@ class Threshold:
     reason: str
 
 
-def fitted(strengths: NDArray[np.integer[Any]], calls: int, batch: int) -> Threshold:
+def fit_threshold(strengths: NDArray[np.integer[Any]], calls: int, batch: int) -> Threshold:
     """The smallest τ for which all relations with λ > τ fit into ``calls`` calls of ``batch`` relations each.
 
     "A data-dependent hyper-parameter that may vary with the layer index" (paper, "Aggregated Relation

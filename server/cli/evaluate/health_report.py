@@ -8,10 +8,10 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from leanrag_engine.evaluation.health import Health
+from leanrag_engine.evaluation.health import CollectionHealth
 
 
-def show_health(found: Health) -> None:
+def show_health(found: CollectionHealth) -> None:
     console = Console(highlight=False)
     console.print(
         f"[bold]{found.collection}[/bold]: {' > '.join(f'{size:,}' for size in found.layers)} entities by layer.\n"
@@ -88,14 +88,14 @@ RECORDED: dict[str, Callable[[Mapping[str, Any]], str]] = {
 """What the table says of a layer, by its label; "clusters" are those of the layer's own entities."""
 
 
-def meetings_table(found: Health) -> Table:
+def meetings_table(found: CollectionHealth) -> Table:
     table = Table("two entities", "pairs", "LCA below the root (%)", "mean layer of the LCA")
     for kind, each in found.meetings.items():
         table.add_row(kind, f"{each.pairs:,}", f"{100 * each.below_root:.1f}", f"{each.mean_layer:.2f}")
     return table
 
 
-def shapes_table(found: Health) -> Table:
+def shapes_table(found: CollectionHealth) -> Table:
     table = Table("layer", "clusters", "smallest", "median", "mean", "largest", "tightness")
     for each in found.shapes:
         sizes = (str(each.smallest), f"{each.median:g}", f"{each.mean:.1f}", str(each.largest))
@@ -103,7 +103,7 @@ def shapes_table(found: Health) -> Table:
     return table
 
 
-def redundancy_table(found: Health) -> Table:
+def redundancy_table(found: CollectionHealth) -> Table:
     table = Table("mode", "contexts", "sentences (%)", "five words in a row (%)", "mean tokens")
     for mode, each in found.redundancy.items():
         shares = (f"{100 * each.sentences:.1f}", f"{100 * each.phrases:.1f}")

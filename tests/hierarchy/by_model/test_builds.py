@@ -19,16 +19,21 @@ from leanrag_engine.adapters.chat.model import LiteLLMChatModel
 from leanrag_engine.core.errors import Cancelled, CapReached, InvalidInput, LeanRAGError, ModelUnavailable
 from leanrag_engine.core.model import Graph, Hierarchy, Method, content_id
 from leanrag_engine.core.ports import ChatRequest, Embedder, FinishReason, Progress, Reply
+<<<<<<< HEAD
 from leanrag_engine.core.text.language.names import name_key
 from leanrag_engine.hierarchy.build import Built, Plan, build
+=======
+from leanrag_engine.core.text.language import name_key
+from leanrag_engine.hierarchy.build import BuiltHierarchy, HierarchyOptions, build
+>>>>>>> c24ff1c (Hierarchy: classes with one meaning each, functions as verbs)
 from leanrag_engine.hierarchy.by_model import write as writing
 from leanrag_engine.hierarchy.by_model.summaries import aggregation_task
-from leanrag_engine.hierarchy.by_model.write import Writer, made_by
+from leanrag_engine.hierarchy.by_model.write import TextSources, count_methods
 from leanrag_engine.llm.batching import ModelWork
 
 Maker = Callable[..., tuple[Graph, Embedder]]
 Item = Mapping[str, Any] | None
-PLAN = Plan(cluster_size=5, cap=8, tau=1)
+PLAN = HierarchyOptions(cluster_size=5, cap=8, tau=1)
 
 
 def silent(_: Progress) -> None:
@@ -103,33 +108,33 @@ class Scribe:
         return [part for each in self.asked if each.step == step for part in parts(each.messages[1].text)]
 
 
-def made(
+def build_case(
     case: tuple[Graph, Embedder],
     model: Any = None,
     *,
-    plan: Plan = PLAN,
+    plan: HierarchyOptions = PLAN,
     batch: int = 3,
     summaries: Mapping[str, Mapping[str, Any]] | None = None,
-) -> tuple[Built, ModelWork | None]:
+) -> tuple[BuiltHierarchy, ModelWork | None]:
     work = None if model is None else ModelWork(model, batch)
 
-    async def run() -> Built:
+    async def run() -> BuiltHierarchy:
         with anyio.fail_after(60):  # a dead end is an error, not an endless test
-            return await build(*case, plan, progress=silent, writer=Writer(work, summaries or {}))
+            return await build(*case, plan, progress=silent, writer=TextSources(work, summaries or {}))
 
     return anyio.run(run), work
 
 
-def same(one: Built, other: Built) -> bool:
+def same(one: BuiltHierarchy, other: BuiltHierarchy) -> bool:
     rows = zip(one.vectors, other.vectors, strict=True)
     return one.hierarchy == other.hierarchy and all(a.tobytes() == b.tobytes() for a, b in rows)
 
 
-def aggregates(built: Built) -> list[Any]:
+def aggregates(built: BuiltHierarchy) -> list[Any]:
     return [entity for layer in built.hierarchy.layers[1:] for entity in layer.entities]
 
 
-def related(built: Built) -> list[Any]:
+def aggregated_relations(built: BuiltHierarchy) -> list[Any]:
     return [relation for layer in built.hierarchy.layers[1:] for relation in layer.relations]
 
 
@@ -145,26 +150,26 @@ def test_a_model_writes_every_aggregate_and_every_relation_above_the_threshold(
     case: tuple[Graph, Embedder],
 ) -> None:
     model = Scribe()
-    built, work = made(case, model)
+    built, work = build_case(case, model)
     assert work
     assert len(built.hierarchy.layers) > 3
     for entity in aggregates(built):
         assert entity.method is Method.MODEL
         assert entity.name.startswith("Group ")
         assert len(entity.findings) == 5
-    for one in related(built):
+    for one in aggregated_relations(built):
         assert one.method is (Method.MODEL if one.strength > 1 else Method.JOINED)
         assert one.description.startswith("the one depends") == (one.strength > 1)
     assert len(model.shown("summary")) == len(aggregates(built))
-    assert len(model.shown("relation")) == sum(one.strength > 1 for one in related(built))
+    assert len(model.shown("relation")) == sum(one.strength > 1 for one in aggregated_relations(built))
     assert work.meter.calls == len(model.asked)
     assert not work.fallbacks.counts
 
 
 def test_what_is_written_takes_the_place_of_texts_alone(case: tuple[Graph, Embedder]) -> None:
     """The layers above may differ, for they are clustered by what was written; the first may not."""
-    plain, _ = made(case)
-    built, _ = made(case, Scribe())
+    plain, _ = build_case(case)
+    built, _ = build_case(case, Scribe())
     for before, after in zip(
         plain.hierarchy.layers[1].relations, built.hierarchy.layers[1].relations, strict=True
     ):
@@ -183,9 +188,9 @@ def test_what_is_written_takes_the_place_of_texts_alone(case: tuple[Graph, Embed
 
 def test_layers_are_written_from_what_was_written_beneath(case: tuple[Graph, Embedder]) -> None:
     model = Scribe()
-    built, _ = made(case, model)
+    built, _ = build_case(case, model)
     summaries = {content_id("", part): part for part in model.shown("summary")}
-    sentences = {one.description for one in related(built)}
+    sentences = {one.description for one in aggregated_relations(built)}
     for lower, upper in pairwise(built.hierarchy.layers[1:]):
         for cluster in upper.entities:
             part = summaries[cluster.name.removeprefix("Group ")]
@@ -202,7 +207,7 @@ def test_layers_are_written_from_what_was_written_beneath(case: tuple[Graph, Emb
 def test_joined_texts_quote_the_sentences_beneath_also_those_that_came_late(random_case: Maker) -> None:
     """At τ = 1 a joined relation has one relation beneath, so that its text must hold that one's."""
     late = Scribe(delay=lambda: 40)
-    built, _ = made(random_case(800, kind="clustered", density=1.0, seed=1), late)
+    built, _ = build_case(random_case(800, kind="clustered", density=1.0, seed=1), late)
     lower, upper = built.hierarchy.layers[1:3]
     parent = {each.id: each.parent_id for each in lower.entities}
     beneath = {frozenset((parent[one.source_id], parent[one.target_id])): one for one in lower.relations}
@@ -219,11 +224,11 @@ def test_joined_texts_quote_the_sentences_beneath_also_those_that_came_late(rand
 @pytest.mark.parametrize("batch", [1, 4])
 def test_the_order_of_replies_changes_nothing(case: tuple[Graph, Embedder], batch: int) -> None:
     first_model = Scribe()
-    first, _ = made(case, first_model, batch=batch)
+    first, _ = build_case(case, first_model, batch=batch)
     for seed in range(4):
         drawn = np.random.default_rng(seed)
         model = Scribe(delay=lambda drawn=drawn: drawn.integers(60), concurrency=1 + 3 * seed)
-        built, _ = made(case, model, batch=batch)
+        built, _ = build_case(case, model, batch=batch)
         assert same(built, first)
         assert model.prompts == first_model.prompts
         assert model.most_at_once <= model.concurrency
@@ -231,7 +236,7 @@ def test_the_order_of_replies_changes_nothing(case: tuple[Graph, Embedder], batc
 
 def test_a_slow_summary_holds_up_nothing_but_what_needs_it(case: tuple[Graph, Embedder]) -> None:
     usual = Scribe()
-    first, _ = made(case, usual, batch=1)
+    first, _ = build_case(case, usual, batch=1)
     slow = usual.asked[0]
     lowest = {each.name for each in first.hierarchy.layers[1].entities}
     its_own = summary_of(parts(slow.messages[1].text)[0])["name"]
@@ -250,12 +255,12 @@ def test_a_slow_summary_holds_up_nothing_but_what_needs_it(case: tuple[Graph, Em
                     await anyio.sleep(0.002)
 
     assert len(others) > 5
-    assert same(made(case, Straggler(), batch=1)[0], first)
+    assert same(build_case(case, Straggler(), batch=1)[0], first)
 
 
 def test_a_slow_sentence_holds_up_no_layer_that_does_not_need_it(case: tuple[Graph, Embedder]) -> None:
     usual = Scribe()
-    first, _ = made(case, usual, batch=1)
+    first, _ = build_case(case, usual, batch=1)
     parent = {each.id: each for layer in first.hierarchy.layers for each in layer.entities}
     layer = first.hierarchy.layers[1]
     slow = next(  # it joins two clusters of the second layer
@@ -273,14 +278,14 @@ def test_a_slow_sentence_holds_up_no_layer_that_does_not_need_it(case: tuple[Gra
                     # A busy wait would keep the interpreter from the thread that clusters.
                     await anyio.sleep(0.002)
 
-    assert same(made(case, Straggler(), batch=1)[0], first)
+    assert same(build_case(case, Straggler(), batch=1)[0], first)
 
 
 def test_several_small_clusters_and_several_pairs_share_a_call(case: tuple[Graph, Embedder]) -> None:
     counts = {}
     for batch in (1, 4):
         model = Scribe()
-        made(case, model, batch=batch)
+        build_case(case, model, batch=batch)
         counts[batch] = Counter(request.step for request in model.asked)
         assert all(len(parts(each.messages[1].text)) <= batch for each in model.asked)
         for each in model.asked:
@@ -295,7 +300,7 @@ def test_large_clusters_have_a_call_of_their_own(random_case: Maker) -> None:
     words = [f"{'many ' * 80}words make number {number}." for number in range(130)]
     long = [replace(each, description=text) for each, text in zip(graph.entities, words, strict=True)]
     model = Scribe()
-    built, _ = made((Graph(tuple(long), ()), embedder), model, batch=8)
+    built, _ = build_case((Graph(tuple(long), ()), embedder), model, batch=8)
     lowest = [parts(each.messages[1].text) for each in model.asked if "many" in each.messages[1].text]
     assert sum(map(len, lowest)) == len(built.hierarchy.layers[1].entities)
     for found in lowest:
@@ -315,13 +320,13 @@ def test_a_model_that_fails_at_every_call_leaves_exactly_the_heuristic_hierarchy
             raise problem
 
     model = Nobody()
-    built, work = made(case, model)
-    plain, _ = made(case)
+    built, work = build_case(case, model)
+    plain, _ = build_case(case)
     assert same(built, plain)
     assert built.health == plain.health
     assert work
     assert work.fallbacks.counts["summary"] == len(aggregates(built))
-    assert work.fallbacks.counts["relation"] == sum(one.strength > 1 for one in related(built))
+    assert work.fallbacks.counts["relation"] == sum(one.strength > 1 for one in aggregated_relations(built))
     assert work.fallbacks.reasons["summary"] == {problem.message: len(aggregates(built))}
     assert work.meter.calls == 0
 
@@ -334,13 +339,13 @@ def test_one_bad_answer_does_no_harm_to_the_others_of_its_call(case: tuple[Graph
             return bad.setdefault(part, {"name": 5, "sentence": "No"} if len(bad) % 2 else None)
         return good(step, part)
 
-    built, work = made(case, Scribe(answer), batch=4)
+    built, work = build_case(case, Scribe(answer), batch=4)
     assert work
     heuristic = [each for each in aggregates(built) if each.method is Method.HEURISTIC]
     assert 0 < len(heuristic) < len(aggregates(built)) / 2
     assert work.fallbacks.counts["summary"] == len(heuristic)
     assert sum(work.fallbacks.counts.values()) == len(bad)
-    texts = [one for one in related(built) if one.strength > 1]
+    texts = [one for one in aggregated_relations(built) if one.strength > 1]
     assert work.fallbacks.counts["relation"] == sum(one.method is Method.HEURISTIC for one in texts)
 
 
@@ -357,7 +362,7 @@ def test_a_name_that_is_a_member_s_is_asked_for_once_more(case: tuple[Graph, Emb
         stubborn = content_id("", part)[-1] in "abcdef"
         return {**summary_of(part), "name": found[1]} if asked[part] == 1 or stubborn else summary_of(part)
 
-    built, work = made(case, Scribe(answer))
+    built, work = build_case(case, Scribe(answer))
     assert work
     methods = Counter(each.method for each in aggregates(built))
     assert set(asked.values()) == {2}
@@ -377,7 +382,7 @@ def test_clusters_that_a_model_names_alike_are_told_apart_and_so_are_those_named
         item = good(step, part)
         return {**item, "name": name} if item and step == "summary" and f"- {below}" not in part else item
 
-    built, _ = made(case, Scribe(answer))
+    built, _ = build_case(case, Scribe(answer))
     base = {name_key(each.name) for each in graph.entities}
     keys = [name_key(each.name) for each in aggregates(built)]
     assert len(set(keys)) == len(keys)
@@ -396,7 +401,7 @@ def test_a_model_that_takes_no_request_at_all_ends_the_build_with_its_own_error(
             raise InvalidInput("The key is wrong.", "Give another.")
 
     with pytest.raises(InvalidInput, match="key is wrong"):
-        made(case, Locked())
+        build_case(case, Locked())
 
 
 def test_whoever_waits_for_a_model_that_never_answers_can_still_stop(
@@ -413,7 +418,7 @@ def test_whoever_waits_for_a_model_that_never_answers_can_still_stop(
             raise Cancelled("Stopped by the test.")
 
     async def run() -> None:
-        await build(*case, PLAN, progress=progress, writer=Writer(ModelWork(Silent())))
+        await build(*case, PLAN, progress=progress, writer=TextSources(ModelWork(Silent())))
 
     with pytest.raises(Cancelled):
         anyio.run(run)
@@ -441,43 +446,45 @@ def summaries_of(hierarchy: Hierarchy, layers: Iterable[int]) -> dict[str, dict[
 
 
 def test_what_an_agent_wrote_of_a_published_build_is_in_the_next_one(case: tuple[Graph, Embedder]) -> None:
-    built, _ = made(case)
+    built, _ = build_case(case)
     given: dict[str, dict[str, Any]] = {}
     for layer in range(1, len(built.hierarchy.layers)):
         given |= summaries_of(built.hierarchy, [layer])
-        built, _ = made(case, summaries=given)
+        built, _ = build_case(case, summaries=given)
         assert {each.method for each in built.hierarchy.layers[layer].entities} == {Method.AGENT}
         assert {each.name for each in built.hierarchy.layers[layer].entities} <= {
             each["name"] for each in given.values()
         }
-    assert {one.method for one in related(built)} == {Method.HEURISTIC, Method.JOINED}
-    assert same(made(case, summaries=given)[0], built)
+    assert {one.method for one in aggregated_relations(built)} == {Method.HEURISTIC, Method.JOINED}
+    assert same(build_case(case, summaries=given)[0], built)
 
 
 def test_what_an_agent_wrote_wins_and_is_not_asked_of_the_model(case: tuple[Graph, Embedder]) -> None:
-    plain, _ = made(case)
+    plain, _ = build_case(case)
     written = summaries_of(plain.hierarchy, [1])
     given = dict(list(written.items())[::2])
     model = Scribe()
-    built, _ = made(case, model, summaries=given)
+    built, _ = build_case(case, model, summaries=given)
     methods = Counter(each.method for each in built.hierarchy.layers[1].entities)
     assert methods == {Method.AGENT: len(given), Method.MODEL: len(written) - len(given)}
     assert len(model.shown("summary")) == len(aggregates(built)) - len(given)
 
 
 def test_what_cannot_be_read_any_more_is_written_by_the_model(case: tuple[Graph, Embedder]) -> None:
-    plain, _ = made(case)
+    plain, _ = build_case(case)
     spoilt = {id_: {**each, "name": ""} for id_, each in summaries_of(plain.hierarchy, [1]).items()}
-    assert {each.method for each in aggregates(made(case, Scribe(), summaries=spoilt)[0])} == {Method.MODEL}
-    assert same(made(case, summaries=spoilt)[0], plain)
+    assert {each.method for each in aggregates(build_case(case, Scribe(), summaries=spoilt)[0])} == {
+        Method.MODEL
+    }
+    assert same(build_case(case, summaries=spoilt)[0], plain)
 
 
 # --- figures -------------------------------------------------------------------------------
 
 
 def test_each_layer_tells_how_its_texts_were_made(case: tuple[Graph, Embedder]) -> None:
-    built, _ = made(case, Scribe(lambda step, part: good(step, part) if step == "summary" else None))
-    told = made_by(built.hierarchy)
+    built, _ = build_case(case, Scribe(lambda step, part: good(step, part) if step == "summary" else None))
+    told = count_methods(built.hierarchy)
     assert [each["layer"] for each in told] == list(range(1, len(built.hierarchy.layers)))
     for layer, each in zip(built.hierarchy.layers[1:], told, strict=True):
         assert each["entities"] == {"model": len(layer.entities)}
@@ -489,15 +496,15 @@ def test_each_layer_tells_how_its_texts_were_made(case: tuple[Graph, Embedder]) 
 # --- over the wire -------------------------------------------------------------------------
 
 
-def over_http(server: Any, case: tuple[Graph, Embedder]) -> tuple[Built, ModelWork]:
+def over_http(server: Any, case: tuple[Graph, Embedder]) -> tuple[BuiltHierarchy, ModelWork]:
     async def nap(_: float) -> None:
         await anyio.lowlevel.checkpoint()
 
-    async def run() -> tuple[Built, ModelWork]:
+    async def run() -> tuple[BuiltHierarchy, ModelWork]:
         model = await LiteLLMChatModel.open("openai/test", api_base=server.url, sleep=nap)
         work = ModelWork(model, 3)
         try:
-            return await build(*case, PLAN, progress=silent, writer=Writer(work)), work
+            return await build(*case, PLAN, progress=silent, writer=TextSources(work)), work
         finally:
             await model.close()
 
@@ -523,9 +530,9 @@ def test_a_real_service_writes_a_hierarchy(chat_server: Any, small: tuple[Graph,
     chat_server.follows(by_step)
     built, work = over_http(chat_server, small)
     assert {each.method for each in aggregates(built)} == {Method.MODEL}
-    assert {one.method for one in related(built) if one.strength > 1} == {Method.MODEL}
+    assert {one.method for one in aggregated_relations(built) if one.strength > 1} == {Method.MODEL}
     assert work.meter.calls == chat_server.calls
-    assert same(built, made(small, Scribe())[0])
+    assert same(built, build_case(small, Scribe())[0])
     systems = {request.body["messages"][0]["content"] for request in chat_server.requests}
     assert len(systems) == 2
 
@@ -544,5 +551,5 @@ def test_a_service_that_gives_nothing_of_use_leaves_the_heuristic_hierarchy(
     }
     chat_server.says(answers[kind])
     built, work = over_http(chat_server, small)
-    assert same(built, made(small)[0])
+    assert same(built, build_case(small)[0])
     assert work.fallbacks.counts["summary"] == len(aggregates(built))

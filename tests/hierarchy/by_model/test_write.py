@@ -18,11 +18,11 @@ from leanrag_engine.hierarchy.by_model.summaries import (
     BUDGET,
     FINDINGS,
     MOST_WORDS,
-    Summary,
+    ClusterSummary,
     aggregation_kind,
     aggregation_task,
 )
-from leanrag_engine.hierarchy.by_model.write import Written, named_apart
+from leanrag_engine.hierarchy.by_model.write import WrittenSummary, apply_summaries
 
 SCROOGE = Entity(
     "e1", "Ebenezer Scrooge", "person", description="A miser.", mentions=9, chunk_ids=("k1", "k2")
@@ -57,7 +57,7 @@ def content(**changes: Any) -> dict[str, Any]:
     return good | changes
 
 
-def read(item: Mapping[str, Any]) -> Summary:
+def read(item: Mapping[str, Any]) -> ClusterSummary:
     return aggregation_task(PEOPLE, AMONG).read(item)
 
 
@@ -326,30 +326,30 @@ def clusters(*names: str) -> list[Entity]:
     return [Entity(f"c{place}", name, layer=1) for place, name in enumerate(names)]
 
 
-def written(name: str) -> Written:
-    return Written(Summary(name, "A text.", (Finding("A."),)), Method.MODEL)
+def summary_named(name: str) -> WrittenSummary:
+    return WrittenSummary(ClusterSummary(name, "A text.", (Finding("A."),)), Method.MODEL)
 
 
 def test_clusters_that_were_named_alike_are_told_apart_in_their_order() -> None:
     heuristic = clusters("mill and tower", "oven and pulley", "river and bridge", "The sea")
-    given = {0: written("Works"), 1: written("works"), 2: written("Seas")}
+    given = {0: summary_named("Works"), 1: summary_named("works"), 2: summary_named("Seas")}
     taken = {"harbour"}
-    names = [each.name for each in named_apart(heuristic, given, taken)]
+    names = [each.name for each in apply_summaries(heuristic, given, taken)]
     assert names == ["Works", "works (oven and pulley)", "Seas (river and bridge)", "The sea"]
     assert taken == {"harbour", *map(name_key, names)}
 
 
 def test_a_cluster_named_like_one_below_gets_its_own_term_too() -> None:
-    (found,) = named_apart(clusters("mill and tower"), {0: written("Harbours")}, {"harbour"})
+    (found,) = apply_summaries(clusters("mill and tower"), {0: summary_named("Harbours")}, {"harbour"})
     assert found.name == "Harbours (mill and tower)"
 
 
 def test_even_a_name_whose_every_form_is_taken_is_unlike_all_others() -> None:
     taken = {"work", "mill", "works mill", name_key("Works (mill)"), name_key("Works (mill) 2")}
-    (found,) = named_apart(clusters("mill"), {0: written("Works")}, set(taken))
+    (found,) = apply_summaries(clusters("mill"), {0: summary_named("Works")}, set(taken))
     assert name_key(found.name) not in taken
 
 
 def test_without_anything_written_a_layer_stays_as_it_is() -> None:
     heuristic = clusters("mill and tower", "oven and pulley")
-    assert named_apart(heuristic, {}, {"harbour"}) == heuristic
+    assert apply_summaries(heuristic, {}, {"harbour"}) == heuristic

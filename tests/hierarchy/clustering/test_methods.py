@@ -15,8 +15,13 @@ from leanrag_engine.core.errors import InvalidInput
 from leanrag_engine.core.model import Vectors
 from leanrag_engine.hierarchy.clustering.balancing import SizeChoice
 from leanrag_engine.hierarchy.clustering.joining import join_related
-from leanrag_engine.hierarchy.clustering.links import Links, components
-from leanrag_engine.hierarchy.clustering.methods import Clustering, Manner, partition, with_neighbours
+from leanrag_engine.hierarchy.clustering.links import EdgeList, components
+from leanrag_engine.hierarchy.clustering.methods import (
+    ClusteringMethod,
+    ClusteringOptions,
+    mix_with_neighbours,
+    partition,
+)
 from leanrag_engine.hierarchy.clustering.mixture import cluster
 
 MakeVectors = Callable[[str, int, int], Vectors]
@@ -25,7 +30,7 @@ SHAPES = ("none", "random", "giant and crumbs", "star", "clique", "chain")
 USUAL = SizeChoice(20, 30)
 
 
-def links_of(shape: str, count: int, seed: int = 0) -> Links:
+def links_of(shape: str, count: int, seed: int = 0) -> EdgeList:
     """Relations of one shape among ``count`` entities."""
     rng = np.random.default_rng(seed)
     drawn = rng.integers(0, count, (2 * count, 2))
@@ -41,7 +46,7 @@ def links_of(shape: str, count: int, seed: int = 0) -> Links:
         drawn = np.stack((np.arange(count - 1), np.arange(1, count)), axis=1)
     drawn = np.unique(np.sort(drawn, axis=1), axis=0)
     drawn = drawn[drawn[:, 0] != drawn[:, 1]].astype(np.intp)
-    return Links(count, drawn, rng.integers(1, 5, len(drawn)).astype(np.float64))
+    return EdgeList(count, drawn, rng.integers(1, 5, len(drawn)).astype(np.float64))
 
 
 def silent() -> None:
@@ -50,16 +55,16 @@ def silent() -> None:
 
 @settings(max_examples=90, deadline=None)
 @given(
-    way=st.sampled_from(list(Clustering)),
+    method=st.sampled_from(list(ClusteringMethod)),
     kind=st.sampled_from(KINDS),
     shape=st.sampled_from(SHAPES),
     rows=st.one_of(st.sampled_from([1, 2, 19, 20, 21, 31, 41]), st.integers(1, 300)),
     sizes=st.sampled_from([(20, 30), (20, 20), (5, 7), (2, 2), (2, 3), (10, 200)]),
     weight=st.sampled_from([0.0, 0.3, 5.0]),
 )
-def test_every_way_keeps_the_cap_leaves_nobody_alone_and_numbers_by_first_members(
+def test_every_method_keeps_the_cap_leaves_nobody_alone_and_numbers_by_first_members(
     some_vectors: MakeVectors,
-    way: Clustering,
+    method: ClusteringMethod,
     kind: str,
     shape: str,
     rows: int,
@@ -68,7 +73,7 @@ def test_every_way_keeps_the_cap_leaves_nobody_alone_and_numbers_by_first_member
 ) -> None:
     mean, cap = sizes
     vectors, links = some_vectors(kind, rows, 1), links_of(shape, rows)
-    found = partition(vectors, links, SizeChoice(mean, cap), Manner(way, weight), pulse=silent)
+    found = partition(vectors, links, SizeChoice(mean, cap), ClusteringOptions(method, weight), pulse=silent)
     counted = np.bincount(found.labels, minlength=found.count)
     assert found.labels.shape == (rows,)
     assert counted.min() > 0
@@ -83,7 +88,7 @@ def test_every_way_keeps_the_cap_leaves_nobody_alone_and_numbers_by_first_member
     if found.count > 1:
         assert (found.second != found.labels).all()
         assert 0 <= found.second.min() <= found.second.max() < found.count
-    again = partition(vectors, links, SizeChoice(mean, cap), Manner(way, weight), pulse=silent)
+    again = partition(vectors, links, SizeChoice(mean, cap), ClusteringOptions(method, weight), pulse=silent)
     for one, other in zip(
         (found.labels, found.responsibility, found.second), (again.labels, again.responsibility, again.second),
         strict=True,
@@ -91,27 +96,31 @@ def test_every_way_keeps_the_cap_leaves_nobody_alone_and_numbers_by_first_member
         assert np.array_equal(one, other)
 
 
-@pytest.mark.parametrize("way", list(Clustering))
+@pytest.mark.parametrize("method", list(ClusteringMethod))
 @pytest.mark.parametrize("shape", [*SHAPES, "groups of 27", "groups of 7"])
 @pytest.mark.parametrize("rows", [21, 22, 29, 41, 99, 333, 1404])
 def test_a_layer_of_more_than_20_shrinks_to_between_a_tenth_and_a_twentieth(
-    some_vectors: MakeVectors, way: Clustering, shape: str, rows: int
+    some_vectors: MakeVectors, method: ClusteringMethod, shape: str, rows: int
 ) -> None:
     links = links_of(shape, rows) if shape in SHAPES else groups_of(int(shape.rsplit(maxsplit=1)[-1]), rows)
     for kind in ("spread", "duplicated", "equal") if rows < 1000 else ("clustered",):
-        found = partition(some_vectors(kind, rows, 1), links, USUAL, Manner(way), pulse=silent)
+        found = partition(some_vectors(kind, rows, 1), links, USUAL, ClusteringOptions(method), pulse=silent)
         assert 10 <= rows / found.count <= 20
 
 
-@pytest.mark.parametrize("way", list(Clustering))
-def test_a_layer_of_20000_shrinks_to_a_twentieth(some_vectors: MakeVectors, way: Clustering) -> None:
+@pytest.mark.parametrize("method", list(ClusteringMethod))
+def test_a_layer_of_20000_shrinks_to_a_twentieth(some_vectors: MakeVectors, method: ClusteringMethod) -> None:
     found = partition(
-        some_vectors("clustered", 20_000, 1), groups_of(27, 20_000), USUAL, Manner(way), pulse=silent
+        some_vectors("clustered", 20_000, 1),
+        groups_of(27, 20_000),
+        USUAL,
+        ClusteringOptions(method),
+        pulse=silent,
     )
     assert 1000 <= found.count <= 2000
 
 
-def groups_of(size: int, rows: int) -> Links:
+def groups_of(size: int, rows: int) -> EdgeList:
     """Cliques of ``size`` that a chain joins."""
     place = np.arange(rows)
     chain = np.stack((place[:-1], place[1:]), axis=1)
@@ -120,13 +129,15 @@ def groups_of(size: int, rows: int) -> Links:
         for step in range(2, min(size, rows))
     ]
     ends = np.concatenate((chain, *inner))
-    return Links(rows, ends, np.ones(len(ends)))
+    return EdgeList(rows, ends, np.ones(len(ends)))
 
 
 @pytest.mark.parametrize("shape", ["random", "groups of 27"])
 def test_what_the_tree_forces_apart_is_divided_along_relations(some_vectors: MakeVectors, shape: str) -> None:
     links = links_of(shape, 600) if shape in SHAPES else groups_of(27, 600)
-    found = partition(some_vectors("spread", 600, 1), links, USUAL, Manner(Clustering.LEIDEN), pulse=silent)
+    found = partition(
+        some_vectors("spread", 600, 1), links, USUAL, ClusteringOptions(ClusteringMethod.LEIDEN), pulse=silent
+    )
     graph = nx.Graph(links.ends.tolist())
     graph.add_nodes_from(range(600))
     single = [each for each in nx.connected_components(graph) if len(each) < 5]
@@ -136,57 +147,61 @@ def test_what_the_tree_forces_apart_is_divided_along_relations(some_vectors: Mak
         assert members & loose or nx.is_connected(graph.subgraph(members))
 
 
-def planted(count: int = 12, size: int = 20, seed: int = 0) -> tuple[Vectors, Links, np.ndarray]:
+def planted(count: int = 12, size: int = 20, seed: int = 0) -> tuple[Vectors, EdgeList, np.ndarray]:
     """Groups that are densely related within and hardly without; what their members mean says nothing."""
     rng = np.random.default_rng(seed)
     graph = nx.random_partition_graph([size] * count, 0.5, 0.003, seed=seed)
     ends = np.array(graph.edges, dtype=np.intp)
     vectors = rng.standard_normal((count * size, 24))
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
-    links = Links(len(vectors), ends, np.ones(len(ends)))
+    links = EdgeList(len(vectors), ends, np.ones(len(ends)))
     return vectors.astype(np.float32), links, np.repeat(np.arange(count), size)
 
 
 def test_leiden_finds_what_only_relations_show_and_gmm_does_not() -> None:
     vectors, links, truth = planted()
     agreement = {
-        way: adjusted_rand_score(
-            truth, partition(vectors, links, USUAL, Manner(way, 2.0), pulse=silent).labels
+        method: adjusted_rand_score(
+            truth, partition(vectors, links, USUAL, ClusteringOptions(method, 2.0), pulse=silent).labels
         )
-        for way in Clustering
+        for method in ClusteringMethod
     }
-    assert agreement[Clustering.LEIDEN] == 1.0
-    assert agreement[Clustering.DUAL] > 0.9
-    assert agreement[Clustering.GMM] < 0.5
+    assert agreement[ClusteringMethod.LEIDEN] == 1.0
+    assert agreement[ClusteringMethod.DUAL] > 0.9
+    assert agreement[ClusteringMethod.GMM] < 0.5
 
 
 def test_communities_of_leiden_are_connected_where_nothing_forces_them_apart() -> None:
     vectors, links, _ = planted()
-    found = partition(vectors, links, USUAL, Manner(Clustering.LEIDEN), pulse=silent)
+    found = partition(vectors, links, USUAL, ClusteringOptions(ClusteringMethod.LEIDEN), pulse=silent)
     graph = nx.Graph(links.ends.tolist())
     for number in range(found.count):
         assert nx.is_connected(graph.subgraph(np.flatnonzero(found.labels == number).tolist()))
 
 
-def test_without_relations_every_way_clusters_by_meaning(
+def test_without_relations_every_method_clusters_by_meaning(
     labelled_mixture: Callable[..., tuple[Vectors, np.ndarray]],
 ) -> None:
     vectors, truth = labelled_mixture(600, spread=0.6)
-    for way in Clustering:
-        found = partition(vectors, links_of("none", 600), USUAL, Manner(way), pulse=silent)
+    for method in ClusteringMethod:
+        found = partition(vectors, links_of("none", 600), USUAL, ClusteringOptions(method), pulse=silent)
         assert adjusted_rand_score(truth, found.labels) >= 0.85
 
 
 def test_dual_without_weight_is_clustering_by_meaning_alone(some_vectors: MakeVectors) -> None:
     vectors, links = some_vectors("clustered", 300, 0), links_of("random", 300)
-    found = partition(vectors, links, USUAL, Manner(Clustering.DUAL, 0.0), pulse=silent)
+    found = partition(vectors, links, USUAL, ClusteringOptions(ClusteringMethod.DUAL, 0.0), pulse=silent)
     assert np.array_equal(found.labels, cluster(vectors, mean_size=20, cap=30).labels)
 
 
 def test_the_weight_trades_tightness_for_relations_inside(some_vectors: MakeVectors) -> None:
     vectors, links = some_vectors("clustered", 600, 0), links_of("random", 600)
     inside = [
-        links.inside(partition(vectors, links, USUAL, Manner(Clustering.DUAL, weight), pulse=silent).labels)
+        links.inside(
+            partition(
+                vectors, links, USUAL, ClusteringOptions(ClusteringMethod.DUAL, weight), pulse=silent
+            ).labels
+        )
         for weight in (0.0, 0.2, 2.0)
     ]
     assert inside == sorted(inside)
@@ -196,7 +211,7 @@ def test_the_weight_trades_tightness_for_relations_inside(some_vectors: MakeVect
 # --- joining -------------------------------------------------------------------------------
 
 
-def objective(vectors: Vectors, labels: np.ndarray, links: Links, weight: float) -> float:
+def objective(vectors: Vectors, labels: np.ndarray, links: EdgeList, weight: float) -> float:
     """Mean cosine to the own mean, and the weighted share of relations inside, member by member."""
     cosines = []
     for number in np.unique(labels):
@@ -237,7 +252,7 @@ def test_an_entity_between_two_clusters_goes_where_its_relations_are() -> None:
     vectors = (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float32)
     labels = np.array([0] * 10 + [1] * 10 + [0])
     ends = np.array([[20, number] for number in range(10, 15)])
-    moved = join_related(vectors, labels, Links(21, ends, np.ones(5)), weight=0.1, cap=15, pulse=silent)
+    moved = join_related(vectors, labels, EdgeList(21, ends, np.ones(5)), weight=0.1, cap=15, pulse=silent)
     assert moved.tolist() == [0] * 10 + [1] * 10 + [1]
 
 
@@ -257,24 +272,24 @@ def test_components_are_those_of_networkx(shape: str, count: int, seed: int) -> 
 
 def test_an_entity_is_encoded_with_the_mean_of_its_neighbours() -> None:
     vectors = np.eye(4, dtype=np.float32)
-    links = Links(4, np.array([[0, 1], [0, 2]]), np.array([1.0, 3.0]))
-    found = with_neighbours(vectors, links, 1.0)
+    links = EdgeList(4, np.array([[0, 1], [0, 2]]), np.array([1.0, 3.0]))
+    found = mix_with_neighbours(vectors, links, 1.0)
     expected = np.array([1.0, 1 / np.sqrt(10), 3 / np.sqrt(10), 0])
     assert np.allclose(found[0], expected / np.linalg.norm(expected), atol=1e-6)
     assert np.allclose(found[3], vectors[3])
     assert np.allclose(np.linalg.norm(found, axis=1), 1)
 
 
-@pytest.mark.parametrize("way", list(Clustering))
-def test_every_way_refuses_values_that_are_not_finite(way: Clustering) -> None:
+@pytest.mark.parametrize("method", list(ClusteringMethod))
+def test_every_method_refuses_values_that_are_not_finite(method: ClusteringMethod) -> None:
     vectors = np.ones((50, 3), dtype=np.float32)
     vectors[7, 1] = np.nan
     with pytest.raises(InvalidInput, match="row 7"):
-        partition(vectors, links_of("chain", 50), USUAL, Manner(way), pulse=silent)
+        partition(vectors, links_of("chain", 50), USUAL, ClusteringOptions(method), pulse=silent)
 
 
-@pytest.mark.parametrize("way", list(Clustering))
-def test_every_way_can_be_stopped(some_vectors: MakeVectors, way: Clustering) -> None:
+@pytest.mark.parametrize("method", list(ClusteringMethod))
+def test_every_method_can_be_stopped(some_vectors: MakeVectors, method: ClusteringMethod) -> None:
     class Stopped(Exception):
         pass
 
@@ -282,4 +297,10 @@ def test_every_way_can_be_stopped(some_vectors: MakeVectors, way: Clustering) ->
         raise Stopped
 
     with pytest.raises(Stopped):
-        partition(some_vectors("spread", 200, 0), links_of("random", 200), USUAL, Manner(way), pulse=stop)
+        partition(
+            some_vectors("spread", 200, 0),
+            links_of("random", 200),
+            USUAL,
+            ClusteringOptions(method),
+            pulse=stop,
+        )

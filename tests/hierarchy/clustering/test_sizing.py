@@ -9,7 +9,7 @@ import pytest
 from sklearn.metrics import silhouette_samples
 
 from leanrag_engine.core.model import Vectors
-from leanrag_engine.hierarchy.clustering.sizing import CANDIDATES, cap_for, silhouette, size_from
+from leanrag_engine.hierarchy.clustering.sizing import CANDIDATES, cap_for, choose_size, silhouette
 
 
 def silent() -> None:
@@ -28,7 +28,7 @@ def mixture(low: int, high: int, rows: int = 900, seed: int = 0) -> Vectors:
 
 @pytest.mark.parametrize(("low", "high", "size"), [(6, 10, 8), (14, 18, 16), (10, 30, 20), (35, 45, 40)])
 def test_natural_groups_of_a_size_are_recognised(low: int, high: int, size: int) -> None:
-    found = size_from(mixture(low, high), pulse=silent)
+    found = choose_size(mixture(low, high), pulse=silent)
     assert (found.mean, found.cap) == (size, cap_for(size))
     assert str(size) in found.reason
 
@@ -37,19 +37,19 @@ def test_natural_groups_of_a_size_are_recognised(low: int, high: int, size: int)
 def test_where_no_size_is_better_the_usual_one_stays(
     some_vectors: Callable[[str, int, int], Vectors], kind: str
 ) -> None:
-    assert size_from(some_vectors(kind, 400, 0), pulse=silent).mean == 20
+    assert choose_size(some_vectors(kind, 400, 0), pulse=silent).mean == 20
 
 
 @pytest.mark.parametrize("rows", [1, 20, 100])
 def test_few_entities_get_the_usual_size_and_the_reason_says_so(rows: int) -> None:
-    found = size_from(mixture(5, 9, rows), pulse=silent)
+    found = choose_size(mixture(5, 9, rows), pulse=silent)
     assert (found.mean, found.cap) == (20, 30)
     assert f"{rows} entities are too few" in found.reason
 
 
 @pytest.mark.parametrize("cap", [2, 10, 25])
 def test_a_cap_that_is_set_stays(cap: int) -> None:
-    found = size_from(mixture(35, 45), cap=cap, pulse=silent)
+    found = choose_size(mixture(35, 45), cap=cap, pulse=silent)
     assert found.cap == cap
     assert 2 <= found.mean <= cap
 

@@ -6,8 +6,19 @@ import numpy as np
 import pytest
 
 from leanrag_engine.core.model import Entity, Graph
+<<<<<<< HEAD
 from leanrag_engine.core.text.language.names import name_key
 from leanrag_engine.hierarchy.texts.naming import Names, choose_name, find_terms, listed, salience
+=======
+from leanrag_engine.core.text.language import name_key
+from leanrag_engine.hierarchy.texts.naming import (
+    NameRegister,
+    choose_name,
+    find_phrases,
+    join_names,
+    rank_phrases,
+)
+>>>>>>> c24ff1c (Hierarchy: classes with one meaning each, functions as verbs)
 
 CRATCHITS = ("Bob Cratchit", "Mrs. Cratchit", "Peter Cratchit", "Tiny Tim")
 GHOSTS = ("Ghost of Christmas Past", "Ghost of Christmas Present", "Marley's Ghost")
@@ -15,10 +26,10 @@ GHOSTS = ("Ghost of Christmas Past", "Ghost of Christmas Present", "Marley's Gho
 
 def names_of(*clusters: tuple[str, ...], taken: set[str] | None = None) -> list[str]:
     entities = tuple(Entity(id=name, name=name) for cluster in clusters for name in cluster)
-    terms = find_terms(Graph(entities, ()))
+    terms = find_phrases(Graph(entities, ()))
     labels = np.repeat(np.arange(len(clusters)), [len(cluster) for cluster in clusters])
-    found = salience(terms, labels, len(clusters))
-    given = Names(taken or set())
+    found = rank_phrases(terms, labels, len(clusters))
+    given = NameRegister(taken or set())
     chosen = []
     for phrases, cluster in zip(found, clusters, strict=True):
         chosen.append(choose_name(terms, phrases, cluster, given))
@@ -98,9 +109,9 @@ def test_brackets_are_never_left_open() -> None:
 
 
 def test_lists_read_as_people_write_them() -> None:
-    assert [listed("ab"[:size]) for size in (0, 1, 2)] == ["", "a", "a and b"]
-    assert listed(["a", "b", "c"]) == "a, b and c"
-    assert listed(["实体", "关系"]) == "实体、关系"
+    assert [join_names("ab"[:size]) for size in (0, 1, 2)] == ["", "a", "a and b"]
+    assert join_names(["a", "b", "c"]) == "a, b and c"
+    assert join_names(["实体", "关系"]) == "实体、关系"
 
 
 def test_a_part_of_names_that_ends_none_is_worth_less_than_a_whole_name() -> None:
@@ -108,7 +119,7 @@ def test_a_part_of_names_that_ends_none_is_worth_less_than_a_whole_name() -> Non
         Entity(id=name, name=name)
         for name in ("negative values", "negative indices", "slice indices", "slice")
     )
-    terms = find_terms(Graph(entities, ()))
+    terms = find_phrases(Graph(entities, ()))
     worth = dict(zip(terms.keys, terms.worths.tolist(), strict=True))
     assert worth["negative"] < worth["index"] < worth["slice"] == worth["negative value"]
 
@@ -121,6 +132,6 @@ def test_one_sentence_is_one_witness_however_many_entities_it_describes() -> Non
         Entity(id="ghost", name="ghost", description="The ghost came.", mentions=4),
         Entity(id="spirit", name="spirit of the ghost", description="A spirit came.", mentions=4),
     )
-    terms = find_terms(Graph(told + often, ()))
-    (found,) = salience(terms, np.zeros(6, dtype=np.intp), 1)
+    terms = find_phrases(Graph(told + often, ()))
+    (found,) = rank_phrases(terms, np.zeros(6, dtype=np.intp), 1)
     assert terms.keys[int(found.columns[0])] == "ghost"

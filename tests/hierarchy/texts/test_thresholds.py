@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from leanrag_engine.core.model import Graph, Method
 from leanrag_engine.core.ports import Embedder
-from leanrag_engine.hierarchy.build import Built, Plan, build
-from leanrag_engine.hierarchy.texts.thresholds import fitted
+from leanrag_engine.hierarchy.build import BuiltHierarchy, HierarchyOptions, build
+from leanrag_engine.hierarchy.texts.thresholds import fit_threshold
 
 Maker = Callable[..., tuple[Graph, Embedder]]
 
@@ -25,7 +25,7 @@ Maker = Callable[..., tuple[Graph, Embedder]]
     batch=st.integers(1, 5),
 )
 def test_it_is_the_smallest_one_whose_calls_are_enough(strengths: list[int], calls: int, batch: int) -> None:
-    found = fitted(np.array(strengths, dtype=np.int64), calls, batch)
+    found = fit_threshold(np.array(strengths, dtype=np.int64), calls, batch)
 
     def needed(tau: int) -> int:
         return ceil(sum(strength > tau for strength in strengths) / batch)
@@ -34,8 +34,8 @@ def test_it_is_the_smallest_one_whose_calls_are_enough(strengths: list[int], cal
     assert f"{needed(found.value)} of at most {calls} calls" in found.reason
 
 
-def built(case: tuple[Graph, Embedder], plan: Plan) -> Built:
-    async def run() -> Built:
+def build_case(case: tuple[Graph, Embedder], plan: HierarchyOptions) -> BuiltHierarchy:
+    async def run() -> BuiltHierarchy:
         return await build(*case, plan, progress=lambda _: None)
 
     return anyio.run(run)
@@ -44,7 +44,7 @@ def built(case: tuple[Graph, Embedder], plan: Plan) -> Built:
 @pytest.mark.parametrize("calls", [0, 3, 1000])
 def test_auto_chooses_for_each_layer_and_says_why(random_case: Maker, calls: int) -> None:
     case = random_case(150, density=3.0, seed=3)
-    found = built(case, Plan(5, 8, tau="auto", relation_calls=calls, batch=4))
+    found = build_case(case, HierarchyOptions(5, 8, tau="auto", relation_calls=calls, batch=4))
     assert found.health.layers[0].tau is None
     for layer, told in zip(found.hierarchy.layers[1:], found.health.layers[1:], strict=True):
         own = [one for one in layer.relations if one.method is Method.HEURISTIC]
@@ -58,6 +58,6 @@ def test_auto_chooses_for_each_layer_and_says_why(random_case: Maker, calls: int
 
 
 def test_a_set_threshold_holds_for_every_layer(random_case: Maker) -> None:
-    found = built(random_case(150, density=3.0, seed=3), Plan(5, 8, tau=2))
+    found = build_case(random_case(150, density=3.0, seed=3), HierarchyOptions(5, 8, tau=2))
     assert {layer.tau for layer in found.health.layers[1:]} == {2}
     assert {layer.tau_reason for layer in found.health.layers[1:]} == {"2, as set."}

@@ -23,8 +23,8 @@ from sklearn.mixture import GaussianMixture
 
 from leanrag_engine.core.model import Vectors
 from leanrag_engine.hierarchy.clustering.balancing import SizeChoice
-from leanrag_engine.hierarchy.clustering.links import Links
-from leanrag_engine.hierarchy.clustering.methods import Clustering, Manner, partition
+from leanrag_engine.hierarchy.clustering.links import EdgeList
+from leanrag_engine.hierarchy.clustering.methods import ClusteringMethod, ClusteringOptions, partition
 from leanrag_engine.hierarchy.clustering.mixture import cluster
 from leanrag_engine.hierarchy.health import tightness
 
@@ -69,7 +69,7 @@ def gaussian_mixture(vectors: Vectors, seed: int) -> np.ndarray:
     return np.asarray(model.fit_predict(vectors))
 
 
-WAYS: dict[str, Callable[[Vectors, int], np.ndarray]] = {
+METHODS: dict[str, Callable[[Vectors, int], np.ndarray]] = {
     way.__name__: way for way in (ours, kmeans, gaussian_mixture)
 }
 
@@ -80,10 +80,10 @@ def measured(name: str, rows: int, dimension: int, spread: float) -> Figures:
     ``peak_mb`` is what the first run took above what the process held before.
     """
     vectors, truth = labelled_mixture(rows, dimension, spread)
-    WAYS[name](vectors[:200], 0)  # imports and thread pools
+    METHODS[name](vectors[:200], 0)  # imports and thread pools
     before = peak_mb()
     started, worked = time.perf_counter(), time.process_time()
-    labels = WAYS[name](vectors, 0)
+    labels = METHODS[name](vectors, 0)
     seconds, cpu_seconds = time.perf_counter() - started, time.process_time() - worked
     return {
         "rows": rows,
@@ -93,8 +93,8 @@ def measured(name: str, rows: int, dimension: int, spread: float) -> Figures:
         "process_peak_mb": peak_mb(),
         **sizes_of(labels),
         "adjusted_rand_index": round(float(adjusted_rand_score(truth, labels)), 3),
-        "same_again": bool(np.array_equal(labels, WAYS[name](vectors, 0))),
-        "agreement_of_seeds": round(float(adjusted_rand_score(labels, WAYS[name](vectors, 1))), 3),
+        "same_again": bool(np.array_equal(labels, METHODS[name](vectors, 0))),
+        "agreement_of_seeds": round(float(adjusted_rand_score(labels, METHODS[name](vectors, 1))), 3),
     }
 
 
@@ -114,11 +114,13 @@ def peak_mb() -> int:
 
 def on_real(vectors: Vectors, ends: np.ndarray) -> dict[str, Figures]:
     """Our ways, and KMeans with as many clusters as ``gmm`` has."""
-    links = Links(len(vectors), ends, np.ones(len(ends)))
+    links = EdgeList(len(vectors), ends, np.ones(len(ends)))
     found: dict[str, Figures] = {}
-    for way in Clustering:
+    for way in ClusteringMethod:
         started = time.perf_counter()
-        labels = partition(vectors, links, SizeChoice(MEAN_SIZE, CAP), Manner(way), pulse=lambda: None).labels
+        labels = partition(
+            vectors, links, SizeChoice(MEAN_SIZE, CAP), ClusteringOptions(way), pulse=lambda: None
+        ).labels
         found[way.value] = judged(vectors, links, labels, time.perf_counter() - started)
     started = time.perf_counter()
     labels = kmeans(vectors, 0)
@@ -126,7 +128,7 @@ def on_real(vectors: Vectors, ends: np.ndarray) -> dict[str, Figures]:
     return found
 
 
-def judged(vectors: Vectors, links: Links, labels: np.ndarray, seconds: float) -> Figures:
+def judged(vectors: Vectors, links: EdgeList, labels: np.ndarray, seconds: float) -> Figures:
     return {
         "seconds": round(seconds, 2),
         **sizes_of(labels),
@@ -147,7 +149,7 @@ def main() -> None:
     if asked.vectors:
         print(json.dumps(on_real(np.load(asked.vectors), np.load(asked.links))))
         return
-    names = list(WAYS) if asked.peers else ["ours"]
+    names = list(METHODS) if asked.peers else ["ours"]
     tasks = [(name, rows, asked.dimension, asked.spread) for name in names for rows in asked.rows]
     with multiprocessing.get_context("spawn").Pool(1, maxtasksperchild=1) as pool:
         figures = [pool.apply(measured, task) for task in tasks]

@@ -1,6 +1,6 @@
 """The pass that finds inter-cluster relations: CPU seconds by part, on a synthetic graph. Prints one JSON line.
 
-Run it as ``python tests/programs/benchmarks/relations.py [--entities 100000 --relations 300000]``. ``tally`` is the bare pass:
+Run it as ``python tests/programs/benchmarks/relations.py [--entities 100000 --relations 300000]``. ``count_pairs`` is the bare pass:
 which clusters are joined, strength, support, weight, direction. ``texts`` is what describing them takes beyond that.
 Entities stand in the order of their groups, so that every 20 in a row are a cluster as good ones are.
 """
@@ -16,7 +16,7 @@ from synthetic import GROUP, corpus
 
 from leanrag_engine.core.model import Entity, Graph
 from leanrag_engine.extraction.merging import merge
-from leanrag_engine.hierarchy.relations import Step, inter_cluster_relations, tally
+from leanrag_engine.hierarchy.relations import LayerStep, count_pairs, inter_cluster_relations
 
 TAU = 3
 
@@ -24,10 +24,10 @@ TAU = 3
 def measured(graph: Graph) -> dict[str, float | int]:
     labels = np.arange(len(graph.entities)) // GROUP
     upper = [Entity(f"c{number}", f"Cluster {number}", layer=1) for number in range(int(labels[-1]) + 1)]
-    step = Step(graph, labels, graph, labels)
-    counted = tally(step)  # the first run pays for memory that the others find at hand
+    step = LayerStep(graph, labels, graph, labels)
+    counted = count_pairs(step)  # the first run pays for memory that the others find at hand
     started = time.process_time()
-    tally(step)
+    count_pairs(step)
     passed = time.process_time()
     found = inter_cluster_relations(step, upper, tau=TAU)
     whole = time.process_time() - passed

@@ -28,14 +28,14 @@ from leanrag_engine.core.model import Chunk, Entity, Graph, Relation, Vectors
 from leanrag_engine.extraction.merging import merge
 from leanrag_engine.extraction.openie import extracts_from, read_openie
 from leanrag_engine.hierarchy.clustering.balancing import SizeChoice
-from leanrag_engine.hierarchy.clustering.links import Links
-from leanrag_engine.hierarchy.clustering.methods import Clustering, Manner, partition
+from leanrag_engine.hierarchy.clustering.links import EdgeList
+from leanrag_engine.hierarchy.clustering.methods import ClusteringMethod, ClusteringOptions, partition
 from leanrag_engine.hierarchy.health import tightness
 
 SIZES = SizeChoice(20, 30)
 
 Labels = np.ndarray
-Way = Callable[[Vectors, Links, int], Labels]
+Way = Callable[[Vectors, EdgeList, int], Labels]
 
 
 def openie_graph(path: Path) -> Graph:
@@ -72,19 +72,19 @@ async def embedded(graph: Graph, name: str) -> Vectors:
     return await embedder.embed(texts)
 
 
-def of_ours(way: Clustering) -> Way:
-    def labels(vectors: Vectors, links: Links, seed: int) -> Labels:
-        return partition(vectors, links, SIZES, Manner(way), seed=seed, pulse=lambda: None).labels
+def of_ours(way: ClusteringMethod) -> Way:
+    def labels(vectors: Vectors, links: EdgeList, seed: int) -> Labels:
+        return partition(vectors, links, SIZES, ClusteringOptions(way), seed=seed, pulse=lambda: None).labels
 
     return labels
 
 
-def kmeans(vectors: Vectors, _: Links, seed: int) -> Labels:
+def kmeans(vectors: Vectors, _: EdgeList, seed: int) -> Labels:
     count = -(-len(vectors) // SIZES.mean)
     return np.asarray(KMeans(count, n_init=1, random_state=seed).fit(vectors).labels_)
 
 
-def gaussian_mixture(vectors: Vectors, _: Links, seed: int) -> Labels:
+def gaussian_mixture(vectors: Vectors, _: EdgeList, seed: int) -> Labels:
     """One mixture on what 32 principal axes hold, with as many components."""
     centred = vectors - vectors.mean(axis=0)
     axes = np.linalg.svd(centred, full_matrices=False)[2][:32]
@@ -93,14 +93,14 @@ def gaussian_mixture(vectors: Vectors, _: Links, seed: int) -> Labels:
     return np.asarray(model.fit_predict(centred @ axes.T))
 
 
-WAYS: dict[str, Way] = {
-    **{way.value: of_ours(way) for way in Clustering},
+METHODS: dict[str, Way] = {
+    **{way.value: of_ours(way) for way in ClusteringMethod},
     "kmeans": kmeans,
     "gaussian_mixture": gaussian_mixture,
 }
 
 
-def judged(way: Way, vectors: Vectors, links: Links, *, once: bool) -> dict[str, float]:
+def judged(way: Way, vectors: Vectors, links: EdgeList, *, once: bool) -> dict[str, float]:
     labels = way(vectors, links, 0)
     sizes = np.bincount(labels)
     again = {} if once else steadiness(way, vectors, links, labels)
@@ -115,7 +115,7 @@ def judged(way: Way, vectors: Vectors, links: Links, *, once: bool) -> dict[str,
     }
 
 
-def steadiness(way: Way, vectors: Vectors, links: Links, labels: Labels) -> dict[str, float]:
+def steadiness(way: Way, vectors: Vectors, links: EdgeList, labels: Labels) -> dict[str, float]:
     kept = np.sort(np.random.default_rng(0).permutation(len(vectors))[: round(0.9 * len(vectors))])
     part = np.full(len(vectors), -1)
     part[kept] = 0
@@ -143,9 +143,9 @@ async def main() -> None:
         if isinstance(graph, str):
             found[name] = graph
             continue
-        vectors, links = await embedded(graph, asked.embedder), Links.of(graph)
-        ways = [way for way in WAYS if not asked.once or way != "gaussian_mixture"]
-        figures = {way: judged(WAYS[way], vectors, links, once=asked.once) for way in ways}
+        vectors, links = await embedded(graph, asked.embedder), EdgeList.of(graph)
+        ways = [way for way in METHODS if not asked.once or way != "gaussian_mixture"]
+        figures = {way: judged(METHODS[way], vectors, links, once=asked.once) for way in ways}
         for each in figures.values():
             each["of_kmeans"] = round(each["tightness"] / figures["kmeans"]["tightness"], 4)
         found[name] = {"entities": len(vectors), "relations": len(links.ends), **figures}
