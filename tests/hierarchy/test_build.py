@@ -21,15 +21,9 @@ from hypothesis import strategies as st
 from leanrag_engine.core.errors import Cancelled, InvalidInput, NotReady
 from leanrag_engine.core.model import Entity, Graph, Hierarchy, Relation, Vectors
 from leanrag_engine.core.ports import Embedder, Progress
-<<<<<<< HEAD
 from leanrag_engine.core.text.language.names import name_key
-from leanrag_engine.hierarchy.build import Plan, build
-from leanrag_engine.hierarchy.clustering.methods import Clustering, Manner
-=======
-from leanrag_engine.core.text.language import name_key
 from leanrag_engine.hierarchy.build import HierarchyOptions, build
 from leanrag_engine.hierarchy.clustering.methods import ClusteringMethod, ClusteringOptions
->>>>>>> c24ff1c (Hierarchy: classes with one meaning each, functions as verbs)
 
 Maker = Callable[..., tuple[Graph, Embedder]]
 METHODS = tuple(each.value for each in ClusteringMethod)

@@ -20,13 +20,8 @@ from anyio.abc import TaskGroup
 from leanrag_engine.core.errors import LeanRAGError, ReplyUnusable
 from leanrag_engine.core.model import Entity, Evidence, Graph, Hierarchy, Method, Relation
 from leanrag_engine.core.ports import Progress, ProgressReport
-<<<<<<< HEAD
 from leanrag_engine.core.text.language.names import name_key
-from leanrag_engine.hierarchy.relations import Step, Tally, inter_cluster_relations
-=======
-from leanrag_engine.core.text.language import name_key
 from leanrag_engine.hierarchy.relations import LayerStep, PairCounts, inter_cluster_relations
->>>>>>> c24ff1c (Hierarchy: classes with one meaning each, functions as verbs)
 from leanrag_engine.llm.batching import ModelWork, Task, TaskKind, ask_each
 
 from . import relation_sentences as relating

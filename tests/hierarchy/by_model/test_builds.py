@@ -19,13 +19,8 @@ from leanrag_engine.adapters.chat.model import LiteLLMChatModel
 from leanrag_engine.core.errors import Cancelled, CapReached, InvalidInput, LeanRAGError, ModelUnavailable
 from leanrag_engine.core.model import Graph, Hierarchy, Method, content_id
 from leanrag_engine.core.ports import ChatRequest, Embedder, FinishReason, Progress, Reply
-<<<<<<< HEAD
 from leanrag_engine.core.text.language.names import name_key
-from leanrag_engine.hierarchy.build import Built, Plan, build
-=======
-from leanrag_engine.core.text.language import name_key
 from leanrag_engine.hierarchy.build import BuiltHierarchy, HierarchyOptions, build
->>>>>>> c24ff1c (Hierarchy: classes with one meaning each, functions as verbs)
 from leanrag_engine.hierarchy.by_model import write as writing
 from leanrag_engine.hierarchy.by_model.summaries import aggregation_task
 from leanrag_engine.hierarchy.by_model.write import TextSources, count_methods

@@ -6,11 +6,7 @@ import numpy as np
 import pytest
 
 from leanrag_engine.core.model import Entity, Graph
-<<<<<<< HEAD
 from leanrag_engine.core.text.language.names import name_key
-from leanrag_engine.hierarchy.texts.naming import Names, choose_name, find_terms, listed, salience
-=======
-from leanrag_engine.core.text.language import name_key
 from leanrag_engine.hierarchy.texts.naming import (
     NameRegister,
     choose_name,
@@ -18,7 +14,6 @@ from leanrag_engine.hierarchy.texts.naming import (
     join_names,
     rank_phrases,
 )
->>>>>>> c24ff1c (Hierarchy: classes with one meaning each, functions as verbs)
 
 CRATCHITS = ("Bob Cratchit", "Mrs. Cratchit", "Peter Cratchit", "Tiny Tim")
 GHOSTS = ("Ghost of Christmas Past", "Ghost of Christmas Present", "Marley's Ghost")
