@@ -26,6 +26,7 @@ from .core.model import (
     Job,
     Relation,
     Seed,
+    VectorSpaces,
 )
 from .core.ports import ChatModel, Embedder, Extractor
 from .llm.answering import Answer, answer
@@ -34,16 +35,17 @@ from .llm.prompts import use_folder
 from .pipeline.agent_work import AgentWork, PendingWork, Submission, WorkKind
 from .pipeline.build import build_generation, forecast_build
 from .pipeline.delete import DocumentLookup, delete_documents, look_up_documents
-from .pipeline.index import Spaces, Stores, embedder_trouble, rebuild_vectors, restore_embedder
+from .pipeline.index import Stores, embedder_trouble, rebuild_vectors, restore_embedder
 from .pipeline.ingest import extract_heuristically, ingest_all, source_record
 from .pipeline.jobs import JobProgress, Jobs
 from .pipeline.models import cache_replies, check_order, open_answer_model, open_models
 from .pipeline.status import Status, health_warnings, vector_counts
-from .retrieval import browse as browsing
-from .retrieval import query as querying
+from .retrieval import browse
 from .retrieval.browse import ClusterView, SourcePage
-from .retrieval.graph.adjacency_cache import Adjacencies
-from .retrieval.query import Index, Query, QueryResult
+from .retrieval.graph.adjacency_cache import AdjacencyCache
+from .retrieval.index import IndexSnapshot
+from .retrieval.query import QueryResult, answer_query
+from .retrieval.request import Query
 
 PLAIN = BuildRequest()
 
@@ -118,7 +120,7 @@ class LeanRAG:
         self._vectors = adapters.vectors
         self._tokenizer = adapters.tokenizer
         self._lock = adapters.lock
-        self._adjacencies = Adjacencies(adapters.graph, adapters.arrays)
+        self._adjacencies = AdjacencyCache(adapters.graph, adapters.arrays)
         self._stores = Stores(
             settings,
             adapters.graph,
@@ -264,10 +266,10 @@ class LeanRAG:
             adjacency = await self._adjacencies.of(index.collection.generation)
             index = replace(index, adjacency=adjacency)
         try:
-            return await querying.answer(await self._with_embedder(index), query)
+            return await answer_query(await self._with_embedder(index), query)
         except (StoreUnusable, ModelUnavailable) as problem:
             # If it is the graph store that fails, it fails again, and its error is the answer.
-            result = await querying.answer(index, query)
+            result = await answer_query(index, query)
             return replace(result, warnings=(*result.warnings, f"Search by meaning failed: {problem}"))
 
     async def answer(
@@ -299,9 +301,9 @@ class LeanRAG:
         index = await self._built_index(collection)
         try:
             sighted = await self._with_embedder(index)
-            seeds, total = await browsing.search_entities(sighted, text, layer, offset, limit)
+            seeds, total = await browse.search_entities(sighted, text, layer, offset, limit)
         except (StoreUnusable, ModelUnavailable) as problem:
-            seeds, total = await browsing.search_entities(index, text, layer, offset, limit)
+            seeds, total = await browse.search_entities(index, text, layer, offset, limit)
             return EntityPage(tuple(seeds), total, (f"Search by meaning failed: {problem}",))
         return EntityPage(tuple(seeds), total)
 
@@ -311,7 +313,7 @@ class LeanRAG:
     ) -> list[Entity]:
         """The chain from the named entity (name or ref) up to the root, or ``max_layers`` steps of it."""
         index = await self._built_index(collection)
-        chain = await browsing.ancestors(index, await browsing.resolve(index, entity))
+        chain = await browse.ancestors(index, await browse.resolve(index, entity))
         return chain[: max_layers + 1] if max_layers else chain
 
     @undisturbed
@@ -326,7 +328,7 @@ class LeanRAG:
     ) -> ClusterView:
         """An aggregated entity (name or ref), one page of its members, its parent and strongest relations."""
         index = await self._built_index(collection)
-        return await browsing.cluster(index, await browsing.resolve(index, cluster), offset, limit)
+        return await browse.view_cluster(index, await browse.resolve(index, cluster), offset, limit)
 
     @undisturbed
     async def inter_cluster_relations(
@@ -341,8 +343,8 @@ class LeanRAG:
     ) -> RelationPage:
         """Relations between aggregated entities, strongest first."""
         index = await self._built_index(collection)
-        named = await browsing.resolve(index, cluster) if cluster else None
-        relations, total = await browsing.inter_cluster_relations(
+        named = await browse.resolve(index, cluster) if cluster else None
+        relations, total = await browse.inter_cluster_relations(
             index, named, layer, min_strength, offset, limit
         )
         ends = sorted({end for relation in relations for end in (relation.source_id, relation.target_id)})
@@ -368,9 +370,9 @@ class LeanRAG:
             )
         index = await (self._built_index(collection) if entity else self._index(collection))
         if document:
-            return await browsing.sources_of_document(index, document, offset, limit)
-        wanted = await browsing.resolve(index, entity) if entity else citations
-        return await browsing.sources(index, wanted, offset, limit)
+            return await browse.sources_of_document(index, document, offset, limit)
+        wanted = await browse.resolve(index, entity) if entity else citations
+        return await browse.sources(index, wanted, offset, limit)
 
     async def collections(self) -> list[Collection]:
         """All collections by name."""
@@ -385,7 +387,7 @@ class LeanRAG:
         self, text: str, *, aggregated: bool, limit: int = 50, collection: str = "default"
     ) -> list[str]:
         """Names of entities of layer 0, or of ``aggregated`` ones, that begin with ``text``, else similar ones."""
-        return await browsing.names_like(await self._built_index(collection), text, aggregated, limit)
+        return await browse.complete_names(await self._built_index(collection), text, aggregated, limit)
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
         """Tokens of each text, as everything here counts them."""
@@ -470,7 +472,7 @@ class LeanRAG:
             tuple(Candidate("", each) for each in near),
         )
 
-    async def _index(self, collection: str) -> Index:
+    async def _index(self, collection: str) -> IndexSnapshot:
         """What is read: the published generation, checked against other processes' writes. Browsing needs
         no embedder; ``_with_embedder`` adds it to what searches by meaning."""
         held = await self._collection(collection)
@@ -478,8 +480,8 @@ class LeanRAG:
             raise no_documents(collection)
         await self._see_other_writers()
         generation = held.generation
-        spaces = Spaces.recorded(generation) if generation else None
-        return Index(
+        spaces = VectorSpaces.of_generation(generation) if generation else None
+        return IndexSnapshot(
             graph=self._graph,
             vectors=self._vectors,
             embedder=None,
@@ -488,13 +490,13 @@ class LeanRAG:
             spaces=spaces,
         )
 
-    async def _with_embedder(self, index: Index) -> Index:
+    async def _with_embedder(self, index: IndexSnapshot) -> IndexSnapshot:
         """Raises what ``restore_embedder`` does: another embedder than the collection's answers no query, as the same
         question would find less and nobody would know."""
         generation = index.collection.generation
         return replace(index, embedder=await self._embedder(generation)) if generation else index
 
-    async def _built_index(self, collection: str) -> Index:
+    async def _built_index(self, collection: str) -> IndexSnapshot:
         index = await self._index(collection)
         if index.collection.generation is None:
             raise NotReady(f"Collection {collection!r} was never built.", "Build it first.", "build")

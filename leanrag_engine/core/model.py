@@ -8,11 +8,11 @@ from content, so that a second run over the same input is a no-op.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
-from itertools import product
+from itertools import chain, product
 from types import MappingProxyType
 from typing import Any, Self
 
@@ -359,6 +359,40 @@ class Collection:
     @property
     def stale(self) -> bool:
         return self.generation is None or self.generation.revision != self.revision
+
+
+@dataclass(frozen=True, slots=True)
+class VectorSpaces:
+    """The names of a generation's vector spaces: one each for chunks, layer-0 entities, aggregates and facts."""
+
+    chunks: str
+    entities: str
+    """Entities of layer 0."""
+    aggregates: str
+    """Entities of all layers above 0."""
+    facts: str = ""
+    """Distinct descriptions of base relations; "" if the build wrote none."""
+
+    @classmethod
+    def of_build(
+        cls, collection: Collection, embedder: str, texts: Mapping[str, Sequence[tuple[str, str]]]
+    ) -> VectorSpaces:
+        """Name the spaces of a build by the identity of its embedder and by what is embedded (ids and texts by kind).
+
+        A space never holds what another build had, such as deleted passages, and the same build again finds its own.
+        """
+        keys = {kind: content_id("", *chain.from_iterable(each)) for kind, each in texts.items()}
+        prefix = f"c{collection.number}"
+        return cls(**{kind: f"{prefix}-{kind}-{embedder}-{key}" for kind, key in keys.items()})
+
+    @classmethod
+    def of_generation(cls, generation: Generation) -> VectorSpaces:
+        """Return the spaces that a published build recorded."""
+        return cls(**generation.settings["spaces"])
+
+    def as_settings(self) -> dict[str, str]:
+        """Return the names by kind, without the spaces that do not exist."""
+        return {kind: space for kind, space in asdict(self).items() if space}
 
 
 class JobStatus(StrEnum):

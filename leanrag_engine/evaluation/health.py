@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from leanrag_engine.adapters.wiring import Adapters, compose
 from leanrag_engine.core.config import Settings
 from leanrag_engine.core.errors import NotReady
-from leanrag_engine.core.model import Chunk, Entity, Generation, Graph, Relation, Vectors
+from leanrag_engine.core.model import Chunk, Entity, Generation, Graph, Relation, Vectors, VectorSpaces
 from leanrag_engine.core.ports import Progress, ProgressReport
 from leanrag_engine.core.text.language.sentences import PieceKind, pieces, sentences
 from leanrag_engine.core.text.language.words import word_count, words
@@ -26,9 +26,9 @@ from leanrag_engine.engine import LeanRAG
 from leanrag_engine.hierarchy.clustering.balancing import SizeChoice
 from leanrag_engine.hierarchy.clustering.links import EdgeList
 from leanrag_engine.hierarchy.clustering.methods import ClusteringMethod, ClusteringOptions, partition
-from leanrag_engine.pipeline.index import Spaces
 from leanrag_engine.retrieval.graph.subgraph import chain_of
-from leanrag_engine.retrieval.query import Mode, Query, QueryResult
+from leanrag_engine.retrieval.query import QueryResult
+from leanrag_engine.retrieval.request import Mode, Query
 
 from .metrics import mean
 
@@ -279,7 +279,7 @@ class _PublishedHierarchy:
 
 
 async def _read(adapters: Adapters, generation: Generation) -> _PublishedHierarchy:
-    spaces = Spaces.recorded(generation)
+    spaces = VectorSpaces.of_generation(generation)
     layers = [await adapters.graph.layer(generation.number, each.layer) for each in generation.layers]
     above = [entity.id for layer in layers[1:] for entity in layer]
     vectors = await adapters.vectors.fetch(spaces.entities, [each.id for each in layers[0]])

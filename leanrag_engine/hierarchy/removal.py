@@ -23,7 +23,7 @@ Pair = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Living:
+class RemainingChunks:
     """The chunks that are left, and what they say."""
 
     chunks: Mapping[str, Chunk]
@@ -38,7 +38,7 @@ class Living:
         return {id_: _folded(self.chunks[id_].indexed_text) for id_ in chunk_ids}
 
 
-def without(hierarchy: Hierarchy, living: Living) -> Hierarchy | None:
+def remove_chunks(hierarchy: Hierarchy, living: RemainingChunks) -> Hierarchy | None:
     """``hierarchy`` as if only the ``living`` chunks had ever been; ``None`` if no entity is left.
 
     Every entity that is left has its parent one layer up, and ids stay. Cost is linear in entities, relations
@@ -54,14 +54,16 @@ def without(hierarchy: Hierarchy, living: Living) -> Hierarchy | None:
         for each in base.relations
         if {each.source_id, each.target_id} <= ids and (stated := _relation_left(each, living))
     ]
-    touched = _changed(base.entities, entities) | _ends(_changed(base.relations, relations), base.relations)
-    return _raised(hierarchy, Graph(tuple(entities), tuple(relations)), touched)
+    touched = _find_changes(base.entities, entities) | _ends(
+        _find_changes(base.relations, relations), base.relations
+    )
+    return _rebuild_layers(hierarchy, Graph(tuple(entities), tuple(relations)), touched)
 
 
 # --- G0 ------------------------------------------------------------------------------------
 
 
-def _entity_left(entity: Entity, living: Living) -> Entity | None:
+def _entity_left(entity: Entity, living: RemainingChunks) -> Entity | None:
     kept = living.among(entity.chunk_ids)
     if len(kept) == len(entity.chunk_ids):
         return entity
@@ -90,7 +92,7 @@ def _entity_left(entity: Entity, living: Living) -> Entity | None:
     )
 
 
-def _relation_left(relation: Relation, living: Living) -> Relation | None:
+def _relation_left(relation: Relation, living: RemainingChunks) -> Relation | None:
     kept = living.among(relation.chunk_ids)
     lost = len(relation.chunk_ids) - len(kept)
     if not lost:
@@ -103,7 +105,7 @@ def _relation_left(relation: Relation, living: Living) -> Relation | None:
 
 
 def _words_left(
-    item: Entity | Relation, living: Living, texts: Mapping[str, str]
+    item: Entity | Relation, living: RemainingChunks, texts: Mapping[str, str]
 ) -> tuple[str, tuple[Evidence, ...]]:
     """The parts of a description that a living chunk said, or says too."""
     parts: list[str] = []
@@ -134,7 +136,7 @@ def _folded(text: str) -> str:
     return " ".join(text.casefold().split())
 
 
-def _changed(before: Iterable[Entity | Relation], after: Iterable[Entity | Relation]) -> set[str]:
+def _find_changes(before: Iterable[Entity | Relation], after: Iterable[Entity | Relation]) -> set[str]:
     """Ids of what is gone or not the same any more."""
     left = {each.id: each for each in after}
     return {each.id for each in before if left.get(each.id) is not each}
@@ -148,7 +150,7 @@ def _ends(ids: Collection[str], relations: Iterable[Relation]) -> set[str]:
 
 
 @dataclass(slots=True)
-class _Beneath:
+class _ClusterRest:
     """What is left below one cluster."""
 
     members: int = 0
@@ -163,13 +165,13 @@ class _Beneath:
         self.foremost = sorted(known, key=lambda each: (-each.mentions, each.id))[:NAMED]
 
 
-def _raised(hierarchy: Hierarchy, base: Graph, touched: set[str]) -> Hierarchy:
+def _rebuild_layers(hierarchy: Hierarchy, base: Graph, touched: set[str]) -> Hierarchy:
     """All layers over what is left of G0; ``touched`` are the entities that are gone or changed."""
     layers = [base]
     foremost: dict[str, list[Entity]] = {each.id: [each] for each in base.entities}
     for below, old in zip(hierarchy.layers, hierarchy.layers[1:], strict=False):
         touched = {each.parent_id for each in below.entities if each.id in touched and each.parent_id}
-        beneath: dict[str, _Beneath] = defaultdict(_Beneath)
+        beneath: dict[str, _ClusterRest] = defaultdict(_ClusterRest)
         for child in layers[-1].entities:
             beneath[child.parent_id or ""].add(child, foremost[child.id])
         entities = [
@@ -182,7 +184,7 @@ def _raised(hierarchy: Hierarchy, base: Graph, touched: set[str]) -> Hierarchy:
     return Hierarchy(tuple(layers))
 
 
-def _cluster_left(cluster: Entity, left: _Beneath, touched: Collection[str]) -> Entity:
+def _cluster_left(cluster: Entity, left: _ClusterRest, touched: Collection[str]) -> Entity:
     if cluster.id not in touched:
         return cluster
     named = ", ".join(each.name for each in left.foremost)

@@ -15,7 +15,15 @@ import anyio.to_thread
 from leanrag_engine.adapters.wiring import embedder_source
 from leanrag_engine.core.config import Settings
 from leanrag_engine.core.errors import NotReady
-from leanrag_engine.core.model import BuildRequest, Chunk, Collection, Extract, Generation, Graph
+from leanrag_engine.core.model import (
+    BuildRequest,
+    Chunk,
+    Collection,
+    Extract,
+    Generation,
+    Graph,
+    VectorSpaces,
+)
 from leanrag_engine.core.ports import EmbedderSource, Progress, ProgressReport
 from leanrag_engine.extraction.by_model.describe import apply_descriptions, describe_by_model
 from leanrag_engine.extraction.by_model.extract import extract_by_model
@@ -29,7 +37,6 @@ from leanrag_engine.llm.forecast import StepForecast
 from .embedding_reuse import ReusingEmbedder, reuse_vectors
 from .index import (
     Rows,
-    Spaces,
     Stores,
     announce_vector_change,
     drop_unused_spaces,
@@ -180,7 +187,7 @@ async def publish(
     """Write the vectors, then switch the collection to the new generation in one transaction."""
     embedder, chunks, hierarchy = fitted.embedder, fitted.chunks, built.hierarchy
     texts = texts_by_kind(chunks, hierarchy.layers)
-    spaces = Spaces.of(held, embedder, texts)
+    spaces = VectorSpaces.of_build(held, embedder.identity, texts)
     report(Progress("embed", 0, len(texts["facts"])))
     rows = {
         spaces.chunks: chunk_rows,

@@ -17,13 +17,21 @@ from difflib import SequenceMatcher
 import anyio.to_thread
 
 from leanrag_engine.core.errors import Candidate, InvalidInput, ModelUnavailable, StoreUnusable
-from leanrag_engine.core.model import Chunk, Document, Extract, Generation, Graph, Hierarchy, window_id
+from leanrag_engine.core.model import (
+    Chunk,
+    Document,
+    Extract,
+    Generation,
+    Graph,
+    Hierarchy,
+    VectorSpaces,
+    window_id,
+)
 from leanrag_engine.core.ports import Embedder, Progress, ProgressReport
-from leanrag_engine.hierarchy.removal import Living, without
+from leanrag_engine.hierarchy.removal import RemainingChunks, remove_chunks
 
 from .index import (
     Rows,
-    Spaces,
     Stores,
     announce_vector_change,
     drop_unused_spaces,
@@ -139,8 +147,8 @@ async def _compute_remaining(
     for extract in await stores.graph.extracts(generation.collection):
         said[extract.chunk_id].append(extract)
     old = Hierarchy(tuple(layers))
-    living = Living({each.id: each for each in kept}, said)
-    left = await anyio.to_thread.run_sync(without, old, living) if layers[0].entities else None
+    living = RemainingChunks({each.id: each for each in kept}, said)
+    left = await anyio.to_thread.run_sync(remove_chunks, old, living) if layers[0].entities else None
     return RemainingBuild(generation, old, left, *await _remaining_embedder(stores, generation, gone, kept))
 
 
@@ -167,7 +175,7 @@ async def _update_vectors(
     stores: Stores, remains: RemainingBuild, gone: Sequence[Chunk], kept: Sequence[Chunk]
 ) -> dict[str, object]:
     """Delete the vectors of what is gone, write those of what was reworded; the settings of what is left."""
-    spaces = Spaces.recorded(remains.before).as_settings()
+    spaces = VectorSpaces.of_generation(remains.before).as_settings()
     before = texts_by_kind([*gone, *kept], remains.old.layers)
     after = texts_by_kind(kept, remains.hierarchy.layers) if remains.hierarchy else {}
     counts = {}

@@ -14,10 +14,10 @@ import anyio.to_thread
 import numpy as np
 
 from leanrag_engine.core.errors import InvalidInput, StoreUnusable
-from leanrag_engine.core.model import Generation, Vectors, content_id, window_id
+from leanrag_engine.core.model import Generation, Vectors, VectorSpaces, content_id, window_id
 from leanrag_engine.core.ports import Embedder, Progress, ProgressReport, VectorStore, Windows, unwatched
 
-from .index import Spaces, Stores, read_indexed_texts
+from .index import Stores, read_indexed_texts
 
 logger = logging.getLogger(__name__)
 
@@ -153,7 +153,7 @@ async def reuse_vectors(stores: Stores, before: Generation | None, embedder: Emb
 async def index_build(stores: Stores, generation: Generation) -> BuildIndex:
     """What the spaces of a build hold. Chunks of documents that came in later are left out: under the id of a chunk
     whose title alone changed, its space may hold the old vector or the new one."""
-    spaces = Spaces.recorded(generation)
+    spaces = VectorSpaces.of_generation(generation)
     texts = await read_indexed_texts(stores, generation, spaces)
     later = {chunk.id for chunk in await stores.graph.pending_chunks(generation.collection)}
     whole, windows = [], []

@@ -11,8 +11,7 @@ import logging
 from collections import Counter
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import asdict, dataclass
-from itertools import chain
+from dataclasses import dataclass
 
 import anyio
 import anyio.to_thread
@@ -34,7 +33,7 @@ from leanrag_engine.core.model import (
     Graph,
     Hierarchy,
     Vectors,
-    content_id,
+    VectorSpaces,
     window_id,
 )
 from leanrag_engine.core.ports import (
@@ -47,7 +46,7 @@ from leanrag_engine.core.ports import (
     Tokenizer,
     VectorStore,
 )
-from leanrag_engine.retrieval.graph.adjacency_cache import Adjacencies
+from leanrag_engine.retrieval.graph.adjacency_cache import AdjacencyCache
 
 logger = logging.getLogger(__name__)
 
@@ -64,36 +63,8 @@ class Stores:
     vectors: VectorStore
     embedders: EmbedderSource
     tokenizer: Tokenizer
-    adjacencies: Adjacencies
+    adjacencies: AdjacencyCache
     extractor: Extractor
-
-
-@dataclass(frozen=True, slots=True)
-class Spaces:
-    """The names of a generation's vector spaces: one each for chunks, layer-0 entities, aggregates and facts."""
-
-    chunks: str
-    entities: str
-    aggregates: str
-    facts: str = ""
-    """Distinct descriptions of base relations; builds of older versions have none."""
-
-    @classmethod
-    def of(
-        cls, collection: Collection, embedder: Embedder, texts: Mapping[str, Sequence[tuple[str, str]]]
-    ) -> Spaces:
-        """By the embedder and what it embeds (ids and texts by kind): a space never holds what another build
-        had, such as passages that were forgotten, and the same build again finds its own."""
-        keys = {kind: content_id("", *chain.from_iterable(each)) for kind, each in texts.items()}
-        prefix = f"c{collection.number}"
-        return cls(**{kind: f"{prefix}-{kind}-{embedder.identity}-{key}" for kind, key in keys.items()})
-
-    @classmethod
-    def recorded(cls, generation: Generation) -> Spaces:
-        return cls(**generation.settings["spaces"])
-
-    def as_settings(self) -> dict[str, str]:
-        return {kind: space for kind, space in asdict(self).items() if space}
 
 
 async def rebuild_vectors(stores: Stores, collection: str, report: ProgressReport) -> Mapping[str, int]:
@@ -104,7 +75,7 @@ async def rebuild_vectors(stores: Stores, collection: str, report: ProgressRepor
             f"Collection {collection!r} was never built.", "Build it; that writes its vectors.", "build"
         )
     embedder = await restore_embedder(stores, generation)
-    spaces = Spaces.recorded(generation)
+    spaces = VectorSpaces.of_generation(generation)
     texts = await read_indexed_texts(stores, generation, spaces)
     rows = {
         space: await (embed_windows if space == spaces.chunks else embed_rows)(embedder, held, report)
@@ -123,7 +94,7 @@ async def rebuild_vectors(stores: Stores, collection: str, report: ProgressRepor
 
 
 async def read_indexed_texts(
-    stores: Stores, generation: Generation, spaces: Spaces
+    stores: Stores, generation: Generation, spaces: VectorSpaces
 ) -> dict[str, list[tuple[str, str]]]:
     """What each space of a generation holds: ids and the texts that are embedded."""
     number, kinds = generation.number, spaces.as_settings()
@@ -140,7 +111,7 @@ async def read_indexed_texts(
 
 
 def texts_by_kind(chunks: Sequence[Chunk], layers: Sequence[Graph]) -> dict[str, list[tuple[str, str]]]:
-    """What a build embeds, as ids and texts by kind (see :class:`Spaces`)."""
+    """What a build embeds, as ids and texts by kind (see :class:`VectorSpaces`)."""
     base, *above = layers
     return {
         "chunks": texts_of(chunks),
@@ -238,7 +209,7 @@ async def embed_windows(embedder: Embedder, texts: Sequence[tuple[str, str]], re
     return Rows(ids, windows.vectors)
 
 
-def rows_of_layers(spaces: Spaces, hierarchy: Hierarchy, layers: Sequence[Vectors]) -> dict[str, Rows]:
+def rows_of_layers(spaces: VectorSpaces, hierarchy: Hierarchy, layers: Sequence[Vectors]) -> dict[str, Rows]:
     """Layer 0 for one space, all layers above it for another."""
     base, *above = hierarchy.layers
     ids = [entity.id for layer in above for entity in layer.entities]
@@ -280,7 +251,7 @@ async def drop_unused_spaces(stores: Stores, collection: Collection) -> None:
     await stores.adjacencies.sweep(collection.name, generations)
     kept: set[str] = set()
     for generation in generations:
-        kept |= set(Spaces.recorded(generation).as_settings().values())
+        kept |= set(VectorSpaces.of_generation(generation).as_settings().values())
     try:
         for space in await stores.vectors.spaces():
             if space.startswith(f"c{collection.number}-") and space not in kept:

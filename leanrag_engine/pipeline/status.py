@@ -6,10 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from leanrag_engine.core.errors import StoreUnusable
-from leanrag_engine.core.model import Collection, Generation, Job, Method, Spent
+from leanrag_engine.core.model import Collection, Generation, Job, Method, Spent, VectorSpaces
 from leanrag_engine.core.ports import LockHolder, VectorStore
-
-from .index import Spaces
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +30,7 @@ async def vector_counts(
     """Rows in the vector store by kind, and what is wrong with those that cannot be read."""
     counts: dict[str, int] = {}
     problems: list[str] = []
-    spaces = Spaces.recorded(generation).as_settings() if generation else {}
+    spaces = VectorSpaces.of_generation(generation).as_settings() if generation else {}
     for kind, space in spaces.items():
         try:
             counts[kind] = await vectors.count(space)

@@ -11,10 +11,10 @@ from leanrag_engine.core.model import Chunk, Entity, Hit, Relation, Seed
 from leanrag_engine.core.text.cleaning import clean
 from leanrag_engine.core.text.language.names import name_key
 
-from .filters import bearing
-from .index import Index
-from .search.hits import embedded
-from .search.seeds import anchor, best_first, name_spans, named
+from .filters import find_documents
+from .index import IndexSnapshot
+from .search.hits import embed_texts
+from .search.seeds import best_first, match_names, name_spans, rank_entities
 
 CANDIDATES = 8
 """Entities that an error lists."""
@@ -39,7 +39,7 @@ _CITATION = re.compile(r"\b(d\d{1,15}:c\d{1,7})\b")
 # --- names ---------------------------------------------------------------------------------
 
 
-async def resolve(index: Index, name_or_ref: str) -> Entity:
+async def resolve(index: IndexSnapshot, name_or_ref: str) -> Entity:
     """The entity of any layer that has this ref or bears this name; who bears it as an alias comes second.
 
     Raises ``NotFound`` with the nearest candidates, ``Ambiguous`` with all that bear the name.
@@ -69,7 +69,7 @@ async def resolve(index: Index, name_or_ref: str) -> Entity:
     )
 
 
-async def _nearest(index: Index, name: str) -> list[Entity]:
+async def _nearest(index: IndexSnapshot, name: str) -> list[Entity]:
     """Entities of similar name, then those that a keyword search finds."""
     number = index.generation.number
     similar = await index.graph.similar_names(number, name, CANDIDATES - 2)
@@ -78,7 +78,7 @@ async def _nearest(index: Index, name: str) -> list[Entity]:
     return list({entity.id: entity for entity in (*similar, *found)}.values())[:CANDIDATES]
 
 
-async def _candidates(index: Index, entities: Sequence[Entity]) -> tuple[Candidate, ...]:
+async def _candidates(index: IndexSnapshot, entities: Sequence[Entity]) -> tuple[Candidate, ...]:
     wanted = list(dict.fromkeys(entity.parent_id for entity in entities if entity.parent_id))
     parents = {each.id: each.name for each in await index.graph.entities(index.generation.number, wanted)}
     return tuple(Candidate(each.id, each.name, _hint(each, parents)) for each in entities)
@@ -92,7 +92,7 @@ def _hint(entity: Entity, parents: Mapping[str, str]) -> str:
     return f"layer {entity.layer}, {entity.type}{place}" + (f". {words} …" if words else "")
 
 
-async def names_like(index: Index, text: str, aggregated: bool, limit: int) -> list[str]:
+async def complete_names(index: IndexSnapshot, text: str, aggregated: bool, limit: int) -> list[str]:
     """Names of entities of layer 0, or of ``aggregated`` ones, that begin with ``text``; if there is none, those that
     look like it."""
     wanted = clean(text).strip()
@@ -108,7 +108,7 @@ async def names_like(index: Index, text: str, aggregated: bool, limit: int) -> l
 
 
 async def search_entities(
-    index: Index, query: str, layer: int | None, offset: int, limit: int
+    index: IndexSnapshot, query: str, layer: int | None, offset: int, limit: int
 ) -> tuple[list[Seed], int]:
     """One page of the entities of one layer (None: all) by name, meaning and keyword, and how many there are.
 
@@ -125,8 +125,8 @@ async def search_entities(
     spans = name_spans(text)
     bearers = await index.graph.entities_named(number, list(dict.fromkeys(span.key for span in spans)))
     of_layer = [each for each in bearers if layer in (None, each.layer)]
-    names = named(spans, of_layer, index.collection.chunks)
-    hits = anchor([hit.id for hit in dense], [hit.id for hit in keyword], names, 3 * SEARCH_DEPTH)
+    names = match_names(spans, of_layer, index.collection.chunks)
+    hits = rank_entities([hit.id for hit in dense], [hit.id for hit in keyword], names, 3 * SEARCH_DEPTH)
     # What the vectors hold of other generations is no entity of this one: it must go before pages are cut.
     found = {each.id: each for each in await index.graph.entities(number, [hit.id for hit in hits])}
     seeds = [
@@ -137,8 +137,8 @@ async def search_entities(
     return seeds[offset : offset + limit], len(seeds)
 
 
-async def _dense(index: Index, text: str, layer: int | None) -> list[Hit]:
-    (vector,) = await embedded(index, [text])
+async def _dense(index: IndexSnapshot, text: str, layer: int | None) -> list[Hit]:
+    (vector,) = await embed_texts(index, [text])
     if vector is None or index.spaces is None:
         return []
     spaces = [index.spaces.entities] if layer in (None, 0) else []
@@ -147,7 +147,7 @@ async def _dense(index: Index, text: str, layer: int | None) -> list[Hit]:
     return best_first({hit.id: hit.score for hit in hits if hit.score > 0})[:SEARCH_DEPTH]
 
 
-def _check_layer(index: Index, layer: int | None) -> None:
+def _check_layer(index: IndexSnapshot, layer: int | None) -> None:
     top = index.generation.top
     if layer is not None and not 0 <= layer <= top:
         raise InvalidInput(
@@ -167,16 +167,16 @@ def _check_page(offset: int, limit: int) -> None:
 # --- the hierarchy -------------------------------------------------------------------------
 
 
-async def ancestors(index: Index, entity: Entity) -> list[Entity]:
+async def ancestors(index: IndexSnapshot, entity: Entity) -> list[Entity]:
     """The chain from ``entity`` (itself first) up to the root."""
-    nodes = await with_ancestors(index, [entity])
+    nodes = await load_ancestors(index, [entity])
     chain = [entity]
     while (parent := chain[-1].parent_id) is not None:
         chain.append(nodes[parent])
     return chain
 
 
-async def with_ancestors(index: Index, entities: Sequence[Entity]) -> dict[str, Entity]:
+async def load_ancestors(index: IndexSnapshot, entities: Sequence[Entity]) -> dict[str, Entity]:
     """``entities`` and all their ancestors by id: fetched at once where the adjacency is loaded, else layer by layer."""
     nodes = {entity.id: entity for entity in entities}
     if index.adjacency is not None:
@@ -207,7 +207,7 @@ class ClusterView:
     ends: Mapping[str, Entity]
 
 
-async def cluster(index: Index, entity: Entity, offset: int, limit: int) -> ClusterView:
+async def view_cluster(index: IndexSnapshot, entity: Entity, offset: int, limit: int) -> ClusterView:
     """An aggregated entity, one page of its members (``entity.members`` is their number) and its strongest relations."""
     _check_aggregated(entity)
     _check_page(offset, limit)
@@ -221,9 +221,14 @@ async def cluster(index: Index, entity: Entity, offset: int, limit: int) -> Clus
 
 
 async def inter_cluster_relations(
-    index: Index, cluster: Entity | None, layer: int | None, min_strength: int, offset: int, limit: int
+    index: IndexSnapshot,
+    cluster: Entity | None,
+    layer: int | None,
+    min_strength: int,
+    offset: int,
+    limit: int,
 ) -> tuple[list[Relation], int]:
-    """One page of the relations of ``cluster`` (None: of all) in ``layer`` (None: all above 0), strongest first, and the total."""
+    """One page of the relations of ``view_cluster`` (None: of all) in ``layer`` (None: all above 0), strongest first, and the total."""
     _check_page(offset, limit)
     if cluster is not None:
         _check_aggregated(cluster)
@@ -251,7 +256,7 @@ def _check_aggregated(entity: Entity) -> None:
         )
 
 
-async def sample_beneath(index: Index, entity: Entity, width: int) -> list[Entity]:
+async def sample_beneath(index: IndexSnapshot, entity: Entity, width: int) -> list[Entity]:
     """Some layer-0 entities beneath ``entity``: up to ``width`` members with most mentions, down the layers."""
     row = [entity]
     while row and row[0].layer > 0:
@@ -275,7 +280,9 @@ class SourcePage:
     problems: tuple[str, ...] = ()
 
 
-async def sources(index: Index, wanted: Entity | Sequence[str], offset: int, limit: int) -> SourcePage:
+async def sources(
+    index: IndexSnapshot, wanted: Entity | Sequence[str], offset: int, limit: int
+) -> SourcePage:
     """The chunks behind citations, in their order, or those that mention an entity, in reading order.
 
     An aggregated entity gives a passage of each of some entities beneath it. Bad citations do not spoil the good
@@ -297,13 +304,13 @@ async def sources(index: Index, wanted: Entity | Sequence[str], offset: int, lim
     return SourcePage(page, len(chunks), tuple(map(str, problems)))
 
 
-async def sources_of_document(index: Index, name: str, offset: int, limit: int) -> SourcePage:
+async def sources_of_document(index: IndexSnapshot, name: str, offset: int, limit: int) -> SourcePage:
     """The chunks of the document of that id, title, file name or number (``d3``), in reading order.
 
     Raises ``NotFound`` with the nearest documents, ``Ambiguous`` with all that bear the name.
     """
     _check_page(offset, limit)
-    found = bearing(name, await index.graph.documents(index.collection.name))
+    found = find_documents(name, await index.graph.documents(index.collection.name))
     if len(found) > 1:
         raise Ambiguous(
             f"{len(found)} documents are called {name!r}.",
@@ -315,7 +322,7 @@ async def sources_of_document(index: Index, name: str, offset: int, limit: int) 
     return SourcePage(tuple(chunks), len(ids))
 
 
-async def _sources_of_entity(index: Index, entity: Entity) -> list[Chunk]:
+async def _sources_of_entity(index: IndexSnapshot, entity: Entity) -> list[Chunk]:
     base = [entity] if entity.layer == 0 else await sample_beneath(index, entity, MEMBERS_SAMPLED)
     each = ENTITY_SOURCES if entity.layer == 0 else 1
     ids = dict.fromkeys(id_ for member in base for id_ in member.chunk_ids[:each])
@@ -328,7 +335,7 @@ def _no_citation(text: str) -> LeanRAGError:
     )
 
 
-async def _no_passages(index: Index, missing: Sequence[str]) -> LeanRAGError:
+async def _no_passages(index: IndexSnapshot, missing: Sequence[str]) -> LeanRAGError:
     return NotFound(
         f"There is no passage {', '.join(missing)}.",
         "Citations stand in contexts and sources; a document that was replaced or deleted loses its own.",
@@ -336,7 +343,7 @@ async def _no_passages(index: Index, missing: Sequence[str]) -> LeanRAGError:
     )
 
 
-async def _documents_of(index: Index, citations: Sequence[str]) -> tuple[Candidate, ...]:
+async def _documents_of(index: IndexSnapshot, citations: Sequence[str]) -> tuple[Candidate, ...]:
     """The documents that ``citations`` name, with the citations that they do have."""
     numbers = {citation.partition(":")[0] for citation in citations}
     documents = await index.graph.documents(index.collection.name)

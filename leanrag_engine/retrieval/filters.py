@@ -30,7 +30,7 @@ NAMED_MEMBERS = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Scope:
+class ChunkScope:
     """The chunks that evidence may come from; ``allowed`` None: all of them."""
 
     allowed: frozenset[str] | None = None
@@ -48,7 +48,7 @@ class Scope:
             return None
         return np.isin(chunk_ids, np.array(sorted(self.allowed), dtype=np.bytes_))
 
-    def kept(self, chunk_ids: Sequence[str]) -> tuple[str, ...]:
+    def select(self, chunk_ids: Sequence[str]) -> tuple[str, ...]:
         """Those of ``chunk_ids`` that are allowed, in their order."""
         return tuple(id_ for id_ in chunk_ids if self.allows(id_))
 
@@ -61,13 +61,13 @@ class Scope:
         return self.allowed is None or (bool(item.chunk_ids) and all(map(self.allows, item.chunk_ids)))
 
 
-EVERYTHING = Scope()
+EVERYTHING = ChunkScope()
 
 
 # --- documents -----------------------------------------------------------------------------
 
 
-def matching_documents(documents: Sequence[Document], filters: Filters) -> list[Document]:
+def select_documents(documents: Sequence[Document], filters: Filters) -> list[Document]:
     """The documents that ``filters`` allow.
 
     Raises ``NotFound`` for a document that nothing bears the name of, ``InvalidInput`` if the conditions
@@ -75,20 +75,20 @@ def matching_documents(documents: Sequence[Document], filters: Filters) -> list[
     """
     matching = list(documents)
     if filters.documents:
-        numbers = {each.number for name in filters.documents for each in bearing(name, documents)}
+        numbers = {each.number for name in filters.documents for each in find_documents(name, documents)}
         matching = [each for each in matching if each.number in numbers]
     matching = [each for each in matching if _has_metadata(each, filters.metadata)]
     first, last = filters.window
     matching = [each for each in matching if _within(_utc(each.ingested_at), first, last)]
     if not matching:
         raise InvalidInput(
-            f"The filters ({_described(filters)}) exclude all {len(documents)} documents.",
-            f"Loosen them. {_what_exists(documents, filters)}".strip(),
+            f"The filters ({_format_filters(filters)}) exclude all {len(documents)} documents.",
+            f"Loosen them. {_format_existing_values(documents, filters)}".strip(),
         )
     return matching
 
 
-def bearing(name: str, documents: Sequence[Document]) -> list[Document]:
+def find_documents(name: str, documents: Sequence[Document]) -> list[Document]:
     """The documents of that id, title, file name or number. Raises ``NotFound`` with the nearest."""
     folded = name.casefold()
     found = [
@@ -102,12 +102,12 @@ def bearing(name: str, documents: Sequence[Document]) -> list[Document]:
         raise NotFound(
             f"No document is called {name!r}.",
             "Name documents by id, title, file name or number (d3).",
-            _nearest(name, documents),
+            _nearest_documents(name, documents),
         )
     return found
 
 
-def _nearest(name: str, documents: Sequence[Document]) -> tuple[Candidate, ...]:
+def _nearest_documents(name: str, documents: Sequence[Document]) -> tuple[Candidate, ...]:
     folded = name.casefold()
 
     def likeness(document: Document) -> float:
@@ -130,7 +130,7 @@ def _within(moment: datetime, first: datetime | None, last: datetime | None) -> 
     return (first is None or first <= moment) and (last is None or moment <= last)
 
 
-def _described(filters: Filters) -> str:
+def _format_filters(filters: Filters) -> str:
     parts = [f"documents={list(filters.documents)}"] if filters.documents else []
     parts += [f"{key}={value}" for key, value in sorted(filters.metadata.items())]
     parts += [
@@ -139,7 +139,7 @@ def _described(filters: Filters) -> str:
     return ", ".join(parts)
 
 
-def _what_exists(documents: Sequence[Document], filters: Filters) -> str:
+def _format_existing_values(documents: Sequence[Document], filters: Filters) -> str:
     said = []
     for key in sorted(filters.metadata):
         values = sorted({str(each.metadata[key]) for each in documents if key in each.metadata})
@@ -154,22 +154,22 @@ def _what_exists(documents: Sequence[Document], filters: Filters) -> str:
 # --- what remains of a node or relation -----------------------------------------------------
 
 
-def restricted_entity(entity: Entity, scope: Scope, chunks: Mapping[str, Chunk]) -> Entity:
+def restricted_entity(entity: Entity, scope: ChunkScope, chunks: Mapping[str, Chunk]) -> Entity:
     """A layer-0 entity as the allowed chunks alone would have it."""
     if scope.covers(entity):
         return entity
-    kept = scope.kept(entity.chunk_ids)
+    kept = scope.select(entity.chunk_ids)
     description = _verbatim(entity.description, kept, chunks)
     return replace(
         entity, description=description, chunk_ids=kept, mentions=len(kept), aliases=(), evidence=()
     )
 
 
-def restricted_relation(relation: Relation, scope: Scope, chunks: Mapping[str, Chunk]) -> Relation:
+def restricted_relation(relation: Relation, scope: ChunkScope, chunks: Mapping[str, Chunk]) -> Relation:
     """A layer-0 relation as the allowed chunks alone would have it."""
     if scope.covers(relation):
         return relation
-    kept = scope.kept(relation.chunk_ids)
+    kept = scope.select(relation.chunk_ids)
     description = _verbatim(relation.description, kept, chunks)
     return replace(relation, description=description, chunk_ids=kept, weight=len(kept), evidence=())
 

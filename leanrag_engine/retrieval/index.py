@@ -4,35 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Protocol
 
 from leanrag_engine.core.errors import NotReady
-from leanrag_engine.core.model import Collection, Generation
+from leanrag_engine.core.model import Collection, Generation, VectorSpaces
 from leanrag_engine.core.ports import Embedder, GraphStore, Tokenizer, VectorStore
 
 from .graph.adjacency import Adjacency
-
-
-class Spaces(Protocol):
-    """The names of a generation's vector spaces."""
-
-    @property
-    def chunks(self) -> str: ...
-
-    @property
-    def entities(self) -> str:
-        """Layer 0."""
-        ...
-
-    @property
-    def aggregates(self) -> str:
-        """All layers above 0."""
-        ...
-
-    @property
-    def facts(self) -> str:
-        """Distinct descriptions of base relations; "" if the build wrote none."""
-        ...
 
 
 class BuildState(StrEnum):
@@ -46,7 +23,7 @@ class BuildState(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Index:
+class IndexSnapshot:
     """The stores and names that a query needs. Before the first build there is no ``embedder``, no ``spaces`` and
     no ``adjacency``; browsing needs neither the first nor the last."""
 
@@ -55,7 +32,7 @@ class Index:
     embedder: Embedder | None
     tokenizer: Tokenizer
     collection: Collection
-    spaces: Spaces | None
+    spaces: VectorSpaces | None
     adjacency: Adjacency | None = None
 
     @property

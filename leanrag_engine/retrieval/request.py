@@ -49,7 +49,7 @@ class Ranking(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Weights:
+class RankingOptions:
     """How ranking by ``spread`` weighs the evidence: round numbers from the middle of a plateau.
 
     Chosen on two question sets of 100 each with two embedders at once, and with the names of the questions
@@ -89,7 +89,7 @@ class Weights:
         }
 
 
-DEFAULT = Weights()
+DEFAULT_RANKING = RankingOptions()
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,14 +126,14 @@ class Filters:
     @property
     def window(self) -> tuple[datetime | None, datetime | None]:
         """The first and the last moment that ``since`` and ``until`` allow."""
-        first = _moment("since", self.since, time.min) if self.since else None
-        last = _moment("until", self.until, time.max) if self.until else None
+        first = _parse_moment("since", self.since, time.min) if self.since else None
+        last = _parse_moment("until", self.until, time.max) if self.until else None
         return first, last
 
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """One question, and how it is to be answered. ``weights`` are those of ranking by ``spread``.
+    """One question, and how it is to be answered. ``ranking_options`` are those of ranking by ``spread``.
 
     ``sub_queries`` are searched for too, and their evidence is united with that of ``text``.
     ``entities`` are names or refs that anchor directly. ``seeds`` and ``top_k`` are the paper's N
@@ -154,7 +154,7 @@ class Query:
     include_sources: bool = True
     include_summaries: bool = True
     detailed: bool = False
-    weights: Weights = DEFAULT
+    ranking_options: RankingOptions = DEFAULT_RANKING
 
     @property
     def texts(self) -> tuple[str, ...]:
@@ -166,7 +166,7 @@ class Query:
 
         Raises ``InvalidInput`` naming the value, what was expected and the next step.
         """
-        text = _checked_text("query", self.text)
+        text = _clean_text("query", self.text)
         if not text:
             raise InvalidInput("The query is empty.", "Give a question or a few words to look for.")
         for name, value, allowed in (("mode", self.mode, Mode), ("ranking", self.ranking, Ranking)):
@@ -177,7 +177,7 @@ class Query:
             ("token_budget", self.token_budget, TOKEN_BUDGET),
         ):
             _check_range(name, number, low, high)
-        sub_queries = tuple(_checked_text("sub-query", each) for each in self.sub_queries)
+        sub_queries = tuple(_clean_text("sub-query", each) for each in self.sub_queries)
         if "" in sub_queries:
             raise InvalidInput(
                 f"Sub-query {sub_queries.index('') + 1} of {len(sub_queries)} is empty.",
@@ -197,7 +197,7 @@ class Query:
         )
 
 
-def _checked_text(name: str, text: str) -> str:
+def _clean_text(name: str, text: str) -> str:
     cleaned = clean(text).strip()
     if len(cleaned) > MAX_TEXT:
         raise InvalidInput(
@@ -227,16 +227,16 @@ def _check_count(name: str, count: int, most: int) -> None:
         raise InvalidInput(f"{count} {name} were given, at most {most} are taken.", "Ask in several calls.")
 
 
-def _moment(name: str, value: str, clock: time) -> datetime:
+def _parse_moment(name: str, value: str, clock: time) -> datetime:
     """The moment of an ISO date (at ``clock``) or of an ISO time."""
     try:
         day = date.fromisoformat(value)
     except ValueError:
-        return _time(name, value)
+        return _parse_time(name, value)
     return datetime.combine(day, clock, UTC)
 
 
-def _time(name: str, value: str) -> datetime:
+def _parse_time(name: str, value: str) -> datetime:
     try:
         moment = datetime.fromisoformat(value)
     except ValueError:

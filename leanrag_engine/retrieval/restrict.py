@@ -8,7 +8,7 @@ from dataclasses import replace
 from leanrag_engine.core.model import Entity, Group, Relation, Seed, Subgraph
 
 from .filters import extract_of_members, restricted_entity, restricted_relation
-from .run import Call
+from .run import QueryRun
 
 VERBATIM = 40
 """Allowed chunks of an entity in which the sentences of its description are looked for."""
@@ -17,44 +17,44 @@ WALKED = 100
 """A summary of more base entities than this counts as one that excluded documents fed: looking would take too long."""
 
 
-async def restricted(call: Call, graph: Subgraph, beneath: Mapping[str, Sequence[Entity]]) -> Subgraph:
+async def restricted(run: QueryRun, graph: Subgraph, beneath: Mapping[str, Sequence[Entity]]) -> Subgraph:
     """``graph`` as the allowed documents alone would have it; ``beneath`` names the allowed seeds below each cluster."""
-    if call.scope.everything:
+    if run.scope.everything:
         return graph
     items: list[Entity | Relation] = [
         *graph.path,
         *(seed.entity for seed in graph.seeds),
         *graph.base_relations,
     ]
-    await call.load(id_ for item in items for id_ in call.scope.kept(item.chunk_ids)[:VERBATIM])
+    await run.load(id_ for item in items for id_ in run.scope.select(item.chunk_ids)[:VERBATIM])
     nodes = {node.id: node for node in (*graph.path, *(seed.entity for seed in graph.seeds))}
-    whole = {id_ for id_, node in nodes.items() if await _is_whole(call, node)}
+    whole = {id_ for id_, node in nodes.items() if await _is_whole(run, node)}
     kept = {
-        id_: node if id_ in whole else _reduced(call, node, beneath)
+        id_: node if id_ in whole else _reduced(run, node, beneath)
         for id_, node in nodes.items()
-        if node.layer > 0 or call.scope.supports(node)
+        if node.layer > 0 or run.scope.supports(node)
     }
     return Subgraph(
         seeds=tuple(Seed(kept[seed.entity.id], seed.score) for seed in graph.seeds if seed.entity.id in kept),
         groups=tuple(_restricted_group(group, kept) for group in graph.groups),
         lca=kept[graph.lca.id] if graph.lca else None,
         path=tuple(kept[node.id] for node in graph.path if node.id in kept),
-        base_relations=_base_relations(call, graph.base_relations),
+        base_relations=_base_relations(run, graph.base_relations),
         inter_cluster_relations=tuple(
             each for each in graph.inter_cluster_relations if {each.source_id, each.target_id} <= whole
         ),
     )
 
 
-def _reduced(call: Call, node: Entity, beneath: Mapping[str, Sequence[Entity]]) -> Entity:
+def _reduced(run: QueryRun, node: Entity, beneath: Mapping[str, Sequence[Entity]]) -> Entity:
     if node.layer == 0:
-        return restricted_entity(node, call.scope, call.chunks)
+        return restricted_entity(node, run.scope, run.chunks)
     return extract_of_members(node, beneath.get(node.id, ()))
 
 
-def _base_relations(call: Call, relations: Sequence[Relation]) -> tuple[Relation, ...]:
+def _base_relations(run: QueryRun, relations: Sequence[Relation]) -> tuple[Relation, ...]:
     kept = (
-        restricted_relation(each, call.scope, call.chunks) for each in relations if call.scope.supports(each)
+        restricted_relation(each, run.scope, run.chunks) for each in relations if run.scope.supports(each)
     )
     return tuple(kept)
 
@@ -68,14 +68,14 @@ def _restricted_group(group: Group, kept: Mapping[str, Entity]) -> Group:
     )
 
 
-async def _is_whole(call: Call, node: Entity) -> bool:
+async def _is_whole(run: QueryRun, node: Entity) -> bool:
     """Whether allowed chunks alone stand behind a node and everything beneath it."""
     if node.layer == 0:
-        return call.scope.covers(node)
+        return run.scope.covers(node)
     if node.mentions > WALKED:
         return False
-    members = await call.index.graph.members(call.index.generation.number, node.id, 0, WALKED)
+    members = await run.index.graph.members(run.index.generation.number, node.id, 0, WALKED)
     for member in members:
-        if not await _is_whole(call, member):
+        if not await _is_whole(run, member):
             return False
     return True

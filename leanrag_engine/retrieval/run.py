@@ -7,19 +7,19 @@ from dataclasses import dataclass, field
 
 from leanrag_engine.core.model import Chunk
 
-from .filters import Scope
-from .index import BuildState, Index
+from .filters import ChunkScope
+from .index import BuildState, IndexSnapshot
 from .request import Mode, Query
-from .search.hits import Found
+from .search.hits import SearchHits
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class QueryRun:
     """``chunks`` keeps the chunks that were loaded, by id; ``warnings`` what makes the answer worse than it could be."""
 
-    index: Index
+    index: IndexSnapshot
     query: Query
-    scope: Scope
+    scope: ChunkScope
     chunks: dict[str, Chunk] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
 
@@ -57,7 +57,7 @@ class Call:
         elif self.query.mode in (Mode.NAIVE, Mode.GLOBAL):
             self.warnings.append(f"The entities were ignored: mode {self.query.mode} starts from none.")
 
-    def warn_of_dense(self, found: Iterable[Found]) -> None:
+    def warn_of_dense(self, found: Iterable[SearchHits]) -> None:
         """Say where keywords alone served, which is no news before the first build."""
         if self.index.state is BuildState.MISSING or self.index.embedder is None:
             return  # no news, or told by whoever left the embedder out

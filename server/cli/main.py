@@ -301,7 +301,7 @@ def query(
     """
 
     async def work(engine: LeanRAG) -> None:
-        from leanrag_engine.retrieval.query import Query  # noqa: PLC0415 - heavy
+        from leanrag_engine.retrieval.request import Query  # noqa: PLC0415 - heavy
 
         from ..replies.cards import query_reply  # noqa: PLC0415 - heavy
 

@@ -69,11 +69,11 @@ token_budget: the best passages, how their topics are related, and what they bel
         Read `context` and cite its marks, e.g. [d3:c12]. `warnings` tell what is degraded. For a question with \
 several parts give each part in `queries`. If the context lacks the answer: other words, mode='naive' for plain \
 passages, or search_entities to look around. get_sources gives the full passages."""
-        from leanrag_engine.retrieval import query as querying  # noqa: PLC0415 - heavy: only on the first call
+        from leanrag_engine.retrieval import request  # noqa: PLC0415 - heavy: only on the first call
 
         engine = await self._engine.get()
         result = await engine.query(
-            querying.Query(
+            request.Query(
                 text=query,
                 sub_queries=tuple(queries),
                 entities=tuple(entities),
@@ -82,7 +82,7 @@ passages, or search_entities to look around. get_sources gives the full passages
                 seeds=seeds,
                 top_k=top_k,
                 token_budget=token_budget,
-                filters=querying.Filters(
+                filters=request.Filters(
                     documents=tuple(filters.documents),
                     metadata=filters.metadata,
                     since=filters.since or None,

@@ -20,7 +20,7 @@ from leanrag_engine.core.model import (
     Method,
     Relation,
 )
-from leanrag_engine.hierarchy.removal import HIDDEN, Living, without
+from leanrag_engine.hierarchy.removal import HIDDEN, RemainingChunks, remove_chunks
 
 
 def chunk(id_: str, text: str) -> Chunk:
@@ -130,7 +130,7 @@ def test_no_word_of_a_forgotten_chunk_is_left_and_every_figure_is_as_counted_ane
     hierarchy, chunks = random_hierarchy(seed)
     gone = {f"k{n}" for n in np.random.default_rng(seed).permutation(12)[:lost]}
     living = {id_: each for id_, each in chunks.items() if id_ not in gone}
-    left = without(hierarchy, Living(living, {}))
+    left = remove_chunks(hierarchy, RemainingChunks(living, {}))
     assert left is not None
     for id_ in gone:
         assert not re.search(rf"\bonly{id_}\b", repr(left))
@@ -155,10 +155,10 @@ def test_no_word_of_a_forgotten_chunk_is_left_and_every_figure_is_as_counted_ane
 @pytest.mark.parametrize("seed", range(4))
 def test_what_a_forgotten_chunk_did_not_feed_is_left_as_it_is(seed: int) -> None:
     hierarchy, chunks = random_hierarchy(seed)
-    assert without(hierarchy, Living(chunks, {})) == hierarchy
+    assert remove_chunks(hierarchy, RemainingChunks(chunks, {})) == hierarchy
     gone = hierarchy.layers[0].entities[0].chunk_ids[0]
     living = {id_: each for id_, each in chunks.items() if id_ != gone}
-    left = without(hierarchy, Living(living, {}))
+    left = remove_chunks(hierarchy, RemainingChunks(living, {}))
     assert left is not None
     fed = {e.parent_id for e in hierarchy.layers[0].entities if gone in e.chunk_ids}
     fed |= {
@@ -174,7 +174,7 @@ def test_what_a_forgotten_chunk_did_not_feed_is_left_as_it_is(seed: int) -> None
 
 def test_without_any_chunk_there_is_no_hierarchy() -> None:
     hierarchy, _ = random_hierarchy(0)
-    assert without(hierarchy, Living({}, {})) is None
+    assert remove_chunks(hierarchy, RemainingChunks({}, {})) is None
 
 
 def test_a_name_that_only_a_forgotten_chunk_used_gives_way_to_one_that_another_used() -> None:
@@ -188,11 +188,11 @@ def test_a_name_that_only_a_forgotten_chunk_used_gives_way_to_one_that_another_u
         description="It is a ministry.",
     )
     root = Entity("r", "Root", layer=1, members=1, description="x")
-    living = Living(
+    living = RemainingChunks(
         {"k2": chunk("k2", "Ask the  board\nof the isle."), "k3": chunk("k3", "It pays.")},
         {"k3": [Extract("k3", Method.MODEL, (ExtractedEntity("nlb", "organisation"),))]},
     )
-    left = without(Hierarchy((Graph((entity,), ()), Graph((root,), ()))), living)
+    left = remove_chunks(Hierarchy((Graph((entity,), ()), Graph((root,), ()))), living)
     assert left is not None
     (kept,) = left.layers[0].entities
     assert (kept.name, kept.aliases, kept.type) == ("NLB", ("The Board",), "concept")

@@ -14,7 +14,7 @@ from leanrag_engine.core.config import Settings, load_settings
 from leanrag_engine.core.errors import InvalidInput, NotReady
 from leanrag_engine.core.model import DocumentSource, Job, JobStatus
 from leanrag_engine.engine import LeanRAG
-from leanrag_engine.retrieval.query import Filters, Mode, Query, Ranking
+from leanrag_engine.retrieval.request import Filters, Mode, Query, Ranking
 
 pytestmark = pytest.mark.anyio
 

@@ -12,11 +12,11 @@ import pytest
 from leanrag_engine.adapters.chroma.store import ChromaVectorStore
 from leanrag_engine.core.config import Settings, load_settings
 from leanrag_engine.core.errors import Cancelled
-from leanrag_engine.core.model import DocumentSource, Generation, Vectors, content_id, window_id
+from leanrag_engine.core.model import DocumentSource, Generation, Vectors, VectorSpaces, content_id, window_id
 from leanrag_engine.core.ports import Progress, ProgressReport, Windows
 from leanrag_engine.engine import LeanRAG
 from leanrag_engine.pipeline.embedding_reuse import BuildIndex, ReusingEmbedder, SpaceIndex
-from leanrag_engine.pipeline.index import Spaces, read_indexed_texts
+from leanrag_engine.pipeline.index import read_indexed_texts
 
 pytestmark = pytest.mark.anyio
 
@@ -50,7 +50,7 @@ async def built(engine: LeanRAG) -> Generation:
 
 async def rows(engine: LeanRAG, generation: Generation) -> dict[str, bytes]:
     """The vector of every text of a generation."""
-    texts = await read_indexed_texts(engine._stores, generation, Spaces.recorded(generation))
+    texts = await read_indexed_texts(engine._stores, generation, VectorSpaces.of_generation(generation))
     found: dict[str, bytes] = {}
     for space, held in texts.items():
         vectors = await engine._stores.vectors.fetch(space, [id_ for id_, _ in held])

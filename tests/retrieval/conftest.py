@@ -30,7 +30,7 @@ from leanrag_engine.core.model import (
 from leanrag_engine.core.text.language.names import name_key
 from leanrag_engine.core.text.language.words import STOPWORDS, search_terms, words
 from leanrag_engine.retrieval.graph.adjacency import Adjacency
-from leanrag_engine.retrieval.index import Index
+from leanrag_engine.retrieval.index import IndexSnapshot
 
 BUILT = datetime(2026, 1, 10, tzinfo=UTC)
 
@@ -307,7 +307,7 @@ class Corpus:
             "default", 1, len(self.texts), generation, BUILT, len(self.texts), len(self.texts), self.pending
         )
 
-    async def index(self, embedder: Any = None, tokenizer: Any = None) -> Index:
+    async def index(self, embedder: Any = None, tokenizer: Any = None) -> IndexSnapshot:
         chunks = self.chunks
         embedder = embedder or WordEmbedder([chunk.indexed_text for chunk in chunks])
         vectors, spaces = MemoryVectors(), MemorySpaces()
@@ -323,7 +323,7 @@ class Corpus:
             spaces.facts, [id_ for id_, _ in facts], await embedder.embed([text for _, text in facts])
         )
         built = self.hierarchy is not None
-        return Index(
+        return IndexSnapshot(
             graph=MemoryGraph(self.documents, chunks, self.hierarchy),  # type: ignore[arg-type] # the reading half
             vectors=vectors,  # type: ignore[arg-type] # the reading half
             embedder=embedder if built else None,

@@ -9,8 +9,8 @@ import pytest
 
 from leanrag_engine.core.errors import Ambiguous, InvalidInput, NotFound, NotReady
 from leanrag_engine.core.model import Graph, Hierarchy
-from leanrag_engine.retrieval import browse as browsing
-from leanrag_engine.retrieval.index import Index
+from leanrag_engine.retrieval import browse
+from leanrag_engine.retrieval.index import IndexSnapshot
 
 if TYPE_CHECKING:
     from conftest import Corpus
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.anyio
 
 
 @pytest.fixture
-async def index(corpus: Corpus) -> Index:
+async def index(corpus: Corpus) -> IndexSnapshot:
     return await corpus.index()
 
 
@@ -29,18 +29,20 @@ async def index(corpus: Corpus) -> Index:
 @pytest.mark.parametrize(
     "name", ["Caroline Herschel", "caroline  herschel", "e-caroline-herschel", " CAROLINE HERSCHEL "]
 )
-async def test_an_entity_is_found_by_ref_and_by_name_however_it_is_written(index: Index, name: str) -> None:
-    assert (await browsing.resolve(index, name)).name == "Caroline Herschel"
+async def test_an_entity_is_found_by_ref_and_by_name_however_it_is_written(
+    index: IndexSnapshot, name: str
+) -> None:
+    assert (await browse.resolve(index, name)).name == "Caroline Herschel"
 
 
-async def test_entities_of_every_layer_are_found(index: Index) -> None:
+async def test_entities_of_every_layer_are_found(index: IndexSnapshot) -> None:
     for name, layer in (("yeast", 0), ("Towns", 1), ("Astronomy", 2), ("Knowledge", 3)):
-        assert (await browsing.resolve(index, name)).layer == layer
+        assert (await browse.resolve(index, name)).layer == layer
 
 
-async def test_an_unknown_name_lists_the_nearest_with_what_tells_them_apart(index: Index) -> None:
+async def test_an_unknown_name_lists_the_nearest_with_what_tells_them_apart(index: IndexSnapshot) -> None:
     with pytest.raises(NotFound, match="No entity is called 'Edmund Halley'") as caught:
-        await browsing.resolve(index, "Edmund Halley")
+        await browse.resolve(index, "Edmund Halley")
     nearest = caught.value.candidates[0]
     assert (nearest.name, nearest.ref) == ("Edmond Halley", "e-edmond-halley")
     assert nearest.hint.startswith("layer 0, person, in Sky watchers. Edmond Halley computed")
@@ -53,7 +55,7 @@ async def test_a_name_of_several_lists_all_of_them(corpus: Corpus, make_corpus: 
     twin = replace(first.entities[0], id="e-twin", name="Paris", description="A cluster.")
     twice = Hierarchy((base, Graph((*first.entities, twin), first.relations), *above))
     with pytest.raises(Ambiguous) as caught:
-        await browsing.resolve(await make_corpus(corpus.texts, twice).index(), "Paris")
+        await browse.resolve(await make_corpus(corpus.texts, twice).index(), "Paris")
     assert {candidate.ref for candidate in caught.value.candidates} == {"e-paris", "e-twin"}
     assert {candidate.hint.split(",")[0] for candidate in caught.value.candidates} == {"layer 0", "layer 1"}
 
@@ -68,33 +70,33 @@ async def test_who_bears_a_name_comes_before_who_bears_it_as_an_alias(
     )
     both = Hierarchy((Graph((*base.entities, alias), base.relations), *above))
     index = await make_corpus(corpus.texts, both).index()
-    assert (await browsing.resolve(index, "Uranus")).id == "e-uranus"
-    assert (await browsing.resolve(index, "George's Star")).id == "e-alias"
+    assert (await browse.resolve(index, "Uranus")).id == "e-uranus"
+    assert (await browse.resolve(index, "George's Star")).id == "e-alias"
 
 
 async def test_an_empty_name_and_a_collection_without_a_build_are_errors(
-    index: Index, unbuilt: Corpus
+    index: IndexSnapshot, unbuilt: Corpus
 ) -> None:
     with pytest.raises(InvalidInput, match="name is empty"):
-        await browsing.resolve(index, " \u200b")
+        await browse.resolve(index, " \u200b")
     with pytest.raises(NotReady, match="no hierarchy yet") as caught:
-        await browsing.resolve(await unbuilt.index(), "Uranus")
+        await browse.resolve(await unbuilt.index(), "Uranus")
     assert caught.value.needs == "build"
 
 
 # --- search --------------------------------------------------------------------------------
 
 
-async def test_search_puts_the_bearer_of_the_name_first(index: Index) -> None:
-    found, total = await browsing.search_entities(index, "Caroline Herschel", None, 0, 5)
+async def test_search_puts_the_bearer_of_the_name_first(index: IndexSnapshot) -> None:
+    found, total = await browse.search_entities(index, "Caroline Herschel", None, 0, 5)
     assert found[0].entity.name == "Caroline Herschel"
     assert total >= len(found) == 5
     assert [seed.score for seed in found] == sorted((seed.score for seed in found), reverse=True)
 
 
 @pytest.mark.parametrize("layer", [0, 1, 2, 3])
-async def test_search_keeps_to_its_layer(index: Index, layer: int) -> None:
-    found, total = await browsing.search_entities(
+async def test_search_keeps_to_its_layer(index: IndexSnapshot, layer: int) -> None:
+    found, total = await browse.search_entities(
         index, "Astronomy Towns Knowledge Fermentation yeast", layer, 0, 100
     )
     assert found
@@ -102,18 +104,18 @@ async def test_search_keeps_to_its_layer(index: Index, layer: int) -> None:
     assert {seed.entity.layer for seed in found} == {layer}
 
 
-async def test_pages_together_are_the_whole(index: Index) -> None:
-    whole, total = await browsing.search_entities(index, "Herschel comet", None, 0, 100)
+async def test_pages_together_are_the_whole(index: IndexSnapshot) -> None:
+    whole, total = await browse.search_entities(index, "Herschel comet", None, 0, 100)
     pages = [
-        await browsing.search_entities(index, "Herschel comet", None, offset, 2)
+        await browse.search_entities(index, "Herschel comet", None, offset, 2)
         for offset in range(0, total, 2)
     ]
     assert [seed for page, _ in pages for seed in page] == whole
     assert {count for _, count in pages} == {total}
 
 
-async def test_a_search_by_meaning_works_without_a_shared_name(index: Index) -> None:
-    found, _ = await browsing.search_entities(index, "Who discovered eight of them?", 0, 0, 3)
+async def test_a_search_by_meaning_works_without_a_shared_name(index: IndexSnapshot) -> None:
+    found, _ = await browse.search_entities(index, "Who discovered eight of them?", 0, 0, 3)
     assert found[0].entity.name in ("Caroline Herschel", "comet")
 
 
@@ -127,104 +129,106 @@ async def test_a_search_by_meaning_works_without_a_shared_name(index: Index) -> 
     ],
 )
 async def test_a_search_that_cannot_be_says_why(
-    index: Index, query: str, layer: int | None, offset: int, limit: int, said: str
+    index: IndexSnapshot, query: str, layer: int | None, offset: int, limit: int, said: str
 ) -> None:
     with pytest.raises(InvalidInput, match=said):
-        await browsing.search_entities(index, query, layer, offset, limit)
+        await browse.search_entities(index, query, layer, offset, limit)
 
 
 # --- the hierarchy -------------------------------------------------------------------------
 
 
-async def test_ancestors_lead_from_the_entity_to_the_root(index: Index) -> None:
-    chain = await browsing.ancestors(index, await browsing.resolve(index, "Paris"))
+async def test_ancestors_lead_from_the_entity_to_the_root(index: IndexSnapshot) -> None:
+    chain = await browse.ancestors(index, await browse.resolve(index, "Paris"))
     assert [node.name for node in chain] == ["Paris", "Towns", "Astronomy", "Knowledge"]
     root = chain[-1]
-    assert await browsing.ancestors(index, root) == [root]
+    assert await browse.ancestors(index, root) == [root]
 
 
-async def test_a_cluster_shows_its_parent_members_and_relations(index: Index) -> None:
-    view = await browsing.cluster(index, await browsing.resolve(index, "Sky watchers"), 0, 3)
+async def test_a_cluster_shows_its_parent_members_and_relations(index: IndexSnapshot) -> None:
+    view = await browse.view_cluster(index, await browse.resolve(index, "Sky watchers"), 0, 3)
     assert view.parent is not None
     assert view.parent.name == "Astronomy"
     assert len(view.members) == 3
     assert view.entity.members == 4
     assert {view.ends[each.source_id].layer for each in view.relations} == {1}
-    top = await browsing.cluster(index, await browsing.resolve(index, "Knowledge"), 0, 5)
+    top = await browse.view_cluster(index, await browse.resolve(index, "Knowledge"), 0, 5)
     assert top.parent is None
     assert [each.name for each in top.members] == ["Astronomy", "Food"]
 
 
-async def test_relations_come_strongest_first_in_pages(index: Index, corpus: Corpus) -> None:
+async def test_relations_come_strongest_first_in_pages(index: IndexSnapshot, corpus: Corpus) -> None:
     assert corpus.hierarchy is not None
     every = [each for layer in corpus.hierarchy.layers[1:] for each in layer.relations]
-    found, total = await browsing.inter_cluster_relations(index, None, None, 0, 0, 100)
+    found, total = await browse.inter_cluster_relations(index, None, None, 0, 0, 100)
     assert total == len(found) == len(every)
     assert [each.strength for each in found] == sorted((each.strength for each in every), reverse=True)
-    second, _ = await browsing.inter_cluster_relations(index, None, None, 0, 1, 1)
+    second, _ = await browse.inter_cluster_relations(index, None, None, 0, 1, 1)
     assert second == found[1:2]
-    strong, _ = await browsing.inter_cluster_relations(index, None, 1, 2, 0, 100)
+    strong, _ = await browse.inter_cluster_relations(index, None, 1, 2, 0, 100)
     assert {each.layer for each in strong} == {1}
     assert min(each.strength for each in strong) >= 2
 
 
-async def test_relations_of_one_cluster_touch_it(index: Index) -> None:
-    towns = await browsing.resolve(index, "Towns")
-    found, _ = await browsing.inter_cluster_relations(index, towns, None, 0, 0, 100)
+async def test_relations_of_one_cluster_touch_it(index: IndexSnapshot) -> None:
+    towns = await browse.resolve(index, "Towns")
+    found, _ = await browse.inter_cluster_relations(index, towns, None, 0, 0, 100)
     assert found
     assert all(towns.id in (each.source_id, each.target_id) for each in found)
 
 
-async def test_a_base_entity_is_no_cluster_and_layer_0_has_no_inter_cluster_relations(index: Index) -> None:
-    paris = await browsing.resolve(index, "Paris")
+async def test_a_base_entity_is_no_cluster_and_layer_0_has_no_inter_cluster_relations(
+    index: IndexSnapshot,
+) -> None:
+    paris = await browse.resolve(index, "Paris")
     with pytest.raises(InvalidInput, match="'Paris' is an entity of layer 0") as caught:
-        await browsing.inter_cluster_relations(index, paris, None, 0, 0, 5)
+        await browse.inter_cluster_relations(index, paris, None, 0, 0, 5)
     assert "e-towns" in str(caught.value)
     with pytest.raises(InvalidInput, match="Layer 0 has no inter-cluster relations"):
-        await browsing.inter_cluster_relations(index, None, 0, 0, 0, 5)
+        await browse.inter_cluster_relations(index, None, 0, 0, 0, 5)
     with pytest.raises(InvalidInput, match="no layer 9"):
-        await browsing.inter_cluster_relations(index, None, 9, 0, 0, 5)
+        await browse.inter_cluster_relations(index, None, 9, 0, 0, 5)
 
 
 # --- passages ------------------------------------------------------------------------------
 
 
-async def test_citations_give_their_passages_in_order(index: Index, unbuilt: Corpus) -> None:
+async def test_citations_give_their_passages_in_order(index: IndexSnapshot, unbuilt: Corpus) -> None:
     for each in (index, await unbuilt.index()):
-        page = await browsing.sources(each, ["d3:c1", "[d1:c1]"], 0, 10)
+        page = await browse.sources(each, ["d3:c1", "[d1:c1]"], 0, 10)
         assert [chunk.title for chunk in page.chunks] == ["Uranus", "Comets"]
 
 
-async def test_an_entity_gives_the_passages_that_mention_it(index: Index, corpus: Corpus) -> None:
-    page = await browsing.sources(index, await browsing.resolve(index, "yeast"), 0, 100)
+async def test_an_entity_gives_the_passages_that_mention_it(index: IndexSnapshot, corpus: Corpus) -> None:
+    page = await browse.sources(index, await browse.resolve(index, "yeast"), 0, 100)
     assert [chunk.id for chunk in page.chunks] == [each.id for each in corpus.chunks if "yeast" in each.text]
 
 
-async def test_a_cluster_gives_passages_of_what_is_beneath_it(index: Index) -> None:
-    page = await browsing.sources(index, await browsing.resolve(index, "Food"), 0, 100)
+async def test_a_cluster_gives_passages_of_what_is_beneath_it(index: IndexSnapshot) -> None:
+    page = await browse.sources(index, await browse.resolve(index, "Food"), 0, 100)
     assert {chunk.title for chunk in page.chunks} <= {"Sourdough", "Brewing"}
     assert page.chunks
 
 
-async def test_what_is_no_citation_and_a_citation_of_nothing_are_told_apart(index: Index) -> None:
+async def test_what_is_no_citation_and_a_citation_of_nothing_are_told_apart(index: IndexSnapshot) -> None:
     with pytest.raises(InvalidInput, match="'page 3' is not a citation") as invalid:
-        await browsing.sources(index, ["page 3"], 0, 10)
+        await browse.sources(index, ["page 3"], 0, 10)
     assert "d3:c12" in str(invalid.value)
     with pytest.raises(NotFound, match="no passage d3:c9, d99:c1") as caught:
-        await browsing.sources(index, ["d3:c9", "d99:c1"], 0, 10)
+        await browse.sources(index, ["d3:c9", "d99:c1"], 0, 10)
     assert [(each.name, each.hint) for each in caught.value.candidates] == [("Uranus", "has d3:c1 to d3:c1")]
 
 
-async def test_a_bad_citation_does_not_spoil_the_good_ones(index: Index) -> None:
-    page = await browsing.sources(index, ["page 3", "d1:c1", "d99:c1"], 0, 10)
+async def test_a_bad_citation_does_not_spoil_the_good_ones(index: IndexSnapshot) -> None:
+    page = await browse.sources(index, ["page 3", "d1:c1", "d99:c1"], 0, 10)
     assert [chunk.citation for chunk in page.chunks] == ["d1:c1"]
     assert ["page 3" in page.problems[0], "d99:c1" in page.problems[1]] == [True, True]
 
 
-async def test_a_document_gives_its_passages_by_number_title_or_id(index: Index) -> None:
+async def test_a_document_gives_its_passages_by_number_title_or_id(index: IndexSnapshot) -> None:
     for name in ("d3", "uranus"):
-        page = await browsing.sources_of_document(index, name, 0, 10)
+        page = await browse.sources_of_document(index, name, 0, 10)
         assert [chunk.citation for chunk in page.chunks] == ["d3:c1"]
     with pytest.raises(NotFound, match="'Uranos'") as caught:
-        await browsing.sources_of_document(index, "Uranos", 0, 10)
+        await browse.sources_of_document(index, "Uranos", 0, 10)
     assert caught.value.candidates[0].name == "Uranus"

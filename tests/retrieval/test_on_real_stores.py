@@ -14,7 +14,8 @@ import pytest
 from leanrag_engine.core.config import load_settings
 from leanrag_engine.core.model import DocumentSource, JobStatus
 from leanrag_engine.engine import LeanRAG
-from leanrag_engine.retrieval.query import Filters, Query, QueryResult
+from leanrag_engine.retrieval.query import QueryResult
+from leanrag_engine.retrieval.request import Filters, Query
 
 pytestmark = pytest.mark.anyio
 

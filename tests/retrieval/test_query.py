@@ -12,7 +12,9 @@ import pytest
 
 from leanrag_engine.core.errors import Ambiguous, InvalidInput, NotFound, NotReady
 from leanrag_engine.core.model import Entity, Graph, Hierarchy
-from leanrag_engine.retrieval.query import BuildState, Filters, Query, QueryResult, answer
+from leanrag_engine.retrieval.index import BuildState
+from leanrag_engine.retrieval.query import QueryResult, answer_query
+from leanrag_engine.retrieval.request import Filters, Query
 
 if TYPE_CHECKING:
     from conftest import Corpus
@@ -24,7 +26,7 @@ RANKINGS = ["spread", "fused", "paper"]
 
 
 async def ask(corpus: Corpus, text: str, **options: Any) -> QueryResult:
-    return await answer(await corpus.index(), Query(text, **options))
+    return await answer_query(await corpus.index(), Query(text, **options))
 
 
 # --- evidence ------------------------------------------------------------------------------
@@ -154,7 +156,7 @@ async def test_paper_ranking_counts_the_nearest_entities_and_nothing_else(corpus
     similarity = {chunk.id: float(row @ texts[0]) for chunk, row in zip(chunks, texts[1:], strict=True)}
     expected = sorted(counts, key=lambda id_: (-counts[id_], -similarity[id_]))[:3]
 
-    result = await answer(index, Query(question, ranking="paper", seeds=4, top_k=3, token_budget=4000))
+    result = await answer_query(index, Query(question, ranking="paper", seeds=4, top_k=3, token_budget=4000))
     assert {seed.entity.id for seed in result.subgraph.seeds} == {entity.id for entity in nearest}
     assert [ranked.chunk.id for ranked in result.sources] == expected
     assert [ranked.score for ranked in result.sources] == [counts[id_] for id_ in expected]
@@ -162,7 +164,7 @@ async def test_paper_ranking_counts_the_nearest_entities_and_nothing_else(corpus
 
 async def test_paper_ranking_matches_no_names_and_no_keywords(corpus: Corpus) -> None:
     index = await corpus.index()
-    await answer(index, Query("Who was Edmond Halley?", ranking="paper"))
+    await answer_query(index, Query("Who was Edmond Halley?", ranking="paper"))
     assert not {"entities_named", "search_chunks", "search_entities"} & set(index.graph.calls)  # type: ignore[attr-defined]
 
 
@@ -323,14 +325,14 @@ async def test_vectors_of_other_generations_are_no_entities(corpus: Corpus) -> N
     old = [f"old-{number}" for number in range(100)]
     rows = await index.embedder.embed(["Uranus William Herschel"] * len(old))
     await index.vectors.upsert(index.spaces.entities, old, rows)
-    result = await answer(index, Query("Uranus William Herschel", seeds=2, ranking="paper"))
+    result = await answer_query(index, Query("Uranus William Herschel", seeds=2, ranking="paper"))
     assert {seed.entity.name for seed in result.subgraph.seeds} == {"Uranus", "William Herschel"}
 
 
 async def test_a_missing_vector_index_is_said(corpus: Corpus) -> None:
     index = await corpus.index()
     index.vectors.held.clear()  # type: ignore[attr-defined] # the memory store's own
-    result = await answer(index, Query("Who found Uranus?"))
+    result = await answer_query(index, Query("Who found Uranus?"))
     assert "William Herschel found Uranus" in result.context.text
     assert any("vector index" in warning for warning in result.warnings)
 
@@ -454,7 +456,7 @@ async def test_an_unknown_document_is_an_error_that_lists_the_nearest(corpus: Co
 @pytest.mark.parametrize("mode", MODES)
 async def test_a_query_makes_a_bounded_number_of_calls(corpus: Corpus, mode: str) -> None:
     index = await corpus.index()
-    await answer(index, Query("Caroline Herschel and yeast in Paris", mode=mode))
+    await answer_query(index, Query("Caroline Herschel and yeast in Paris", mode=mode))
     assert sum(index.graph.calls.values()) < 40  # type: ignore[attr-defined] # the memory store counts
 
 

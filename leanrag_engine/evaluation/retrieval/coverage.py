@@ -15,11 +15,11 @@ from collections.abc import Iterable, Sequence
 from leanrag_engine.core.text.cleaning import clean
 from leanrag_engine.core.text.language.sentences import sentences
 from leanrag_engine.core.text.scripts import has_cjk
-from leanrag_engine.retrieval.context.rendering import quoted
+from leanrag_engine.retrieval.context.rendering import sanitise
 
 _WORDLESS = re.compile(r"[^\w]+")
 _VERDICTS = frozenset(["yes", "no"])
-"""Answers that are not quoted from a passage."""
+"""Answers that are not sanitise from a passage."""
 
 
 def holds_passage(context: str, text: str, answers: Iterable[str]) -> bool:
@@ -36,11 +36,11 @@ def holds_passage(context: str, text: str, answers: Iterable[str]) -> bool:
 
 def plain(text: str) -> str:
     """``text`` as a context would quote it, in single spaces."""
-    return " ".join(quoted(text).split())
+    return " ".join(sanitise(text).split())
 
 
 def plain_sentences(text: str) -> list[str]:
-    safe = quoted(text)
+    safe = sanitise(text)
     return [" ".join(safe[start:end].split()) for start, end in sentences(safe)]
 
 

@@ -12,7 +12,8 @@ from leanrag_engine.core.ports import Progress, ProgressReport
 from leanrag_engine.evaluation.datasets import Question, QuestionSet
 from leanrag_engine.evaluation.metrics import all_at, mean, percentile, recall_at, reciprocal_rank
 from leanrag_engine.evaluation.scratch import GivenGraph, ScratchCollection, open_scratch, place_of
-from leanrag_engine.retrieval.query import Mode, Query, QueryResult, Ranking
+from leanrag_engine.retrieval.query import QueryResult
+from leanrag_engine.retrieval.request import Mode, Query, Ranking
 
 from .coverage import share_covered
 

@@ -21,19 +21,19 @@ from leanrag_engine.retrieval.search.matching import QueryWords
 from .rendering import (
     CUT,
     HEAD,
-    Line,
-    Passage,
+    ContextLine,
+    ContextPassage,
     Span,
     citations_in,
-    counted,
-    joined,
+    collapse_blank_lines,
+    format_counts,
+    group_neighbours,
     one_line,
-    quoted,
-    runs,
-    tidy,
-    written_line,
-    written_passage,
-    written_section,
+    render_excerpt,
+    render_line,
+    render_passage,
+    render_section,
+    sanitise,
 )
 
 PASSAGES = "Passages"
@@ -77,21 +77,21 @@ FOOT_TOKENS = 36
 
 
 @dataclass(frozen=True, slots=True)
-class Material:
+class ContextMaterial:
     """Everything that a context may say, each part best first."""
 
     passages: tuple[Chunk, ...] = ()
-    relations: tuple[Line, ...] = ()
-    summaries: tuple[Line, ...] = ()
-    entities: tuple[Line, ...] = ()
+    relations: tuple[ContextLine, ...] = ()
+    summaries: tuple[ContextLine, ...] = ()
+    entities: tuple[ContextLine, ...] = ()
 
     @property
-    def sections(self) -> dict[str, tuple[Line, ...]]:
+    def sections(self) -> dict[str, tuple[ContextLine, ...]]:
         return {"Relations": self.relations, "Summaries": self.summaries, "Entities": self.entities}
 
 
-def compose(
-    material: Material,
+def compose_context(
+    material: ContextMaterial,
     texts: Sequence[str],
     budget: int,
     tokenizer: Tokenizer,
@@ -104,31 +104,31 @@ def compose(
     Only the sections that ``shares`` names are written, after the passages and in its order.
     """
     words = QueryWords(texts)
-    sources = _sources(material.passages, words)
-    lines = {title: [_line_source(each) for each in material.sections[title]] for title in shares}
-    limits = _Limits(tokenizer, _fence(sources, lines), shares, detailed)
-    filled = _fill(sources, lines, budget - limits.of(HEAD) - FOOT_TOKENS, limits)
-    text = _written(filled, limits)
-    while (tokens := tokenizer.count(text)) > budget and (shorter := _without_last(filled)) is not None:
+    sources = _passage_sources(material.passages, words)
+    lines = {title: [_make_line_source(each) for each in material.sections[title]] for title in shares}
+    limits = _TokenCounter(tokenizer, _choose_fence(sources, lines), shares, detailed)
+    filled = _fit_context(sources, lines, budget - limits.of(HEAD) - FOOT_TOKENS, limits)
+    text = _render_context(filled, limits)
+    while (tokens := tokenizer.count(text)) > budget and (shorter := _drop_last(filled)) is not None:
         filled = shorter
-        text = _written(filled, limits)
-    if not _left_out(filled):
-        longer = _written(_with_more(filled, budget - tokens, words, limits), limits)
+        text = _render_context(filled, limits)
+    if not _format_omissions(filled):
+        longer = _render_context(_add_findings(filled, budget - tokens, words, limits), limits)
         # Sums of parts are near enough to choose by; what is given out is counted whole.
         if (count := tokenizer.count(longer)) <= budget:
             text, tokens = longer, count
-    return Context(text, tokens, bool(_left_out(filled)), citations_in(text))
+    return Context(text, tokens, bool(_format_omissions(filled)), citations_in(text))
 
 
 @dataclass(frozen=True, slots=True)
-class _Limits:
+class _TokenCounter:
     """What is the same for every piece of one context."""
 
     tokenizer: Tokenizer
     fence: str
     shares: Mapping[str, float]
     detailed: bool
-    counted: dict[str, int] = field(default_factory=dict)
+    counts: dict[str, int] = field(default_factory=dict)
     """What was counted before: each block and sentence is measured several times on its way."""
 
     def of(self, text: str) -> int:
@@ -136,18 +136,18 @@ class _Limits:
         return self.count(f"{text}\n\n")
 
     def count(self, text: str) -> int:
-        if text not in self.counted:
-            self.counted[text] = self.tokenizer.count(text)
-        return self.counted[text]
+        if text not in self.counts:
+            self.counts[text] = self.tokenizer.count(text)
+        return self.counts[text]
 
-    def passage(self, passage: Passage) -> int:
-        return self.of(written_passage(passage, self.fence))
+    def passage(self, passage: ContextPassage) -> int:
+        return self.of(render_passage(passage, self.fence))
 
-    def section(self, title: str, lines: Sequence[Line]) -> int:
-        return self.of(written_section(title, lines, self.fence)) if lines else 0
+    def section(self, title: str, lines: Sequence[ContextLine]) -> int:
+        return self.of(render_section(title, lines, self.fence)) if lines else 0
 
 
-def _fence(sources: Sequence[_Source], lines: Mapping[str, Sequence[_LineSource]]) -> str:
+def _choose_fence(sources: Sequence[_PassageSource], lines: Mapping[str, Sequence[_LineSource]]) -> str:
     """A fence that nothing in the passages or lines can close."""
     said = (
         part
@@ -162,32 +162,35 @@ def _fence(sources: Sequence[_Source], lines: Mapping[str, Sequence[_LineSource]
 
 
 @dataclass(frozen=True, slots=True)
-class _Passages:
+class _FittedPassages:
     """Passages that fit, and how many chunks did not. ``tokens`` is what they take."""
 
-    kept: tuple[Passage, ...] = ()
+    kept: tuple[ContextPassage, ...] = ()
     left: int = 0
     tokens: int = 0
 
 
 @dataclass(frozen=True, slots=True)
-class _Section:
+class _FittedSection:
     """Lines that fit, and how many did not. ``tokens`` is what they take."""
 
-    kept: tuple[Line, ...] = ()
+    kept: tuple[ContextLine, ...] = ()
     left: int = 0
     tokens: int = 0
 
 
 @dataclass(frozen=True, slots=True)
-class _Filled:
-    passages: _Passages = field(default_factory=_Passages)
-    sections: dict[str, _Section] = field(default_factory=dict)
+class _FittedContext:
+    passages: _FittedPassages = field(default_factory=_FittedPassages)
+    sections: dict[str, _FittedSection] = field(default_factory=dict)
 
 
-def _fill(
-    sources: Sequence[_Source], lines: Mapping[str, Sequence[_LineSource]], room: int, limits: _Limits
-) -> _Filled:
+def _fit_context(
+    sources: Sequence[_PassageSource],
+    lines: Mapping[str, Sequence[_LineSource]],
+    room: int,
+    limits: _TokenCounter,
+) -> _FittedContext:
     """Passages beside what the lines claim; then again beside what the lines really took, and the lines after them."""
     claims = {title: _claim(title, each, room, limits) for title, each in lines.items()}
     passages = _fit_passages(sources, room - sum(claims.values()), limits)
@@ -196,23 +199,23 @@ def _fill(
         taken = {title: section.tokens for title, section in sections.items()}
         passages = _fit_passages(sources, room - sum(taken.values()), limits)
         sections = _fit_sections(lines, passages, room - passages.tokens, taken, limits)
-    return _Filled(passages, sections)
+    return _FittedContext(passages, sections)
 
 
-def _claim(title: str, sources: Sequence[_LineSource], room: int, limits: _Limits) -> int:
+def _claim(title: str, sources: Sequence[_LineSource], room: int, limits: _TokenCounter) -> int:
     """What a section asks for before passages get the rest: its share, or less if it has less to say."""
     share = round(limits.shares[title] * room * min(1.0, room / FULL_SHARES))
     longest = LINE_TOKENS[title] * (DETAILED if limits.detailed else 1)
-    asked = limits.section(title, [Line("", "", ())])
+    asked = limits.section(title, [ContextLine("", "", ())])
     for source in sources:
         if asked >= share:
             return share
         text = min(sum(map(limits.count, source.sentences)), longest)
-        asked += text + limits.count(written_line(source.line))
+        asked += text + limits.count(render_line(source.line))
     return min(share, asked) if sources else 0
 
 
-class _Said:
+class _Repetitions:
     """What a context has already said."""
 
     def __init__(self) -> None:
@@ -227,7 +230,7 @@ class _Said:
         length = len(folded) * (2.5 if has_cjk(folded) else 1.0)
         return length >= shortest and any(folded in text for text in self._texts)
 
-    def news(self, source: _Source) -> list[Span]:
+    def news(self, source: _PassageSource) -> list[Span]:
         """Those sentences of a passage that were not said."""
         sizes = {span: span[1] - span[0] for span in source.spans}
         total = sum(sizes.values())
@@ -252,7 +255,7 @@ def _folded(text: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class _Source:
+class _PassageSource:
     """A chunk as it may be quoted (cleaned, nothing forged), its sentences' spans, and how each serves the query."""
 
     chunk: Chunk
@@ -266,23 +269,23 @@ class _Source:
         return len(self.text) == len(self.chunk.text)
 
 
-def _sources(chunks: Sequence[Chunk], words: QueryWords) -> list[_Source]:
-    texts = [quoted(chunk.text) for chunk in chunks]
+def _passage_sources(chunks: Sequence[Chunk], words: QueryWords) -> list[_PassageSource]:
+    texts = [sanitise(chunk.text) for chunk in chunks]
     spans = [tuple(sentences(text)) or ((0, len(text)),) for text in texts]
     spoken = [text[start:end] for text, each in zip(texts, spans, strict=True) for start, end in each]
-    shared = iter(words.shared(spoken))
+    shared = iter(words.score(spoken))
     return [
-        _Source(chunk, text, each, {span: next(shared) for span in each})
+        _PassageSource(chunk, text, each, {span: next(shared) for span in each})
         for chunk, text, each in zip(chunks, texts, spans, strict=True)
     ]
 
 
-def _fit_passages(sources: Sequence[_Source], room: int, limits: _Limits) -> _Passages:
+def _fit_passages(sources: Sequence[_PassageSource], room: int, limits: _TokenCounter) -> _FittedPassages:
     """Best first, each whole if it fits, else cut around the sentences that serve the query best."""
     spare = room - limits.of(f"## {PASSAGES}")
     least = spare if len(sources) == 1 else max(spare // LEAST_SHARE, LEAST_TOKENS)
-    said, shown = _Said(), _Shown()
-    kept: list[Passage] = []
+    said, shown = _Repetitions(), _ShownStretches()
+    kept: list[ContextPassage] = []
     left = 0
     for source in sources:
         fresh = shown.rest(source, said.news(source))
@@ -292,27 +295,29 @@ def _fit_passages(sources: Sequence[_Source], room: int, limits: _Limits) -> _Pa
         if not chosen or (len(chosen) < len(fresh) and _is_crumb(source, chosen, room, limits)):
             left += 1
             continue
-        passage = _passage(source, chosen, shortened=len(chosen) < len(fresh))
+        passage = _make_passage(source, chosen, shortened=len(chosen) < len(fresh))
         kept.append(passage)
         spare -= limits.passage(passage)
         said.add(passage.body)
         shown.add(source, chosen)
-    return _Passages(tuple(kept), left, room - spare if kept else 0)
+    return _FittedPassages(tuple(kept), left, room - spare if kept else 0)
 
 
-class _Shown:
+class _ShownStretches:
     """Which stretches of each document are shown: chunks of one document overlap."""
 
     def __init__(self) -> None:
         self._stretches: dict[str, list[Span]] = {}
 
-    def add(self, source: _Source, spans: Sequence[Span]) -> None:
+    def add(self, source: _PassageSource, spans: Sequence[Span]) -> None:
         if source.verbatim:
             offset = source.chunk.start
             found = self._stretches.setdefault(source.chunk.document_id, [])
-            found += ((offset + run[0][0], offset + run[-1][1]) for run in runs(source.spans, spans))
+            found += (
+                (offset + run[0][0], offset + run[-1][1]) for run in group_neighbours(source.spans, spans)
+            )
 
-    def rest(self, source: _Source, spans: list[Span]) -> list[Span]:
+    def rest(self, source: _PassageSource, spans: list[Span]) -> list[Span]:
         """Those of ``spans`` that no stretch shown before holds."""
         stretches = self._stretches.get(source.chunk.document_id, ())
         if not stretches or not source.verbatim:
@@ -325,29 +330,33 @@ class _Shown:
         ]
 
 
-def _passage(source: _Source, chosen: Sequence[Span], *, shortened: bool = False) -> Passage:
+def _make_passage(
+    source: _PassageSource, chosen: Sequence[Span], *, shortened: bool = False
+) -> ContextPassage:
     whole = len(chosen) == len(source.spans)
-    body = tidy(source.text) if whole else joined(source.text, source.spans, chosen)
-    return Passage(source.chunk, body, shortened=shortened)
+    body = collapse_blank_lines(source.text) if whole else render_excerpt(source.text, source.spans, chosen)
+    return ContextPassage(source.chunk, body, shortened=shortened)
 
 
-def _fit_passage(source: _Source, fresh: list[Span], room: int, limits: _Limits) -> list[Span]:
+def _fit_passage(source: _PassageSource, fresh: list[Span], room: int, limits: _TokenCounter) -> list[Span]:
     """Those of the ``fresh`` sentences that are shown in ``room``; [] if none fits."""
-    if limits.passage(_passage(source, fresh)) <= room:
+    if limits.passage(_make_passage(source, fresh)) <= room:
         return fresh
-    frame = limits.passage(Passage(source.chunk, ""))
+    frame = limits.passage(ContextPassage(source.chunk, ""))
     chosen = _best_sentences(source, fresh, room - frame, limits)
-    while chosen and limits.passage(_passage(source, chosen)) > room:
+    while chosen and limits.passage(_make_passage(source, chosen)) > room:
         chosen.remove(min(chosen, key=lambda span: (source.worth[span], span)))
     return chosen
 
 
-def _is_crumb(source: _Source, chosen: Sequence[Span], room: int, limits: _Limits) -> bool:
+def _is_crumb(source: _PassageSource, chosen: Sequence[Span], room: int, limits: _TokenCounter) -> bool:
     """Whether a cut passage says too little for its label, given that all passages have ``room``."""
-    return limits.tokenizer.count(_passage(source, chosen).body) < min(CRUMB, room // 4)
+    return limits.tokenizer.count(_make_passage(source, chosen).body) < min(CRUMB, room // 4)
 
 
-def _best_sentences(source: _Source, spans: Sequence[Span], room: int, limits: _Limits) -> list[Span]:
+def _best_sentences(
+    source: _PassageSource, spans: Sequence[Span], room: int, limits: _TokenCounter
+) -> list[Span]:
     """The run of sentences that fits into ``room`` and serves the query best; of equal ones the first."""
     sizes = [
         count + 1 for count in limits.tokenizer.count_many([source.text[slice(*span)] for span in spans])
@@ -381,26 +390,28 @@ _EPSILON = 1e-9
 class _LineSource:
     """A line as it may be quoted, its text in sentences, and the citations of those whose origin is known."""
 
-    line: Line
+    line: ContextLine
     sentences: tuple[str, ...]
     cited: Mapping[str, str]
 
 
-def _line_source(line: Line) -> _LineSource:
-    text = quoted(line.text)
+def _make_line_source(line: ContextLine) -> _LineSource:
+    text = sanitise(line.text)
     # In sentences first: a line break may be all that parts two of them.
     spoken = {(start, end): one_line(text[start:end]) for start, end in sentences(text)}
     # Only where quoting changed nothing are places in the quoted text places in the line's.
-    told = line.told if text == line.text else ()
+    origins = line.origins if text == line.text else ()
     cited = {
         sentence: citation
         for (start, _), sentence in spoken.items()
-        for first, last, citation in told
+        for first, last, citation in origins
         if first <= start < last
     }
-    head = one_line(quoted(line.head))
+    head = one_line(sanitise(line.head))
     return _LineSource(
-        replace(line, head=head, text="", told=(), more=tuple(one_line(quoted(each)) for each in line.more)),
+        replace(
+            line, head=head, text="", origins=(), more=tuple(one_line(sanitise(each)) for each in line.more)
+        ),
         tuple(dict.fromkeys(spoken.values())),
         cited,
     )
@@ -408,16 +419,16 @@ def _line_source(line: Line) -> _LineSource:
 
 def _fit_sections(
     sources: Mapping[str, Sequence[_LineSource]],
-    passages: _Passages,
+    passages: _FittedPassages,
     room: int,
     claims: Mapping[str, int],
-    limits: _Limits,
-) -> dict[str, _Section]:
+    limits: _TokenCounter,
+) -> dict[str, _FittedSection]:
     """Each section has its claim and what those before it left."""
-    said = _Said()
+    said = _Repetitions()
     for passage in passages.kept:
         said.add(passage.body)
-    filled: dict[str, _Section] = {}
+    filled: dict[str, _FittedSection] = {}
     later = sum(claims.values())
     for title, each in sources.items():
         later -= claims[title]
@@ -427,28 +438,28 @@ def _fit_sections(
 
 
 def _fit_lines(
-    title: str, sources: Sequence[_LineSource], said: _Said, room: int, limits: _Limits
-) -> _Section:
+    title: str, sources: Sequence[_LineSource], said: _Repetitions, room: int, limits: _TokenCounter
+) -> _FittedSection:
     longest = LINE_TOKENS[title] * (DETAILED if limits.detailed else 1)
-    spare = room - limits.section(title, [Line("", "", ())])
-    kept: list[Line] = []
+    spare = room - limits.section(title, [ContextLine("", "", ())])
+    kept: list[ContextLine] = []
     left = 0
     for source in sources:
         news = [sentence for sentence in source.sentences if not said.has(sentence, REPEATED_LINE)]
         if not news and not source.line.bare:
             continue
         line = _fit_line(source, news, min(longest, spare), limits)
-        size = limits.tokenizer.count(f"{written_line(line)}\n")
+        size = limits.tokenizer.count(f"{render_line(line)}\n")
         if size > spare or not (line.text or line.bare):
             left += 1
             continue
         spare -= size
         said.add(line.text)
         kept.append(line)
-    return _Section(tuple(kept), left, limits.section(title, kept))
+    return _FittedSection(tuple(kept), left, limits.section(title, kept))
 
 
-def _fit_line(source: _LineSource, news: Sequence[str], room: int, limits: _Limits) -> Line:
+def _fit_line(source: _LineSource, news: Sequence[str], room: int, limits: _TokenCounter) -> ContextLine:
     """The line with as many of its new sentences, from the first on, as fit into ``room``, and their citations."""
     kept: list[str] = []
     for sentence in news:
@@ -457,19 +468,21 @@ def _fit_line(source: _LineSource, news: Sequence[str], room: int, limits: _Limi
         if room < 0:
             break
         kept.append(sentence)
-    told = tuple(dict.fromkeys(source.cited[each] for each in kept if each in source.cited))
+    cited = tuple(dict.fromkeys(source.cited[each] for each in kept if each in source.cited))
     return replace(
         source.line,
         text=" ".join(kept),
         shortened=len(kept) < len(news),
-        citations=told or source.line.citations,
+        citations=cited or source.line.citations,
     )
 
 
-def _with_more(filled: _Filled, room: int, words: QueryWords, limits: _Limits) -> _Filled:
+def _add_findings(
+    filled: _FittedContext, room: int, words: QueryWords, limits: _TokenCounter
+) -> _FittedContext:
     """With what may be added to the lines, as far as it serves the query and was not said: the best of each line,
     as many as fit into ``room``."""
-    said = _Said()
+    said = _Repetitions()
     for passage in filled.passages.kept:
         said.add(passage.body)
     for line in chain.from_iterable(section.kept for section in filled.sections.values()):
@@ -478,7 +491,7 @@ def _with_more(filled: _Filled, room: int, words: QueryWords, limits: _Limits) -
     for title, section in filled.sections.items():
         kept = []
         for line in section.kept:
-            worth = dict(zip(line.more, words.shared(line.more), strict=True))
+            worth = dict(zip(line.more, words.score(line.more), strict=True))
             for text in sorted(line.more, key=lambda each: -worth[each])[:MORE]:
                 size = limits.count(f" {text}") + 1
                 if worth[text] > 0 and size <= room and not said.has(text, REPEATED_LINE):
@@ -493,21 +506,21 @@ def _with_more(filled: _Filled, room: int, words: QueryWords, limits: _Limits) -
 # --- the whole -----------------------------------------------------------------------------
 
 
-def _written(filled: _Filled, limits: _Limits) -> str:
+def _render_context(filled: _FittedContext, limits: _TokenCounter) -> str:
     blocks = [HEAD]
     if filled.passages.kept:
         blocks.append(f"## {PASSAGES}")
-        blocks += [written_passage(passage, limits.fence) for passage in filled.passages.kept]
+        blocks += [render_passage(passage, limits.fence) for passage in filled.passages.kept]
     blocks += [
-        written_section(title, section.kept, limits.fence)
+        render_section(title, section.kept, limits.fence)
         for title, section in filled.sections.items()
         if section.kept
     ]
-    left = _left_out(filled)
+    left = _format_omissions(filled)
     return "\n\n".join([*blocks, left] if left else blocks)
 
 
-def _without_last(filled: _Filled) -> _Filled | None:
+def _drop_last(filled: _FittedContext) -> _FittedContext | None:
     """One piece less, from the last section that has any; None if nothing is left."""
     for title, section in reversed(filled.sections.items()):
         if section.kept:
@@ -519,19 +532,19 @@ def _without_last(filled: _Filled) -> _Filled | None:
     return replace(filled, passages=replace(passages, kept=passages.kept[:-1], left=passages.left + 1))
 
 
-def _left_out(filled: _Filled) -> str:
+def _format_omissions(filled: _FittedContext) -> str:
     """One line on what did not fit or was cut; "" if everything fits."""
     left = {"passage": filled.passages.left}
     left |= {_SINGULAR[title]: section.left for title, section in filled.sections.items()}
-    cut = {"passage": _shortened(filled.passages.kept)}
-    cut |= {"line": sum(_shortened(section.kept) for section in filled.sections.values())}
-    said = [f"left out: {counted(left)}"] if any(left.values()) else []
-    said += [f"cut short: {counted(cut)}"] if any(cut.values()) else []
+    cut = {"passage": _count_shortened(filled.passages.kept)}
+    cut |= {"line": sum(_count_shortened(section.kept) for section in filled.sections.values())}
+    said = [f"left out: {format_counts(left)}"] if any(left.values()) else []
+    said += [f"cut short: {format_counts(cut)}"] if any(cut.values()) else []
     return f"(For lack of room {'; '.join(said)}.)" if said else ""
 
 
 _SINGULAR = {"Relations": "relation", "Summaries": "summary", "Entities": "entity"}
 
 
-def _shortened(pieces: Iterable[Passage | Line]) -> int:
+def _count_shortened(pieces: Iterable[ContextPassage | ContextLine]) -> int:
     return sum(piece.shortened for piece in pieces)

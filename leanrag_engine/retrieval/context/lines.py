@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from leanrag_engine.core.model import Entity, Relation, Subgraph
 
-from .rendering import Line, one_line
+from .rendering import ContextLine, one_line
 
 CITED = 2
 """Passages that a line cites at most."""
@@ -16,58 +16,65 @@ NAME_LENGTH = 80
 NAMED = 4
 """Seeds that the line of a summary names."""
 
-Told = tuple[tuple[int, int, str], ...]
+Origins = tuple[tuple[int, int, str], ...]
 """Start and end of parts of a text, and the citation of the passage that each was taken from."""
 
 
 @dataclass(frozen=True, slots=True)
-class Citations:
+class LineCitations:
     """For the id of a node or relation: the citations of passages that support it, best first, and which
     of them the parts of its description were taken from."""
 
     supporting: Mapping[str, tuple[str, ...]]
-    told: Mapping[str, Told] = field(default_factory=dict)
+    origins: Mapping[str, Origins] = field(default_factory=dict)
 
     def of(self, id_: str) -> tuple[str, ...]:
         """At most ``CITED``."""
         return self.supporting.get(id_, ())[:CITED]
 
-    def told_by(self, id_: str) -> Told:
-        return self.told.get(id_, ())
+    def origins_of(self, id_: str) -> Origins:
+        return self.origins.get(id_, ())
 
 
-def entity_lines(entities: Iterable[Entity], citations: Citations) -> tuple[Line, ...]:
+def entity_lines(entities: Iterable[Entity], citations: LineCitations) -> tuple[ContextLine, ...]:
     """Layer-0 entities with their descriptions."""
     found = []
     for entity in entities:
         kind = f" ({entity.type})" if entity.type not in ("", "concept") else ""
-        told = citations.told_by(entity.id)
+        origins = citations.origins_of(entity.id)
         found.append(
-            Line(f"{short(entity.name)}{kind}", entity.description, citations.of(entity.id), told=told)
+            ContextLine(
+                f"{shorten_name(entity.name)}{kind}",
+                entity.description,
+                citations.of(entity.id),
+                origins=origins,
+            )
         )
-    return supported(found)
+    return drop_unsupported(found)
 
 
 def relation_lines(
-    relations: Iterable[Relation], names: Mapping[str, str], citations: Citations
-) -> tuple[Line, ...]:
+    relations: Iterable[Relation], names: Mapping[str, str], citations: LineCitations
+) -> tuple[ContextLine, ...]:
     """Relations of any layer; above layer 0 with layer and strength λ."""
     found = []
     for relation in relations:
-        ends = f"{short(names[relation.source_id])} — {short(names[relation.target_id])}"
+        ends = f"{shorten_name(names[relation.source_id])} — {shorten_name(names[relation.target_id])}"
         strength = f" (layer {relation.layer}, strength {relation.strength})" if relation.layer else ""
-        told = citations.told_by(relation.id)
-        found.append(Line(f"{ends}{strength}", relation.description, citations.of(relation.id), told=told))
-    return supported(found)
+        origins = citations.origins_of(relation.id)
+        found.append(
+            ContextLine(f"{ends}{strength}", relation.description, citations.of(relation.id), origins=origins)
+        )
+    return drop_unsupported(found)
 
 
 def summary_lines(
     clusters: Iterable[Entity],
     beneath: Mapping[str, Sequence[Entity]],
-    citations: Citations,
+    citations: LineCitations,
     *,
     detailed: bool = False,
-) -> tuple[Line, ...]:
+) -> tuple[ContextLine, ...]:
     """Clusters, the seeds that they join, their descriptions and, if ``detailed``, their findings; else those may be
     added where there is room.
 
@@ -77,12 +84,12 @@ def summary_lines(
     for cluster in clusters:
         findings = [f"{finding.summary} {finding.explanation}".strip() for finding in cluster.findings]
         said = [cluster.description, *(findings if detailed else ())]
-        head = f"{short(cluster.name)} (layer {cluster.layer}{_joins(beneath.get(cluster.id, ()))})"
+        head = f"{shorten_name(cluster.name)} (layer {cluster.layer}{_joins(beneath.get(cluster.id, ()))})"
         text = " ".join(filter(None, said))
-        told = citations.told_by(cluster.id)
+        origins = citations.origins_of(cluster.id)
         more = () if detailed else tuple(findings)
-        found.append(Line(head, text, citations.of(cluster.id), bare=True, told=told, more=more))
-    return supported(found)
+        found.append(ContextLine(head, text, citations.of(cluster.id), bare=True, origins=origins, more=more))
+    return drop_unsupported(found)
 
 
 def summaries_of(subgraph: Subgraph, beneath: Mapping[str, Sequence[Entity]]) -> list[Entity]:
@@ -104,17 +111,19 @@ def summaries_of(subgraph: Subgraph, beneath: Mapping[str, Sequence[Entity]]) ->
     return sorted(nodes.values(), key=worth)
 
 
-def supported(lines: Sequence[Line]) -> tuple[Line, ...]:
+def drop_unsupported(lines: Sequence[ContextLine]) -> tuple[ContextLine, ...]:
     """Those with a passage behind them: what has none went with its document."""
     return tuple(line for line in lines if line.citations)
 
 
-def short(name: str) -> str:
+def shorten_name(name: str) -> str:
     """A name on one line, cut where it is longer than a name should be."""
     line = one_line(name)
     return line if len(line) <= NAME_LENGTH else f"{line[: NAME_LENGTH - 1]}…"
 
 
 def _joins(seeds: Sequence[Entity]) -> str:
-    names = ", ".join(short(seed.name) for seed in seeds[:NAMED]) + (", …" if len(seeds) > NAMED else "")
+    names = ", ".join(shorten_name(seed.name) for seed in seeds[:NAMED]) + (
+        ", …" if len(seeds) > NAMED else ""
+    )
     return f"; {'joins' if len(seeds) > 1 else 'holds'} {names}" if seeds else ""

@@ -28,10 +28,10 @@ _LABEL_LENGTH = 80
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class ContextLine:
     """One line of a section: ``head`` (what it is about), ``text`` (trimmed at sentences), citations.
 
-    ``told`` says which citation each part of ``text`` is from, as start, end and citation: the sentences that
+    ``origins`` says which citation each part of ``text`` is from, as start, end and citation: the sentences that
     are shown then bring their own, and ``citations`` serve where that is not known. ``bare`` lines are worth
     their place without any text: the head says something by itself. ``more`` is what may be added where everything
     else has found its place.
@@ -42,12 +42,12 @@ class Line:
     citations: tuple[str, ...]
     bare: bool = False
     shortened: bool = False
-    told: tuple[tuple[int, int, str], ...] = ()
+    origins: tuple[tuple[int, int, str], ...] = ()
     more: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Passage:
+class ContextPassage:
     """What of one chunk is shown: ``body`` is its text, with ``CUT`` where sentences are left out.
 
     ``shortened`` for lack of room; a ``CUT`` may also stand for what another passage says.
@@ -58,12 +58,12 @@ class Passage:
     shortened: bool = False
 
 
-def quoted(text: str) -> str:
+def sanitise(text: str) -> str:
     """Retrieved text made safe to show: nothing invisible, no citation of its own making."""
     return _FORGED_CITATION.sub(r"(\1)", clean(text))
 
 
-def tidy(text: str) -> str:
+def collapse_blank_lines(text: str) -> str:
     """``text`` with at most one blank line in a row and none around it: blank lines cost tokens and say nothing."""
     return _BLANK_LINES.sub("\n\n", text).strip("\n")
 
@@ -72,31 +72,31 @@ def one_line(text: str) -> str:
     return " ".join(text.split())
 
 
-def label(chunk: Chunk) -> str:
+def passage_label(chunk: Chunk) -> str:
     """Where a passage stands: citation, title, heading, page."""
-    title, heading = _short(chunk.title), _short(chunk.heading)
+    title, heading = _shorten_label(chunk.title), _shorten_label(chunk.heading)
     place = " › ".join(part for part in (title, heading if heading != title else "") if part)
     page = f" (page {chunk.page})" if chunk.page is not None else ""
     return f"[{chunk.citation}] {place}{page}".rstrip()
 
 
-def _short(text: str) -> str:
-    line = one_line(quoted(text)).replace("`", "'")
+def _shorten_label(text: str) -> str:
+    line = one_line(sanitise(text)).replace("`", "'")
     return line if len(line) <= _LABEL_LENGTH else f"{line[: _LABEL_LENGTH - 1].rsplit(' ', 1)[0]}…"
 
 
-def written_passage(passage: Passage, fence: str) -> str:
-    return f"{label(passage.chunk)}\n{fenced(passage.body, fence)}"
+def render_passage(passage: ContextPassage, fence: str) -> str:
+    return f"{passage_label(passage.chunk)}\n{fenced(passage.body, fence)}"
 
 
-def written_line(line: Line) -> str:
+def render_line(line: ContextLine) -> str:
     """``- head: text [d1:c2] [d3:c4]``."""
     said = f"{line.head}: {line.text}" if line.text else line.head
     return " ".join((f"- {said}", *(f"[{citation}]" for citation in line.citations)))
 
 
-def written_section(title: str, lines: Sequence[Line], fence: str) -> str:
-    return f"## {title}\n{fenced(chr(10).join(map(written_line, lines)), fence)}"
+def render_section(title: str, lines: Sequence[ContextLine], fence: str) -> str:
+    return f"## {title}\n{fenced(chr(10).join(map(render_line, lines)), fence)}"
 
 
 def citations_in(text: str) -> tuple[str, ...]:
@@ -104,7 +104,7 @@ def citations_in(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(_CITATION.findall(text)))
 
 
-def runs(spans: Sequence[Span], kept: Iterable[Span]) -> list[list[Span]]:
+def group_neighbours(spans: Sequence[Span], kept: Iterable[Span]) -> list[list[Span]]:
     """The spans of ``kept``, those that are neighbours among ``spans`` together."""
     chosen = set(kept)
     found: list[list[Span]] = []
@@ -118,15 +118,17 @@ def runs(spans: Sequence[Span], kept: Iterable[Span]) -> list[list[Span]]:
     return found
 
 
-def joined(text: str, spans: Sequence[Span], kept: Sequence[Span]) -> str:
+def render_excerpt(text: str, spans: Sequence[Span], kept: Sequence[Span]) -> str:
     """``text`` with those of its ``spans`` that are not ``kept`` replaced by ``CUT``; the rest is as it is written."""
-    body = CUT.join(tidy(text[run[0][0] : run[-1][1]]) for run in runs(spans, kept))
+    body = CUT.join(
+        collapse_blank_lines(text[run[0][0] : run[-1][1]]) for run in group_neighbours(spans, kept)
+    )
     before = "" if spans[0] in kept else CUT.lstrip()
     after = "" if spans[-1] in kept else CUT.rstrip()
     return f"{before}{body}{after}"
 
 
-def counted(numbers: Mapping[str, int]) -> str:
+def format_counts(numbers: Mapping[str, int]) -> str:
     """Such as "3 passages, 1 summary"; what is 0 is not said."""
     return ", ".join(f"{number} {_plural(noun, number)}" for noun, number in numbers.items() if number)
 

@@ -105,7 +105,7 @@ class Adjacency:
         places = _places(self.entity_ids, ids)
         return np.where(places < 0, -1, places + len(self.chunk_ids))
 
-    def known_chunks(self, nodes: Nodes) -> NDArray[np.bool_]:
+    def is_known_chunk(self, nodes: Nodes) -> NDArray[np.bool_]:
         """Which of ``nodes`` are chunks in which the graph knows an entity."""
         chunks = (nodes >= 0) & (nodes < len(self.chunk_ids))
         return chunks & (self.offsets[nodes] < self.offsets[nodes + 1])
@@ -122,12 +122,12 @@ class Adjacency:
         base = (nodes >= 0) & (self.layers[nodes - len(self.chunk_ids)] == 0)
         if allowed is not None:
             mentioned = [
-                known and self._mentioned(node, allowed) for node, known in zip(nodes, base, strict=True)
+                known and self._is_mentioned(node, allowed) for node, known in zip(nodes, base, strict=True)
             ]
             base = np.array(mentioned, dtype=bool)
         return np.where(base, nodes, -1)
 
-    def _mentioned(self, node: int, allowed: NDArray[np.bool_]) -> bool:
+    def _is_mentioned(self, node: int, allowed: NDArray[np.bool_]) -> bool:
         near = self.targets[self.offsets[node] : self.offsets[node + 1]]
         return bool(allowed[near[near < len(self.chunk_ids)]].any())
 
@@ -139,7 +139,7 @@ class Adjacency:
             found |= dict.fromkeys(places[places >= 0].tolist())
         return [str(self.entity_ids[place], "ascii") for place in found]
 
-    def mentioned_in(self, chunk_ids: Sequence[str]) -> list[str]:
+    def entities_in(self, chunk_ids: Sequence[str]) -> list[str]:
         """The ids of the layer-0 entities that any of these chunks mentions."""
         nodes = self.chunk_nodes(chunk_ids)
         rows = [self.targets[self.offsets[node] : self.offsets[node + 1]] for node in nodes if node >= 0]

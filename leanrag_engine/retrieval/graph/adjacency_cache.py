@@ -16,7 +16,7 @@ KEPT = 4
 """Generations whose arrays one process holds open."""
 
 
-class Adjacencies:
+class AdjacencyCache:
     """The adjacency of each generation that is asked for. May be used from several event loops."""
 
     def __init__(self, graph: GraphStore, arrays: ArrayStore) -> None:

@@ -23,7 +23,7 @@ MAX_ROUNDS = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Walk:
+class WalkRules:
     """Where the walker may go: ``weights`` by kind of edge, and chunks that ``allowed`` marks (None: all).
 
     Under a filter, relations and clusters may rest on what is excluded: their weights should then be 0.
@@ -42,8 +42,8 @@ class Shares:
     values: NDArray[np.float64]
 
 
-def personalised_pagerank(
-    graph: Adjacency, restart: Mapping[int, float], walk: Walk, tolerance: float = TOLERANCE
+def pagerank(
+    graph: Adjacency, restart: Mapping[int, float], walk: WalkRules, tolerance: float = TOLERANCE
 ) -> Shares:
     """The share of time that the walker spends at each node that it reaches.
 
@@ -68,7 +68,7 @@ def personalised_pagerank(
         mass = waiting[active]
         shares[active] += (1 - walk.damping) * mass
         waiting[active] = 0.0
-        targets, passed = _passed_on(graph, active, walk.damping * mass, kinds, walk.allowed)
+        targets, passed = _pass_on(graph, active, walk.damping * mass, kinds, walk.allowed)
         np.add.at(waiting, targets, passed)
         active = np.unique(targets)
         reached.append(active)
@@ -77,7 +77,7 @@ def personalised_pagerank(
     return Shares(nodes.astype(np.intp), found / found.sum())
 
 
-def _passed_on(
+def _pass_on(
     graph: Adjacency,
     nodes: NDArray[np.int64],
     mass: NDArray[np.float64],

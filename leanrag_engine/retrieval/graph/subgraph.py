@@ -19,7 +19,9 @@ def chain_of(entity: Entity, nodes: Mapping[str, Entity]) -> Chain:
     return tuple(chain)
 
 
-def assemble(seeds: Sequence[Seed], nodes: Mapping[str, Entity], relations: Sequence[Relation]) -> Subgraph:
+def assemble_subgraph(
+    seeds: Sequence[Seed], nodes: Mapping[str, Entity], relations: Sequence[Relation]
+) -> Subgraph:
     """The subgraph that joins ``seeds``. ``nodes`` holds the seeds and all their ancestors.
 
     Of ``relations``, those between two seeds are R_lca's relations of G0, those between two aggregated
@@ -53,7 +55,7 @@ def _group(branch: Branch, nodes: Mapping[str, Entity]) -> Group:
     )
 
 
-def beneath(seeds: Sequence[Seed], nodes: Iterable[Entity]) -> dict[str, tuple[Entity, ...]]:
+def seeds_beneath(seeds: Sequence[Seed], nodes: Iterable[Entity]) -> dict[str, tuple[Entity, ...]]:
     """For each of ``nodes`` that is a seed or an ancestor of one, the seeds beneath it (itself included), best first."""
     parents = {node.id: node.parent_id for node in nodes}
     found: dict[str, list[Entity]] = {}

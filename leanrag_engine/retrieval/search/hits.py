@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from leanrag_engine.core.model import Hit, Vectors, window_id, window_owner
-from leanrag_engine.retrieval.filters import Scope
+from leanrag_engine.core.model import Hit, Vectors, VectorSpaces, window_id, window_owner
+from leanrag_engine.retrieval.filters import ChunkScope
 from leanrag_engine.retrieval.graph.adjacency import Adjacency
-from leanrag_engine.retrieval.index import Index, Spaces
+from leanrag_engine.retrieval.index import IndexSnapshot
 
-from .seeds import anchor, bearing_part, best_first, name_parts, name_spans, named
+from .seeds import best_first, match_name_part, match_names, name_parts, name_spans, rank_entities
 
 CHUNK_HITS = 100
 """Chunks that each search gives."""
@@ -40,7 +40,7 @@ SMALL = 500
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class SearchHits:
     """What the searches gave for one text. ``vector`` is None where dense search cannot serve."""
 
     text: str
@@ -56,22 +56,22 @@ class Found:
     @property
     def doubt(self) -> float:
         """From 0, the text names an entity that both searches find first too, to 1, nothing is found."""
-        best = self.anchors(1)
+        best = self.rank_entities(1)
         return 1.0 - best[0].score if best else 1.0
 
-    def without_keywords(self) -> Found:
+    def without_keywords(self) -> SearchHits:
         """What search by meaning alone gave; names are matched outright all the same."""
         return replace(self, keyword_chunks=(), keyword_entities=(), keyword_facts=())
 
-    def anchors(self, limit: int, *, paper: bool = False) -> list[Hit]:
+    def rank_entities(self, limit: int, *, paper: bool = False) -> list[Hit]:
         """The entities that this text is about, best first; by ``paper`` the nearest alone, with their similarity."""
         if paper and self.vector is not None:
             return list(self.dense_entities[:limit])
         dense = [hit.id for hit in self.dense_entities]
-        return anchor(dense, [hit.id for hit in self.keyword_entities], self.names, limit)
+        return rank_entities(dense, [hit.id for hit in self.keyword_entities], self.names, limit)
 
 
-async def embedded(index: Index, texts: Sequence[str]) -> list[Vectors | None]:
+async def embed_texts(index: IndexSnapshot, texts: Sequence[str]) -> list[Vectors | None]:
     """A vector for each text; None without an embedder and for a text of which it knows no word."""
     if index.embedder is None:
         return [None] * len(texts)
@@ -79,15 +79,17 @@ async def embedded(index: Index, texts: Sequence[str]) -> list[Vectors | None]:
     return [row if np.any(row) else None for row in rows]
 
 
-async def find_chunks(index: Index, scope: Scope, texts: Sequence[str]) -> list[Found]:
+async def search_chunks(index: IndexSnapshot, scope: ChunkScope, texts: Sequence[str]) -> list[SearchHits]:
     """Chunks alone: what plain search gives for each text."""
-    vectors = await embedded(index, texts)
+    vectors = await embed_texts(index, texts)
     return [await _chunks_of(index, scope, text, vector) for text, vector in zip(texts, vectors, strict=True)]
 
 
-async def find_all(index: Index, scope: Scope, texts: Sequence[str], entities: int) -> list[Found]:
+async def search_all(
+    index: IndexSnapshot, scope: ChunkScope, texts: Sequence[str], entities: int
+) -> list[SearchHits]:
     """Chunks, entities of layer 0 and names: everything that anchors a text. Needs a generation."""
-    vectors = await embedded(index, texts)
+    vectors = await embed_texts(index, texts)
     wanted = max(ENTITY_HITS, 2 * entities)
     return [
         await _everything_of(index, scope, text, vector, wanted)
@@ -95,28 +97,34 @@ async def find_all(index: Index, scope: Scope, texts: Sequence[str], entities: i
     ]
 
 
-async def find_dense_entities(index: Index, scope: Scope, texts: Sequence[str], entities: int) -> list[Found]:
+async def search_dense_entities(
+    index: IndexSnapshot, scope: ChunkScope, texts: Sequence[str], entities: int
+) -> list[SearchHits]:
     """The paper's anchoring (eq. 6): the ``entities`` nearest of layer 0 by meaning, and nothing else."""
-    vectors = await embedded(index, texts)
+    vectors = await embed_texts(index, texts)
     return [
         await _dense_only(index, scope, text, vector, entities)
         for text, vector in zip(texts, vectors, strict=True)
     ]
 
 
-async def _chunks_of(index: Index, scope: Scope, text: str, vector: Vectors | None) -> Found:
+async def _chunks_of(
+    index: IndexSnapshot, scope: ChunkScope, text: str, vector: Vectors | None
+) -> SearchHits:
     dense, keyword = await asyncio.gather(
         _dense_chunks(index, scope, vector), _keyword_chunks(index, scope, text)
     )
-    return Found(text, vector, tuple(dense), tuple(keyword))
+    return SearchHits(text, vector, tuple(dense), tuple(keyword))
 
 
-async def _everything_of(index: Index, scope: Scope, text: str, vector: Vectors | None, wanted: int) -> Found:
+async def _everything_of(
+    index: IndexSnapshot, scope: ChunkScope, text: str, vector: Vectors | None, wanted: int
+) -> SearchHits:
     plain, dense, keyword, names = await asyncio.gather(
         _chunks_of(index, scope, text, vector),
         _dense_entities(index, scope, vector, wanted),
         _keyword_entities(index, scope, text, wanted),
-        _named_entities(index, scope, text),
+        _find_named_entities(index, scope, text),
     )
     found = replace(plain, dense_entities=tuple(dense), keyword_entities=tuple(keyword), names=tuple(names))
     if found.doubt < SURE:
@@ -127,36 +135,38 @@ async def _everything_of(index: Index, scope: Scope, text: str, vector: Vectors 
     return replace(found, dense_facts=tuple(dense_facts), keyword_facts=tuple(keyword_facts))
 
 
-async def _dense_only(index: Index, scope: Scope, text: str, vector: Vectors | None, wanted: int) -> Found:
+async def _dense_only(
+    index: IndexSnapshot, scope: ChunkScope, text: str, vector: Vectors | None, wanted: int
+) -> SearchHits:
     if vector is None:
         kept = await _keyword_entities(index, scope, text, wanted)
     else:
         kept = await _dense_entities(index, scope, vector, wanted)
-    return Found(text, vector, dense_entities=tuple(kept))
+    return SearchHits(text, vector, dense_entities=tuple(kept))
 
 
 # --- chunks --------------------------------------------------------------------------------
 
 
-async def _dense_chunks(index: Index, scope: Scope, vector: Vectors | None) -> list[Hit]:
+async def _dense_chunks(index: IndexSnapshot, scope: ChunkScope, vector: Vectors | None) -> list[Hit]:
     if vector is None or index.spaces is None:
         return []
     space = index.spaces.chunks
     if scope.allowed is not None and len(scope.allowed) <= SMALL:
-        return (await nearest_chunks(index, space, sorted(scope.allowed), vector))[:CHUNK_HITS]
-    return await _widening(
+        return (await rank_chunks_by_similarity(index, space, sorted(scope.allowed), vector))[:CHUNK_HITS]
+    return await _search_widening(
         lambda limit: index.vectors.search(space, vector, limit), _in_scope(scope), CHUNK_HITS
     )
 
 
-async def _keyword_chunks(index: Index, scope: Scope, text: str) -> list[Hit]:
+async def _keyword_chunks(index: IndexSnapshot, scope: ChunkScope, text: str) -> list[Hit]:
     name = index.collection.name
-    return await _widening(
+    return await _search_widening(
         lambda limit: index.graph.search_chunks(name, text, limit), _in_scope(scope), CHUNK_HITS
     )
 
 
-def _in_scope(scope: Scope) -> Callable[[list[Hit]], Awaitable[list[Hit]]]:
+def _in_scope(scope: ChunkScope) -> Callable[[list[Hit]], Awaitable[list[Hit]]]:
     async def keep(hits: list[Hit]) -> list[Hit]:
         """Each chunk in scope once, by its best window."""
         best: dict[str, Hit] = {}
@@ -169,7 +179,9 @@ def _in_scope(scope: Scope) -> Callable[[list[Hit]], Awaitable[list[Hit]]]:
     return keep
 
 
-async def nearest_chunks(index: Index, space: str, ids: Sequence[str], vector: Vectors) -> list[Hit]:
+async def rank_chunks_by_similarity(
+    index: IndexSnapshot, space: str, ids: Sequence[str], vector: Vectors
+) -> list[Hit]:
     """Those chunks that the space holds, by the cosine similarity of their best window to ``vector``."""
     best: dict[str, float] = {}
     wanted, number = list(ids), 0
@@ -181,13 +193,15 @@ async def nearest_chunks(index: Index, space: str, ids: Sequence[str], vector: V
     return best_first({id_: best[id_] for id_ in ids if id_ in best})
 
 
-async def nearest(index: Index, space: str, ids: Sequence[str], vector: Vectors) -> list[Hit]:
+async def rank_by_similarity(
+    index: IndexSnapshot, space: str, ids: Sequence[str], vector: Vectors
+) -> list[Hit]:
     """Those of ``ids`` that the space holds, by cosine similarity to ``vector``."""
     rows = await index.vectors.fetch(space, ids)
     return best_first({id_: float(rows[id_] @ vector) for id_ in ids if id_ in rows})
 
 
-async def _widening(
+async def _search_widening(
     search: Callable[[int], Awaitable[list[Hit]]],
     keep: Callable[[list[Hit]], Awaitable[list[Hit]]],
     wanted: int,
@@ -205,28 +219,30 @@ async def _widening(
 # --- entities ------------------------------------------------------------------------------
 
 
-async def _dense_entities(index: Index, scope: Scope, vector: Vectors | None, wanted: int) -> list[Hit]:
+async def _dense_entities(
+    index: IndexSnapshot, scope: ChunkScope, vector: Vectors | None, wanted: int
+) -> list[Hit]:
     if vector is None or index.spaces is None:
         return []
     space = index.spaces.entities
     if scope.allowed is not None and len(scope.allowed) <= SMALL:
-        mentioned = adjacency_of(index).mentioned_in(sorted(scope.allowed))
-        return (await nearest(index, space, mentioned, vector))[:wanted]
-    return await _widening(
+        mentioned = adjacency_of(index).entities_in(sorted(scope.allowed))
+        return (await rank_by_similarity(index, space, mentioned, vector))[:wanted]
+    return await _search_widening(
         lambda limit: index.vectors.search(space, vector, limit), _in_graph(index, scope), wanted
     )
 
 
-async def _keyword_entities(index: Index, scope: Scope, text: str, wanted: int) -> list[Hit]:
+async def _keyword_entities(index: IndexSnapshot, scope: ChunkScope, text: str, wanted: int) -> list[Hit]:
     number = index.generation.number
-    return await _widening(
+    return await _search_widening(
         lambda limit: index.graph.search_entities(number, text, limit, layer=0),
         _in_graph(index, scope),
         wanted,
     )
 
 
-def _in_graph(index: Index, scope: Scope) -> Callable[[list[Hit]], Awaitable[list[Hit]]]:
+def _in_graph(index: IndexSnapshot, scope: ChunkScope) -> Callable[[list[Hit]], Awaitable[list[Hit]]]:
     graph = adjacency_of(index)
     allowed = scope.mask(graph.chunk_ids)
 
@@ -238,7 +254,7 @@ def _in_graph(index: Index, scope: Scope) -> Callable[[list[Hit]], Awaitable[lis
     return keep
 
 
-async def _named_entities(index: Index, scope: Scope, text: str) -> list[Hit]:
+async def _find_named_entities(index: IndexSnapshot, scope: ChunkScope, text: str) -> list[Hit]:
     """The layer-0 entities whose name, or part of whose name, stands in the text."""
     spans = name_spans(text)
     if not spans:
@@ -246,11 +262,11 @@ async def _named_entities(index: Index, scope: Scope, text: str) -> list[Hit]:
     number = index.generation.number
     found = await index.graph.entities_named(number, list(dict.fromkeys(span.key for span in spans)))
     bearers = [each for each in found if each.layer == 0 and scope.supports(each)]
-    hits = {hit.id: hit for hit in named(spans, bearers, index.collection.chunks)}
+    hits = {hit.id: hit for hit in match_names(spans, bearers, index.collection.chunks)}
     for part in name_parts(spans, found):
         near = await _keyword_entities(index, scope, part, PART_HITS)
         entities = await index.graph.entities(number, [hit.id for hit in near])
-        for hit in bearing_part(part, entities):
+        for hit in match_name_part(part, entities):
             hits.setdefault(hit.id, hit)
     return list(hits.values())
 
@@ -258,7 +274,7 @@ async def _named_entities(index: Index, scope: Scope, text: str) -> list[Hit]:
 # --- facts ---------------------------------------------------------------------------------
 
 
-async def _dense_facts(index: Index, scope: Scope, vector: Vectors | None) -> list[Hit]:
+async def _dense_facts(index: IndexSnapshot, scope: ChunkScope, vector: Vectors | None) -> list[Hit]:
     # Under a filter a fact may be stated in what is excluded alone: facts then start no walk.
     if vector is None or not spaces_of(index).facts or not scope.everything:
         return []
@@ -266,19 +282,19 @@ async def _dense_facts(index: Index, scope: Scope, vector: Vectors | None) -> li
     return adjacency_of(index).existing_facts(hits)
 
 
-async def _keyword_facts(index: Index, scope: Scope, text: str) -> list[Hit]:
+async def _keyword_facts(index: IndexSnapshot, scope: ChunkScope, text: str) -> list[Hit]:
     if not spaces_of(index).facts or not scope.everything:
         return []
     return await index.graph.search_facts(index.generation.number, text, FACT_HITS)
 
 
-def adjacency_of(index: Index) -> Adjacency:
+def adjacency_of(index: IndexSnapshot) -> Adjacency:
     """The arrays of a built index."""
     assert index.adjacency is not None, "whoever asks a built index loads its adjacency"
     return index.adjacency
 
 
-def spaces_of(index: Index) -> Spaces:
+def spaces_of(index: IndexSnapshot) -> VectorSpaces:
     """The vector spaces of a built index."""
     assert index.spaces is not None, "a published generation records its vector spaces"
     return index.spaces

@@ -25,7 +25,7 @@ class QueryWords:
         # Longest first: a pattern takes the first alternative that fits.
         self._pattern = _any_of(sorted(terms, key=len, reverse=True))
 
-    def shared(self, texts: Sequence[str]) -> list[float]:
+    def score(self, texts: Sequence[str]) -> list[float]:
         """For each text the sum over the query's words in it, a word counting more the fewer of ``texts`` hold it."""
         found = [set(self._pattern.findall(text.casefold())) for text in texts]
         holders = Counter(word for words in found for word in words)

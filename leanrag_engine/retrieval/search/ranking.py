@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from leanrag_engine.core.model import Chunk, Entity, Hit, Relation, Seed
 from leanrag_engine.retrieval.graph.adjacency import Adjacency, EdgeKind
-from leanrag_engine.retrieval.graph.pagerank import Shares, Walk, personalised_pagerank
-from leanrag_engine.retrieval.request import DEFAULT, Weights
+from leanrag_engine.retrieval.graph.pagerank import Shares, WalkRules, pagerank
+from leanrag_engine.retrieval.request import DEFAULT_RANKING, RankingOptions
 
 from .matching import QueryWords
 from .seeds import best_first, fuse
@@ -44,7 +44,7 @@ def contenders(counts: Mapping[str, int], limit: int) -> list[str]:
     return [chunk_id for chunk_id, count in counts.items() if count >= least]
 
 
-def by_seed_count(
+def rank_by_seed_count(
     counts: Mapping[str, int], similarity: Mapping[str, float], chunks: Sequence[Chunk], limit: int
 ) -> list[Hit]:
     """The paper's ranking of ``chunks``: number of seeds in them, then similarity to the query, then reading order."""
@@ -64,7 +64,7 @@ def reading_order(chunk: Chunk) -> tuple[int, int]:
 
 
 @dataclass(frozen=True, slots=True)
-class Searched:
+class RankingInput:
     """What search gave for one text: the seeds that it anchors, chunks, and facts (see :class:`Adjacency`), each best first."""
 
     seeds: Sequence[Hit]
@@ -74,7 +74,7 @@ class Searched:
     keyword_facts: Sequence[Hit] = ()
 
 
-def fused(searched: Searched, seeds: Sequence[Seed]) -> list[Hit]:
+def rank_by_fusion(searched: RankingInput, seeds: Sequence[Seed]) -> list[Hit]:
     """Dense rank, keyword rank and the rank by seeds (the sum of the scores of those in a chunk), fused."""
     evidence: dict[str, float] = {}
     for seed in seeds:
@@ -87,10 +87,10 @@ def fused(searched: Searched, seeds: Sequence[Seed]) -> list[Hit]:
 # --- spreading -----------------------------------------------------------------------------
 
 
-def spread(
+def rank_by_spreading(
     graph: Adjacency,
-    searched: Searched,
-    weights: Weights = DEFAULT,
+    searched: RankingInput,
+    options: RankingOptions = DEFAULT_RANKING,
     allowed: NDArray[np.bool_] | None = None,
 ) -> list[Hit]:
     """The chunks that a walker from the evidence reaches, by its time in them and by how well search likes them.
@@ -99,31 +99,31 @@ def spread(
     relations and clusters may rest on what is excluded. A chunk that the graph does not know (it came in
     after the build, say) cannot be walked to: it keeps the place that search gives it.
     """
-    edges = weights.edges()
+    edges = options.edges()
     if allowed is not None:
         edges = {kind: edges[kind] for kind in (EdgeKind.MENTION, EdgeKind.TITLE)}
-    walk = Walk(edges, weights.damping, allowed)
-    shares = personalised_pagerank(graph, starts(graph, searched, weights), walk)
-    dense, keyword = _relative(searched.dense), _relative(searched.keyword)
+    walk = WalkRules(edges, options.damping, allowed)
+    shares = pagerank(graph, restart_weights(graph, searched, options), walk)
+    dense, keyword = _relative_scores(searched.dense), _relative_scores(searched.keyword)
     scores = {
-        id_: share * math.exp(weights.dense * dense(id_) + weights.keyword * keyword(id_))
+        id_: share * math.exp(options.dense * dense(id_) + options.keyword * keyword(id_))
         for id_, share in _chunk_shares(graph, shares, allowed)
     }
-    return _with_unknown(best_first(scores)[:RANKED], graph, searched)
+    return _insert_unknown(best_first(scores)[:RANKED], graph, searched)
 
 
 def _chunk_shares(
     graph: Adjacency, shares: Shares, allowed: NDArray[np.bool_] | None
 ) -> list[tuple[str, float]]:
     """The chunks that the walker reached, with its share of time in each."""
-    reached = graph.known_chunks(shares.nodes) & (shares.values > 0)
+    reached = graph.is_known_chunk(shares.nodes) & (shares.values > 0)
     if allowed is not None and len(allowed):
         reached &= allowed[np.minimum(shares.nodes, len(allowed) - 1)]
     ids = graph.chunks_at(shares.nodes[reached])
     return list(zip(ids, shares.values[reached].tolist(), strict=True))
 
 
-def _relative(hits: Sequence[Hit]) -> Callable[[str], float]:
+def _relative_scores(hits: Sequence[Hit]) -> Callable[[str], float]:
     """A hit's score as a share of the best one's; for what is no hit, the last one's share."""
     most = max((hit.score for hit in hits), default=0.0)
     shares = {hit.id: max(hit.score, 0.0) / most for hit in hits} if most > 0 else {}
@@ -131,10 +131,10 @@ def _relative(hits: Sequence[Hit]) -> Callable[[str], float]:
     return lambda chunk_id: shares.get(chunk_id, floor)
 
 
-def _with_unknown(walked: Sequence[Hit], graph: Adjacency, searched: Searched) -> list[Hit]:
+def _insert_unknown(walked: Sequence[Hit], graph: Adjacency, searched: RankingInput) -> list[Hit]:
     """``walked`` with the hits that the graph does not know in their places, and those it did not reach at the end."""
     found = fuse([[hit.id for hit in searched.dense], [hit.id for hit in searched.keyword]])
-    known = graph.known_chunks(graph.chunk_nodes([hit.id for hit in found])).tolist()
+    known = graph.is_known_chunk(graph.chunk_nodes([hit.id for hit in found])).tolist()
     order = list(walked)
     for place, (hit, walkable) in enumerate(zip(found, known, strict=True)):
         if not walkable:
@@ -144,24 +144,24 @@ def _with_unknown(walked: Sequence[Hit], graph: Adjacency, searched: Searched) -
     return [*order, *(Hit(hit.id, 0.0) for hit in found if hit.id not in ranked)]
 
 
-def starts(graph: Adjacency, searched: Searched, weights: Weights) -> dict[int, float]:
+def restart_weights(graph: Adjacency, searched: RankingInput, options: RankingOptions) -> dict[int, float]:
     """Where the walker starts anew: at seeds, at the ends of matching facts, a little at similar passages."""
     found: dict[int, float] = {}
     seeds = graph.entity_nodes([hit.id for hit in searched.seeds]).tolist()
-    sharpened = [max(hit.score, 0.0) ** weights.sharpness for hit in searched.seeds]
+    sharpened = [max(hit.score, 0.0) ** options.sharpness for hit in searched.seeds]
     _add(found, zip(seeds, sharpened, strict=True), 1.0)
     doubt = 1.0 - min(max((hit.score for hit in searched.seeds), default=0.0), 1.0)
-    _add(found, _fact_ends(graph, searched, weights), weights.fact_mass * doubt)
+    _add(found, _fact_ends(graph, searched, options), options.fact_mass * doubt)
     similar = graph.chunk_nodes([hit.id for hit in searched.dense]).tolist()
     _add(
         found,
         zip(similar, (max(hit.score, 0.0) for hit in searched.dense), strict=True),
-        weights.dense_mass,
+        options.dense_mass,
     )
     return found
 
 
-def _fact_ends(graph: Adjacency, searched: Searched, weights: Weights) -> list[tuple[int, float]]:
+def _fact_ends(graph: Adjacency, searched: RankingInput, options: RankingOptions) -> list[tuple[int, float]]:
     """The ends of the facts that both searches like best, a fact's score to each of its ends."""
     scores: dict[str, float] = {}
     for hits in (searched.dense_facts, searched.keyword_facts):
@@ -169,8 +169,8 @@ def _fact_ends(graph: Adjacency, searched: Searched, weights: Weights) -> list[t
         for hit in hits:
             if hit.score > 0:
                 scores[hit.id] = scores.get(hit.id, 0.0) + hit.score / most
-    best = graph.existing_facts(best_first(scores))[: weights.facts]
-    return [(int(node), hit.score**weights.sharpness) for hit in best for node in graph.ends(hit.id).tolist()]
+    best = graph.existing_facts(best_first(scores))[: options.facts]
+    return [(int(node), hit.score**options.sharpness) for hit in best for node in graph.ends(hit.id).tolist()]
 
 
 def _add(found: dict[int, float], scores: Iterable[tuple[int, float]], mass: float) -> None:
@@ -185,12 +185,12 @@ def _add(found: dict[int, float], scores: Iterable[tuple[int, float]], mass: flo
 # --- relations -----------------------------------------------------------------------------
 
 
-def matches(relations: Sequence[Relation], names: Mapping[str, str], text: str) -> dict[str, float]:
+def score_relations(relations: Sequence[Relation], names: Mapping[str, str], text: str) -> dict[str, float]:
     """How much the ends and the description of each relation share with ``text``; those that share nothing are left out."""
-    shared = QueryWords([text]).shared([_spoken(each, names) for each in relations])
+    shared = QueryWords([text]).score([_relation_text(each, names) for each in relations])
     return {each.id: score for each, score in zip(relations, shared, strict=True) if score > 0}
 
 
-def _spoken(relation: Relation, names: Mapping[str, str]) -> str:
+def _relation_text(relation: Relation, names: Mapping[str, str]) -> str:
     ends = f"{names.get(relation.source_id, '')} {names.get(relation.target_id, '')}"
     return f"{ends} {relation.description}"

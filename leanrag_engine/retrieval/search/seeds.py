@@ -88,16 +88,16 @@ class NameSpan:
 
 def name_spans(text: str) -> list[NameSpan]:
     """Every run of up to ``LONGEST_NAME`` words of ``text`` that is more than stopwords, longest first."""
-    pieces = _pieces(text)[:WORDS_READ]
+    pieces = _name_words(text)[:WORDS_READ]
     spans: list[NameSpan] = []
     for length in range(min(LONGEST_NAME, len(pieces)), 0, -1):
         for start in range(len(pieces) - length + 1):
-            spans += _readings(pieces[start : start + length], start)
+            spans += _read_spans(pieces[start : start + length], start)
     return spans
 
 
 @dataclass(frozen=True, slots=True)
-class _Piece:
+class _NameWord:
     text: str
     glued: bool
     """Whether it follows the piece before without a space, as within a run of CJK text."""
@@ -107,17 +107,17 @@ class _Piece:
         return name_key(self.text) in STOPWORDS
 
 
-def _pieces(text: str) -> list[_Piece]:
-    found: list[_Piece] = []
+def _name_words(text: str) -> list[_NameWord]:
+    found: list[_NameWord] = []
     for token in text.split():
         if has_cjk(token) and not has_hangul(token):
-            found += (_Piece(word, place > 0) for place, word in enumerate(words(token)))
+            found += (_NameWord(word, place > 0) for place, word in enumerate(words(token)))
         else:
-            found.append(_Piece(token, glued=False))
+            found.append(_NameWord(token, glued=False))
     return found
 
 
-def _readings(pieces: Sequence[_Piece], start: int) -> Iterable[NameSpan]:
+def _read_spans(pieces: Sequence[_NameWord], start: int) -> Iterable[NameSpan]:
     """The pieces as a name, without the punctuation around them: "__init__?" would be another name."""
     if all(piece.stopword for piece in pieces):
         return
@@ -136,7 +136,7 @@ def _readings(pieces: Sequence[_Piece], start: int) -> Iterable[NameSpan]:
             yield NameSpan(start, start + len(pieces), key, proper)
 
 
-def named(spans: Sequence[NameSpan], entities: Sequence[Entity], chunks: int) -> list[Hit]:
+def match_names(spans: Sequence[NameSpan], entities: Sequence[Entity], chunks: int) -> list[Hit]:
     """Those of ``entities`` whose name or alias is one of ``spans``, with the weight that the name deserves.
 
     A name within a longer one that matched does not count ("York" in "New York"). A name weighs less the
@@ -176,7 +176,7 @@ def name_parts(spans: Sequence[NameSpan], entities: Sequence[Entity]) -> list[st
     return list(dict.fromkeys(parts))[:PARTS_READ]
 
 
-def bearing_part(part: str, entities: Sequence[Entity]) -> list[Hit]:
+def match_name_part(part: str, entities: Sequence[Entity]) -> list[Hit]:
     """Those of ``entities`` in whose name ``part`` is a word: the better known, the more it is likely to be meant."""
     bearers = {
         each.id: each.mentions
@@ -202,10 +202,12 @@ def _rarity(mentions: int, chunks: int) -> float:
 # --- seeds ---------------------------------------------------------------------------------
 
 
-def anchor(dense: Sequence[str], keyword: Sequence[str], names: Sequence[Hit], limit: int) -> list[Hit]:
+def rank_entities(
+    dense: Sequence[str], keyword: Sequence[str], names: Sequence[Hit], limit: int
+) -> list[Hit]:
     """The ``limit`` best entities for one text; scores lie in 0–1, 1 is first in everything.
 
-    ``names`` come with weights (see :func:`named`), each of which counts as a first place.
+    ``names`` come with weights (see :func:`match_names`), each of which counts as a first place.
     """
     first = 1.0 / (RANK_CONSTANT + 1)
     scores = {hit.id: hit.score for hit in fuse([dense, keyword])}

@@ -31,7 +31,9 @@ from leanrag_engine.evaluation.scratch import (
     scratch_settings,
 )
 from leanrag_engine.extraction.openie import Entry, OpenIE, Triple
-from leanrag_engine.retrieval.query import BuildState, Query, QueryResult
+from leanrag_engine.retrieval.index import BuildState
+from leanrag_engine.retrieval.query import QueryResult
+from leanrag_engine.retrieval.request import Query
 
 pytestmark = pytest.mark.anyio
 

@@ -23,8 +23,7 @@ from leanrag_engine.evaluation.datasets import QuestionSet, read_set
 from leanrag_engine.evaluation.metrics import Interval, bootstrap_difference
 from leanrag_engine.evaluation.retrieval.run import QuestionResult, Strategy, ask_all, figures_of
 from leanrag_engine.evaluation.scratch import open_scratch, scratch_settings
-from leanrag_engine.retrieval.query import Query
-from leanrag_engine.retrieval.request import DEFAULT
+from leanrag_engine.retrieval.request import DEFAULT_RANKING, Query
 
 DATA = Path(__file__).parents[3].parent / "shared" / "data"
 SETS = ("musique_train100.json", "hotpot_train100.json")
@@ -35,9 +34,9 @@ BUDGETS = (1000,)
 BASE = Strategy("default", Query("?"))
 
 
-def without(part: str, **weights: float | bool) -> Strategy:
-    """The default but for some of its weights."""
-    return Strategy(f"without {part}", Query("?", weights=replace(DEFAULT, **weights)))
+def without(part: str, **options: float | bool) -> Strategy:
+    """The default but for some of its ranking options."""
+    return Strategy(f"without {part}", Query("?", ranking_options=replace(DEFAULT_RANKING, **options)))
 
 
 # One line for each variant: a name, and a query that lacks one part of the default's.

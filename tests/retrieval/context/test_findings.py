@@ -8,8 +8,8 @@ import pytest
 
 from leanrag_engine.adapters.tokenizer import TiktokenTokenizer
 from leanrag_engine.core.model import Context, Entity, Finding
-from leanrag_engine.retrieval.context.compose import Material, compose
-from leanrag_engine.retrieval.context.lines import Citations, summary_lines
+from leanrag_engine.retrieval.context.compose import ContextMaterial, compose_context
+from leanrag_engine.retrieval.context.lines import LineCitations, summary_lines
 
 TIKTOKEN = TiktokenTokenizer()
 CLUSTER = Entity(
@@ -27,9 +27,9 @@ CLUSTER = Entity(
 
 
 def context(query: str, *, budget: int = 1000, cluster: Entity = CLUSTER, detailed: bool = False) -> Context:
-    cited = Citations({cluster.id: ("d1:c1",)})
+    cited = LineCitations({cluster.id: ("d1:c1",)})
     lines = summary_lines([cluster], {}, cited, detailed=detailed)
-    return compose(Material(summaries=lines), [query], budget, TIKTOKEN, detailed=detailed)
+    return compose_context(ContextMaterial(summaries=lines), [query], budget, TIKTOKEN, detailed=detailed)
 
 
 def test_those_that_share_most_with_the_query_are_added_where_there_is_room() -> None:

@@ -89,8 +89,8 @@ def test_ancestors_are_those_of_the_tree_not_the_second_best(graph: Adjacency) -
 def test_under_a_filter_only_entities_that_an_allowed_chunk_mentions_count(graph: Adjacency) -> None:
     allowed = np.array([True, False, True])  # k0 and k2
     assert (graph.base_nodes(["e1", "e2", "e3"], allowed) >= 0).tolist() == [True, False, False]
-    assert graph.mentioned_in(["k1"]) == ["e1", "e2"]
-    assert graph.mentioned_in(["k0", "unknown"]) == []
+    assert graph.entities_in(["k1"]) == ["e1", "e2"]
+    assert graph.entities_in(["k0", "unknown"]) == []
 
 
 def test_a_fact_joins_the_ends_of_all_relations_that_share_its_words(graph: Adjacency) -> None:

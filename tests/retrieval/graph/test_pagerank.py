@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from leanrag_engine.core.model import Chunk, Entity, Graph, Relation
 from leanrag_engine.retrieval.graph.adjacency import Adjacency, EdgeKind
-from leanrag_engine.retrieval.graph.pagerank import Walk, personalised_pagerank
+from leanrag_engine.retrieval.graph.pagerank import WalkRules, pagerank
 
 NAMES = "abcdefgh"
 WEIGHTS = {
@@ -67,7 +67,7 @@ def test_the_shares_are_those_of_networkx(
     start = {f"e{name}": weight for name, weight in starts.items()}
     expected = nx.pagerank(oracle, alpha=damping, personalization=start, tol=1e-12, max_iter=500)
     nodes = graph.entity_nodes(list(start)).tolist()
-    found = shares(graph, dict(zip(nodes, start.values(), strict=True)), Walk(WEIGHTS, damping), 1e-12)
+    found = shares(graph, dict(zip(nodes, start.values(), strict=True)), WalkRules(WEIGHTS, damping), 1e-12)
     assert {name_of(graph, node): share for node, share in found.items()} == pytest.approx(
         {node: share for node, share in expected.items() if share > 0}, abs=1e-6
     )
@@ -75,9 +75,9 @@ def test_the_shares_are_those_of_networkx(
 
 
 def shares(
-    graph: Adjacency, start: dict[int, float], walk: Walk, tolerance: float = 3e-5
+    graph: Adjacency, start: dict[int, float], walk: WalkRules, tolerance: float = 3e-5
 ) -> dict[int, float]:
-    found = personalised_pagerank(graph, start, walk, tolerance)
+    found = pagerank(graph, start, walk, tolerance)
     return dict(zip(found.nodes.tolist(), found.values.tolist(), strict=True))
 
 
@@ -89,8 +89,8 @@ def name_of(graph: Adjacency, node: int) -> str:
 
 def test_without_a_start_nobody_walks() -> None:
     graph = Adjacency.of(layers({("a", "b")}, {}), [])
-    assert shares(graph, {}, Walk(WEIGHTS, 0.5)) == {}
-    assert shares(graph, {0: 0.0}, Walk(WEIGHTS, 0.5)) == {}
+    assert shares(graph, {}, WalkRules(WEIGHTS, 0.5)) == {}
+    assert shares(graph, {0: 0.0}, WalkRules(WEIGHTS, 0.5)) == {}
 
 
 def test_a_chunk_that_is_not_allowed_is_not_walked_through() -> None:
@@ -98,7 +98,7 @@ def test_a_chunk_that_is_not_allowed_is_not_walked_through() -> None:
     mentioned = {"a": {"1"}, "b": {"1", "2"}}
     graph = Adjacency.of(layers(set(), mentioned), [chunk("1"), chunk("2")])
     start = {int(graph.entity_nodes(["ea"])[0]): 1.0}
-    walk = Walk({EdgeKind.MENTION: 1.0}, 0.5)
+    walk = WalkRules({EdgeKind.MENTION: 1.0}, 0.5)
     assert len(shares(graph, start, walk)) == 4
     shut = replace(walk, allowed=np.array([False, True]))
     assert shares(graph, start, shut) == {next(iter(start)): 1.0}
@@ -108,7 +108,7 @@ def test_a_coarser_tolerance_reaches_less_of_the_graph_and_keeps_the_order_at_th
     ring = [(NAMES[place], NAMES[(place + 1) % 8]) for place in range(8)]
     graph = Adjacency.of(layers({(min(pair), max(pair)) for pair in ring}, {}), [])
     start = {int(graph.entity_nodes(["ea"])[0]): 1.0}
-    walk = Walk({EdgeKind.RELATION: 1.0}, 0.5)
+    walk = WalkRules({EdgeKind.RELATION: 1.0}, 0.5)
     coarse = shares(graph, start, walk, 0.05)
     fine = shares(graph, start, walk, 1e-9)
     assert len(coarse) < len(fine) == 8

@@ -13,16 +13,15 @@ from hypothesis import strategies as st
 
 from leanrag_engine.core.model import Chunk, Entity, Graph, Hit, Relation, Seed
 from leanrag_engine.retrieval.graph.adjacency import Adjacency
+from leanrag_engine.retrieval.request import DEFAULT_RANKING, RankingOptions
 from leanrag_engine.retrieval.search.matching import QueryWords
 from leanrag_engine.retrieval.search.ranking import (
-    DEFAULT,
-    Searched,
-    Weights,
-    by_seed_count,
+    RankingInput,
     contenders,
-    fused,
+    rank_by_fusion,
+    rank_by_seed_count,
+    rank_by_spreading,
     seed_counts,
-    spread,
 )
 
 
@@ -47,7 +46,7 @@ def test_the_papers_ranking_by_hand() -> None:
     ]
     counts = seed_counts(seeds)
     assert counts == {"a": 2, "b": 3, "e": 1, "c": 2, "d": 1}
-    ranked = by_seed_count(counts, {"a": 0.1, "c": 0.7}, chunks, 5)
+    ranked = rank_by_seed_count(counts, {"a": 0.1, "c": 0.7}, chunks, 5)
     assert [(hit.id, hit.score) for hit in ranked] == [("b", 3), ("c", 2), ("a", 2), ("d", 1), ("e", 1)]
 
 
@@ -59,8 +58,8 @@ def test_contenders_are_all_that_could_be_among_the_first(counts: dict[str, int]
 
 
 def test_fused_ranking_unites_searches_and_seeds() -> None:
-    searched = Searched((), (Hit("a", 0.9), Hit("b", 0.8)), (Hit("b", 7.0),))
-    ranked = fused(searched, [Seed(seed("x", "c", "b"), 0.5), Seed(seed("y", "c"), 0.4)])
+    searched = RankingInput((), (Hit("a", 0.9), Hit("b", 0.8)), (Hit("b", 7.0),))
+    ranked = rank_by_fusion(searched, [Seed(seed("x", "c", "b"), 0.5), Seed(seed("y", "c"), 0.4)])
     assert [hit.id for hit in ranked] == ["b", "a", "c"]
     assert ranked[0].score == pytest.approx(1 / 62 + 1 / 61 + 1 / 62)
 
@@ -93,54 +92,54 @@ BRIDGE = Adjacency.of(
 )
 
 
-def walk(searched: Searched, weights: Weights = DEFAULT) -> list[str]:
-    return [hit.id for hit in spread(BRIDGE, searched, weights)]
+def walk(searched: RankingInput, options: RankingOptions = DEFAULT_RANKING) -> list[str]:
+    return [hit.id for hit in rank_by_spreading(BRIDGE, searched, options)]
 
 
 def test_spreading_reaches_the_second_hop_before_what_is_unrelated() -> None:
-    order = walk(Searched((Hit("e1", 1.0),), (), ()))
+    order = walk(RankingInput((Hit("e1", 1.0),), (), ()))
     assert order[:2] == ["hop1", "hop2"]
     assert "far" not in order[:2]
 
 
 def test_a_chunk_that_the_graph_does_not_know_keeps_the_place_that_search_gives_it() -> None:
-    searched = Searched((Hit("e1", 1.0),), (Hit("new", 0.9), Hit("hop1", 0.2)), (Hit("new", 5.0),))
+    searched = RankingInput((Hit("e1", 1.0),), (Hit("new", 0.9), Hit("hop1", 0.2)), (Hit("new", 5.0),))
     assert walk(searched)[0] == "new"
-    later = Searched((Hit("e1", 1.0),), (Hit("hop1", 0.9), Hit("new", 0.2)), ())
+    later = RankingInput((Hit("e1", 1.0),), (Hit("hop1", 0.9), Hit("new", 0.2)), ())
     assert walk(later) == ["hop1", "new", "hop2"]
 
 
 def test_without_seeds_search_alone_orders_what_the_graph_knows() -> None:
-    order = walk(Searched((), (Hit("far", 0.9), Hit("hop1", 0.3)), (Hit("far", 3.0),)))
+    order = walk(RankingInput((), (Hit("far", 0.9), Hit("hop1", 0.3)), (Hit("far", 3.0),)))
     assert order[0] == "far"
 
 
 def test_what_search_found_and_the_walk_did_not_reach_comes_last() -> None:
-    assert walk(Searched((Hit("e1", 1.0),), (), (Hit("far", 1.0),)))[-1] == "far"
+    assert walk(RankingInput((Hit("e1", 1.0),), (), (Hit("far", 1.0),)))[-1] == "far"
 
 
 def test_a_fact_starts_the_walk_where_no_seed_is_sure() -> None:
-    unsure = Searched(
+    unsure = RankingInput(
         (Hit("e4", 0.1),), (), (), dense_facts=(Hit("r2", 0.9),), keyword_facts=(Hit("r2", 4.0),)
     )
-    assert walk(unsure, replace(DEFAULT, fact_mass=9.0))[0] == "hop2"
-    assert walk(unsure, replace(DEFAULT, fact_mass=0.0))[0] == "far"
+    assert walk(unsure, replace(DEFAULT_RANKING, fact_mass=9.0))[0] == "hop2"
+    assert walk(unsure, replace(DEFAULT_RANKING, fact_mass=0.0))[0] == "far"
     sure = replace(unsure, seeds=(Hit("e4", 1.0),))
-    assert walk(sure, replace(DEFAULT, fact_mass=9.0))[0] == "far"
+    assert walk(sure, replace(DEFAULT_RANKING, fact_mass=9.0))[0] == "far"
 
 
 def test_a_title_entity_draws_more_to_its_passage_than_a_mention() -> None:
     about, mentions = titled("about", "Uranus"), titled("mentions", "Pluto")
     base = Graph((Entity("e", "Uranus", chunk_ids=("about", "mentions")),), ())
-    hits = spread(Adjacency.of([base], [about, mentions]), Searched((Hit("e", 1.0),), (), ()))
+    hits = rank_by_spreading(Adjacency.of([base], [about, mentions]), RankingInput((Hit("e", 1.0),), (), ()))
     assert [hit.id for hit in hits] == ["about", "mentions"]
     assert hits[0].score == pytest.approx(5 * hits[1].score, rel=1e-3)
 
 
 def test_under_a_filter_the_walk_ends_only_in_what_is_allowed() -> None:
     allowed = np.array([id_ in (b"hop2", b"far") for id_ in BRIDGE.chunk_ids.tolist()])
-    searched = Searched((Hit("e1", 1.0), Hit("e3", 0.5)), (), ())
-    assert [hit.id for hit in spread(BRIDGE, searched, allowed=allowed)] == ["hop2"]
+    searched = RankingInput((Hit("e1", 1.0), Hit("e3", 0.5)), (), ())
+    assert [hit.id for hit in rank_by_spreading(BRIDGE, searched, allowed=allowed)] == ["hop2"]
 
 
 words = st.lists(st.sampled_from(["lighthouse", "lens", "beam", "keeper", "oil"]), max_size=6)
@@ -155,18 +154,18 @@ def test_shared_words_weigh_by_how_few_texts_hold_them(texts: list[list[str]]) -
         sum(math.log1p(len(texts) / holders[word]) for word in sorted(set(text) & set(query)))
         for text in texts
     ]
-    found = QueryWords([" ".join(query)]).shared([" ".join(text) for text in texts])
+    found = QueryWords([" ".join(query)]).score([" ".join(text) for text in texts])
     assert found == pytest.approx(expected)
 
 
 def test_a_word_is_found_whole_or_in_its_plural_and_cjk_anywhere() -> None:
     assert [
-        score > 0 for score in QueryWords(["lens"]).shared(["Lens!", "lenses", "lensing", "lens_cap"])
+        score > 0 for score in QueryWords(["lens"]).score(["Lens!", "lenses", "lensing", "lens_cap"])
     ] == [
         True,
         True,
         False,
         True,
     ]
-    assert QueryWords(["孔乙己"]).shared(["从前有个孔乙己的故事"])[0] > 0
-    assert QueryWords(["?!"]).shared(["anything"]) == [0]
+    assert QueryWords(["孔乙己"]).score(["从前有个孔乙己的故事"])[0] > 0
+    assert QueryWords(["?!"]).score(["anything"]) == [0]

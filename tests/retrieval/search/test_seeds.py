@@ -8,12 +8,12 @@ from hypothesis import strategies as st
 
 from leanrag_engine.core.model import Entity, Hit
 from leanrag_engine.retrieval.search.seeds import (
-    anchor,
-    bearing_part,
     fuse,
+    match_name_part,
+    match_names,
     name_parts,
     name_spans,
-    named,
+    rank_entities,
     unite,
 )
 
@@ -74,48 +74,50 @@ def entity(name: str, mentions: int = 1, aliases: tuple[str, ...] = ()) -> Entit
 
 
 def test_a_name_within_a_longer_one_that_matched_does_not_count() -> None:
-    hits = named(name_spans("flights to New York today"), [entity("York"), entity("New York")], 100)
+    hits = match_names(name_spans("flights to New York today"), [entity("York"), entity("New York")], 100)
     assert [hit.id for hit in hits] == ["New York"]
 
 
 def test_an_alias_is_a_name() -> None:
-    assert named(name_spans("Who is Tiny Tim?"), [entity("Tim Cratchit", aliases=("Tiny Tim",))], 9) == [
-        Hit("Tim Cratchit", 1.0)
-    ]
+    assert match_names(
+        name_spans("Who is Tiny Tim?"), [entity("Tim Cratchit", aliases=("Tiny Tim",))], 9
+    ) == [Hit("Tim Cratchit", 1.0)]
 
 
 def test_a_plain_word_weighs_less_the_more_chunks_mention_it() -> None:
     rare, common = entity("zither", 1), entity("film", 50)
-    weights = {hit.id: hit.score for hit in named(name_spans("a film with a zither"), [rare, common], 100)}
+    weights = {
+        hit.id: hit.score for hit in match_names(name_spans("a film with a zither"), [rare, common], 100)
+    }
     assert weights["zither"] == 1.0
     assert 0 < weights["film"] < 0.2
 
 
 def test_where_there_are_no_capitals_a_common_word_weighs_little_and_a_long_one_is_a_name() -> None:
     common, name = entity("检索", 90), entity("孔乙己", 90)
-    weights = {hit.id: hit.score for hit in named(name_spans("孔乙己的检索"), [common, name], 100)}
+    weights = {hit.id: hit.score for hit in match_names(name_spans("孔乙己的检索"), [common, name], 100)}
     assert weights["检索"] < 0.1
     assert weights["孔乙己"] > 0.5
 
 
 def test_a_proper_name_weighs_a_half_at_least_and_more_the_rarer_it_is() -> None:
     def weight(mentions: int) -> float:
-        return named(name_spans("Who is Scrooge?"), [entity("Scrooge", mentions)], 42)[0].score
+        return match_names(name_spans("Who is Scrooge?"), [entity("Scrooge", mentions)], 42)[0].score
 
     assert [weight(mentions) for mentions in (1, 42)] == [1.0, 0.5]
     assert weight(1) > weight(5) > weight(42)
 
 
 def test_scores_lie_between_0_and_1_and_first_in_everything_is_1() -> None:
-    hits = anchor(["a", "b"], ["a", "c"], [Hit("a", 1.0)], 10)
+    hits = rank_entities(["a", "b"], ["a", "c"], [Hit("a", 1.0)], 10)
     assert hits[0] == Hit("a", pytest.approx(1.0))
     assert all(0 < hit.score <= 1 for hit in hits)
 
 
 def test_a_name_in_the_text_comes_before_everything_that_searches_alone_find() -> None:
     found = [f"n{number}" for number in range(20)]
-    assert anchor(found, found, [Hit("named", 1.0)], 10)[0].id in ("named", "n0")
-    assert "named" in {hit.id for hit in anchor(found, found, [Hit("named", 1.0)], 3)}
+    assert rank_entities(found, found, [Hit("named", 1.0)], 10)[0].id in ("named", "n0")
+    assert "named" in {hit.id for hit in rank_entities(found, found, [Hit("named", 1.0)], 3)}
 
 
 def test_a_capitalised_word_that_is_no_name_may_be_part_of_one() -> None:
@@ -126,4 +128,4 @@ def test_a_capitalised_word_that_is_no_name_may_be_part_of_one() -> None:
         entity("Scroogean", 1),
         entity("Marley", 9),
     ]
-    assert bearing_part("scrooge", people) == [Hit("Ebenezer Scrooge", 0.5), Hit("Uncle Scrooge", 0.025)]
+    assert match_name_part("scrooge", people) == [Hit("Ebenezer Scrooge", 0.5), Hit("Uncle Scrooge", 0.025)]

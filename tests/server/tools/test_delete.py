@@ -19,7 +19,7 @@ import pytest
 from leanrag_engine.core.config import load_settings
 from leanrag_engine.core.model import DocumentSource
 from leanrag_engine.engine import LeanRAG
-from leanrag_engine.retrieval.query import Query
+from leanrag_engine.retrieval.request import Query
 
 pytestmark = pytest.mark.anyio
 
