@@ -6,11 +6,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from difflib import get_close_matches
 from functools import wraps
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
+
+from leanrag_engine.core.text.nearest import find_nearest
 
 from .adapters.wiring import Adapters, compose
 from .core.config import COLLECTION_NAME, Settings
@@ -465,7 +466,7 @@ class LeanRAG:
         known = [each.name for each in await self._graph.collections()]
         if name == self.settings.collection and not known:
             raise no_documents(name)
-        near = get_close_matches(name, known, n=5, cutoff=0.3) or known[:5]
+        near = find_nearest(name, known, 5, cutoff=0.3) or known[:5]
         raise NotFound(
             f"There is no collection {name!r}.",
             "Choose one of these." if known else "Ingest documents into it first.",

@@ -6,17 +6,17 @@ import os
 import stat
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 from urllib.parse import unquote, urlsplit
 
 from leanrag_engine.core.errors import DocumentUnreadable, FormatUnsupported, InvalidInput, PathRefused
 from leanrag_engine.core.model import DocumentSource, LoadedDocument, content_id
-from leanrag_engine.core.text.cleaning import clean
+from leanrag_engine.core.text.cleaning import clean, clean_line
+from leanrag_engine.core.text.nearest import find_nearest
 
 from .formats import PLAIN, format_of
-from .readers.reading import Reading, one_line
+from .readers.reading import Reading
 
 __all__ = ["Expansion", "Skipped", "expand", "load"]
 
@@ -148,7 +148,7 @@ def _similar(path: Path, allowed: Sequence[Path] | None) -> str:
     if allowed is not None and not _is_beneath(path.parent, [_real(folder) for folder in allowed]):
         return ""
     try:
-        names = get_close_matches(path.name, sorted(os.listdir(path.parent)), n=3)  # noqa: PTH208 - names alone
+        names = find_nearest(path.name, sorted(os.listdir(path.parent)), 3)  # noqa: PTH208 - names alone
     except OSError:
         return ""
     return f"; its folder holds {', '.join(map(repr, names))}" if names else ""
@@ -289,7 +289,7 @@ def _from_file(
     where = _printable(path)
     return LoadedDocument(
         id=_id(source.id) or where,
-        title=_title(source.title, reading.title, one_line(_printable(Path(path.stem)))),
+        title=_title(source.title, reading.title, clean_line(_printable(Path(path.stem)))),
         text=reading.text,
         media_type=kind.media_type,
         source=where,
@@ -337,7 +337,7 @@ def _first_line(text: str) -> str:
 
 def _title(*choices: str) -> str:
     """The first choice that says something, on one line, cut at a word where it is long."""
-    title = next((line for line in map(one_line, choices) if line), "Untitled")
+    title = next((line for line in map(clean_line, choices) if line), "Untitled")
     if len(title) <= _LONGEST_TITLE:
         return title
     cut = title[:_LONGEST_TITLE].rsplit(" ", 1)[0]
@@ -360,11 +360,11 @@ def _strings(metadata: Mapping[str, object]) -> dict[str, str]:
 
 
 def _key(key: object) -> str:
-    if not isinstance(key, str) or not one_line(key):
+    if not isinstance(key, str) or not clean_line(key):
         raise InvalidInput(
             f"Metadata key {key!r} cannot be used: a text was expected.", "Name each value with a word."
         )
-    return one_line(key)
+    return clean_line(key)
 
 
 def _value(key: str, value: object) -> str:

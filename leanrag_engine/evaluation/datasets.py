@@ -15,6 +15,7 @@ from typing import Any
 
 from leanrag_engine.core.errors import InvalidInput
 from leanrag_engine.core.model import content_id
+from leanrag_engine.core.text.shortening import cut_end
 
 SHOWN = 5
 """Problems of a set that its error names; of the rest only the number is told."""
@@ -134,7 +135,7 @@ def _format_value(value: object) -> str:
     if value is _MISSING:
         return "it is missing"
     text = json.dumps(value, ensure_ascii=False, default=repr)
-    return f"it is {text if len(text) <= SHOWN_VALUE else text[:SHOWN_VALUE] + '…'}"
+    return f"it is {cut_end(text, SHOWN_VALUE)}"
 
 
 _MISSING = object()

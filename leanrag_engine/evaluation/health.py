@@ -20,6 +20,8 @@ from leanrag_engine.core.config import Settings
 from leanrag_engine.core.errors import NotReady
 from leanrag_engine.core.model import Chunk, Entity, Generation, Graph, Relation, Vectors, VectorSpaces
 from leanrag_engine.core.ports import Progress, ProgressReport
+from leanrag_engine.core.text.citation import CITATION_PATTERN
+from leanrag_engine.core.text.language.names import fold_case
 from leanrag_engine.core.text.language.sentences import PieceKind, pieces, sentences
 from leanrag_engine.core.text.language.words import word_count, words
 from leanrag_engine.engine import LeanRAG
@@ -209,8 +211,8 @@ def redundancy(results: Sequence[QueryResult]) -> ContextRedundancy:
     )
 
 
-_LABEL = re.compile(r"^\[d\d+:c\d+\].*$|^## .*$|^`{3,}$", re.MULTILINE)
-_CITATION = re.compile(r"\[d\d+:c\d+\]")
+_LABEL = re.compile(rf"^\[{CITATION_PATTERN}\].*$|^## .*$|^`{{3,}}$", re.MULTILINE)
+_CITATION = re.compile(rf"\[{CITATION_PATTERN}\]")
 
 
 def spoken_text(context: str) -> str:
@@ -221,7 +223,7 @@ def spoken_text(context: str) -> str:
 
 def sentences_of(text: str) -> list[str]:
     """Sentences worth repeating, in one form."""
-    found = (" ".join(text[start:end].casefold().split()) for start, end in sentences(text))
+    found = (fold_case(text[start:end]) for start, end in sentences(text))
     return [sentence for sentence in found if word_count(sentence) >= SHORTEST]
 
 

@@ -23,8 +23,8 @@ from leanrag_engine.core.model import (
     Method,
 )
 from leanrag_engine.core.ports import Extractor
-from leanrag_engine.core.text.cleaning import clean
-from leanrag_engine.core.text.language.names import name_key
+from leanrag_engine.core.text.cleaning import clean_line
+from leanrag_engine.core.text.language.names import fold_case, name_key
 from leanrag_engine.core.text.language.sentences import sentences
 
 PARTS = 3
@@ -84,11 +84,11 @@ class OpenIE:
 
         Where no text agrees, the entry whose ``idx`` is the passage's position serves, if it has no text itself.
         """
-        by_text = {_fold(entry.text): entry for entry in reversed(self.entries) if entry.text}
+        by_text = {fold_case(entry.text): entry for entry in reversed(self.entries) if entry.text}
         by_number = {entry.number: entry for entry in self.entries if not entry.text}
         found = []
         for number, (title, text) in enumerate(passages):
-            named = by_text.get(_fold(f"{title}\n{text}")) or by_text.get(_fold(text))
+            named = by_text.get(fold_case(f"{title}\n{text}")) or by_text.get(fold_case(text))
             found.append(named or by_number.get(number))
         return found
 
@@ -154,7 +154,7 @@ class _OpenIEReader:
         return []
 
     def _name(self, value: object, place: str) -> Iterator[str]:
-        if isinstance(value, str) and name_key(name := _tidy(value)):
+        if isinstance(value, str) and name_key(name := clean_line(value)):
             yield name
         else:
             self.leave_out("entities", f"entity of {place}", value, "a name")
@@ -163,9 +163,9 @@ class _OpenIEReader:
         if (
             isinstance(value, list)
             and len(value) == PARTS
-            and all(isinstance(part, str) and _tidy(part) for part in value)
+            and all(isinstance(part, str) and clean_line(part) for part in value)
         ):
-            yield Triple(*map(_tidy, value))
+            yield Triple(*map(clean_line, value))
         else:
             self.leave_out("triples", f"triple of {place}", value, "subject, predicate and object as strings")
 
@@ -175,14 +175,6 @@ def _passage_of(row: Mapping[str, Any]) -> str:
         return str(row["passage"])
     parts = [row.get("title"), row.get("text")]
     return "\n".join(part for part in parts if isinstance(part, str)) if isinstance(parts[1], str) else ""
-
-
-def _tidy(text: str) -> str:
-    return " ".join(clean(text).split())
-
-
-def _fold(text: str) -> str:
-    return _tidy(text).casefold()
 
 
 # --- extracts ------------------------------------------------------------------------------
@@ -208,7 +200,7 @@ class OpenIEExtractor:
 def extracts_from(entry: Entry, title: str, chunks: Sequence[Chunk]) -> list[Extract]:
     """One extract for each chunk. Of several, each gets the triples and entities that are named in it; what is
     named in none belongs to the first."""
-    texts = [_fold(chunk.text) for chunk in chunks]
+    texts = [fold_case(chunk.text) for chunk in chunks]
     triples: list[list[Triple]] = [[] for _ in chunks]
     names: list[list[str]] = [[] for _ in chunks]
     for triple in entry.triples:
@@ -276,5 +268,5 @@ def _sentences(text: str) -> list[str]:
 
 def _sentence_on(name: str, spoken: Sequence[str]) -> str:
     """The first sentence that names it; "" if none does."""
-    wanted = _fold(name)
-    return next((sentence for sentence in spoken if wanted in _fold(sentence)), "")
+    wanted = fold_case(name)
+    return next((sentence for sentence in spoken if wanted in fold_case(sentence)), "")

@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from leanrag_engine.core.model import Chunk, Entity, Evidence, Extract, Graph, Hierarchy, Method, Relation
+from leanrag_engine.core.text.language.names import fold_case
 from leanrag_engine.core.text.scripts import has_cjk
 
 HIDDEN = "Hidden until the next build: it drew on documents that were deleted."
@@ -35,7 +36,7 @@ class RemainingChunks:
 
     def texts(self, chunk_ids: Sequence[str]) -> dict[str, str]:
         """What stands in the chunks, folded, by their ids."""
-        return {id_: _folded(self.chunks[id_].indexed_text) for id_ in chunk_ids}
+        return {id_: fold_case(self.chunks[id_].indexed_text) for id_ in chunk_ids}
 
 
 def remove_chunks(hierarchy: Hierarchy, living: RemainingChunks) -> Hierarchy | None:
@@ -69,10 +70,10 @@ def _entity_left(entity: Entity, living: RemainingChunks) -> Entity | None:
         return entity
     texts = living.texts(kept)
     said = [each for id_ in kept for extract in living.extracts.get(id_, ()) for each in extract.entities]
-    forms = {_folded(form) for each in said for form in (each.name, *each.aliases)}
+    forms = {fold_case(form) for each in said for form in (each.name, *each.aliases)}
 
     def stands(name: str) -> bool:
-        folded = _folded(name)
+        folded = fold_case(name)
         return folded in forms or _saying(name, texts) is not None
 
     names = [name for name in (entity.name, *entity.aliases) if stands(name)]
@@ -123,17 +124,13 @@ def _words_left(
 
 def _saying(part: str, texts: Mapping[str, str]) -> str | None:
     """The first of the chunks in which ``part`` stands, not as a piece of a longer word."""
-    folded = _folded(part)
+    folded = fold_case(part)
     if not folded:
         return None
     # Chinese and Japanese words have no edges to see.
     exact = re.escape(folded)
     wanted = re.compile(exact if has_cjk(folded) else rf"(?<!\w){exact}(?!\w)")
     return next((id_ for id_, text in texts.items() if folded in text and wanted.search(text)), None)
-
-
-def _folded(text: str) -> str:
-    return " ".join(text.casefold().split())
 
 
 def _find_changes(before: Iterable[Entity | Relation], after: Iterable[Entity | Relation]) -> set[str]:

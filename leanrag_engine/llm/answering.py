@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from leanrag_engine.core.errors import ReplyUnusable
 from leanrag_engine.core.model import Context
 from leanrag_engine.core.ports import ChatModel, ChatRequest, Message
+from leanrag_engine.core.text.citation import find_citations
 from leanrag_engine.core.text.fencing import fence
 
 from .batching import Meter, ask
@@ -20,8 +21,6 @@ ANSWER_TOKENS = 2000
 
 _GAP = re.compile(r"\A\W*insufficient\b[^\w\n]*", re.IGNORECASE)
 """How an answer begins that the evidence does not settle, as the prompt asks for it."""
-
-_CITATION = re.compile(r"\bd\d+:c\d+\b")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +57,7 @@ def check_answer(text: str, context: Context) -> Answer:
     text = _GAP.sub("", text).strip()
     if not text:
         raise ReplyUnusable("The answer does not say what is missing.")
-    named = tuple(dict.fromkeys(_CITATION.findall(text)))
+    named = find_citations(text)
     known = set(context.cited)
     cited = tuple(each for each in named if each in known)
     return Answer(

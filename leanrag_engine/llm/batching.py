@@ -17,6 +17,7 @@ import anyio.lowlevel
 
 from leanrag_engine.core.errors import CapReached, LeanRAGError, ModelUnavailable, ReplyUnusable
 from leanrag_engine.core.ports import ChatModel, ChatRequest, FinishReason, Message, Reply
+from leanrag_engine.core.text.shortening import cut_end, one_line
 
 from .prompts import prompt
 
@@ -365,5 +366,4 @@ def read_object(text: str, answers: Sequence[str] = ()) -> dict[str, Any]:
 
 
 def quote(text: str) -> str:
-    line = " ".join(text.split())
-    return f'"{line}"' if len(line) <= _QUOTED else f'"{line[: _QUOTED - 1]}…"'
+    return f'"{cut_end(one_line(text), _QUOTED)}"'

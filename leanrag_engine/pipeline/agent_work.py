@@ -14,6 +14,7 @@ from typing import Any, Literal
 from leanrag_engine.core.errors import InvalidInput, NotReady, ReplyUnusable
 from leanrag_engine.core.model import Entity, Extract, Generation, Method
 from leanrag_engine.core.ports import GraphStore
+from leanrag_engine.core.text.citation import parse_citation
 from leanrag_engine.extraction.by_model.extract import extraction_kind, extraction_task
 from leanrag_engine.hierarchy.by_model.summaries import aggregation_kind, aggregation_task
 from leanrag_engine.llm.batching import Task, TaskKind
@@ -196,9 +197,8 @@ def parse_cursor(cursor: str) -> tuple[int, int]:
     """Document and chunk number of a citation; "" stands before the first."""
     if not cursor:
         return 0, 0
-    document, _, chunk = cursor.removeprefix("d").partition(":c")
-    if document.isdigit() and chunk.isdigit():
-        return int(document), int(chunk)
+    if place := parse_citation(cursor):
+        return place
     raise InvalidInput(
         f"{cursor!r} is no cursor of pending work.", "Give the next_cursor of the reply before, or none."
     )

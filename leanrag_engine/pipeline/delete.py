@@ -28,6 +28,7 @@ from leanrag_engine.core.model import (
     window_id,
 )
 from leanrag_engine.core.ports import Embedder, Progress, ProgressReport
+from leanrag_engine.core.text.citation import format_document
 from leanrag_engine.hierarchy.removal import RemainingChunks, remove_chunks
 
 from .index import (
@@ -71,7 +72,7 @@ class DocumentLookup:
 
 def look_up_documents(documents: Sequence[Document], ids: Sequence[str]) -> DocumentLookup:
     """By id or by number (``d3``). Not by title: two documents may share one, and what is deleted is gone."""
-    known = {f"d{each.number}": each for each in documents} | {each.id: each for each in documents}
+    known = {format_document(each.number): each for each in documents} | {each.id: each for each in documents}
     given = list(dict.fromkeys(ids))
     return DocumentLookup(
         tuple((id_, known[id_]) for id_ in given if id_ in known),
@@ -91,7 +92,7 @@ def _nearest(given: str, documents: Sequence[Document]) -> tuple[Candidate, ...]
         return found
 
     nearest = heapq.nlargest(NEAREST, documents, key=likeness)
-    return tuple(Candidate(each.id, each.title, f"d{each.number}") for each in nearest)
+    return tuple(Candidate(each.id, each.title, format_document(each.number)) for each in nearest)
 
 
 async def delete_documents(

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from leanrag_engine.core.errors import Ambiguous, Candidate, InvalidInput, LeanRAGError, NotFound
 from leanrag_engine.core.model import Chunk, Entity, Hit, Relation, Seed
+from leanrag_engine.core.text.citation import find_citations, format_citation, format_document, parse_citation
 from leanrag_engine.core.text.cleaning import clean
 from leanrag_engine.core.text.language.names import name_key
 
@@ -32,8 +32,6 @@ MEMBERS_SAMPLED = 5
 
 SHOWN = 80
 """Characters of a value that an error repeats."""
-
-_CITATION = re.compile(r"\b(d\d{1,15}:c\d{1,7})\b")
 
 
 # --- names ---------------------------------------------------------------------------------
@@ -292,9 +290,9 @@ async def sources(
     if isinstance(wanted, Entity):
         chunks = await _sources_of_entity(index, wanted)
         return SourcePage(tuple(chunks[offset : offset + limit]), len(chunks))
-    citations = list(dict.fromkeys(found for each in wanted for found in _CITATION.findall(each)))
+    citations = list(dict.fromkeys(found for each in wanted for found in _citations(each)))
     chunks = await index.graph.chunks_by_citation(index.collection.name, citations)
-    problems = [_no_citation(each) for each in wanted if not _CITATION.search(each)]
+    problems = [_no_citation(each) for each in wanted if not _citations(each)]
     known = {chunk.citation for chunk in chunks}
     if missing := [citation for citation in citations if citation not in known]:
         problems.append(await _no_passages(index, missing))
@@ -315,7 +313,9 @@ async def sources_of_document(index: IndexSnapshot, name: str, offset: int, limi
         raise Ambiguous(
             f"{len(found)} documents are called {name!r}.",
             "Give the number of the one that is meant.",
-            tuple(Candidate(f"d{each.number}", each.title, each.id) for each in found[:CANDIDATES]),
+            tuple(
+                Candidate(format_document(each.number), each.title, each.id) for each in found[:CANDIDATES]
+            ),
         )
     ids = await index.graph.chunk_ids(index.collection.name, [found[0].id])
     chunks = await index.graph.chunks(index.collection.name, ids[offset : offset + limit])
@@ -327,6 +327,10 @@ async def _sources_of_entity(index: IndexSnapshot, entity: Entity) -> list[Chunk
     each = ENTITY_SOURCES if entity.layer == 0 else 1
     ids = dict.fromkeys(id_ for member in base for id_ in member.chunk_ids[:each])
     return await index.graph.chunks(index.collection.name, list(ids))
+
+
+def _citations(text: str) -> list[str]:
+    return [found for found in find_citations(text) if parse_citation(found)]
 
 
 def _no_citation(text: str) -> LeanRAGError:
@@ -348,7 +352,11 @@ async def _documents_of(index: IndexSnapshot, citations: Sequence[str]) -> tuple
     numbers = {citation.partition(":")[0] for citation in citations}
     documents = await index.graph.documents(index.collection.name)
     return tuple(
-        Candidate("", each.title, f"has d{each.number}:c1 to d{each.number}:c{each.chunks}")
+        Candidate(
+            "",
+            each.title,
+            f"has {format_citation(each.number, 1)} to {format_citation(each.number, each.chunks)}",
+        )
         for each in documents
-        if f"d{each.number}" in numbers
+        if format_document(each.number) in numbers
     )

@@ -7,7 +7,6 @@ shrinks to those of its sentences that stand word for word in an allowed passage
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -18,7 +17,10 @@ from numpy.typing import NDArray
 
 from leanrag_engine.core.errors import Candidate, InvalidInput, NotFound
 from leanrag_engine.core.model import Chunk, Document, Entity, Method, Relation
+from leanrag_engine.core.text.citation import format_document
+from leanrag_engine.core.text.language.names import fold_case
 from leanrag_engine.core.text.language.sentences import sentences
+from leanrag_engine.core.text.nearest import similarity
 
 from .request import Filters
 
@@ -96,7 +98,11 @@ def find_documents(name: str, documents: Sequence[Document]) -> list[Document]:
         for each in documents
         if name == each.id
         or folded
-        in (each.title.casefold(), f"d{each.number}", PurePath(each.source or each.id).name.casefold())
+        in (
+            each.title.casefold(),
+            format_document(each.number),
+            PurePath(each.source or each.id).name.casefold(),
+        )
     ]
     if not found:
         raise NotFound(
@@ -112,10 +118,10 @@ def _nearest_documents(name: str, documents: Sequence[Document]) -> tuple[Candid
 
     def likeness(document: Document) -> float:
         names = (document.title.casefold(), PurePath(document.source or document.id).name.casefold())
-        return max(difflib.SequenceMatcher(None, folded, each).ratio() for each in names)
+        return max(similarity(folded, each) for each in names)
 
     nearest = sorted(documents, key=lambda each: -likeness(each))[:LISTED]
-    return tuple(Candidate(f"d{each.number}", each.title, each.id) for each in nearest)
+    return tuple(Candidate(format_document(each.number), each.title, each.id) for each in nearest)
 
 
 def _has_metadata(document: Document, wanted: Mapping[str, str]) -> bool:
@@ -175,13 +181,9 @@ def restricted_relation(relation: Relation, scope: ChunkScope, chunks: Mapping[s
 
 
 def _verbatim(description: str, chunk_ids: Sequence[str], chunks: Mapping[str, Chunk]) -> str:
-    texts = [_folded(chunks[id_].text) for id_ in chunk_ids if id_ in chunks]
+    texts = [fold_case(chunks[id_].text) for id_ in chunk_ids if id_ in chunks]
     spoken = (description[start:end] for start, end in sentences(description))
-    return " ".join(each for each in spoken if any(_folded(each) in text for text in texts))
-
-
-def _folded(text: str) -> str:
-    return " ".join(text.casefold().split())
+    return " ".join(each for each in spoken if any(fold_case(each) in text for text in texts))
 
 
 def extract_of_members(cluster: Entity, members: Sequence[Entity]) -> Entity:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, time, timedelta
@@ -11,6 +10,7 @@ from enum import StrEnum
 from leanrag_engine.core.errors import InvalidInput
 from leanrag_engine.core.model import NO_METADATA
 from leanrag_engine.core.text.cleaning import clean
+from leanrag_engine.core.text.nearest import find_nearest
 
 from .graph.adjacency import EdgeKind
 
@@ -210,7 +210,7 @@ def _clean_text(name: str, text: str) -> str:
 def _check_choice(name: str, value: str, allowed: Iterable[str]) -> None:
     choices = list(allowed)
     if value not in choices:
-        near = difflib.get_close_matches(str(value), choices, n=1)
+        near = find_nearest(str(value), choices)
         guess = f" Did you mean {near[0]!r}?" if near else ""
         raise InvalidInput(f"There is no {name} {value!r}.{guess}", f"Use one of: {', '.join(choices)}.")
 

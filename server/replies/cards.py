@@ -8,6 +8,8 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, TypeVar
 
 from leanrag_engine.core.errors import InvalidInput
+from leanrag_engine.core.text.citation import format_document
+from leanrag_engine.core.text.shortening import one_line, shorten
 
 from .errors import READ_ONLY
 from .health import embedder_name, health_card
@@ -84,7 +86,7 @@ def query_reply(result: QueryResult, count: Count | None = None, *, detailed: bo
     names = {node.id: node.name for node in (*subgraph.path, *(seed.entity for seed in subgraph.seeds))}
     relations = [*subgraph.inter_cluster_relations, *subgraph.base_relations]
     reply = QueryReply(
-        query=shortened(result.query.text, SUMMARY),
+        query=shorten_line(result.query.text, SUMMARY),
         context=result.context.text,
         seeds=[
             SeedCard(ref=seed.entity.id, name=seed.entity.name, score=round(seed.score, 4))
@@ -136,8 +138,8 @@ def query_next_step(result: QueryResult) -> str:
 def source_card(chunk: Chunk, length: int) -> SourceCard:
     return SourceCard(
         citation=chunk.citation,
-        document=shortened(chunk.title, GLIMPSE),
-        quote=shortened(chunk.text, length) if length else "",
+        document=shorten_line(chunk.title, GLIMPSE),
+        quote=shorten_line(chunk.text, length) if length else "",
     )
 
 
@@ -154,7 +156,7 @@ def lca_card(entity: Entity) -> LcaCard:
         ref=entity.id,
         name=entity.name,
         layer=entity.layer,
-        description=shortened(entity.description, GLIMPSE),
+        description=shorten_line(entity.description, GLIMPSE),
         is_root=entity.parent_id is None,
     )
 
@@ -174,7 +176,7 @@ def relation_card(relation: Relation, names: Mapping[str, str], *, detailed: boo
         strength=relation.strength,
         support=relation.support,
         method=relation.method.value,
-        description=relation.description if detailed else shortened(relation.description, GLIMPSE),
+        description=relation.description if detailed else shorten_line(relation.description, GLIMPSE),
     )
 
 
@@ -186,7 +188,7 @@ def search_reply(page: EntityPage, offset: int, count: Count) -> SearchReply:
                 name=seed.entity.name,
                 type=seed.entity.type,
                 layer=seed.entity.layer,
-                description=shortened(seed.entity.description, BRIEF),
+                description=shorten_line(seed.entity.description, BRIEF),
                 score=round(seed.score, 4),
             )
             for seed in page.found
@@ -209,7 +211,7 @@ def ancestors_reply(chain: Sequence[Entity]) -> AncestorsReply:
                 ref=node.id,
                 layer=node.layer,
                 name=node.name,
-                description=shortened(node.description, SUMMARY),
+                description=shorten_line(node.description, SUMMARY),
                 members=node.members,
             )
             for node in chain
@@ -232,11 +234,12 @@ def cluster_reply(view: ClusterView, offset: int, count: Count, *, detailed: boo
         ref=entity.id,
         name=entity.name,
         layer=entity.layer,
-        description=shortened(entity.description, SUMMARY),
+        description=shorten_line(entity.description, SUMMARY),
         method=entity.method.value,
         findings=[
             FindingCard(
-                summary=each.summary, explanation=shortened(each.explanation, SUMMARY if detailed else BRIEF)
+                summary=each.summary,
+                explanation=shorten_line(each.explanation, SUMMARY if detailed else BRIEF),
             )
             for each in entity.findings
         ],
@@ -250,7 +253,10 @@ def cluster_reply(view: ClusterView, offset: int, count: Count, *, detailed: boo
 
 def member(entity: Entity, length: int) -> Member:
     return Member(
-        ref=entity.id, name=entity.name, type=entity.type, description=shortened(entity.description, length)
+        ref=entity.id,
+        name=entity.name,
+        type=entity.type,
+        description=shorten_line(entity.description, length),
     )
 
 
@@ -330,11 +336,11 @@ def embedder_of(generation: Generation) -> str:
 
 
 def document_card(document: Document) -> DocumentCard:
-    metadata = {key: shortened(str(value), GLIMPSE) for key, value in document.metadata.items()}
+    metadata = {key: shorten_line(str(value), GLIMPSE) for key, value in document.metadata.items()}
     return DocumentCard(
         id=document.id,
-        number=f"d{document.number}",
-        title=shortened(document.title, BRIEF),
+        number=format_document(document.number),
+        title=shorten_line(document.title, BRIEF),
         chunks=document.chunks,
         ingested_at=document.ingested_at.isoformat(timespec="seconds"),
         metadata=metadata,
@@ -423,12 +429,10 @@ def cursor_after(offset: int, shown: int, total: int) -> str:
     return str(offset + shown) if shown and offset + shown < total else ""
 
 
-def shortened(text: str, limit: int) -> str:
-    """At most ``limit`` characters, cut at a word, with an ellipsis where something is missing."""
-    flat = " ".join(text.split())
-    if len(flat) <= limit:
-        return flat
-    return flat[:limit].rsplit(" ", 1)[0] + " …"
+def shorten_line(text: str, limit: int) -> str:
+    """Return ``text`` on one line, cut at a word to about ``limit`` characters, with an ellipsis for what is missing."""
+    mark = " …"
+    return shorten(one_line(text), limit + len(mark), mark)
 
 
 def fitting(cards: Sequence[Card], count: Count, tokens: int = PAGE_TOKENS) -> list[Card]:

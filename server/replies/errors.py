@@ -5,13 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
-from difflib import get_close_matches
 from typing import Any
 
 from mcp_types import CallToolResult, TextContent
 from pydantic import ValidationError
 
 from leanrag_engine.core.errors import EmbedderChanged, LeanRAGError, NotReady
+from leanrag_engine.core.text.nearest import find_nearest
+from leanrag_engine.core.text.shortening import cut_middle
 
 READ_ONLY = "This server offers no tool for that: it takes one that writes, or the command line."
 
@@ -40,17 +41,10 @@ def plain_line(text: str) -> str:
     return " ".join(cleaned.split()) if "\n" in cleaned or "\t" in cleaned else cleaned
 
 
-def cut_in_the_middle(line: str) -> str:
-    """The beginning says what is wrong, the end what to do: what was repeated from the call stands between."""
-    if len(line) <= LONGEST_LINE:
-        return line
-    half = LONGEST_LINE // 2
-    return f"{line[:half]} […] {line[-half:]}"
-
-
 def error_result(text: str) -> CallToolResult:
     """An error whose whole text the model reads."""
-    lines = [cut_in_the_middle(line) for line in plain(text).split("\n")]
+    # The beginning says what is wrong and the end what to do; between them is what was repeated from the call.
+    lines = [cut_middle(line, LONGEST_LINE) for line in plain(text).split("\n")]
     return CallToolResult(content=[TextContent(type="text", text="\n".join(lines))], is_error=True)
 
 
@@ -115,7 +109,7 @@ class Offered:
 
 
 def unknown_tool(name: str, offered: Collection[str]) -> str:
-    near = get_close_matches(name[:SHOWN], sorted(offered), n=1)
+    near = find_nearest(name[:SHOWN], sorted(offered))
     guess = f" Did you mean {near[0]}?" if near else ""
     return f"There is no tool {repeat_value(name)}.{guess} The tools are: {', '.join(sorted(offered))}."
 
@@ -127,7 +121,7 @@ def unknown_arguments(tool: str, given: Iterable[str], known: list[str], only_co
         if name == "collection" and only_collection:
             lines.append(f"- leave out 'collection': this server serves {only_collection!r} alone.")
         elif name not in known:
-            near = get_close_matches(name[:SHOWN], known, n=1)
+            near = find_nearest(name[:SHOWN], known)
             hint = f"; did you mean {near[0]!r}?" if near else "."
             lines.append(f"- there is no argument {repeat_value(name)}{hint}")
     return "\n".join([*lines, arguments_line(known)])

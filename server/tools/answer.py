@@ -8,7 +8,7 @@ from mcp_types import CallToolResult
 from pydantic import Field
 
 from ..engine_handle import EngineHandle
-from ..replies.cards import shortened
+from ..replies.cards import shorten_line
 from ..replies.markdown import both
 from ..replies.models import ReplyModel, SourceCard
 from .arguments import CollectionName
@@ -69,7 +69,7 @@ def answer_reply(answered: ModelAnswer) -> AnswerReply:
         answer=answer.text,
         sufficient=answer.sufficient,
         sources=[
-            SourceCard(citation=each.citation, document=each.title, quote=shortened(each.text, QUOTED))
+            SourceCard(citation=each.citation, document=each.title, quote=shorten_line(each.text, QUOTED))
             for each in answered.sources
         ],
         unfounded=list(answer.unfounded),

@@ -16,7 +16,7 @@ from leanrag_engine.core.errors import InvalidInput
 
 from ..engine_handle import EngineHandle
 from ..replies import markdown
-from ..replies.cards import BRIEF, GLIMPSE, shortened
+from ..replies.cards import BRIEF, GLIMPSE, shorten_line
 from ..replies.models import (
     DeletedDocument,
     DeleteReply,
@@ -212,17 +212,17 @@ def delete_reply(job: Job | None, found: DocumentLookup) -> DeleteReply:
     status: JobState = job.status.value if job else "done"
     became = BECAME.get(status, "deleting")
     known = [
-        DeletedDocument(id=id_, title=shortened(document.title, BRIEF), status=became, did_you_mean=[])
+        DeletedDocument(id=id_, title=shorten_line(document.title, BRIEF), status=became, did_you_mean=[])
         for id_, document in found.documents
     ]
     unknown = [
         DeletedDocument(
-            id=shortened(id_, GLIMPSE // 2),
+            id=shorten_line(id_, GLIMPSE // 2),
             title="",
             status="unknown",
             # A long id is told by its number, which serves as well; of many bad ids the first show what is wrong.
             did_you_mean=[
-                f"{near.ref if len(near.ref) <= GLIMPSE else near.hint} ({shortened(near.name, GLIMPSE)}, {near.hint})"
+                f"{near.ref if len(near.ref) <= GLIMPSE else near.hint} ({shorten_line(near.name, GLIMPSE)}, {near.hint})"
                 for near in nearest
                 if place < GUESSED
             ],
@@ -242,7 +242,9 @@ def delete_reply(job: Job | None, found: DocumentLookup) -> DeleteReply:
 def ingest_reply(job: Job) -> IngestReply:
     """The documents of a job, failures first where there are too many to list."""
     outcomes = [
-        DocumentOutcome(**{**each, "title": shortened(each["title"], BRIEF), "error": each["error"][:ERROR]})
+        DocumentOutcome(
+            **{**each, "title": shorten_line(each["title"], BRIEF), "error": each["error"][:ERROR]}
+        )
         for each in job.result.get("documents", [])
     ]
     message = job.message
@@ -296,7 +298,7 @@ def job_reply(job: Job) -> JobReply:
         seconds_left=job.seconds_left,
         message=job.message,
         failures=[
-            {key: shortened(value, ERROR) for key, value in failure.items()}
+            {key: shorten_line(value, ERROR) for key, value in failure.items()}
             for failure in job.failures[:FAILURES]
         ],
         result=result_of(job),

@@ -13,6 +13,7 @@ import pytest
 
 from leanrag_engine.core.config import load_settings
 from leanrag_engine.core.model import DocumentSource, JobStatus
+from leanrag_engine.core.text.language.names import fold_case
 from leanrag_engine.engine import LeanRAG
 from leanrag_engine.retrieval.query import QueryResult
 from leanrag_engine.retrieval.request import Filters, Query
@@ -59,14 +60,10 @@ async def engine(folder: Path) -> AsyncIterator[LeanRAG]:
         yield opened
 
 
-def folded(text: str) -> str:
-    return " ".join(text.casefold().split())
-
-
 @pytest.mark.parametrize(("question", "answer"), QUESTIONS.items())
 async def test_the_context_holds_the_answer(engine: LeanRAG, question: str, answer: str) -> None:
     result = await engine.query(Query(question, token_budget=1200))
-    assert folded(answer) in folded(result.context.text)
+    assert fold_case(answer) in fold_case(result.context.text)
     assert result.context.tokens <= 1200
     assert result.warnings == ()
 
@@ -116,14 +113,14 @@ async def test_under_a_filter_nothing_is_said_that_its_documents_do_not_say(
         filters=Filters(documents=("python/with", "python/del")),
     )
     result = await engine.query(query)
-    allowed = folded(topics["with"] + "\n" + topics["del"])
+    allowed = fold_case(topics["with"] + "\n" + topics["del"])
     documents = {ranked.chunk.document_id for ranked in result.sources}
     assert documents
     assert documents <= {"python/with", "python/del"}
-    assert all(folded(sentence) in allowed for sentence in shown_elsewhere(result))
+    assert all(fold_case(sentence) in allowed for sentence in shown_elsewhere(result))
     for passage in re.findall(r"```\n(.*?)\n```", result.context.text.split("## Relations")[0], re.DOTALL):
         if not passage.startswith("- "):
-            assert all(folded(part) in allowed for part in passage.split("[…]"))
+            assert all(fold_case(part) in allowed for part in passage.split("[…]"))
 
 
 async def test_metadata_and_dates_filter_documents(engine: LeanRAG) -> None:
@@ -177,6 +174,6 @@ async def test_before_a_build_keywords_answer(tmp_path: Path) -> None:
     async with await LeanRAG.open(load_settings(data_dir=tmp_path)) as engine:
         await ingest(engine, [source("del")], build=False)
         result = await engine.query(Query("What does deletion of a target list do?"))
-    assert "recursively deletes each target" in folded(result.context.text)
+    assert "recursively deletes each target" in fold_case(result.context.text)
     assert result.needs_build
     assert any("never built" in warning for warning in result.warnings)

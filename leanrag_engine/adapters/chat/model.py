@@ -8,7 +8,6 @@ an argument here, and what a provider says is searched for the values of such va
 
 from __future__ import annotations
 
-import difflib
 import email.utils
 import math
 import os
@@ -27,6 +26,8 @@ import tenacity
 
 from leanrag_engine.core.errors import InvalidInput, LeanRAGError, ModelUnavailable, ReplyUnusable
 from leanrag_engine.core.ports import ChatRequest, FinishReason, Price, Reply
+from leanrag_engine.core.text.nearest import find_nearest
+from leanrag_engine.core.text.shortening import cut_end, one_line
 
 from .pacing import Clock, Pace, Places, Sleep
 
@@ -345,7 +346,7 @@ def check_provider(litellm: Any, name: str) -> None:
         pass
     else:
         return
-    near = difflib.get_close_matches(name, litellm.model_cost, n=3, cutoff=0.75)
+    near = find_nearest(name, litellm.model_cost, 3, cutoff=0.75)
     guess = f" Did you mean {' or '.join(near)}?" if near else ""
     raise InvalidInput(
         f"It is not known who provides the model {name!r}.{guess}",
@@ -458,13 +459,13 @@ def pause(state: tenacity.RetryCallState) -> float:
 
 def quotable(problem: Exception) -> str:
     """The provider's own words in one short line, without any value of an environment variable that is a secret."""
-    text = " ".join(str(problem).split())
+    text = one_line(str(problem))
     while (shorter := _FOREWORD.sub("", text)) != text:
         text = shorter
     for name, value in os.environ.items():
         if len(value) >= SECRET and _SECRET_NAME.search(name.upper()):
             text = text.replace(value, f"[{name}]")
-    return f"{text.rstrip('.')}." if len(text) <= WORDS else f"{text[: WORDS - 1]}…"
+    return f"{text.rstrip('.')}." if len(text) <= WORDS else cut_end(text, WORDS)
 
 
 def advice(problem: Exception, where: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -34,15 +33,13 @@ from leanrag_engine.core.model import (
     LoadedDocument,
     Method,
 )
+from leanrag_engine.core.text.citation import format_citation, parse_citation
 
 from . import collections as corpora
 from .database import fulltext
 from .database.fulltext import IndexedChunk
 from .database.id_lists import among, in_order
 from .database.schema import chunks, collections, documents, extracts
-
-_CITATION = re.compile(r"d([0-9]{1,15}):c([0-9]{1,7})")
-
 
 # --- in ------------------------------------------------------------------------------------
 
@@ -234,14 +231,14 @@ def chunks_with(connection: Connection, name: str, ids: Sequence[str]) -> list[C
 
 def chunks_cited(connection: Connection, name: str, citations: Sequence[str]) -> list[Chunk]:
     """What is no citation (``d3:c12``), or cites nothing that there is, is left out."""
-    places = [(int(match[1]), int(match[2])) for each in citations if (match := _CITATION.fullmatch(each))]
+    places = [place for each in citations if (place := parse_citation(each))]
     # Every document with every number is more than was asked for, but few rows, and found by the key.
     statement = _chunks(connection, name).where(
         among(chunks.c.document, {document for document, _ in places}),
         among(chunks.c.number, {number for _, number in places}),
     )
     cited = {chunk.citation: chunk for chunk in _chunks_of(connection.execute(statement))}
-    return [cited[citation] for place in places if (citation := _citation(*place)) in cited]
+    return [cited[citation] for place in places if (citation := format_citation(*place)) in cited]
 
 
 def all_chunks(connection: Connection, name: str) -> list[Chunk]:
@@ -323,15 +320,11 @@ def _chunks_of(rows: Iterable[Row[Any]]) -> list[Chunk]:
             tokens=row.tokens,
             page=row.page,
             heading=row.heading,
-            citation=_citation(row.document, row.number),
+            citation=format_citation(row.document, row.number),
             title=row.title,
         )
         for row in rows
     ]
-
-
-def _citation(document: int, chunk: int) -> str:
-    return f"d{document}:c{chunk}"
 
 
 # --- extracts out --------------------------------------------------------------------------

@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 import unicodedata
 
-__all__ = ["clean"]
+from leanrag_engine.core.text.shortening import one_line
+
+__all__ = ["clean", "clean_line"]
 
 _NEWLINE = re.compile("\r\n?|[\x0b\x0c\x85\u2028\u2029]")
 _ODD_SPACE = re.compile("[\xa0\u1680\u2000-\u200a\u202f\u205f]")
@@ -34,3 +36,8 @@ def clean(text: str) -> str:
         return text
     text = _LONE_SURROGATE.sub("\ufffd", _ODD_SPACE.sub(" ", text))
     return unicodedata.normalize("NFC", text)
+
+
+def clean_line(text: str) -> str:
+    """Return ``text`` clean and on one line."""
+    return one_line(clean(text))

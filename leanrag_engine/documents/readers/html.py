@@ -13,10 +13,10 @@ from lxml import etree
 
 from leanrag_engine.core.errors import DocumentUnreadable
 from leanrag_engine.core.model import NO_METADATA
-from leanrag_engine.core.text.cleaning import clean
+from leanrag_engine.core.text.cleaning import clean, clean_line
 from leanrag_engine.documents.decoding import decoded, has_byte_order_mark
 
-from .reading import Reading, first_heading, one_line
+from .reading import Reading, first_heading
 
 __all__ = ["read_html"]
 
@@ -57,7 +57,7 @@ def read_html(data: bytes, name: str) -> Reading:
             f"{name!r} holds no HTML element.", "Give the page as it was served, or its text."
         )
     text = clean(_main_text(root))
-    title = one_line(root.xpath("string((//head/title | /html/title)[1])"))
+    title = clean_line(root.xpath("string((//head/title | /html/title)[1])"))
     return Reading(text, title or first_heading(text, "text/html"), metadata=note)
 
 

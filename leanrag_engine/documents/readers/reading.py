@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 
 from leanrag_engine.core.errors import DocumentUnreadable
 from leanrag_engine.core.model import NO_METADATA, Page
-from leanrag_engine.core.text.cleaning import clean
+from leanrag_engine.core.text.cleaning import clean_line
 from leanrag_engine.documents.headings import headings
 
-__all__ = ["MALFORMED", "Reading", "damaged", "first_heading", "one_line", "sensible_title"]
+__all__ = ["MALFORMED", "Reading", "damaged", "first_heading", "sensible_title"]
 
 MALFORMED = (
     ArithmeticError,
@@ -44,11 +44,6 @@ class Reading:
     metadata: Mapping[str, str] = field(default_factory=lambda: NO_METADATA)
 
 
-def one_line(text: str) -> str:
-    """``text`` clean and without line breaks or double spaces."""
-    return " ".join(clean(text).split())
-
-
 def first_heading(text: str, media_type: str) -> str:
     """The title of the first heading if it is of the highest level, else ""."""
     first = next(headings(text, media_type), None)
@@ -59,13 +54,13 @@ def sensible_title(title: object) -> str:
     """A title out of a file's properties, "" where a program rather than a person wrote it."""
     if not isinstance(title, str):
         return ""
-    line = one_line(title)
+    line = clean_line(title)
     return "" if _NO_TITLE.match(line) else line
 
 
 def damaged(name: str, kind: str, problem: BaseException) -> DocumentUnreadable:
     """The error for a file that its parser gave up on."""
-    detail = one_line(str(problem))[:200] or type(problem).__name__
+    detail = clean_line(str(problem))[:200] or type(problem).__name__
     return DocumentUnreadable(
         f"{name!r} cannot be read as {kind}: it is damaged or of another kind ({detail}).",
         "Open it in the program that made it, save it again, and give the new file.",

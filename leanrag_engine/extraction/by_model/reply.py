@@ -19,6 +19,7 @@ from leanrag_engine.core.text.language.names import name_key
 from leanrag_engine.core.text.language.sentences import whole_sentences
 from leanrag_engine.core.text.language.words import STOPWORDS, word_count
 from leanrag_engine.core.text.scripts import has_cjk
+from leanrag_engine.core.text.shortening import cut_end
 
 from .type_names import UNKNOWN, type_name
 
@@ -206,7 +207,7 @@ def _fold(text: str) -> str:
 
 
 def _quote(text: str) -> str:
-    return f'"{text}"' if len(text) <= _QUOTED else f'"{text[: _QUOTED - 1]}…"'
+    return f'"{cut_end(text, _QUOTED)}"'
 
 
 # --- one answer ----------------------------------------------------------------------------

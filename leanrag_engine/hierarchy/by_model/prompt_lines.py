@@ -6,10 +6,11 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from leanrag_engine.core.model import Entity, Relation
-from leanrag_engine.core.text.cleaning import clean
+from leanrag_engine.core.text.cleaning import clean_line
 from leanrag_engine.core.text.language.sentences import sentences
 from leanrag_engine.core.text.language.words import word_count
 from leanrag_engine.core.text.scripts import has_cjk
+from leanrag_engine.core.text.shortening import cut_end
 
 _NAME = 80
 """Characters of a name that are shown."""
@@ -52,7 +53,7 @@ class PromptSheet:
         return True
 
     def _fresh(self, text: str) -> list[str]:
-        line = one_line(text)
+        line = clean_line(text)
         found = (line[start:end] for start, end in sentences(line))
         return [each for each in found if each.casefold() not in self._said]
 
@@ -87,17 +88,12 @@ def by_text(relations: Iterable[Relation]) -> list[list[Relation]]:
 
 
 def short_name(entity: Entity) -> str:
-    name = one_line(entity.name)
-    return name if len(name) <= _NAME else f"{name[: _NAME - 1]}…"
-
-
-def one_line(text: str) -> str:
-    return " ".join(clean(text).split())
+    return cut_end(clean_line(entity.name), _NAME)
 
 
 def shorten_text(text: str, words: int) -> str:
     """On one line: the first sentences of about ``words`` words, or the beginning of the first."""
-    line = one_line(text)
+    line = clean_line(text)
     return _limit_words([line[start:end] for start, end in sentences(line)], words)
 
 

@@ -13,9 +13,12 @@ from itertools import chain
 
 from leanrag_engine.core.model import Chunk, Context
 from leanrag_engine.core.ports import Tokenizer
+from leanrag_engine.core.text.citation import find_bracketed_citations
 from leanrag_engine.core.text.fencing import fence_for
+from leanrag_engine.core.text.language.names import fold_case
 from leanrag_engine.core.text.language.sentences import sentences
 from leanrag_engine.core.text.scripts import has_cjk
+from leanrag_engine.core.text.shortening import one_line
 from leanrag_engine.retrieval.search.matching import QueryWords
 
 from .rendering import (
@@ -24,11 +27,9 @@ from .rendering import (
     ContextLine,
     ContextPassage,
     Span,
-    citations_in,
     collapse_blank_lines,
     format_counts,
     group_neighbours,
-    one_line,
     render_excerpt,
     render_line,
     render_passage,
@@ -117,7 +118,7 @@ def compose_context(
         # Sums of parts are near enough to choose by; what is given out is counted whole.
         if (count := tokenizer.count(longer)) <= budget:
             text, tokens = longer, count
-    return Context(text, tokens, bool(_format_omissions(filled)), citations_in(text))
+    return Context(text, tokens, bool(_format_omissions(filled)), find_bracketed_citations(text))
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,11 +223,11 @@ class _Repetitions:
         self._texts: list[str] = []
 
     def add(self, text: str) -> None:
-        self._texts.append(_folded(text))
+        self._texts.append(fold_case(text))
 
     def has(self, sentence: str, shortest: int) -> bool:
         """Whether ``sentence`` was said, if it is worth as much as ``shortest`` characters."""
-        folded = _folded(sentence).strip(" .。!?！？;:,*•#-\"'")
+        folded = fold_case(sentence).strip(" .。!?！？;:,*•#-\"'")
         length = len(folded) * (2.5 if has_cjk(folded) else 1.0)
         return length >= shortest and any(folded in text for text in self._texts)
 
@@ -245,10 +246,6 @@ class _Repetitions:
             for span in source.spans
             if span not in again or not self.has(source.text[slice(*span)], REPEATED_PASSAGE)
         ]
-
-
-def _folded(text: str) -> str:
-    return " ".join(text.casefold().split())
 
 
 # --- passages ------------------------------------------------------------------------------

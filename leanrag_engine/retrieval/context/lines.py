@@ -6,8 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from leanrag_engine.core.model import Entity, Relation, Subgraph
+from leanrag_engine.core.text.shortening import cut_end, one_line
 
-from .rendering import ContextLine, one_line
+from .rendering import ContextLine
 
 CITED = 2
 """Passages that a line cites at most."""
@@ -118,8 +119,7 @@ def drop_unsupported(lines: Sequence[ContextLine]) -> tuple[ContextLine, ...]:
 
 def shorten_name(name: str) -> str:
     """A name on one line, cut where it is longer than a name should be."""
-    line = one_line(name)
-    return line if len(line) <= NAME_LENGTH else f"{line[: NAME_LENGTH - 1]}…"
+    return cut_end(one_line(name), NAME_LENGTH)
 
 
 def _joins(seeds: Sequence[Entity]) -> str:

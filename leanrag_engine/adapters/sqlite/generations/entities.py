@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from difflib import SequenceMatcher
 from typing import Any
 
 from sqlalchemy import Connection, Row, func, select
@@ -14,6 +13,7 @@ from leanrag_engine.adapters.sqlite.database.id_lists import among, in_order
 from leanrag_engine.adapters.sqlite.database.schema import entities, names
 from leanrag_engine.core.model import Entity, Evidence, Finding, Hit, Method
 from leanrag_engine.core.text.language.names import name_key
+from leanrag_engine.core.text.nearest import similarity
 
 SPELLING_CANDIDATES = 200
 """How many names that share letters with the one asked for are compared with it letter by letter."""
@@ -134,15 +134,11 @@ def _closest(key: str, entity: Entity) -> float:
 def likeness(key: str, other: str) -> float:
     """How alike two name keys look, from 0 to 1: as wholes, or word by word, where a word of ``key``
     counts by its best match in ``other``: ``marley`` is nearer to ``jacob marley`` than to ``harley``."""
-    whole = SequenceMatcher(None, key, other, autojunk=False).ratio()
+    whole = similarity(key, other)
     words = key.split()
-    best = [max((_ratio(word, each) for each in other.split()), default=0.0) for word in words]
+    best = [max((similarity(word, each) for each in other.split()), default=0.0) for word in words]
     by_word = 0.95 * sum(best) / len(words) if words else 0.0
     return max(whole, by_word)
-
-
-def _ratio(word: str, other: str) -> float:
-    return 1.0 if word == other else SequenceMatcher(None, word, other, autojunk=False).ratio()
 
 
 # --- rows ----------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from functools import lru_cache
 
 from leanrag_engine.core.text.word_lists import read_words
 
-__all__ = ["name_key"]
+__all__ = ["fold_case", "name_key"]
 
 _QUOTES = "\"'`“”‘’«» "
 _CALL = re.compile(r"(?<=[\w\]])\([^()]*\)$")
@@ -55,6 +55,11 @@ _ACRONYM_PLURAL = re.compile("[b-df-hj-np-tv-xz]{2}s")
 """TVs, CDs, KGs; harmless for GPS, which nothing singular stands beside."""
 
 
+def fold_case(text: str) -> str:
+    """Return ``text`` without differences of case and white space, for comparing passages."""
+    return " ".join(text.casefold().split())
+
+
 @lru_cache(maxsize=1 << 16)
 def name_key(name: str) -> str:
     """What makes two names one: they are the same iff their keys are equal.
@@ -63,7 +68,7 @@ def name_key(name: str) -> str:
     plural of the last word do not count. Signs that carry meaning do: ``__init__``, ``os.path``, ``C++``, ``C#``,
     ``.NET``, ``+=``. A key is for comparing, not for reading. It is empty only if the name is blank.
     """
-    folded = _folded(name)
+    folded = _normalize(name)
     bare = _CALL.sub("", folded.strip(_QUOTES)).strip(_QUOTES) or folded
     if _CODE_NAME.fullmatch(bare) and _STRICT_CODE.search(bare):
         return bare
@@ -76,7 +81,7 @@ def name_key(name: str) -> str:
     return " ".join(_joined_initials([*tokens[:-1], _singular(tokens[-1])]))
 
 
-def _folded(name: str) -> str:
+def _normalize(name: str) -> str:
     """Case-folded NFKC in single spaces, Latin letters without accents, no trade mark behind a name. A NUL is a
     space: no database compares it."""
     if "\x00" in name:

@@ -1,0 +1,55 @@
+"""Citations: ``d3:c12`` is chunk 12 of document 3 of a collection, ``d3`` is the document."""
+
+from __future__ import annotations
+
+import re
+
+__all__ = [
+    "CITATION_PATTERN",
+    "find_bracketed_citations",
+    "find_citations",
+    "format_citation",
+    "format_document",
+    "parse_citation",
+    "unbracket_citations",
+]
+
+CITATION_PATTERN = r"d\d+:c\d+"
+"""For regular expressions that contain a citation."""
+
+_WORD = re.compile(rf"\b{CITATION_PATTERN}\b")
+_BRACKETED = re.compile(rf"\[({CITATION_PATTERN})\]")
+_WITHIN_BRACKETS = re.compile(rf"\[([^\[\]\n]{{0,60}}?{CITATION_PATTERN}[^\[\]\n]{{0,60}}?)\]", re.IGNORECASE)
+# The numbers of a database have 64 bits.
+_NUMBERS = re.compile(r"d([0-9]{1,15}):c([0-9]{1,7})")
+
+
+def format_citation(document: int, chunk: int) -> str:
+    """Return the citation of a chunk, from the numbers of its document and of the chunk within it."""
+    return f"{format_document(document)}:c{chunk}"
+
+
+def format_document(number: int) -> str:
+    """Return the part of a citation that names the document: ``d3``."""
+    return f"d{number}"
+
+
+def parse_citation(text: str) -> tuple[int, int] | None:
+    """Return the numbers of document and chunk; ``None`` if ``text`` is not a citation and nothing else."""
+    match = _NUMBERS.fullmatch(text)
+    return (int(match[1]), int(match[2])) if match else None
+
+
+def find_citations(text: str) -> tuple[str, ...]:
+    """Return the citations in ``text``, each once, in order of first occurrence."""
+    return tuple(dict.fromkeys(_WORD.findall(text)))
+
+
+def find_bracketed_citations(text: str) -> tuple[str, ...]:
+    """Return the citations written as ``[d3:c12]``, each once, in order of first occurrence."""
+    return tuple(dict.fromkeys(_BRACKETED.findall(text)))
+
+
+def unbracket_citations(text: str) -> str:
+    """Replace the brackets around citations by parentheses, so that quoted text cannot pass for a cited line."""
+    return _WITHIN_BRACKETS.sub(r"(\1)", text)

@@ -1,0 +1,28 @@
+"""Shorten text to a number of characters. A limit includes the mark of omission."""
+
+from __future__ import annotations
+
+__all__ = ["cut_end", "cut_middle", "one_line", "shorten"]
+
+
+def one_line(text: str) -> str:
+    """Return ``text`` with single spaces for every run of white space."""
+    return " ".join(text.split())
+
+
+def cut_end(text: str, limit: int) -> str:
+    """Return ``text`` with an ellipsis for what exceeds ``limit`` characters, cut anywhere."""
+    return text if len(text) <= limit else f"{text[: limit - 1]}…"
+
+
+def shorten(text: str, limit: int, ellipsis: str = "…") -> str:
+    """Return ``text`` with ``ellipsis`` for what exceeds ``limit`` characters, cut at a space if there is one."""
+    if len(text) <= limit:
+        return text
+    return text[: limit - len(ellipsis)].rsplit(" ", 1)[0] + ellipsis
+
+
+def cut_middle(text: str, limit: int) -> str:
+    """Return the first and the last ``limit // 2`` characters of a text that exceeds ``limit`` characters."""
+    half = limit // 2
+    return text if len(text) <= limit else f"{text[:half]} […] {text[-half:]}"
