@@ -612,7 +612,7 @@ async def main():
     async def one(number):
         await paid.complete(ChatRequest((Message("user", f"request {number}"),), 50, step="extraction"))
 
-    await each(range(40), one, places=4)
+    await for_each(range(40), one, places=4)
     await model.close()
     await store.close()
 
