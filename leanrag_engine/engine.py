@@ -32,7 +32,7 @@ from .core.model import (
 from .core.ports import ChatModel, Embedder, Extractor
 from .llm.answering import Answer, answer
 from .llm.batching import Meter
-from .llm.prompts import use_folder
+from .llm.prompts import Prompts
 from .pipeline.agent_work import AgentWork, PendingWork, Submission, WorkKind
 from .pipeline.build import build_generation, forecast_build
 from .pipeline.delete import DocumentLookup, delete_documents, look_up_documents
@@ -117,6 +117,7 @@ class LeanRAG:
         self, settings: Settings, adapters: Adapters, extractor: Extractor = extract_heuristically
     ) -> None:
         self.settings = settings
+        self.prompts = Prompts(settings.prompts_dir)
         self._graph = adapters.graph
         self._vectors = adapters.vectors
         self._tokenizer = adapters.tokenizer
@@ -142,7 +143,7 @@ class LeanRAG:
 
         Raises ``StoreUnusable`` if the data folder cannot be used as it is.
         """
-        use_folder(settings.prompts_dir)
+        Prompts.open(settings.prompts_dir)
         return cls(settings, await compose(settings), extractor)
 
     async def close(self) -> None:
@@ -224,7 +225,7 @@ class LeanRAG:
         """Chunks to extract or clusters to summarise, for a calling agent that does a model's work."""
         self._writable()
         await self._collection(collection)
-        return await AgentWork(self._graph, collection).pending(kind, limit, cursor)
+        return await AgentWork(self._graph, collection, self.prompts).pending(kind, limit, cursor)
 
     async def submit_extractions(
         self, items: Sequence[Mapping[str, Any]], *, collection: str = "default"
@@ -232,7 +233,7 @@ class LeanRAG:
         """Take what an agent extracted, item by item; the next build works with it."""
         self._writable()
         await self._collection(collection)
-        return await AgentWork(self._graph, collection).submit_extractions(items)
+        return await AgentWork(self._graph, collection, self.prompts).submit_extractions(items)
 
     async def submit_summaries(
         self, items: Sequence[Mapping[str, Any]], *, collection: str = "default"
@@ -240,7 +241,7 @@ class LeanRAG:
         """Take what an agent wrote of clusters, item by item; the next build works with it."""
         self._writable()
         await self._collection(collection)
-        return await AgentWork(self._graph, collection).submit_summaries(items)
+        return await AgentWork(self._graph, collection, self.prompts).submit_summaries(items)
 
     async def job(self, job_id: str, wait_seconds: float = 0, *, collection: str | None = None) -> Job:
         """A job as it stands, after waiting for its end at most so long. Raises ``NotFound`` for one that there is
@@ -284,7 +285,7 @@ class LeanRAG:
         if self._chat is None:
             self._chat = await open_answer_model(self.settings)
         model = cache_replies(self._chat, self._stores, collection)
-        found = await answer(model, question, result.context, Meter())
+        found = await answer(model, question, result.context, Meter(), prompts=self.prompts)
         cited = await self._graph.chunks_by_citation(collection, found.cited)
         return ModelAnswer(found, result, tuple(cited), self._chat.name)
 

@@ -18,7 +18,7 @@ from pydantic import ValidationError
 
 from leanrag_engine.core.config import Settings
 from leanrag_engine.core.errors import LeanRAGError
-from leanrag_engine.llm.prompts import prompt
+from leanrag_engine.llm.prompts import Prompts
 
 from .engine_handle import EngineHandle
 from .protocol.completions import Completions
@@ -95,7 +95,7 @@ def create_server(
     server = LeanRAGServer(
         name="leanrag",
         title="LeanRAG",
-        instructions=offered.lines(prompt("server_instructions")),
+        instructions=offered.lines(Prompts(settings.prompts_dir).fill("server_instructions")),
         version=version("leanrag-mcp"),
         lifespan=lifespan,
         log_level="WARNING",

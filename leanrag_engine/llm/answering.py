@@ -12,7 +12,7 @@ from leanrag_engine.core.text.citation import find_citations
 from leanrag_engine.core.text.fencing import fence
 
 from .batching import Meter, ask
-from .prompts import prompt
+from .prompts import BUILT_IN, Prompts
 
 __all__ = ["ANSWER_TOKENS", "Answer", "answer", "answer_request"]
 
@@ -37,16 +37,24 @@ class Answer:
 
 
 async def answer(
-    model: ChatModel, question: str, context: Context, meter: Meter, *, temperature: float = 0.0
+    model: ChatModel,
+    question: str,
+    context: Context,
+    meter: Meter,
+    *,
+    temperature: float = 0.0,
+    prompts: Prompts = BUILT_IN,
 ) -> Answer:
     """Raises what the model raises, and ``ReplyUnusable`` if twice no whole answer came."""
-    request = answer_request(question, context, temperature=temperature)
-    return await ask(model, request, lambda text: check_answer(text, context), meter)
+    request = answer_request(question, context, temperature=temperature, prompts=prompts)
+    return await ask(model, request, lambda text: check_answer(text, context), meter, prompts)
 
 
-def answer_request(question: str, context: Context, *, temperature: float = 0.0) -> ChatRequest:
+def answer_request(
+    question: str, context: Context, *, temperature: float = 0.0, prompts: Prompts = BUILT_IN
+) -> ChatRequest:
     """What is asked: equal questions and contexts, equal requests."""
-    text = prompt("answer", question=fence(question), evidence=fence(context.text))
+    text = prompts.fill("answer", question=fence(question), evidence=fence(context.text))
     return ChatRequest((Message("user", text),), ANSWER_TOKENS, temperature=temperature, step="answer")
 
 

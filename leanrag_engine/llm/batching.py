@@ -19,7 +19,7 @@ from leanrag_engine.core.errors import CapReached, LeanRAGError, ModelUnavailabl
 from leanrag_engine.core.ports import ChatModel, ChatRequest, FinishReason, Message, Reply
 from leanrag_engine.core.text.shortening import cut_end, one_line
 
-from .prompts import prompt
+from .prompts import BUILT_IN, Prompts
 
 S = TypeVar("S")
 T = TypeVar("T")
@@ -55,7 +55,13 @@ class Meter:
         self.unpriced += reply.cost is None
 
 
-async def ask(model: ChatModel, request: ChatRequest, read: Callable[[str], T], meter: Meter) -> T:
+async def ask(
+    model: ChatModel,
+    request: ChatRequest,
+    read: Callable[[str], T],
+    meter: Meter,
+    prompts: Prompts = BUILT_IN,
+) -> T:
     """What ``read`` makes of the reply. A reply that is not whole, or that ``read`` refuses with
     ``ReplyUnusable``, is asked for once more with the problem quoted; then its error is the caller's."""
     reply = await model.complete(request)
@@ -63,7 +69,7 @@ async def ask(model: ChatModel, request: ChatRequest, read: Callable[[str], T], 
     try:
         return read(complete_text(reply))
     except ReplyUnusable as problem:
-        second = retry_request(request, reply, problem.message)
+        second = retry_request(request, reply, problem.message, prompts)
     reply = await model.complete(second)
     meter.note(reply)
     return read(complete_text(reply))
@@ -87,6 +93,7 @@ class ModelWork:
 
     model: ChatModel
     batch: int = 1
+    prompts: Prompts = BUILT_IN
     meter: Meter = field(default_factory=Meter)
     fallbacks: Fallbacks = field(default_factory=Fallbacks)
 
@@ -108,6 +115,7 @@ class TaskKind:
     item: Mapping[str, Any]
     room: int
     other_form: Callable[[str], list[Mapping[str, Any]]] | None = None
+    prompts: Prompts = BUILT_IN
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +147,7 @@ def batch_request(
     shown = [f"## Task {number}\n\n{task.text}" for number, task in enumerate(tasks, 1)]
     if problems:
         told = "\n".join(f"- Task {number}: {problem}" for number, problem in enumerate(problems, 1))
-        shown.append(prompt("ask_again_each", problems=told))
+        shown.append(kind.prompts.fill("ask_again_each", problems=told))
     item = {
         **kind.item,
         "properties": {NUMBER: {"type": "integer"}, **kind.item["properties"]},
@@ -322,10 +330,12 @@ def first_error(problems: BaseExceptionGroup[BaseException]) -> BaseException:
 # --- replies -------------------------------------------------------------------------------
 
 
-def retry_request(request: ChatRequest, reply: Reply, problem: str) -> ChatRequest:
+def retry_request(
+    request: ChatRequest, reply: Reply, problem: str, prompts: Prompts = BUILT_IN
+) -> ChatRequest:
     """The same request after the reply and what is wrong with it."""
     given = (Message("assistant", reply.text),) if reply.text.strip() else ()
-    note = Message("user", prompt("ask_again", problem=problem))
+    note = Message("user", prompts.fill("ask_again", problem=problem))
     room = ROOM if reply.finish_reason is FinishReason.LENGTH else 1
     return replace(request, messages=(*request.messages, *given, note), max_tokens=room * request.max_tokens)
 

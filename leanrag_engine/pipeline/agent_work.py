@@ -18,7 +18,7 @@ from leanrag_engine.core.text.citation import parse_citation
 from leanrag_engine.extraction.by_model.extract import extraction_kind, extraction_task
 from leanrag_engine.hierarchy.by_model.summaries import aggregation_kind, aggregation_task
 from leanrag_engine.llm.batching import Task, TaskKind
-from leanrag_engine.llm.prompts import prompt
+from leanrag_engine.llm.prompts import Prompts
 
 WorkKind = Literal["extraction", "summary"]
 
@@ -66,7 +66,8 @@ class Submission:
 class AgentWork:
     """The work that a collection has for agents."""
 
-    def __init__(self, graph: GraphStore, collection: str) -> None:
+    def __init__(self, graph: GraphStore, collection: str, prompts: Prompts) -> None:
+        self._prompts = prompts
         self._graph = graph
         self._collection = collection
 
@@ -123,7 +124,9 @@ class AgentWork:
         ]
         shown = limit_size(items[:limit])
         end = chunks[len(shown) - 1].citation if len(shown) < len(items) else ""
-        return describe_work("extraction", extraction_kind(), shown, await self._unread(), end)
+        return describe_work(
+            "extraction", extraction_kind(prompts=self._prompts), shown, await self._unread(), end
+        )
 
     async def _unread(self) -> int:
         return (await self._graph.extract_methods(self._collection)).get(Method.HEURISTIC, 0)
@@ -141,7 +144,9 @@ class AgentWork:
             items.append(WorkItem(each.id, f"{each.members} members, now called {each.name}", shown))
         handed = limit_size(items)
         end = handed[-1].work_id if handed and start + len(handed) < len(waiting) else ""
-        return describe_work("summary", aggregation_kind(), handed, await self._unsummarised(generation), end)
+        return describe_work(
+            "summary", aggregation_kind(self._prompts), handed, await self._unsummarised(generation), end
+        )
 
     async def _waiting(self, generation: Generation) -> list[Entity]:
         """The clusters of the lowest layer that has heuristic ones for which nothing was handed in."""
@@ -177,7 +182,9 @@ def describe_work(
         "properties": {"work_id": {"type": "string"}, **task_kind.item["properties"]},
         "required": ["work_id", *task_kind.item["required"]],
     }
-    told = prompt("agent_work", instructions=task_kind.instructions.partition(FORM)[0].strip())
+    told = task_kind.prompts.fill(
+        "agent_work", instructions=task_kind.instructions.partition(FORM)[0].strip()
+    )
     return PendingWork(kind, told, schema, tuple(items), remaining, cursor)
 
 

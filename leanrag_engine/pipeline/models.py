@@ -15,6 +15,7 @@ from leanrag_engine.llm.batching import ModelWork
 from leanrag_engine.llm.budget import Budget, Caps
 from leanrag_engine.llm.cache import CachedModel, Ledger
 from leanrag_engine.llm.forecast import ForecastModel
+from leanrag_engine.llm.prompts import Prompts
 
 from .index import Stores
 
@@ -113,7 +114,7 @@ async def _open_chat_models(settings: Settings) -> AsyncIterator[list[ChatModel]
 
 
 def _assign(models: Sequence[ChatModel], settings: Settings, order: BuildRequest) -> BuildModels:
-    writing = ModelWork(models[0], settings.llm_batch)
+    writing = ModelWork(models[0], settings.llm_batch, Prompts(settings.prompts_dir))
     reading = replace(writing, model=models[-1])
     return BuildModels(reading, writing, order.upgrade)
 

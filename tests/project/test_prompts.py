@@ -11,10 +11,14 @@ ROOT = Path(__file__).parents[2]
 
 
 def calls() -> Iterator[tuple[str, set[str]]]:
-    """Name and placeholders of every call ``prompt("name", placeholder=…)`` in the code."""
+    """Name and placeholders of every call ``prompts.fill("name", placeholder=…)`` in the code."""
     for path in [*(ROOT / "server").rglob("*.py"), *(ROOT / "leanrag_engine").rglob("*.py")]:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "prompt":
+            if (
+                isinstance(node, ast.Call)
+                and isinstance(node.func, ast.Attribute)
+                and node.func.attr == "fill"
+            ):
                 (name,) = node.args
                 assert isinstance(name, ast.Constant)
                 yield str(name.value), {keyword.arg or "" for keyword in node.keywords}

@@ -281,7 +281,9 @@ async def _context(bench: JudgingRun, question: Question, strategy: Strategy) ->
 
 
 async def _answer(bench: JudgingRun, question: Question, name: str, context: Context) -> Answer | None:
-    asking = partial(answer, bench.answerer, question.text, context, bench.answering)
+    asking = partial(
+        answer, bench.answerer, question.text, context, bench.answering, prompts=bench.engine.prompts
+    )
     return await _or_lost(bench, ("answer", question.id, name), asking)
 
 
@@ -289,8 +291,10 @@ async def _grades(
     bench: JudgingRun, question: Question, answers: Mapping[str, Answer]
 ) -> dict[str, tuple[Scores | None, ...]]:
     async def vote(name: str, number: int) -> Scores | None:
-        request = score_request(question.text, answers[name].text, bench.temperature, number)
-        asking = partial(ask, bench.judge, request, read_scores, bench.judging)
+        request = score_request(
+            question.text, answers[name].text, bench.temperature, number, bench.engine.prompts
+        )
+        asking = partial(ask, bench.judge, request, read_scores, bench.judging, bench.engine.prompts)
         return await _or_lost(bench, ("score", question.id, name), asking)
 
     votes = range(bench.plan.votes)
@@ -305,8 +309,10 @@ async def _duels(
 
     async def verdict(name: str, number: int, *, ahead: bool) -> Choices | None:
         sides = (answers[first].text, answers[name].text)
-        request = choice_request(question.text, *(sides if ahead else sides[::-1]), bench.temperature, number)
-        asking = partial(ask, bench.judge, request, read_choices, bench.judging)
+        request = choice_request(
+            question.text, *(sides if ahead else sides[::-1]), bench.temperature, number, bench.engine.prompts
+        )
+        asking = partial(ask, bench.judge, request, read_choices, bench.judging, bench.engine.prompts)
         return await _or_lost(bench, ("comparison", question.id, name), asking)
 
     others = [name for name in answers if name != first and first in answers]

@@ -12,7 +12,7 @@ from leanrag_engine.core.errors import ReplyUnusable
 from leanrag_engine.core.ports import ChatRequest, Message
 from leanrag_engine.core.text.fencing import fence
 from leanrag_engine.llm.batching import quote, read_object
-from leanrag_engine.llm.prompts import prompt
+from leanrag_engine.llm.prompts import BUILT_IN, Prompts
 
 T = TypeVar("T", int, float)
 
@@ -49,15 +49,19 @@ Choices = Mapping[str, Choice]
 """By measure, all of ``MEASURES``."""
 
 
-def score_request(question: str, answer: str, temperature: float, seed: int) -> ChatRequest:
+def score_request(
+    question: str, answer: str, temperature: float, seed: int, prompts: Prompts = BUILT_IN
+) -> ChatRequest:
     """Grade one answer."""
-    text = prompt("judge_scores", question=fence(question), answer=fence(answer))
+    text = prompts.fill("judge_scores", question=fence(question), answer=fence(answer))
     return ChatRequest((Message("user", text),), VERDICT_TOKENS, SCORES_SCHEMA, temperature, seed)
 
 
-def choice_request(question: str, first: str, second: str, temperature: float, seed: int) -> ChatRequest:
+def choice_request(
+    question: str, first: str, second: str, temperature: float, seed: int, prompts: Prompts = BUILT_IN
+) -> ChatRequest:
     """Compare two answers, in this order."""
-    text = prompt("judge_pair", question=fence(question), first=fence(first), second=fence(second))
+    text = prompts.fill("judge_pair", question=fence(question), first=fence(first), second=fence(second))
     return ChatRequest((Message("user", text),), VERDICT_TOKENS, CHOICES_SCHEMA, temperature, seed)
 
 

@@ -18,7 +18,7 @@ from leanrag_engine.core.text.language.words import STOPWORDS, word_count, words
 from leanrag_engine.extraction.merging import DESCRIPTION_WORDS, LongDescription
 from leanrag_engine.llm.batching import ModelWork, Task, TaskKind, ask_each, for_each
 from leanrag_engine.llm.packing import pack
-from leanrag_engine.llm.prompts import prompt
+from leanrag_engine.llm.prompts import BUILT_IN, Prompts
 
 __all__ = ["Description", "apply_descriptions", "describe_by_model", "description_kind", "description_tasks"]
 
@@ -58,9 +58,10 @@ class Description:
     evidence: tuple[Evidence, ...]
 
 
-def description_kind() -> TaskKind:
+def description_kind(prompts: Prompts = BUILT_IN) -> TaskKind:
     """What a model is told that makes one description out of many."""
-    return TaskKind("describe", prompt("merge_descriptions", words=str(DESCRIPTION_WORDS)), _ITEM, _ROOM)
+    instructions = prompts.fill("merge_descriptions", words=str(DESCRIPTION_WORDS))
+    return TaskKind("describe", instructions, _ITEM, _ROOM, prompts=prompts)
 
 
 def description_tasks(graph: Graph, overlong: Sequence[LongDescription]) -> list[Task[Description]]:
@@ -98,7 +99,7 @@ async def describe_by_model(
 
     One without a usable answer is noted in ``work.fallbacks`` and left out: it keeps the description that it has.
     """
-    kind = description_kind()
+    kind = description_kind(work.prompts)
     tasks = list(zip(overlong, description_tasks(graph, overlong), strict=True))
     found: dict[str, Description] = {}
     done = 0

@@ -15,7 +15,7 @@ from leanrag_engine.core.model import Chunk, Extract, content_id
 from leanrag_engine.core.text.fencing import fence
 from leanrag_engine.llm.batching import ModelWork, Task, TaskKind, ask_each, for_each
 from leanrag_engine.llm.packing import pack
-from leanrag_engine.llm.prompts import prompt
+from leanrag_engine.llm.prompts import BUILT_IN, Prompts
 
 from .gleaning import add_new, gleaning_kind, gleaning_task
 from .reply import MOST_IMPORTANT, read_extract
@@ -61,10 +61,10 @@ _ITEM = {
 }
 
 
-def extraction_kind(tokens: int = 512) -> TaskKind:
+def extraction_kind(tokens: int = 512, prompts: Prompts = BUILT_IN) -> TaskKind:
     """What a model is told that extracts; ``tokens`` are those of the longest chunk that it is given at once."""
     room = min(_MOST_ROOM, max(_LEAST_ROOM, _ROOM_PER_TOKEN * tokens))
-    return TaskKind("extract", prompt("extract"), _ITEM, room, read_tuples)
+    return TaskKind("extract", prompts.fill("extract"), _ITEM, room, read_tuples, prompts)
 
 
 def extraction_task(chunk: Chunk) -> Task[Extract]:
@@ -140,7 +140,7 @@ async def extract_by_model(
 
 async def _extracts(work: ModelWork, group: Sequence[Chunk], gleaning: int) -> list[Extract]:
     """The extracts of those chunks of one group that got a usable answer."""
-    kind = extraction_kind(max(chunk.tokens for chunk in group))
+    kind = extraction_kind(max(chunk.tokens for chunk in group), work.prompts)
     found = await ask_each(work.model, kind, [extraction_task(chunk) for chunk in group], work.meter)
     read: dict[str, Extract] = {}
     for chunk, answer in zip(group, found, strict=True):
@@ -158,7 +158,7 @@ async def _glean(work: ModelWork, group: Sequence[Chunk], read: dict[str, Extrac
     """One round of gleaning: what it adds to ``read``, and the chunks for which another may add more."""
     if not group:
         return []
-    kind = gleaning_kind(extraction_kind(max(chunk.tokens for chunk in group)))
+    kind = gleaning_kind(extraction_kind(max(chunk.tokens for chunk in group), work.prompts))
     tasks = [gleaning_task(chunk, passage_of(chunk), read[chunk.id]) for chunk in group]
     found = await ask_each(work.model, kind, tasks, work.meter)
     richer = []

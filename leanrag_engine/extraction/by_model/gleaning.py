@@ -8,14 +8,14 @@ from leanrag_engine.core.model import Chunk, Extract, content_id
 from leanrag_engine.core.text.fencing import fence
 from leanrag_engine.core.text.language.names import name_key
 from leanrag_engine.llm.batching import Task, TaskKind
-from leanrag_engine.llm.prompts import prompt
 
 from .reply import read_extract
 
 
 def gleaning_kind(extraction: TaskKind) -> TaskKind:
     """The kind of extraction, with what is different the second time."""
-    return replace(extraction, step="glean", instructions=f"{extraction.instructions}\n\n{prompt('glean')}")
+    more = extraction.prompts.fill("glean")
+    return replace(extraction, step="glean", instructions=f"{extraction.instructions}\n\n{more}")
 
 
 def gleaning_task(chunk: Chunk, passage: str, found: Extract) -> Task[Extract]:

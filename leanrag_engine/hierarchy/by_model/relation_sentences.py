@@ -15,7 +15,7 @@ from leanrag_engine.core.text.language.sentences import sentences
 from leanrag_engine.core.text.language.words import word_count
 from leanrag_engine.core.text.scripts import has_cjk
 from leanrag_engine.llm.batching import Task, TaskKind
-from leanrag_engine.llm.prompts import prompt
+from leanrag_engine.llm.prompts import BUILT_IN, Prompts
 
 from .prompt_lines import PromptSheet, by_text, ends_of, is_ended, names_exactly, short_name, shorten_text
 from .summaries import read_text
@@ -47,9 +47,9 @@ _ITEM = {
 }
 
 
-def relation_kind() -> TaskKind:
+def relation_kind(prompts: Prompts = BUILT_IN) -> TaskKind:
     """What is asked of a model that relates clusters."""
-    return TaskKind(STEP, prompt("relate", words=str(WORDS)), _ITEM, _ROOM)
+    return TaskKind(STEP, prompts.fill("relate", words=str(WORDS)), _ITEM, _ROOM, prompts=prompts)
 
 
 def relation_task(

@@ -21,7 +21,7 @@ from leanrag_engine.core.text.language.names import name_key
 from leanrag_engine.core.text.language.sentences import sentences, whole_sentences
 from leanrag_engine.core.text.language.words import word_count
 from leanrag_engine.llm.batching import Task, TaskKind
-from leanrag_engine.llm.prompts import prompt
+from leanrag_engine.llm.prompts import BUILT_IN, Prompts
 
 from .prompt_lines import (
     PromptSheet,
@@ -94,10 +94,10 @@ class ClusterSummary:
     evidence: tuple[Evidence, ...] = ()
 
 
-def aggregation_kind() -> TaskKind:
+def aggregation_kind(prompts: Prompts = BUILT_IN) -> TaskKind:
     """What is asked of everybody who writes aggregated entities."""
-    instructions = prompt("aggregate", words=str(WORDS), findings=str(FINDINGS))
-    return TaskKind(STEP, instructions, _ITEM, _ROOM)
+    instructions = prompts.fill("aggregate", words=str(WORDS), findings=str(FINDINGS))
+    return TaskKind(STEP, instructions, _ITEM, _ROOM, prompts=prompts)
 
 
 def aggregation_task(members: Sequence[Entity], relations: Sequence[Relation]) -> Task[ClusterSummary]:

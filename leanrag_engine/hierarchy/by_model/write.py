@@ -23,6 +23,7 @@ from leanrag_engine.core.ports import Progress, ProgressReport
 from leanrag_engine.core.text.language.names import name_key
 from leanrag_engine.hierarchy.relations import LayerStep, PairCounts, inter_cluster_relations
 from leanrag_engine.llm.batching import ModelWork, Task, TaskKind, ask_each
+from leanrag_engine.llm.prompts import Prompts
 
 from . import relation_sentences as relating
 from . import summaries as summarising
@@ -240,7 +241,7 @@ class Desk:
             }
             found = self._given(tasks)
             rest = {cluster: task for cluster, task in tasks.items() if cluster not in found}
-            told = await self._asked(summarising.aggregation_kind(), rest)
+            told = await self._asked(summarising.aggregation_kind, rest)
         found |= {cluster: WrittenSummary(summary, Method.MODEL) for cluster, summary in told.items()}
         for cluster in batch:
             summaries.put(cluster, found.get(cluster))
@@ -260,11 +261,14 @@ class Desk:
                     continue
         return found
 
-    async def _asked(self, kind: TaskKind, tasks: Mapping[int, Task[Any]]) -> dict[int, Any]:
+    async def _asked(
+        self, kind_with: Callable[[Prompts], TaskKind], tasks: Mapping[int, Task[Any]]
+    ) -> dict[int, Any]:
         """What the model answered, by the keys of ``tasks``; what it could not is noted."""
         work = self._writer.work
         if work is None or not tasks:
             return {}
+        kind = kind_with(work.prompts)
         answers = await ask_each(work.model, kind, list(tasks.values()), work.meter)
         found = {}
         for key, answer in zip(tasks, answers, strict=True):
@@ -296,7 +300,7 @@ class Desk:
                 pair.number: self._pair_task(ascent, pair, relations, summaries)
                 for pair, relations in zip(pairs, beneath, strict=True)
             }
-            told = await self._asked(relating.relation_kind(), tasks)
+            told = await self._asked(relating.relation_kind, tasks)
         for pair in pairs:
             ascent.upper.answer(pair.number, told.get(pair.number))
         self._progress(replace(ascent.upper.progress, message=ascent.layer))
