@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from leanrag_engine.core.model import Entity, Finding, Method, Relation, Vectors, content_id
 from leanrag_engine.core.text.language.sentences import PieceKind
 from leanrag_engine.core.text.language.words import STOPWORDS, word_count, words
+from leanrag_engine.core.vectors import unit_rows
 
 from .clustering.balancing import cluster_means
 from .relations import LayerStep, id_ranks, relation_ends
@@ -139,9 +140,7 @@ def _centrality(step: LayerStep, vectors: Vectors, inner_ends: NDArray[np.intp])
     members, mentions; each at most 1, the last two as logarithms and at half weight."""
     count = int(step.labels.max()) + 1
     means = cluster_means(vectors.astype(np.float64), step.labels, count)
-    lengths = np.linalg.norm(means, axis=1)
-    directions = means / np.where(lengths > 0, lengths, 1.0)[:, None]
-    nearness = np.einsum("ij,ij->i", vectors, directions[step.labels])
+    nearness = np.einsum("ij,ij->i", vectors, unit_rows(means)[step.labels])
     degrees = np.bincount(inner_ends.ravel(), minlength=len(vectors))
     mentions = np.array([entity.mentions for entity in step.lower.entities])
     nearness += 0.5 * (_share_of_best(degrees, step.labels) + _share_of_best(mentions, step.labels))

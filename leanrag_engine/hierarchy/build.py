@@ -15,6 +15,7 @@ from leanrag_engine.core.errors import InvalidInput, NotReady
 from leanrag_engine.core.model import Entity, Graph, Hierarchy, Vectors
 from leanrag_engine.core.ports import Embedder, Progress, ProgressReport
 from leanrag_engine.core.text.language.names import name_key
+from leanrag_engine.core.vectors import unit_rows
 from leanrag_engine.llm.batching import first_error
 
 from .aggregation import aggregate
@@ -235,9 +236,7 @@ def _mix_with_members(vectors: Vectors, base: Vectors, ancestors: Labels) -> Vec
     text, clusters by both kept clearly more of the relations inside than clusters by the text alone.
     """
     means = cluster_means(base.astype(np.float64), ancestors, len(vectors))
-    lengths = np.linalg.norm(means, axis=1)
-    means /= np.where(lengths > 0, lengths, 1.0)[:, None]
-    return np.asarray(np.hstack((vectors, means)) / np.sqrt(2.0), dtype=np.float32)
+    return np.asarray(np.hstack((vectors, unit_rows(means))) / np.sqrt(2.0), dtype=np.float32)
 
 
 @dataclass(frozen=True, slots=True)

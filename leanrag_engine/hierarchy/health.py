@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leanrag_engine.core.model import Graph, Hierarchy, Method, Vectors
+from leanrag_engine.core.vectors import unit_rows
 
 from .clustering.balancing import Labels, SizeChoice, cluster_means
 from .clustering.communities import leiden
@@ -209,9 +210,7 @@ def _measure_clusters(
 def tightness(vectors: Vectors, labels: Labels) -> float:
     """The mean cosine of the rows to the mean of their cluster."""
     means = cluster_means(vectors, labels, int(labels.max()) + 1)
-    lengths = np.linalg.norm(means, axis=1)
-    means /= np.where(lengths > 0, lengths, 1.0)[:, None]
-    return float(np.einsum("ij,ij->i", vectors, means[labels]).mean())
+    return float(np.einsum("ij,ij->i", vectors, unit_rows(means)[labels]).mean())
 
 
 def _pieces(links: EdgeList, labels: Labels) -> Labels:

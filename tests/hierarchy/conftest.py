@@ -9,6 +9,7 @@ import pytest
 
 from leanrag_engine.core.model import Entity, Graph, Relation, Vectors, content_id
 from leanrag_engine.core.ports import Progress
+from leanrag_engine.core.vectors import unit_rows
 
 WORDS = [
     "harbour",
@@ -67,8 +68,7 @@ class FixedEmbedder:
 
 
 def unit(rows: np.ndarray) -> Vectors:
-    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
-    return np.asarray(rows / np.where(lengths > 0, lengths, 1), dtype=np.float32)
+    return np.asarray(unit_rows(rows), dtype=np.float32)
 
 
 def vectors_of(kind: str, rows: int, seed: int, dimension: int = 12) -> Vectors:

@@ -11,6 +11,7 @@ import numpy as np
 from leanrag_engine.core.errors import InvalidInput
 from leanrag_engine.core.model import Vectors
 from leanrag_engine.core.ports import Windows
+from leanrag_engine.core.vectors import unit_rows
 
 Span = tuple[int, int]
 """Where a token stands in its text: its first character, and the one after its last."""
@@ -140,9 +141,3 @@ def checked_rows(given: object, texts: Sequence[str], dimension: int, model: str
                 "Check the model on that text, or set another embedder.",
             )
     return unit_rows(np.asarray(rows, dtype=np.float32).reshape(len(texts), dimension))
-
-
-def unit_rows(rows: Vectors) -> Vectors:
-    """Rows of length 1; zero rows stay zero."""
-    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
-    return np.asarray(rows / np.where(lengths > 0, lengths, 1), dtype=np.float32)

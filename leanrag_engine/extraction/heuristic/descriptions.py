@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from leanrag_engine.core.text.language.sentences import PieceKind
+from leanrag_engine.core.text.language.sentences import PieceKind, ends_sentence
 from leanrag_engine.core.text.language.words import word_count
 
 from .names.mentions import Mention
@@ -43,11 +43,11 @@ class Describer:
             return self._opening(key, places)
         ranked = sorted(prose, key=lambda p: (-self._merit(p, prose[p]), p))
         best = self.clause(ranked[0], prose[ranked[0]])
-        if len(ranked) == 1 or not _is_ended(best):
+        if len(ranked) == 1 or not ends_sentence(best):
             return best
         second = ranked[1]
         left = _DESCRIPTION_WORDS - word_count(best)
-        telling = _SHORT < self._words[second] <= left and _is_ended(self._sentences[second].text)
+        telling = _SHORT < self._words[second] <= left and ends_sentence(self._sentences[second].text)
         return f"{best} {self._plain(second)}" if telling else best
 
     def _merit(self, position: int, mention: Mention) -> float:
@@ -59,7 +59,7 @@ class Describer:
             + 1.5 * (words > _LONG)
             + 1.5 * (text[-1] in ":?：？")
             + (text[0] in _QUOTES)
-            + 2.0 * (not _is_ended(text))
+            + 2.0 * (not ends_sentence(text))
         )
         if _DEFINES_AFTER.match(text, mention.end):
             merit += 4.0 if mention.start <= 2 * _BEGINS else 2.0
@@ -98,15 +98,9 @@ _COMMA = re.compile(r",\s+|[，、]")
 _BULLET = re.compile(
     r"^(?:[-*•–]|\(?\d{1,3}[.)]|\([a-z]{1,4}\)|\d{1,2}(?:\.[A-Z\d]{1,2}){1,3}\.?(?=\s+[\"“‘']?[^\W\d_a-z]))\s+"
 )
-_END = re.compile(r"[.!?…。！？؟।][\"'”’»)\]}*_」』）]*$")
 _EMPHASIS = re.compile(
     r"(?<![\w*])\*{1,2}([^\s*](?:[^*]*[^\s*])?)\*{1,2}(?![\w*])|(?<![\w_])_([^\s_](?:[^_]*[^\s_])?)_(?![\w_])"
 )
-
-
-def _is_ended(text: str) -> bool:
-    """Whether a text ends as a sentence does, so that another may follow it."""
-    return _END.search(text) is not None
 
 
 def _plain(text: str) -> str:

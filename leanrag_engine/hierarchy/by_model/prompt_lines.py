@@ -18,8 +18,6 @@ _NAME = 80
 _BYTES = 4
 """Bytes of UTF-8 that make about one token: near enough for Latin letters, and for Han on the safe side."""
 
-_ENDED = re.compile(r"[.!?…。！？][\"'”’»)\]」』]*$")
-
 _SHORTEST_NAME = 2
 """A name of one character stands in many words that don't mean it."""
 
@@ -124,11 +122,6 @@ def origin(item: Entity | Relation) -> str:
     if item.evidence:
         return item.evidence[0].chunk_id
     return item.chunk_ids[0] if item.chunk_ids else ""
-
-
-def is_ended(text: str) -> bool:
-    """Whether it ends as a sentence does."""
-    return _ENDED.search(text) is not None
 
 
 def names_entity(name: str, text: str) -> bool:

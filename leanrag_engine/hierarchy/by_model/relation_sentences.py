@@ -11,13 +11,13 @@ from leanrag_engine.core.errors import ReplyUnusable
 from leanrag_engine.core.model import Entity, Relation, content_id
 from leanrag_engine.core.text.fencing import fence
 from leanrag_engine.core.text.language.names import name_key
-from leanrag_engine.core.text.language.sentences import sentences
+from leanrag_engine.core.text.language.sentences import ends_sentence, sentences
 from leanrag_engine.core.text.language.words import word_count
 from leanrag_engine.core.text.scripts import has_cjk
 from leanrag_engine.llm.batching import Task, TaskKind
 from leanrag_engine.llm.prompts import BUILT_IN, Prompts
 
-from .prompt_lines import PromptSheet, by_text, ends_of, is_ended, names_exactly, short_name, shorten_text
+from .prompt_lines import PromptSheet, by_text, ends_of, names_exactly, short_name, shorten_text
 from .summaries import read_text
 
 STEP = "relation"
@@ -117,7 +117,7 @@ def _read(barred: Sequence[str], item: Mapping[str, Any]) -> str:
     text = read_text(item, "sentence")
     if word_count(text) < _LEAST_WORDS:
         raise ReplyUnusable("The sentence is empty or says too little.")
-    if not is_ended(text):
+    if not ends_sentence(text):
         raise ReplyUnusable("The sentence breaks off: end it with a full stop.")
     if len(sentences(text)) > 1:
         raise ReplyUnusable(f"These are {len(sentences(text))} sentences: give one.")

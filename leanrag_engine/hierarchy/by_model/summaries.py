@@ -18,7 +18,7 @@ from leanrag_engine.core.errors import ReplyUnusable
 from leanrag_engine.core.model import Entity, Evidence, Finding, Relation, content_id
 from leanrag_engine.core.text.fencing import fence
 from leanrag_engine.core.text.language.names import name_key
-from leanrag_engine.core.text.language.sentences import sentences, whole_sentences
+from leanrag_engine.core.text.language.sentences import ends_sentence, sentences, whole_sentences
 from leanrag_engine.core.text.language.words import word_count
 from leanrag_engine.llm.batching import Task, TaskKind
 from leanrag_engine.llm.prompts import BUILT_IN, Prompts
@@ -28,7 +28,6 @@ from .prompt_lines import (
     best_first,
     by_text,
     ends_of,
-    is_ended,
     kind_of,
     names_entity,
     origin,
@@ -243,7 +242,7 @@ def _name(item: Mapping[str, Any], members: Mapping[str, str]) -> str:
 def _description(item: Mapping[str, Any]) -> str:
     """Cut at a sentence where it breaks off or is too long."""
     text = whole_sentences(read_text(item, "description"), MOST_WORDS)
-    while text and not is_ended(text):
+    while text and not ends_sentence(text):
         spans = sentences(text)
         text = text[: spans[-2][1]] if len(spans) > 1 else ""
     if word_count(text) < _LEAST_WORDS:

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 import numpy as np
-from numpy.typing import NDArray
 
 from leanrag_engine.core.model import Vectors
+from leanrag_engine.core.vectors import unit_rows
 
 from .balancing import Labels, SizeChoice, renumber
 from .communities import find_communities
@@ -96,16 +96,11 @@ def mix_with_neighbours(vectors: Vectors, links: EdgeList, weight: float) -> Vec
         part = slice(near.starts[rows[0]], near.starts[rows[-1] + 1])
         entries = vectors[near.places[part]] * near.weights[part, None].astype(np.float32)
         sums[rows] = np.add.reduceat(entries, near.starts[rows] - near.starts[rows[0]], axis=0)
-    mixed = vectors + np.float32(weight) * _unit(sums)
-    return np.where((sums != 0).any(axis=1)[:, None], _unit(mixed), vectors).astype(np.float32)
+    mixed = vectors + np.float32(weight) * unit_rows(sums)
+    return np.where((sums != 0).any(axis=1)[:, None], unit_rows(mixed), vectors).astype(np.float32)
 
 
 _BLOCK = 4096
-
-
-def _unit(rows: NDArray[np.float32]) -> NDArray[np.float32]:
-    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
-    return np.asarray(rows / np.where(lengths > 0, lengths, 1.0), dtype=np.float32)
 
 
 def _relation_responsibilities(links: EdgeList, labels: Labels, found: Clusters) -> Clusters:

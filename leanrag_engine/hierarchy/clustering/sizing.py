@@ -13,6 +13,7 @@ from collections.abc import Callable
 import numpy as np
 
 from leanrag_engine.core.model import Vectors
+from leanrag_engine.core.vectors import unit_rows
 
 from .balancing import SMALLEST, Labels, SizeChoice, cluster_means
 from .mixture import cluster
@@ -86,8 +87,7 @@ def silhouette(vectors: Vectors, labels: Labels) -> np.ndarray:
     points = vectors.astype(np.float64)
     sums = cluster_means(points, labels, len(counts)) * counts[:, None]
     own = _cosines(points, sums[labels] - points)
-    lengths = np.linalg.norm(sums, axis=1)
-    others = points @ (sums / np.where(lengths > 0, lengths, 1.0)[:, None]).T
+    others = points @ unit_rows(sums).T
     others[np.arange(len(points)), labels] = -np.inf
     near, far = 1.0 - own, 1.0 - others.max(axis=1)
     return np.asarray((far - near) / np.maximum(np.maximum(far, near), 1e-12))

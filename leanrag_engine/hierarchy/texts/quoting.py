@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from leanrag_engine.core.model import Entity, Evidence, Relation
-from leanrag_engine.core.text.language.sentences import PieceKind, pieces
+from leanrag_engine.core.text.language.sentences import PieceKind, ends_sentence, pieces
 
-_MARKS = ".!?…。！？"
 _CLOSING = "\"'”’»)]}*_ 」』"
 
 
@@ -55,11 +54,12 @@ def join_quotes(quotes: Sequence[Quote]) -> tuple[str, tuple[Evidence, ...]]:
 def end_sentence(text: str) -> str:
     """With a full stop, unless it ends with a mark of its own."""
     bare = text.rstrip(_CLOSING)
-    return text if bare and bare[-1] in f"{_MARKS}:;；：" else f"{text}."
+    return text if ends_sentence(text) or bare.endswith((":", ";", "；", "：")) else f"{text}."
 
 
 def is_whole(text: str) -> bool:
     """Whether it begins and ends as a sentence does: neither a clause of one, nor what stood before a list."""
-    bare = text.rstrip(_CLOSING)
-    first = text.split(maxsplit=1)[0].strip("\"'“‘(") if bare else ""
-    return bool(first) and bare[-1] in _MARKS and not (first[:1].islower() and first.strip(",;").isalpha())
+    if not ends_sentence(text):
+        return False
+    first = text.split(maxsplit=1)[0].strip("\"'“‘(")
+    return bool(first) and not (first[:1].islower() and first.strip(",;").isalpha())

@@ -12,7 +12,7 @@ from leanrag_engine.core.text.word_lists import read_words
 
 from .words import word_count
 
-__all__ = ["Piece", "PieceKind", "pieces", "sentences", "whole_sentences"]
+__all__ = ["Piece", "PieceKind", "ends_sentence", "pieces", "sentences", "whole_sentences"]
 
 _LIST_ITEM = re.compile(
     r"(?:[-*+•‣◦·▪–—]|\(?(?:\d{1,3}|[a-zA-Z]|[ivxIVX]{1,4})[.)]|[①-⑳])[ \t]+(?=\S)|[•‣◦▪]"
@@ -54,6 +54,7 @@ _TERMINATOR = re.compile(
     # The next sentence may follow a CJK full stop's western cousin without a space.
     f"|[.!?][{_CLOSERS}]*(?=[{HAN}])"
 )
+_SENTENCE_END = re.compile(r"[.!?…。！？؟।][\"'”’»)\]}*_」』）]*$")
 _NEXT_WORD = re.compile(f"\\s*([{_OPENERS}*_`]*)([^\\W_]*)")
 _WHITE = re.compile(r"\s*")
 _LONGEST_ABBREVIATION = 16
@@ -114,6 +115,11 @@ def pieces(text: str) -> list[Piece]:
             else:
                 found += [Piece(first, last, PieceKind.PROSE) for first, last in _split(text, start, end)]
     return found
+
+
+def ends_sentence(text: str) -> bool:
+    """Return whether ``text`` ends as a sentence does: with a full stop or its like, and maybe closing signs."""
+    return _SENTENCE_END.search(text) is not None
 
 
 def whole_sentences(text: str, limit: int, count: Callable[[str], int] | None = None) -> str:
@@ -240,7 +246,7 @@ def _split(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
     item = _LIST_ITEM.match(text, start, end)
     scan = item.end() if item else start
     for mark in _TERMINATOR.finditer(text, scan, end):
-        if mark.start() >= scan and _ends_sentence(text, start, mark, end):
+        if mark.start() >= scan and _is_boundary(text, start, mark, end):
             yield start, mark.end()
             white = _WHITE.match(text, mark.end(), end)
             start = scan = white.end() if white else mark.end()
@@ -248,7 +254,7 @@ def _split(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
         yield start, end
 
 
-def _ends_sentence(text: str, start: int, mark: re.Match[str], end: int) -> bool:
+def _is_boundary(text: str, start: int, mark: re.Match[str], end: int) -> bool:
     following = _NEXT_WORD.match(text, mark.end(), end)
     opening, word = (following[1], following[2]) if following else ("", "")
     sign = mark[0]
