@@ -1,7 +1,12 @@
-"""Read the lists of words in ``data/``."""
+"""Read the lists of words in ``data/``.
+
+A file has sections: a line ``[name]``, then words separated by white space. Lines that start with ``# `` are comments.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 
 __all__ = ["read_words"]
@@ -9,7 +14,18 @@ __all__ = ["read_words"]
 _FOLDER = Path(__file__).with_name("data")
 
 
-def read_words(name: str) -> frozenset[str]:
-    """Return the words of ``data/<name>.txt``: separated by white space, lines that start with ``# `` left out."""
-    lines = (_FOLDER / f"{name}.txt").read_text(encoding="utf-8").splitlines()
-    return frozenset(word for line in lines if not line.startswith("# ") for word in line.split())
+def read_words(file: str, section: str) -> frozenset[str]:
+    """Return the words of one section of ``data/<file>.txt``."""
+    return _sections(file)[section]
+
+
+@cache
+def _sections(file: str) -> Mapping[str, frozenset[str]]:
+    found: dict[str, set[str]] = {}
+    words: set[str] = set()
+    for line in (_FOLDER / f"{file}.txt").read_text(encoding="utf-8").splitlines():
+        if line.startswith("[") and line.endswith("]"):
+            words = found.setdefault(line[1:-1], set())
+        elif not line.startswith("# "):
+            words.update(line.split())
+    return {name: frozenset(words) for name, words in found.items()}

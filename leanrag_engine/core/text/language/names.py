@@ -29,7 +29,7 @@ _LATIN_ACCENT = re.compile("(?<=[a-z])[\u0300-\u036f]+")
 _OWNER = re.compile("['’`´]s(?![^\\W_])|(?<=s)['’](?=\\s|$)")
 _APOSTROPHE = re.compile("(?<=\\w)['’`´](?=\\w)")
 
-_KEEPS_ITS_S = read_words("singular_in_s")
+_KEEPS_ITS_S = read_words("language", "singular_in_s")
 _IRREGULAR = {
     "analyses": "analysis", "aunties": "auntie", "axes": "axis", "bonuses": "bonus", "brownies": "brownie",
     "buses": "bus", "caches": "cache", "calories": "calorie", "campuses": "campus", "canoes": "canoe",

@@ -60,9 +60,9 @@ _WHITE = re.compile(r"\s*")
 _LONGEST_ABBREVIATION = 16
 _LAST_WORD = re.compile(r"[^\s(\[\"“‘']*$")
 
-_NEVER_LAST = read_words("abbreviations")
-_SELDOM_LAST = read_words("abbreviations_before_stop")
-_SENTENCE_STARTERS = read_words("sentence_starters")
+_NEVER_LAST = read_words("language", "abbreviations")
+_SELDOM_LAST = read_words("language", "abbreviations_before_stop")
+_SENTENCE_STARTERS = read_words("language", "sentence_starters")
 
 
 class PieceKind(StrEnum):

@@ -22,7 +22,7 @@ from .segmentation import segment
 
 __all__ = ["STOPWORDS", "search_terms", "search_text", "word_count", "words"]
 
-STOPWORDS = read_words("stopwords")
+STOPWORDS = read_words("language", "stopwords")
 """Words that say nothing on their own: English, Chinese and Japanese, lower case."""
 
 _WORD = re.compile(

@@ -10,6 +10,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
+from leanrag_engine.core.text.word_lists import read_words
+
 from .cjk_units import Run, Unit
 
 
@@ -25,20 +27,7 @@ class Compound(NamedTuple):
     weak: bool
 
 
-def _set(spaced: str) -> frozenset[str]:
-    return frozenset(spaced.split())
-
-
-_GENERIC = _set(
-    # Chinese
-    "问题 方法 过程 信息 系统 时间 时 部分 内容 情况 方面 结果 工作 能力 作用 关系 基础 目标 任务 方式 程度 范围 条件 原因 目的 意义 特点 性质 形式 类型 "
-    "数量 数据 技术 步骤 例子 一些 人们 人员 东西 事情 地方 今天 明天 昨天 年 月 日 国家 社会 世界 中国 核心 关键 整体 局限性 挑战 优势 性能 质量 效果 "
-    "要求 需求 机构 领域 用户 标准 主题 场景 背景 概念 机制 之间 图中 重要性 一致性 必要性 大块 成本 现象 抉择 困境 上述 以下 以上 第一步 函数 "
-    # Japanese
-    "こと もの ため 場合 方法 結果 問題 時間 今日 明日 昨日 人 年 月 日 以下 以上 今回 自分 時 際 上 下 中 前 後 間 方 点 的 者 性 等 側 内 外 様 形 数 種 類 "
-    "とき ところ ほか それぞれ 一つ 二つ 必要 可能 重要 一般 現在 最近 以前 以降 以外 全体 部分 一部 全て すべて 多く 場所 理由 目的 関係 影響 意味 例 "
-    "利用 使用 実行 処理 対象 内容 情報 状態 機能 作成 説明 変更 指定 参照 追加 確認 結論 研究 開発 提供 実現 向上 私 彼 彼女 我々 皆 何 誰 人々 子供 仕事"
-)
+_GENERIC = read_words("cjk", "generic_nouns")
 _AFTER_WORDS = frozenset("上中下内里外时后前间")
 """Characters that say where or when, which a segmenter may leave on a noun."""
 _TYPES = {"p": "person", "l": "place", "o": "organisation"}

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from leanrag_engine.core.text.language.segmentation import japanese_morphemes, tagged_chinese
 from leanrag_engine.core.text.scripts import has_hangul, is_japanese
+from leanrag_engine.core.text.word_lists import read_words
 
 
 class Unit(NamedTuple):
@@ -23,24 +24,8 @@ class Unit(NamedTuple):
 Run = list[Unit]
 
 
-def _set(spaced: str) -> frozenset[str]:
-    return frozenset(spaced.split())
-
-
-_LIGHT = _set(
-    # Chinese verbs and adjectives that go with any noun
-    "进行 使用 提供 导致 存在 构建 生成 实现 处理 需要 包括 采用 利用 形成 引入 改进 提取 缺乏 缺少 具有 作为 成为 产生 面临 克服 开始 探索 组织 捕获 保留 "
-    "取得 解决 提出 旨在 转换 识别 给定 描述 编码 应用 划分 提供 代表 定义 考虑 确认 包含 属于 超过 推断 防止 创建 验证 回答 评估 涉及 表现 进行 比较 选择 "
-    "减少 增加 提高 降低 显著 充分 有效 相关 不同 复杂 简单 大量 新 主要 重要 关键 明确 丰富 完整 精确 紧凑 连贯 详细 具体 特定 多个 现有 传统 整体 初始 "
-    "原始 相似 无法 难以 未能 有助于 保持 避免 支持 允许 依赖 基于 来自 位于 组成 构成 分为 表示 表明 显示 发现 认为 得到 获得 达到 完成 确保 保证 限制 "
-    "影响 促进 推动 加强 开展 建立 发展 设计 开发 优化 实施 执行 引导 指导 结合 遵循 关联 连接 说明 指出 强调 总结 概括 介绍 讨论 分析 研究 看到 知道 成功 "
-    "如下 常见 典型 广泛 更好 更大 更高 最大 最小 最佳 必须 应该 常常 往往 能够 想要 希望 要求 用于 适合 适用 有关 无关 相比 相应 所有 其他 各种 许多 "
-    "利用 调用 返回 输入 输出 计算 精心 迫切 直接 间接 独立 自动 逐步 进一步 有意义 之间 直到 属于 增强 整合 精确定位 充分利用 运行 选取 删除 添加"
-)
-_BREAKS = _set(
-    "成为 进行 提供 导致 存在 需要 包括 采用 具有 面临 缺乏 缺少 取得 旨在 使得 表明 显示 说明 指出 作为 用于 来自 位于 属于 包含 有助于 能够 必须 应该 往往 常常 "
-    "结果表明 可能 之间 直到 如下 看到 知道 认为 发现 得到 获得 达到 完成 确保 保证 允许 依赖 避免 发生 出现 深度 维度 高度"
-)
+_LIGHT = read_words("cjk", "light")
+_BREAKS = read_words("cjk", "breaks")
 """Verbs that never are part of a term."""
 _CHINESE_ROLES = {
     "n": "n",
@@ -55,13 +40,11 @@ _CHINESE_ROLES = {
     "j": "n",
 }
 _CHINESE_MODIFIERS = frozenset(["v", "a", "b", "ad", "ag", "vg", "zg", "ng", "g"])
-_SUFFIX_PARTS = _set(
-    "性 化 式 型 率 度 者 学 器 法 论 层 集 库 树 图 簇 节 点 量 值 网 体 系 界 区 市 省 县 国 州 队 院 校 会 部 局 站 路 山 河 湖 海 岛"
-)
+_SUFFIX_PARTS = read_words("cjk", "suffix_parts")
 _SURNAMES = frozenset(
     "王李张刘陈杨黄赵吴周徐孙马朱胡郭何林高罗郑梁谢宋唐许韩冯邓曹彭曾萧田董潘袁蔡蒋余于杜叶程苏魏吕丁任沈姚卢姜崔钟谭陆汪范廖贾夏韦付邹孟熊秦邱江尹薛闫段侯龙史陶黎贺顾毛郝龚邵钱严"
 )
-_TITLES = _set("教授 博士 先生 氏 社長 首相 大統領 監督 選手 議員 会長 部長 さん 様")
+_TITLES = read_words("cjk", "titles_after_names")
 """What follows a Japanese name and is no part of it."""
 
 

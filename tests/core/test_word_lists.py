@@ -1,0 +1,32 @@
+"""The lists of words in the data folder, against the code that reads them."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import leanrag_engine
+from leanrag_engine.core.text.word_lists import read_words
+
+ENGINE = Path(leanrag_engine.__file__).parent
+SECTION = re.compile(r"^\[(\w+)\]$", re.MULTILINE)
+READ = re.compile(r'read_words\("(\w+)", "(\w+)"\)')
+
+
+def test_every_list_is_read_and_every_list_that_is_read_has_words() -> None:
+    kept = {
+        (path.stem, name)
+        for path in (ENGINE / "core/text/data").glob("*.txt")
+        for name in SECTION.findall(path.read_text(encoding="utf-8"))
+    }
+    read = {
+        place for path in ENGINE.rglob("*.py") for place in READ.findall(path.read_text(encoding="utf-8"))
+    }
+    assert kept == read
+    assert all(read_words(*place) for place in read)
+
+
+def test_comments_are_no_words() -> None:
+    stopwords = read_words("language", "stopwords")
+    assert {"the", "的", "です"} <= stopwords
+    assert not {"#", "English", "[stopwords]"} & stopwords
