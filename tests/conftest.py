@@ -74,11 +74,28 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("filterwarnings", "ignore:Item '.*' on TypedDict class '.*' is using:UserWarning")
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_cmdline_main(config: pytest.Config) -> None:
+    """Run the whole suite in two processes where pytest-xdist is installed; a named folder or file runs in one.
+
+    Here and not in ``addopts``, so that ``-n 0``, ``-p no:xdist`` and an environment without the plugin work. A file
+    stays in one process, which makes the data that its tests share once.
+    """
+    whole = config.args_source is pytest.Config.ArgsSource.TESTPATHS
+    if whole and getattr(config.option, "numprocesses", 0) is None and not config.option.usepdb:
+        config.option.numprocesses = 2
+        config.option.dist = "loadfile"
+        config.option.loadscopereorder = False
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What asks for the extra is marked by that, so that no mark can be forgotten."""
+    """Mark the tests that use the extra by their fixture, so that no mark can be forgotten; run long files first."""
     for item in items:
         if "local_extra" in getattr(item, "fixturenames", ()):
             item.add_marker("local_model")
+    # The server's tests start processes and take longest: at the end both workers should have short files left.
+    server = Path(__file__).parent / "server"
+    items.sort(key=lambda item: not item.path.is_relative_to(server))
 
 
 @pytest.fixture(scope="session")

@@ -80,7 +80,7 @@ def test_ways_are_compared_side_by_side_by_type_too(tiny_path: Path, tmp_path: P
         "By type of question, paper",
     ):
         assert said in ran.stdout
-    again = leanrag("retrieval", str(tiny_path), "--limit", "1", *data)
+    again = CliRunner().invoke(app, ["retrieval", str(tiny_path), "--limit", "1", *data])
     assert "The collection was there already" in again.stderr
     assert "5 passages, 1 questions" in again.stdout
 

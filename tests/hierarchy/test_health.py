@@ -11,13 +11,15 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from leanrag_engine.core.model import Entity, Graph
+from leanrag_engine.core.model import Entity, Graph, Hierarchy
 from leanrag_engine.core.ports import Embedder
 from leanrag_engine.hierarchy.build import BuiltHierarchy, HierarchyOptions, build
+from leanrag_engine.hierarchy.clustering.balancing import SizeChoice
 from leanrag_engine.hierarchy.clustering.communities import leiden
 from leanrag_engine.hierarchy.clustering.links import EdgeList
 from leanrag_engine.hierarchy.clustering.methods import ClusteringMethod, ClusteringOptions
-from leanrag_engine.hierarchy.health import SEEDS
+from leanrag_engine.hierarchy.health import SEEDS, measure_hierarchy
+from leanrag_engine.hierarchy.texts.thresholds import Threshold
 
 Maker = Callable[..., tuple[Graph, Embedder]]
 
@@ -86,6 +88,54 @@ def test_tightness_is_the_mean_cosine_to_the_mean_of_the_cluster(one: BuiltHiera
 
 def test_no_cluster_with_a_relation_leaving_it_is_an_island(one: BuiltHierarchy) -> None:
     assert [each.islands for each in one.health.layers] == [0] * len(one.health.layers)
+
+
+def test_a_cluster_that_relations_leave_and_no_relation_above_joins_is_an_island(one: BuiltHierarchy) -> None:
+    """A hierarchy whose relations between clusters were lost: every cluster that had one is cut off."""
+    layers = one.hierarchy.layers
+    base, first, *above = layers
+    lost = Hierarchy((base, Graph(first.entities, ()), *above))
+    found = measure_hierarchy(
+        lost,
+        one.vectors,
+        clustering=ClusteringOptions(ClusteringMethod(one.health.clustering)),
+        sizes=SizeChoice(8, 12),
+        thresholds=[Threshold(3, "as set")] * (len(layers) - 1),
+    )
+    parent = {entity.id: entity.parent_id for entity in base.entities}
+    ends = [(parent[each.source_id], parent[each.target_id]) for each in base.relations]
+    left = {end for near, far in ends if near != far for end in (near, far)}
+    assert found.layers[0].islands == len(left) > 1
+
+
+def test_relations_decide_which_entities_share_a_cluster(one: BuiltHierarchy, random_case: Maker) -> None:
+    """In every way of clustering more relations lie inside clusters than if the clusters knew none of them."""
+    graph, embedder = random_case(420, kind="clustered", density=1.5, seed=3)
+    blind = build_case(
+        Graph(graph.entities, ()),
+        embedder,
+        HierarchyOptions(8, 12, clustering=ClusteringOptions(ClusteringMethod(one.health.clustering))),
+    )
+    parent = {entity.id: entity.parent_id for entity in blind.hierarchy.layers[0].entities}
+    total = sum(each.strength for each in graph.relations)
+    inside = sum(
+        each.strength for each in graph.relations if parent[each.source_id] == parent[each.target_id]
+    )
+    assert one.health.layers[0].inside > 1.2 * inside / total
+
+
+def test_more_weight_of_relations_puts_more_of_them_inside_clusters(random_case: Maker) -> None:
+    case = random_case(420, kind="clustered", density=1.5, seed=3)
+    inside = [
+        build_case(
+            *case, HierarchyOptions(8, 12, clustering=ClusteringOptions(ClusteringMethod.DUAL, weight))
+        )
+        .health.layers[0]
+        .inside
+        for weight in (0.05, 0.5, 5.0)
+    ]
+    assert inside == sorted(set(inside))
+    assert inside[-1] > 2 * inside[0]
 
 
 def test_each_aggregate_that_a_base_relation_leaves_has_a_relation_of_its_own(one: BuiltHierarchy) -> None:

@@ -11,10 +11,12 @@ import networkx as nx
 import pytest
 
 from leanrag_engine.core.errors import Ambiguous, InvalidInput, NotFound, NotReady
-from leanrag_engine.core.model import Entity, Graph, Hierarchy
+from leanrag_engine.core.model import Entity, Evidence, Graph, Hierarchy
+from leanrag_engine.retrieval.filters import EVERYTHING
 from leanrag_engine.retrieval.index import BuildState
 from leanrag_engine.retrieval.query import QueryResult, answer_query
-from leanrag_engine.retrieval.request import Filters, Query
+from leanrag_engine.retrieval.request import DEFAULT_RANKING, Filters, Query
+from leanrag_engine.retrieval.search.hits import search_all
 
 if TYPE_CHECKING:
     from conftest import Corpus
@@ -52,10 +54,6 @@ async def test_every_mode_and_ranking_answers_within_the_budget_with_real_citati
     assert result.context.cited
     assert set(result.context.cited) <= real
     assert {ranked.chunk.citation for ranked in result.sources} <= real
-
-
-async def test_the_same_query_gives_the_same_result(corpus: Corpus) -> None:
-    assert await ask(corpus, "comets and planets") == await ask(corpus, "comets and planets")
 
 
 async def test_sources_that_stand_in_the_context_come_first(corpus: Corpus) -> None:
@@ -138,6 +136,32 @@ async def test_the_context_tells_how_seeds_belong_together(corpus: Corpus) -> No
     assert "Knowledge" not in summaries
 
 
+async def test_a_description_cites_the_passage_of_each_of_its_sentences(
+    corpus: Corpus, make_corpus: type[Corpus]
+) -> None:
+    """A description of three passages cites all three, also those that only its later sentences come from."""
+    assert corpus.hierarchy is not None
+    base, *above = corpus.hierarchy.layers
+    parts = (
+        ("The comet was seen by Caroline.", "chunk-1"),
+        ("A telescope showed it.", "chunk-2"),
+        ("Its orbit was computed.", "chunk-7"),
+    )
+    evidence = []
+    start = 0
+    for sentence, chunk_id in parts:
+        evidence.append(Evidence(start, start + len(sentence), chunk_id))
+        start += len(sentence) + 1
+    told = " ".join(sentence for sentence, _ in parts)
+    entities = tuple(
+        replace(each, description=told, evidence=tuple(evidence)) if each.name == "comet" else each
+        for each in base.entities
+    )
+    cited = make_corpus(corpus.texts, Hierarchy((Graph(entities, base.relations), *above)))
+    result = await ask(cited, "x", entities=("comet",), seeds=1, include_sources=False)
+    assert f"- comet: {told} [d1:c1] [d2:c1] [d7:c1]" in result.context.text
+
+
 # --- the paper's ranking -------------------------------------------------------------------
 
 
@@ -162,10 +186,48 @@ async def test_paper_ranking_counts_the_nearest_entities_and_nothing_else(corpus
     assert [ranked.score for ranked in result.sources] == [counts[id_] for id_ in expected]
 
 
+async def test_passages_with_as_many_seeds_come_in_order_of_similarity_not_of_reading(
+    corpus: Corpus,
+) -> None:
+    result = await ask(
+        corpus, "Uranus the seventh planet telescope", ranking="paper", seeds=3, token_budget=4000
+    )
+    assert [(each.chunk.citation, each.score) for each in result.sources] == [("d3:c1", 2), ("d2:c1", 2)]
+
+
 async def test_paper_ranking_matches_no_names_and_no_keywords(corpus: Corpus) -> None:
     index = await corpus.index()
     await answer_query(index, Query("Who was Edmond Halley?", ranking="paper"))
     assert not {"entities_named", "search_chunks", "search_entities"} & set(index.graph.calls)  # type: ignore[attr-defined]
+
+
+# --- facts ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("keywords", [True, False])
+async def test_facts_that_match_the_question_start_the_walk_too(corpus: Corpus, keywords: bool) -> None:
+    """By meaning alone and with keywords; without facts the mass that they start with is without effect."""
+    question = "Who pitches it into something, and who computed an orbit?"
+
+    async def scores(fact_mass: float) -> dict[str, float]:
+        options = replace(DEFAULT_RANKING, fact_mass=fact_mass, keywords=keywords)
+        return {
+            ranked.chunk.title: ranked.score
+            for ranked in (await ask(corpus, question, ranking_options=options)).sources
+        }
+
+    without, much = await scores(0.0), await scores(5.0)
+    assert without != much
+
+
+async def test_both_searches_look_for_facts_unless_a_seed_is_sure(corpus: Corpus) -> None:
+    index = await corpus.index()
+    (unsure,) = await search_all(index, EVERYTHING, ["Who computed an orbit?"], 10)
+    said = "r7"  # Edmond Halley computed the orbit of a comet.
+    assert unsure.dense_facts[0].id == unsure.keyword_facts[0].id == said
+    (sure,) = await search_all(index, EVERYTHING, ["Edmond Halley"], 10)
+    assert sure.doubt < 0.1
+    assert sure.dense_facts == sure.keyword_facts == ()
 
 
 # --- entities, sub-queries, options --------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -18,10 +19,11 @@ pytestmark = pytest.mark.anyio
 Serve = Callable[..., AbstractAsyncContextManager[Any]]
 
 
+LEANRAG = (sys.executable, "-P", "-m", "leanrag_mcp")
+
+
 def cli(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-P", "-m", "leanrag_mcp", *arguments], capture_output=True, text=True, check=False
-    )
+    return subprocess.run([*LEANRAG, *arguments], capture_output=True, text=True, check=False)
 
 
 async def test_two_servers_on_one_folder_find_what_the_other_wrote(
@@ -104,3 +106,23 @@ async def test_what_the_command_line_ingests_the_server_answers_from(
         assert ran.returncode == 0, ran.stderr
         reply = await call("query_lca_context", query="What lies under Conamara Chaos?")
         assert "ocean" in reply.data["context"]
+
+
+async def test_a_process_with_another_hash_seed_gives_the_same_answer(
+    serve_in_process: Serve, lighthouses: Path
+) -> None:
+    question = "Which engineers built lighthouses in Scotland, and for whom?"
+    async with serve_in_process(lighthouses) as call:
+        here = (await call("query_lca_context", query=question)).data
+    seed = "7" if os.environ.get("PYTHONHASHSEED") != "7" else "8"
+    ran = subprocess.run(
+        [*LEANRAG, "query", question, "--data-dir", str(lighthouses), "--json"],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, "PYTHONHASHSEED": seed},
+    )
+    there = json.loads(ran.stdout)
+    for key in ("context", "seeds", "groups", "path", "tokens"):
+        assert there[key] == here[key], key
+    assert [each["citation"] for each in there["sources"]] == [each["citation"] for each in here["sources"]]

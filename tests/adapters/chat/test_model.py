@@ -192,7 +192,8 @@ async def test_a_passing_failure_is_tried_again(
 @pytest.mark.parametrize("kind", ["hung_up", "stalled"])
 async def test_a_lost_or_slow_connection_is_tried_again(chat_server: Any, open_model: Any, kind: str) -> None:
     chat_server.says(getattr(chat_server, kind)(), "At last.")
-    model = await open_model(seconds=0.3)
+    # The second answer must not be cut off on a busy machine.
+    model = await open_model(seconds=5)
     assert (await model.complete(request())).text == "At last."
 
 

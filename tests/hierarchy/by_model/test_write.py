@@ -211,6 +211,16 @@ def test_a_sentence_that_names_both_ends_of_a_relation_cites_the_chunk_that_stat
     assert [each.chunk_ids for each in summary.findings] == [(), (), (), (), ("k3",)]
 
 
+def test_every_sentence_of_a_summary_that_states_a_relation_cites_its_chunk() -> None:
+    first, second = (
+        "Ebenezer Scrooge pays Bob Cratchit too little.",
+        "Bob Cratchit is the father of Tiny Tim.",
+    )
+    summary = read(content(description=f"{first} {second}"))
+    cited = [(summary.description[each.start : each.end], each.chunk_id) for each in summary.evidence]
+    assert cited == [(first, "k2"), (second, "k3")]
+
+
 @pytest.mark.parametrize(
     ("changes", "said"),
     [

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import adjusted_rand_score
+from threadpoolctl import threadpool_limits
 
 from leanrag_engine.core.errors import InvalidInput
 from leanrag_engine.core.model import Vectors
@@ -53,7 +54,7 @@ def silent() -> None:
     pass
 
 
-@settings(max_examples=90, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(
     method=st.sampled_from(list(ClusteringMethod)),
     kind=st.sampled_from(KINDS),
@@ -88,7 +89,10 @@ def test_every_method_keeps_the_cap_leaves_nobody_alone_and_numbers_by_first_mem
     if found.count > 1:
         assert (found.second != found.labels).all()
         assert 0 <= found.second.min() <= found.second.max() < found.count
-    again = partition(vectors, links, SizeChoice(mean, cap), ClusteringOptions(method, weight), pulse=silent)
+    with threadpool_limits(1):
+        again = partition(
+            vectors, links, SizeChoice(mean, cap), ClusteringOptions(method, weight), pulse=silent
+        )
     for one, other in zip(
         (found.labels, found.responsibility, found.second), (again.labels, again.responsibility, again.second),
         strict=True,
@@ -108,13 +112,13 @@ def test_a_layer_of_more_than_20_shrinks_to_between_a_tenth_and_a_twentieth(
         assert 10 <= rows / found.count <= 20
 
 
-@pytest.mark.parametrize("method", list(ClusteringMethod))
-def test_a_layer_of_20000_shrinks_to_a_twentieth(some_vectors: MakeVectors, method: ClusteringMethod) -> None:
+def test_a_layer_of_20000_shrinks_to_a_twentieth(some_vectors: MakeVectors) -> None:
+    # Once, as it takes seconds: ``dual`` takes every step that ``gmm`` takes.
     found = partition(
         some_vectors("clustered", 20_000, 1),
         groups_of(27, 20_000),
         USUAL,
-        ClusteringOptions(method),
+        ClusteringOptions(ClusteringMethod.DUAL),
         pulse=silent,
     )
     assert 1000 <= found.count <= 2000

@@ -294,11 +294,6 @@ def test_nothing_found_gives_the_head_alone() -> None:
     assert (context.text, context.cited, context.truncated) == (HEAD, (), False)
 
 
-def test_the_same_material_gives_the_same_text() -> None:
-    material = ContextMaterial(tuple(chunk(number, LONG) for number in range(1, 9)))
-    assert compose_context(material, ["x"], 700, TIKTOKEN) == compose_context(material, ["x"], 700, TIKTOKEN)
-
-
 # --- rendering -----------------------------------------------------------------------------
 
 

@@ -22,6 +22,7 @@ from leanrag_engine.retrieval.search.ranking import (
     rank_by_seed_count,
     rank_by_spreading,
     seed_counts,
+    restart_weights,
 )
 
 
@@ -35,7 +36,8 @@ def seed(name: str, *chunk_ids: str) -> Entity:
 
 
 def test_the_papers_ranking_by_hand() -> None:
-    """Counts: b 3, a and c 2, d and e 1. c is more similar than a; of d and e, which are not known, d is read first."""
+    """Counts: b 3, a and c 2, d and e 1. a is more similar than c, though c is read first; of d and e, whose
+    similarity is unknown, d is read first."""
     seeds = [seed("x", "a", "b", "e"), seed("y", "b", "c", "d"), seed("z", "a", "b", "c")]
     chunks = [
         chunk("a", "d2:c1"),
@@ -46,8 +48,8 @@ def test_the_papers_ranking_by_hand() -> None:
     ]
     counts = seed_counts(seeds)
     assert counts == {"a": 2, "b": 3, "e": 1, "c": 2, "d": 1}
-    ranked = rank_by_seed_count(counts, {"a": 0.1, "c": 0.7}, chunks, 5)
-    assert [(hit.id, hit.score) for hit in ranked] == [("b", 3), ("c", 2), ("a", 2), ("d", 1), ("e", 1)]
+    ranked = rank_by_seed_count(counts, {"a": 0.7, "c": 0.1}, chunks, 5)
+    assert [(hit.id, hit.score) for hit in ranked] == [("b", 3), ("a", 2), ("c", 2), ("d", 1), ("e", 1)]
 
 
 @given(st.dictionaries(st.sampled_from("abcdefghij"), st.integers(1, 4)), st.integers(1, 6))
@@ -126,6 +128,24 @@ def test_a_fact_starts_the_walk_where_no_seed_is_sure() -> None:
     assert walk(unsure, replace(DEFAULT_RANKING, fact_mass=0.0))[0] == "far"
     sure = replace(unsure, seeds=(Hit("e4", 1.0),))
     assert walk(sure, replace(DEFAULT_RANKING, fact_mass=9.0))[0] == "far"
+
+
+@pytest.mark.parametrize("sharpness", [1.0, 6.0])
+def test_the_first_seeds_and_facts_start_the_walk_by_a_power_of_their_scores(sharpness: float) -> None:
+    unsure = RankingInput((Hit("e4", 0.8), Hit("e1", 0.4)), (), ())
+    options = replace(DEFAULT_RANKING, sharpness=sharpness)
+    strong, weak = restart_weights(BRIDGE, unsure, options).values()
+    assert strong / weak == pytest.approx(2**sharpness)
+    facts = RankingInput((), (), (), dense_facts=(Hit("r1", 1.0), Hit("r2", 0.5)))
+    first, both, second = restart_weights(BRIDGE, facts, options).values()
+    assert first / second == pytest.approx(2**sharpness)
+    assert both == pytest.approx(first + second)
+
+
+def test_a_long_tail_of_weak_seeds_does_not_outweigh_the_best_one() -> None:
+    tail = RankingInput((Hit("e4", 1.0), *(Hit(f"e{number}", 0.6) for number in (1, 2, 3))), (), ())
+    assert walk(tail)[0] == "far"
+    assert walk(tail, replace(DEFAULT_RANKING, sharpness=0.0))[0] != "far"
 
 
 def test_a_title_entity_draws_more_to_its_passage_than_a_mention() -> None:

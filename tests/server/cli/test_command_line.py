@@ -3,22 +3,52 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
+
+from leanrag_mcp.cli.main import app
 
 
 def leanrag(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run the real command."""
     return subprocess.run(
         [sys.executable, "-P", "-m", "leanrag_mcp", *arguments], capture_output=True, text=True, check=False
     )
 
 
+def leanrag_here(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run the command in this process: a process of its own spends seconds on its imports."""
+    ran = CliRunner().invoke(app, arguments)
+    assert ran.exception is None or isinstance(ran.exception, SystemExit), ran.exception
+    return subprocess.CompletedProcess(arguments, ran.exit_code, ran.stdout, ran.stderr)
+
+
+@pytest.fixture(scope="module")
+def indexed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A data folder with one document, to copy."""
+    folder = tmp_path_factory.mktemp("indexed")
+    (folder / "note.txt").write_text(
+        "Darjeeling tea grows in West Bengal. Assam tea grows along the Brahmaputra."
+    )
+    ran = leanrag("ingest", str(folder / "note.txt"), "--data-dir", str(folder / "data"))
+    assert ran.returncode == 0, ran.stderr
+    return folder / "data"
+
+
+@pytest.fixture(scope="module")
+def vectors_indexed(indexed: Path) -> object:
+    """The vectors of that folder, as ``status`` counts them."""
+    return json.loads(leanrag("status", "--data-dir", str(indexed), "--json").stdout)["vectors"]
+
+
 @pytest.mark.parametrize("command", ["serve", "ingest", "build", "query", "status", "reindex", "demo"])
 def test_every_command_explains_itself(command: str) -> None:
-    ran = leanrag(command, "--help")
+    ran = leanrag_here(command, "--help")
     assert ran.returncode == 0
     assert "--data-dir" in ran.stdout
     assert "--collection" in ran.stdout
@@ -35,7 +65,7 @@ def test_ingest_build_query_status_and_reindex_speak_json(tmp_path: Path) -> Non
     assert "Brahmaputra" in answer["context"]
     assert json.loads(leanrag("reindex", *data).stdout)["status"] == "done"
     for arguments, said in (((" ",), "query is empty"), (("x", "--mode", "magic"), "'magic'")):
-        refused = leanrag("query", *arguments, *data)
+        refused = leanrag_here("query", *arguments, *data)
         assert refused.returncode == 1
         assert said in refused.stderr
     status = json.loads(leanrag("status", *data).stdout)
@@ -43,28 +73,24 @@ def test_ingest_build_query_status_and_reindex_speak_json(tmp_path: Path) -> Non
     assert not status["stale"]
 
 
-def test_the_index_is_whole_again_after_its_folder_was_lost(tmp_path: Path) -> None:
-    import shutil  # noqa: PLC0415 - only this test destroys anything
-
-    note = tmp_path / "note.txt"
-    note.write_text("Darjeeling tea grows in West Bengal. Assam tea grows along the Brahmaputra.")
+def test_the_index_is_whole_again_after_its_folder_was_lost(
+    tmp_path: Path, indexed: Path, vectors_indexed: object
+) -> None:
+    shutil.copytree(indexed, tmp_path / "data")
     data = ("--data-dir", str(tmp_path / "data"), "--json")
-    leanrag("ingest", str(note), *data)
-    before = json.loads(leanrag("status", *data).stdout)["vectors"]
     shutil.rmtree(tmp_path / "data" / "vectors")
     lost = json.loads(leanrag("status", *data).stdout)
     assert any("eindex" in warning for warning in lost["warnings"])
     assert leanrag("query", "Assam", *data).returncode == 0
     leanrag("reindex", *data)
-    assert json.loads(leanrag("status", *data).stdout)["vectors"] == before
+    assert json.loads(leanrag("status", *data).stdout)["vectors"] == vectors_indexed
 
 
-def test_a_damaged_vector_index_leaves_keyword_search_and_says_how_to_mend_it(tmp_path: Path) -> None:
-    note = tmp_path / "note.txt"
-    note.write_text("Darjeeling tea grows in West Bengal. Assam tea grows along the Brahmaputra.")
+def test_a_damaged_vector_index_leaves_keyword_search_and_says_how_to_mend_it(
+    tmp_path: Path, indexed: Path, vectors_indexed: object
+) -> None:
+    shutil.copytree(indexed, tmp_path / "data")
     data = ("--data-dir", str(tmp_path / "data"), "--json")
-    leanrag("ingest", str(note), *data)
-    before = json.loads(leanrag("status", *data).stdout)["vectors"]
     (tmp_path / "data" / "vectors" / "chroma.sqlite3").write_bytes(b"this is no database" * 100)
     answer = json.loads(leanrag("query", "Where does Assam tea grow?", *data).stdout)
     assert "Brahmaputra" in answer["context"]
@@ -72,7 +98,7 @@ def test_a_damaged_vector_index_leaves_keyword_search_and_says_how_to_mend_it(tm
     status = json.loads(leanrag("status", *data).stdout)
     assert any("vector index" in warning for warning in status["warnings"])
     assert json.loads(leanrag("reindex", *data).stdout)["status"] == "done"
-    assert json.loads(leanrag("status", *data).stdout)["vectors"] == before
+    assert json.loads(leanrag("status", *data).stdout)["vectors"] == vectors_indexed
 
 
 @pytest.mark.parametrize(
@@ -87,7 +113,7 @@ def test_a_damaged_vector_index_leaves_keyword_search_and_says_how_to_mend_it(tm
 def test_an_error_goes_to_standard_error_with_exit_code_one(
     tmp_path: Path, arguments: tuple[str, ...], said: str
 ) -> None:
-    ran = leanrag(*arguments, "--data-dir", str(tmp_path))
+    ran = leanrag_here(*arguments, "--data-dir", str(tmp_path))
     assert ran.returncode == 1
     assert said in ran.stderr + ran.stdout
     assert "Traceback" not in ran.stderr

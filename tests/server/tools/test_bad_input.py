@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
+from anyio.from_thread import start_blocking_portal
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from mcp_types import CallToolResult, TextContent
@@ -165,8 +167,17 @@ def test_no_combination_of_odd_values_is_answered_with_a_bare_error(
     call_each(lighthouses if name in READING else tmp_path, name, calls)
 
 
+@pytest.fixture(scope="module")
+def reader(lighthouses: Path) -> Iterator[Callable[[str, dict[str, Any]], Any]]:
+    """Calls tools of one server over the corpus."""
+    server = create_server(load_settings(data_dir=lighthouses))
+    lifespan = server._lowlevel_server.lifespan(server._lowlevel_server)
+    with start_blocking_portal() as portal, portal.wrap_async_context_manager(lifespan):
+        yield lambda name, arguments: portal.call(server.call_tool, name, arguments)
+
+
 @pytest.mark.parametrize("text", AWKWARD)
-def test_any_text_may_stand_for_a_name(lighthouses: Path, text: str) -> None:
+def test_any_text_may_stand_for_a_name(reader: Callable[[str, dict[str, Any]], Any], text: str) -> None:
     for name, key in (
         ("query_lca_context", "query"),
         ("search_entities", "query"),
@@ -179,7 +190,8 @@ def test_any_text_may_stand_for_a_name(lighthouses: Path, text: str) -> None:
         ("get_index_status", "collection"),
         ("get_job", "job_id"),
     ):
-        call_each(lighthouses, name, [{key: text}, {key: [text]}])
+        for value in (text, [text]):
+            sound(name, reader(name, {key: value}))
 
 
 def test_what_some_clients_send_as_json_in_a_string_is_taken(lighthouses: Path, tmp_path: Path) -> None:

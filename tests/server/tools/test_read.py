@@ -64,6 +64,21 @@ async def test_the_path_leads_from_every_seed_to_the_lca(call: Caller) -> None:
             ref = parents[ref]
 
 
+async def test_a_concise_answer_has_the_first_three_relations_and_a_detailed_one_up_to_fifteen(
+    call: Caller,
+) -> None:
+    asked = {"query": "Who designed Skerryvore, and who built the Bell Rock?", "seeds": 20}
+    concise = await call("query_lca_context", **asked)
+    detailed = await call("query_lca_context", **asked, response_format="detailed")
+    assert len(concise.data["relations"]) == 3
+    assert 3 < len(detailed.data["relations"]) <= 15
+    ends = [
+        [(each["source"], each["target"]) for each in reply.data["relations"]]
+        for reply in (concise, detailed)
+    ]
+    assert ends[0] == ends[1][:3]
+
+
 async def test_step_by_step_from_an_entity_to_its_ancestors_to_their_relations(call: Caller) -> None:
     found = await call("search_entities", query="Skerryvore", layer=0, limit=3)
     assert found.data["entities"][0]["name"] == "Skerryvore"
