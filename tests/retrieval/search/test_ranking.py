@@ -21,8 +21,8 @@ from leanrag_engine.retrieval.search.ranking import (
     rank_by_fusion,
     rank_by_seed_count,
     rank_by_spreading,
-    seed_counts,
     restart_weights,
+    seed_counts,
 )
 
 
