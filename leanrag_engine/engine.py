@@ -118,21 +118,24 @@ class LeanRAG:
     ) -> None:
         self.settings = settings
         self.prompts = Prompts(settings.prompts_dir)
-        self._graph = adapters.graph
+        self._database = adapters.database
         self._vectors = adapters.vectors
         self._tokenizer = adapters.tokenizer
         self._lock = adapters.lock
-        self._adjacencies = AdjacencyCache(adapters.graph, adapters.arrays)
+        self._adjacencies = AdjacencyCache(adapters.documents, adapters.generations, adapters.arrays)
         self._stores = Stores(
             settings,
-            adapters.graph,
+            adapters.documents,
+            adapters.generations,
+            adapters.jobs,
+            adapters.replies,
             adapters.vectors,
             adapters.embedders,
             adapters.tokenizer,
             self._adjacencies,
             extractor,
         )
-        self._jobs = Jobs(adapters.graph, adapters.lock, self._work)
+        self._jobs = Jobs(adapters.jobs, adapters.lock, self._work)
         self._embedders: dict[int, Embedder] = {}
         self._vector_version = -1
         self._chat: ChatModel | None = None
@@ -152,7 +155,7 @@ class LeanRAG:
         if self._chat is not None:
             await self._chat.close()
         await self._vectors.close()
-        await self._graph.close()
+        await self._database.close()
 
     async def __aenter__(self) -> Self:
         return self
@@ -177,7 +180,7 @@ class LeanRAG:
         self._writable()
         if not sources:
             raise InvalidInput("There is no document to ingest.", "Give at least one path or text.")
-        await self._graph.create_collection(check_name(collection))
+        await self._stores.documents.create_collection(check_name(collection))
         request = {
             "documents": [source_record(source, anywhere=allowed is None) for source in sources],
             "build": build,
@@ -213,7 +216,7 @@ class LeanRAG:
         without any that one bears there is no job."""
         self._writable()
         await self._collection(collection)
-        found = look_up_documents(await self._graph.documents(collection), ids)
+        found = look_up_documents(await self._stores.documents.find_all(collection), ids)
         if not found.documents:
             return None, found
         request = {"forget": sorted({document.id for _, document in found.documents})}
@@ -225,7 +228,7 @@ class LeanRAG:
         """Chunks to extract or clusters to summarise, for a calling agent that does a model's work."""
         self._writable()
         await self._collection(collection)
-        return await AgentWork(self._graph, collection, self.prompts).pending(kind, limit, cursor)
+        return await self._agent_work(collection).pending(kind, limit, cursor)
 
     async def submit_extractions(
         self, items: Sequence[Mapping[str, Any]], *, collection: str = "default"
@@ -233,7 +236,7 @@ class LeanRAG:
         """Take what an agent extracted, item by item; the next build works with it."""
         self._writable()
         await self._collection(collection)
-        return await AgentWork(self._graph, collection, self.prompts).submit_extractions(items)
+        return await self._agent_work(collection).submit_extractions(items)
 
     async def submit_summaries(
         self, items: Sequence[Mapping[str, Any]], *, collection: str = "default"
@@ -241,7 +244,7 @@ class LeanRAG:
         """Take what an agent wrote of clusters, item by item; the next build works with it."""
         self._writable()
         await self._collection(collection)
-        return await AgentWork(self._graph, collection, self.prompts).submit_summaries(items)
+        return await self._agent_work(collection).submit_summaries(items)
 
     async def job(self, job_id: str, wait_seconds: float = 0, *, collection: str | None = None) -> Job:
         """A job as it stands, after waiting for its end at most so long. Raises ``NotFound`` for one that there is
@@ -286,7 +289,7 @@ class LeanRAG:
             self._chat = await open_answer_model(self.settings)
         model = cache_replies(self._chat, self._stores, collection)
         found = await answer(model, question, result.context, Meter(), prompts=self.prompts)
-        cited = await self._graph.chunks_by_citation(collection, found.cited)
+        cited = await self._stores.documents.chunks_by_citation(collection, found.cited)
         return ModelAnswer(found, result, tuple(cited), self._chat.name)
 
     @undisturbed
@@ -322,7 +325,7 @@ class LeanRAG:
     async def root(self, *, collection: str = "default") -> Entity:
         """The entity above all others. Raises ``NotReady`` before any build."""
         index = await self._built_index(collection)
-        return (await self._graph.layer(index.generation.number, index.generation.top))[0]
+        return (await self._stores.generations.layer(index.generation.number, index.generation.top))[0]
 
     @undisturbed
     async def cluster(
@@ -350,7 +353,7 @@ class LeanRAG:
             index, named, layer, min_strength, offset, limit
         )
         ends = sorted({end for relation in relations for end in (relation.source_id, relation.target_id)})
-        nodes = await self._graph.entities(index.generation.number, ends)
+        nodes = await self._stores.generations.entities(index.generation.number, ends)
         return RelationPage(tuple(relations), total, {node.id: node.name for node in nodes})
 
     @undisturbed
@@ -378,12 +381,12 @@ class LeanRAG:
 
     async def collections(self) -> list[Collection]:
         """All collections by name."""
-        return await self._graph.collections()
+        return await self._stores.documents.collections()
 
     async def documents(self, *, collection: str = "default") -> list[Document]:
         """All documents of a collection, by number."""
         await self._collection(collection)
-        return await self._graph.documents(collection)
+        return await self._stores.documents.find_all(collection)
 
     async def names_like(
         self, text: str, *, aggregated: bool, limit: int = 50, collection: str = "default"
@@ -397,11 +400,11 @@ class LeanRAG:
 
     async def version(self) -> int:
         """A number that moves with every write to what queries read."""
-        return await self._graph.vector_version()
+        return await self._stores.generations.vector_version()
 
     async def status(self, collection: str = "default") -> Status:
         """Counts, layers, jobs, the writer, and what is degraded. The default collection need not exist yet."""
-        collections = await self._graph.collections()
+        collections = await self._stores.documents.collections()
         names = tuple(each.name for each in collections)
         unborn = collection == self.settings.collection and collection not in names
         held = Collection.empty(collection) if unborn else await self._collection(collection)
@@ -410,8 +413,8 @@ class LeanRAG:
         return Status(
             collection=held,
             collections=names,
-            extracts={} if unborn else await self._graph.extract_methods(collection),
-            spent=() if unborn else tuple(await self._graph.spent(collection)),
+            extracts={} if unborn else await self._stores.documents.count_extracts(collection),
+            spent=() if unborn else tuple(await self._stores.replies.spending(collection)),
             vectors=vectors,
             jobs=tuple(await self._jobs.recent(collection)),
             writer=await self._lock.holder(),
@@ -449,7 +452,7 @@ class LeanRAG:
             generation = await build_generation(self._stores, job.collection, progress.report, models)
             for step, reason, count in models.fallbacks():
                 progress.fail(step, f"{count} left heuristic: {reason}")
-        spent = await self._graph.spent(job.collection, job.id)
+        spent = await self._stores.replies.spending(job.collection, job.id)
         return {
             "built": True,
             "generation": generation.number,
@@ -457,14 +460,18 @@ class LeanRAG:
             **({"spent": [asdict(each) for each in spent]} if spent else {}),
         }
 
+    def _agent_work(self, collection: str) -> AgentWork:
+        stores = self._stores
+        return AgentWork(stores.documents, stores.generations, stores.replies, collection, self.prompts)
+
     async def _is_stale(self, collection: str) -> bool:
         return (await self._collection(collection)).stale
 
     async def _collection(self, name: str) -> Collection:
-        held = await self._graph.collection(name)
+        held = await self._stores.documents.collection(name)
         if held is not None:
             return held
-        known = [each.name for each in await self._graph.collections()]
+        known = [each.name for each in await self._stores.documents.collections()]
         if name == self.settings.collection and not known:
             raise no_documents(name)
         near = find_nearest(name, known, 5, cutoff=0.3) or known[:5]
@@ -484,7 +491,8 @@ class LeanRAG:
         generation = held.generation
         spaces = VectorSpaces.of_generation(generation) if generation else None
         return IndexSnapshot(
-            graph=self._graph,
+            documents=self._stores.documents,
+            generations=self._stores.generations,
             vectors=self._vectors,
             embedder=None,
             tokenizer=self._tokenizer,
@@ -512,7 +520,7 @@ class LeanRAG:
 
     async def _see_other_writers(self) -> None:
         """Reopen the vector store if anybody wrote to it since it was last looked at."""
-        version = await self._graph.vector_version()
+        version = await self._stores.generations.vector_version()
         if version != self._vector_version:
             await self._vectors.refresh()
             self._vector_version = version

@@ -8,8 +8,12 @@ from leanrag_engine.core.config import Settings
 from leanrag_engine.core.ports import (
     ArrayStore,
     ChatModel,
+    Database,
+    DocumentStore,
     EmbedderSource,
-    GraphStore,
+    GenerationStore,
+    JobStore,
+    ReplyStore,
     Tokenizer,
     VectorStore,
     WriterLock,
@@ -20,7 +24,11 @@ from leanrag_engine.core.ports import (
 class Adapters:
     """Everything outside the engine, behind its ports."""
 
-    graph: GraphStore
+    database: Database
+    documents: DocumentStore
+    generations: GenerationStore
+    jobs: JobStore
+    replies: ReplyStore
     vectors: VectorStore
     arrays: ArrayStore
     embedders: EmbedderSource
@@ -34,12 +42,17 @@ async def compose(settings: Settings) -> Adapters:
     from .chroma.store import ChromaVectorStore  # noqa: PLC0415
     from .files.arrays import ArrayFiles  # noqa: PLC0415
     from .files.writer_lock import FileWriterLock  # noqa: PLC0415
-    from .sqlite import SqlGraphStore  # noqa: PLC0415
+    from .sqlite import SqliteDatabase  # noqa: PLC0415
     from .tokenizer import TiktokenTokenizer  # noqa: PLC0415
 
     folder = settings.data_dir.expanduser().absolute()
+    database = await SqliteDatabase.open(folder, read_only=settings.read_only)
     return Adapters(
-        graph=await SqlGraphStore.open(folder, read_only=settings.read_only),
+        database=database,
+        documents=database.documents,
+        generations=database.generations,
+        jobs=database.jobs,
+        replies=database.replies,
         vectors=ChromaVectorStore(folder / "vectors"),
         arrays=ArrayFiles(folder / "arrays", read_only=settings.read_only),
         embedders=embedder_source(settings),

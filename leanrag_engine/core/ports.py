@@ -222,88 +222,130 @@ class WriterLock(Protocol):
         ...
 
 
-class GraphStore(Protocol):
-    """The truth: collections, documents, chunks, extracts, generations, jobs, and keyword search.
+# --- the database --------------------------------------------------------------------------
+#
+# Four Protocols over one database. Each method is one transaction, also where it spans several of them
+# (`GenerationStore.publish`, `DocumentStore.delete`). Ids that do not exist are left out of a reply, never
+# an error, unless a method says so. ``collection`` is the name of an existing collection, ``generation``
+# the number of a generation.
 
-    Each method is one transaction. Ids that do not exist are left out of a reply, never an error,
-    unless a method says so. ``generation`` is a generation's number.
-    """
+
+class Database(Protocol):
+    """What the four stores are views of; closing it closes them."""
 
     async def close(self) -> None: ...
 
-    # collections
+
+class DocumentStore(Protocol):
+    """Collections, their documents, chunks and extracts, and keyword search over the chunks.
+
+    A collection is a corpus of documents, and its revision counts their changes: so collections are found here.
+    """
+
     async def collections(self) -> list[Collection]: ...
 
     async def collection(self, name: str) -> Collection | None: ...
 
     async def create_collection(self, name: str) -> Collection:
-        """The collection of that name, made if there is none."""
+        """Return the collection of that name, created if it does not exist."""
         ...
 
-    # documents: the argument ``collection`` is a name that exists
-    async def put_document(
+    async def put(
         self,
         collection: str,
         document: LoadedDocument,
         chunks: Sequence[Chunk],
         extracts: Sequence[Extract],
     ) -> Document:
-        """Add the document, or replace the one of the same id whole (its chunks and extracts go).
-        What replaces gets a number of its own: an old citation must never show another text. The collection's revision grows by one."""
+        """Add the document, or replace the one of the same id with its chunks and extracts.
+
+        A replacement gets a new number: an old citation must never show another text. The collection's
+        revision grows by one.
+        """
         ...
 
-    async def document(self, collection: str, document_id: str) -> Document | None: ...
+    async def delete(
+        self,
+        collection: str,
+        document_ids: Sequence[str],
+        hierarchy: Hierarchy | None,
+        *,
+        embedder: str,
+        dimension: int,
+        embedder_state: bytes,
+        settings: Mapping[str, Any],
+    ) -> Generation | None:
+        """Delete the documents with all that depends on them, in one transaction.
 
-    async def documents(self, collection: str) -> list[Document]:
-        """All documents by number."""
+        Publishes ``hierarchy``, what remains of the published one, in its place and deletes every older generation
+        of the collection; with ``None``, no entity is left and no generation either. Removes the documents from
+        the records of finished jobs. The collection's revision grows by one, the vector version too.
+        """
+        ...
+
+    async def find(self, collection: str, document_id: str) -> Document | None: ...
+
+    async def find_all(self, collection: str) -> list[Document]:
+        """Return all documents by number."""
         ...
 
     async def chunks(self, collection: str, ids: Sequence[str]) -> list[Chunk]:
-        """In the order of ``ids``."""
+        """Return chunks in the order of ``ids``."""
         ...
 
     async def chunks_by_citation(self, collection: str, citations: Sequence[str]) -> list[Chunk]:
-        """In the order of ``citations`` (``d3:c12``)."""
+        """Return chunks in the order of ``citations`` (``d3:c12``)."""
         ...
 
     async def all_chunks(self, collection: str) -> list[Chunk]:
-        """In reading order: by document number, then chunk number."""
+        """Return all chunks in reading order: by document number, then chunk number."""
         ...
 
     async def chunk_ids(self, collection: str, document_ids: Sequence[str]) -> list[str]:
-        """The ids of all chunks of these documents, in reading order: what a filter by document allows."""
+        """Return the ids of all chunks of these documents, in reading order: what a filter by document allows."""
         ...
 
     async def pending_chunks(self, collection: str) -> list[Chunk]:
-        """Those of documents that came in after the published generation."""
-        ...
-
-    async def extracts(self, collection: str) -> list[Extract]:
-        """All extracts in the reading order of their chunks."""
-        ...
-
-    async def extract_methods(self, collection: str) -> dict[str, int]:
-        """How many extracts were made by each method."""
+        """Return the chunks of documents that came in after the published generation."""
         ...
 
     async def heuristic_chunks(
         self, collection: str, *, pending: bool, after: tuple[int, int] = (0, 0), limit: int | None = None
     ) -> list[Chunk]:
-        """Those that no model or agent has read yet, in reading order; ``pending``: of them those of documents
-        that came in after the published generation (all of them before the first). ``after`` are the numbers
-        of a document and of its chunk."""
+        """Return the chunks that no model or agent has read yet, in reading order.
+
+        ``pending`` limits them to documents that came in after the published generation (all of them before
+        the first). ``after`` are the numbers of a document and of its chunk.
+        """
+        ...
+
+    async def extracts(self, collection: str) -> list[Extract]:
+        """Return all extracts in the reading order of their chunks."""
+        ...
+
+    async def count_extracts(self, collection: str) -> dict[str, int]:
+        """Return how many extracts were made by each method."""
         ...
 
     async def put_extracts(self, collection: str, extracts: Sequence[Extract], *, revise: bool) -> list[str]:
-        """Replace all extracts of these chunks, in one transaction; the ids of the chunks that there are (any
-        other is gone meanwhile). ``revise``: the published generation is behind now."""
+        """Replace all extracts of these chunks; return the ids of the chunks that still exist.
+
+        ``revise``: the collection's revision grows by one, so that the published generation is stale.
+        """
         ...
 
     async def search_chunks(self, collection: str, text: str, limit: int) -> list[Hit]:
-        """Chunk ids by keyword relevance (BM25). ``text`` is any user text; it never is syntax."""
+        """Return chunk ids by keyword relevance (BM25). ``text`` is any user text and never syntax."""
         ...
 
-    # generations
+
+class GenerationStore(Protocol):
+    """Published builds: their entities and relations, keyword search over both, and the vector version.
+
+    The vector version counts writes to the vector store, which holds what generations refer to; readers compare
+    it before they trust a vector store that they have open.
+    """
+
     async def publish(
         self,
         collection: str,
@@ -316,83 +358,67 @@ class GraphStore(Protocol):
         settings: Mapping[str, Any],
         report: ProgressReport = unwatched,
     ) -> Generation:
-        """Write the hierarchy as a new generation and switch the collection to it, in one
-        transaction; the one before stays for readers in mid-query, older ones are deleted.
-        ``report`` hears of the stage ``publish``; what it raises ends the work, and nothing is published."""
+        """Write the hierarchy as a new generation and switch the collection to it, in one transaction.
+
+        The previous one is kept for queries under way, older ones are deleted. ``report`` gets the stage
+        ``publish``; an exception from it ends the work, and nothing is published.
+        """
         ...
 
-    async def forget(
-        self,
-        collection: str,
-        document_ids: Sequence[str],
-        hierarchy: Hierarchy | None,
-        *,
-        embedder: str,
-        dimension: int,
-        embedder_state: bytes,
-        settings: Mapping[str, Any],
-    ) -> Generation | None:
-        """Delete the documents with all that hangs on them, publish ``hierarchy``, what is left of the
-        published one, in its place, and delete every older generation of the collection, in one transaction.
-
-        ``None``: no entity is left, and no generation either. Finished jobs lose what they tell of the
-        documents. The collection's revision grows by one, the vector version too."""
+    async def find_all(self, collection: str) -> list[Generation]:
+        """Return the generations of the collection that still exist, newest first."""
         ...
 
     async def embedder_state(self, generation: int) -> bytes: ...
 
-    async def generations(self, collection: str) -> list[Generation]:
-        """Those of the collection that are still kept, newest first."""
-        ...
-
     async def layer(self, generation: int, layer: int) -> list[Entity]:
-        """All entities of one layer, in their order of building."""
+        """Return all entities of one layer, in the order in which they were built."""
         ...
 
     async def entities(self, generation: int, ids: Sequence[str]) -> list[Entity]:
-        """In the order of ``ids``."""
+        """Return entities in the order of ``ids``."""
         ...
 
-    async def entities_named(self, generation: int, names: Sequence[str]) -> list[Entity]:
-        """All entities of any layer whose name or alias is one of ``names`` once normalised
+    async def entities_by_name(self, generation: int, names: Sequence[str]) -> list[Entity]:
+        """Return all entities of any layer whose name or alias is one of ``names`` after normalisation
         (:func:`leanrag_engine.core.text.language.names.name_key`)."""
         ...
 
-    async def similar_names(self, generation: int, name: str, limit: int) -> list[Entity]:
-        """Entities whose names look most like ``name``, best first."""
+    async def similar_entities(self, generation: int, name: str, limit: int) -> list[Entity]:
+        """Return the entities whose names are spelled most like ``name``, best first."""
         ...
 
-    async def names_starting(
+    async def entities_by_prefix(
         self, generation: int, prefix: str, limit: int, *, aggregated: bool
     ) -> list[Entity]:
-        """Entities of layer 0, or of the layers above it, whose name or alias begins with ``prefix`` once
-        normalised, in the order of the alphabet."""
+        """Return entities of layer 0, or of the layers above it, whose normalised name or alias begins with
+        ``prefix``, in alphabetical order."""
         ...
 
     async def members(self, generation: int, id: str, offset: int, limit: int) -> list[Entity]:
-        """Children of an aggregated entity, those with most mentions first."""
+        """Return the children of an aggregated entity, those with most mentions first."""
         ...
 
     async def search_entities(
         self, generation: int, text: str, limit: int, layer: int | None = None
     ) -> list[Hit]:
-        """Entity ids by keyword relevance over name, aliases and description."""
+        """Return entity ids by keyword relevance over name, aliases and description."""
         ...
 
     async def search_facts(self, generation: int, text: str, limit: int) -> list[Hit]:
-        """Ids of base relations, each the first that bears its description, by keyword relevance."""
+        """Return ids of base relations by keyword relevance, one for each distinct description."""
         ...
 
     async def relations(self, generation: int, layer: int) -> list[Relation]:
-        """All relations of one layer, in their order of building."""
+        """Return all relations of one layer, in the order in which they were built."""
         ...
 
     async def relations_of(self, generation: int, ids: Sequence[str], limit: int) -> list[Relation]:
-        """Relations with at least one end in ``ids``, strongest first."""
+        """Return relations with at least one end in ``ids``, strongest first."""
         ...
 
     async def relations_among(self, generation: int, ids: Sequence[str]) -> list[Relation]:
-        """Relations with both ends in ``ids``, strongest first."""
+        """Return relations with both ends in ``ids``, strongest first."""
         ...
 
     async def relations_page(
@@ -405,15 +431,25 @@ class GraphStore(Protocol):
         offset: int,
         limit: int,
     ) -> tuple[list[Relation], int]:
-        """One page of inter-cluster relations, strongest first, and the total. ``layer`` None: all above 0."""
+        """Return one page of inter-cluster relations, strongest first, and the total.
+
+        ``layer`` None: all layers above 0.
+        """
         ...
 
-    # what models said, and agents wrote
-    async def kept_reply(self, digest: str, job_id: str = "") -> Reply | None:
-        """What was said to the request of that digest, with ``kept`` set; only to that job, if one is named."""
+    async def vector_version(self) -> int: ...
+
+    async def bump_vector_version(self) -> int: ...
+
+
+class ReplyStore(Protocol):
+    """The replies of chat models, which are a cache and a record of expenses, and the summaries of agents."""
+
+    async def find(self, digest: str, job_id: str = "") -> Reply | None:
+        """Return the cached reply to the request of that digest, with ``kept`` set; given a job, only its own."""
         ...
 
-    async def keep_reply(
+    async def put(
         self,
         collection: str,
         job_id: str,
@@ -424,60 +460,60 @@ class GraphStore(Protocol):
         model: str,
         counted: int,
     ) -> None:
-        """Keep a reply and note what it used (``counted``: see ``Spent``). A second one to the same request
-        takes the first one's place, and what both used is spent."""
-        ...
+        """Cache a reply and record what it used (``counted``: see ``Spent``).
 
-    async def drop_replies(self, collection: str, chunk_ids: Sequence[str]) -> None:
-        """Forget what models said of these chunks; what it used stays noted.
-
-        Replies that do not tell their chunks, and what agents wrote, may come from them too: these are
-        dropped by the next ``publish``, but for those that were asked for by then (``kept_reply``,
-        ``use_summaries``), since what asks for them has come about without those chunks.
+        A second reply to the same request replaces the first; what both used counts.
         """
         ...
 
-    async def spent(self, collection: str | None, job_id: str = "", model: str = "") -> list[Spent]:
-        """What the replies of a collection used, or of all, by step; of one job or one model alone."""
+    async def drop(self, collection: str, chunk_ids: Sequence[str]) -> None:
+        """Delete the cached replies to requests about these chunks; what they used stays recorded.
+
+        Replies whose chunks are not known, and summaries of agents, may come from them too: the next ``publish``
+        deletes these, except those that were asked for by then (``find``, ``use_summaries``), since what asks
+        for them was made without those chunks.
+        """
+        ...
+
+    async def spending(self, collection: str | None, job_id: str = "", model: str = "") -> list[Spent]:
+        """Return what the replies of one or all collections used, by step; of one job or one model alone."""
         ...
 
     async def put_summaries(self, collection: str, summaries: Mapping[str, Mapping[str, Any]]) -> None:
-        """Keep what an agent wrote, by the id of its task. The published generation is behind now."""
+        """Store an agent's summaries by the ids of their tasks. The published generation becomes stale."""
         ...
 
     async def summaries(self, collection: str) -> dict[str, Mapping[str, Any]]:
-        """What agents wrote, by the id of the task."""
+        """Return the summaries of agents by the ids of their tasks."""
         ...
 
     async def use_summaries(self, collection: str, task_ids: Sequence[str]) -> None:
-        """A build is made of what agents wrote for these tasks: the next ``publish`` keeps it."""
+        """Mark summaries that a build uses: the next ``publish`` keeps them."""
         ...
 
-    # jobs
-    async def put_job(self, job: Job) -> None:
-        """Insert, or overwrite all but ``cancel_requested``."""
+
+class JobStore(Protocol):
+    """Jobs, which any process may see and cancel and one process at a time runs."""
+
+    async def put(self, job: Job) -> None:
+        """Insert the job, or overwrite all of it but ``cancel_requested``."""
         ...
 
-    async def job(self, job_id: str) -> Job | None: ...
+    async def find(self, job_id: str) -> Job | None: ...
 
-    async def jobs(self, collection: str | None = None, limit: int = 20) -> list[Job]:
-        """Newest first."""
+    async def find_newest(self, collection: str | None = None, limit: int = 20) -> list[Job]:
+        """Return jobs, newest first."""
         ...
 
-    async def unfinished_jobs(self) -> list[Job]: ...
+    async def find_unfinished(self) -> list[Job]: ...
 
-    async def claim_job(self, job_id: str, seen_owner: str, new_owner: str) -> bool:
-        """Take over an unfinished job, now queued, if its owner still is ``seen_owner``; False if another was faster."""
+    async def claim(self, job_id: str, seen_owner: str, new_owner: str) -> bool:
+        """Take over an unfinished job and queue it, if its owner still is ``seen_owner``; False otherwise."""
         ...
 
     async def request_cancel(self, job_id: str) -> JobStatus | None:
-        """Set ``cancel_requested``; the job's status, ``None`` if there is no such job."""
+        """Set ``cancel_requested``; return the job's status, ``None`` if the job does not exist."""
         ...
-
-    # what readers check before they trust an open vector store
-    async def vector_version(self) -> int: ...
-
-    async def bump_vector_version(self) -> int: ...
 
 
 # --- language models -----------------------------------------------------------------------

@@ -251,7 +251,7 @@ async def collection_health(
         built = await _read(adapters, held.generation)
         report(Progress("cluster anew"))
         steady = await anyio.to_thread.run_sync(partial(_stability, built, held.generation))
-        chunks = await adapters.graph.all_chunks(collection)
+        chunks = await adapters.documents.all_chunks(collection)
         results = await _run_queries(engine, collection, chunks, report)
         return CollectionHealth(
             collection,
@@ -282,13 +282,13 @@ class _PublishedHierarchy:
 
 async def _read(adapters: Adapters, generation: Generation) -> _PublishedHierarchy:
     spaces = VectorSpaces.of_generation(generation)
-    layers = [await adapters.graph.layer(generation.number, each.layer) for each in generation.layers]
+    layers = [await adapters.generations.layer(generation.number, each.layer) for each in generation.layers]
     above = [entity.id for layer in layers[1:] for entity in layer]
     vectors = await adapters.vectors.fetch(spaces.entities, [each.id for each in layers[0]])
     vectors |= await adapters.vectors.fetch(spaces.aggregates, above)
     nodes = {entity.id: entity for layer in layers for entity in layer}
     chains = {entity.id: chain_of(entity, nodes) for entity in layers[0]}
-    relations = tuple(await adapters.graph.relations(generation.number, 0))
+    relations = tuple(await adapters.generations.relations(generation.number, 0))
     return _PublishedHierarchy(layers, relations, vectors, generation.dimension, chains)
 
 

@@ -11,7 +11,7 @@ import anyio
 
 from leanrag_engine.core.errors import CapReached, InvalidInput, ModelUnavailable
 from leanrag_engine.core.model import Spent
-from leanrag_engine.core.ports import ChatModel, ChatRequest, GraphStore, Price, Tokenizer
+from leanrag_engine.core.ports import ChatModel, ChatRequest, Price, ReplyStore, Tokenizer
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ class Budget:
 
     @classmethod
     async def open(
-        cls, caps: Caps, models: Iterable[ChatModel], graph: GraphStore, collection: str, job_id: str
+        cls, caps: Caps, models: Iterable[ChatModel], replies: ReplyStore, collection: str, job_id: str
     ) -> Self:
         """Open a budget that counts what the job spent before an interruption.
 
@@ -73,7 +73,7 @@ class Budget:
         """
         if caps.cost is not None:
             _check_prices(models)
-        return cls(caps, total_use(await graph.spent(collection, job_id)))
+        return cls(caps, total_use(await replies.spending(collection, job_id)))
 
     @property
     def used(self) -> Usage:

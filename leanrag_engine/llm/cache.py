@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 import anyio
 
 from leanrag_engine.core.errors import Busy, InvalidInput, LeanRAGError, ModelUnavailable, ReplyUnusable
-from leanrag_engine.core.ports import ChatModel, ChatRequest, GraphStore, Price, Reply, Tokenizer
+from leanrag_engine.core.ports import ChatModel, ChatRequest, Price, Reply, ReplyStore, Tokenizer
 
 from .budget import Budget, CircuitBreaker, TokenScale, Usage, cost_of, count_prompt
 
@@ -35,7 +35,7 @@ def digest_of(model: str, request: ChatRequest) -> str:
 class Ledger:
     """Where replies are stored, and for which collection and job."""
 
-    graph: GraphStore
+    replies: ReplyStore
     collection: str
     job_id: str
 
@@ -115,7 +115,7 @@ class CachedModel(ModelWrapper):
     async def _reuse_or_request(self, digest: str, request: ChatRequest) -> Reply:
         # A resumed job does not ask again for what it already asked anew.
         by = self._ledger.job_id if self._redo and request.anew else ""
-        kept = await self._ledger.graph.kept_reply(digest, by)
+        kept = await self._ledger.replies.find(digest, by)
         return kept if kept is not None else await self._request(digest, request)
 
     async def _request(self, digest: str, request: ChatRequest) -> Reply:
@@ -170,7 +170,7 @@ class CachedModel(ModelWrapper):
         attempts = 4  # A paid reply is worth more than one attempt at a busy store.
         for attempt in range(attempts):
             try:
-                await ledger.graph.keep_reply(
+                await ledger.replies.put(
                     ledger.collection,
                     ledger.job_id,
                     digest,

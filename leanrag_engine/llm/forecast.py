@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from leanrag_engine.core.errors import CapReached
 from leanrag_engine.core.model import Spent
-from leanrag_engine.core.ports import ChatModel, ChatRequest, GraphStore, Reply, Tokenizer
+from leanrag_engine.core.ports import ChatModel, ChatRequest, Reply, ReplyStore, Tokenizer
 
 from .budget import cost_of, count_prompt
 from .cache import ModelWrapper, digest_of
@@ -45,14 +45,14 @@ class ForecastModel(ModelWrapper):
     def __init__(
         self,
         model: ChatModel,
-        graph: GraphStore,
+        replies: ReplyStore,
         collection: str,
         tokenizer: Tokenizer,
         *,
         redo: bool = False,
     ) -> None:
         super().__init__(model)
-        self._graph = graph
+        self._replies = replies
         self._collection = collection
         self._tokenizer = tokenizer
         self._redo = redo
@@ -62,7 +62,7 @@ class ForecastModel(ModelWrapper):
     async def complete(self, request: ChatRequest) -> Reply:
         """Return the stored reply. Raises ``CapReached`` if there is none."""
         digest = digest_of(self.name, request)
-        kept = None if self._redo and request.anew else await self._graph.kept_reply(digest)
+        kept = None if self._redo and request.anew else await self._replies.find(digest)
         if kept is not None:
             return kept
         if digest not in self._counted:
@@ -76,9 +76,9 @@ class ForecastModel(ModelWrapper):
     async def forecast(self) -> list[StepForecast]:
         """Return what was counted so far, in the order of the steps' first requests."""
         known = [
-            await self._graph.spent(self._collection, model=self.name),
-            await self._graph.spent(None, model=self.name),
-            await self._graph.spent(None),
+            await self._replies.spending(self._collection, model=self.name),
+            await self._replies.spending(None, model=self.name),
+            await self._replies.spending(None),
         ]
         scale = _ratio([(each.prompt_tokens, each.counted) for each in known[1]], 1.0)
         found = []

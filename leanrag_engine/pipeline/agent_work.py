@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from leanrag_engine.core.errors import InvalidInput, NotReady, ReplyUnusable
 from leanrag_engine.core.model import Entity, Extract, Generation, Method
-from leanrag_engine.core.ports import GraphStore
+from leanrag_engine.core.ports import DocumentStore, GenerationStore, ReplyStore
 from leanrag_engine.core.text.citation import parse_citation
 from leanrag_engine.extraction.by_model.extract import extraction_kind, extraction_task
 from leanrag_engine.hierarchy.by_model.summaries import aggregation_kind, aggregation_task
@@ -66,9 +66,18 @@ class Submission:
 class AgentWork:
     """The work that a collection has for agents."""
 
-    def __init__(self, graph: GraphStore, collection: str, prompts: Prompts) -> None:
+    def __init__(
+        self,
+        documents: DocumentStore,
+        generations: GenerationStore,
+        replies: ReplyStore,
+        collection: str,
+        prompts: Prompts,
+    ) -> None:
         self._prompts = prompts
-        self._graph = graph
+        self._documents = documents
+        self._generations = generations
+        self._replies = replies
         self._collection = collection
 
     async def pending(self, kind: WorkKind, limit: int, cursor: str) -> PendingWork:
@@ -83,13 +92,13 @@ class AgentWork:
     async def submit_extractions(self, items: Sequence[Mapping[str, Any]]) -> Submission:
         """Each item: ``work_id`` and what its chunk says. Accepted ones replace what was read before."""
         ids = [str(item.get("work_id")) for item in items]
-        chunks = {each.id: each for each in await self._graph.chunks(self._collection, ids)}
+        chunks = {each.id: each for each in await self._documents.chunks(self._collection, ids)}
         found = {id_: extraction_task(chunk) for id_, chunk in chunks.items()}
         said, rejected = read_items(
             items, found, "get the pending work again, its document was changed or deleted"
         )
         extracts: list[Extract] = [replace(each, method=Method.AGENT) for each in said.values()]
-        kept = await self._graph.put_extracts(self._collection, extracts, revise=True) if extracts else []
+        kept = await self._documents.put_extracts(self._collection, extracts, revise=True) if extracts else []
         gone = [(id_, "Its document was deleted meanwhile.") for id_ in said if id_ not in set(kept)]
         return Submission(tuple(kept), (*rejected, *gone), await self._unread())
 
@@ -97,13 +106,13 @@ class AgentWork:
         """Each item: ``work_id`` and the name, description and findings of its cluster."""
         generation = await self._published()
         ids = list(dict.fromkeys(str(item.get("work_id")) for item in items))
-        clusters = [each for each in await self._graph.entities(generation.number, ids) if each.layer]
+        clusters = [each for each in await self._generations.entities(generation.number, ids) if each.layer]
         tasks = {each.id: await self._task(generation, each) for each in clusters}
         said, rejected = read_items(
             items, tasks, "get the pending work again, a build has changed the clusters"
         )
         given = {str(item["work_id"]): item for item in items if item.get("work_id") in said}
-        await self._graph.put_summaries(
+        await self._replies.put_summaries(
             self._collection, {tasks[id_].id: {**item, "cluster": id_} for id_, item in given.items()}
         )
         return Submission(tuple(given), tuple(rejected), await self._unsummarised(generation))
@@ -111,12 +120,12 @@ class AgentWork:
     # --- chunks ---------------------------------------------------------------------------
 
     async def _chunks(self, limit: int, cursor: str) -> PendingWork:
-        held = await self._graph.collection(self._collection)
+        held = await self._documents.collection(self._collection)
         if held is None or not held.documents:
             raise NotReady(
                 f"Collection {self._collection!r} holds no document yet.", "Ingest documents first."
             )
-        chunks = await self._graph.heuristic_chunks(
+        chunks = await self._documents.heuristic_chunks(
             self._collection, pending=False, after=parse_cursor(cursor), limit=limit + 1
         )
         items = [
@@ -129,7 +138,7 @@ class AgentWork:
         )
 
     async def _unread(self) -> int:
-        return (await self._graph.extract_methods(self._collection)).get(Method.HEURISTIC, 0)
+        return (await self._documents.count_extracts(self._collection)).get(Method.HEURISTIC, 0)
 
     # --- clusters -------------------------------------------------------------------------
 
@@ -150,9 +159,9 @@ class AgentWork:
 
     async def _waiting(self, generation: Generation) -> list[Entity]:
         """The clusters of the lowest layer that has heuristic ones for which nothing was handed in."""
-        given = {each.get("cluster") for each in (await self._graph.summaries(self._collection)).values()}
+        given = {each.get("cluster") for each in (await self._replies.summaries(self._collection)).values()}
         for layer in generation.layers[1:]:
-            clusters = await self._graph.layer(generation.number, layer.layer)
+            clusters = await self._generations.layer(generation.number, layer.layer)
             heuristic = [each for each in clusters if each.method is Method.HEURISTIC]
             if heuristic:
                 # What was handed in counts from the next build on: until then no layer above has its turn.
@@ -163,12 +172,12 @@ class AgentWork:
         return len(await self._waiting(generation))
 
     async def _task(self, generation: Generation, cluster: Entity) -> Task[Any]:
-        members = await self._graph.members(generation.number, cluster.id, 0, MEMBERS)
-        among = await self._graph.relations_among(generation.number, [each.id for each in members])
+        members = await self._generations.members(generation.number, cluster.id, 0, MEMBERS)
+        among = await self._generations.relations_among(generation.number, [each.id for each in members])
         return aggregation_task(members, among)
 
     async def _published(self) -> Generation:
-        held = await self._graph.collection(self._collection)
+        held = await self._documents.collection(self._collection)
         if held is None or held.generation is None:
             raise NotReady(f"Collection {self._collection!r} was never built.", "Build it first.", "build")
         return held.generation

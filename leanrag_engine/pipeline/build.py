@@ -113,7 +113,7 @@ async def read_beside_embedding(
 
 
 async def require_documents(stores: Stores, collection: str) -> Collection:
-    held = await stores.graph.collection(collection)
+    held = await stores.documents.collection(collection)
     if held is None or not held.documents:
         raise NotReady(f"Collection {collection!r} holds no document.", "Ingest documents first, then build.")
     return held
@@ -126,11 +126,11 @@ async def read_chunks(
     The number of them. ``dry``: nothing is written down."""
     if models.reading is None:
         return 0
-    due = await stores.graph.heuristic_chunks(collection, pending=not models.upgrade)
+    due = await stores.documents.heuristic_chunks(collection, pending=not models.upgrade)
 
     async def took(extracts: Sequence[Extract]) -> None:
         if not dry:
-            await stores.graph.put_extracts(collection, extracts, revise=True)
+            await stores.documents.put_extracts(collection, extracts, revise=True)
 
     def read(done: int, total: int) -> None:
         report(Progress("extract", done, total))
@@ -142,7 +142,7 @@ async def read_chunks(
 async def fit(
     stores: Stores, held: Collection, report: ProgressReport, embedders: EmbedderSource
 ) -> FittedChunks:
-    chunks = await stores.graph.all_chunks(held.name)
+    chunks = await stores.documents.all_chunks(held.name)
     report(Progress("fit", 0, len(chunks)))
     embedder, state = await embedders.fit([each.indexed_text for each in chunks])
     return FittedChunks(chunks, await reuse_vectors(stores, held.generation, embedder), state)
@@ -153,17 +153,17 @@ async def draft(
 ) -> BuiltHierarchy:
     """Merge, describe, cluster, summarise: everything but writing it down."""
     base = await base_graph(stores, held, report, models)
-    writer = TextSources(models.writing, await stores.graph.summaries(held.name))
+    writer = TextSources(models.writing, await stores.replies.summaries(held.name))
     plan = plan_of(stores.settings)
     built = await build(base, fitted.embedder, plan, progress=report, writer=writer)
-    await stores.graph.use_summaries(held.name, sorted(writer.used))
+    await stores.replies.use_summaries(held.name, sorted(writer.used))
     return built
 
 
 async def base_graph(stores: Stores, held: Collection, report: ProgressReport, models: BuildModels) -> Graph:
     """G0: all extracts merged; of what models and agents said much about, one description."""
     report(Progress("merge", 0, held.chunks))
-    extracts = await stores.graph.extracts(held.name)
+    extracts = await stores.documents.extracts(held.name)
     overlong: list[LongDescription] = []
     base = await anyio.to_thread.run_sync(merge, extracts, report, overlong.append, abandon_on_cancel=True)
     if models.writing is None or not overlong:
@@ -198,7 +198,7 @@ async def publish(
         for space, held_rows in rows.items():
             await write_space(stores, space, held_rows, report)
     report(Progress("publish"))
-    generation = await stores.graph.publish(
+    generation = await stores.generations.publish(
         held.name,
         held.revision,
         hierarchy,

@@ -102,8 +102,8 @@ async def delete_documents(
 
     Raises ``StoreUnusable`` if the graph store cannot be used; a vector store that cannot is dropped.
     """
-    held = await stores.graph.collection(collection)
-    documents = await stores.graph.documents(collection) if held else []
+    held = await stores.documents.collection(collection)
+    documents = await stores.documents.find_all(collection) if held else []
     wanted = {each.id for each in documents} & set(document_ids)
     if held is None or not wanted:
         if held is not None:
@@ -112,13 +112,13 @@ async def delete_documents(
             )  # a run that was killed may have left the spaces of older generations
         return {"documents": 0, "chunks": 0}
     report(Progress("read", 0, len(wanted)))
-    chunks = await stores.graph.all_chunks(collection)
+    chunks = await stores.documents.all_chunks(collection)
     gone = [each for each in chunks if each.document_id in wanted]
     kept = [each for each in chunks if each.document_id not in wanted]
     remains = await _compute_remaining(stores, held.generation, gone, kept) if held.generation else None
     report(Progress("forget", 0, len(wanted)))
     settings = await _update_vectors(stores, remains, gone, kept) if remains else {}
-    generation = await stores.graph.forget(
+    generation = await stores.documents.delete(
         collection,
         sorted(wanted),
         remains.hierarchy if remains else None,
@@ -139,13 +139,13 @@ async def _compute_remaining(
     number = generation.number
     layers = [
         Graph(
-            tuple(await stores.graph.layer(number, each.layer)),
-            tuple(await stores.graph.relations(number, each.layer)),
+            tuple(await stores.generations.layer(number, each.layer)),
+            tuple(await stores.generations.relations(number, each.layer)),
         )
         for each in generation.layers
     ]
     said: dict[str, list[Extract]] = defaultdict(list)
-    for extract in await stores.graph.extracts(generation.collection):
+    for extract in await stores.documents.extracts(generation.collection):
         said[extract.chunk_id].append(extract)
     old = Hierarchy(tuple(layers))
     living = RemainingChunks({each.id: each for each in kept}, said)
@@ -160,7 +160,7 @@ async def _remaining_embedder(
     whole, and the next build makes another."""
     try:
         if await stores.embedders.gave(generation.embedder):
-            state = await stores.graph.embedder_state(generation.number)
+            state = await stores.generations.embedder_state(generation.number)
             texts = ([each.indexed_text for each in gone], [each.indexed_text for each in kept])
             identity, state = await stores.embedders.without(generation.embedder, state, *texts)
             return await stores.embedders.restore(identity, state), identity, state

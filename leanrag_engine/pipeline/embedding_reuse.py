@@ -155,7 +155,7 @@ async def index_build(stores: Stores, generation: Generation) -> BuildIndex:
     whose title alone changed, its space may hold the old vector or the new one."""
     spaces = VectorSpaces.of_generation(generation)
     texts = await read_indexed_texts(stores, generation, spaces)
-    later = {chunk.id for chunk in await stores.graph.pending_chunks(generation.collection)}
+    later = {chunk.id for chunk in await stores.documents.pending_chunks(generation.collection)}
     whole, windows = [], []
     for space, held in texts.items():
         ids = await anyio.to_thread.run_sync(_by_digest, [each for each in held if each[0] not in later])

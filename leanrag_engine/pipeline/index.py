@@ -37,12 +37,15 @@ from leanrag_engine.core.model import (
     window_id,
 )
 from leanrag_engine.core.ports import (
+    DocumentStore,
     Embedder,
     EmbedderSource,
     Extractor,
-    GraphStore,
+    GenerationStore,
+    JobStore,
     Progress,
     ProgressReport,
+    ReplyStore,
     Tokenizer,
     VectorStore,
 )
@@ -59,7 +62,10 @@ class Stores:
     """The tools of the writing half."""
 
     settings: Settings
-    graph: GraphStore
+    documents: DocumentStore
+    generations: GenerationStore
+    jobs: JobStore
+    replies: ReplyStore
     vectors: VectorStore
     embedders: EmbedderSource
     tokenizer: Tokenizer
@@ -69,7 +75,7 @@ class Stores:
 
 async def rebuild_vectors(stores: Stores, collection: str, report: ProgressReport) -> Mapping[str, int]:
     """Write the vector store anew from the graph store; counts by kind. Raises ``NotReady`` before a build."""
-    generation = await find_published(stores.graph, collection)
+    generation = await find_published(stores.documents, collection)
     if generation is None:
         raise NotReady(
             f"Collection {collection!r} was never built.", "Build it; that writes its vectors.", "build"
@@ -100,13 +106,13 @@ async def read_indexed_texts(
     number, kinds = generation.number, spaces.as_settings()
     layers = [
         Graph(
-            tuple(await stores.graph.layer(number, each.layer)),
+            tuple(await stores.generations.layer(number, each.layer)),
             # Above layer 0 no relation is embedded.
-            () if each.layer else tuple(await stores.graph.relations(number, 0)),
+            () if each.layer else tuple(await stores.generations.relations(number, 0)),
         )
         for each in generation.layers
     ]
-    texts = texts_by_kind(await stores.graph.all_chunks(generation.collection), layers)
+    texts = texts_by_kind(await stores.documents.all_chunks(generation.collection), layers)
     return {space: texts[kind] for kind, space in kinds.items()}
 
 
@@ -133,16 +139,16 @@ def texts_of(items: Sequence[Chunk] | Sequence[Entity]) -> list[tuple[str, str]]
 async def announce_vector_change(stores: Stores) -> AsyncIterator[None]:
     """Move the version counter before the first write and after the last, however the writing ends, so
     that no reader trusts what it has open."""
-    await stores.graph.bump_vector_version()
+    await stores.generations.bump_vector_version()
     try:
         yield
     finally:
         with anyio.CancelScope(shield=True):
-            await stores.graph.bump_vector_version()
+            await stores.generations.bump_vector_version()
 
 
-async def find_published(graph: GraphStore, collection: str) -> Generation | None:
-    held = await graph.collection(collection)
+async def find_published(documents: DocumentStore, collection: str) -> Generation | None:
+    held = await documents.collection(collection)
     return held.generation if held else None
 
 
@@ -153,7 +159,7 @@ async def restore_embedder(stores: Stores, generation: Generation) -> Embedder:
     ``ModelUnavailable`` if it cannot be reached; ``StoreUnusable`` if what was kept of it is damaged.
     """
     if await stores.embedders.gave(generation.embedder):
-        state = await stores.graph.embedder_state(generation.number)
+        state = await stores.generations.embedder_state(generation.number)
         embedder = await stores.embedders.restore(generation.embedder, state)
         if (embedder.identity, embedder.dimension) == (generation.embedder, generation.dimension):
             return embedder
@@ -247,7 +253,7 @@ async def upsert(stores: Stores, space: str, rows: Rows, report: ProgressReport,
 
 async def drop_unused_spaces(stores: Stores, collection: Collection) -> None:
     """Drop the vector spaces of this collection that no kept generation refers to."""
-    generations = await stores.graph.generations(collection.name)
+    generations = await stores.generations.find_all(collection.name)
     await stores.adjacencies.sweep(collection.name, generations)
     kept: set[str] = set()
     for generation in generations:

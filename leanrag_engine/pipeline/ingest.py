@@ -168,7 +168,7 @@ async def ingest_one(
     settings = stores.settings
     limit = settings.max_document_mb * 1024 * 1024
     document = await anyio.to_thread.run_sync(partial(load, source, allowed=allowed, max_bytes=limit))
-    before = await stores.graph.document(collection, document.id)
+    before = await stores.documents.find(collection, document.id)
     if before is not None and before.digest == document.digest:
         return Outcome(document.id, document.title, "unchanged", before.chunks)
     chunks = await anyio.to_thread.run_sync(
@@ -190,16 +190,16 @@ async def ingest_one(
         pulse(f"{document.title}: chunk {next(steps) // 2} of {len(chunks)}")
 
     extracts = await stores.extractor(document, chunks, beat)
-    await stores.graph.put_document(collection, document, chunks, extracts)
+    await stores.documents.put(collection, document, chunks, extracts)
     return Outcome(document.id, document.title, "added" if before is None else "replaced", len(chunks))
 
 
 async def index_pending(stores: Stores, collection: str, report: ProgressReport) -> None:
     """Embed the chunks that came in since the published build, so that they are found by meaning too."""
-    generation = await find_published(stores.graph, collection)
+    generation = await find_published(stores.documents, collection)
     if generation is None:
         return
-    pending = await stores.graph.pending_chunks(collection)
+    pending = await stores.documents.pending_chunks(collection)
     if pending:
         embedder = await restore_embedder(stores, generation)
         rows = await embed_windows(embedder, texts_of(pending), report)

@@ -26,7 +26,7 @@ from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 from leanrag_engine.core.errors import Cancelled, LeanRAGError, NotFound
 from leanrag_engine.core.model import Job, JobStatus
-from leanrag_engine.core.ports import GraphStore, LockHolder, Progress, WriterLock
+from leanrag_engine.core.ports import JobStore, LockHolder, Progress, WriterLock
 
 logger = logging.getLogger(__name__)
 
@@ -137,8 +137,8 @@ class Jobs:
     them, and a burst of queries does not wait for their steps.
     """
 
-    def __init__(self, graph: GraphStore, lock: WriterLock, work: Work) -> None:
-        self._graph = graph
+    def __init__(self, store: JobStore, lock: WriterLock, work: Work) -> None:
+        self._store = store
         self._lock = lock
         self._work = work
         self._owner = this_process()
@@ -161,7 +161,7 @@ class Jobs:
             updated_at=now,
             stage="queued",
         )
-        await self._graph.put_job(job)
+        await self._store.put(job)
         self._start(job)
         return job
 
@@ -170,9 +170,9 @@ class Jobs:
         there is not, or not in ``collection`` if one is given."""
         deadline = anyio.current_time() + wait_seconds
         while True:
-            job = await self._graph.job(job_id)
+            job = await self._store.find(job_id)
             if job is None or collection not in (None, job.collection):
-                known = [each.id for each in await self._graph.jobs(collection, limit=5)]
+                known = [each.id for each in await self._store.find_newest(collection, limit=5)]
                 listed = f"The latest jobs are {', '.join(known)}." if known else "There is no job yet."
                 where = f" in collection {collection!r}" if collection is not None else ""
                 raise NotFound(f"There is no job {job_id!r}{where}.", listed)
@@ -188,22 +188,22 @@ class Jobs:
         if progress := self._running.get(job_id):
             # First: while the job publishes, nobody else can write to the store.
             progress.stop.set()
-        await self._graph.request_cancel(job_id)
+        await self._store.request_cancel(job_id)
         job = await self.job(job_id, wait_seconds=2)
         if job.status is JobStatus.INTERRUPTED:
             job = replace(job, status=JobStatus.CANCELLED, message="Cancelled while nobody ran it.")
-            await self._graph.put_job(job)
+            await self._store.put(job)
         return job
 
     async def recent(self, collection: str | None = None, limit: int = 5) -> list[Job]:
         """The newest jobs first, each with the status that it has now."""
-        return [self._as_seen(job) for job in await self._graph.jobs(collection, limit)]
+        return [self._as_seen(job) for job in await self._store.find_newest(collection, limit)]
 
     async def resume(self) -> list[Job]:
         """Take up the jobs of processes that are gone. A job that was interrupted too often fails instead."""
         resumed = []
-        for job in await self._graph.unfinished_jobs():
-            if not is_abandoned(job) or not await self._graph.claim_job(job.id, job.owner, self._owner):
+        for job in await self._store.find_unfinished():
+            if not is_abandoned(job) or not await self._store.claim(job.id, job.owner, self._owner):
                 continue
             # Only a crash counts, and only one before any progress: being closed in good order is no fault.
             crashed = job.status is not JobStatus.INTERRUPTED and job.done <= job.result.get("reached", -1)
@@ -237,7 +237,7 @@ class Jobs:
                 message=f"Its process crashed {attempts - 1} times at the same place in {job.stage}; "
                 "it is not tried again.",
             )
-        await self._graph.put_job(replace(ended, updated_at=datetime.now(UTC)))
+        await self._store.put(replace(ended, updated_at=datetime.now(UTC)))
 
     def _as_seen(self, job: Job) -> Job:
         if job.status.finished or not is_abandoned(job):
@@ -311,7 +311,7 @@ class Jobs:
                 if seen != written or datetime.now(UTC) - last > HEARTBEAT:
                     await self._write(replace(job, status=JobStatus.RUNNING), progress)
                     written, last = seen, datetime.now(UTC)
-                row = await self._graph.job(job.id)
+                row = await self._store.find(job.id)
                 if row is not None and row.cancel_requested:
                     progress.stop.set()
             except LeanRAGError as problem:
@@ -342,7 +342,7 @@ class Jobs:
     async def _write(self, job: Job, progress: JobProgress) -> None:
         latest = progress.latest
         waits = latest.stage in ("queued", "waiting") and job.status is JobStatus.RUNNING
-        await self._graph.put_job(
+        await self._store.put(
             replace(
                 job,
                 status=JobStatus.QUEUED if waits else job.status,

@@ -75,8 +75,10 @@ async def open_models(
         if not models:
             yield NO_MODELS
             return
-        ledger = Ledger(stores.graph, collection, job_id)
-        budget = await Budget.open(caps_of(order, stores.settings), models, stores.graph, collection, job_id)
+        ledger = Ledger(stores.replies, collection, job_id)
+        budget = await Budget.open(
+            caps_of(order, stores.settings), models, stores.replies, collection, job_id
+        )
         yield _assign(
             [CachedModel(model, ledger, budget, stores.tokenizer, redo=order.upgrade) for model in models],
             stores.settings,
@@ -91,7 +93,7 @@ async def open_forecast_models(
     """The same models, counting what they would be asked; nothing is sent."""
     async with _open_chat_models(stores.settings) as models:
         counting = [
-            ForecastModel(model, stores.graph, collection, stores.tokenizer, redo=order.upgrade)
+            ForecastModel(model, stores.replies, collection, stores.tokenizer, redo=order.upgrade)
             for model in models
         ]
         yield (_assign(counting, stores.settings, order) if counting else NO_MODELS), counting
@@ -133,5 +135,5 @@ def cache_replies(model: ChatModel, stores: Stores, collection: str) -> ChatMode
     """The model, noting what its answers use and giving kept ones again; where nothing may be written, as it is."""
     if stores.settings.read_only:
         return model
-    ledger = Ledger(stores.graph, collection, "")
+    ledger = Ledger(stores.replies, collection, "")
     return CachedModel(model, ledger, Budget(Caps()), stores.tokenizer)

@@ -46,9 +46,9 @@ async def resolve(index: IndexSnapshot, name_or_ref: str) -> Entity:
     if not wanted:
         raise InvalidInput("The entity's name is empty.", "Give a name or a ref.")
     number = index.generation.number
-    if by_ref := await index.graph.entities(number, [wanted]):
+    if by_ref := await index.generations.entities(number, [wanted]):
         return by_ref[0]
-    bearers = await index.graph.entities_named(number, [wanted])
+    bearers = await index.generations.entities_by_name(number, [wanted])
     key = name_key(wanted)
     proper = [entity for entity in bearers if name_key(entity.name) == key] or bearers
     if len(proper) == 1:
@@ -70,15 +70,17 @@ async def resolve(index: IndexSnapshot, name_or_ref: str) -> Entity:
 async def _nearest(index: IndexSnapshot, name: str) -> list[Entity]:
     """Entities of similar name, then those that a keyword search finds."""
     number = index.generation.number
-    similar = await index.graph.similar_names(number, name, CANDIDATES - 2)
-    hits = await index.graph.search_entities(number, name, CANDIDATES)
-    found = await index.graph.entities(number, [hit.id for hit in hits])
+    similar = await index.generations.similar_entities(number, name, CANDIDATES - 2)
+    hits = await index.generations.search_entities(number, name, CANDIDATES)
+    found = await index.generations.entities(number, [hit.id for hit in hits])
     return list({entity.id: entity for entity in (*similar, *found)}.values())[:CANDIDATES]
 
 
 async def _candidates(index: IndexSnapshot, entities: Sequence[Entity]) -> tuple[Candidate, ...]:
     wanted = list(dict.fromkeys(entity.parent_id for entity in entities if entity.parent_id))
-    parents = {each.id: each.name for each in await index.graph.entities(index.generation.number, wanted)}
+    parents = {
+        each.id: each.name for each in await index.generations.entities(index.generation.number, wanted)
+    }
     return tuple(Candidate(each.id, each.name, _hint(each, parents)) for each in entities)
 
 
@@ -95,9 +97,9 @@ async def complete_names(index: IndexSnapshot, text: str, aggregated: bool, limi
     look like it."""
     wanted = clean(text).strip()
     number = index.generation.number
-    found = await index.graph.names_starting(number, wanted, limit, aggregated=aggregated)
+    found = await index.generations.entities_by_prefix(number, wanted, limit, aggregated=aggregated)
     if wanted and not found:
-        similar = await index.graph.similar_names(number, wanted, CANDIDATES)
+        similar = await index.generations.similar_entities(number, wanted, CANDIDATES)
         found += [each for each in similar if bool(each.layer) is aggregated]
     return list(dict.fromkeys(entity.name for entity in found))[:limit]
 
@@ -119,14 +121,16 @@ async def search_entities(
     _check_page(offset, limit)
     number = index.generation.number
     dense = await _dense(index, text, layer)
-    keyword = await index.graph.search_entities(number, text, SEARCH_DEPTH, layer)
+    keyword = await index.generations.search_entities(number, text, SEARCH_DEPTH, layer)
     spans = name_spans(text)
-    bearers = await index.graph.entities_named(number, list(dict.fromkeys(span.key for span in spans)))
+    bearers = await index.generations.entities_by_name(
+        number, list(dict.fromkeys(span.key for span in spans))
+    )
     of_layer = [each for each in bearers if layer in (None, each.layer)]
     names = match_names(spans, of_layer, index.collection.chunks)
     hits = rank_entities([hit.id for hit in dense], [hit.id for hit in keyword], names, 3 * SEARCH_DEPTH)
     # What the vectors hold of other generations is no entity of this one: it must go before pages are cut.
-    found = {each.id: each for each in await index.graph.entities(number, [hit.id for hit in hits])}
+    found = {each.id: each for each in await index.generations.entities(number, [hit.id for hit in hits])}
     seeds = [
         Seed(found[hit.id], hit.score)
         for hit in hits
@@ -179,11 +183,11 @@ async def load_ancestors(index: IndexSnapshot, entities: Sequence[Entity]) -> di
     nodes = {entity.id: entity for entity in entities}
     if index.adjacency is not None:
         above = index.adjacency.ancestors(list(nodes))
-        known = await index.graph.entities(index.generation.number, above)
+        known = await index.generations.entities(index.generation.number, above)
         nodes.update((entity.id, entity) for entity in known)
     wanted = _unknown_parents(entities, nodes)
     while wanted:
-        found = await index.graph.entities(index.generation.number, wanted)
+        found = await index.generations.entities(index.generation.number, wanted)
         nodes.update((entity.id, entity) for entity in found)
         wanted = _unknown_parents(found, nodes)
     return nodes
@@ -210,11 +214,11 @@ async def view_cluster(index: IndexSnapshot, entity: Entity, offset: int, limit:
     _check_aggregated(entity)
     _check_page(offset, limit)
     number = index.generation.number
-    members = await index.graph.members(number, entity.id, offset, limit)
+    members = await index.generations.members(number, entity.id, offset, limit)
     relations, _ = await inter_cluster_relations(index, entity, None, 0, 0, limit)
-    above = await index.graph.entities(number, [entity.parent_id]) if entity.parent_id else []
+    above = await index.generations.entities(number, [entity.parent_id]) if entity.parent_id else []
     ids = dict.fromkeys(end for each in relations for end in (each.source_id, each.target_id))
-    ends = {each.id: each for each in await index.graph.entities(number, list(ids))}
+    ends = {each.id: each for each in await index.generations.entities(number, list(ids))}
     return ClusterView(entity, above[0] if above else None, tuple(members), tuple(relations), ends)
 
 
@@ -236,7 +240,7 @@ async def inter_cluster_relations(
             f"They are in the layers 1 to {index.generation.top}; leave the layer out for all.",
         )
     _check_layer(index, layer)
-    return await index.graph.relations_page(
+    return await index.generations.relations_page(
         index.generation.number,
         layer=layer,
         cluster=cluster.id if cluster else None,
@@ -258,7 +262,9 @@ async def sample_beneath(index: IndexSnapshot, entity: Entity, width: int) -> li
     """Some layer-0 entities beneath ``entity``: up to ``width`` members with most mentions, down the layers."""
     row = [entity]
     while row and row[0].layer > 0:
-        members = [await index.graph.members(index.generation.number, each.id, 0, width) for each in row]
+        members = [
+            await index.generations.members(index.generation.number, each.id, 0, width) for each in row
+        ]
         # In turns, so that each branch is heard before the bound.
         row = [each for place in range(width) for group in members for each in group[place : place + 1]][
             :width
@@ -291,7 +297,7 @@ async def sources(
         chunks = await _sources_of_entity(index, wanted)
         return SourcePage(tuple(chunks[offset : offset + limit]), len(chunks))
     citations = list(dict.fromkeys(found for each in wanted for found in _citations(each)))
-    chunks = await index.graph.chunks_by_citation(index.collection.name, citations)
+    chunks = await index.documents.chunks_by_citation(index.collection.name, citations)
     problems = [_no_citation(each) for each in wanted if not _citations(each)]
     known = {chunk.citation for chunk in chunks}
     if missing := [citation for citation in citations if citation not in known]:
@@ -308,7 +314,7 @@ async def sources_of_document(index: IndexSnapshot, name: str, offset: int, limi
     Raises ``NotFound`` with the nearest documents, ``Ambiguous`` with all that bear the name.
     """
     _check_page(offset, limit)
-    found = find_documents(name, await index.graph.documents(index.collection.name))
+    found = find_documents(name, await index.documents.find_all(index.collection.name))
     if len(found) > 1:
         raise Ambiguous(
             f"{len(found)} documents are called {name!r}.",
@@ -317,8 +323,8 @@ async def sources_of_document(index: IndexSnapshot, name: str, offset: int, limi
                 Candidate(format_document(each.number), each.title, each.id) for each in found[:CANDIDATES]
             ),
         )
-    ids = await index.graph.chunk_ids(index.collection.name, [found[0].id])
-    chunks = await index.graph.chunks(index.collection.name, ids[offset : offset + limit])
+    ids = await index.documents.chunk_ids(index.collection.name, [found[0].id])
+    chunks = await index.documents.chunks(index.collection.name, ids[offset : offset + limit])
     return SourcePage(tuple(chunks), len(ids))
 
 
@@ -326,7 +332,7 @@ async def _sources_of_entity(index: IndexSnapshot, entity: Entity) -> list[Chunk
     base = [entity] if entity.layer == 0 else await sample_beneath(index, entity, MEMBERS_SAMPLED)
     each = ENTITY_SOURCES if entity.layer == 0 else 1
     ids = dict.fromkeys(id_ for member in base for id_ in member.chunk_ids[:each])
-    return await index.graph.chunks(index.collection.name, list(ids))
+    return await index.documents.chunks(index.collection.name, list(ids))
 
 
 def _citations(text: str) -> list[str]:
@@ -350,7 +356,7 @@ async def _no_passages(index: IndexSnapshot, missing: Sequence[str]) -> LeanRAGE
 async def _documents_of(index: IndexSnapshot, citations: Sequence[str]) -> tuple[Candidate, ...]:
     """The documents that ``citations`` name, with the citations that they do have."""
     numbers = {citation.partition(":")[0] for citation in citations}
-    documents = await index.graph.documents(index.collection.name)
+    documents = await index.documents.find_all(index.collection.name)
     return tuple(
         Candidate(
             "",

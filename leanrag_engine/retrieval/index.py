@@ -7,7 +7,7 @@ from enum import StrEnum
 
 from leanrag_engine.core.errors import NotReady
 from leanrag_engine.core.model import Collection, Generation, VectorSpaces
-from leanrag_engine.core.ports import Embedder, GraphStore, Tokenizer, VectorStore
+from leanrag_engine.core.ports import DocumentStore, Embedder, GenerationStore, Tokenizer, VectorStore
 
 from .graph.adjacency import Adjacency
 
@@ -27,7 +27,8 @@ class IndexSnapshot:
     """The stores and names that a query needs. Before the first build there is no ``embedder``, no ``spaces`` and
     no ``adjacency``; browsing needs neither the first nor the last."""
 
-    graph: GraphStore
+    documents: DocumentStore
+    generations: GenerationStore
     vectors: VectorStore
     embedder: Embedder | None
     tokenizer: Tokenizer

@@ -94,8 +94,8 @@ async def answer_query(index: IndexSnapshot, query: Query) -> QueryResult:
 async def _scope(index: IndexSnapshot, filters: Filters) -> ChunkScope:
     if not filters.active:
         return EVERYTHING
-    documents = select_documents(await index.graph.documents(index.collection.name), filters)
-    ids = await index.graph.chunk_ids(index.collection.name, [document.id for document in documents])
+    documents = select_documents(await index.documents.find_all(index.collection.name), filters)
+    ids = await index.documents.chunk_ids(index.collection.name, [document.id for document in documents])
     return ChunkScope(frozenset(ids))
 
 
@@ -125,7 +125,7 @@ async def _lca(run: QueryRun) -> QueryResult:
     if not seeds:
         return await _naive(run)
     nodes = await load_ancestors(run.index, [seed.entity for seed in seeds])
-    relations = await run.index.graph.relations_among(run.index.generation.number, list(nodes))
+    relations = await run.index.generations.relations_among(run.index.generation.number, list(nodes))
     graph = subgraph.assemble_subgraph(seeds, nodes, relations)
     beneath = await _bearers(run, graph)
     sources = await _ranked(run, found, seeds)
@@ -152,9 +152,9 @@ async def _local(run: QueryRun) -> QueryResult:
     if not seeds:
         return await _naive(run)
     number, ids = run.index.generation.number, [seed.entity.id for seed in seeds]
-    relations = await run.index.graph.relations_of(number, ids, NEIGHBOURS)
+    relations = await run.index.generations.relations_of(number, ids, NEIGHBOURS)
     ends = [end for each in relations for end in (each.source_id, each.target_id)]
-    near = await run.index.graph.entities(number, list(dict.fromkeys([*ids, *ends])))
+    near = await run.index.generations.entities(number, list(dict.fromkeys([*ids, *ends])))
     path = tuple(each for each in near if each.layer > 0 or run.scope.supports(each))
     known = {entity.id for entity in path}
     kept = [each for each in relations if {each.source_id, each.target_id} <= known]
@@ -178,7 +178,7 @@ async def _global(run: QueryRun) -> QueryResult:
     if run.scope.everything:
         beneath = await _samples(run, nodes)
     ids = [node.id for node in nodes]
-    relations = await run.index.graph.relations_among(run.index.generation.number, ids)
+    relations = await run.index.generations.relations_among(run.index.generation.number, ids)
     graph = Subgraph(tuple(summaries), (), None, nodes, (), tuple(relations))
     graph = await restricted(run, graph, beneath)
     citations = await _citations(run, graph, beneath, ())
@@ -216,7 +216,7 @@ async def _anchored(run: QueryRun) -> tuple[list[SearchHits], list[Seed]]:
     if not query.ranking_options.keywords:
         found = [each.without_keywords() for each in found]
     hits = unite([each.rank_entities(2 * query.seeds, paper=paper) for each in found], 2 * query.seeds)
-    entities = await run.index.graph.entities(run.index.generation.number, [hit.id for hit in hits])
+    entities = await run.index.generations.entities(run.index.generation.number, [hit.id for hit in hits])
     scores = {hit.id: hit.score for hit in hits}
     seeds = {entity.id: Seed(entity, 1.0) for entity in named}
     for entity in entities:
@@ -260,14 +260,14 @@ async def _best_summaries(run: QueryRun, among: set[str] | None) -> list[Seed]:
     generation = run.index.generation
     layer = _overview_layer(generation.layers, run.query.seeds)
     # Such a layer is small by construction: at most a cluster's size times the few nodes above it.
-    nodes = {each.id: each for each in await run.index.graph.layer(generation.number, layer)}
+    nodes = {each.id: each for each in await run.index.generations.layer(generation.number, layer)}
     ids = [id_ for id_ in nodes if among is None or id_ in among]
     vectors = await embed_texts(run.index, run.query.texts)
     ranked = []
     for text, vector in zip(run.query.texts, vectors, strict=True):
         space = spaces_of(run.index).aggregates
         dense = [] if vector is None else await rank_by_similarity(run.index, space, ids, vector)
-        keyword = await run.index.graph.search_entities(generation.number, text, len(nodes), layer)
+        keyword = await run.index.generations.search_entities(generation.number, text, len(nodes), layer)
         by_meaning = [hit.id for hit in dense if hit.score > 0]
         ranked.append(rank_entities(by_meaning, [hit.id for hit in keyword if hit.id in ids], (), len(ids)))
     scores = {hit.id: hit.score for hit in unite(ranked, len(ids))}

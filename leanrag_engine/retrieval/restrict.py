@@ -74,7 +74,7 @@ async def _is_whole(run: QueryRun, node: Entity) -> bool:
         return run.scope.covers(node)
     if node.mentions > WALKED:
         return False
-    members = await run.index.graph.members(run.index.generation.number, node.id, 0, WALKED)
+    members = await run.index.generations.members(run.index.generation.number, node.id, 0, WALKED)
     for member in members:
         if not await _is_whole(run, member):
             return False

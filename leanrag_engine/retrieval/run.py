@@ -27,7 +27,7 @@ class QueryRun:
         """See to it that those of these chunks that exist and are in scope stand in ``chunks``."""
         missing = [id_ for id_ in dict.fromkeys(ids) if id_ not in self.chunks and self.scope.allows(id_)]
         if missing:
-            loaded = await self.index.graph.chunks(self.index.collection.name, missing)
+            loaded = await self.index.documents.chunks(self.index.collection.name, missing)
             self.chunks.update((chunk.id, chunk) for chunk in loaded)
 
     def warn_of_build(self) -> None:

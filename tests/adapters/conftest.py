@@ -15,7 +15,7 @@ import anyio
 import pytest
 
 from leanrag_engine.adapters.chroma.store import ChromaVectorStore
-from leanrag_engine.adapters.sqlite import SqlGraphStore
+from leanrag_engine.adapters.sqlite import SqliteDatabase
 from leanrag_engine.adapters.sqlite.database.opening import FILE
 from leanrag_engine.core.model import (
     Chunk,
@@ -38,16 +38,16 @@ def blank(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("blank")
 
     async def make() -> None:
-        await (await SqlGraphStore.open(folder, read_only=False)).close()
+        await (await SqliteDatabase.open(folder, read_only=False)).close()
 
     anyio.run(make)
     return folder / FILE
 
 
 @pytest.fixture
-async def store(tmp_path: Path, blank: Path) -> AsyncIterator[SqlGraphStore]:
+async def store(tmp_path: Path, blank: Path) -> AsyncIterator[SqliteDatabase]:
     shutil.copy(blank, tmp_path)
-    opened = await SqlGraphStore.open(tmp_path, read_only=False)
+    opened = await SqliteDatabase.open(tmp_path, read_only=False)
     yield opened
     await opened.close()
 
@@ -150,9 +150,9 @@ def _id(layer: int, name: str) -> str:
 def publish() -> Callable[..., Any]:
     """Publish a hierarchy with what a publication needs besides."""
 
-    async def publish(store: SqlGraphStore, built: Hierarchy, revision: int = 0, **fields: Any) -> Any:
+    async def publish(store: SqliteDatabase, built: Hierarchy, revision: int = 0, **fields: Any) -> Any:
         needed = {"embedder": "toy", "dimension": 4, "embedder_state": b"fit", "settings": {}}
-        return await store.publish("default", revision, built, **(needed | fields))
+        return await store.generations.publish("default", revision, built, **(needed | fields))
 
     return publish
 

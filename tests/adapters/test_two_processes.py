@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from leanrag_engine.adapters.chroma.store import ChromaVectorStore
-from leanrag_engine.adapters.sqlite import SqlGraphStore
+from leanrag_engine.adapters.sqlite import SqliteDatabase
 from leanrag_engine.adapters.sqlite.database import opening
 from leanrag_engine.core.model import Generation, Hierarchy
 
@@ -23,28 +23,28 @@ StartChild = Callable[..., Any]
 
 OTHER = """
 from leanrag_engine.adapters.chroma.store import ChromaVectorStore
-from leanrag_engine.adapters.sqlite import SqlGraphStore
+from leanrag_engine.adapters.sqlite import SqliteDatabase
 from leanrag_engine.core.model import Chunk, LoadedDocument
 
 async def main():
-    graph = await SqlGraphStore.open(folder, read_only=False)
+    graph = await SqliteDatabase.open(folder, read_only=False)
     vectors = ChromaVectorStore(folder / "vectors")
     say(len(await vectors.search("space", np.eye(8)[0], 50)))
-    seen = await graph.vector_version()
+    seen = await graph.generations.vector_version()
     wait()
 
     # What the first one wrote meanwhile.
-    assert await graph.vector_version() == seen + 1
+    assert await graph.generations.vector_version() == seen + 1
     await vectors.refresh()
     say([hit.id for hit in await vectors.search("space", np.eye(8)[1], 1)])
-    say([document.id for document in await graph.documents("default")])
+    say([document.id for document in await graph.documents.find_all("default")])
     wait()
 
     # Now this one writes.
     document = LoadedDocument("theirs", "Theirs", "Written by the other.", "text/plain")
-    await graph.put_document("default", document, [Chunk("c9", "theirs", 1, document.text, 0, 21, 4)], [])
+    await graph.documents.put("default", document, [Chunk("c9", "theirs", 1, document.text, 0, 21, 4)], [])
     await vectors.upsert("space", ["theirs"], np.eye(8)[2:3])
-    await graph.bump_vector_version()
+    await graph.generations.bump_vector_version()
     say("written")
     wait()
 
@@ -55,20 +55,20 @@ anyio.run(main)
 async def test_each_process_finds_what_the_other_wrote(
     tmp_path: Path, parcel: MakeParcel, child: StartChild
 ) -> None:
-    graph = await SqlGraphStore.open(tmp_path, read_only=False)
+    graph = await SqliteDatabase.open(tmp_path, read_only=False)
     vectors = ChromaVectorStore(tmp_path / "vectors")
     basis = np.eye(8, dtype=np.float32)
-    await graph.create_collection("default")
+    await graph.documents.create_collection("default")
     await vectors.upsert("space", ["first"], basis[:1])
     await vectors.close()  # one writer at a time: the other opens a finished index
 
     other = child(OTHER, tmp_path)
     assert other.hear() == "1"
     ours = parcel("ours", "Written by us.")
-    await graph.put_document("default", ours.document, ours.chunks, ours.extracts)
+    await graph.documents.put("default", ours.documents.find, ours.documents.chunks, ours.documents.extracts)
     vectors = ChromaVectorStore(tmp_path / "vectors")
     await vectors.upsert("space", ["ours"], basis[1:2])
-    seen = await graph.bump_vector_version()
+    seen = await graph.generations.bump_vector_version()
     other.tell()
     assert other.hear() == "['ours']"
     assert other.hear() == "['ours']"
@@ -76,19 +76,19 @@ async def test_each_process_finds_what_the_other_wrote(
     assert (await vectors.search("space", basis[2], 1))[0].id != "theirs"
     other.tell()
     assert other.hear() == "written"
-    assert await graph.vector_version() == seen + 1
+    assert await graph.generations.vector_version() == seen + 1
     await vectors.refresh()
     assert [hit.id for hit in await vectors.search("space", basis[2], 1)] == ["theirs"]
     assert await vectors.count("space") == 3
-    assert [hit.id for hit in await graph.search_chunks("default", "other", 5)] == ["c9"]
-    assert [document.number for document in await graph.documents("default")] == [1, 2]
+    assert [hit.id for hit in await graph.documents.search_chunks("default", "other", 5)] == ["c9"]
+    assert [document.number for document in await graph.documents.find_all("default")] == [1, 2]
     assert other.finish() == 0
     await vectors.close()
     await graph.close()
 
 
 STOPS_IN_THE_MIDDLE = """
-from leanrag_engine.adapters.sqlite import SqlGraphStore
+from leanrag_engine.adapters.sqlite import SqliteDatabase
 from leanrag_engine.adapters.sqlite.database import opening
 from leanrag_engine.adapters.sqlite.generations import publish as publishing
 from leanrag_engine.core.model import Entity, Graph, Hierarchy
@@ -106,11 +106,11 @@ def stop(connection, target, rows):
 publishing._insert_all = stop
 
 async def main():
-    store = await SqlGraphStore.open(folder, read_only=False)
+    store = await SqliteDatabase.open(folder, read_only=False)
     chunks = tuple(f"c{n}" for n in range(20))
     base = tuple(Entity(f"new{n}", f"New {n}", description="word " * 50, parent_id="r", chunk_ids=chunks) for n in range(2000))
     built = Hierarchy((Graph(base, ()), Graph((Entity("r", "Root", layer=1),), ())))
-    await store.publish("default", 1, built, embedder="new", dimension=4, embedder_state=b"new", settings={})
+    await store.generations.publish("default", 1, built, embedder="new", dimension=4, embedder_state=b"new", settings={})
     say("published")
 
 anyio.run(main)
@@ -120,22 +120,22 @@ anyio.run(main)
 async def test_a_build_that_is_killed_while_it_publishes_leaves_the_old_one_whole(
     tmp_path: Path, hierarchy: MakeHierarchy, publish: Publish, child: StartChild
 ) -> None:
-    store = await SqlGraphStore.open(tmp_path, read_only=False)
-    await store.create_collection("default")
+    store = await SqliteDatabase.open(tmp_path, read_only=False)
+    await store.documents.create_collection("default")
     built = hierarchy("Scrooge", "Marley", "Cratchit", "Fezziwig", "Belle")
     old = await publish(store, built)
 
     async def is_whole() -> None:
-        assert await store.generations("default") == [old]
+        assert await store.generations.find_all("default") == [old]
         for number, layer in enumerate(built.layers):
-            assert await store.layer(old.number, number) == list(layer.entities)
-            page = await store.relations_page(
+            assert await store.generations.layer(old.number, number) == list(layer.entities)
+            page = await store.generations.relations_page(
                 old.number, layer=number, cluster=None, min_strength=0, offset=0, limit=99
             )
             assert page[1] == len(layer.relations)
-        assert len(await store.search_entities(old.number, "Scrooge", 9)) == 1
-        assert await store.search_entities(old.number, "new", 9) == []
-        assert await store.entities_named(old.number, ["New 1"]) == []
+        assert len(await store.generations.search_entities(old.number, "Scrooge", 9)) == 1
+        assert await store.generations.search_entities(old.number, "new", 9) == []
+        assert await store.generations.entities_by_name(old.number, ["New 1"]) == []
 
     writer = child(STOPS_IN_THE_MIDDLE, tmp_path)
     assert writer.hear() == "in the middle"
@@ -145,25 +145,25 @@ async def test_a_build_that_is_killed_while_it_publishes_leaves_the_old_one_whol
     await is_whole()
     await store.close()
 
-    store = await SqlGraphStore.open(tmp_path, read_only=False)
+    store = await SqliteDatabase.open(tmp_path, read_only=False)
     await is_whole()
     new = await publish(store, hierarchy("Fred", "Topper"), embedder="next")
-    assert await store.generations("default") == [new, old]
-    assert [each.name for each in await store.layer(new.number, 0)] == ["Fred", "Topper"]
+    assert await store.generations.find_all("default") == [new, old]
+    assert [each.name for each in await store.generations.layer(new.number, 0)] == ["Fred", "Topper"]
     await store.close()
 
 
 WRITES_UNTIL_KILLED = """
-from leanrag_engine.adapters.sqlite import SqlGraphStore
+from leanrag_engine.adapters.sqlite import SqliteDatabase
 from leanrag_engine.core.model import Chunk, LoadedDocument
 
 async def main():
-    store = await SqlGraphStore.open(folder, read_only=False)
-    await store.create_collection("default")
+    store = await SqliteDatabase.open(folder, read_only=False)
+    await store.documents.create_collection("default")
     for number in range(100_000):
         text = f"Document {number}."
         document = LoadedDocument(f"x{number}", "", text, "text/plain")
-        await store.put_document("default", document, [Chunk(f"c{number}", document.id, 1, text, 0, len(text), 3)], [])
+        await store.documents.put("default", document, [Chunk(f"c{number}", document.id, 1, text, 0, len(text), 3)], [])
         say(number)
 
 anyio.run(main)
@@ -177,11 +177,11 @@ async def test_every_document_that_was_acknowledged_survives_a_kill(
     for number in range(20):
         assert writer.hear() == str(number)
     writer.kill()
-    store = await SqlGraphStore.open(tmp_path, read_only=False)
-    documents = await store.documents("default")
+    store = await SqliteDatabase.open(tmp_path, read_only=False)
+    documents = await store.documents.find_all("default")
     assert [each.id for each in documents] == [f"x{number}" for number in range(len(documents))]
     assert len(documents) >= 20
-    chunks = await store.all_chunks("default")
+    chunks = await store.documents.all_chunks("default")
     assert len(chunks) == len(documents)
-    assert len(await store.search_chunks("default", "document", 100_000)) == len(documents)
+    assert len(await store.documents.search_chunks("default", "document", 100_000)) == len(documents)
     await store.close()

@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from leanrag_engine.adapters.chat.model import Limits, LiteLLMChatModel
-from leanrag_engine.adapters.sqlite import SqlGraphStore
+from leanrag_engine.adapters.sqlite import SqliteDatabase
 from leanrag_engine.adapters.tokenizer import TiktokenTokenizer
 from leanrag_engine.core.errors import (
     Busy,
@@ -28,7 +28,7 @@ from leanrag_engine.core.errors import (
     ReplyUnusable,
     StoreUnusable,
 )
-from leanrag_engine.core.ports import ChatRequest, FinishReason, Message, Price, Reply
+from leanrag_engine.core.ports import ChatRequest, FinishReason, Message, Price, Reply, ReplyStore
 from leanrag_engine.llm.batching import Meter, Task, TaskKind, ask_each, for_each
 from leanrag_engine.llm.budget import Budget, Caps, CircuitBreaker, Usage, count_prompt, total_use
 from leanrag_engine.llm.cache import CachedModel, Ledger, digest_of
@@ -45,9 +45,9 @@ def request(text: str = "Hello?", *, room: int = 50, step: str = "extraction", *
 
 
 @pytest.fixture
-async def store(tmp_path: Path) -> AsyncIterator[SqlGraphStore]:
-    opened = await SqlGraphStore.open(tmp_path, read_only=False)
-    await opened.create_collection("default")
+async def store(tmp_path: Path) -> AsyncIterator[SqliteDatabase]:
+    opened = await SqliteDatabase.open(tmp_path, read_only=False)
+    await opened.documents.create_collection("default")
     yield opened
     await opened.close()
 
@@ -84,22 +84,22 @@ def saying(*texts: str) -> Scripted:
 
 
 async def paying(
-    model: Any, store: SqlGraphStore, caps: Caps = NO_CAPS, job: str = "j1", *, redo: bool = False
+    model: Any, replies: ReplyStore, caps: Caps = NO_CAPS, job: str = "j1", *, redo: bool = False
 ) -> CachedModel:
-    budget = await Budget.open(caps, [model], store, "default", job)
-    return CachedModel(model, Ledger(store, "default", job), budget, TOKENIZER, redo=redo)
+    budget = await Budget.open(caps, [model], replies, "default", job)
+    return CachedModel(model, Ledger(replies, "default", job), budget, TOKENIZER, redo=redo)
 
 
 # --- paid once -----------------------------------------------------------------------------
 
 
-async def test_an_equal_request_is_paid_for_once_also_after_a_restart(store: SqlGraphStore) -> None:
+async def test_an_equal_request_is_paid_for_once_also_after_a_restart(store: SqliteDatabase) -> None:
     model = saying("first", "second")
-    one = await paying(model, store)
+    one = await paying(model, store.replies)
     said = await one.complete(request())
     assert said == Reply("first", FinishReason.STOP, 10, 2)
     assert await one.complete(request(step="another", chunk_ids=("c1",))) == replace(said, kept=True)
-    again = await paying(model, store, job="j2")
+    again = await paying(model, store.replies, job="j2")
     assert await again.complete(request()) == replace(said, kept=True)
     assert len(model.asked) == 1
 
@@ -122,7 +122,7 @@ def test_whatever_is_sent_makes_another_request_and_nothing_else_does() -> None:
     assert digest_of("m", same) == digest_of("m", base)
 
 
-async def test_equal_requests_at_one_time_are_one_call(store: SqlGraphStore) -> None:
+async def test_equal_requests_at_one_time_are_one_call(store: SqliteDatabase) -> None:
     go_on = anyio.Event()
 
     async def answer(_: ChatRequest) -> Reply:
@@ -130,7 +130,7 @@ async def test_equal_requests_at_one_time_are_one_call(store: SqlGraphStore) -> 
         return Reply("said", FinishReason.STOP, 10, 2)
 
     model = Scripted(answer)
-    paid = await paying(model, store)
+    paid = await paying(model, store.replies)
     replies: list[Reply] = []
 
     async def ask() -> None:
@@ -146,7 +146,9 @@ async def test_equal_requests_at_one_time_are_one_call(store: SqlGraphStore) -> 
     assert {each.text for each in replies} == {"said"}
 
 
-async def test_one_that_waits_for_an_equal_call_takes_over_if_that_is_cancelled(store: SqlGraphStore) -> None:
+async def test_one_that_waits_for_an_equal_call_takes_over_if_that_is_cancelled(
+    store: SqliteDatabase,
+) -> None:
     calls = 0
 
     async def answer(_: ChatRequest) -> Reply:
@@ -156,7 +158,7 @@ async def test_one_that_waits_for_an_equal_call_takes_over_if_that_is_cancelled(
             await anyio.sleep_forever()
         return Reply("said", FinishReason.STOP, 10, 2)
 
-    paid = await paying(Scripted(answer), store)
+    paid = await paying(Scripted(answer), store.replies)
     replies: list[Reply] = []
 
     async def ask() -> None:
@@ -178,7 +180,7 @@ async def test_one_that_waits_for_an_equal_call_takes_over_if_that_is_cancelled(
     assert [each.kept for each in replies] == [False]
 
 
-async def test_one_that_waits_for_an_equal_call_shares_its_failure(store: SqlGraphStore) -> None:
+async def test_one_that_waits_for_an_equal_call_shares_its_failure(store: SqliteDatabase) -> None:
     go_on = anyio.Event()
 
     async def answer(_: ChatRequest) -> Reply:
@@ -186,7 +188,7 @@ async def test_one_that_waits_for_an_equal_call_shares_its_failure(store: SqlGra
         raise ReplyUnusable("Not that.", "Ask another.")
 
     model = Scripted(answer)
-    paid = await paying(model, store)
+    paid = await paying(model, store.replies)
     problems: list[str] = []
 
     async def ask() -> None:
@@ -203,11 +205,11 @@ async def test_one_that_waits_for_an_equal_call_shares_its_failure(store: SqlGra
     assert len(model.asked) == 1
 
 
-async def test_figures_that_a_service_leaves_out_are_counted(store: SqlGraphStore) -> None:
+async def test_figures_that_a_service_leaves_out_are_counted(store: SqliteDatabase) -> None:
     async def answer(_: ChatRequest) -> Reply:
         return Reply("four little words here", FinishReason.STOP, 0, 0)
 
-    paid = await paying(Scripted(answer, Price(0.001, 0.01)), store)
+    paid = await paying(Scripted(answer, Price(0.001, 0.01)), store.replies)
     asked = request()
     reply = await paid.complete(asked)
     counted = count_prompt(TOKENIZER, asked)
@@ -215,32 +217,32 @@ async def test_figures_that_a_service_leaves_out_are_counted(store: SqlGraphStor
     assert reply.cost == pytest.approx(0.001 * counted + 0.04)
 
 
-class BusyStore:
+class BusyReplies:
     """Is busy, or broken, so many times when a reply is to be kept."""
 
-    def __init__(self, store: SqlGraphStore, *problems: LeanRAGError) -> None:
-        self._store = store
+    def __init__(self, replies: ReplyStore, *problems: LeanRAGError) -> None:
+        self._replies = replies
         self._problems = list(problems)
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._store, name)
+        return getattr(self._replies, name)
 
-    async def keep_reply(self, *given: Any, **more: Any) -> None:
+    async def put(self, *given: Any, **more: Any) -> None:
         if self._problems:
             raise self._problems.pop()
-        await self._store.keep_reply(*given, **more)
+        await self._replies.put(*given, **more)
 
 
-async def test_a_paid_reply_is_not_lost_to_a_store_that_is_busy(store: SqlGraphStore) -> None:
-    paid = await paying(saying("said"), BusyStore(store, Busy("wait"), Busy("wait")))  # type: ignore[arg-type]
+async def test_a_paid_reply_is_not_lost_to_a_store_that_is_busy(store: SqliteDatabase) -> None:
+    paid = await paying(saying("said"), BusyReplies(store.replies, Busy("wait"), Busy("wait")))  # type: ignore[arg-type]
     await paid.complete(request())
     assert (await paid.complete(request())).kept
 
 
-async def test_no_call_is_paid_for_that_cannot_be_kept(store: SqlGraphStore) -> None:
+async def test_no_call_is_paid_for_that_cannot_be_kept(store: SqliteDatabase) -> None:
     """Each more would be lost, too: the first ends the work, though other problems of a call do not."""
     model = saying('{"items": [{"task": 1, "word": "yes"}]}')
-    paid = await paying(model, BusyStore(store, StoreUnusable("The disk is full.")))  # type: ignore[arg-type]
+    paid = await paying(model, BusyReplies(store.replies, StoreUnusable("The disk is full.")))  # type: ignore[arg-type]
     with pytest.raises(StoreUnusable):
         await ask_each(paid, DUTY, [task("one")], Meter())
     assert len(model.asked) == 1
@@ -249,17 +251,17 @@ async def test_no_call_is_paid_for_that_cannot_be_kept(store: SqlGraphStore) -> 
 # --- caps ----------------------------------------------------------------------------------
 
 
-class Shelf:
-    """A graph store that keeps nothing: each call is made."""
+class NoReplies:
+    """A store of replies that stores nothing: each call is made."""
 
-    async def spent(self, collection: str, job_id: str = "") -> list[Any]:
+    async def spending(self, collection: str, job_id: str = "") -> list[Any]:
         del collection, job_id
         return []
 
-    async def kept_reply(self, digest: str, job_id: str = "") -> None:
-        """Nothing is kept."""
+    async def find(self, digest: str, job_id: str = "") -> None:
+        """Nothing is stored."""
 
-    async def keep_reply(self, *given: Any, **more: Any) -> None:
+    async def put(self, *given: Any, **more: Any) -> None:
         del given, more
         await anyio.lowlevel.checkpoint()
 
@@ -299,8 +301,8 @@ def test_no_cap_is_ever_passed_and_what_fits_is_asked(data: st.DataObject) -> No
 
     async def main() -> None:
         model = Scripted(answer, PRICE, places)
-        budget = await Budget.open(caps, [model], Shelf(), "c", "j")  # type: ignore[arg-type]
-        paid = CachedModel(model, Ledger(Shelf(), "c", "j"), budget, TOKENIZER)  # type: ignore[arg-type]
+        budget = await Budget.open(caps, [model], NoReplies(), "c", "j")  # type: ignore[arg-type]
+        paid = CachedModel(model, Ledger(NoReplies(), "c", "j"), budget, TOKENIZER)  # type: ignore[arg-type]
 
         async def one(number: int) -> None:
             nonlocal refused
@@ -338,12 +340,12 @@ def test_no_cap_is_ever_passed_and_what_fits_is_asked(data: st.DataObject) -> No
     [(Caps(calls=7), 7), (Caps(tokens=1000), 8), (Caps(cost=0.1), 5), (Caps(calls=0), 0)],
 )
 async def test_a_real_service_is_asked_as_often_as_the_cap_allows_and_no_more(
-    chat_server: Any, store: SqlGraphStore, monkeypatch: pytest.MonkeyPatch, caps: Caps, calls: int
+    chat_server: Any, store: SqliteDatabase, monkeypatch: pytest.MonkeyPatch, caps: Caps, calls: int
 ) -> None:
     monkeypatch.setattr(LiteLLMChatModel, "price", Price(0.0001, 0.0004))
     chat_server.says(chat_server.Answer("said", tokens=(100, 20)))
     async with real(chat_server) as model:
-        paid = await paying(model, store, caps)
+        paid = await paying(model, store.replies, caps)
         problems: list[LeanRAGError] = []
 
         async def one(number: int) -> None:
@@ -354,7 +356,7 @@ async def test_a_real_service_is_asked_as_often_as_the_cap_allows_and_no_more(
                 problems.append(problem)
 
         await for_each(range(30), one, places=8)
-    used = total_use(await store.spent("default"))
+    used = total_use(await store.replies.spending("default"))
     assert not used.passes(caps)
     assert used.calls == chat_server.calls == 30 - len(problems)
     assert calls - 2 <= chat_server.calls <= calls
@@ -362,23 +364,23 @@ async def test_a_real_service_is_asked_as_often_as_the_cap_allows_and_no_more(
     assert "paid replies are kept" in problems[0].next_step
 
 
-async def test_a_job_that_goes_on_counts_what_it_had_used_before(store: SqlGraphStore) -> None:
+async def test_a_job_that_goes_on_counts_what_it_had_used_before(store: SqliteDatabase) -> None:
     model = saying("said")
-    first = await paying(model, store, Caps(calls=3))
+    first = await paying(model, store.replies, Caps(calls=3))
     for number in range(2):
         await first.complete(request(str(number)))
-    after = await paying(model, store, Caps(calls=3))
+    after = await paying(model, store.replies, Caps(calls=3))
     await after.complete(request("2"))
     with pytest.raises(CapReached, match="3 calls"):
         await after.complete(request("3"))
     assert (await after.complete(request("0"))).kept  # what is kept costs nothing
-    other = await paying(model, store, Caps(calls=3), job="j2")
+    other = await paying(model, store.replies, Caps(calls=3), job="j2")
     await other.complete(request("3"))
 
 
-async def test_dollars_cannot_be_capped_without_a_price(store: SqlGraphStore) -> None:
+async def test_dollars_cannot_be_capped_without_a_price(store: SqliteDatabase) -> None:
     with pytest.raises(InvalidInput, match=r"'scripted'.*Cap the calls or the tokens"):
-        await paying(saying("x"), store, Caps(cost=1.0))
+        await paying(saying("x"), store.replies, Caps(cost=1.0))
 
 
 async def test_one_that_gives_up_waiting_for_the_budget_holds_nothing() -> None:
@@ -393,7 +395,7 @@ async def test_one_that_gives_up_waiting_for_the_budget_holds_nothing() -> None:
 # --- a service that does not answer --------------------------------------------------------
 
 
-async def test_a_dead_service_is_let_go_after_a_few_calls(store: SqlGraphStore) -> None:
+async def test_a_dead_service_is_let_go_after_a_few_calls(store: SqliteDatabase) -> None:
     naps: list[float] = []
 
     async def sleep(seconds: float) -> None:
@@ -403,7 +405,7 @@ async def test_a_dead_service_is_let_go_after_a_few_calls(store: SqlGraphStore) 
     model = await LiteLLMChatModel.open(
         "openai/tiny", api_base="http://127.0.0.1:9/v1", attempts=2, limits=Limits(1), sleep=sleep
     )
-    paid = await paying(model, store)
+    paid = await paying(model, store.replies)
     problems: list[str] = []
     for number in range(50):
         with pytest.raises(ModelUnavailable) as caught:
@@ -416,7 +418,7 @@ async def test_a_dead_service_is_let_go_after_a_few_calls(store: SqlGraphStore) 
     ]
 
 
-async def test_one_answer_in_between_keeps_the_service_alive(store: SqlGraphStore) -> None:
+async def test_one_answer_in_between_keeps_the_service_alive(store: SqliteDatabase) -> None:
     calls = 0
 
     async def answer(_: ChatRequest) -> Reply:
@@ -426,7 +428,7 @@ async def test_one_answer_in_between_keeps_the_service_alive(store: SqlGraphStor
             raise ModelUnavailable("Nobody there.")
         return Reply("said", FinishReason.STOP, 1, 1)
 
-    paid = await paying(Scripted(answer), store)
+    paid = await paying(Scripted(answer), store.replies)
     for number in range(5 * CircuitBreaker().limit):
         with suppress(ModelUnavailable):
             await paid.complete(request(str(number)))
@@ -458,11 +460,11 @@ def words(*given: str) -> str:
 
 
 async def test_replies_that_could_not_be_read_are_kept_and_a_second_build_makes_no_call(
-    store: SqlGraphStore,
+    store: SqliteDatabase,
 ) -> None:
     model = saying(words("yes", "no"), words("never"))
     for job in ("j1", "j2"):
-        paid = await paying(model, store, job=job)
+        paid = await paying(model, store.replies, job=job)
         good, bad = await ask_each(paid, DUTY, [task("a"), task("b")], Meter())
         assert good == "a: yes"
         assert isinstance(bad, ReplyUnusable)
@@ -470,28 +472,31 @@ async def test_replies_that_could_not_be_read_are_kept_and_a_second_build_makes_
     assert len(model.asked) == 2
 
 
-async def test_an_upgrade_asks_anew_what_could_not_be_read_and_nothing_else(store: SqlGraphStore) -> None:
+async def test_an_upgrade_asks_anew_what_could_not_be_read_and_nothing_else(store: SqliteDatabase) -> None:
     model = saying(words("yes", "no"), words("never"), words("yes"))
     tasks = [task("a"), task("b")]
-    await ask_each(await paying(model, store), DUTY, tasks, Meter())
+    await ask_each(await paying(model, store.replies), DUTY, tasks, Meter())
     meter = Meter()
-    upgraded = await ask_each(await paying(model, store, job="j2", redo=True), DUTY, tasks, meter)
+    upgraded = await ask_each(await paying(model, store.replies, job="j2", redo=True), DUTY, tasks, meter)
     assert upgraded == ["a: yes", "b: yes"]
     assert meter.calls == 1
     assert len(model.asked) == 3
     # From now on that is what every build finds.
-    assert await ask_each(await paying(model, store, job="j3"), DUTY, tasks, Meter()) == upgraded
-    assert await ask_each(await paying(model, store, job="j4", redo=True), DUTY, tasks, Meter()) == upgraded
+    assert await ask_each(await paying(model, store.replies, job="j3"), DUTY, tasks, Meter()) == upgraded
+    assert (
+        await ask_each(await paying(model, store.replies, job="j4", redo=True), DUTY, tasks, Meter())
+        == upgraded
+    )
     assert len(model.asked) == 3
 
 
-async def test_an_upgrade_that_goes_on_after_a_kill_asks_nothing_twice(store: SqlGraphStore) -> None:
+async def test_an_upgrade_that_goes_on_after_a_kill_asks_nothing_twice(store: SqliteDatabase) -> None:
     model = saying(words("no"))
-    await ask_each(await paying(model, store), DUTY, [task("a")], Meter())
+    await ask_each(await paying(model, store.replies), DUTY, [task("a")], Meter())
     for _ in range(2):
-        await ask_each(await paying(model, store, job="j2", redo=True), DUTY, [task("a")], Meter())
+        await ask_each(await paying(model, store.replies, job="j2", redo=True), DUTY, [task("a")], Meter())
     assert len(model.asked) == 3
-    await ask_each(await paying(model, store, job="j3", redo=True), DUTY, [task("a")], Meter())
+    await ask_each(await paying(model, store.replies, job="j3", redo=True), DUTY, [task("a")], Meter())
     assert len(model.asked) == 4
 
 
@@ -538,12 +543,12 @@ YES = words("yes")
     ],
 )
 async def test_what_goes_wrong_once_is_made_good(
-    chat_server: Any, store: SqlGraphStore, answers: Callable[[Any], list[Any]], calls: int
+    chat_server: Any, store: SqliteDatabase, answers: Callable[[Any], list[Any]], calls: int
 ) -> None:
     chat_server.says(*answers(chat_server))
     # The one answer that never comes is waited for so long; any other must not be cut off on a busy machine.
     async with real(chat_server, seconds=5) as model:
-        paid = await paying(model, store)
+        paid = await paying(model, store.replies)
         assert await ask_each(paid, DUTY, [task("a")], Meter()) == ["a: yes"]
         assert chat_server.calls == calls
         assert await ask_each(paid, DUTY, [task("a")], Meter()) == ["a: yes"]
@@ -563,31 +568,31 @@ async def test_what_goes_wrong_once_is_made_good(
     ],
 )
 async def test_what_goes_wrong_for_ever_is_told_task_by_task(
-    chat_server: Any, store: SqlGraphStore, kind: Callable[[Any], Any], problem: type[LeanRAGError]
+    chat_server: Any, store: SqliteDatabase, kind: Callable[[Any], Any], problem: type[LeanRAGError]
 ) -> None:
     chat_server.says(kind(chat_server))
     async with real(chat_server) as model:
-        paid = await paying(model, store)
+        paid = await paying(model, store.replies)
         answers = await ask_each(paid, DUTY, [task("a"), task("b")], Meter())
     assert [type(each) for each in answers] == [problem] * 2
 
 
-async def test_a_wrong_key_ends_the_work(chat_server: Any, store: SqlGraphStore) -> None:
+async def test_a_wrong_key_ends_the_work(chat_server: Any, store: SqliteDatabase) -> None:
     chat_server.says(chat_server.failed(401))
     async with real(chat_server) as model:
         with pytest.raises(InvalidInput):
-            await ask_each(await paying(model, store), DUTY, [task("a")], Meter())
+            await ask_each(await paying(model, store.replies), DUTY, [task("a")], Meter())
 
 
 async def test_tasks_that_a_service_does_not_take_together_are_asked_alone(
-    chat_server: Any, store: SqlGraphStore
+    chat_server: Any, store: SqliteDatabase
 ) -> None:
     def script(asked: Any) -> Any:
         return chat_server.failed(400, "too long") if "Task 2" in asked.prompt else YES
 
     chat_server.follows(script)
     async with real(chat_server) as model:
-        paid = await paying(model, store)
+        paid = await paying(model, store.replies)
         answers = await ask_each(paid, DUTY, [task("a"), task("b")], Meter())
     assert answers == ["a: yes", "b: yes"]
 
@@ -597,7 +602,7 @@ import sys
 import anyio
 from pathlib import Path
 from leanrag_engine.adapters.chat.model import LiteLLMChatModel
-from leanrag_engine.adapters.sqlite import SqlGraphStore
+from leanrag_engine.adapters.sqlite import SqliteDatabase
 from leanrag_engine.adapters.tokenizer import TiktokenTokenizer
 from leanrag_engine.llm.batching import for_each
 from leanrag_engine.core.ports import ChatRequest, Message
@@ -605,10 +610,10 @@ from leanrag_engine.llm.budget import Budget, Caps
 from leanrag_engine.llm.cache import CachedModel, Ledger
 
 async def main():
-    store = await SqlGraphStore.open(Path(sys.argv[1]), read_only=False)
+    store = await SqliteDatabase.open(Path(sys.argv[1]), read_only=False)
     model = await LiteLLMChatModel.open("openai/tiny", api_base=sys.argv[2])
-    budget = await Budget.open(Caps(calls=40), [model], store, "default", "j1")
-    paid = CachedModel(model, Ledger(store, "default", "j1"), budget, TiktokenTokenizer())
+    budget = await Budget.open(Caps(calls=40), [model], store.replies, "default", "j1")
+    paid = CachedModel(model, Ledger(store.replies, "default", "j1"), budget, TiktokenTokenizer())
 
     async def one(number):
         await paid.complete(ChatRequest((Message("user", f"request {number}"),), 50, step="extraction"))
@@ -622,7 +627,7 @@ anyio.run(main)
 
 
 async def test_a_process_killed_in_mid_work_repeats_no_call_that_was_answered(
-    chat_server: Any, store: SqlGraphStore, tmp_path: Path
+    chat_server: Any, store: SqliteDatabase, tmp_path: Path
 ) -> None:
     def script(_: Any) -> Any:
         return chat_server.stalled() if chat_server.calls > 20 else "ok"
@@ -640,18 +645,18 @@ async def test_a_process_killed_in_mid_work_repeats_no_call_that_was_answered(
     process.wait()
     answered = {each.last for each in chat_server.requests[:20]}
     # The last of those answered may not have been kept when the last of those under way came in.
-    kept = (await store.spent("default"))[0].calls
+    kept = (await store.replies.spending("default"))[0].calls
     assert kept == 20
     chat_server.follows(lambda _: "ok")
     chat_server.requests.clear()
     # What the second process would do is done in this one, which has litellm imported.
     async with real(chat_server) as model:
-        paid = await paying(model, store, Caps(calls=40))
+        paid = await paying(model, store.replies, Caps(calls=40))
         for number in range(40):
             await paid.complete(request(f"request {number}", room=50, step="extraction"))
     assert not answered & {each.last for each in chat_server.requests}
     assert chat_server.calls == 20
-    (spent,) = await store.spent("default", "j1")
+    (spent,) = await store.replies.spending("default", "j1")
     assert spent.calls == 40
 
 
@@ -659,7 +664,7 @@ async def test_a_process_killed_in_mid_work_repeats_no_call_that_was_answered(
 
 
 async def test_a_forecast_counts_what_would_be_asked_and_asks_nothing(
-    chat_server: Any, store: SqlGraphStore
+    chat_server: Any, store: SqliteDatabase
 ) -> None:
     requests = [request("word " * (50 + number), room=200, step=f"step {number % 2}") for number in range(20)]
 
@@ -676,7 +681,7 @@ async def test_a_forecast_counts_what_would_be_asked_and_asks_nothing(
                 await model.complete(asked)
 
     async with real(chat_server) as model:
-        blind = ForecastModel(model, store, "default", TOKENIZER)
+        blind = ForecastModel(model, store.replies, "default", TOKENIZER)
         await ask(blind)
         guess = await blind.forecast()
         assert chat_server.calls == 0
@@ -685,42 +690,42 @@ async def test_a_forecast_counts_what_would_be_asked_and_asks_nothing(
             ("step 1", 10, True),
         ]
         requests, rest = requests[:6], requests
-        await ask(await paying(model, store))
+        await ask(await paying(model, store.replies))
         requests = rest
-        seeing = ForecastModel(model, store, "default", TOKENIZER)
+        seeing = ForecastModel(model, store.replies, "default", TOKENIZER)
         await ask(seeing)
         await ask(seeing)  # an equal request is one call
         forecast = await seeing.forecast()
         assert [each.calls for each in forecast] == [7, 7]
-        before = await store.spent("default")
-        await ask(await paying(model, store))
-        after = await store.spent("default")
+        before = await store.replies.spending("default")
+        await ask(await paying(model, store.replies))
+        after = await store.replies.spending("default")
         for told, then, now in zip(forecast, before, after, strict=True):
             assert told.step == now.step
             assert told.prompt_tokens == pytest.approx(now.prompt_tokens - then.prompt_tokens, rel=0.01)
             assert told.completion_tokens == 7 * 66
             assert not told.guessed
             assert told.cost is None
-        done = ForecastModel(model, store, "default", TOKENIZER)
+        done = ForecastModel(model, store.replies, "default", TOKENIZER)
         await ask(done)
         assert await done.forecast() == []
 
 
-async def test_a_forecast_of_an_upgrade_counts_what_could_not_be_read(store: SqlGraphStore) -> None:
+async def test_a_forecast_of_an_upgrade_counts_what_could_not_be_read(store: SqliteDatabase) -> None:
     model = saying(words("yes", "no"), words("never"))
     tasks = [task("a"), task("b")]
-    await ask_each(await paying(model, store), DUTY, tasks, Meter())
+    await ask_each(await paying(model, store.replies), DUTY, tasks, Meter())
     for redo, calls in ((False, []), (True, [1])):
-        counting = ForecastModel(model, store, "default", TOKENIZER, redo=redo)
+        counting = ForecastModel(model, store.replies, "default", TOKENIZER, redo=redo)
         await ask_each(counting, DUTY, tasks, Meter())
         assert [each.calls for each in await counting.forecast()] == calls
     assert len(model.asked) == 2
 
 
-async def test_a_forecast_in_dollars_takes_the_model_s_price(store: SqlGraphStore) -> None:
+async def test_a_forecast_in_dollars_takes_the_model_s_price(store: SqliteDatabase) -> None:
     model = saying("x")
     model.price = PRICE
-    counting = ForecastModel(model, store, "default", TOKENIZER)
+    counting = ForecastModel(model, store.replies, "default", TOKENIZER)
     with pytest.raises(CapReached):
         await counting.complete(request(room=100))
     (step,) = await counting.forecast()

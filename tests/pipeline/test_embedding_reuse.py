@@ -42,7 +42,7 @@ async def built(engine: LeanRAG) -> Generation:
     job = await engine.submit_build()
     ended = await engine.job(job.id, wait_seconds=60)
     assert ended.status == "done", ended.message
-    held = await engine._stores.graph.collection("default")
+    held = await engine._stores.documents.collection("default")
     assert held is not None
     assert held.generation is not None
     return held.generation

@@ -136,8 +136,8 @@ async def test_a_job_that_brought_its_process_down_three_times_is_not_tried_agai
         updated_at=datetime.fromtimestamp(0, UTC),
         result={"attempts": 3, "reached": 0},
     )
-    await engine._graph.create_collection("default")
-    await engine._graph.put_job(crashing)
+    await engine._stores.documents.create_collection("default")
+    await engine._stores.jobs.put(crashing)
     assert await engine.resume_jobs() == []
     seen = await engine.job("job-poison")
     assert seen.status is JobStatus.FAILED
@@ -146,7 +146,7 @@ async def test_a_job_that_brought_its_process_down_three_times_is_not_tried_agai
 
 async def test_a_job_of_a_dead_process_is_seen_as_interrupted(engine: LeanRAG) -> None:
     job = await engine.job((await engine.submit_ingest(STARS[:1])).id, wait_seconds=60)
-    await engine._graph.put_job(
+    await engine._stores.jobs.put(
         replace(
             job,
             status=JobStatus.RUNNING,
@@ -181,7 +181,7 @@ async def test_a_job_in_the_middle_of_one_long_document_can_be_cancelled(engine:
 async def test_a_store_that_is_busy_for_a_while_does_not_end_the_job_that_reports_to_it(
     engine: LeanRAG, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    put, refused = engine._graph.put_job, []
+    put, refused = engine._stores.jobs.put, []
 
     async def busy_three_times(job: Job) -> None:
         if job.status is not JobStatus.QUEUED and len(refused) < 3:
@@ -189,7 +189,7 @@ async def test_a_store_that_is_busy_for_a_while_does_not_end_the_job_that_report
             raise Busy("The store is locked by another program.", "Wait.")
         await put(job)
 
-    monkeypatch.setattr(engine._graph, "put_job", busy_three_times)
+    monkeypatch.setattr(engine._stores.jobs, "put", busy_three_times)
     monkeypatch.setattr("leanrag_engine.pipeline.jobs.END_PAUSES", (0, 0, 0))
     job = await engine.job((await engine.submit_ingest(STARS[:20])).id, wait_seconds=60)
     assert len(refused) == 3
@@ -213,10 +213,10 @@ async def test_a_reindex_that_was_stopped_half_way_is_seen_and_said(
         raise Cancelled("Stopped by the test.")
 
     monkeypatch.setattr(engine._vectors, "upsert", first_rows_alone)
-    before = await engine._graph.vector_version()
+    before = await engine._stores.generations.vector_version()
     job = await engine.job((await engine.submit_reindex()).id, wait_seconds=60)
     assert job.status is JobStatus.CANCELLED
-    assert await engine._graph.vector_version() > before
+    assert await engine._stores.generations.vector_version() > before
     assert any("incomplete" in warning for warning in (await engine.status()).warnings)
 
 

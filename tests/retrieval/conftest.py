@@ -120,7 +120,7 @@ class KeywordIndex:
 
 
 class MemoryGraph:
-    """The graph store's reading half for one collection and one generation. ``calls`` counts the calls."""
+    """The reading half of the stores of documents and generations. ``calls`` counts the calls."""
 
     def __init__(
         self, documents: Sequence[Document], chunks: Sequence[Chunk], hierarchy: Hierarchy | None
@@ -143,7 +143,7 @@ class MemoryGraph:
         self._fact_words = KeywordIndex(dict(layers[0].facts() if layers else ()))
         self.calls: Counter[str] = Counter()
 
-    async def documents(self, collection: str) -> list[Document]:
+    async def find_all(self, collection: str) -> list[Document]:
         self.calls["documents"] += 1
         return self._documents
 
@@ -171,13 +171,13 @@ class MemoryGraph:
         self.calls["entities"] += 1
         return [self._entities[id_] for id_ in ids if id_ in self._entities]
 
-    async def entities_named(self, generation: int, names: Sequence[str]) -> list[Entity]:
-        self.calls["entities_named"] += 1
+    async def entities_by_name(self, generation: int, names: Sequence[str]) -> list[Entity]:
+        self.calls["entities_by_name"] += 1
         keys = dict.fromkeys(map(name_key, names))
         found = (entity for key in keys for entity in self._named.get(key, ()))
         return list({entity.id: entity for entity in found}.values())
 
-    async def similar_names(self, generation: int, name: str, limit: int) -> list[Entity]:
+    async def similar_entities(self, generation: int, name: str, limit: int) -> list[Entity]:
         wanted = set(name.casefold())
 
         def likeness(entity: Entity) -> float:
@@ -323,8 +323,10 @@ class Corpus:
             spaces.facts, [id_ for id_, _ in facts], await embedder.embed([text for _, text in facts])
         )
         built = self.hierarchy is not None
+        store: Any = MemoryGraph(self.documents, chunks, self.hierarchy)  # the reading half
         return IndexSnapshot(
-            graph=MemoryGraph(self.documents, chunks, self.hierarchy),  # type: ignore[arg-type] # the reading half
+            documents=store,
+            generations=store,
             vectors=vectors,  # type: ignore[arg-type] # the reading half
             embedder=embedder if built else None,
             tokenizer=tokenizer or WordTokenizer(),

@@ -198,7 +198,7 @@ async def test_passages_with_as_many_seeds_come_in_order_of_similarity_not_of_re
 async def test_paper_ranking_matches_no_names_and_no_keywords(corpus: Corpus) -> None:
     index = await corpus.index()
     await answer_query(index, Query("Who was Edmond Halley?", ranking="paper"))
-    assert not {"entities_named", "search_chunks", "search_entities"} & set(index.graph.calls)  # type: ignore[attr-defined]
+    assert not {"entities_by_name", "search_chunks", "search_entities"} & set(index.generations.calls)  # type: ignore[attr-defined]
 
 
 # --- facts ---------------------------------------------------------------------------------
@@ -519,7 +519,7 @@ async def test_an_unknown_document_is_an_error_that_lists_the_nearest(corpus: Co
 async def test_a_query_makes_a_bounded_number_of_calls(corpus: Corpus, mode: str) -> None:
     index = await corpus.index()
     await answer_query(index, Query("Caroline Herschel and yeast in Paris", mode=mode))
-    assert sum(index.graph.calls.values()) < 40  # type: ignore[attr-defined] # the memory store counts
+    assert sum(index.generations.calls.values()) < 40  # type: ignore[attr-defined] # the memory store counts
 
 
 async def test_an_ambiguous_entity_is_an_error_that_tells_its_bearers_apart(

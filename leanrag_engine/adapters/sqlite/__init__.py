@@ -1,9 +1,9 @@
 """The graph store on SQLite: tables in ``schema``, one file of plain functions for each group of nouns.
 
-The functions take a connection inside a transaction; ``store`` is the thin class that begins the
-transactions, hops to threads and implements :class:`leanrag_engine.core.ports.GraphStore`.
+The functions take a connection inside a transaction; ``stores`` holds the thin classes that begin the
+transactions, hop to threads and implement the Protocols of :mod:`leanrag_engine.core.ports`.
 """
 
-from .store import SqlGraphStore
+from .stores import SqliteDatabase
 
-__all__ = ["SqlGraphStore"]
+__all__ = ["SqliteDatabase"]

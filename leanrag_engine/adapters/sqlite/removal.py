@@ -22,7 +22,7 @@ from .jobs import FINISHED
 
 
 def forget(connection: Connection, name: str, ids: Sequence[str], left: Build | None) -> Generation | None:
-    """See :meth:`leanrag_engine.core.ports.GraphStore.forget`. Generations go whole, with their full-text tables:
+    """See :meth:`leanrag_engine.core.ports.DocumentStore.delete`. Generations go whole, with their full-text tables:
     what a table of words once held cannot be taken out of it row by row."""
     names = _names_of(connection, name, ids)
     replies.drop(connection, name, documents.chunk_ids(connection, name, ids))

@@ -8,7 +8,7 @@ from functools import partial
 from anyio import to_thread
 
 from leanrag_engine.core.model import Chunk, Generation, Graph, content_id
-from leanrag_engine.core.ports import ArrayStore, GraphStore
+from leanrag_engine.core.ports import ArrayStore, DocumentStore, GenerationStore
 
 from .adjacency import Adjacency
 
@@ -19,8 +19,9 @@ KEPT = 4
 class AdjacencyCache:
     """The adjacency of each generation that is asked for. May be used from several event loops."""
 
-    def __init__(self, graph: GraphStore, arrays: ArrayStore) -> None:
-        self._graph = graph
+    def __init__(self, documents: DocumentStore, generations: GenerationStore, arrays: ArrayStore) -> None:
+        self._documents = documents
+        self._generations = generations
         self._arrays = arrays
         self._held: dict[int, Adjacency] = {}
 
@@ -52,12 +53,12 @@ class AdjacencyCache:
     async def _from_store(self, generation: Generation) -> Adjacency:
         layers = [
             Graph(
-                tuple(await self._graph.layer(generation.number, each.layer)),
-                tuple(await self._graph.relations(generation.number, each.layer)),
+                tuple(await self._generations.layer(generation.number, each.layer)),
+                tuple(await self._generations.relations(generation.number, each.layer)),
             )
             for each in generation.layers
         ]
-        chunks = await self._graph.all_chunks(generation.collection)
+        chunks = await self._documents.all_chunks(generation.collection)
         made = await to_thread.run_sync(partial(Adjacency.of, layers, chunks))
         await self._arrays.save(key_of(generation), made.arrays())
         return made

@@ -162,7 +162,7 @@ async def _dense_chunks(index: IndexSnapshot, scope: ChunkScope, vector: Vectors
 async def _keyword_chunks(index: IndexSnapshot, scope: ChunkScope, text: str) -> list[Hit]:
     name = index.collection.name
     return await _search_widening(
-        lambda limit: index.graph.search_chunks(name, text, limit), _in_scope(scope), CHUNK_HITS
+        lambda limit: index.documents.search_chunks(name, text, limit), _in_scope(scope), CHUNK_HITS
     )
 
 
@@ -236,7 +236,7 @@ async def _dense_entities(
 async def _keyword_entities(index: IndexSnapshot, scope: ChunkScope, text: str, wanted: int) -> list[Hit]:
     number = index.generation.number
     return await _search_widening(
-        lambda limit: index.graph.search_entities(number, text, limit, layer=0),
+        lambda limit: index.generations.search_entities(number, text, limit, layer=0),
         _in_graph(index, scope),
         wanted,
     )
@@ -260,12 +260,12 @@ async def _find_named_entities(index: IndexSnapshot, scope: ChunkScope, text: st
     if not spans:
         return []
     number = index.generation.number
-    found = await index.graph.entities_named(number, list(dict.fromkeys(span.key for span in spans)))
+    found = await index.generations.entities_by_name(number, list(dict.fromkeys(span.key for span in spans)))
     bearers = [each for each in found if each.layer == 0 and scope.supports(each)]
     hits = {hit.id: hit for hit in match_names(spans, bearers, index.collection.chunks)}
     for part in name_parts(spans, found):
         near = await _keyword_entities(index, scope, part, PART_HITS)
-        entities = await index.graph.entities(number, [hit.id for hit in near])
+        entities = await index.generations.entities(number, [hit.id for hit in near])
         for hit in match_name_part(part, entities):
             hits.setdefault(hit.id, hit)
     return list(hits.values())
@@ -285,7 +285,7 @@ async def _dense_facts(index: IndexSnapshot, scope: ChunkScope, vector: Vectors 
 async def _keyword_facts(index: IndexSnapshot, scope: ChunkScope, text: str) -> list[Hit]:
     if not spaces_of(index).facts or not scope.everything:
         return []
-    return await index.graph.search_facts(index.generation.number, text, FACT_HITS)
+    return await index.generations.search_facts(index.generation.number, text, FACT_HITS)
 
 
 def adjacency_of(index: IndexSnapshot) -> Adjacency:

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from sqlalchemy import Connection, Engine, create_engine, event
 
+from leanrag_engine.adapters.sqlite import SqliteDatabase
 from leanrag_engine.adapters.sqlite.database import fulltext
-from leanrag_engine.adapters.sqlite.store import SqlGraphStore
 from leanrag_engine.core.model import Hit
 
 pytestmark = pytest.mark.anyio
@@ -133,13 +133,13 @@ async def test_passages_of_many_documents_are_counted_not_their_row_numbers(conn
 
 
 async def test_a_store_of_more_passages_than_the_bound_finds_the_rare_one(
-    store: SqlGraphStore, parcel: Callable[..., Any]
+    store: SqliteDatabase, parcel: Callable[..., Any]
 ) -> None:
     """With the real bound and the real store."""
-    await store.create_collection("default")
+    await store.documents.create_collection("default")
     texts = ["The survey mentions granite."] * fulltext.LARGE + ["The survey mentions feldspar."]
     held = parcel("x", *texts, title="")
-    await store.put_document("default", held.document, held.chunks, ())
-    rare: list[Hit] = await store.search_chunks("default", "Which survey mentions feldspar?", 10)
+    await store.documents.put("default", held.document, held.chunks, ())
+    rare: list[Hit] = await store.documents.search_chunks("default", "Which survey mentions feldspar?", 10)
     assert [hit.id for hit in rare] == [held.chunks[-1].id]
-    assert len(await store.search_chunks("default", "survey mentions", 10)) == 10
+    assert len(await store.documents.search_chunks("default", "survey mentions", 10)) == 10

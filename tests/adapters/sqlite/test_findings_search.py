@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from leanrag_engine.adapters.sqlite import SqlGraphStore
+from leanrag_engine.adapters.sqlite import SqliteDatabase
 from leanrag_engine.core.model import Entity, Finding, Generation, Graph, Hierarchy
 
 pytestmark = pytest.mark.anyio
@@ -17,11 +17,11 @@ Publish = Callable[..., Awaitable[Generation]]
 
 
 async def test_findings_are_searched_with_the_description_and_what_both_say_counts_once(
-    store: SqlGraphStore, parcel: MakeParcel, publish: Publish
+    store: SqliteDatabase, parcel: MakeParcel, publish: Publish
 ) -> None:
-    await store.create_collection("default")
+    await store.documents.create_collection("default")
     given = parcel("x", "some text")
-    await store.put_document("default", given.document, given.chunks, given.extracts)
+    await store.documents.put("default", given.document, given.chunks, given.extracts)
     said = "Lanterns guide the ships."
     findings = (Finding("Oil is dear.", "A lantern burns a barrel a night."), Finding("Lanterns", said))
     clusters = (
@@ -32,5 +32,5 @@ async def test_findings_are_searched_with_the_description_and_what_both_say_coun
     layers = (Graph(base, ()), Graph(clusters, ()), Graph((Entity("r", "All", layer=2),), ()))
     generation = await publish(store, Hierarchy(layers))
     for word in ("barrels", "dear", "ships"):
-        hits = await store.search_entities(generation.number, word, 5)
+        hits = await store.generations.search_entities(generation.number, word, 5)
         assert [hit.id for hit in hits] == ["c1"]

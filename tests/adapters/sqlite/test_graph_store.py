@@ -10,7 +10,7 @@ from typing import Any
 import anyio
 import pytest
 
-from leanrag_engine.adapters.sqlite import SqlGraphStore
+from leanrag_engine.adapters.sqlite import SqliteDatabase
 from leanrag_engine.core.errors import InvalidInput, NotFound
 from leanrag_engine.core.model import (
     Entity,
@@ -38,14 +38,14 @@ Publish = Callable[..., Awaitable[Generation]]
 NOW = datetime(2026, 3, 1, 12, 30, 15, 123456, tzinfo=UTC)
 
 
-async def put(store: SqlGraphStore, parcel: Any, collection: str = "default") -> Any:
-    return await store.put_document(collection, parcel.document, parcel.chunks, parcel.extracts)
+async def put(store: SqliteDatabase, parcel: Any, collection: str = "default") -> Any:
+    return await store.documents.put(collection, parcel.document, parcel.chunks, parcel.extracts)
 
 
 @pytest.fixture
-async def filled(store: SqlGraphStore, parcel: MakeParcel) -> SqlGraphStore:
+async def filled(store: SqliteDatabase, parcel: MakeParcel) -> SqliteDatabase:
     """A collection of two documents: ``carol`` (3 chunks) and ``moons`` (2 chunks)."""
-    await store.create_collection("default")
+    await store.documents.create_collection("default")
     carol = (
         "Scrooge was a miser.",
         "Marley was dead: to begin with.",
@@ -59,23 +59,23 @@ async def filled(store: SqlGraphStore, parcel: MakeParcel) -> SqlGraphStore:
 # --- collections ---------------------------------------------------------------------------
 
 
-async def test_a_collection_is_made_once_and_found_by_its_name(store: SqlGraphStore) -> None:
-    assert await store.collection("default") is None
-    made = await store.create_collection("default")
+async def test_a_collection_is_made_once_and_found_by_its_name(store: SqliteDatabase) -> None:
+    assert await store.documents.collection("default") is None
+    made = await store.documents.create_collection("default")
     assert (made.name, made.revision, made.documents, made.generation) == ("default", 0, 0, None)
-    assert await store.create_collection("default") == made
-    assert await store.collection("default") == made
-    other = await store.create_collection("another")
-    assert [each.name for each in await store.collections()] == ["another", "default"]
+    assert await store.documents.create_collection("default") == made
+    assert await store.documents.collection("default") == made
+    other = await store.documents.create_collection("another")
+    assert [each.name for each in await store.documents.collections()] == ["another", "default"]
     assert other.number != made.number
 
 
-async def test_an_unknown_collection_is_named_with_those_that_there_are(filled: SqlGraphStore) -> None:
+async def test_an_unknown_collection_is_named_with_those_that_there_are(filled: SqliteDatabase) -> None:
     for call in (
-        filled.documents("defualt"),
-        filled.search_chunks("defualt", "Scrooge", 3),
-        filled.generations("defualt"),
-        filled.pending_chunks("defualt"),
+        filled.documents.find_all("defualt"),
+        filled.documents.search_chunks("defualt", "Scrooge", 3),
+        filled.generations.find_all("defualt"),
+        filled.documents.pending_chunks("defualt"),
     ):
         with pytest.raises(NotFound, match=r"'defualt'(.|\n)*- default"):
             await call
@@ -84,8 +84,8 @@ async def test_an_unknown_collection_is_named_with_those_that_there_are(filled: 
 # --- documents -----------------------------------------------------------------------------
 
 
-async def test_a_document_comes_back_as_it_went_in(filled: SqlGraphStore) -> None:
-    document = await filled.document("default", "carol")
+async def test_a_document_comes_back_as_it_went_in(filled: SqliteDatabase) -> None:
+    document = await filled.documents.find("default", "carol")
     assert document is not None
     assert (document.number, document.title, document.source) == (1, "A Christmas Carol", "/carol")
     assert (document.chunks, document.metadata, document.media_type) == (
@@ -94,28 +94,30 @@ async def test_a_document_comes_back_as_it_went_in(filled: SqlGraphStore) -> Non
         "text/plain",
     )
     assert document.ingested_at.tzinfo is UTC
-    assert [each.id for each in await filled.documents("default")] == ["carol", "moons"]
-    assert await filled.document("default", "unknown") is None
+    assert [each.id for each in await filled.documents.find_all("default")] == ["carol", "moons"]
+    assert await filled.documents.find("default", "unknown") is None
 
 
 async def test_chunks_come_with_citation_and_title_in_the_order_asked_for(
-    filled: SqlGraphStore, parcel: MakeParcel
+    filled: SqliteDatabase, parcel: MakeParcel
 ) -> None:
-    reading = await filled.all_chunks("default")
+    reading = await filled.documents.all_chunks("default")
     assert [each.citation for each in reading] == ["d1:c1", "d1:c2", "d1:c3", "d2:c1", "d2:c2"]
     assert [each.title for each in reading] == ["A Christmas Carol"] * 3 + ["Moons"] * 2
     source = parcel("moons", "Io has volcanoes.", "Titan has lakes of methane.", title="Moons")
     assert [replace(each, citation="", title="") for each in reading[3:]] == source.chunks
     backwards = [each.id for each in reversed(reading)]
-    assert await filled.chunks("default", [*backwards, "unknown"]) == list(reversed(reading))
-    cited = await filled.chunks_by_citation("default", ["d2:c2", "d1:c9", "d9:c1", "nonsense", "d1:c1"])
+    assert await filled.documents.chunks("default", [*backwards, "unknown"]) == list(reversed(reading))
+    cited = await filled.documents.chunks_by_citation(
+        "default", ["d2:c2", "d1:c9", "d9:c1", "nonsense", "d1:c1"]
+    )
     assert [each.citation for each in cited] == ["d2:c2", "d1:c1"]
-    of_moons = await filled.chunk_ids("default", ["moons", "unknown"])
+    of_moons = await filled.documents.chunk_ids("default", ["moons", "unknown"])
     assert of_moons == [each.id for each in reading[3:]]
 
 
-async def test_extracts_come_back_in_reading_order(store: SqlGraphStore, parcel: MakeParcel) -> None:
-    await store.create_collection("default")
+async def test_extracts_come_back_in_reading_order(store: SqliteDatabase, parcel: MakeParcel) -> None:
+    await store.documents.create_collection("default")
     one = parcel("one", "First words.", "Second words.")
     said = [
         Extract(
@@ -131,49 +133,49 @@ async def test_extracts_come_back_in_reading_order(store: SqlGraphStore, parcel:
             (ExtractedRelation("B", "C", "knows"), ExtractedRelation("C", "B", "owes", 7.5)),
         ),
     ]
-    await store.put_document("default", one.document, one.chunks, said)
-    assert await store.extracts("default") == [said[1], said[0], said[2]]
-    assert await store.extract_methods("default") == {"agent": 1, "heuristic": 1, "model": 1}
+    await store.documents.put("default", one.document, one.chunks, said)
+    assert await store.documents.extracts("default") == [said[1], said[0], said[2]]
+    assert await store.documents.count_extracts("default") == {"agent": 1, "heuristic": 1, "model": 1}
 
 
 async def test_what_replaces_a_document_has_citations_of_its_own_and_leaves_nothing_behind(
-    filled: SqlGraphStore, parcel: MakeParcel
+    filled: SqliteDatabase, parcel: MakeParcel
 ) -> None:
-    before = await filled.collection("default")
+    before = await filled.documents.collection("default")
     replaced = await put(filled, parcel("carol", "Fezziwig held a ball."))
     assert replaced.number == 3
-    assert await filled.chunks_by_citation("default", ["d1:c1"]) == []
-    after = await filled.collection("default")
+    assert await filled.documents.chunks_by_citation("default", ["d1:c1"]) == []
+    after = await filled.documents.collection("default")
     assert before
     assert after
     assert (after.revision, after.documents, after.chunks) == (before.revision + 1, 2, 3)
-    assert (await filled.all_chunks("default"))[-1].text == "Fezziwig held a ball."
-    assert len(await filled.extracts("default")) == 3
-    assert await filled.search_chunks("default", "Scrooge", 5) == []
-    assert len(await filled.search_chunks("default", "Fezziwig", 5)) == 1
+    assert (await filled.documents.all_chunks("default"))[-1].text == "Fezziwig held a ball."
+    assert len(await filled.documents.extracts("default")) == 3
+    assert await filled.documents.search_chunks("default", "Scrooge", 5) == []
+    assert len(await filled.documents.search_chunks("default", "Fezziwig", 5)) == 1
 
 
-async def test_document_numbers_are_never_reused(filled: SqlGraphStore, parcel: MakeParcel) -> None:
+async def test_document_numbers_are_never_reused(filled: SqliteDatabase, parcel: MakeParcel) -> None:
     await put(filled, parcel("carol", "Other words."))
     third = await put(filled, parcel("third", "More words."))
     assert third.number == 4
 
 
-async def test_equal_ids_in_two_collections_do_not_meet(filled: SqlGraphStore, parcel: MakeParcel) -> None:
-    await filled.create_collection("other")
+async def test_equal_ids_in_two_collections_do_not_meet(filled: SqliteDatabase, parcel: MakeParcel) -> None:
+    await filled.documents.create_collection("other")
     same = parcel("carol", "Scrooge was a miser.")
     document = await put(filled, same, "other")
     assert document.number == 1
-    assert [each.text for each in await filled.all_chunks("other")] == ["Scrooge was a miser."]
-    assert len(await filled.all_chunks("default")) == 5
-    hits = await filled.search_chunks("other", "Scrooge", 5)
+    assert [each.text for each in await filled.documents.all_chunks("other")] == ["Scrooge was a miser."]
+    assert len(await filled.documents.all_chunks("default")) == 5
+    hits = await filled.documents.search_chunks("other", "Scrooge", 5)
     assert [hit.id for hit in hits] == [same.chunks[0].id]
 
 
 async def test_a_document_that_does_not_fit_together_is_refused_whole(
-    filled: SqlGraphStore, parcel: MakeParcel
+    filled: SqliteDatabase, parcel: MakeParcel
 ) -> None:
-    before = await filled.collection("default")
+    before = await filled.documents.collection("default")
     one, two = parcel("one", "Some words."), parcel("two", "Other words.")
     for document, chunks, extracts, named in (
         (one.document, two.chunks, [], "'two'"),
@@ -182,8 +184,8 @@ async def test_a_document_that_does_not_fit_together_is_refused_whole(
         (replace(one.document, title="half \ud800 character"), one.chunks, [], "half a character"),
     ):
         with pytest.raises(InvalidInput, match=named):
-            await filled.put_document("default", document, chunks, extracts)
-    assert await filled.collection("default") == before
+            await filled.documents.put("default", document, chunks, extracts)
+    assert await filled.documents.collection("default") == before
 
 
 # --- generations ---------------------------------------------------------------------------
@@ -202,7 +204,7 @@ NAMES = (
 
 
 async def test_a_published_hierarchy_comes_back_as_it_went_in(
-    filled: SqlGraphStore, hierarchy: MakeHierarchy, publish: Publish
+    filled: SqliteDatabase, hierarchy: MakeHierarchy, publish: Publish
 ) -> None:
     built = hierarchy(*NAMES)
     assert built.sizes == (9, 3, 1)
@@ -212,15 +214,17 @@ async def test_a_published_hierarchy_comes_back_as_it_went_in(
     assert (generation.embedder, generation.dimension, generation.collection) == ("toy", 4, "default")
     assert generation.settings == {"tau": 3, "spaces": {"chunks": "x"}}
     for number, layer in enumerate(built.layers):
-        assert await filled.layer(generation.number, number) == list(layer.entities)
-    assert await filled.layer(generation.number, 3) == []
-    held = await filled.collection("default")
+        assert await filled.generations.layer(generation.number, number) == list(layer.entities)
+    assert await filled.generations.layer(generation.number, 3) == []
+    held = await filled.documents.collection("default")
     assert held
     assert held.generation == generation
-    assert await filled.embedder_state(generation.number) == b"fit"
+    assert await filled.generations.embedder_state(generation.number) == b"fit"
 
 
-async def test_every_field_of_entities_and_relations_is_kept(filled: SqlGraphStore, publish: Publish) -> None:
+async def test_every_field_of_entities_and_relations_is_kept(
+    filled: SqliteDatabase, publish: Publish
+) -> None:
     one = Entity(
         "e1", "張三", "person", 0, "一个人。", Method.MODEL, 7, 0, "root", ("Zhang San", "Z. 😀"),
         (Finding("short", "long", ("c1", "c2")), Finding("alone")), ("c2", "c1", "c2"),
@@ -232,57 +236,59 @@ async def test_every_field_of_entities_and_relations_is_kept(filled: SqlGraphSto
         "r1", "e2", "e1", 0, "know each other", Method.AGENT, 1, 5, 1, ("c1",), (Evidence(0, 15, "c1"),)
     )
     generation = await publish(filled, Hierarchy((Graph((one, two), (joined,)), Graph((root,), ()))))
-    assert await filled.layer(generation.number, 0) == [one, two]
-    assert await filled.layer(generation.number, 1) == [root]
-    assert await filled.relations_of(generation.number, ["e1"], 9) == [joined]
+    assert await filled.generations.layer(generation.number, 0) == [one, two]
+    assert await filled.generations.layer(generation.number, 1) == [root]
+    assert await filled.generations.relations_of(generation.number, ["e1"], 9) == [joined]
 
 
 async def test_the_published_generation_and_the_one_before_are_kept(
-    filled: SqlGraphStore, hierarchy: MakeHierarchy, publish: Publish
+    filled: SqliteDatabase, hierarchy: MakeHierarchy, publish: Publish
 ) -> None:
     made = [await publish(filled, hierarchy(*NAMES[:size]), embedder=f"fit-{size}") for size in (3, 5, 7)]
     assert [each.number for each in made] == sorted({each.number for each in made})
-    assert await filled.generations("default") == [made[2], made[1]]
-    assert len(await filled.layer(made[1].number, 0)) == 5
+    assert await filled.generations.find_all("default") == [made[2], made[1]]
+    assert len(await filled.generations.layer(made[1].number, 0)) == 5
     gone = made[0].number
-    assert await filled.layer(gone, 0) == []
-    assert await filled.search_entities(gone, "Scrooge", 5) == []
-    assert await filled.similar_names(gone, "Scrooge", 5) == []
-    assert await filled.entities_named(gone, ["Jacob Marley"]) == []
-    assert await filled.relations_page(gone, layer=None, cluster=None, min_strength=0, offset=0, limit=5) == (
+    assert await filled.generations.layer(gone, 0) == []
+    assert await filled.generations.search_entities(gone, "Scrooge", 5) == []
+    assert await filled.generations.similar_entities(gone, "Scrooge", 5) == []
+    assert await filled.generations.entities_by_name(gone, ["Jacob Marley"]) == []
+    assert await filled.generations.relations_page(
+        gone, layer=None, cluster=None, min_strength=0, offset=0, limit=5
+    ) == (
         [],
         0,
     )
     with pytest.raises(NotFound, match=f"Generation {gone}"):
-        await filled.embedder_state(gone)
+        await filled.generations.embedder_state(gone)
 
 
 async def test_publishing_in_one_collection_leaves_the_others_generations_alone(
-    filled: SqlGraphStore, hierarchy: MakeHierarchy, publish: Publish
+    filled: SqliteDatabase, hierarchy: MakeHierarchy, publish: Publish
 ) -> None:
-    await filled.create_collection("other")
+    await filled.documents.create_collection("other")
     fields = {"embedder": "toy", "dimension": 4, "embedder_state": b"", "settings": {}}
-    kept = await filled.publish("other", 0, hierarchy("Alone", "Together"), **fields)
+    kept = await filled.generations.publish("other", 0, hierarchy("Alone", "Together"), **fields)
     for _ in range(3):
         await publish(filled, hierarchy(*NAMES))
-    assert await filled.generations("other") == [kept]
-    assert [each.name for each in await filled.layer(kept.number, 0)] == ["Alone", "Together"]
+    assert await filled.generations.find_all("other") == [kept]
+    assert [each.name for each in await filled.generations.layer(kept.number, 0)] == ["Alone", "Together"]
 
 
 async def test_what_came_in_after_the_build_is_pending(
-    filled: SqlGraphStore, parcel: MakeParcel, hierarchy: MakeHierarchy, publish: Publish
+    filled: SqliteDatabase, parcel: MakeParcel, hierarchy: MakeHierarchy, publish: Publish
 ) -> None:
-    assert len(await filled.pending_chunks("default")) == 5
-    held = await filled.collection("default")
+    assert len(await filled.documents.pending_chunks("default")) == 5
+    held = await filled.documents.collection("default")
     assert held
     assert (held.pending_documents, held.stale) == (2, True)
     await publish(filled, hierarchy(*NAMES), held.revision)
-    assert await filled.pending_chunks("default") == []
+    assert await filled.documents.pending_chunks("default") == []
     await put(filled, parcel("moons", "Europa has ice."))
     await put(filled, parcel("new", "Ganymede is large."))
-    pending = await filled.pending_chunks("default")
+    pending = await filled.documents.pending_chunks("default")
     assert [each.text for each in pending] == ["Europa has ice.", "Ganymede is large."]
-    after = await filled.collection("default")
+    after = await filled.documents.collection("default")
     assert after
     assert (after.pending_documents, after.stale) == (2, True)
 
@@ -298,7 +304,7 @@ async def test_what_came_in_after_the_build_is_pending(
     ids=["no parent", "wrong layer", "relation without an end", "relation in the wrong layer"],
 )
 async def test_a_hierarchy_that_does_not_fit_together_is_not_published(
-    filled: SqlGraphStore, hierarchy: MakeHierarchy, publish: Publish, damage: Callable[..., Any], named: str
+    filled: SqliteDatabase, hierarchy: MakeHierarchy, publish: Publish, damage: Callable[..., Any], named: str
 ) -> None:
     good = await publish(filled, hierarchy(*NAMES))
     base, *above = hierarchy(*NAMES).layers
@@ -308,17 +314,17 @@ async def test_a_hierarchy_that_does_not_fit_together_is_not_published(
         await publish(filled, Hierarchy((bad, *above)))
     with pytest.raises(InvalidInput, match="id of its own"):
         await publish(filled, Hierarchy((Graph((*base.entities, base.entities[0]), ()), *above)))
-    assert await filled.generations("default") == [good]
+    assert await filled.generations.find_all("default") == [good]
 
 
-async def test_a_corpus_without_entities_can_be_published(filled: SqlGraphStore, publish: Publish) -> None:
+async def test_a_corpus_without_entities_can_be_published(filled: SqliteDatabase, publish: Publish) -> None:
     generation = await publish(filled, Hierarchy((Graph((), ()),)))
-    assert await filled.layer(generation.number, 0) == []
-    assert await filled.search_entities(generation.number, "Scrooge", 5) == []
+    assert await filled.generations.layer(generation.number, 0) == []
+    assert await filled.generations.search_entities(generation.number, "Scrooge", 5) == []
 
 
 async def test_readers_see_the_old_generation_whole_until_the_new_one_is(
-    filled: SqlGraphStore, hierarchy: MakeHierarchy, publish: Publish
+    filled: SqliteDatabase, hierarchy: MakeHierarchy, publish: Publish
 ) -> None:
     sizes = (40, 20)
     names = [f"Name {number}" for number in range(max(sizes))]
@@ -328,10 +334,10 @@ async def test_readers_see_the_old_generation_whole_until_the_new_one_is(
 
     async def read() -> None:
         while not done.is_set():
-            held = await filled.collection("default")
+            held = await filled.documents.collection("default")
             assert held
             assert held.generation
-            entities = await filled.layer(held.generation.number, 0)
+            entities = await filled.generations.layer(held.generation.number, 0)
             assert len(entities) == held.generation.layers[0].entities
             seen.add(len(entities))
 
@@ -348,32 +354,32 @@ async def test_readers_see_the_old_generation_whole_until_the_new_one_is(
 
 @pytest.fixture
 async def built(
-    filled: SqlGraphStore, hierarchy: MakeHierarchy, publish: Publish
-) -> tuple[SqlGraphStore, int, Hierarchy]:
+    filled: SqliteDatabase, hierarchy: MakeHierarchy, publish: Publish
+) -> tuple[SqliteDatabase, int, Hierarchy]:
     hierarchy_ = hierarchy(*NAMES)
     return filled, (await publish(filled, hierarchy_)).number, hierarchy_
 
 
-Built = tuple[SqlGraphStore, int, Hierarchy]
+Built = tuple[SqliteDatabase, int, Hierarchy]
 
 
 async def test_entities_come_in_the_order_of_the_ids(built: Built) -> None:
     store, generation, hierarchy_ = built
     wanted = [hierarchy_.root, *reversed(hierarchy_.layers[0].entities)]
     ids = [entity.id for entity in wanted]
-    assert await store.entities(generation, [*ids, "unknown"]) == wanted
-    assert await store.entities(generation, []) == []
+    assert await store.generations.entities(generation, [*ids, "unknown"]) == wanted
+    assert await store.generations.entities(generation, []) == []
 
 
 async def test_a_list_of_ids_may_be_longer_than_sqlite_has_variables(built: Built) -> None:
     store, generation, hierarchy_ = built
     ids = [f"unknown {number}" for number in range(300_000)]
-    assert await store.entities(generation, [*ids, hierarchy_.root.id]) == [hierarchy_.root]
-    assert await store.chunks("default", ids) == []
-    assert await store.relations_of(generation, ids, 5) == []
+    assert await store.generations.entities(generation, [*ids, hierarchy_.root.id]) == [hierarchy_.root]
+    assert await store.documents.chunks("default", ids) == []
+    assert await store.generations.relations_of(generation, ids, 5) == []
 
 
-async def test_names_find_entities_whatever_their_spelling(filled: SqlGraphStore, publish: Publish) -> None:
+async def test_names_find_entities_whatever_their_spelling(filled: SqliteDatabase, publish: Publish) -> None:
     ids = (
         ("e1", "World Health Organization", ("WHO",)),
         ("e2", "Café Müller", ()),
@@ -385,7 +391,7 @@ async def test_names_find_entities_whatever_their_spelling(filled: SqlGraphStore
     generation = (await publish(filled, Hierarchy((Graph(tuple(base), ()), Graph((above,), ()))))).number
 
     async def found(*names: str) -> list[str]:
-        return [entity.id for entity in await filled.entities_named(generation, names)]
+        return [entity.id for entity in await filled.generations.entities_by_name(generation, names)]
 
     assert await found("the WHO") == ["e1", "r"]
     assert await found("cafe müller", "world health organizations") == ["e1", "e2"]
@@ -398,16 +404,16 @@ async def test_members_come_with_most_mentions_first_and_page_by_page(built: Bui
     cluster = hierarchy_.layers[1].entities[0]
     children = [entity for entity in hierarchy_.layers[0].entities if entity.parent_id == cluster.id]
     expected = sorted(children, key=lambda entity: -entity.mentions)
-    assert await store.members(generation, cluster.id, 0, 10) == expected
-    assert await store.members(generation, cluster.id, 1, 2) == expected[1:3]
-    assert await store.members(generation, hierarchy_.layers[0].entities[0].id, 0, 10) == []
+    assert await store.generations.members(generation, cluster.id, 0, 10) == expected
+    assert await store.generations.members(generation, cluster.id, 1, 2) == expected[1:3]
+    assert await store.generations.members(generation, hierarchy_.layers[0].entities[0].id, 0, 10) == []
 
 
 async def test_the_relations_of_a_layer_come_as_they_were_built(built: Built) -> None:
     store, generation, hierarchy_ = built
     for number, layer in enumerate(hierarchy_.layers):
-        assert await store.relations(generation, number) == list(layer.relations)
-    assert await store.relations(generation, 99) == []
+        assert await store.generations.relations(generation, number) == list(layer.relations)
+    assert await store.generations.relations(generation, 99) == []
 
 
 async def test_a_fact_is_found_by_its_words_and_known_by_its_first_relation(built: Built) -> None:
@@ -415,25 +421,25 @@ async def test_a_fact_is_found_by_its_words_and_known_by_its_first_relation(buil
     facts = hierarchy_.layers[0].facts()
     assert facts
     for id_, text in facts:
-        hits = await store.search_facts(generation, text, 100)
+        hits = await store.generations.search_facts(generation, text, 100)
         best = [hit.id for hit in hits if hit.score == hits[0].score]
         assert id_ in best
         assert {hit.id for hit in hits} <= {each for each, _ in facts}
-    assert await store.search_facts(generation, "quantum chromodynamics", 5) == []
-    assert await store.search_facts(generation + 99, facts[0][1], 5) == []
+    assert await store.generations.search_facts(generation, "quantum chromodynamics", 5) == []
+    assert await store.generations.search_facts(generation + 99, facts[0][1], 5) == []
 
 
 async def test_keyword_search_over_entities_may_be_kept_to_a_layer(built: Built) -> None:
     store, generation, hierarchy_ = built
     scrooge = hierarchy_.layers[0].entities[0]
-    hits = await store.search_entities(generation, "What of Scrooge?", 5)
+    hits = await store.generations.search_entities(generation, "What of Scrooge?", 5)
     assert hits[0].id == scrooge.id
     assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
-    assert await store.search_entities(generation, "Scrooge", 5, layer=1) == []
-    clusters = await store.search_entities(generation, "cluster", 50, layer=1)
+    assert await store.generations.search_entities(generation, "Scrooge", 5, layer=1) == []
+    clusters = await store.generations.search_entities(generation, "cluster", 50, layer=1)
     assert {hit.id for hit in clusters} == {entity.id for entity in hierarchy_.layers[1].entities}
-    assert await store.search_entities(generation, "Scrooge", 5, layer=9) == []
-    assert await store.search_entities(generation, "Scrooge", 0) == []
+    assert await store.generations.search_entities(generation, "Scrooge", 5, layer=9) == []
+    assert await store.generations.search_entities(generation, "Scrooge", 0) == []
 
 
 # --- relations -----------------------------------------------------------------------------
@@ -449,12 +455,12 @@ async def test_relations_around_and_among_entities(built: Built) -> None:
     every = [relation for layer in hierarchy_.layers for relation in layer.relations]
     ids = {entity.id for entity in hierarchy_.layers[0].entities[:4]}
     ends = [(relation, {relation.source_id, relation.target_id}) for relation in every]
-    among = await store.relations_among(generation, sorted(ids))
+    among = await store.generations.relations_among(generation, sorted(ids))
     assert among == strongest([relation for relation, both in ends if both <= ids])
-    around = await store.relations_of(generation, sorted(ids), 100)
+    around = await store.generations.relations_of(generation, sorted(ids), 100)
     assert around == strongest([relation for relation, both in ends if both & ids])
     assert len(around) > len(among) > 0
-    assert await store.relations_of(generation, sorted(ids), 2) == around[:2]
+    assert await store.generations.relations_of(generation, sorted(ids), 2) == around[:2]
 
 
 @pytest.mark.parametrize("layer", [None, 0, 1, 7])
@@ -476,8 +482,14 @@ async def test_a_page_of_relations_is_a_slice_of_all_that_fit(
         ]
     )
     wanted = {"layer": layer, "cluster": cluster, "min_strength": min_strength}
-    assert await store.relations_page(generation, offset=0, limit=100, **wanted) == (fitting, len(fitting))
-    assert await store.relations_page(generation, offset=1, limit=1, **wanted) == (fitting[1:2], len(fitting))
+    assert await store.generations.relations_page(generation, offset=0, limit=100, **wanted) == (
+        fitting,
+        len(fitting),
+    )
+    assert await store.generations.relations_page(generation, offset=1, limit=1, **wanted) == (
+        fitting[1:2],
+        len(fitting),
+    )
 
 
 # --- jobs ----------------------------------------------------------------------------------
@@ -498,77 +510,79 @@ def job(id_: str, status: JobStatus = JobStatus.QUEUED, minutes: int = 0, **fiel
     )
 
 
-async def test_a_job_comes_back_as_it_went_in_and_is_overwritten(store: SqlGraphStore) -> None:
+async def test_a_job_comes_back_as_it_went_in_and_is_overwritten(store: SqliteDatabase) -> None:
     first = job("j1")
-    await store.put_job(first)
-    assert await store.job("j1") == first
+    await store.jobs.put(first)
+    assert await store.jobs.find("j1") == first
     later = replace(
         first, status=JobStatus.RUNNING, stage="embed", done=3, total=9, message="on it",
         failures=({"id": "x", "error": "unreadable"},), result={"chunks": [1, 2]}, updated_at=NOW + timedelta(hours=1),
     )  # fmt: skip
-    await store.put_job(later)
-    assert await store.job("j1") == later
-    assert await store.job("unknown") is None
+    await store.jobs.put(later)
+    assert await store.jobs.find("j1") == later
+    assert await store.jobs.find("unknown") is None
 
 
-async def test_jobs_come_newest_first(store: SqlGraphStore) -> None:
+async def test_jobs_come_newest_first(store: SqliteDatabase) -> None:
     for number, status in enumerate(
         [JobStatus.DONE, JobStatus.RUNNING, JobStatus.FAILED, JobStatus.INTERRUPTED]
     ):
-        await store.put_job(
+        await store.jobs.put(
             job(f"j{number}", status, number, collection="even" if number % 2 == 0 else "odd")
         )
-    assert [each.id for each in await store.jobs()] == ["j3", "j2", "j1", "j0"]
-    assert [each.id for each in await store.jobs("even")] == ["j2", "j0"]
-    assert [each.id for each in await store.jobs(limit=1)] == ["j3"]
-    assert [each.id for each in await store.unfinished_jobs()] == ["j3", "j1"]
+    assert [each.id for each in await store.jobs.find_newest()] == ["j3", "j2", "j1", "j0"]
+    assert [each.id for each in await store.jobs.find_newest("even")] == ["j2", "j0"]
+    assert [each.id for each in await store.jobs.find_newest(limit=1)] == ["j3"]
+    assert [each.id for each in await store.jobs.find_unfinished()] == ["j3", "j1"]
 
 
-async def test_of_many_that_claim_a_job_one_wins(store: SqlGraphStore) -> None:
-    await store.put_job(job("j1", JobStatus.INTERRUPTED))
+async def test_of_many_that_claim_a_job_one_wins(store: SqliteDatabase) -> None:
+    await store.jobs.put(job("j1", JobStatus.INTERRUPTED))
     won: list[str] = []
 
     async def claim(name: str) -> None:
-        if await store.claim_job("j1", "first owner", name):
+        if await store.jobs.claim("j1", "first owner", name):
             won.append(name)
 
     async with anyio.create_task_group() as group:
         for number in range(8):
             group.start_soon(claim, f"owner {number}")
-    claimed = await store.job("j1")
+    claimed = await store.jobs.find("j1")
     assert claimed
     assert [claimed.owner] == won
-    assert not await store.claim_job("unknown", "first owner", "me")
-    await store.put_job(job("j2", JobStatus.DONE))
-    assert not await store.claim_job("j2", "first owner", "me")
+    assert not await store.jobs.claim("unknown", "first owner", "me")
+    await store.jobs.put(job("j2", JobStatus.DONE))
+    assert not await store.jobs.claim("j2", "first owner", "me")
 
 
-async def test_a_request_to_cancel_outlives_what_the_job_writes(store: SqlGraphStore) -> None:
-    await store.put_job(job("j1", JobStatus.RUNNING))
-    assert await store.request_cancel("j1") is JobStatus.RUNNING
-    await store.put_job(job("j1", JobStatus.RUNNING, done=5))
-    written = await store.job("j1")
+async def test_a_request_to_cancel_outlives_what_the_job_writes(store: SqliteDatabase) -> None:
+    await store.jobs.put(job("j1", JobStatus.RUNNING))
+    assert await store.jobs.request_cancel("j1") is JobStatus.RUNNING
+    await store.jobs.put(job("j1", JobStatus.RUNNING, done=5))
+    written = await store.jobs.find("j1")
     assert written
     assert (written.cancel_requested, written.done) == (True, 5)
-    assert await store.request_cancel("unknown") is None
-    await store.put_job(job("j2", JobStatus.DONE))
-    assert await store.request_cancel("j2") is JobStatus.DONE
-    finished = await store.job("j2")
+    assert await store.jobs.request_cancel("unknown") is None
+    await store.jobs.put(job("j2", JobStatus.DONE))
+    assert await store.jobs.request_cancel("j2") is JobStatus.DONE
+    finished = await store.jobs.find("j2")
     assert finished
     assert not finished.cancel_requested
 
 
-async def test_the_vector_version_counts_up(store: SqlGraphStore) -> None:
-    assert await store.vector_version() == 0
-    assert await store.bump_vector_version() == 1
-    assert await store.bump_vector_version() == 2
-    assert await store.vector_version() == 2
+async def test_the_vector_version_counts_up(store: SqliteDatabase) -> None:
+    assert await store.generations.vector_version() == 0
+    assert await store.generations.bump_vector_version() == 1
+    assert await store.generations.bump_vector_version() == 2
+    assert await store.generations.vector_version() == 2
 
 
-async def test_a_store_serves_several_event_loops_at_once(store: SqlGraphStore) -> None:
+async def test_a_store_serves_several_event_loops_at_once(store: SqliteDatabase) -> None:
     """Jobs run in a loop of their own; their writes must not fail for those of the other."""
     async with anyio.create_task_group() as group:
         for _ in range(8):
-            group.start_soon(anyio.to_thread.run_sync, lambda: anyio.run(store.bump_vector_version))
-            group.start_soon(store.bump_vector_version)
-    assert await store.vector_version() == 16
+            group.start_soon(
+                anyio.to_thread.run_sync, lambda: anyio.run(store.generations.bump_vector_version)
+            )
+            group.start_soon(store.generations.bump_vector_version)
+    assert await store.generations.vector_version() == 16

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from leanrag_engine.adapters.sqlite import SqlGraphStore
+from leanrag_engine.adapters.sqlite import SqliteDatabase
 from leanrag_engine.core.model import Entity, Generation, Graph, Hierarchy
 from leanrag_engine.core.text.language.names import name_key
 
@@ -46,14 +46,14 @@ AWKWARD = (
 )
 
 
-async def put(store: SqlGraphStore, parcel: Any) -> list[str]:
-    await store.put_document("default", parcel.document, parcel.chunks, parcel.extracts)
+async def put(store: SqliteDatabase, parcel: Any) -> list[str]:
+    await store.documents.put("default", parcel.document, parcel.chunks, parcel.extracts)
     return [chunk.id for chunk in parcel.chunks]
 
 
 @pytest.fixture
-async def words(store: SqlGraphStore, parcel: MakeParcel, publish: Publish) -> SqlGraphStore:
-    await store.create_collection("default")
+async def words(store: SqliteDatabase, parcel: MakeParcel, publish: Publish) -> SqliteDatabase:
+    await store.documents.create_collection("default")
     await put(store, parcel("x", "word other", "NEAR title and more", title="Some title"))
     entities = (Entity("e1", 'word "quoted"', parent_id="r"), Entity("e2", "100%_\\", parent_id="r"))
     await publish(store, Hierarchy((Graph(entities, ()), Graph((Entity("r", "All", layer=1),), ()))))
@@ -61,30 +61,30 @@ async def words(store: SqlGraphStore, parcel: MakeParcel, publish: Publish) -> S
 
 
 @pytest.mark.parametrize("query", AWKWARD)
-async def test_no_text_breaks_a_search(words: SqlGraphStore, query: str) -> None:
-    held = await words.collection("default")
+async def test_no_text_breaks_a_search(words: SqliteDatabase, query: str) -> None:
+    held = await words.documents.collection("default")
     assert held
     assert held.generation
     number = held.generation.number
     for hits in (
-        await words.search_chunks("default", query, 5),
-        await words.search_entities(number, query, 5),
-        await words.search_entities(number, query, 5, 0),
+        await words.documents.search_chunks("default", query, 5),
+        await words.generations.search_entities(number, query, 5),
+        await words.generations.search_entities(number, query, 5, 0),
     ):
         assert all(hit.score > 0 for hit in hits)
-    await words.similar_names(number, query, 5)
-    await words.entities_named(number, [query])
-    assert len(await words.search_chunks("default", "word", 5)) == 1
+    await words.generations.similar_entities(number, query, 5)
+    await words.generations.entities_by_name(number, [query])
+    assert len(await words.documents.search_chunks("default", "word", 5)) == 1
 
 
 @pytest.fixture(scope="module")
-def any_text(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SqlGraphStore]:
+def any_text(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SqliteDatabase]:
     """One store for all examples."""
     # Not an asynchronous fixture: of this scope it would hold an event loop over all tests that follow.
 
-    async def make() -> SqlGraphStore:
-        store = await SqlGraphStore.open(tmp_path_factory.mktemp("any"), read_only=False)
-        await store.create_collection("default")
+    async def make() -> SqliteDatabase:
+        store = await SqliteDatabase.open(tmp_path_factory.mktemp("any"), read_only=False)
+        await store.documents.create_collection("default")
         return store
 
     store = anyio.run(make)
@@ -95,76 +95,76 @@ def any_text(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SqlGraphStore
 @given(query=st.text(max_size=60), name=st.text(min_size=1, max_size=30))
 @settings(max_examples=100, deadline=None)
 async def test_any_name_is_stored_and_any_text_searched(
-    any_text: SqlGraphStore, publish: Publish, query: str, name: str
+    any_text: SqliteDatabase, publish: Publish, query: str, name: str
 ) -> None:
     base = Graph((Entity("e", name, description=query, parent_id="r"),), ())
     built = Hierarchy((base, Graph((Entity("r", "-", layer=1),), ())))
     generation = (await publish(any_text, built)).number
-    assert await any_text.layer(generation, 0) == list(base.entities)
-    found = await any_text.entities_named(generation, [name])
+    assert await any_text.generations.layer(generation, 0) == list(base.entities)
+    found = await any_text.generations.entities_by_name(generation, [name])
     assert bool(name_key(name)) == ("e" in [entity.id for entity in found])
-    alike = await any_text.similar_names(generation, name, 1)
+    alike = await any_text.generations.similar_entities(generation, name, 1)
     assert not name.isalpha() or [entity.id for entity in alike] == ["e"]
-    await any_text.search_entities(generation, query, 3)
-    await any_text.search_chunks("default", query, 3)
-    await any_text.similar_names(generation, query, 3)
+    await any_text.generations.search_entities(generation, query, 3)
+    await any_text.documents.search_chunks("default", query, 3)
+    await any_text.generations.similar_entities(generation, query, 3)
 
 
 async def test_the_passage_that_holds_most_of_the_words_comes_first(
-    store: SqlGraphStore, parcel: MakeParcel
+    store: SqliteDatabase, parcel: MakeParcel
 ) -> None:
-    await store.create_collection("default")
+    await store.documents.create_collection("default")
     texts = ("The river runs to the sea.", "The mill by the river grinds corn.", "Corn grows on the hill.")
     ids = await put(store, parcel("x", *texts, title=""))
-    hits = await store.search_chunks("default", "Which mills grind corn?", 5)
+    hits = await store.documents.search_chunks("default", "Which mills grind corn?", 5)
     assert [hit.id for hit in hits] == [ids[1], ids[2]]
     assert hits[0].score > hits[1].score > 0
 
 
 async def test_a_word_in_the_title_counts_more_than_one_in_the_text(
-    store: SqlGraphStore, parcel: MakeParcel
+    store: SqliteDatabase, parcel: MakeParcel
 ) -> None:
-    await store.create_collection("default")
+    await store.documents.create_collection("default")
     in_text = await put(store, parcel("text", "About lighthouses and more.", title="Something else"))
     in_title = await put(store, parcel("title", "About something and more.", title="Lighthouses"))
     await put(store, parcel("neither", "About something and more.", title="Something else"))
-    hits = await store.search_chunks("default", "lighthouse", 5)
+    hits = await store.documents.search_chunks("default", "lighthouse", 5)
     assert [hit.id for hit in hits] == in_title + in_text
 
 
-async def test_equally_good_passages_come_in_reading_order(store: SqlGraphStore, parcel: MakeParcel) -> None:
-    await store.create_collection("default")
+async def test_equally_good_passages_come_in_reading_order(store: SqliteDatabase, parcel: MakeParcel) -> None:
+    await store.documents.create_collection("default")
     last = parcel("z", "same words", "same words", title="")
     first = await put(store, parcel("a", "same words", "same words", title=""))
     again = await put(store, last)
     # Replaced, document a has a new number: it is read after z now.
     await put(store, parcel("a", "same words", "same words", title=""))
-    assert [hit.id for hit in await store.search_chunks("default", "same", 9)] == again + first
+    assert [hit.id for hit in await store.documents.search_chunks("default", "same", 9)] == again + first
 
 
 async def test_chinese_and_japanese_are_found_by_their_words(
-    store: SqlGraphStore, parcel: MakeParcel
+    store: SqliteDatabase, parcel: MakeParcel
 ) -> None:
-    await store.create_collection("default")
+    await store.documents.create_collection("default")
     ids = await put(
         store, parcel("x", "语义聚合与层次检索技术。", "吾輩は猫である。名前はまだ無い。", title="")
     )
-    assert [hit.id for hit in await store.search_chunks("default", "什么是检索？", 5)] == [ids[0]]
-    assert [hit.id for hit in await store.search_chunks("default", "猫の名前", 5)] == [ids[1]]
+    assert [hit.id for hit in await store.documents.search_chunks("default", "什么是检索？", 5)] == [ids[0]]
+    assert [hit.id for hit in await store.documents.search_chunks("default", "猫の名前", 5)] == [ids[1]]
 
 
 async def test_statistics_of_one_collection_do_not_reach_another(
-    store: SqlGraphStore, parcel: MakeParcel
+    store: SqliteDatabase, parcel: MakeParcel
 ) -> None:
     """BM25 weighs a word by how rare it is: in a corpus of its own, ``rare`` must stay rare."""
     texts = ("rare common", "common words", "common things", "common places")
     for name in ("alone", "beside"):
-        await store.create_collection(name)
-        await store.put_document(name, *_fields(parcel("x", *texts, title="")))
-    alone = await store.search_chunks("alone", "rare common", 4)
-    await store.create_collection("crowd")
-    await store.put_document("crowd", *_fields(parcel("y", *["rare"] * 50, title="")))
-    assert await store.search_chunks("beside", "rare common", 4) == alone
+        await store.documents.create_collection(name)
+        await store.documents.put(name, *_fields(parcel("x", *texts, title="")))
+    alone = await store.documents.search_chunks("alone", "rare common", 4)
+    await store.documents.create_collection("crowd")
+    await store.documents.put("crowd", *_fields(parcel("y", *["rare"] * 50, title="")))
+    assert await store.documents.search_chunks("beside", "rare common", 4) == alone
 
 
 def _fields(parcel: Any) -> tuple[Any, Any, Any]:
@@ -202,22 +202,22 @@ PEOPLE = (
     ],
 )
 async def test_a_misspelt_name_finds_the_one_that_was_meant(
-    store: SqlGraphStore, publish: Publish, asked: str, meant: str
+    store: SqliteDatabase, publish: Publish, asked: str, meant: str
 ) -> None:
-    await store.create_collection("default")
+    await store.documents.create_collection("default")
     crowd = [f"Crowd member {number}" for number in range(300)]
     base = tuple(Entity(f"e{i}", name, parent_id="r") for i, name in enumerate([*crowd, *PEOPLE]))
     layers = (Graph(base, ()), Graph((Entity("r", "Everyone", layer=1),), ()))
     generation = (await publish(store, Hierarchy(layers))).number
-    found = await store.similar_names(generation, asked, 3)
+    found = await store.generations.similar_entities(generation, asked, 3)
     assert found[0].name == meant
     assert len(found) <= 3
 
 
 async def test_an_alias_is_as_good_as_a_name_and_ties_go_to_the_most_mentioned(
-    store: SqlGraphStore, publish: Publish
+    store: SqliteDatabase, publish: Publish
 ) -> None:
-    await store.create_collection("default")
+    await store.documents.create_collection("default")
     base = (
         Entity("few", "Springfield", mentions=1, parent_id="r"),
         Entity("many", "Springfield", mentions=9, parent_id="r"),
@@ -225,9 +225,11 @@ async def test_an_alias_is_as_good_as_a_name_and_ties_go_to_the_most_mentioned(
     )
     layers = (Graph(base, ()), Graph((Entity("r", "All", layer=1),), ()))
     generation = (await publish(store, Hierarchy(layers))).number
-    assert [each.id for each in await store.similar_names(generation, "Springfield", 3)] == [
+    assert [each.id for each in await store.generations.similar_entities(generation, "Springfield", 3)] == [
         "many",
         "few",
         "alias",
     ]
-    assert [each.id for each in await store.similar_names(generation, "Springfeld", 1)] == ["alias"]
+    assert [each.id for each in await store.generations.similar_entities(generation, "Springfeld", 1)] == [
+        "alias"
+    ]

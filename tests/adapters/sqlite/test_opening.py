@@ -16,7 +16,7 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from sqlalchemy import inspect, text
 
-from leanrag_engine.adapters.sqlite import SqlGraphStore
+from leanrag_engine.adapters.sqlite import SqliteDatabase
 from leanrag_engine.adapters.sqlite.database import migrations, opening
 from leanrag_engine.adapters.sqlite.database.schema import REVISION, metadata
 from leanrag_engine.core.errors import Busy, InvalidInput, NotReady, StoreUnusable
@@ -29,16 +29,16 @@ StartChild = Callable[..., Any]
 
 
 async def fill(folder: Path, parcel: MakeParcel) -> None:
-    store = await SqlGraphStore.open(folder, read_only=False)
-    await store.create_collection("default")
+    store = await SqliteDatabase.open(folder, read_only=False)
+    await store.documents.create_collection("default")
     one = parcel("x", *(f"Some words about {number}." for number in range(200)))
-    await store.put_document("default", one.document, one.chunks, one.extracts)
+    await store.documents.put("default", one.document, one.chunks, one.extracts)
     await store.close()
 
 
 async def refusal(folder: Path, *, read_only: bool = False) -> str:
     with pytest.raises(StoreUnusable) as caught:
-        await SqlGraphStore.open(folder, read_only=read_only)
+        await SqliteDatabase.open(folder, read_only=read_only)
     assert caught.value.next_step
     return str(caught.value)
 
@@ -47,8 +47,8 @@ async def refusal(folder: Path, *, read_only: bool = False) -> str:
 
 
 async def test_a_missing_folder_is_made(tmp_path: Path) -> None:
-    store = await SqlGraphStore.open(tmp_path / "a" / "b c?d%20", read_only=False)
-    await store.create_collection("default")
+    store = await SqliteDatabase.open(tmp_path / "a" / "b c?d%20", read_only=False)
+    await store.documents.create_collection("default")
     await store.close()
     assert (tmp_path / "a" / "b c?d%20" / opening.FILE).is_file()
 
@@ -56,31 +56,31 @@ async def test_a_missing_folder_is_made(tmp_path: Path) -> None:
 async def test_what_was_written_is_there_when_opened_again(tmp_path: Path, parcel: MakeParcel) -> None:
     await fill(tmp_path, parcel)
     for read_only in (False, True):
-        store = await SqlGraphStore.open(tmp_path, read_only=read_only)
-        assert len(await store.all_chunks("default")) == 200
+        store = await SqliteDatabase.open(tmp_path, read_only=read_only)
+        assert len(await store.documents.all_chunks("default")) == 200
         await store.close()
 
 
 async def test_a_store_opened_for_reading_refuses_to_write(tmp_path: Path, parcel: MakeParcel) -> None:
     await fill(tmp_path, parcel)
-    store = await SqlGraphStore.open(tmp_path, read_only=True)
+    store = await SqliteDatabase.open(tmp_path, read_only=True)
     with pytest.raises(StoreUnusable, match="cannot be written to"):
-        await store.create_collection("other")
-    assert [each.name for each in await store.collections()] == ["default"]
+        await store.documents.create_collection("other")
+    assert [each.name for each in await store.documents.collections()] == ["default"]
     await store.close()
 
 
 async def test_nothing_to_read_is_not_an_accident(tmp_path: Path) -> None:
     with pytest.raises(NotReady, match="no store yet"):
-        await SqlGraphStore.open(tmp_path / "absent", read_only=True)
+        await SqliteDatabase.open(tmp_path / "absent", read_only=True)
     assert not (tmp_path / "absent").exists()
 
 
 async def test_an_unfinished_creation_is_finished(tmp_path: Path) -> None:
     """A process that died before its first commit leaves an empty file."""
     (tmp_path / opening.FILE).touch()
-    store = await SqlGraphStore.open(tmp_path, read_only=False)
-    assert await store.collections() == []
+    store = await SqliteDatabase.open(tmp_path, read_only=False)
+    assert await store.documents.collections() == []
     await store.close()
 
 
@@ -97,14 +97,14 @@ async def test_commits_wait_for_the_disk_and_readers_do_not_wait_for_writers(tmp
 
 async def test_several_processes_may_open_a_new_folder_at_once(tmp_path: Path, child: StartChild) -> None:
     script = """
-from leanrag_engine.adapters.sqlite import SqlGraphStore
+from leanrag_engine.adapters.sqlite import SqliteDatabase
 say("ready")
 wait()
 
 async def main():
-    store = await SqlGraphStore.open(folder, read_only=False)
-    await store.create_collection("default")
-    say(await store.bump_vector_version())
+    store = await SqliteDatabase.open(folder, read_only=False)
+    await store.documents.create_collection("default")
+    say(await store.generations.bump_vector_version())
     await store.close()
 
 anyio.run(main)
@@ -159,20 +159,20 @@ async def test_a_store_on_a_read_only_folder_is_read_without_a_trace(
     open_folder.chmod(0o555)
     script = """
 import os
-from leanrag_engine.adapters.sqlite import SqlGraphStore
+from leanrag_engine.adapters.sqlite import SqliteDatabase
 from leanrag_engine.core.errors import StoreUnusable
 
 async def main():
-    store = await SqlGraphStore.open(Path(sys.argv[2]), read_only=True)  # loads all that is loaded late
-    await store.search_chunks("default", "words", 5)
+    store = await SqliteDatabase.open(Path(sys.argv[2]), read_only=True)  # loads all that is loaded late
+    await store.documents.search_chunks("default", "words", 5)
     await store.close()
     if os.geteuid() == 0:
         os.setresuid(65534, 65534, 65534)
-    store = await SqlGraphStore.open(folder, read_only=True)
-    say(len(await store.search_chunks("default", "words", 500)))
+    store = await SqliteDatabase.open(folder, read_only=True)
+    say(len(await store.documents.search_chunks("default", "words", 500)))
     await store.close()
     try:
-        await SqlGraphStore.open(folder, read_only=False)
+        await SqliteDatabase.open(folder, read_only=False)
     except StoreUnusable as problem:
         say(problem)
 
@@ -215,9 +215,9 @@ async def test_damage_inside_is_told_when_it_is_met(tmp_path: Path, parcel: Make
     content = bytearray(path.read_bytes())
     content[(page - 1) * 4096 : page * 4096] = b"\xff" * 4096
     path.write_bytes(content)
-    store = await SqlGraphStore.open(tmp_path, read_only=False)
+    store = await SqliteDatabase.open(tmp_path, read_only=False)
     with pytest.raises(StoreUnusable, match="damaged"):
-        await store.all_chunks("default")
+        await store.documents.all_chunks("default")
     await store.close()
 
 
@@ -264,12 +264,12 @@ async def test_a_full_disk_loses_nothing_that_was_there(tmp_path: Path, parcel: 
 
     opening.event.listen(engine, "connect", limit)
     engine.dispose()  # the connection of the check is not limited
-    store = SqlGraphStore(engine, tmp_path / opening.FILE)
+    store = SqliteDatabase(engine, tmp_path / opening.FILE)
     large = parcel("large", *(f"Words {number} " * 50 for number in range(200)))
     with pytest.raises(StoreUnusable, match="full"):
-        await store.put_document("default", large.document, large.chunks, large.extracts)
-    assert [each.id for each in await store.documents("default")] == ["x"]
-    assert len(await store.search_chunks("default", "words", 500)) == 200
+        await store.documents.put("default", large.document, large.chunks, large.extracts)
+    assert [each.id for each in await store.documents.find_all("default")] == ["x"]
+    assert len(await store.documents.search_chunks("default", "words", 500)) == 200
     await store.close()
 
 
@@ -278,14 +278,14 @@ async def test_a_lock_that_is_never_let_go_is_busy(
 ) -> None:
     await fill(tmp_path, parcel)
     monkeypatch.setattr(opening, "BUSY_SECONDS", 0.01)
-    store = await SqlGraphStore.open(tmp_path, read_only=False)
+    store = await SqliteDatabase.open(tmp_path, read_only=False)
     other = sqlite3.connect(tmp_path / opening.FILE, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
     with pytest.raises(Busy, match="Another process"):
-        await store.create_collection("other")
-    assert len(await store.all_chunks("default")) == 200  # readers do not wait
+        await store.documents.create_collection("other")
+    assert len(await store.documents.all_chunks("default")) == 200  # readers do not wait
     other.execute("ROLLBACK")
-    await store.create_collection("other")
+    await store.documents.create_collection("other")
     other.close()
     await store.close()
 
@@ -364,11 +364,11 @@ async def test_a_store_of_the_first_schema_keeps_what_was_published(tmp_path: Pa
         for statement in FIRST_SCHEMA_ROWS:
             connection.execute(text(statement))
     engine.dispose()
-    store = await SqlGraphStore.open(tmp_path, read_only=False)
-    assert await store.layer(1, 0) == [
+    store = await SqliteDatabase.open(tmp_path, read_only=False)
+    assert await store.generations.layer(1, 0) == [
         Entity("e1", "Marley", findings=(Finding("dead", "To begin with."),), parent_id="c1")
     ]
-    (relation,) = await store.relations_of(1, ["e1"], 9)
+    (relation,) = await store.generations.relations_of(1, ["e1"], 9)
     assert relation == Relation("r1", "e1", "e1")
     await store.close()
 
@@ -398,8 +398,8 @@ async def test_a_migration_that_fails_changes_nothing(
         columns = {column["name"] for column in inspect(connection).get_columns("documents")}
     engine.dispose()
     assert "language" not in columns
-    store = await SqlGraphStore.open(tmp_path, read_only=False)
-    assert len(await store.all_chunks("default")) == 200
+    store = await SqliteDatabase.open(tmp_path, read_only=False)
+    assert len(await store.documents.all_chunks("default")) == 200
     await store.close()
 
 
@@ -415,9 +415,9 @@ async def test_an_older_store_is_not_opened_for_reading_alone(
 
 async def test_a_row_that_points_nowhere_is_refused(tmp_path: Path, parcel: MakeParcel) -> None:
     await fill(tmp_path, parcel)
-    store = await SqlGraphStore.open(tmp_path, read_only=False)
+    store = await SqliteDatabase.open(tmp_path, read_only=False)
     with pytest.raises(InvalidInput, match="FOREIGN KEY"):
-        await store._write(
+        await store._transactions.write(
             lambda connection: connection.execute(text("INSERT INTO names VALUES (99, 'key', 1)"))
         )
     await store.close()

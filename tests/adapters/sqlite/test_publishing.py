@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import create_engine, func, select, table, text
 
-from leanrag_engine.adapters.sqlite import SqlGraphStore
+from leanrag_engine.adapters.sqlite import SqliteDatabase
 from leanrag_engine.adapters.sqlite.generations import publish as publishing
 from leanrag_engine.core.errors import Cancelled
 from leanrag_engine.core.model import Generation, Hierarchy
@@ -26,9 +26,9 @@ def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(publishing, "BATCH", 7)
 
 
-def counts(store: SqlGraphStore) -> dict[str, int]:
+def counts(store: SqliteDatabase) -> dict[str, int]:
     """The rows of all tables, full-text ones included."""
-    engine = create_engine(f"sqlite:///{Path(store._path)}")
+    engine = create_engine(f"sqlite:///{Path(store.path)}")
     with engine.begin() as connection:
         names = [
             row[0] for row in connection.execute(text("SELECT name FROM sqlite_master WHERE type = 'table'"))
@@ -43,9 +43,9 @@ def counts(store: SqlGraphStore) -> dict[str, int]:
 
 @pytest.mark.usefixtures("small_batches")
 async def test_progress_runs_from_nothing_to_nearly_all_rows_without_stepping_back(
-    store: SqlGraphStore, hierarchy: Callable[..., Hierarchy], publish: Publish
+    store: SqliteDatabase, hierarchy: Callable[..., Hierarchy], publish: Publish
 ) -> None:
-    await store.create_collection("default")
+    await store.documents.create_collection("default")
     heard: list[Progress] = []
     await publish(store, hierarchy(*NAMES), report=heard.append)
     assert {each.stage for each in heard} == {"publish"}
@@ -59,9 +59,9 @@ async def test_progress_runs_from_nothing_to_nearly_all_rows_without_stepping_ba
 
 @pytest.mark.usefixtures("small_batches")
 async def test_a_publish_stopped_anywhere_leaves_the_generation_before_and_not_a_row_more(
-    store: SqlGraphStore, hierarchy: Callable[..., Hierarchy], publish: Publish
+    store: SqliteDatabase, hierarchy: Callable[..., Hierarchy], publish: Publish
 ) -> None:
-    await store.create_collection("default")
+    await store.documents.create_collection("default")
     first = await publish(store, hierarchy(*NAMES))
     before = counts(store)
     heard: list[Progress] = []
@@ -78,6 +78,6 @@ async def test_a_publish_stopped_anywhere_leaves_the_generation_before_and_not_a
             await publish(store, hierarchy(*NAMES, key="more"), report=stop)
         assert counts(store) == third
     assert before != third
-    assert [each.number for each in await store.generations("default")][-1] == first.number
+    assert [each.number for each in await store.generations.find_all("default")][-1] == first.number
     last = await publish(store, hierarchy(*NAMES, key="more"))
-    assert [each.name for each in await store.layer(last.number, 0)] == NAMES
+    assert [each.name for each in await store.generations.layer(last.number, 0)] == NAMES

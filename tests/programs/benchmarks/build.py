@@ -65,9 +65,9 @@ class Stages:
 async def filled(engine: LeanRAG, data: Corpus) -> Stores:
     """The engine's own tools, past its job queue: the build is to be alone in the process."""
     stores = engine._stores
-    await stores.graph.create_collection("default")
+    await stores.documents.create_collection("default")
     for document, chunks, extracts in zip(data.documents, data.chunks, data.extracts, strict=True):
-        await stores.graph.put_document("default", document, chunks, extracts)
+        await stores.documents.put("default", document, chunks, extracts)
     return stores
 
 

@@ -89,12 +89,12 @@ async def filled(settings: Settings, data: Corpus) -> float:
     started = time.perf_counter()
     async with await LeanRAG.open(settings) as engine:
         stores = engine._stores
-        held = await stores.graph.collection("default")
+        held = await stores.documents.collection("default")
         if held is None or held.generation is None:
             if held is None:
-                await stores.graph.create_collection("default")
+                await stores.documents.create_collection("default")
             for document, chunks, extracts in zip(data.documents, data.chunks, data.extracts, strict=True):
-                await stores.graph.put_document("default", document, chunks, extracts)
+                await stores.documents.put("default", document, chunks, extracts)
             await build_generation(stores, "default", lambda _: None)
     return time.perf_counter() - started
 
@@ -104,9 +104,12 @@ async def asked(
 ) -> tuple[list[Cost], Calls]:
     adapters = await compose(settings)
     embedders, calls = TimedEmbedderSource(adapters.embedders), Calls()
-    graph: Any = Timed("graph", adapters.graph, calls)
+    documents: Any = Timed("documents", adapters.documents, calls)
+    generations: Any = Timed("generations", adapters.generations, calls)
     vectors: Any = Timed("vectors", adapters.vectors, calls)
-    timed = replace(adapters, embedders=embedders, graph=graph, vectors=vectors)
+    timed = replace(
+        adapters, embedders=embedders, documents=documents, generations=generations, vectors=vectors
+    )
     async with LeanRAG(settings, timed) as engine:
         for question in questions[:WARM_UP]:
             await cost_of(engine, question, embedders.watch)

@@ -174,16 +174,16 @@ async def test_who_reads_while_a_document_is_deleted_gets_an_answer_without_it(t
 
 DELETE = """
 import anyio, os, signal, sys
-from leanrag_engine.adapters.sqlite import SqlGraphStore
+from leanrag_engine.adapters.sqlite.stores import SqlDocumentStore
 from leanrag_engine.core.config import load_settings
 from leanrag_engine.engine import LeanRAG
 place = sys.argv[2]
 async def killed(*args, **kwargs):
     if place == "after":
-        await forget(*args, **kwargs)
+        await delete(*args, **kwargs)
     os.kill(os.getpid(), signal.SIGKILL)
-forget = SqlGraphStore.forget
-SqlGraphStore.forget = killed
+delete = SqlDocumentStore.delete
+SqlDocumentStore.delete = killed
 async def main():
     async with await LeanRAG.open(load_settings(data_dir=sys.argv[1])) as engine:
         job, _ = await engine.submit_forget(["secret-file"])

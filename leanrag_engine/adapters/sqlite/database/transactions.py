@@ -1,0 +1,58 @@
+"""Transactions on a thread: reads at once, writes of this process one after another."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Concatenate, ParamSpec, TypeVar
+
+from anyio import to_thread
+from sqlalchemy import Connection, Engine
+
+from . import failures, opening
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class Transactions:
+    """Runs functions of a connection, each in a transaction of its own on a thread."""
+
+    def __init__(self, engine: Engine, path: Path) -> None:
+        self._engine = engine
+        self._writer = engine.execution_options(writes=True)
+        self._path = path
+        # SQLite lets one writer in at a time; here the others of this process wait in line, where SQLite
+        # would let them try again and again. A plain lock: an asynchronous one belongs to one event loop.
+        self._writing = threading.Lock()
+
+    async def read(
+        self, work: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        def transaction() -> T:
+            with failures.translated(self._path), self._engine.begin() as connection:
+                return work(connection, *args, **kwargs)
+
+        return await to_thread.run_sync(transaction)
+
+    async def write(
+        self, work: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        def transaction() -> T:
+            with self._writing, failures.translated(self._path), self._writer.begin() as connection:
+                return work(connection, *args, **kwargs)
+
+        return await to_thread.run_sync(transaction)
+
+    async def empty_log(self) -> None:
+        """Write the log of changes back into the file and empty it. Raises ``Busy`` if readers prevent it."""
+
+        def empty() -> None:
+            with failures.translated(self._path):
+                opening.empty_log(self._engine)
+
+        await to_thread.run_sync(empty)
+
+    async def close(self) -> None:
+        await to_thread.run_sync(self._engine.dispose)

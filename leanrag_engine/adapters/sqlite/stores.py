@@ -1,0 +1,342 @@
+"""The four stores on one database: thin classes over the functions of the files beside this one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from anyio import to_thread
+from sqlalchemy import Engine
+
+from leanrag_engine.core.errors import Busy
+from leanrag_engine.core.model import (
+    Chunk,
+    Collection,
+    Document,
+    Entity,
+    Extract,
+    Generation,
+    Hierarchy,
+    Hit,
+    Job,
+    JobStatus,
+    LoadedDocument,
+    Relation,
+    Spent,
+)
+from leanrag_engine.core.ports import ChatRequest, ProgressReport, Reply, unwatched
+
+from . import collections as corpora
+from . import documents, jobs, replies
+from . import removal as forgetting
+from .database import opening
+from .database.transactions import Transactions
+from .generations import entities, relations
+from .generations import publish as publishing
+
+
+class SqlDocumentStore:
+    """Implements :class:`leanrag_engine.core.ports.DocumentStore`."""
+
+    def __init__(self, transactions: Transactions) -> None:
+        self._transactions = transactions
+
+    async def collections(self) -> list[Collection]:
+        return await self._transactions.read(corpora.find_all)
+
+    async def collection(self, name: str) -> Collection | None:
+        return await self._transactions.read(corpora.find, name)
+
+    async def create_collection(self, name: str) -> Collection:
+        return await self._transactions.write(corpora.create, name)
+
+    async def put(
+        self,
+        collection: str,
+        document: LoadedDocument,
+        chunks: Sequence[Chunk],
+        extracts: Sequence[Extract],
+    ) -> Document:
+        """Also raises ``InvalidInput`` for a chunk of another document and an extract without its chunk."""
+        incoming = await to_thread.run_sync(documents.incoming, document, chunks, extracts)
+        return await self._transactions.write(documents.put, collection, incoming)
+
+    async def find(self, collection: str, document_id: str) -> Document | None:
+        return await self._transactions.read(documents.find, collection, document_id)
+
+    async def find_all(self, collection: str) -> list[Document]:
+        return await self._transactions.read(documents.find_all, collection)
+
+    async def chunks(self, collection: str, ids: Sequence[str]) -> list[Chunk]:
+        return await self._transactions.read(documents.chunks_with, collection, ids)
+
+    async def chunks_by_citation(self, collection: str, citations: Sequence[str]) -> list[Chunk]:
+        return await self._transactions.read(documents.chunks_cited, collection, citations)
+
+    async def all_chunks(self, collection: str) -> list[Chunk]:
+        return await self._transactions.read(documents.all_chunks, collection)
+
+    async def chunk_ids(self, collection: str, document_ids: Sequence[str]) -> list[str]:
+        return await self._transactions.read(documents.chunk_ids, collection, document_ids)
+
+    async def pending_chunks(self, collection: str) -> list[Chunk]:
+        return await self._transactions.read(documents.pending_chunks, collection)
+
+    async def extracts(self, collection: str) -> list[Extract]:
+        return await self._transactions.read(documents.all_extracts, collection)
+
+    async def count_extracts(self, collection: str) -> dict[str, int]:
+        return await self._transactions.read(documents.extract_methods, collection)
+
+    async def heuristic_chunks(
+        self, collection: str, *, pending: bool, after: tuple[int, int] = (0, 0), limit: int | None = None
+    ) -> list[Chunk]:
+        return await self._transactions.read(
+            documents.heuristic_chunks, collection, pending=pending, after=after, limit=limit
+        )
+
+    async def put_extracts(self, collection: str, extracts: Sequence[Extract], *, revise: bool) -> list[str]:
+        return await self._transactions.write(documents.put_extracts, collection, extracts, revise)
+
+    async def search_chunks(self, collection: str, text: str, limit: int) -> list[Hit]:
+        return await self._transactions.read(documents.search_chunks, collection, text, limit)
+
+    async def delete(
+        self,
+        collection: str,
+        document_ids: Sequence[str],
+        hierarchy: Hierarchy | None,
+        *,
+        embedder: str,
+        dimension: int,
+        embedder_state: bytes,
+        settings: Mapping[str, Any],
+    ) -> Generation | None:
+        """Also raises ``InvalidInput`` if the hierarchy's layers do not fit together."""
+        left = None
+        if hierarchy is not None:
+            ready = partial(
+                publishing.ready,
+                hierarchy,
+                embedder=embedder,
+                dimension=dimension,
+                embedder_state=embedder_state,
+                settings=settings,
+            )
+            left = await to_thread.run_sync(ready)
+        generation = await self._transactions.write(forgetting.forget, collection, document_ids, left)
+        with suppress(Busy):
+            await self._transactions.empty_log()
+        return generation
+
+
+class SqlGenerationStore:
+    """Implements :class:`leanrag_engine.core.ports.GenerationStore`."""
+
+    def __init__(self, transactions: Transactions) -> None:
+        self._transactions = transactions
+
+    async def publish(
+        self,
+        collection: str,
+        revision: int,
+        hierarchy: Hierarchy,
+        *,
+        embedder: str,
+        dimension: int,
+        embedder_state: bytes,
+        settings: Mapping[str, Any],
+        report: ProgressReport = unwatched,
+    ) -> Generation:
+        """Also raises ``InvalidInput`` if the hierarchy's layers do not fit together."""
+        ready = partial(
+            publishing.ready,
+            hierarchy,
+            embedder=embedder,
+            dimension=dimension,
+            embedder_state=embedder_state,
+            settings=settings,
+            report=report,
+        )
+        build = await to_thread.run_sync(ready)
+        generation = await self._transactions.write(publishing.publish, collection, revision, build, report)
+        # A transaction of its own, so that others wait half as long. If it fails, the next publish does it.
+        with suppress(Busy):
+            await self._transactions.write(publishing.delete_older, collection)
+            await self._transactions.write(replies.drop_suspect, collection)
+        return generation
+
+    async def embedder_state(self, generation: int) -> bytes:
+        """Raises ``NotFound`` if the generation is not kept any more."""
+        return await self._transactions.read(corpora.embedder_state, generation)
+
+    async def find_all(self, collection: str) -> list[Generation]:
+        return await self._transactions.read(corpora.published_in, collection)
+
+    async def layer(self, generation: int, layer: int) -> list[Entity]:
+        return await self._transactions.read(entities.in_layer, generation, layer)
+
+    async def entities(self, generation: int, ids: Sequence[str]) -> list[Entity]:
+        return await self._transactions.read(entities.with_ids, generation, ids)
+
+    async def entities_by_name(self, generation: int, names: Sequence[str]) -> list[Entity]:
+        return await self._transactions.read(entities.named, generation, names)
+
+    async def similar_entities(self, generation: int, name: str, limit: int) -> list[Entity]:
+        return await self._transactions.read(entities.similar, generation, name, limit)
+
+    async def entities_by_prefix(
+        self, generation: int, prefix: str, limit: int, *, aggregated: bool
+    ) -> list[Entity]:
+        return await self._transactions.read(
+            entities.starting, generation, prefix, limit, aggregated=aggregated
+        )
+
+    async def members(self, generation: int, id: str, offset: int, limit: int) -> list[Entity]:
+        return await self._transactions.read(entities.members, generation, id, offset, limit)
+
+    async def search_entities(
+        self, generation: int, text: str, limit: int, layer: int | None = None
+    ) -> list[Hit]:
+        return await self._transactions.read(entities.search, generation, text, limit, layer)
+
+    async def search_facts(self, generation: int, text: str, limit: int) -> list[Hit]:
+        return await self._transactions.read(relations.search_facts, generation, text, limit)
+
+    async def relations(self, generation: int, layer: int) -> list[Relation]:
+        return await self._transactions.read(relations.in_layer, generation, layer)
+
+    async def relations_of(self, generation: int, ids: Sequence[str], limit: int) -> list[Relation]:
+        return await self._transactions.read(relations.touching, generation, ids, limit)
+
+    async def relations_among(self, generation: int, ids: Sequence[str]) -> list[Relation]:
+        return await self._transactions.read(relations.joining, generation, ids)
+
+    async def relations_page(
+        self,
+        generation: int,
+        *,
+        layer: int | None,
+        cluster: str | None,
+        min_strength: int,
+        offset: int,
+        limit: int,
+    ) -> tuple[list[Relation], int]:
+        return await self._transactions.read(
+            relations.page,
+            generation,
+            layer=layer,
+            cluster=cluster,
+            min_strength=min_strength,
+            offset=offset,
+            limit=limit,
+        )
+
+    async def vector_version(self) -> int:
+        return await self._transactions.read(corpora.vector_version)
+
+    async def bump_vector_version(self) -> int:
+        return await self._transactions.write(corpora.bump_vector_version)
+
+
+class SqlReplyStore:
+    """Implements :class:`leanrag_engine.core.ports.ReplyStore`."""
+
+    def __init__(self, transactions: Transactions) -> None:
+        self._transactions = transactions
+
+    async def find(self, digest: str, job_id: str = "") -> Reply | None:
+        found = await self._transactions.read(replies.find, digest, job_id)
+        if found is None:
+            return None
+        reply, suspect = found
+        if suspect:
+            await self._transactions.write(replies.trust, digest)
+        return reply
+
+    async def put(
+        self,
+        collection: str,
+        job_id: str,
+        digest: str,
+        asked: ChatRequest,
+        reply: Reply,
+        *,
+        model: str,
+        counted: int,
+    ) -> None:
+        said = replies.Said(job_id, digest, asked, reply, model, counted)
+        await self._transactions.write(replies.keep, collection, said)
+
+    async def drop(self, collection: str, chunk_ids: Sequence[str]) -> None:
+        await self._transactions.write(replies.drop, collection, chunk_ids)
+
+    async def spending(self, collection: str | None, job_id: str = "", model: str = "") -> list[Spent]:
+        return await self._transactions.read(replies.spent, collection, job_id, model)
+
+    async def put_summaries(self, collection: str, summaries: Mapping[str, Mapping[str, Any]]) -> None:
+        await self._transactions.write(replies.put_summaries, collection, summaries)
+
+    async def summaries(self, collection: str) -> dict[str, Mapping[str, Any]]:
+        return await self._transactions.read(replies.all_summaries, collection)
+
+    async def use_summaries(self, collection: str, task_ids: Sequence[str]) -> None:
+        await self._transactions.write(replies.use_summaries, collection, task_ids)
+
+
+class SqlJobStore:
+    """Implements :class:`leanrag_engine.core.ports.JobStore`."""
+
+    def __init__(self, transactions: Transactions) -> None:
+        self._transactions = transactions
+
+    async def put(self, job: Job) -> None:
+        await self._transactions.write(jobs.put, job)
+
+    async def find(self, job_id: str) -> Job | None:
+        return await self._transactions.read(jobs.find, job_id)
+
+    async def find_newest(self, collection: str | None = None, limit: int = 20) -> list[Job]:
+        return await self._transactions.read(jobs.newest, collection, limit)
+
+    async def find_unfinished(self) -> list[Job]:
+        return await self._transactions.read(jobs.unfinished)
+
+    async def claim(self, job_id: str, seen_owner: str, new_owner: str) -> bool:
+        return await self._transactions.write(jobs.claim, job_id, seen_owner, new_owner)
+
+    async def request_cancel(self, job_id: str) -> JobStatus | None:
+        return await self._transactions.write(jobs.request_cancel, job_id)
+
+
+class SqliteDatabase:
+    """One SQLite file, opened; its four stores share their transactions.
+
+    They may be used from several threads and event loops at once, and several processes may have the
+    same folder open. Every method may raise ``StoreUnusable`` and ``Busy``; those that take a
+    collection's name raise ``NotFound`` if it does not exist.
+    """
+
+    def __init__(self, engine: Engine, path: Path) -> None:
+        self.path = path
+        self._transactions = Transactions(engine, path)
+        self.documents = SqlDocumentStore(self._transactions)
+        self.generations = SqlGenerationStore(self._transactions)
+        self.jobs = SqlJobStore(self._transactions)
+        self.replies = SqlReplyStore(self._transactions)
+
+    @classmethod
+    async def open(cls, folder: Path, *, read_only: bool) -> SqliteDatabase:
+        """Open the database in ``folder``; create it or bring it to this version's schema if that is allowed.
+
+        Raises ``StoreUnusable`` if the folder cannot be written to (it need not, to be read) or the file
+        is damaged, not ours or of a newer schema; ``NotReady`` if there is nothing to open read-only.
+        """
+        engine = await to_thread.run_sync(partial(opening.open_engine, folder, read_only=read_only))
+        return cls(engine, folder / opening.FILE)
+
+    async def close(self) -> None:
+        await self._transactions.close()
