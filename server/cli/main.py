@@ -164,13 +164,13 @@ def ingest(
     async def work(engine: LeanRAG) -> None:
         from leanrag_engine.core.model import DocumentSource  # noqa: PLC0415 - heavy
 
-        from ..tools.manage import ingest_reply  # noqa: PLC0415 - heavy
+        from ..replies.jobs import IngestReply  # noqa: PLC0415 - heavy
 
         sources = [DocumentSource(path=path) for path in paths]
         job = await engine.submit_ingest(
             sources, collection=engine.settings.collection, build=build, allowed=None
         )
-        reply = ingest_reply(await follow_job(engine, job))
+        reply = IngestReply.from_engine(await follow_job(engine, job))
         if json:
             typer.echo(reply.model_dump_json())
         else:
@@ -203,12 +203,12 @@ def forget(
     """
 
     async def work(engine: LeanRAG) -> None:
-        from ..tools.manage import delete_reply  # noqa: PLC0415 - heavy
+        from ..replies.jobs import DeleteReply  # noqa: PLC0415 - heavy
 
         named = engine.settings.collection
         known = {each.id for each in await engine.documents(collection=named)}
         job, found = await engine.submit_forget([id_of(each, known) for each in ids], collection=named)
-        reply = delete_reply(await follow_job(engine, job) if job else None, found)
+        reply = DeleteReply.from_engine(await follow_job(engine, job) if job else None, found)
         if json:
             typer.echo(reply.model_dump_json())
         else:
@@ -272,13 +272,12 @@ def build(
     async def work(engine: LeanRAG) -> None:
         from leanrag_engine.core.model import BuildRequest  # noqa: PLC0415 - heavy
 
-        from ..replies.markdown import job_lines  # noqa: PLC0415 - heavy
-        from ..tools.manage import job_reply  # noqa: PLC0415 - heavy
+        from ..replies.jobs import JobReply  # noqa: PLC0415 - heavy
 
         order = BuildRequest(upgrade, max_calls, max_tokens, max_cost)
         job = await engine.submit_build(collection=engine.settings.collection, order=order, dry_run=dry_run)
-        reply = job_reply(await follow_job(engine, job))
-        typer.echo(reply.model_dump_json() if json else "\n".join(job_lines(reply)))
+        reply = JobReply.from_engine(await follow_job(engine, job))
+        typer.echo(reply.model_dump_json() if json else "\n".join(reply.to_lines()))
         leave_unless_done(reply.status)
 
     more = {"clustering": clustering, "cluster_size": cluster_size}
@@ -303,12 +302,12 @@ def query(
     async def work(engine: LeanRAG) -> None:
         from leanrag_engine.retrieval.request import Query  # noqa: PLC0415 - heavy
 
-        from ..replies.cards import query_reply  # noqa: PLC0415 - heavy
+        from ..replies.query import QueryReply  # noqa: PLC0415 - heavy
 
         asked = Query(text=text, mode=mode, ranking=ranking, token_budget=token_budget)
         result = await engine.query(asked, collection=engine.settings.collection)
         if json:
-            typer.echo(query_reply(result, detailed=True).model_dump_json())
+            typer.echo(QueryReply.from_engine(result, detailed=True).model_dump_json())
             return
         typer.echo(result.context.text)
         for warning in result.warnings:
@@ -323,11 +322,10 @@ def status(data_dir: DataDir = None, collection: CollectionOption = None, json: 
     """Show what is indexed, how it was built, and what runs."""
 
     async def work(engine: LeanRAG) -> None:
-        from ..replies.cards import status_reply  # noqa: PLC0415 - heavy
-        from ..replies.markdown import status_lines  # noqa: PLC0415 - heavy
+        from ..replies.status import StatusReply  # noqa: PLC0415 - heavy
 
-        reply = status_reply(await engine.status(engine.settings.collection))
-        typer.echo(reply.model_dump_json() if json else "\n".join(status_lines(reply)))
+        reply = StatusReply.from_engine(await engine.status(engine.settings.collection))
+        typer.echo(reply.model_dump_json() if json else "\n".join(reply.to_lines()))
 
     run(settings_of(data_dir, collection, read_only=True), work)
 
@@ -337,9 +335,9 @@ def reindex(data_dir: DataDir = None, collection: CollectionOption = None, json:
     """Write the vector store anew from the graph store, e.g. after its folder was lost or damaged."""
 
     async def work(engine: LeanRAG) -> None:
-        from ..tools.manage import job_reply  # noqa: PLC0415 - heavy
+        from ..replies.jobs import JobReply  # noqa: PLC0415 - heavy
 
-        reply = job_reply(
+        reply = JobReply.from_engine(
             await follow_job(engine, await engine.submit_reindex(collection=engine.settings.collection))
         )
         counts = ", ".join(f"{count} {kind}" for kind, count in reply.result.items())

@@ -20,8 +20,7 @@ from pydantic import Field
 from leanrag_engine.core.errors import NotFound
 
 from ..engine_handle import EngineHandle
-from ..replies.markdown import ingest_result, job_result
-from ..tools.manage import ingest_reply, job_reply
+from ..replies.jobs import IngestReply, JobReply
 
 if TYPE_CHECKING:
     from leanrag_engine.core.model import Job
@@ -131,4 +130,5 @@ def task_of(job: Job) -> dict[str, Any]:
 
 def outcome(job: Job) -> CallToolResult:
     """What the call would have given if it had waited for the end."""
-    return ingest_result(ingest_reply(job)) if job.kind == "ingest" else job_result(job_reply(job))
+    reply = IngestReply if job.kind == "ingest" else JobReply
+    return reply.from_engine(job).to_result()

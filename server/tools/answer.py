@@ -2,34 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 from mcp_types import CallToolResult
 from pydantic import Field
 
 from ..engine_handle import EngineHandle
-from ..replies.cards import shorten_line
-from ..replies.markdown import both
-from ..replies.models import ReplyModel, SourceCard
+from ..replies.query import AnswerReply
 from .arguments import CollectionName
-
-if TYPE_CHECKING:
-    from leanrag_engine.engine import ModelAnswer
-
-QUOTED = 240
-"""Characters of a cited passage that the reply shows."""
-
-
-class AnswerReply(ReplyModel):
-    question: str
-    answer: str
-    sufficient: bool = Field(description="false: the evidence does not settle the question")
-    sources: list[SourceCard] = Field(description="what the answer cites")
-    unfounded: list[str] = Field(description="citations in the answer that no evidence bears")
-    tokens: int
-    model: str
-    next_step: str
-    warnings: list[str]
 
 
 class AnswerTools:
@@ -56,39 +36,4 @@ where the evidence does not settle the question. Next: get_sources to read what 
         answered = await engine.answer(
             question, token_budget=token_budget, collection=self._engine.collection(collection)
         )
-        return answer_result(answer_reply(answered))
-
-
-def answer_reply(answered: ModelAnswer) -> AnswerReply:
-    answer = answered.answer
-    step = "Call get_sources with the citations to read them whole."
-    if not answer.sufficient:
-        step = "Call query_lca_context with other words or sub-queries, or ingest_documents with more."
-    return AnswerReply(
-        question=answered.result.query.text,
-        answer=answer.text,
-        sufficient=answer.sufficient,
-        sources=[
-            SourceCard(citation=each.citation, document=each.title, quote=shorten_line(each.text, QUOTED))
-            for each in answered.sources
-        ],
-        unfounded=list(answer.unfounded),
-        tokens=answered.result.context.tokens,
-        model=answered.model,
-        next_step=step,
-        warnings=list(answered.result.warnings),
-    )
-
-
-def answer_result(reply: AnswerReply) -> CallToolResult:
-    lines = [reply.answer, ""]
-    lines += [f"Source [{each.citation}] {each.document}: {each.quote}" for each in reply.sources]
-    if reply.unfounded:
-        lines.append(
-            f"Warning: no evidence bears the citations {', '.join(reply.unfounded)}; don't rely on them."
-        )
-    if not reply.sufficient:
-        lines.append("The evidence does not settle the question.")
-    lines += [f"Warning: {warning}" for warning in reply.warnings]
-    lines += [f"By {reply.model} from {reply.tokens} tokens of evidence.", f"Next: {reply.next_step}"]
-    return both(lines, reply)
+        return AnswerReply.from_engine(answered).to_result()

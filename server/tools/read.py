@@ -9,17 +9,12 @@ from mcp_types import CallToolResult
 from pydantic import Field
 
 from ..engine_handle import EngineHandle
-from ..replies import cards, markdown
-from ..replies.models import (
-    AncestorsReply,
-    ClusterReply,
-    CollectionsReply,
-    QueryReply,
-    RelationsReply,
-    SearchReply,
-    SourcesReply,
-    StatusReply,
-)
+from ..replies.base import parse_cursor
+from ..replies.collections import CollectionsReply
+from ..replies.graph import AncestorsReply, ClusterReply, RelationsReply, SearchReply
+from ..replies.query import QueryReply
+from ..replies.sources import SourcesReply
+from ..replies.status import StatusReply
 from .arguments import (
     CollectionName,
     Cursor,
@@ -94,9 +89,8 @@ passages, or search_entities to look around. get_sources gives the full passages
             ),
             collection=self._engine.collection(collection),
         )
-        return markdown.query_result(
-            cards.query_reply(result, engine.count_tokens, detailed=response_format == "detailed")
-        )
+        detailed = response_format == "detailed"
+        return QueryReply.from_engine(result, engine.count_tokens, detailed=detailed).to_result()
 
     async def search_entities(
         self,
@@ -110,7 +104,7 @@ passages, or search_entities to look around. get_sources gives the full passages
 hold aggregated entities that stand for whole topics. Returns name, ref, type, layer and description of each, best \
 first. Next: get_entity_ancestors with a name or ref, or query_lca_context with `entities`."""
         engine = await self._engine.get()
-        offset = cards.offset_of(cursor)
+        offset = parse_cursor(cursor)
         page = await engine.search_entities(
             query,
             layer=None if layer < 0 else layer,
@@ -118,7 +112,7 @@ first. Next: get_entity_ancestors with a name or ref, or query_lca_context with 
             limit=limit,
             collection=self._engine.collection(collection),
         )
-        return markdown.search_result(cards.search_reply(page, offset, engine.count_tokens))
+        return SearchReply.from_engine(page, offset, engine.count_tokens).to_result()
 
     async def get_entity_ancestors(
         self,
@@ -133,7 +127,7 @@ list_inter_cluster_relations with one of the ancestors as `cluster`."""
         chain = await engine.ancestors(
             entity, max_layers=max_layers, collection=self._engine.collection(collection)
         )
-        return markdown.ancestors_result(cards.ancestors_reply(chain))
+        return AncestorsReply.from_engine(chain).to_result()
 
     async def get_cluster(
         self,
@@ -147,13 +141,12 @@ list_inter_cluster_relations with one of the ancestors as `cluster`."""
 mentioned first), its parent and its strongest relations to other topics. Next: get_cluster of a member or of the \
 parent to go down or up, get_sources with entity=… for passages."""
         engine = await self._engine.get()
-        offset = cards.offset_of(cursor)
+        offset = parse_cursor(cursor)
         view = await engine.cluster(
             cluster, offset=offset, limit=limit, collection=self._engine.collection(collection)
         )
-        return markdown.cluster_result(
-            cards.cluster_reply(view, offset, engine.count_tokens, detailed=response_format == "detailed")
-        )
+        detailed = response_format == "detailed"
+        return ClusterReply.from_engine(view, offset, engine.count_tokens, detailed=detailed).to_result()
 
     async def list_inter_cluster_relations(
         self,
@@ -169,7 +162,7 @@ is λ, the number of relations of the layer below that join the two; `support` t
 how the text was made. Give `cluster` to see one topic's neighbours, or `layer` for a whole layer. Next: \
 get_sources with entity=… for the passages, or query_lca_context."""
         engine = await self._engine.get()
-        offset = cards.offset_of(cursor)
+        offset = parse_cursor(cursor)
         page = await engine.inter_cluster_relations(
             cluster=cluster or None,
             layer=None if layer < 0 else layer,
@@ -178,7 +171,7 @@ get_sources with entity=… for the passages, or query_lca_context."""
             limit=limit,
             collection=self._engine.collection(collection),
         )
-        return markdown.relations_result(cards.relations_reply(page, offset, engine.count_tokens))
+        return RelationsReply.from_engine(page, offset, engine.count_tokens).to_result()
 
     async def get_sources(
         self,
@@ -193,7 +186,7 @@ get_sources with entity=… for the passages, or query_lca_context."""
 document in reading order, with document title, character offsets and page. Give one of citations, entity and \
 document; they come in pages. `problems` lists citations that do not exist. Cite what you use."""
         engine = await self._engine.get()
-        offset = cards.offset_of(cursor)
+        offset = parse_cursor(cursor)
         page = await engine.sources(
             citations,
             entity,
@@ -202,7 +195,7 @@ document; they come in pages. `problems` lists citations that do not exist. Cite
             limit=limit,
             collection=self._engine.collection(collection),
         )
-        return markdown.sources_result(cards.sources_reply(page, offset, engine.count_tokens))
+        return SourcesReply.from_engine(page, offset, engine.count_tokens).to_result()
 
     async def get_index_status(
         self, collection: CollectionName = "default"
@@ -211,12 +204,13 @@ document; they come in pages. `problems` lists citations that do not exist. Cite
 the extracts were made, recent jobs and failures, who is writing. Call it first when unsure; next_step says what \
 to do."""
         engine = await self._engine.get()
-        named = self._engine.collection(collection)
-        status = await engine.status(named)
+        collection = self._engine.collection(collection)
+        status = await engine.status(collection)
         if self._engine.fixed:
-            # What else is kept in this data folder is nobody's business here.
-            status = replace(status, collections=tuple(each for each in status.collections if each == named))
-        return markdown.status_result(cards.status_reply(status, read_only=self._engine.settings.read_only))
+            # A server for one collection does not reveal the others in its data folder.
+            only = tuple(each for each in status.collections if each == collection)
+            status = replace(status, collections=only)
+        return StatusReply.from_engine(status, read_only=self._engine.settings.read_only).to_result()
 
     async def list_collections(
         self,
@@ -228,11 +222,12 @@ to do."""
 one of them (a page): id, number, title, chunks. Use it to choose a collection, or to find a document's id for \
 `filters`, get_sources or delete_documents. Next: get_index_status or query_lca_context."""
         engine = await self._engine.get()
-        named, offset = self._engine.collection(collection), cards.offset_of(cursor)
-        kept = await engine.collections()
-        shown = [each for each in kept if each.name == named or not self._engine.fixed]
-        exists = not kept or named in [each.name for each in kept] or named != "default"
-        documents = await engine.documents(collection=named) if kept and exists else []
-        return markdown.collections_result(
-            cards.collections_reply(shown, named, documents, offset, limit, engine.count_tokens)
-        )
+        selected, offset = self._engine.collection(collection), parse_cursor(cursor)
+        collections = await engine.collections()
+        visible = [each for each in collections if each.name == selected or not self._engine.fixed]
+        # A missing `default` is no error: it is the argument's default, not the caller's choice.
+        is_listed = selected != "default" or selected in [each.name for each in collections]
+        documents = await engine.documents(collection=selected) if collections and is_listed else []
+        return CollectionsReply.from_engine(
+            visible, selected, documents, offset, limit, engine.count_tokens
+        ).to_result()

@@ -9,7 +9,7 @@ import pytest
 
 from leanrag_engine.adapters.tokenizer import TiktokenTokenizer
 from leanrag_engine.core.model import Generation
-from leanrag_mcp.replies.health import embedder_name, health_card, health_lines
+from leanrag_mcp.replies.status import HealthCard, embedder_name
 
 if TYPE_CHECKING:
     from conftest import Caller
@@ -57,11 +57,11 @@ RECORD = {
 
 
 def test_a_record_is_told_in_few_words() -> None:
-    card = health_card(generation(health=RECORD))
+    card = HealthCard.from_engine(generation(health=RECORD))
     assert card is not None
     assert (card.heuristic, card.islands) == (round((10 + 3) / 24, 2), 3)
     assert (card.similar_pairs_below_root, card.seed_sets_below_root) == (0.7, 0.25)
-    lines = health_lines(card)
+    lines = card.to_lines()
     assert "silhouettes" not in "".join(lines)
     assert "70 % of similar pairs" in lines[0]
     assert "3 semantic islands" in lines[0]
@@ -73,8 +73,8 @@ def test_a_record_is_told_in_few_words() -> None:
 
 
 def test_without_a_build_or_a_record_there_is_no_health() -> None:
-    assert health_card(None) is None
-    assert health_card(generation()) is None
+    assert HealthCard.from_engine(None) is None
+    assert HealthCard.from_engine(generation()) is None
     assert embedder_name(None) == ""
 
 

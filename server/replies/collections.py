@@ -1,0 +1,133 @@
+"""The reply that lists collections and the documents of one of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from pydantic import Field
+
+from leanrag_engine.core.text.citation import format_document
+
+from .base import LIMITS, Card, Count, ReplyModel, cursor_after, cursor_lines, fit_page, quote_lines, shorten_line
+
+if TYPE_CHECKING:
+    from leanrag_engine.core.model import Collection, Document, Generation
+
+
+class CollectionCard(Card):
+    name: str
+    documents: int
+    chunks: int
+    entities: int
+    layers: int
+    embedder: str
+    summaries: str = Field(description="how they were made")
+    created_at: str
+    built_at: str
+    stale: bool
+
+    @classmethod
+    def from_engine(cls, collection: Collection) -> CollectionCard:
+        generation = collection.generation
+        return cls(
+            name=collection.name,
+            documents=collection.documents,
+            chunks=collection.chunks,
+            entities=generation.layers[0].entities if generation else 0,
+            layers=len(generation.layers) if generation else 0,
+            embedder=_embedder(generation) if generation else "",
+            summaries=str(generation.settings.get("summaries", "heuristic")) if generation else "",
+            created_at=collection.created_at.isoformat(timespec="seconds"),
+            built_at=generation.created_at.isoformat(timespec="seconds") if generation else "",
+            stale=bool(collection.documents) and collection.stale,
+        )
+
+    def to_line(self) -> str:
+        stale = ", stale" if self.stale else ""
+        built = (
+            f"built {self.built_at} ({self.layers} layers, {self.entities} entities, {self.embedder} embedder, "
+            f"{self.summaries} summaries{stale})"
+        )
+        unbuilt = f"not built{' (stale)' if self.stale else ''}"
+        return (
+            f"- {self.name}: {self.documents} documents, {self.chunks} chunks, made {self.created_at}, "
+            f"{built if self.built_at else unbuilt}"
+        )
+
+
+def _embedder(generation: Generation) -> str:
+    return str(generation.settings.get("embedder") or generation.embedder)
+
+
+class DocumentCard(Card):
+    id: str
+    number: str
+    title: str
+    chunks: int
+    ingested_at: str
+    metadata: dict[str, str]
+
+    @classmethod
+    def from_engine(cls, document: Document) -> DocumentCard:
+        return cls(
+            id=document.id,
+            number=format_document(document.number),
+            title=shorten_line(document.title, LIMITS.brief),
+            chunks=document.chunks,
+            ingested_at=document.ingested_at.isoformat(timespec="seconds"),
+            metadata={key: shorten_line(str(value), LIMITS.glimpse) for key, value in document.metadata.items()},
+        )
+
+    def to_line(self) -> str:
+        metadata = "".join(f", {key}={value}" for key, value in self.metadata.items())
+        return (
+            f"- {self.number} {self.title} (id {self.id}): {self.chunks} chunks, {self.ingested_at}{metadata}"
+        )
+
+
+class CollectionsReply(ReplyModel):
+    collections: list[CollectionCard]
+    collection: str
+    documents: list[DocumentCard] = Field(description="of `collection`")
+    total_documents: int
+    next_cursor: str
+    next_step: str
+
+    @classmethod
+    def from_engine(
+        cls,
+        collections: Sequence[Collection],
+        selected: str,
+        documents: Sequence[Document],
+        offset: int,
+        limit: int,
+        count: Count,
+    ) -> CollectionsReply:
+        """Build the reply with one page of ``documents``, those of the collection ``selected``."""
+        cards = [DocumentCard.from_engine(each) for each in documents[offset : offset + limit]]
+        page = fit_page(cards, count, LIMITS.page_tokens // 2)
+        step = (
+            "Call query_lca_context with a question."
+            if documents
+            else "Call ingest_documents with paths or texts."
+        )
+        return cls(
+            collections=fit_page(
+                [CollectionCard.from_engine(each) for each in collections], count, LIMITS.page_tokens // 2
+            ),
+            collection=selected,
+            documents=page,
+            total_documents=len(documents),
+            next_cursor=cursor_after(offset, len(page), len(documents)),
+            next_step=step,
+        )
+
+    def to_markdown(self) -> str:
+        lines = ["There is no collection yet."]
+        if self.collections:
+            lines = [f"{len(self.collections)} collections:", *(each.to_line() for each in self.collections)]
+        if self.documents:
+            lines.append(f"Documents of {self.collection}, {len(self.documents)} of {self.total_documents}:")
+            lines.append(quote_lines([each.to_line() for each in self.documents]))
+        return "\n".join([*lines, *cursor_lines(self.next_cursor), f"Next: {self.next_step}"])

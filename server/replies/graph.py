@@ -1,0 +1,245 @@
+"""Replies about entities and relations: search, ancestors, one cluster, relations between clusters."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Literal
+
+from pydantic import Field
+
+from .base import (
+    LIMITS,
+    Card,
+    Count,
+    NamedRef,
+    ReplyModel,
+    cursor_after,
+    cursor_lines,
+    fit_page,
+    quote_lines,
+    shorten_line,
+)
+
+if TYPE_CHECKING:
+    from leanrag_engine.core.model import Entity, Relation, Seed
+    from leanrag_engine.engine import EntityPage, RelationPage
+    from leanrag_engine.retrieval.browse import ClusterView
+
+
+# --- search --------------------------------------------------------------------------------
+
+
+class EntityCard(NamedRef):
+    type: str
+    layer: int
+    description: str
+    score: float
+
+    @classmethod
+    def from_engine(cls, seed: Seed) -> EntityCard:
+        entity = seed.entity
+        return cls(
+            ref=entity.id,
+            name=entity.name,
+            type=entity.type,
+            layer=entity.layer,
+            description=shorten_line(entity.description, LIMITS.brief),
+            score=round(seed.score, 4),
+        )
+
+
+class SearchReply(ReplyModel):
+    entities: list[EntityCard]
+    total: int
+    next_cursor: str
+    warnings: list[str]
+
+    @classmethod
+    def from_engine(cls, page: EntityPage, offset: int, count: Count) -> SearchReply:
+        entities = fit_page([EntityCard.from_engine(seed) for seed in page.found], count)
+        return cls(
+            entities=entities,
+            total=page.total,
+            next_cursor=cursor_after(offset, len(entities), page.total),
+            warnings=list(page.warnings),
+        )
+
+    def to_markdown(self) -> str:
+        lines = ["No entity matches."]
+        if self.entities:
+            cards = [
+                f"- {each.name} ({each.ref}; {each.type}, layer {each.layer}; {each.score}): {each.description}"
+                for each in self.entities
+            ]
+            lines = [f"{self.total} entities, best first; quoted from documents:", quote_lines(cards)]
+        lines += [f"Warning: {warning}" for warning in self.warnings]
+        return "\n".join([*lines, *cursor_lines(self.next_cursor)])
+
+
+# --- ancestors -----------------------------------------------------------------------------
+
+
+class Ancestor(NamedRef):
+    layer: int
+    description: str
+    members: int
+
+
+class AncestorsReply(ReplyModel):
+    entity: NamedRef
+    path: list[Ancestor] = Field(description="from the entity itself up to the root")
+    did_you_mean: list[NamedRef]
+
+    @classmethod
+    def from_engine(cls, chain: Sequence[Entity]) -> AncestorsReply:
+        path = [
+            Ancestor(
+                ref=node.id,
+                layer=node.layer,
+                name=node.name,
+                description=shorten_line(node.description, LIMITS.summary),
+                members=node.members,
+            )
+            for node in chain
+        ]
+        return cls(entity=NamedRef(ref=chain[0].id, name=chain[0].name), path=path, did_you_mean=[])
+
+    def to_markdown(self) -> str:
+        cards = []
+        for node in self.path:
+            members = f", {node.members} members" if node.members else ""
+            cards.append(f"- layer {node.layer}: {node.name} ({node.ref}{members}): {node.description}")
+        title = f"{self.entity.name} ({self.entity.ref}), from itself up to the root; quoted from documents:"
+        return "\n".join([title, quote_lines(cards)])
+
+
+# --- relations -----------------------------------------------------------------------------
+
+
+class RelationCard(Card):
+    source: str
+    target: str
+    source_ref: str
+    target_ref: str
+    layer: int
+    kind: Literal["base", "inter_cluster"]
+    strength: int = Field(description="λ: relations of the layer below that join the two")
+    support: int = Field(description="distinct base relations beneath")
+    method: str
+    description: str
+
+    @classmethod
+    def from_engine(
+        cls, relation: Relation, names: Mapping[str, str], *, detailed: bool = False
+    ) -> RelationCard:
+        """Build the card; ``names`` holds the names of entities by id."""
+        return cls(
+            source=names.get(relation.source_id, relation.source_id),
+            target=names.get(relation.target_id, relation.target_id),
+            source_ref=relation.source_id,
+            target_ref=relation.target_id,
+            layer=relation.layer,
+            kind="inter_cluster" if relation.layer else "base",
+            strength=relation.strength,
+            support=relation.support,
+            method=relation.method.value,
+            description=relation.description if detailed else shorten_line(relation.description, LIMITS.glimpse),
+        )
+
+    def to_line(self) -> str:
+        ends = f"{self.source} ({self.source_ref}) — {self.target} ({self.target_ref})"
+        facts = f"{self.kind}, layer {self.layer}, strength {self.strength}, support {self.support}"
+        return f"{ends} [{facts}, {self.method}]: {self.description}"
+
+
+class RelationsReply(ReplyModel):
+    relations: list[RelationCard]
+    total: int
+    next_cursor: str
+
+    @classmethod
+    def from_engine(cls, page: RelationPage, offset: int, count: Count) -> RelationsReply:
+        cards = [RelationCard.from_engine(each, page.names, detailed=True) for each in page.relations]
+        relations = fit_page(cards, count)
+        return cls(
+            relations=relations,
+            total=page.total,
+            next_cursor=cursor_after(offset, len(relations), page.total),
+        )
+
+    def to_markdown(self) -> str:
+        lines = ["No relation matches."]
+        if self.relations:
+            cards = [f"- {relation.to_line()}" for relation in self.relations]
+            lines = [f"{self.total} relations, strongest first; quoted from documents:", quote_lines(cards)]
+        return "\n".join([*lines, *cursor_lines(self.next_cursor)])
+
+
+# --- one cluster ---------------------------------------------------------------------------
+
+
+class FindingCard(Card):
+    summary: str
+    explanation: str
+
+
+class Member(NamedRef):
+    type: str
+    description: str
+
+    @classmethod
+    def from_engine(cls, entity: Entity, length: int) -> Member:
+        description = shorten_line(entity.description, length)
+        return cls(ref=entity.id, name=entity.name, type=entity.type, description=description)
+
+
+class ClusterReply(NamedRef, ReplyModel):
+    layer: int
+    description: str
+    method: str
+    findings: list[FindingCard]
+    parent: NamedRef | None
+    members: list[Member]
+    total_members: int
+    relations: list[RelationCard]
+    next_cursor: str
+
+    @classmethod
+    def from_engine(cls, view: ClusterView, offset: int, count: Count, *, detailed: bool) -> ClusterReply:
+        entity = view.entity
+        names = {id_: end.name for id_, end in view.ends.items()}
+        most = LIMITS.detailed_relations if detailed else LIMITS.concise_relations
+        relations = [
+            RelationCard.from_engine(each, names, detailed=detailed) for each in view.relations[:most]
+        ]
+        length = LIMITS.brief if detailed else LIMITS.glimpse
+        members = fit_page(
+            [Member.from_engine(each, length) for each in view.members], count, LIMITS.page_tokens // 2
+        )
+        explained = LIMITS.summary if detailed else LIMITS.brief
+        return cls(
+            ref=entity.id,
+            name=entity.name,
+            layer=entity.layer,
+            description=shorten_line(entity.description, LIMITS.summary),
+            method=entity.method.value,
+            findings=[
+                FindingCard(summary=each.summary, explanation=shorten_line(each.explanation, explained))
+                for each in entity.findings
+            ],
+            parent=NamedRef(ref=view.parent.id, name=view.parent.name) if view.parent else None,
+            members=members,
+            total_members=entity.members,
+            relations=fit_page(relations, count, LIMITS.page_tokens // 3),
+            next_cursor=cursor_after(offset, len(members), entity.members),
+        )
+
+    def to_markdown(self) -> str:
+        parent = f"under {self.parent.name} ({self.parent.ref})" if self.parent else "the root"
+        title = f"{self.name} ({self.ref}; layer {self.layer}, {parent}); quoted from documents:"
+        cards = [f"Description ({self.method}): {self.description}"]
+        cards += [f"Finding: {each.summary}: {each.explanation}" for each in self.findings]
+        cards.append(f"Members, {len(self.members)} of {self.total_members}, most mentioned first:")
+        cards += [f"- {each.name} ({each.ref}; {each.type}): {each.description}" for each in self.members]
+        cards += [f"Relation: {relation.to_line()}" for relation in self.relations]
+        return "\n".join([title, quote_lines(cards), *cursor_lines(self.next_cursor)])

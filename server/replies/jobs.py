@@ -1,0 +1,301 @@
+"""Replies of the tools that write, which run as jobs: ingest, delete, and a job as such."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any, Literal
+
+from pydantic import Field
+
+from .base import LIMITS, Card, JobState, ReplyModel, shorten_line
+from .status import LayerCard, layers_line
+
+if TYPE_CHECKING:
+    from leanrag_engine.core.model import Job
+    from leanrag_engine.pipeline.delete import DocumentLookup
+
+DeletionState = Literal["deleted", "deleting", "not_deleted", "unknown"]
+
+TOOL_OF_KIND = {
+    "ingest": "ingest_documents",
+    "build": "build_hierarchy",
+    "forecast": "build_hierarchy",
+    "reindex": "build_hierarchy",
+    "forget": "delete_documents",
+}
+"""The tool that does the work of a job again."""
+
+DELETION_STATES: Mapping[JobState, DeletionState] = {
+    "done": "deleted",
+    "failed": "not_deleted",
+    "cancelled": "not_deleted",
+}
+"""State of a document by the state of the job that deletes it."""
+
+
+# --- a job ---------------------------------------------------------------------------------
+
+
+class JobReply(ReplyModel):
+    job_id: str
+    kind: str
+    collection: str
+    status: JobState
+    stage: str
+    done: int
+    total: int
+    rate: float = Field(description="units of the stage per second; 0: not known")
+    seconds_left: int | None = Field(description="of this stage; null: not known")
+    message: str
+    failures: list[dict[str, str]]
+    result: dict[str, Any]
+    next_step: str
+
+    @classmethod
+    def from_engine(cls, job: Job) -> JobReply:
+        failures = [
+            {key: shorten_line(value, LIMITS.error) for key, value in failure.items()}
+            for failure in job.failures[: LIMITS.failures]
+        ]
+        return cls(
+            job_id=job.id,
+            kind=job.kind,
+            collection=job.collection,
+            status=job.status.value,
+            stage=job.stage,
+            done=job.done,
+            total=job.total,
+            rate=job.rate,
+            seconds_left=job.seconds_left,
+            message=job.message,
+            failures=failures,
+            result=public_result(job),
+            next_step=next_step(job),
+        )
+
+    @property
+    def is_failure(self) -> bool:
+        return self.status == "failed"
+
+    def to_markdown(self) -> str:
+        return "\n".join([*self.to_lines(), f"Next: {self.next_step}"])
+
+    def to_lines(self) -> list[str]:
+        """Format everything but the next step."""
+        lines = [f"{self.kind} of collection {self.collection}: {progress_line(self)}"]
+        lines += [
+            f"- failed: {failure.get('document', '')}: {failure.get('error', '')}"
+            for failure in self.failures
+        ]
+        for key, value in self.result.items():
+            if key == "layers":
+                lines.append(f"- layers: {layers_line([LayerCard(**each) for each in value])}")
+            elif isinstance(value, list) and value and isinstance(value[0], dict):
+                lines += [
+                    f"- {key}: {', '.join(f'{name} {format_figure(each[name])}' for name in each)}"
+                    for each in value
+                ]
+            else:
+                lines.append(f"- {key}: {format_figure(value)}")
+        return lines
+
+
+def public_result(job: Job) -> dict[str, Any]:
+    """Return a job's result without internal keys, its documents counted by outcome."""
+    result = {key: value for key, value in job.result.items() if key not in {"attempts", "reached"}}
+    return result | ({"documents": count_outcomes(job)} if isinstance(result.get("documents"), list) else {})
+
+
+def count_outcomes(job: Job) -> str:
+    """Count the documents of a job by outcome, e.g. ``8 added, 1 failed``."""
+    counts = Counter(each["status"] for each in job.result["documents"])
+    return ", ".join(f"{count} {status}" for status, count in counts.items())
+
+
+def format_figure(value: object) -> str:
+    """Format a value of a result; a pair of numbers as a range."""
+    match value:
+        case [int() | float() as least, int() | float() as most]:
+            return str(least) if least == most else f"{least} to {most}"
+        case None:
+            return "unknown"
+        case list() | tuple():
+            return ", ".join(map(str, value)) or "none"
+        case dict():
+            return ", ".join(f"{name} {each}" for name, each in value.items()) or "none"
+    return str(value)
+
+
+def progress_line(reply: IngestReply | JobReply) -> str:
+    progress = f" {reply.done} of {reply.total}" if reply.total else ""
+    if reply.rate:
+        progress += f", {reply.rate:.3g} a second"
+    if reply.seconds_left is not None:
+        progress += f", about {reply.seconds_left} s left"
+    message = f". {reply.message}" if reply.message else ""
+    return f"Job {reply.job_id}: {reply.status}, stage {reply.stage}{progress}{message}"
+
+
+def next_step(job: Job) -> str:
+    """Return what a model should call now, by the state of the job."""
+    where = f" and collection={job.collection!r}" if job.collection != "default" else ""
+    match job.status.value:
+        case "done":
+            return _step_after_success(job)
+        case "queued" | "running":
+            return f"Call get_job with job_id={job.id!r}{where} and wait_seconds=30."
+        case "interrupted":
+            return f"It resumes by itself; call get_job with job_id={job.id!r}{where} again later."
+        case "cancelled":
+            return f"Call {TOOL_OF_KIND[job.kind]} again to continue from what is kept."
+    return f"Fix what the message names, then call {TOOL_OF_KIND[job.kind]} again."
+
+
+def _step_after_success(job: Job) -> str:
+    if job.kind == "forget":
+        return "Call build_hierarchy to make the hidden summaries anew."
+    if job.kind == "forecast":
+        return "Call build_hierarchy without dry_run to build."
+    if job.result.get("built", True):
+        return "Call query_lca_context with a question."
+    return "Call build_hierarchy, then query_lca_context."
+
+
+# --- ingest --------------------------------------------------------------------------------
+
+
+class DocumentOutcome(Card):
+    id: str
+    title: str
+    status: Literal["added", "replaced", "unchanged", "skipped", "failed"]
+    chunks: int
+    error: str
+
+    @classmethod
+    def from_record(cls, record: Mapping[str, Any]) -> DocumentOutcome:
+        title, error = shorten_line(record["title"], LIMITS.brief), record["error"][: LIMITS.error]
+        return cls(**{**record, "title": title, "error": error})
+
+    def to_line(self) -> str:
+        name = f"{self.title} (id {self.id})" if self.title else self.id
+        detail = f": {self.error}" if self.error else f", {self.chunks} chunks"
+        # A file's name may contain a line break, and the rest of it would look like the server's own line.
+        return " ".join(f"- {name}: {self.status}{detail}".split())
+
+
+class IngestReply(ReplyModel):
+    job_id: str
+    status: JobState
+    stage: str
+    done: int
+    total: int
+    rate: float = Field(description="units of the stage per second; 0: not known")
+    seconds_left: int | None = Field(description="of this stage; null: not known")
+    message: str
+    documents: list[DocumentOutcome]
+    next_step: str
+
+    @classmethod
+    def from_engine(cls, job: Job) -> IngestReply:
+        """Build the reply; where there are too many documents to list, failures come first."""
+        outcomes = [DocumentOutcome.from_record(each) for each in job.result.get("documents", [])]
+        message = job.message
+        listed = fit_outcomes(outcomes)
+        if len(listed) < len(outcomes):
+            listed = fit_outcomes(sorted(outcomes, key=lambda each: each.status != "failed"))
+            message = f"{message} {count_outcomes(job)}; {len(listed)} are listed, failures first.".lstrip()
+        return cls(
+            job_id=job.id,
+            status=job.status.value,
+            stage=job.stage,
+            done=job.done,
+            total=job.total,
+            rate=job.rate,
+            seconds_left=job.seconds_left,
+            message=message,
+            documents=listed,
+            next_step=next_step(job),
+        )
+
+    @property
+    def is_failure(self) -> bool:
+        return self.status == "failed"
+
+    def to_markdown(self) -> str:
+        documents = [each.to_line() for each in self.documents]
+        return "\n".join([progress_line(self), *documents, f"Next: {self.next_step}"])
+
+
+def fit_outcomes(outcomes: Sequence[DocumentOutcome]) -> list[DocumentOutcome]:
+    """Return the first outcomes that a reply has room for."""
+    lengths = accumulate(len(each.id) + len(each.title) + len(each.error) + 60 for each in outcomes)
+    fit = sum(length <= LIMITS.documents_length for length in lengths)
+    return list(outcomes[: min(LIMITS.documents, max(fit, 1))])
+
+
+# --- delete --------------------------------------------------------------------------------
+
+
+class DeletedDocument(Card):
+    id: str
+    title: str
+    status: DeletionState
+    did_you_mean: list[str]
+
+
+class DeleteReply(ReplyModel):
+    job_id: str
+    status: JobState
+    message: str
+    documents: list[DeletedDocument]
+    next_step: str
+
+    @classmethod
+    def from_engine(cls, job: Job | None, found: DocumentLookup) -> DeleteReply:
+        """Build the reply with the state of each id that was given, the unknown ones last."""
+        status: JobState = job.status.value if job else "done"
+        state = DELETION_STATES.get(status, "deleting")
+        known = [
+            DeletedDocument(
+                id=id_, title=shorten_line(document.title, LIMITS.brief), status=state, did_you_mean=[]
+            )
+            for id_, document in found.documents
+        ]
+        unknown = [
+            DeletedDocument(
+                id=shorten_line(id_, LIMITS.glimpse // 2),
+                title="",
+                status="unknown",
+                # A long id is replaced by its number; of many bad ids the first show what is wrong.
+                did_you_mean=[
+                    f"{near.ref if len(near.ref) <= LIMITS.glimpse else near.hint} "
+                    f"({shorten_line(near.name, LIMITS.glimpse)}, {near.hint})"
+                    for near in nearest
+                    if place < LIMITS.suggestions
+                ],
+            )
+            for place, (id_, nearest) in enumerate(found.unknown)
+        ]
+        return cls(
+            job_id=job.id if job else "",
+            status=status,
+            message=job.message if job else "Nothing was deleted: no document has any of these ids.",
+            documents=[*known, *unknown],
+            next_step=next_step(job) if job else "Call list_collections to see the ids of the documents.",
+        )
+
+    @property
+    def is_failure(self) -> bool:
+        return self.status == "failed" or not self.job_id
+
+    def to_markdown(self) -> str:
+        lines = [self.message]
+        if self.job_id:
+            lines = [f"Job {self.job_id}: {self.status}. {self.message}".rstrip()]
+        for each in self.documents:
+            title = f" ({each.title})" if each.title else ""
+            near = f"; did you mean {', '.join(each.did_you_mean)}?" if each.did_you_mean else ""
+            lines.append(f"- {each.id}{title}: {each.status.replace('_', ' ')}{near}")
+        return "\n".join([*lines, f"Next: {self.next_step}"])

@@ -1,0 +1,267 @@
+"""The reply that says what is indexed: counts, layers, the health of the build, jobs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from pydantic import Field
+
+from .base import Card, JobState, ReplyModel
+from .errors import READ_ONLY
+
+if TYPE_CHECKING:
+    from leanrag_engine.core.model import Generation, Job, Spent
+    from leanrag_engine.pipeline.status import Status
+
+
+class LayerCard(Card):
+    layer: int
+    entities: int
+    relations: int
+
+
+def layers_line(layers: Sequence[LayerCard]) -> str:
+    return ", ".join(
+        f"G{each.layer} {each.entities} entities and {each.relations} relations" for each in layers
+    )
+
+
+class JobCard(Card):
+    job_id: str
+    kind: str
+    status: JobState
+    stage: str
+    message: str
+
+    @classmethod
+    def from_engine(cls, job: Job) -> JobCard:
+        return cls(
+            job_id=job.id, kind=job.kind, status=job.status.value, stage=job.stage, message=job.message
+        )
+
+    def to_line(self) -> str:
+        message = f": {self.message}" if self.message else ""
+        return f"Job {self.job_id} ({self.kind}): {self.status}, {self.stage}{message}"
+
+
+# --- health --------------------------------------------------------------------------------
+
+
+class LayerHealthCard(Card):
+    layer: int
+    clusters: int
+    smallest: int
+    median: float
+    largest: int
+    tightness: float = Field(description="mean cosine of members to their cluster's mean")
+    joined: float = Field(description="entities with a relation")
+    inside: float = Field(description="relations within a cluster")
+    strength_median: float
+    strength_most: int
+
+    @classmethod
+    def from_record(cls, record: Mapping[str, Any]) -> LayerHealthCard:
+        return cls(
+            layer=record["layer"],
+            clusters=record["clusters"],
+            smallest=int(record["sizes"]["least"]),
+            median=record["sizes"]["median"],
+            largest=int(record["sizes"]["most"]),
+            tightness=round(record["tightness"], 2),
+            joined=round(record["joined"], 2),
+            inside=round(record["inside"], 2),
+            strength_median=record["strength"]["median"],
+            strength_most=int(record["strength"]["most"]),
+        )
+
+    def to_line(self) -> str:
+        sizes = f"one cluster of {self.largest}"
+        if self.clusters > 1:
+            sizes = f"{self.clusters} clusters of {self.smallest}–{self.largest} (median {self.median:g})"
+        strength = f"; λ median {self.strength_median:g}, most {self.strength_most}" if self.layer else ""
+        return (
+            f"- G{self.layer} in {sizes},"
+            f" tightness {self.tightness:g}; {_percent(self.joined)} of entities related,"
+            f" {_percent(self.inside)} of relations inside a cluster{strength}"
+        )
+
+
+class HealthCard(Card):
+    """Quality of the hierarchy, as its build measured it. Shares are from 0 to 1."""
+
+    clustering: str
+    cluster_size: int
+    cluster_cap: int
+    size_reason: str
+    heuristic: float = Field(description="aggregated entities made without a model")
+    islands: int = Field(description="clusters cut off though relations leave them; should be 0")
+    similar_pairs_below_root: float = Field(description="whose LCA is below the root")
+    seed_sets_below_root: float = Field(description="sets of ten")
+    layers: list[LayerHealthCard]
+
+    @classmethod
+    def from_engine(cls, generation: Generation | None) -> HealthCard | None:
+        """Return the health that a build recorded; None without a build or record."""
+        record: Mapping[str, Any] = generation.settings.get("health", {}) if generation else {}
+        if not record:
+            return None
+        *lower, top = record["layers"]
+        above = record["layers"][1:]
+        entities = sum(each["entities"] for each in above)
+        heuristic = sum(each["heuristic_entities"] * each["entities"] for each in above)
+        return cls(
+            clustering=record["clustering"],
+            cluster_size=record["cluster_size"],
+            cluster_cap=record["cluster_cap"],
+            size_reason=record["size_reason"].split(" (", 1)[0].rstrip("."),
+            heuristic=round(heuristic / entities, 2),
+            islands=sum(each["islands"] for each in lower),
+            similar_pairs_below_root=_share_below(record["meetings"]["pairs"], top["layer"]),
+            seed_sets_below_root=_share_below(record["meetings"]["sets"], top["layer"]),
+            layers=[LayerHealthCard.from_record(each) for each in lower],
+        )
+
+    def to_lines(self) -> list[str]:
+        islands = f"{self.islands} semantic islands" if self.islands else "no semantic island"
+        line = (
+            f"Health: clustered by {self.clustering}, size {self.size_reason}, at most {self.cluster_cap};"
+            f" {_percent(self.heuristic)} of aggregates made without a model; {islands}."
+            f" LCA below the root: {_percent(self.similar_pairs_below_root)} of similar pairs,"
+            f" {_percent(self.seed_sets_below_root)} of sets of ten."
+        )
+        return [line, *(each.to_line() for each in self.layers)]
+
+
+def _share_below(shares: Mapping[str, float], top: int) -> float:
+    return round(sum(share for layer, share in shares.items() if int(layer) < top), 2)
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.0f} %"
+
+
+# --- the whole status ----------------------------------------------------------------------
+
+
+class StatusReply(ReplyModel):
+    collection: str
+    documents: int
+    chunks: int
+    pending_documents: int = Field(description="ingested after the last build")
+    built: bool
+    stale: bool
+    generation: int
+    built_at: str
+    embedder: str
+    embedder_name: str
+    layers: list[LayerCard]
+    health: HealthCard | None = Field(description="null before the first build")
+    extracts: dict[str, int] = Field(description="chunks by how their extracts were made")
+    made_by: dict[str, int] = Field(description="aggregated entities by method")
+    spent: dict[str, str] = Field(description="on a model, by step")
+    vectors: dict[str, int]
+    jobs: list[JobCard]
+    writer: str = Field(description="holder of the write lock; empty if none")
+    collections: list[str]
+    next_step: str
+    warnings: list[str]
+
+    @classmethod
+    def from_engine(cls, status: Status, *, read_only: bool = False) -> StatusReply:
+        collection, generation = status.collection, status.collection.generation
+        return cls(
+            collection=collection.name,
+            documents=collection.documents,
+            chunks=collection.chunks,
+            pending_documents=collection.pending_documents,
+            built=generation is not None,
+            stale=bool(collection.documents) and collection.stale,
+            generation=generation.number if generation else 0,
+            built_at=generation.created_at.isoformat(timespec="seconds") if generation else "",
+            embedder=generation.embedder if generation else "",
+            embedder_name=embedder_name(generation),
+            layers=[
+                LayerCard(layer=each.layer, entities=each.entities, relations=each.relations)
+                for each in (generation.layers if generation else ())
+            ],
+            health=HealthCard.from_engine(generation),
+            extracts=dict(status.extracts),
+            made_by=count_methods(generation),
+            spent={each.step or "other": format_spent(each) for each in status.spent},
+            vectors=dict(status.vectors),
+            jobs=[JobCard.from_engine(job) for job in status.jobs],
+            writer=str(status.writer) if status.writer else "",
+            collections=list(status.collections),
+            next_step=status_next_step(status, read_only=read_only),
+            warnings=list(status.warnings),
+        )
+
+    def to_markdown(self) -> str:
+        return "\n".join([*self.to_lines(), f"Next: {self.next_step}"])
+
+    def to_lines(self) -> list[str]:
+        """Format everything but the next step."""
+        pending = f", {self.pending_documents} documents pending (not in the last build)"
+        counts = f"{self.documents} documents, {self.chunks} chunks"
+        lines = [f"Collection {self.collection}: {counts}{pending if self.pending_documents else ''}."]
+        if self.built:
+            stale = "stale" if self.stale else "up to date"
+            layers = layers_line(self.layers)
+            lines.append(
+                f"Build: generation {self.generation} of {self.built_at}, {stale}. Layers: {layers}."
+            )
+            lines.append(f"Embedder: {self.embedder_name} ({self.embedder}).")
+            lines += self.health.to_lines() if self.health else []
+        else:
+            lines.append("Build: none yet (stale)." if self.stale else "Build: none yet.")
+        for title, counts in (
+            ("Extracts", self.extracts),
+            ("Aggregated entities", self.made_by),
+            ("Vectors", self.vectors),
+        ):
+            if counts:
+                lines.append(
+                    f"{title}: " + ", ".join(f"{count} {name}" for name, count in counts.items()) + "."
+                )
+        lines += [f"Spent on {step}: {used}." for step, used in self.spent.items()]
+        lines += [job.to_line() for job in self.jobs]
+        lines.append(
+            f"Writer: {self.writer or 'none'}. Collections: {', '.join(self.collections) or 'none'}."
+        )
+        return lines + [f"Warning: {warning}" for warning in self.warnings]
+
+
+def embedder_name(generation: Generation | None) -> str:
+    """Return the embedder's name in the settings, of a folder its last part; empty without a build."""
+    name: str = generation.settings.get("embedder", "") if generation else ""
+    return name if name.startswith("litellm/") else name.replace("\\", "/").rstrip("/").rpartition("/")[2]
+
+
+def count_methods(generation: Generation | None) -> dict[str, int]:
+    """Count the aggregated entities of a build by the method that made them."""
+    counts: Counter[str] = Counter()
+    for layer in generation.settings.get("methods", ()) if generation else ():
+        counts.update(layer["entities"])
+    return dict(counts)
+
+
+def format_spent(spent: Spent) -> str:
+    """Format what one step used; the cost where the price is known."""
+    cost = f", ${spent.cost:.4f}" if spent.cost else ""
+    unpriced = f", {spent.unpriced} of unknown price" if spent.unpriced else ""
+    return (
+        f"{spent.calls} calls, {spent.prompt_tokens} tokens in, {spent.completion_tokens} out{cost}{unpriced}"
+    )
+
+
+def status_next_step(status: Status, *, read_only: bool) -> str:
+    collection = status.collection
+    if collection.documents and (read_only or not collection.stale):
+        return "Call query_lca_context with a question."
+    if read_only:
+        return f"There is nothing to read yet. {READ_ONLY}"
+    if not collection.documents:
+        return "Call ingest_documents with paths or texts."
+    return "Call build_hierarchy, so that every document is in the hierarchy."
