@@ -9,7 +9,17 @@ from pydantic import Field
 
 from leanrag_engine.core.text.citation import format_document
 
-from .base import LIMITS, Card, Count, ReplyModel, cursor_after, cursor_lines, fit_page, quote_lines, shorten_line
+from .base import (
+    LIMITS,
+    Card,
+    Count,
+    ReplyModel,
+    cursor_after,
+    cursor_lines,
+    fit_page,
+    quote_lines,
+    shorten_line,
+)
 
 if TYPE_CHECKING:
     from leanrag_engine.core.model import Collection, Document, Generation
@@ -76,7 +86,9 @@ class DocumentCard(Card):
             title=shorten_line(document.title, LIMITS.brief),
             chunks=document.chunks,
             ingested_at=document.ingested_at.isoformat(timespec="seconds"),
-            metadata={key: shorten_line(str(value), LIMITS.glimpse) for key, value in document.metadata.items()},
+            metadata={
+                key: shorten_line(str(value), LIMITS.glimpse) for key, value in document.metadata.items()
+            },
         )
 
     def to_line(self) -> str:

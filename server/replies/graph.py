@@ -143,7 +143,9 @@ class RelationCard(Card):
             strength=relation.strength,
             support=relation.support,
             method=relation.method.value,
-            description=relation.description if detailed else shorten_line(relation.description, LIMITS.glimpse),
+            description=relation.description
+            if detailed
+            else shorten_line(relation.description, LIMITS.glimpse),
         )
 
     def to_line(self) -> str:

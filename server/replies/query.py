@@ -181,7 +181,7 @@ class AnswerReply(ReplyModel):
     answer: str
     sufficient: bool = Field(description="false: the evidence does not settle the question")
     sources: list[SourceCard] = Field(description="what the answer cites")
-    unfounded: list[str] = Field(description="citations in the answer that are not in the evidence")
+    unfounded: list[str] = Field(description="cited, but not in the evidence")
     tokens: int
     model: str
     next_step: str

@@ -8,7 +8,17 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from .base import LIMITS, Card, Count, ReplyModel, cursor_after, cursor_lines, fit_page, quote_lines, shorten_line
+from .base import (
+    LIMITS,
+    Card,
+    Count,
+    ReplyModel,
+    cursor_after,
+    cursor_lines,
+    fit_page,
+    quote_lines,
+    shorten_line,
+)
 
 if TYPE_CHECKING:
     from leanrag_engine.core.model import Chunk

@@ -204,8 +204,8 @@ class StatusReply(ReplyModel):
     def to_lines(self) -> list[str]:
         """Format everything but the next step."""
         pending = f", {self.pending_documents} documents pending (not in the last build)"
-        counts = f"{self.documents} documents, {self.chunks} chunks"
-        lines = [f"Collection {self.collection}: {counts}{pending if self.pending_documents else ''}."]
+        size = f"{self.documents} documents, {self.chunks} chunks"
+        lines = [f"Collection {self.collection}: {size}{pending if self.pending_documents else ''}."]
         if self.built:
             stale = "stale" if self.stale else "up to date"
             layers = layers_line(self.layers)
