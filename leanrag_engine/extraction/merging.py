@@ -1,7 +1,7 @@
-"""From extracts to G0: one entity for each name, one relation for each pair, every mention kept.
+"""Merge extracts into G0: one entity per name, one relation per pair, every mention counted.
 
-A pure function of the extracts in reading order. Two mentions are one entity iff :func:`name_key` gives the
-same key, or one is the acronym that the corpus defines for the other and for nothing else.
+A pure function of the extracts in reading order. Two mentions are the same entity iff :func:`name_key` gives both the
+same key, or one is an acronym that the corpus defines for the other and for nothing else.
 """
 
 from __future__ import annotations
@@ -31,26 +31,20 @@ from .heuristic.names.mentions import Kind
 
 T = TypeVar("T")
 
-_WATCHED = 2000
-"""Extracts, entities or relations between two reports: a fraction of a second."""
-
 DESCRIPTION_WORDS = 120
-WORTH_A_CALL = 160
-"""Words of models and agents from which on joining them loses more than a sentence or two. What is quoted from the
-documents is never worth a call: there are enough good sentences, and each cites its passage exactly."""
+"""Limit of a merged description; prompts name it too. Set by reading."""
 
-_ALIASES = 8
 _VAGUE_TYPES = frozenset(["", "concept", "name", "term", "unknown", "other", "entity", "misc", "object"])
-"""Types that say nothing: any other wins the vote against them."""
-_TELLING = 0.3
-"""A type must have this share of the votes."""
+"""Types without information: any specific type wins the vote against them."""
 _ACRONYM_LENGTHS = range(2, 9)
 
 
 @dataclass(frozen=True, slots=True)
 class LongDescription:
-    """An entity or relation of which models and agents say more than a description holds: each text with its chunk,
-    in reading order, of a relation the most important first."""
+    """The descriptions by models and agents of an entity or relation for which they exceed the limit.
+
+    ``texts`` are pairs of text and chunk id, in reading order; those of a relation by descending importance.
+    """
 
     id: str
     texts: tuple[tuple[str, str], ...]
@@ -61,12 +55,12 @@ def merge(
     report: ProgressReport = unwatched,
     overlong: Callable[[LongDescription], None] = lambda _: None,
 ) -> Graph:
-    """G0 of ``extracts`` given in reading order (documents by number, chunks by number).
+    """Build G0 from ``extracts`` in reading order (by document number, then chunk number).
 
-    Entities come in the order of their first mention and have no parent yet; relations in the order of their first
-    statement. Ids depend on the names alone. Linear in the number of extracted entities and relations. ``report``
-    hears of the stage ``merge`` a few times a second; what it raises ends the work. ``overlong`` hears of what would
-    lose a good part of what models wrote of it: see :mod:`leanrag_engine.extraction.by_model.describe`.
+    Entities are ordered by first mention and have no parent yet; relations are ordered by first statement. Ids depend
+    on the names alone. Linear in the number of extracted entities and relations. ``report`` is called for the stage
+    ``merge`` a few times a second; an exception that it raises ends the work. ``overlong`` is called for each
+    description that would lose much of what models wrote; see :mod:`leanrag_engine.extraction.by_model.describe`.
     """
     keys = _Keys()
     canonical = _acronyms(extracts, keys)
@@ -88,15 +82,15 @@ def merge(
 
 
 def _report_each(items: Sequence[T], report: ProgressReport, what: str) -> Iterator[T]:
-    """The items, with a report every now and then."""
+    """Yield the items and report progress every 2,000 of them, which takes a fraction of a second."""
     for done, item in enumerate(items):
-        if done % _WATCHED == 0:
+        if done % 2000 == 0:
             report(Progress("merge", done, len(items), what))
         yield item
 
 
 class _Keys(dict[str, str]):
-    """The key of each name, found once: names are looked up several times for each mention."""
+    """A cache of name keys: each mention looks up its name several times."""
 
     def __missing__(self, name: str) -> str:
         key = self[name] = name_key(name)
@@ -108,7 +102,7 @@ class _Keys(dict[str, str]):
 
 @dataclass(frozen=True, slots=True)
 class _MergedText:
-    """A description, where its sentences come from, and how the first of them was made."""
+    """A merged description with the origins of its sentences and the method of the first one."""
 
     text: str = ""
     evidence: tuple[Evidence, ...] = ()
@@ -117,13 +111,13 @@ class _MergedText:
 
 @dataclass(slots=True)
 class _Statements:
-    """Distinct descriptions in the order they came, with the methods that made them and the chunks they stand for."""
+    """Distinct descriptions in order of arrival, each with the method and the chunk of its first occurrence."""
 
     counts: Counter[str] = field(default_factory=Counter)
     methods: dict[str, Method] = field(default_factory=dict)
     chunks: dict[str, str] = field(default_factory=dict)
     importances: dict[str, float] | None = None
-    """How strong a relation each makes, where somebody told."""
+    """The importance of a relation's descriptions, where a model gave one."""
 
     def add(self, text: str, extract: Extract, importance: float = 0.0) -> None:
         text = " ".join(text.split())
@@ -136,21 +130,28 @@ class _Statements:
                 self.importances[text] = max(importance, self.importances.get(text, 0.0))
 
     def from_models(self) -> list[str]:
-        """What models and agents wrote, the strongest first, else in order."""
+        """Return the texts of models and agents by descending importance, then by arrival."""
         found = [text for text in self.counts if self.methods[text] is not Method.HEURISTIC]
-        told = self.importances
-        return sorted(found, key=lambda text: -told.get(text, 0.0)) if told else found
+        importances = self.importances
+        return sorted(found, key=lambda text: -importances.get(text, 0.0)) if importances else found
 
-    def report_if_overlong(self, id_: str, overlong: Callable[[LongDescription], None]) -> None:
-        given = self.from_models() if len(self.counts) > 1 else ()
-        if sum(map(word_count, given)) > WORTH_A_CALL:
-            overlong(LongDescription(id_, tuple((text, self.chunks[text]) for text in given)))
+    def report_if_overlong(
+        self, id_: str, overlong: Callable[[LongDescription], None], limit: int = 160
+    ) -> None:
+        """Call ``overlong`` if the texts of models have more than ``limit`` words: joining them loses several sentences.
+
+        The limit is not tuned. Quotations from documents never justify a model call: enough good sentences are left, and each cites its
+        passage exactly.
+        """
+        texts = self.from_models() if len(self.counts) > 1 else ()
+        if sum(map(word_count, texts)) > limit:
+            overlong(LongDescription(id_, tuple((text, self.chunks[text]) for text in texts)))
 
     def merge(self, names: Sequence[str]) -> _MergedText:
-        """The most telling descriptions within the bound; the method is that of the first of them.
+        """Merge the best descriptions within the limit; the method is that of the first one.
 
-        A model's or an agent's come first and whole; of heuristic ones each sentence counts for itself, definitions
-        before others, then what comes most often. What several chunks say is the first one's.
+        Descriptions by models and agents come first. Heuristic ones are ranked sentence by sentence: definitions
+        first, then by frequency. A sentence that several chunks state is attributed to the first of them.
         """
         if not self.counts:
             return _MergedText()
@@ -159,25 +160,27 @@ class _Statements:
             evidence = Evidence(0, len(first), self.chunks[first])
             return _MergedText(first, (evidence,), self.methods[first])
         parts = {text: _split(text) for text in self.counts}
-        given = self.from_models()
-        ranked = chain(chain.from_iterable(parts[text] for text in given), self._rank_sentences(names, parts))
+        written = self.from_models()
+        ranked = chain(
+            chain.from_iterable(parts[text] for text in written), self._rank_sentences(names, parts)
+        )
         chosen = select_fitting(ranked, DESCRIPTION_WORDS)
-        method = self.methods[given[0]] if given else Method.HEURISTIC
+        method = self.methods[written[0]] if written else Method.HEURISTIC
         return _MergedText(" ".join(chosen), self._evidence(chosen, parts), method)
 
     def _rank_sentences(self, names: Sequence[str], parts: Mapping[str, Sequence[str]]) -> list[str]:
-        """The sentences of heuristic descriptions; ``parts`` are those of each description."""
+        """Rank the sentences of heuristic descriptions; ``parts`` maps each description to its sentences."""
         found: dict[str, int] = {}
         for text, count in self.counts.items():
             if self.methods[text] is Method.HEURISTIC:
                 for sentence in dict.fromkeys(parts[text]):
                     found[sentence] = found.get(sentence, 0) + count
         keys = [name.casefold() for name in names]
-        # The sort is stable: of equals the first one said comes first.
+        # The sort is stable: ties keep reading order.
         return sorted(found, key=lambda sentence: (-_defines(sentence, keys), -found[sentence]))
 
     def _evidence(self, chosen: Sequence[str], parts: Mapping[str, Sequence[str]]) -> tuple[Evidence, ...]:
-        """Of sentences that stand in a row with single spaces between them; neighbours of one chunk are one."""
+        """Return the origins of ``chosen``, joined by single spaces; adjacent sentences of one chunk share a span."""
         if len(self.counts) == 1:
             return (Evidence(0, len(" ".join(chosen)), next(iter(self.chunks.values()))),)
         origins = {
@@ -197,6 +200,8 @@ class _Statements:
 
 @dataclass(slots=True)
 class _EntityDraft:
+    """An entity of G0 while mentions are added."""
+
     surfaces: Counter[str] = field(default_factory=Counter)
     aliases: Counter[str] = field(default_factory=Counter)
     types: Counter[str] = field(default_factory=Counter)
@@ -215,24 +220,25 @@ class _EntityDraft:
 
     @property
     def name(self) -> str:
-        """The form that comes most often; the first seen of equals."""
+        """The most frequent surface form; the first seen wins ties."""
         return max(self.surfaces, key=self.surfaces.__getitem__)
 
     @property
     def type(self) -> str:
+        """The most frequent type; a specific type with at least 30 % of the votes (not tuned) beats vague ones."""
         if len(self.types) == 1:
             return next(iter(self.types)) or "concept"
-        telling = Counter(
+        specific = Counter(
             {
                 type_: count
                 for type_, count in self.types.items()
-                if type_ not in _VAGUE_TYPES and count >= _TELLING * self.types.total()
+                if type_ not in _VAGUE_TYPES and count >= 0.3 * self.types.total()
             }
         )
-        return (telling or self.types).most_common(1)[0][0] or "concept"
+        return (specific or self.types).most_common(1)[0][0] or "concept"
 
     def _other_forms(self, name: str) -> tuple[str, ...]:
-        """Those that are not ``name``, what comes most often first."""
+        """Return at most eight other forms than ``name``, the most frequent first."""
         if len(self.surfaces) == 1 and not self.aliases:
             return ()
         others = [
@@ -240,28 +246,30 @@ class _EntityDraft:
             for form, _ in (self.surfaces + self.aliases).most_common()
             if form and form.casefold() != name.casefold()
         ]
-        return tuple({form.casefold(): form for form in reversed(others)}.values())[::-1][:_ALIASES]
+        return tuple({form.casefold(): form for form in reversed(others)}.values())[::-1][:8]
 
     def build(self, id_: str, overlong: Callable[[LongDescription], None]) -> Entity:
         self.texts.report_if_overlong(id_, overlong)
         name = self.name
         aliases = self._other_forms(name)
-        told = self.texts.merge([name, *aliases])
+        description = self.texts.merge([name, *aliases])
         return Entity(
             id=id_,
             name=name,
             type=self.type,
-            description=told.text,
-            method=told.method or self.methods.most_common(1)[0][0],
+            description=description.text,
+            method=description.method or self.methods.most_common(1)[0][0],
             mentions=len(self.chunks),
             aliases=aliases,
             chunk_ids=tuple(self.chunks),
-            evidence=told.evidence,
+            evidence=description.evidence,
         )
 
 
 @dataclass(slots=True)
 class _RelationDraft:
+    """A relation of G0 while statements are added."""
+
     texts: _Statements = field(default_factory=_Statements)
     chunks: dict[str, None] = field(default_factory=dict)
     methods: Counter[Method] = field(default_factory=Counter)
@@ -269,39 +277,39 @@ class _RelationDraft:
     def build(self, source_id: str, target_id: str, overlong: Callable[[LongDescription], None]) -> Relation:
         id_ = content_id("r", *sorted((source_id, target_id)))
         self.texts.report_if_overlong(id_, overlong)
-        told = self.texts.merge(())
+        description = self.texts.merge(())
         return Relation(
             id=id_,
             source_id=source_id,
             target_id=target_id,
-            description=told.text,
-            method=told.method or self.methods.most_common(1)[0][0],
+            description=description.text,
+            method=description.method or self.methods.most_common(1)[0][0],
             weight=self.methods.total(),
             chunk_ids=tuple(self.chunks),
-            evidence=told.evidence,
+            evidence=description.evidence,
         )
 
 
 def _read_entities(
     extract: Extract, keys: _Keys, canonical: Mapping[str, str], entities: dict[str, _EntityDraft]
 ) -> dict[str, str]:
-    """Add the entities of one extract; what each name key of it stands for."""
+    """Add the entities of one extract; return the entity key for each of its name keys."""
     here: dict[str, str] = {}
     for entity in extract.entities:
         key = keys[entity.name]
         if key:
-            stands_for = here[key] = canonical.get(key, key)
-            found = entities.get(stands_for)
-            if found is None:
-                found = entities[stands_for] = _EntityDraft()
-            found.add(entity, extract)
+            target = here[key] = canonical.get(key, key)
+            draft = entities.get(target)
+            if draft is None:
+                draft = entities[target] = _EntityDraft()
+            draft.add(entity, extract)
     return here
 
 
 def _read_relations(
     extract: Extract, keys: _Keys, here: Mapping[str, str], relations: dict[tuple[str, str], _RelationDraft]
 ) -> None:
-    """Add the relations of one extract whose ends are entities of it; a pair is one whichever end comes first."""
+    """Add the relations of one extract between entities of it; pairs are unordered."""
     for relation in extract.relations:
         source, target = here.get(keys[relation.source]), here.get(keys[relation.target])
         if source is None or target is None or source == target:
@@ -316,7 +324,7 @@ def _read_relations(
 
 
 def _ids(keys: Iterable[str]) -> dict[str, str]:
-    """An id for each key. Should two keys ever share one, the later in order of the alphabet takes a longer digest."""
+    """Return an id for each key. If two keys collide, the alphabetically later one is salted."""
     ids: dict[str, str] = {}
     taken: set[str] = set()
     for key in sorted(keys):
@@ -333,9 +341,9 @@ def _ids(keys: Iterable[str]) -> dict[str, str]:
 
 
 def _acronyms(extracts: Sequence[Extract], keys: _Keys) -> dict[str, str]:
-    """Key of an acronym → key of its long form, where the corpus gives it exactly one.
+    """Map the key of an acronym to the key of its long form, where the corpus defines exactly one.
 
-    Other aliases (a surname, a title without its remark) may mean someone else in the next document.
+    Other aliases (a surname, a title without its bracketed remark) may mean another entity in another document.
     """
     longs: dict[str, set[str]] = {}
     for extract in extracts:
@@ -352,7 +360,7 @@ def _acronyms(extracts: Sequence[Extract], keys: _Keys) -> dict[str, str]:
 
 
 def _is_acronym(alias: str, entity: ExtractedEntity) -> bool:
-    """Capitals that the initials of the name, or of another alias of it, spell."""
+    """Whether ``alias`` is one word of capitals that the initials of the name or of another alias spell."""
     letters = [letter.lower() for letter in alias.removesuffix("s") if letter.isalpha()]
     if len(alias) not in _ACRONYM_LENGTHS or sum(letter.isupper() for letter in alias) < 2 or " " in alias:  # noqa: PLR2004
         return False
@@ -364,7 +372,7 @@ def _is_acronym(alias: str, entity: ExtractedEntity) -> bool:
 
 
 def _spells(letters: Sequence[str], initials: Sequence[str]) -> bool:
-    """Whether ``letters`` are the initials, some of which (of small words) may be left out."""
+    """Whether ``letters`` are the initials, up to half of which (those of small words) may be left out."""
     rest = iter(initials)
     return (
         letters[0] == initials[0]
@@ -382,10 +390,10 @@ def _without_noise(
     canonical: Mapping[str, str],
     entities: Mapping[str, _EntityDraft],
 ) -> list[str]:
-    """The keys that stay, in order of first mention.
+    """Return the keys to keep, in order of first mention.
 
-    A weak term (nothing but its shape spoke for it, type ``term``) that only one chunk mentions joins nothing. It goes,
-    unless it is all that its chunk has. What a model or an agent found always stays.
+    A weak term (type ``term``, found by its shape alone) that only one chunk mentions connects nothing. It is dropped
+    unless its chunk has no other entity. Entities from a model or an agent are always kept.
     """
     weak = {key for key, entity in entities.items() if _is_noise(entity)}
     for extract in extracts if weak else ():
@@ -419,27 +427,29 @@ _DEFINING = (
     "とは",
     "は",
 )
-_NEAR = 24
 _SIGNS = "\"'“‘ "
 
 
 def _defines(text: str, names: Sequence[str]) -> int:
-    """Whether the text begins with a name and says what it is: 2 for the first of ``names``, 1 for another, 0 if not."""
+    """Score whether the text begins with one of ``names`` and defines it.
+
+    2 for the first name, 1 for another, 0 for no definition, -1 for a question or a quotation.
+    """
     opening = text.casefold().lstrip(_SIGNS)
     for article in ("the ", "an ", "a "):
         opening = opening.removeprefix(article)
     opening = opening.lstrip(_SIGNS)
     for rank, name in enumerate(names):
         if opening.startswith(name):
-            rest = opening[len(name) : len(name) + _NEAR]
+            rest = opening[len(name) :][:24]
             return (2 if rank == 0 else 1) if any(sign in rest for sign in _DEFINING) else 0
     return -1 if opening[-1:] == "?" or text[:1] in _SIGNS else 0
 
 
 def select_fitting(found: Iterable[str], limit: int) -> list[str]:
-    """The sentences ``found`` in order, none twice, at most ``limit`` words; the first one always.
+    """Return the distinct sentences of ``found`` in order that fit into ``limit`` words, the first one always.
 
-    A sentence is never cut; one that is too long for what is left is passed over.
+    A sentence is never cut; one that is too long for the remaining room is skipped.
     """
     chosen: dict[str, None] = {}
     left = limit
@@ -453,5 +463,4 @@ def select_fitting(found: Iterable[str], limit: int) -> list[str]:
 
 
 def _split(text: str) -> list[str]:
-    """The sentences of a text."""
     return [text[start:end] for start, end in sentences(text)]

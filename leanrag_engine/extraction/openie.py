@@ -1,7 +1,7 @@
-"""HippoRAG's OpenIE files: entities and (subject, predicate, object) triples that a model found in passages.
+"""Read HippoRAG's OpenIE files: entities and (subject, predicate, object) triples that a model found in passages.
 
 ``{"docs": [{"idx", "passage", "extracted_entities": [name, …], "extracted_triples": [[s, p, o], …]}]}``.
-Models write some triples badly: those are left out and counted, and never end the work on the others.
+Malformed triples are left out and counted; they do not affect the others.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -26,18 +26,6 @@ from leanrag_engine.core.ports import Extractor
 from leanrag_engine.core.text.cleaning import clean_line
 from leanrag_engine.core.text.language.names import fold_case, name_key
 from leanrag_engine.core.text.language.sentences import sentences
-
-PARTS = 3
-"""Of a triple: subject, predicate, object."""
-
-TOLD = 3
-"""Statements that describe one entity of a passage."""
-
-TITLE_RELATIONS = 12
-"""Entities of a passage that are joined to its title where no triple joins them, as heuristic extraction does."""
-
-SHOWN = 3
-"""Malformed rows that a report names."""
 
 EXPECTED = (
     'Expected {"docs": [{"passage", "extracted_entities": [name, …], "extracted_triples": '
@@ -59,7 +47,7 @@ class Triple:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """What the file says of one passage. ``number`` is its ``idx`` if that is a whole number."""
+    """The entities and triples of one passage. ``number`` is its ``idx`` if that is an integer."""
 
     text: str
     entities: tuple[str, ...]
@@ -69,7 +57,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class OpenIE:
-    """A file once read. ``malformed`` counts what was left out by kind; ``problems`` names the first of it."""
+    """The content of a file. ``malformed`` counts left-out rows by kind; ``problems`` names the first ones."""
 
     entries: tuple[Entry, ...]
     malformed: Mapping[str, int]
@@ -80,9 +68,9 @@ class OpenIE:
         return sum(len(entry.triples) for entry in self.entries)
 
     def match(self, passages: Iterable[tuple[str, str]]) -> list[Entry | None]:
-        """For each passage, given as title and text, the entry of the same text.
+        """Return for each passage, given as title and text, the entry with the same text.
 
-        Where no text agrees, the entry whose ``idx`` is the passage's position serves, if it has no text itself.
+        If there is none, take the entry without text whose ``idx`` is the passage's position; else ``None``.
         """
         by_text = {fold_case(entry.text): entry for entry in reversed(self.entries) if entry.text}
         by_number = {entry.number: entry for entry in self.entries if not entry.text}
@@ -94,16 +82,16 @@ class OpenIE:
 
 
 def read_openie(path: Path) -> OpenIE:
-    """Raises ``InvalidInput`` if the file cannot be read, is no JSON or holds no list of documents."""
+    """Read a file; raise ``InvalidInput`` if it cannot be read, is not JSON or has no list of documents."""
     try:
-        held = json.loads(path.read_bytes().decode("utf-8-sig"))
+        content = json.loads(path.read_bytes().decode("utf-8-sig"))
     except OSError as problem:
         raise InvalidInput(
             f"The OpenIE file {path} cannot be read: {problem.strerror}.", "Check the path."
         ) from problem
     except (ValueError, RecursionError) as problem:
         raise InvalidInput(f"The OpenIE file {path} is not JSON in UTF-8: {problem}.", EXPECTED) from problem
-    rows = held.get("docs") if isinstance(held, dict) else None
+    rows = content.get("docs") if isinstance(content, dict) else None
     if not isinstance(rows, list) or not rows:
         raise InvalidInput(f"The OpenIE file {path} holds no list of documents under 'docs'.", EXPECTED)
     reading = _OpenIEReader()
@@ -117,12 +105,14 @@ def read_openie(path: Path) -> OpenIE:
 
 @dataclass(slots=True)
 class _OpenIEReader:
+    """Checks the rows of a file and notes what is malformed."""
+
     malformed: Counter[str] = field(default_factory=Counter)
     problems: list[str] = field(default_factory=list)
 
-    def leave_out(self, kind: str, place: str, value: object, expected: str) -> None:
+    def leave_out(self, kind: str, place: str, value: object, expected: str, most_named: int = 3) -> None:
         self.malformed[kind] += 1
-        if self.malformed[kind] <= SHOWN:
+        if self.malformed[kind] <= most_named:
             self.problems.append(
                 f"{place}: {json.dumps(value, ensure_ascii=False)[:120]}, expected {expected}."
             )
@@ -162,7 +152,7 @@ class _OpenIEReader:
     def _triple(self, value: object, place: str) -> Iterator[Triple]:
         if (
             isinstance(value, list)
-            and len(value) == PARTS
+            and len(value) == len(fields(Triple))
             and all(isinstance(part, str) and clean_line(part) for part in value)
         ):
             yield Triple(*map(clean_line, value))
@@ -182,7 +172,7 @@ def _passage_of(row: Mapping[str, Any]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class OpenIEExtractor:
-    """Gives each document what ``entries`` say of it, by document id; the rest is left to ``fallback``."""
+    """Takes the extracts of documents from ``entries``, by document id; ``fallback`` extracts all others."""
 
     entries: Mapping[str, Entry]
     fallback: Extractor
@@ -198,8 +188,10 @@ class OpenIEExtractor:
 
 
 def extracts_from(entry: Entry, title: str, chunks: Sequence[Chunk]) -> list[Extract]:
-    """One extract for each chunk. Of several, each gets the triples and entities that are named in it; what is
-    named in none belongs to the first."""
+    """Return one extract for each chunk.
+
+    Each of several chunks gets the triples and entities whose names it contains; the rest goes to the first chunk.
+    """
     texts = [fold_case(chunk.text) for chunk in chunks]
     triples: list[list[Triple]] = [[] for _ in chunks]
     names: list[list[str]] = [[] for _ in chunks]
@@ -223,50 +215,46 @@ def _places(names: Sequence[str], texts: Sequence[str]) -> list[int]:
 
 
 def _extract(chunk: Chunk, title: str, names: Sequence[str], triples: Sequence[Triple]) -> Extract:
-    """Entities and the ends of triples; the title joined to what no triple joins it to."""
+    """Extract the entities and the ends of triples, and relate the title to at most 12 that no triple joins to it."""
     ends = [end for triple in triples for end in (triple.subject, triple.object)]
     known: dict[str, str] = {}
     for name in (*([title] if title else []), *names, *ends):
         known.setdefault(name_key(name), name)
     known.pop("", None)
-    told = _statements(triples)
-    spoken = _sentences(chunk.text)
-    described = {
-        key: " ".join(told.get(key, ())) or _sentence_on(name, spoken) for key, name in known.items()
+    statements = _statements(triples)
+    quotable = [chunk.text[start:end] for start, end in sentences(chunk.text)]
+    descriptions = {
+        key: " ".join(statements.get(key, ())) or _sentence_on(name, quotable) for key, name in known.items()
     }
-    entities = tuple(ExtractedEntity(name, description=described[key]) for key, name in known.items())
+    entities = tuple(ExtractedEntity(name, description=descriptions[key]) for key, name in known.items())
     relations = [ExtractedRelation(each.subject, each.object, each.statement) for each in triples]
-    joined = _neighbours(name_key(title), triples) if title else set()
+    related = _neighbours(name_key(title), triples) if title else set()
     relations += [
-        ExtractedRelation(title, name, described[key])
+        ExtractedRelation(title, name, descriptions[key])
         for key, name in known.items()
-        if title and key not in joined
-    ][:TITLE_RELATIONS]
+        if title and key not in related
+    ][:12]
     return Extract(chunk.id, Method.MODEL, entities, tuple(relations))
 
 
 def _statements(triples: Sequence[Triple]) -> dict[str, list[str]]:
-    """For each end, the first statements on it, those in which it is the subject before the others."""
-    told: dict[str, list[str]] = {}
+    """Return for each end its first three statements; those with it as subject come first."""
+    statements: dict[str, list[str]] = {}
     sides = [(triple.subject, triple) for triple in triples] + [(triple.object, triple) for triple in triples]
     for end, triple in sides:
-        said = told.setdefault(name_key(end), [])
-        if len(said) < TOLD and triple.statement not in said:
-            said.append(triple.statement)
-    return told
+        own = statements.setdefault(name_key(end), [])
+        if triple.statement not in own:
+            own.append(triple.statement)
+    return {end: own[:3] for end, own in statements.items()}
 
 
 def _neighbours(key: str, triples: Sequence[Triple]) -> set[str]:
-    """``key`` and what a triple joins to it."""
+    """Return ``key`` and the keys that a triple joins to it."""
     pairs = [(name_key(triple.subject), name_key(triple.object)) for triple in triples]
     return {key, *(end for pair in pairs if key in pair for end in pair)}
 
 
-def _sentences(text: str) -> list[str]:
-    return [text[start:end] for start, end in sentences(text)]
-
-
-def _sentence_on(name: str, spoken: Sequence[str]) -> str:
-    """The first sentence that names it; "" if none does."""
+def _sentence_on(name: str, quotable: Sequence[str]) -> str:
+    """Return the first sentence that contains ``name``; "" if there is none."""
     wanted = fold_case(name)
-    return next((sentence for sentence in spoken if wanted in fold_case(sentence)), "")
+    return next((sentence for sentence in quotable if wanted in fold_case(sentence)), "")

@@ -1,6 +1,6 @@
-"""One description where models or agents wrote many of one entity or relation: a pure step between merging and layers.
+"""Replace many descriptions of one entity or relation, written by models or agents, by one: a step after merging.
 
-What is short stays as it is, and what is quoted from the documents too. Nothing else of the graph changes.
+Short descriptions and quotations from documents stay as they are. Nothing else in the graph changes.
 """
 
 from __future__ import annotations
@@ -23,23 +23,11 @@ from leanrag_engine.llm.prompts import BUILT_IN, Prompts
 __all__ = ["Description", "apply_descriptions", "describe_by_model", "description_kind", "description_tasks"]
 
 Report = Callable[[int, int], None]
-"""Hears how many descriptions are done, of how many; what it raises ends the work."""
+"""Called with the number of finished descriptions and their total; an exception that it raises ends the work."""
 
-SHOWN_WORDS = 900
-"""Words of one entity or relation that a model is shown; of more, as many texts as fit, from all over the documents."""
-
-CALL_WORDS = 1200
-"""Words of all that one call is shown."""
-
-PLACES = 2
-"""Groups under way for each call that the model takes at once."""
-
-_ROOM = 600
 _MOST_WORDS = DESCRIPTION_WORDS + DESCRIPTION_WORDS // 4
-"""A model does not count words: what is a little longer than it was told is not cut."""
+"""Models count words badly: a description that exceeds the requested length a little is not cut."""
 _GROUP_STARTS = frozenset("abcdefgh")
-_SHARED = 0.4
-"""A sentence is taken from the text that has at least this share of its words."""
 _ITEM = {
     "type": "object",
     "properties": {"description": {"type": "string"}},
@@ -52,20 +40,20 @@ E = TypeVar("E", Entity, Relation)
 
 @dataclass(frozen=True, slots=True)
 class Description:
-    """What was written, and which chunk each part of it was taken from."""
+    """A description by a model, with the chunk that each part of it was taken from."""
 
     text: str
     evidence: tuple[Evidence, ...]
 
 
 def description_kind(prompts: Prompts = BUILT_IN) -> TaskKind:
-    """What a model is told that makes one description out of many."""
+    """Return the instructions and reply form for merging descriptions."""
     instructions = prompts.fill("merge_descriptions", words=str(DESCRIPTION_WORDS))
-    return TaskKind("describe", instructions, _ITEM, _ROOM, prompts=prompts)
+    return TaskKind("describe", instructions, _ITEM, room=600, prompts=prompts)
 
 
 def description_tasks(graph: Graph, overlong: Sequence[LongDescription]) -> list[Task[Description]]:
-    """A task for each of ``overlong``, whose ids are of ``graph``, in that order."""
+    """Return a task for each of ``overlong`` in that order; its ids are those of ``graph``."""
     names = {entity.id: entity.name for entity in graph.entities}
     wanted = {long.id for long in overlong}
     ends = {
@@ -77,17 +65,17 @@ def description_tasks(graph: Graph, overlong: Sequence[LongDescription]) -> list
 
 
 def _task(name: str, long: LongDescription) -> Task[Description]:
-    kept = _thin_out(long.texts)
-    said = "\n".join(f"- {text}" for text, _ in kept)
-    shown = fence(f"{name}\n\n{said}")
-    chunk_ids = tuple(dict.fromkeys(chunk_id for _, chunk_id in kept))
-    return Task(content_id("m", long.id, shown), shown, lambda item: _read(item, kept), chunk_ids)
+    texts = _thin_out(long.texts)
+    lines = "\n".join(f"- {text}" for text, _ in texts)
+    shown = fence(f"{name}\n\n{lines}")
+    chunk_ids = tuple(dict.fromkeys(chunk_id for _, chunk_id in texts))
+    return Task(content_id("m", long.id, shown), shown, lambda item: _read(item, texts), chunk_ids)
 
 
-def _thin_out(texts: Sequence[tuple[str, str]]) -> Sequence[tuple[str, str]]:
-    """All of them, or every second, third, … so that the whole is short enough and no part of the documents is left out."""
+def _thin_out(texts: Sequence[tuple[str, str]], limit: int = 900) -> Sequence[tuple[str, str]]:
+    """Return every n-th text with the smallest n that meets the ``limit`` of words, so that all documents contribute."""
     step = 1
-    while sum(word_count(text) for text, _ in texts[::step]) > SHOWN_WORDS and step < len(texts):
+    while sum(word_count(text) for text, _ in texts[::step]) > limit and step < len(texts):
         step += 1
     return texts[::step]
 
@@ -95,9 +83,9 @@ def _thin_out(texts: Sequence[tuple[str, str]]) -> Sequence[tuple[str, str]]:
 async def describe_by_model(
     work: ModelWork, graph: Graph, overlong: Sequence[LongDescription], report: Report
 ) -> dict[str, Description]:
-    """What the model makes of all that is said of each of ``overlong``, by the id of the entity or relation.
+    """Return the model's description for each of ``overlong``, by the id of the entity or relation.
 
-    One without a usable answer is noted in ``work.fallbacks`` and left out: it keeps the description that it has.
+    One without a usable answer is noted in ``work.fallbacks`` and left out: it keeps its merged description.
     """
     kind = description_kind(work.prompts)
     tasks = list(zip(overlong, description_tasks(graph, overlong), strict=True))
@@ -116,31 +104,36 @@ async def describe_by_model(
         done += len(group)
         report(done, len(tasks))
 
-    await for_each(_groups(tasks, work.batch), describe, places=PLACES * work.model.concurrency)
+    await for_each(_groups(tasks, work.batch), describe, places=2 * work.model.concurrency)
     return found
 
 
 def _groups(
     tasks: Sequence[tuple[LongDescription, Task[Description]]], batch: int
 ) -> Iterator[Sequence[tuple[LongDescription, Task[Description]]]]:
-    """Several in one call. Some begin a group of their own whatever stands before them, so that one entity more or
-    less moves the groups next to it alone, and the others are the requests that they were."""
+    """Group the tasks into calls of at most ``batch`` tasks and 1,200 words (not tuned).
+
+    Some ids always begin a group, so that adding or removing an entity changes only the groups near it and all other
+    requests stay in the cache.
+    """
     return pack(
         tasks,
         most=batch,
-        room=CALL_WORDS,
+        room=1200,
         size=lambda pair: word_count(pair[1].text),
         parts=lambda _, pair: pair[0].id[-1] in _GROUP_STARTS,
     )
 
 
-def apply_descriptions(graph: Graph, told: Mapping[str, Description], method: Method = Method.MODEL) -> Graph:
-    """``graph`` with the descriptions ``told`` by the ids of entities and relations, made by ``method``."""
-    if not told:
+def apply_descriptions(
+    graph: Graph, descriptions: Mapping[str, Description], method: Method = Method.MODEL
+) -> Graph:
+    """Return ``graph`` with new descriptions, given by the id of the entity or relation and made by ``method``."""
+    if not descriptions:
         return graph
 
     def update(item: E) -> E:
-        new = told.get(item.id)
+        new = descriptions.get(item.id)
         return replace(item, description=new.text, evidence=new.evidence, method=method) if new else item
 
     return Graph(tuple(map(update, graph.entities)), tuple(map(update, graph.relations)))
@@ -150,32 +143,32 @@ def apply_descriptions(graph: Graph, told: Mapping[str, Description], method: Me
 
 
 def _read(item: Mapping[str, Any], texts: Sequence[tuple[str, str]]) -> Description:
-    """Raises ``ReplyUnusable`` for an answer that is empty, or a single sentence beyond all bounds."""
+    """Read a description; raise ``ReplyUnusable`` if it is empty or its first sentence is too long."""
     given = item.get("description")
     text = " ".join(clean(given).split()) if isinstance(given, str) else ""
     if not any(sign.isalnum() for sign in text):
         raise ReplyUnusable('The answer has no "description": give one text.')
-    kept = whole_sentences(text, _MOST_WORDS)
-    if not kept:
+    description = whole_sentences(text, _MOST_WORDS)
+    if not description:
         raise ReplyUnusable(
             f"The first sentence of the description is longer than {_MOST_WORDS} words: "
             f"write several short ones, {DESCRIPTION_WORDS} words in all."
         )
-    return Description(kept, tuple(_evidence(kept, texts)))
+    return Description(description, tuple(_evidence(description, texts)))
 
 
-def _evidence(text: str, texts: Sequence[tuple[str, str]]) -> Iterator[Evidence]:
-    """Each sentence with the chunk of the text that says most of it.
+def _evidence(text: str, texts: Sequence[tuple[str, str]], least_share: float = 0.4) -> Iterator[Evidence]:
+    """Attribute each sentence to the chunk whose text has most of its words, at least ``least_share`` (not tuned).
 
-    One that puts together what several say, and repeats none of them, is of no single chunk: for that stand all chunks
-    of the entity or relation.
+    A sentence that combines several texts and repeats none of them has no single chunk: the chunks of the whole entity
+    or relation count as its origin.
     """
-    vocabularies = [(_content(said), chunk_id) for said, chunk_id in texts]
+    vocabularies = [(_content(source), chunk_id) for source, chunk_id in texts]
     for start, end in sentences(text):
         mine = _content(text[start:end])
         shares = [(len(mine & theirs) / max(1, len(mine)), chunk_id) for theirs, chunk_id in vocabularies]
         share, chunk_id = max(shares, key=lambda pair: pair[0], default=(0.0, ""))
-        if share >= _SHARED:
+        if share >= least_share:
             yield Evidence(start, end, chunk_id)
 
 

@@ -1,6 +1,6 @@
-"""Extraction by a model: what it is told, what it is shown of each chunk, and how a whole corpus is read.
+"""Extraction by a model: instructions, one task per chunk, and the run over a whole corpus.
 
-A calling agent that does the same work gets the same instructions and is read by the same reader.
+A calling agent that does the same work gets the same instructions, and its answers go through the same reader.
 """
 
 from __future__ import annotations
@@ -23,19 +23,9 @@ from .tuple_reply import read_tuples
 
 __all__ = ["extract_by_model", "extraction_groups", "extraction_kind", "extraction_task"]
 
-Took = Callable[[Sequence[Extract]], Awaitable[None]]
+StoreExtracts = Callable[[Sequence[Extract]], Awaitable[None]]
 Report = Callable[[int, int], None]
-"""Hears how many chunks are done, of how many; what it raises ends the work."""
-
-TEXT_TOKENS = 1200
-"""Tokens of text in one call. More would save little, for the instructions are short, and long lists lose entities."""
-
-PLACES = 2
-"""Groups under way for each call that the model takes at once: one is read and stored while another is answered."""
-
-_ROOM_PER_TOKEN = 4
-_LEAST_ROOM, _MOST_ROOM = 1000, 8000
-"""Tokens of a reply: names, descriptions and braces are longer than what they are taken from."""
+"""Called with the number of finished chunks and their total; an exception that it raises ends the work."""
 
 _TEXT = {"type": "string"}
 
@@ -62,15 +52,16 @@ _ITEM = {
 
 
 def extraction_kind(tokens: int = 512, prompts: Prompts = BUILT_IN) -> TaskKind:
-    """What a model is told that extracts; ``tokens`` are those of the longest chunk that it is given at once."""
-    room = min(_MOST_ROOM, max(_LEAST_ROOM, _ROOM_PER_TOKEN * tokens))
+    """Return the instructions and reply form of extraction; ``tokens`` is the length of the longest chunk in a call."""
+    # Names, descriptions and braces are longer than their source.
+    room = min(8000, max(1000, 4 * tokens))
     return TaskKind("extract", prompts.fill("extract"), _ITEM, room, read_tuples, prompts)
 
 
 def extraction_task(chunk: Chunk) -> Task[Extract]:
-    """Read one chunk. The answer is an extract made by a model; an agent's is that with another method.
+    """Return the task to read one chunk. The answer is an extract with method ``model``.
 
-    Raises ``ReplyUnusable`` while reading, with a reason to act on, if nothing in an answer can be used.
+    Reading it raises ``ReplyUnusable`` with a reason if nothing in the answer can be used.
     """
     seen = passage_of(chunk)
     shown = fence(seen)
@@ -83,23 +74,23 @@ def extraction_task(chunk: Chunk) -> Task[Extract]:
 
 
 def passage_of(chunk: Chunk) -> str:
-    """What is shown of a chunk: where it stands, and its text. A title may be anybody's words, as the text may."""
+    """Return what the model sees of a chunk: title and heading, then the text. All of it is untrusted."""
     title, heading = (" ".join(each.split()) for each in (chunk.title, chunk.heading))
     place = " › ".join(dict.fromkeys(filter(None, (title, heading))))
     return f"{place}\n\n{chunk.text}" if place else chunk.text
 
 
 def extraction_groups(chunks: Sequence[Chunk], batch: int) -> Iterator[Sequence[Chunk]]:
-    """The chunks of each call: at most ``batch`` neighbours of at most ``TEXT_TOKENS`` together, a longer one alone.
+    """Group the chunks of each call: at most ``batch`` neighbours with at most 1,200 tokens, a longer one alone.
 
-    Only chunks that follow each other in the collection share a call. If the groups in their midst are done, the
-    groups of the rest stay what they were.
+    More tokens would save little, as the instructions are short, and entities get lost in long lists (not tuned).
+    Only adjacent chunks of the collection share a call, so that finished groups do not change the others.
     """
-    return pack(chunks, most=batch, room=TEXT_TOKENS, size=lambda chunk: chunk.tokens, parts=_apart)
+    return pack(chunks, most=batch, room=1200, size=lambda chunk: chunk.tokens, parts=_apart)
 
 
 def _apart(one: Chunk, other: Chunk) -> bool:
-    """Whether ``other`` cannot be the next chunk after ``one``."""
+    """Whether ``other`` is certainly not the next chunk after ``one``."""
     if one.document_id == other.document_id:
         return other.number != one.number + 1
     return other.number != 1 or _document(other) - _document(one) > 1
@@ -112,16 +103,16 @@ def _document(chunk: Chunk) -> int:
 
 
 async def extract_by_model(
-    work: ModelWork, chunks: Sequence[Chunk], took: Took, report: Report, *, gleaning: int
+    work: ModelWork, chunks: Sequence[Chunk], store: StoreExtracts, report: Report, *, gleaning: int
 ) -> None:
-    """Have the model read ``chunks``, given in reading order, and hand over their extracts as they come.
+    """Have the model read ``chunks``, given in reading order, and pass their extracts to ``store`` as they arrive.
 
-    ``took`` gets the extracts of whole calls, in no fixed order, never twice at once. A chunk without a usable answer
-    is noted in ``work.fallbacks`` and not handed over: it keeps the extract that it has. ``gleaning`` further calls for
-    each group of chunks ask what is missing, as long as something new comes. What ``report`` and ``took`` raise, and
-    ``InvalidInput`` that every request would meet, ends the work; what was read until then is handed over first.
+    ``store`` gets the extracts of whole calls in no fixed order and is never called concurrently. A chunk without a
+    usable answer is noted in ``work.fallbacks`` and keeps its previous extract. ``gleaning`` further calls for each
+    group ask for what is missing, as long as they bring something new. Exceptions of ``report`` and ``store``, and an
+    ``InvalidInput`` that every request would cause, end the work after all extracts so far are stored.
     """
-    outbox = _Outbox(took)
+    outbox = _Outbox(store)
     total, done = len(chunks), 0
     report(done, total)
 
@@ -132,14 +123,14 @@ async def extract_by_model(
         report(done, total)
 
     try:
-        await for_each(extraction_groups(chunks, work.batch), read, places=PLACES * work.model.concurrency)
+        await for_each(extraction_groups(chunks, work.batch), read, places=2 * work.model.concurrency)
     finally:
         with anyio.CancelScope(shield=True):
             await outbox.flush()
 
 
 async def _extracts(work: ModelWork, group: Sequence[Chunk], gleaning: int) -> list[Extract]:
-    """The extracts of those chunks of one group that got a usable answer."""
+    """Return the extracts of the chunks of one group that got a usable answer."""
     kind = extraction_kind(max(chunk.tokens for chunk in group), work.prompts)
     found = await ask_each(work.model, kind, [extraction_task(chunk) for chunk in group], work.meter)
     read: dict[str, Extract] = {}
@@ -155,7 +146,7 @@ async def _extracts(work: ModelWork, group: Sequence[Chunk], gleaning: int) -> l
 
 
 async def _glean(work: ModelWork, group: Sequence[Chunk], read: dict[str, Extract]) -> list[Chunk]:
-    """One round of gleaning: what it adds to ``read``, and the chunks for which another may add more."""
+    """Run one round of gleaning, update ``read``, and return the chunks for which it found something new."""
     if not group:
         return []
     kind = gleaning_kind(extraction_kind(max(chunk.tokens for chunk in group), work.prompts))
@@ -174,10 +165,10 @@ async def _glean(work: ModelWork, group: Sequence[Chunk], read: dict[str, Extrac
 
 
 class _Outbox:
-    """Hands extracts over, one lot at a time: what comes while one is stored goes with the next."""
+    """Stores extracts in one batch at a time: what arrives while a batch is stored goes into the next one."""
 
-    def __init__(self, took: Took) -> None:
-        self._took = took
+    def __init__(self, store: StoreExtracts) -> None:
+        self._store = store
         self._waiting: list[Extract] = []
         self._lock = anyio.Lock()
 
@@ -189,6 +180,6 @@ class _Outbox:
     async def flush(self) -> None:
         async with self._lock:
             while self._waiting:
-                lot = tuple(self._waiting)
-                await self._took(lot)
-                del self._waiting[: len(lot)]
+                batch = tuple(self._waiting)
+                await self._store(batch)
+                del self._waiting[: len(batch)]

@@ -1,4 +1,4 @@
-"""Gleaning: a second look at a chunk, which asks for what the first one missed and for that alone."""
+"""Gleaning: a further call for a chunk that asks only for what the first one missed."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from .reply import read_extract
 
 
 def gleaning_kind(extraction: TaskKind) -> TaskKind:
-    """The kind of extraction, with what is different the second time."""
+    """Return the kind of extraction with the additional instructions of gleaning."""
     more = extraction.prompts.fill("glean")
     return replace(extraction, step="glean", instructions=f"{extraction.instructions}\n\n{more}")
 
 
 def gleaning_task(chunk: Chunk, passage: str, found: Extract) -> Task[Extract]:
-    """Find what is missing in ``found``. ``passage`` is what was shown of the chunk."""
+    """Return the task to find what ``found`` misses. ``passage`` is the text that the model saw of the chunk."""
     shown = f"{fence(passage)}\n\nFound already:\n\n{fence(_list_found(found))}"
     return Task(
         content_id("g", chunk.id, shown),
@@ -30,7 +30,7 @@ def gleaning_task(chunk: Chunk, passage: str, found: Extract) -> Task[Extract]:
 
 
 def _list_found(found: Extract) -> str:
-    """The names, numbered, and which of them are related: all that is needed to give nothing twice."""
+    """Format the numbered names and the pairs of related ones, so that the model repeats nothing."""
     numbers = {name_key(entity.name): number for number, entity in enumerate(found.entities, 1)}
     names = "\n".join(f"{number} {entity.name}" for number, entity in enumerate(found.entities, 1))
     pairs = ", ".join(
@@ -41,7 +41,7 @@ def _list_found(found: Extract) -> str:
 
 
 def add_new(found: Extract, more: Extract) -> Extract:
-    """``found`` with the entities of ``more``, which are new, and with its relations of pairs that are new."""
+    """Return ``found`` with the entities of ``more``, all of them new, and with its relations of new pairs."""
     pairs = {_pair(relation.source, relation.target) for relation in found.relations}
     fresh = tuple(each for each in more.relations if _pair(each.source, each.target) not in pairs)
     return replace(found, entities=(*found.entities, *more.entities), relations=(*found.relations, *fresh))

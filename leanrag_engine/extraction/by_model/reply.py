@@ -1,7 +1,7 @@
-"""What a model or an agent says of one passage, checked: what is good is kept, what is bad is left out with care.
+"""Check what a model or an agent extracts from one passage: keep the usable part and leave out the rest.
 
-Only an answer of which nothing can be used is refused, with a reason that its author can act on. Nobody's word is
-taken for more than it is: a name that shares no word with the passage was invented or translated.
+Only an answer without any usable part is refused, with a reason that its author can act on. A name that shares no word
+with the passage was invented or translated and is left out.
 """
 
 from __future__ import annotations
@@ -24,18 +24,15 @@ from leanrag_engine.core.text.shortening import cut_end
 from .type_names import UNKNOWN, type_name
 
 MOST_IMPORTANT = 10
-"""The top of the scale of importance; 0 means that the reply gives none."""
+"""The highest importance; 0 means that the reply gives none."""
 
 _MOST_ENTITIES, _MOST_RELATIONS = 100, 200
-"""More than that in one passage is a model that repeats itself."""
+"""A model that gives more for one passage repeats itself."""
 _NAME_CHARACTERS, _NAME_WORDS = 120, 14
-_DESCRIPTION_WORDS = 80
 _ALIASES = 4
-_REASONS = 3
-_QUOTED = 60
 _YEAR = re.compile(r"[12]\d{3}(?:\s?[-–—/]\s?(?:\d{2}|\d{4}))?")
 _NAMES_TOO = frozenset(["May", "Will"])
-"""What is a name with a capital, though a word of grammar without."""
+"""Function words that are names when capitalised."""
 
 _KEYS: Mapping[str, Sequence[str]] = {
     "entities": ("entities", "nodes", "entity"),
@@ -48,7 +45,7 @@ _KEYS: Mapping[str, Sequence[str]] = {
     "importance": ("importance", "strength", "relationship_strength", "weight", "score"),
     "predicate": ("predicate", "relation", "relationship", "type", "label"),
 }
-"""What models call the fields, besides what they were told to."""
+"""The names that models use for each field; the first is the one that the prompt asks for."""
 
 _ENTITY_ROW = ("name", "type", "description")
 _RELATION_ROW = ("source", "target", "description", "importance")
@@ -58,15 +55,15 @@ _TRIPLE_ROW = ("source", "predicate", "target")
 def read_extract(
     item: Mapping[str, Any], chunk_id: str, passage: str, known: Sequence[ExtractedEntity] = ()
 ) -> Extract:
-    """The extract that ``item`` gives of ``passage`` (all that its author saw), made by a model.
+    """Return the extract, with method ``model``, that ``item`` gives of ``passage`` (all that its author saw).
 
-    ``known`` entities may be ends of relations and are not given again. Two empty lists are an honest answer. Raises
-    ``ReplyUnusable`` if the item has neither list, or if nothing of what they hold can be used.
+    ``known`` entities may be ends of relations and are not part of the extract. Two empty lists are a valid answer.
+    Raises ``ReplyUnusable`` if the item has neither list, or if nothing in them can be used.
     """
     entities, relations = _field(item, "entities"), _field(item, "relations")
     if entities is None and relations is None:
         raise ReplyUnusable(
-            'The answer has neither "entities" nor "relations". Give both lists; where there is nothing to say, empty ones.'
+            'The answer has neither "entities" nor "relations". Give both lists; if there is nothing to extract, empty ones.'
         )
     reader = _ReplyReader(_PassageWords(passage), known)
     rows = [*_rows(entities, _ENTITY_ROW)]
@@ -77,7 +74,7 @@ def read_extract(
         reader.relation(row)
     if (rows or pairs) and not (reader.entities or reader.relations or reader.seen_known):
         raise ReplyUnusable(
-            f"Nothing in the answer can be used: {'; '.join(reader.reasons) or 'it is empty'}."
+            f"Nothing in the answer can be used: {'; '.join(list(reader.reasons)[:3]) or 'it is empty'}."
         )
     return reader.extract(chunk_id)
 
@@ -86,12 +83,12 @@ def read_extract(
 
 
 def _field(row: Mapping[str, Any], name: str) -> Any:
-    """The value of a field, under whichever of its names; ``None`` if it has none."""
+    """Return the value of a field under the first of its names that has one; else ``None``."""
     return next((row[key] for key in _KEYS[name] if row.get(key) is not None), None)
 
 
 def _rows(value: Any, fields: Sequence[str]) -> Iterator[Mapping[str, Any]]:
-    """The rows of a list, each as an object: bare names, tuples and objects by name are taken as what they mean."""
+    """Yield the rows of a list as objects; bare names, lists of values and objects keyed by name are converted."""
     if isinstance(value, Mapping):
         single = _field(value, fields[0]) is not None
         value = (
@@ -112,7 +109,7 @@ def _rows(value: Any, fields: Sequence[str]) -> Iterator[Mapping[str, Any]]:
 
 
 def _text(value: Any) -> str:
-    """A value as clean text on one line; what is no text and no figure says nothing."""
+    """Return a string, number or list of them as clean text on one line; "" for anything else."""
     if isinstance(value, list):
         return " ".join(filter(None, map(_text, value)))
     if isinstance(value, str) or (isinstance(value, int | float) and not isinstance(value, bool)):
@@ -121,7 +118,7 @@ def _text(value: Any) -> str:
 
 
 def _importance(value: Any) -> float:
-    """On the scale from 1 to 10: ``8``, ``"8/10"``, and 0.8 as of a scale that ends at 1; 0 if it is not told."""
+    """Read an importance from 1 to 10: ``8`` and ``"8/10"`` are 8, and 0.8 is taken from a scale up to 1; 0 if none."""
     found = re.match(r"\s*(\d+(?:\.\d+)?)", _text(value))
     if not found:
         return 0.0
@@ -130,9 +127,9 @@ def _importance(value: Any) -> float:
 
 
 def _description(value: Any) -> str:
-    """Whole sentences within a bound; one single sentence may be twice as long, a longer one is none."""
+    """Return whole sentences of at most 80 words, or a single one of at most 160; "" if it is longer."""
     text = _text(value)
-    return whole_sentences(text, _DESCRIPTION_WORDS) or whole_sentences(text, 2 * _DESCRIPTION_WORDS)
+    return whole_sentences(text, 80) or whole_sentences(text, 160)
 
 
 # --- names ---------------------------------------------------------------------------------
@@ -141,11 +138,10 @@ _MARKS = re.compile(r"[*`]+")
 _SIGNS = "\"'“”‘’„«»「」『』 "
 _BRACKETS = re.compile(r"(\S.*?)\s*[(（]([^()（）]{2,80})[)）]")
 _SHORT_FORM = re.compile(r"[^\s\d]\S{1,9}")
-_SHORT_CAPITALS = 2
 
 
 def _bare(value: Any) -> str:
-    """A name without quotes and emphasis around it."""
+    """Return a name without quotation marks and emphasis around it."""
     text = _text(value)
     inner = text.strip(_SIGNS)
     text = inner if inner and text[:1] in _SIGNS and text[-1:] in _SIGNS else text
@@ -153,7 +149,7 @@ def _bare(value: Any) -> str:
 
 
 def _with_short_form(name: str) -> tuple[str, tuple[str, ...]]:
-    """``World Trade Organization (WTO)`` is the name and its short form, in whichever order; else brackets stay."""
+    """Split ``World Trade Organization (WTO)``, in either order, into name and short form; else keep the brackets."""
     found = _BRACKETS.fullmatch(name)
     if found:
         before, within = (part.strip() for part in found.groups())
@@ -165,25 +161,24 @@ def _with_short_form(name: str) -> tuple[str, tuple[str, ...]]:
 
 
 def _is_short_form(name: str) -> bool:
-    """One short word with two capitals or figures: WTO, GMMs, COVID-19."""
+    """Whether ``name`` is one short word with at least two capitals or digits: WTO, GMMs, COVID-19."""
     return (
-        _SHORT_FORM.fullmatch(name) is not None
-        and sum(sign.isupper() or sign.isdigit() for sign in name) >= _SHORT_CAPITALS
+        _SHORT_FORM.fullmatch(name) is not None and sum(sign.isupper() or sign.isdigit() for sign in name) > 1
     )
 
 
 class _PassageWords:
-    """The words of a passage, by which a name is told from an invention."""
+    """The words of a passage, to recognise invented names."""
 
     _START = 4
-    """Words that begin alike are the same word in another form, in most languages that inflect."""
+    """Words with so many equal first characters count as forms of one word, as in most inflected languages."""
 
     def __init__(self, passage: str) -> None:
         self._text = _fold(passage)
         self._starts = {word[: self._START] for word in re.findall(r"\w+", self._text)}
 
     def holds(self, name: str) -> bool:
-        """Whether some word of the name, or two neighbouring characters of a Chinese or Japanese one, stand here."""
+        """Whether the passage has a word of the name, or two adjacent characters of a Chinese or Japanese one."""
         folded = _fold(name)
         if folded in self._text:
             return True
@@ -194,8 +189,7 @@ class _PassageWords:
         ):
             return True
         words = (*re.findall(r"\w+", folded), *name_key(name).split())
-        told = [word for word in words if word not in STOPWORDS]
-        return any(word[: self._START] in self._starts for word in told)
+        return any(word[: self._START] in self._starts for word in words if word not in STOPWORDS)
 
 
 def _fold(text: str) -> str:
@@ -207,7 +201,7 @@ def _fold(text: str) -> str:
 
 
 def _quote(text: str) -> str:
-    return f'"{cut_end(text, _QUOTED)}"'
+    return f'"{cut_end(text, 60)}"'
 
 
 # --- one answer ----------------------------------------------------------------------------
@@ -215,18 +209,19 @@ def _quote(text: str) -> str:
 
 @dataclass(slots=True)
 class _ReplyReader:
-    """Gathers what one answer says. Keys are those of :func:`name_key`."""
+    """Collects the entities and relations of one answer. Keys are those of :func:`name_key`."""
 
     ground: _PassageWords
     known: Sequence[ExtractedEntity]
     entities: dict[str, ExtractedEntity] = field(default_factory=dict)
     relations: list[ExtractedRelation] = field(default_factory=list)
-    reasons: list[str] = field(default_factory=list)
+    reasons: dict[str, None] = field(default_factory=dict)
+    """Why rows were left out, each reason once."""
     seen_known: bool = False
     _forms: dict[str, str] = field(default_factory=dict)
     """Key of a name, short form or other name → key of the entity."""
     _names: dict[str, str] = field(default_factory=dict)
-    """Key of the entity → its name, of known ones too."""
+    """Key of the entity, known ones included → its name."""
 
     def __post_init__(self) -> None:
         for entity in self.known:
@@ -246,14 +241,14 @@ class _ReplyReader:
         self._add(ExtractedEntity(name, type_, _description(_field(row, "description")), aliases))
 
     def relation(self, row: Mapping[str, Any]) -> None:
-        told = _description(_field(row, "description"))
+        description = _description(_field(row, "description"))
         ends = [_bare(_field(row, end)) for end in ("source", "target")]
-        if not told and (predicate := _text(_field(row, "predicate"))):
-            told = _description(f"{ends[0]} {predicate} {ends[1]}.")
+        if not description and (predicate := _text(_field(row, "predicate"))):
+            description = _description(f"{ends[0]} {predicate} {ends[1]}.")
         if not all(ends):
             self._note("a relation lacks its source or its target")
             return
-        source, target = (self._end(end, told) for end in ends)
+        source, target = (self._end(end, description) for end in ends)
         if not source or not target:
             return
         if source == target:
@@ -261,25 +256,25 @@ class _ReplyReader:
             return
         self._relate(
             ExtractedRelation(
-                self._names[source], self._names[target], told, _importance(_field(row, "importance"))
+                self._names[source], self._names[target], description, _importance(_field(row, "importance"))
             )
         )
 
     # names
 
     def _fault(self, name: str, given: str, type_: str) -> str:
-        """Why this cannot be the name of an entity; "" if it can."""
+        """Return why this cannot be the name of an entity; "" if it can."""
         if not name or not name_key(name):
             return "an entity has no name"
         if len(name) > _NAME_CHARACTERS or word_count(name) > _NAME_WORDS:
             return f"{_quote(name)} is too long for a name"
         if name.lower() in STOPWORDS and name not in _NAMES_TOO and not (name.isupper() and len(name) > 1):
-            return f"{_quote(name)} is no name by itself (a fuller one may be)"
+            return f"{_quote(name)} is no name by itself (a longer one may be)"
         figure = not any(sign.isalpha() for sign in name)
         if figure and not _YEAR.fullmatch(name) and type_ in {UNKNOWN, "quantity", "time"}:
-            return f"{_quote(name)} is a bare figure"
+            return f"{_quote(name)} is a bare number"
         if not self.ground.holds(given):
-            return f"{_quote(name)} does not stand in the passage (spell names as it does, in its language)"
+            return f"{_quote(name)} is not in the passage (spell names as the passage does, in its language)"
         return ""
 
     def _other_names(self, row: Mapping[str, Any], name: str) -> Iterator[str]:
@@ -289,11 +284,11 @@ class _ReplyReader:
             if alias and alias != name and not self._fault(alias, alias, ""):
                 yield alias
 
-    def _end(self, name: str, told: str) -> str:
-        """The key of the entity that a relation's end means; "" if there is none.
+    def _end(self, name: str, description: str) -> str:
+        """Return the key of the entity that a relation's end means; "" if there is none.
 
-        Models often forget to list what they relate. Where the passage names it, it is an entity all the same,
-        and the relation tells what is known of it.
+        Models often forget to list what they relate. If the passage names it, it becomes an entity with the
+        relation's ``description``.
         """
         bare, short = _with_short_form(name)
         for form in (bare, *short):
@@ -305,10 +300,10 @@ class _ReplyReader:
         if problem := self._fault(bare, name, UNKNOWN):
             self._note(problem)
             return ""
-        return self._add(ExtractedEntity(bare, UNKNOWN, told, short))
+        return self._add(ExtractedEntity(bare, UNKNOWN, description, short))
 
     def _person(self, name: str) -> str:
-        """The one person of the answer whose full name ends or begins with ``name``."""
+        """Return the key of the only person whose full name begins or ends with ``name``; "" if not exactly one."""
         words = name_key(name).split()
         found = [
             key
@@ -319,7 +314,7 @@ class _ReplyReader:
         ]
         return found[0] if len(found) == 1 else ""
 
-    # what is kept
+    # collecting
 
     def _enter(self, entity: ExtractedEntity) -> str:
         key = name_key(entity.name)
@@ -329,7 +324,7 @@ class _ReplyReader:
         return key
 
     def _add(self, entity: ExtractedEntity) -> str:
-        """The key of the entity, which is new, or stands here already and is told more of; "" if there are too many."""
+        """Add an entity, or combine it with the one of the same name; return its key, or "" if there are too many."""
         forms = (name_key(form) for form in (entity.name, *entity.aliases))
         key = next((self._forms[form] for form in forms if form in self._forms), "")
         if key in self.entities:
@@ -347,17 +342,16 @@ class _ReplyReader:
             self.relations.append(relation)
 
     def _most_important(self) -> tuple[ExtractedRelation, ...]:
-        """All of them; of too many the strongest, in their order."""
+        """Return the relations in order; if there are too many, only the most important ones."""
         ranked = sorted(range(len(self.relations)), key=lambda place: -self.relations[place].importance)
         return tuple(self.relations[place] for place in sorted(ranked[:_MOST_RELATIONS]))
 
     def _note(self, problem: str) -> None:
-        if len(self.reasons) < _REASONS and problem not in self.reasons:
-            self.reasons.append(problem)
+        self.reasons.setdefault(problem)
 
 
 def _combine(one: ExtractedEntity, other: ExtractedEntity) -> ExtractedEntity:
-    """Two rows for one entity: the first name, the first telling type, both descriptions."""
+    """Combine two rows for one entity: the first name, the first specific type, both descriptions."""
     news = () if other.description in one.description else (other.description,)
     key = name_key(one.name)
     others = [name for name in (*one.aliases, *other.aliases, other.name) if name_key(name) != key]

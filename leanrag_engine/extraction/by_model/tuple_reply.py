@@ -1,7 +1,7 @@
-"""The tuple form of extraction: what models write that were trained on the prompts of GraphRAG and LightRAG.
+"""Read the tuple form of extraction, which models write that were trained on prompts of GraphRAG and LightRAG.
 
 ``("entity"<|>NAME<|>TYPE<|>DESCRIPTION)##("relationship"<|>SOURCE<|>TARGET<|>DESCRIPTION<|>IMPORTANCE)<|COMPLETE|>``,
-with all that goes wrong in it: other quotes, numbered lists and headings around the tuples, separators that are missing.
+with common deviations: other quotes, numbered lists and headings around the tuples, missing separators.
 """
 
 from __future__ import annotations
@@ -17,40 +17,40 @@ _END = re.compile(r"\)?\s*(?:##|<\|COMPLETE\|>|\Z|\n\s*\n)|\)\s*(?:\n|\d+\.\s*\Z
 _COMPLETE = re.compile(r"<\|COMPLETE\|>", re.IGNORECASE)
 _TASK = re.compile(r"^\W*task\s+(\d{1,3})\W*$", re.IGNORECASE | re.MULTILINE)
 _IMPORTANCE = re.compile(r"\d+(?:\.\d+)?")
-_RELATION_FIELDS = 2
-_PARTS_WITHOUT_TASKS = 3
-"""What ``_TASK.split`` gives for one heading: what stands before it, its number, what stands behind."""
 
 
 def read_tuples(text: str) -> list[Mapping[str, Any]]:
-    """The answers in ``text``: with the numbers of their tasks if it names them, else in their order; none if it holds
-    no tuple. What each one says is checked by whoever reads it."""
-    parts = _TASK.split(text)
-    if len(parts) >= _PARTS_WITHOUT_TASKS:
-        answers = zip(parts[1::2], parts[2::2], strict=True)
-        return [{"task": int(number), **said} for number, part in answers if (said := _answer(part))]
-    return [said for part in _COMPLETE.split(text) if (said := _answer(part))] or _nothing(text)
+    """Return the answers in ``text``, with the numbers of their tasks if it names them, else in order.
+
+    The list is empty if the text holds no tuple. The caller checks the content of each answer.
+    """
+    # The text before the first heading, then number and answer for each heading.
+    _, *parts = _TASK.split(text)
+    if parts:
+        answers = zip(parts[::2], parts[1::2], strict=True)
+        return [{"task": int(number), **answer} for number, part in answers if (answer := _answer(part))]
+    return [answer for part in _COMPLETE.split(text) if (answer := _answer(part))] or _empty_answer(text)
 
 
-def _nothing(text: str) -> list[Mapping[str, Any]]:
-    """A reply that is complete at once says that there is nothing."""
+def _empty_answer(text: str) -> list[Mapping[str, Any]]:
+    """Return one empty answer for a reply that holds nothing but the completion mark."""
     bare = _COMPLETE.sub("", text)
     return [{"entities": [], "relations": []}] if bare != text and not bare.strip(f"{_QUOTES} \n#") else []
 
 
 def _answer(text: str) -> dict[str, Any]:
-    """The tuples of one answer; {} if there are none."""
+    """Return the tuples of one answer; {} if there are none."""
     heads = list(_HEAD.finditer(text))
-    said: dict[str, Any] = {"entities": [], "relations": []}
+    answer: dict[str, Any] = {"entities": [], "relations": []}
     for number, head in enumerate(heads, 1):
         end = heads[number].start() if number < len(heads) else len(text)
         body = _until_end(text[head.end() : end])
         fields = [field.strip(f" \n{_QUOTES}") for field in _BETWEEN.split(body)]
         if head[1].lower() == "entity":
-            said["entities"].append(_entity(fields))
+            answer["entities"].append(_entity(fields))
         else:
-            said["relations"].append(_relation(fields))
-    return said if heads else {}
+            answer["relations"].append(_relation(fields))
+    return answer if heads else {}
 
 
 def _until_end(body: str) -> str:
@@ -63,9 +63,9 @@ def _entity(fields: Sequence[str]) -> dict[str, Any]:
 
 
 def _relation(fields: Sequence[str]) -> dict[str, Any]:
-    """The description is the longest of what stands behind the ends: keywords may stand before or behind it."""
+    """Take the longest text after the two ends as the description: keywords may precede or follow it."""
     ends = dict(zip(("source", "target"), fields, strict=False))
-    rest = list(fields[_RELATION_FIELDS:])
+    rest = fields[2:]
     figures = [each for each in rest if _IMPORTANCE.fullmatch(each)]
     words = [each for each in rest if not _IMPORTANCE.fullmatch(each)]
     return {

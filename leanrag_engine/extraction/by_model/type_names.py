@@ -1,4 +1,4 @@
-"""One spelling for the types that models and agents give: the same kind of thing must get the same vote."""
+"""Normalise the types that models and agents give, so that equal types are counted as one when mentions are merged."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ from leanrag_engine.core.text.language.names import name_key
 from leanrag_engine.core.text.language.words import word_count
 
 UNKNOWN = "concept"
-"""What any other type wins against when mentions are merged."""
+"""Any other type wins against this one when mentions are merged."""
 
-_LONGEST, _MOST_WORDS = 40, 3
 _FIRST = re.compile(r"[/,;|:(（、，]")
 _SAME = {
     "person": "people, human, human being, character, fictional character, individual, persona, per, 人物, 人, 人名, 人間, 사람, 인물, "
@@ -36,15 +35,16 @@ _KNOWN = {
 
 
 def type_name(given: str) -> str:
-    """``given`` in lower case, in the singular and in the one spelling of its kind (``Locations`` → ``place``).
+    """Return ``given`` in lower case, singular and with synonyms unified (``Locations`` → ``place``).
 
-    Of several the first. What is no type but a remark is as good as none: ``concept``.
+    Of several types the first one counts. A remark of more than three words or 40 characters is no type: ``concept``.
     """
-    told = " ".join(clean(given).replace("_", " ").split())
-    if whole := _KNOWN.get(name_key(told)):
+    most_characters, most_words = 40, 3
+    text = " ".join(clean(given).replace("_", " ").split())
+    if whole := _KNOWN.get(name_key(text)):
         return whole
-    first = _FIRST.split(told, maxsplit=1)[0].strip(" \"'`*.<>#-")
+    first = _FIRST.split(text, maxsplit=1)[0].strip(" \"'`*.<>#-")
     key = name_key(first) if first else ""
-    if not key or len(key) > _LONGEST or word_count(key) > _MOST_WORDS:
+    if not key or len(key) > most_characters or word_count(key) > most_words:
         return UNKNOWN
     return _KNOWN.get(key, key)

@@ -1,4 +1,4 @@
-"""What program text defines: the names of its classes and functions, where the document is mostly code."""
+"""Find the classes and functions that a document defines, if it is mostly code."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _IDENTIFIER = re.compile(r"[A-Za-z_]\w{2,}")
 
 
 def find_definitions(passages: Sequence[ParsedChunk]) -> frozenset[str]:
-    """The names that are defined, in a document whose lines are code for the greater part; else none."""
+    """Return the names that are defined in a document of which more than half is code; else none."""
     sentences = [sentence for passage in passages for sentence in passage.sentences]
     code = [sentence.text for sentence in sentences if sentence.kind is PieceKind.CODE]
     if 2 * sum(map(len, code)) <= sum(len(sentence.text) for sentence in sentences):
@@ -27,7 +27,7 @@ def find_definitions(passages: Sequence[ParsedChunk]) -> frozenset[str]:
 
 
 def find_in_code(line: str, names: frozenset[str]) -> Iterator[Mention]:
-    """Where a line of code says one of ``names``."""
+    """Yield the mentions of ``names`` in a line of code."""
     if names:
         for match in _IDENTIFIER.finditer(line):
             if match[0] in names:

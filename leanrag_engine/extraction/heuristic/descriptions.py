@@ -1,4 +1,4 @@
-"""What a passage says best of an entity: whole sentences, or whole clauses of long ones, within a bound."""
+"""Describe an entity by quoting its passage: whole sentences, or whole clauses of long ones, within a limit."""
 
 from __future__ import annotations
 
@@ -11,32 +11,32 @@ from leanrag_engine.core.text.language.words import word_count
 from .names.mentions import Mention
 from .passages import ParsedChunk
 
-_DESCRIPTION_WORDS = 60
-_CLAUSE_WORDS = 8
-"""A clause shorter than this says too little on its own."""
 _DEFINES_AFTER = re.compile(
     r"[\"”’*)]{0,2}(?:\s*\([^)]*\))?(?:,[^,.]{1,60},)?\s+(?:is|are|was|were|means|refers? to|denotes?|consists? of|represents?)\s+(?!not\b|\w+ed\b)|, (?:an?|the) "
     r"|\s*(?:是|指的?是|为|とは|は、?)"
 )
 _DEFINES_BEFORE = re.compile(r"(?:called|known as|termed|named|i\.e\.,?)\s+(?:an?\s+|the\s+)?[\"“*]{0,2}$")
 _BEGINS = 5
+"""A mention at one of the first characters is the subject of its sentence."""
 _COMMENTS = ("//", "#", "/*", "--")
 _QUOTES = frozenset("\"'“‘「")
 _SHORT, _LONG = 5, 40
+"""Words of sentences that rank lower."""
 
 
 class Describer:
-    """Picks what a chunk says best of an entity, in whole sentences or clauses."""
+    """Selects the best sentences or clauses of a chunk about an entity, at most ``limit`` words."""
 
-    def __init__(self, passage: ParsedChunk) -> None:
+    def __init__(self, passage: ParsedChunk, limit: int) -> None:
+        self._limit = limit
         self._sentences = passage.sentences
         self._headings = passage.headings
         self._words = [word_count(sentence.text) for sentence in passage.sentences]
 
     def entity(self, key: str, places: Mapping[int, Mention]) -> str:
-        """One or two sentences within 60 words; empty only where nothing but headings and code stands.
+        """Return one or two sentences; empty only if the chunk holds nothing but headings and code.
 
-        ``places``: the positions of the sentences that mention the entity, each with the first mention there.
+        ``places`` maps the positions of the sentences that mention the entity to the first mention in each.
         """
         prose = {p: m for p, m in places.items() if self._sentences[p].kind is PieceKind.PROSE}
         if not prose:
@@ -46,12 +46,12 @@ class Describer:
         if len(ranked) == 1 or not ends_sentence(best):
             return best
         second = ranked[1]
-        left = _DESCRIPTION_WORDS - word_count(best)
-        telling = _SHORT < self._words[second] <= left and ends_sentence(self._sentences[second].text)
-        return f"{best} {self._plain(second)}" if telling else best
+        left = self._limit - word_count(best)
+        fits = _SHORT < self._words[second] <= left and ends_sentence(self._sentences[second].text)
+        return f"{best} {self._plain(second)}" if fits else best
 
     def _merit(self, position: int, mention: Mention) -> float:
-        """How well a sentence tells what the mentioned thing is."""
+        """Score how well a sentence explains what the mentioned entity is."""
         text, words = self._sentences[position].text, self._words[position]
         merit = 1.5 * (mention.start <= _BEGINS) - 0.02 * position
         merit -= (
@@ -66,7 +66,7 @@ class Describer:
         return merit + 3.0 * (_DEFINES_BEFORE.search(text[: mention.start]) is not None)
 
     def _opening(self, key: str, places: Mapping[int, Mention]) -> str:
-        """For a title or heading that no sentence repeats: how its section begins. For code: the line itself."""
+        """Return the line itself for code, and the first sentence of its section for a heading that no sentence repeats."""
         code = [p for p in places if self._sentences[p].kind is PieceKind.CODE]
         if code:
             remark = self._plain(code[0] - 1) if code[0] else ""
@@ -76,16 +76,16 @@ class Describer:
         below = [p for p, heading in enumerate(self._headings) if heading == key or p in places]
         for position in range(below[0] if below else 0, len(self._sentences)):
             sentence = self._sentences[position]
-            told = self._words[position] >= _SHORT and sentence.text[-1] not in ":："
-            if sentence.kind is PieceKind.PROSE and told:
+            complete = self._words[position] >= _SHORT and sentence.text[-1] not in ":："
+            if sentence.kind is PieceKind.PROSE and complete:
                 return self.clause(position)
         return ""
 
     def clause(self, position: int, *mentions: Mention) -> str:
-        """The sentence, or its part around the mentions where it is too long; empty if even that is."""
-        if self._words[position] <= _DESCRIPTION_WORDS:
+        """Return the sentence, or its clauses around the mentions if it is too long; empty if these are too long."""
+        if self._words[position] <= self._limit:
             return self._plain(position)
-        return _plain(_clause(self._sentences[position].text, mentions))
+        return _plain(_clause(self._sentences[position].text, mentions, self._limit))
 
     def _plain(self, position: int) -> str:
         return _plain(self._sentences[position].text)
@@ -104,22 +104,26 @@ _EMPHASIS = re.compile(
 
 
 def _plain(text: str) -> str:
-    """Without a bullet in front and emphasis marks."""
+    """Remove a leading bullet and emphasis marks."""
     return _EMPHASIS.sub(lambda m: m[1] or m[2], _BULLET.sub("", text)).strip()
 
 
-def _clause(text: str, mentions: Sequence[Mention]) -> str:
-    """The smallest stretch of whole clauses that holds all mentions and at least some words, at most 60 words."""
-    return _within_borders(text, mentions, _CLAUSE_END) or _within_borders(text, mentions, _COMMA)
+def _clause(text: str, mentions: Sequence[Mention], limit: int) -> str:
+    """Return the shortest run of whole clauses with all mentions, at least 8 and at most ``limit`` words."""
+    return _within_borders(text, mentions, _CLAUSE_END, limit) or _within_borders(
+        text, mentions, _COMMA, limit
+    )
 
 
-def _within_borders(text: str, mentions: Sequence[Mention], border: re.Pattern[str]) -> str:
+def _within_borders(
+    text: str, mentions: Sequence[Mention], border: re.Pattern[str], limit: int, least: int = 8
+) -> str:
     borders = [0, *(match.end() for match in border.finditer(text)), len(text)]
     low = min((m.start for m in mentions), default=0)
     high = max((m.end for m in mentions), default=0)
     first = max(i for i, place in enumerate(borders[:-1]) if place <= low)
     last = min(i for i, place in enumerate(borders) if place >= high and i > first)
-    while word_count(text[borders[first] : borders[last]]) < _CLAUSE_WORDS and last + 1 < len(borders):
+    while word_count(text[borders[first] : borders[last]]) < least and last + 1 < len(borders):
         last += 1
     clause = text[borders[first] : borders[last]].strip(" ;:,—-；，：")
-    return clause if word_count(clause) <= _DESCRIPTION_WORDS else ""
+    return clause if word_count(clause) <= limit else ""

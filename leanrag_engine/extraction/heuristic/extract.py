@@ -1,7 +1,7 @@
-"""The extractor that needs no model: what each chunk of one document names, and which sentences join two names.
+"""Extraction without a model: the names and terms of each chunk of one document, and the sentences that join two of them.
 
-Names come first (capitalised phrases, titles, headings, identifiers): on MuSiQue they and their sentences carry
-graph retrieval as well as a model's triples. Terms written small must earn their place by how often they come.
+Names come first (capitalised phrases, titles, headings, identifiers): on MuSiQue, graph retrieval with them and their
+sentences is as good as with a model's triples. Lower-case terms are taken only if they are frequent.
 """
 
 from __future__ import annotations
@@ -21,56 +21,53 @@ from .keyphrases.terms import find_terms
 from .names.entity_types import coarse_type
 from .names.lexicon import Lexicon, find_acronyms, link_persons, without_remark
 from .names.mentions import Kind, Mention, find_names, keep_longest
+from .options import DEFAULT_OPTIONS, HeuristicOptions
 from .passages import ParsedChunk, parse_chunks, without_overlap
 from .topics import Topics
 from .words import vocabulary as known
 from .words.tokens import Sentence
 from .words.usage import WordUsage
 
-_TOKENS_PER_ENTITY = 20
-_TOKENS_PER_NAME = 8
-_FEWEST, _MOST = 12, 26
-_PAIRS_PER_SENTENCE = 6
-_ALL_PAIRS = 4
-"""Up to so many names in a sentence, every two of them are related."""
-_TITLE_RELATIONS = 12
-_HEADING_RELATIONS = 5
-_SHORT_DOCUMENT = 6
-"""In a document of so many chunks, the title is an entity of each."""
-_WINDOW = 1_000
-
 
 def extract(
-    chunks: Sequence[Chunk], title: str, *, pulse: Callable[[], None] = lambda: None
+    chunks: Sequence[Chunk],
+    title: str,
+    *,
+    pulse: Callable[[], None] = lambda: None,
+    options: HeuristicOptions = DEFAULT_OPTIONS,
 ) -> list[Extract]:
-    """What each chunk of one document says, in the order of ``chunks``; ``title`` is the document's.
+    """Return one extract for each chunk of a document with this ``title``, in the order of ``chunks``.
 
-    ``pulse`` is called every few milliseconds of work; what it raises ends the work. A pure function of its arguments: statistics are taken over the document alone, of a very long one over each
-    thousand chunks, so that memory stays bounded. Time is linear in the text.
+    ``pulse`` is called every few milliseconds of work; an exception that it raises ends the work. A pure function of
+    its other arguments: statistics are taken over the document alone, and over each thousand chunks of a very long one,
+    so that memory stays bounded. Time is linear in the text.
     """
+    short = len(chunks) <= options.short_document
     return [
         found
-        for start in range(0, len(chunks), _WINDOW)
+        for start in range(0, len(chunks), options.window)
         for found in _extract(
-            chunks[start : start + _WINDOW], title, short=len(chunks) <= _SHORT_DOCUMENT, pulse=pulse
+            chunks[start : start + options.window], title, short=short, pulse=pulse, options=options
         )
     ]
 
 
-def _extract(chunks: Sequence[Chunk], title: str, *, short: bool, pulse: Callable[[], None]) -> list[Extract]:
+def _extract(
+    chunks: Sequence[Chunk], title: str, *, short: bool, pulse: Callable[[], None], options: HeuristicOptions
+) -> list[Extract]:
     passages = parse_chunks(chunks)
     fresh = without_overlap(passages)
     usage = WordUsage.of(fresh)
     topics = Topics.of(title, passages)
     lexicon = Lexicon()
     _find_names(passages, topics, usage, lexicon, pulse)
-    find_terms(passages, fresh, usage, lexicon)
+    find_terms(passages, fresh, usage, lexicon, options)
     link_persons(lexicon, _names_in_order(passages))
-    said = []
+    extracts = []
     for passage in passages:
         pulse()
-        said.append(_ChunkReader(passage, topics, lexicon, short=short).extract())
-    return said
+        extracts.append(_ChunkReader(passage, topics, lexicon, options, short=short).extract())
+    return extracts
 
 
 def _names_in_order(passages: Sequence[ParsedChunk]) -> list[str]:
@@ -88,7 +85,7 @@ def _find_names(
     lexicon: Lexicon,
     pulse: Callable[[], None],
 ) -> None:
-    """Fill in the mentions of names, identifiers and topics, sentence by sentence."""
+    """Add the mentions of names, identifiers and topics to the passages and the lexicon, sentence by sentence."""
     defined = find_definitions(passages)
     for passage in passages:
         pulse()
@@ -135,7 +132,7 @@ _WEIGHTS = {Kind.NAME: 3.0, Kind.WORK: 3.0, Kind.CODE: 2.4, Kind.CONCEPT: 2.6, K
 
 @dataclass(slots=True)
 class _ChunkEntity:
-    """One entity in one chunk: the sentences that mention it, each with the first mention there."""
+    """One entity in one chunk; ``places`` maps the positions of sentences to the first mention in each."""
 
     key: str
     kind: Kind
@@ -143,18 +140,27 @@ class _ChunkEntity:
 
 
 class _ChunkReader:
-    """Chooses what to say of one chunk of a document that has been read whole."""
+    """Selects the entities and relations of one chunk once the whole document is read."""
 
-    def __init__(self, passage: ParsedChunk, topics: Topics, lexicon: Lexicon, *, short: bool) -> None:
+    def __init__(
+        self,
+        passage: ParsedChunk,
+        topics: Topics,
+        lexicon: Lexicon,
+        options: HeuristicOptions,
+        *,
+        short: bool,
+    ) -> None:
         self._passage = passage
         self._lexicon = lexicon
-        self._describe = Describer(passage)
+        self._options = options
+        self._describe = Describer(passage, options.description_words)
         self._found = self._gather()
         self._title = lexicon.resolve(name_key(topics.title)) if topics.title else ""
         if self._title and (self._title in self._found or short or passage.chunk.number == 1):
             self._found.setdefault(self._title, _ChunkEntity(self._title, Kind.CONCEPT))
         self._above = [lexicon.resolve(key) if key else "" for key in passage.headings]
-        """The heading above each sentence."""
+        """The key of the heading above each sentence."""
         self._sections = [key for key in dict.fromkeys(self._above) if key and key != self._title]
         for key in self._sections:
             self._found.setdefault(key, _ChunkEntity(key, Kind.CONCEPT))
@@ -178,14 +184,14 @@ class _ChunkReader:
         return found
 
     def _select(self) -> list[str]:
-        """The keys that stay, in reading order: topics, names, then the weightiest of the rest within a bound."""
-        tokens = self._passage.chunk.tokens
-        limit = min(_MOST, max(_FEWEST, tokens // _TOKENS_PER_ENTITY))
+        """Return the keys to keep in reading order: topics, names, then the heaviest others within a bound."""
+        tokens, options = self._passage.chunk.tokens, self._options
+        limit = min(options.most_entities, max(options.fewest_entities, tokens // options.tokens_per_entity))
         topics = {self._title, *self._sections}
         order = {key: rank for rank, key in enumerate(self._found)}
         ranked = sorted(self._found.keys() - topics, key=lambda key: (-self._weight(key), order[key]))
         names_ = [key for key in ranked if self._found[key].kind in {Kind.NAME, Kind.WORK}]
-        names_ = names_[: max(2 * limit, tokens // _TOKENS_PER_NAME)]
+        names_ = names_[: max(2 * limit, tokens // options.tokens_per_name)]
         chosen = topics.union(names_) & self._found.keys()
         rest = [key for key in ranked if key not in chosen]
         chosen.update(rest[: max(0, limit - len(chosen))])
@@ -206,15 +212,15 @@ class _ChunkReader:
         return ExtractedRelation(self._lexicon.name(source), self._lexicon.name(target), description)
 
     def _sentence_relations(self) -> Iterator[ExtractedRelation]:
-        """Sentences that join two entities."""
+        """Yield a relation for each pair of entities in each sentence."""
         for position, present in self._joint_mentions():
-            for one, other in _pairs(list(present)):
+            for one, other in self._pairs(list(present)):
                 yield self._relation(
                     one, other, self._describe.clause(position, present[one], present[other])
                 )
 
     def _joint_mentions(self) -> Iterator[tuple[int, dict[str, Mention]]]:
-        """Each sentence's position, with the first mention there of each entity that stays."""
+        """Yield each sentence's position with the first mention of each selected entity in it."""
         kept = set(self._kept)
         for position, mentions in enumerate(self._passage.mentions):
             if self._passage.sentences[position].kind is not PieceKind.HEADING:
@@ -224,8 +230,10 @@ class _ChunkReader:
                 yield position, {key: mention for key, mention in present.items() if key in kept}
 
     def _topic_relations(self) -> Iterator[ExtractedRelation]:
-        """The title and the headings with what stands beneath them, unless a sentence joins the two."""
-        related = {frozenset(pair) for _, present in self._joint_mentions() for pair in _pairs(list(present))}
+        """Relate the title and each heading to the entities beneath it, unless a sentence joins the two."""
+        related = {
+            frozenset(pair) for _, present in self._joint_mentions() for pair in self._pairs(list(present))
+        }
         for topic, keys in self._beneath():
             for key in keys:
                 if frozenset((topic, key)) not in related:
@@ -233,7 +241,7 @@ class _ChunkReader:
                     yield self._relation(topic, key, self._describe.entity(key, self._found[key].places))
 
     def _beneath(self) -> Iterator[tuple[str, list[str]]]:
-        """Topics of the chunk, each with the weightiest entities that stand under it."""
+        """Yield the topics of the chunk, each with the heaviest entities beneath it."""
         ranked = sorted(
             self._kept, key=lambda key: -_WEIGHTS[self._found[key].kind] * (1 + len(self._found[key].places))
         )
@@ -242,16 +250,17 @@ class _ChunkReader:
             positions = {position for position, key in enumerate(self._above) if key == heading}
             yield (
                 heading,
-                [key for key in rest if positions & self._found[key].places.keys()][:_HEADING_RELATIONS],
+                [key for key in rest if positions & self._found[key].places.keys()][
+                    : self._options.heading_relations
+                ],
             )
         if self._title in self._kept:
-            yield self._title, [*self._sections, *rest][:_TITLE_RELATIONS]
+            yield self._title, [*self._sections, *rest][: self._options.title_relations]
 
-
-def _pairs(keys: Sequence[str]) -> list[tuple[str, str]]:
-    """Every two of a few; of many, each with its neighbour and the first with the rest, within a bound."""
-    if len(keys) <= _ALL_PAIRS:
-        return list(combinations(keys, 2))
-    chain = list(pairwise(keys))
-    fan = [(keys[0], key) for key in keys[2:]]
-    return [*chain, *fan][: max(_PAIRS_PER_SENTENCE, len(chain))]
+    def _pairs(self, keys: Sequence[str]) -> list[tuple[str, str]]:
+        """Return every pair of a few keys; of many, the neighbours, then the first with others, within a bound."""
+        if len(keys) <= self._options.related_in_full:
+            return list(combinations(keys, 2))
+        chain = list(pairwise(keys))
+        fan = [(keys[0], key) for key in keys[2:]]
+        return [*chain, *fan][: max(self._options.pairs_per_sentence, len(chain))]

@@ -1,4 +1,4 @@
-"""A chunk as the heuristic extractor reads it: unwrapped sentences, headings and lines of code, with their mentions."""
+"""Parse chunks for heuristic extraction: unwrapped sentences, headings and lines of code, with their mentions."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from .words.tokens import Sentence, is_technical, tokenize
 
 @dataclass(slots=True)
 class ParsedChunk:
-    """One chunk: its sentences, and for each the mentions in it by key (:func:`name_key`) and the heading above it."""
+    """A chunk's sentences, and for each its mentions with their keys (:func:`name_key`) and the heading above it."""
 
     chunk: Chunk
     sentences: list[Sentence]
     mentions: list[list[tuple[str, Mention]]] = field(default_factory=list)
     headings: list[str] = field(default_factory=list)
-    """Keys; empty where no heading stands above."""
+    """The key of the heading above each sentence; "" if there is none."""
 
 
 _BROKEN_WORD = re.compile(r"(\w+)-\n\s*([^\W\d_]\w*)")
@@ -33,7 +33,7 @@ _PREFIXES = frozenset(["multi", "inter", "intra", "non", "pre", "post", "semi", 
 
 
 def parse_chunks(chunks: Sequence[Chunk]) -> list[ParsedChunk]:
-    """The passages of one document's chunks, in their order, without mentions yet."""
+    """Parse the chunks of one document, in order; the mentions are still empty."""
     whole = "\n".join(chunk.text for chunk in chunks)
     spans = [pieces(chunk.text) for chunk in chunks]
     code = sum(piece.end - piece.start for found in spans for piece in found if piece.kind is PieceKind.CODE)
@@ -46,7 +46,7 @@ def parse_chunks(chunks: Sequence[Chunk]) -> list[ParsedChunk]:
 
 
 def _vocabulary(text: str) -> frozenset[str]:
-    """The words of a text in small letters, those broken at a line's end left out; empty if there are none of these."""
+    """Return the lower-case words of a text with words hyphenated at a line's end; empty if it has none of these."""
     return (
         frozenset(re.findall(r"[^\W\d_]+", _BROKEN_WORD.sub(" ", text).lower()))
         if "-\n" in text
@@ -56,7 +56,7 @@ def _vocabulary(text: str) -> frozenset[str]:
 
 def _sentence(chunk: Chunk, piece: Piece, vocabulary: frozenset[str], *, technical: bool) -> Sentence:
     raw = chunk.text[piece.start : piece.end]
-    # A line of a table of contents states nothing and names what is named again in the text: as little as code does.
+    # A line of a table of contents states nothing, and the text names the same again: treat it like code.
     kind = PieceKind.CODE if _CONTENTS.search(raw) else piece.kind
     text = _unwrap(raw, vocabulary)
     tokens = () if kind is PieceKind.CODE else tokenize(text, technical=technical)
@@ -64,7 +64,7 @@ def _sentence(chunk: Chunk, piece: Piece, vocabulary: frozenset[str], *, technic
 
 
 def _unwrap(text: str, vocabulary: frozenset[str]) -> str:
-    """One line; a word that was broken at a line's end is whole again."""
+    """Join the lines to one, and words that were hyphenated at a line's end."""
 
     def join(match: re.Match[str]) -> str:
         left, right = match[1], match[2]
@@ -78,7 +78,7 @@ def _unwrap(text: str, vocabulary: frozenset[str]) -> str:
 
 
 def without_overlap(passages: Sequence[ParsedChunk]) -> list[Sentence]:
-    """Every sentence once: what a chunk shares with the one before must not count twice."""
+    """Return every sentence once: the overlap of two chunks must not count twice."""
     fresh: list[Sentence] = []
     reached = -1
     for passage in passages:

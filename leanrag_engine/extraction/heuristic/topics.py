@@ -1,4 +1,4 @@
-"""What the title and the headings of a document name."""
+"""Find the names in the title and the headings of a document."""
 
 from __future__ import annotations
 
@@ -22,25 +22,22 @@ _FILE = re.compile(r"[\w-]+\.(?:txt|md|pdf|docx?|html?|rst|py|csv|json)")
 _IDENTIFIER = re.compile(r"\w_\w|__")
 _MARKS = re.compile(r"[*_`“”\"]")
 _NO_TITLE = re.compile(r"^\||\|$|[.!?,]['’”\"]$")
-"""A line of a table, or one that ends as direct speech does."""
+"""A line of a table, or a line that ends like direct speech."""
 _PLAIN_ARTICLE = re.compile(r"The [^A-Z]")
 _SPELLED = re.compile(r"[^\W\d_]{2}")
 _STEP = " > "
-"""Between the headings of a chunk's path, outermost first."""
-_TOPIC_WORDS = 10
-_LABEL_WORDS = 2
-_TOPIC_CHARACTERS = 90
+"""Separates the headings of a chunk's path, outermost first."""
 
 
 @dataclass(frozen=True, slots=True)
 class Topics:
-    """What the document's title and headings name."""
+    """The names in a document's title and headings."""
 
     title: str
     headings: dict[str, str]
-    """Heading as it stands in the text → the name in it."""
+    """Heading as written → the name in it."""
     phrases: tuple[tuple[str, str], ...]
-    """Small-letter form and name of those that may come again in prose, longest first."""
+    """Lower-case form and name of those that prose may repeat, longest first."""
 
     @classmethod
     def of(cls, title: str, passages: Sequence[ParsedChunk]) -> Topics:
@@ -55,11 +52,11 @@ class Topics:
         return cls(main, headings, tuple(sorted(again.items(), key=lambda item: (-len(item[0]), item[0]))))
 
     def of_path(self, headings: str) -> str:
-        """The name in the innermost of a chunk's headings; empty if there is none."""
+        """Return the name in the innermost heading of a chunk's path; "" if there is none."""
         return self.headings.get(headings.rsplit(_STEP, 1)[-1], "")
 
     def mentions(self, text: str) -> Iterator[Mention]:
-        """Where a sentence names the title or a heading of several words."""
+        """Yield the mentions of the title or of a heading of several words in a sentence."""
         small = text.lower()
         if len(small) != len(text):
             return
@@ -73,13 +70,13 @@ class Topics:
 
 
 def _topic(line: str) -> str:
-    """The name in a title or heading as one would write it in a sentence; empty if it names nothing."""
+    """Return the name in a title or heading as written within a sentence; "" if it names nothing."""
     if _NO_TITLE.search(line):
         return ""
     name = _NUMBERING.sub("", line, count=1) or line
     if _FILE.fullmatch(name):
         name = re.sub(r"[_-]", " ", name.rsplit(".", 1)[0])
-    # Marks go, but for the underscores of an identifier.
+    # Remove marks, except for the underscores of an identifier.
     name = name.strip(' *`":.#') if _IDENTIFIER.search(name) else _MARKS.sub("", name).strip(" :.#-–—\t")
     name = _lower_shouted(name.strip("[]() ") if name[:1] in "[(" else name)
     if _PLAIN_ARTICLE.match(name):
@@ -88,7 +85,7 @@ def _topic(line: str) -> str:
 
 
 def _lower_shouted(name: str) -> str:
-    """THE END OF IT → The End of it."""
+    """Convert a name in capitals to title case: THE END OF IT → The End of it."""
     words = name.split()
     if len(words) == 1 or not (name.isascii() and name.isupper()):
         return name
@@ -98,13 +95,15 @@ def _lower_shouted(name: str) -> str:
     )
 
 
-def _names_something(name: str) -> bool:
+def _names_something(
+    name: str, most_words: int = 10, most_characters: int = 90, label_words: int = 2
+) -> bool:
     words = name.lower().split()
     if not words or name_key(name) in known.DULL_HEADINGS or ": " in name or not _SPELLED.search(name):
         return False
-    if len(words) > _TOPIC_WORDS or len(name) > _TOPIC_CHARACTERS:
+    if len(words) > most_words or len(name) > most_characters:
         return False
-    label = len(words) == _LABEL_WORDS and words[0].rstrip(".:") in known.LABELS
+    label = len(words) == label_words and words[0].rstrip(".:") in known.LABELS
     return not label and any(
         word.isalpha() and word not in known.STARTERS and word not in known.CALENDAR for word in words
     )

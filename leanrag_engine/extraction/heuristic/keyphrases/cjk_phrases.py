@@ -1,7 +1,7 @@
-"""Names and terms of a Chinese, Japanese or Korean document: compounds of the words that its segmenter finds.
+"""Find names and terms of a Chinese, Japanese or Korean document: compounds of the words that its segmenter finds.
 
-The segmenter's tags alone cut *knowledge graph* in two and take half of it for a verb; which neighbours belong
-together is therefore decided by how often they come together in the document (Frantzi and Ananiadou's C-value, simplified).
+The segmenter alone splits *knowledge graph* and tags half of it as a verb. Neighbours are therefore joined by how often
+they occur together in the document (a simplification of Frantzi and Ananiadou's C-value).
 """
 
 from __future__ import annotations
@@ -16,8 +16,10 @@ from .cjk_units import Run, Unit
 
 
 class Compound(NamedTuple):
-    """``text[start:end]`` of a sentence is a term; ``type`` is empty where nothing tells it. A proper one holds
-    a name; a weak one comes but once."""
+    """A term ``text[start:end]`` of a sentence; ``type`` is "" if unknown.
+
+    A proper compound holds a name; a weak one occurs only once.
+    """
 
     name: str
     type: str
@@ -29,20 +31,18 @@ class Compound(NamedTuple):
 
 _GENERIC = read_words("cjk", "generic_nouns")
 _AFTER_WORDS = frozenset("上中下内里外时后前间")
-"""Characters that say where or when, which a segmenter may leave on a noun."""
+"""Characters of place and time, which a segmenter may leave on a noun."""
 _TYPES = {"p": "person", "l": "place", "o": "organisation"}
 
-_LONGEST = 5
-_LONGEST_CHARACTERS = 14
+_LONGEST, _LONGEST_CHARACTERS = 5, 14
 _OFTEN = 2
-"""From so many times in the document on, neighbours are a term."""
+"""Neighbours that occur together so often in the document are a term."""
 _OFTEN_ALONE = {"zh": 4, "ja": 3, "ko": 2}
-_SINGLES = 10
-"""A common noun alone says little: it must come so often, and no more than ten of them are kept."""
+"""How often a single common noun, which is unspecific, must occur to be a term."""
 
 
 class Compounds:
-    """Counts every stretch of up to five neighbouring words of a document's runs, and tells which are terms."""
+    """Counts every sequence of up to five adjacent words in a document's runs and decides which are terms."""
 
     def __init__(self, found: Iterable[Run], language: str) -> None:
         self._language = language
@@ -56,15 +56,15 @@ class Compounds:
         self._strong = self._salient(nouns)
 
     def _salient(self, nouns: Iterable[str]) -> set[str]:
-        """The few common nouns that stand alone most often: what the document is about."""
+        """Return the ten most frequent common nouns, which show what the document is about."""
         least = _OFTEN_ALONE[self._language]
         often = [
             noun for noun in nouns if len(noun) > 1 and self._counts[noun] >= least and noun not in _GENERIC
         ]
-        return set(sorted(often, key=lambda noun: -self._counts[noun])[:_SINGLES])
+        return set(sorted(often, key=lambda noun: -self._counts[noun])[:10])
 
     def define(self, run: Run) -> str:
-        """Take the run, which a remark explains, for a term; its name, empty if it is none."""
+        """Register the run, which a remark explains, as a term; return its name, or "" if it is none."""
         first = next((rank for rank, unit in enumerate(run) if _opens(unit)), len(run))
         name = _join(run[first:])
         if name in _GENERIC or not 1 < len(name) <= _LONGEST_CHARACTERS:
@@ -73,7 +73,7 @@ class Compounds:
         return name
 
     def of(self, run: Run) -> Iterator[Compound]:
-        """The terms of one run: from the left, the longest stretch that is one."""
+        """Yield the terms of one run: from the left, the longest sequence that is a term."""
         first = 0
         while first < len(run):
             last = self._end(run, first)
@@ -86,7 +86,7 @@ class Compounds:
             first = last or first + 1
 
     def _end(self, run: Run, first: int) -> int:
-        """Where the term ends that begins with the unit ``first``; 0 if none does."""
+        """Return the end of the term that begins with the unit ``first``; 0 if there is none."""
         person = _person_end(run, first) if self._language == "ja" else 0
         if person:
             return person
@@ -103,11 +103,11 @@ class Compounds:
         if len(units) == 1:
             needed = 1 if self._language == "ja" else _OFTEN
             return units[0].role in "plo" and name not in _GENERIC and self._counts[name] >= needed
-        # Sudachi's tags are good enough to trust a compound seen once.
+        # Sudachi's tags are reliable enough to accept a compound that occurs once.
         return (self._language == "ja" and whole) or (self._counts[name] >= _OFTEN and self._holds(units))
 
     def _holds(self, units: Sequence[Unit]) -> bool:
-        """Whether the words come together for more than chance: a verb before or after its object does not."""
+        """Whether the words form a unit; a verb before or after its object does not."""
         count = self._counts[_join(units)]
         if not any(unit.role in "nplos" for unit in units):
             return count > _OFTEN
@@ -119,7 +119,7 @@ class Compounds:
 
 
 def _join(units: Sequence[Unit]) -> str:
-    """The units as they stand in the text: Korean words keep the space between them."""
+    """Join the units as in the text: Korean words keep the space between them."""
     if len(units) > 1 and units[0].end < units[1].start:
         return " ".join(unit.text for unit in units)
     return "".join(unit.text for unit in units)
@@ -134,7 +134,7 @@ def _closes(unit: Unit) -> bool:
 
 
 def _person_end(run: Run, first: int) -> int:
-    """Behind surname and given name; 0 if these do not begin at ``first``."""
+    """Return the end of surname and given name; 0 if these do not begin at ``first``."""
     last = first
     while last < len(run) and run[last].role == "p":
         last += 1

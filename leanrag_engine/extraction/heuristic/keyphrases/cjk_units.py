@@ -1,4 +1,4 @@
-"""Chinese, Japanese and Korean sentences as runs of the words of which terms can be made, by what the segmenters say of them."""
+"""Split Chinese, Japanese and Korean sentences into runs of words that terms can consist of, by the segmenters' tags."""
 
 from __future__ import annotations
 
@@ -12,8 +12,11 @@ from leanrag_engine.core.text.word_lists import read_words
 
 
 class Unit(NamedTuple):
-    """One word of a run. ``role``: (n)oun, name of a (p)erson, a p(l)ace or an (o)rganisation, (s)uffix, (v)erb or (m)odifier
-    that a term may open with, or a light word (x), which goes with any noun and stands only within a term."""
+    """One word of a run.
+
+    ``role`` is (n)oun, name of a (p)erson, a p(l)ace or an (o)rganisation, (s)uffix, (v)erb or (m)odifier that may
+    open a term, or a light word (x), which combines with any noun and occurs only within a term.
+    """
 
     text: str
     role: str
@@ -26,7 +29,7 @@ Run = list[Unit]
 
 _LIGHT = read_words("cjk", "light")
 _BREAKS = read_words("cjk", "breaks")
-"""Verbs that never are part of a term."""
+"""Verbs that are never part of a term."""
 _CHINESE_ROLES = {
     "n": "n",
     "nz": "n",
@@ -45,18 +48,18 @@ _SURNAMES = frozenset(
     "王李张刘陈杨黄赵吴周徐孙马朱胡郭何林高罗郑梁谢宋唐许韩冯邓曹彭曾萧田董潘袁蔡蒋余于杜叶程苏魏吕丁任沈姚卢姜崔钟谭陆汪范廖贾夏韦付邹孟熊秦邱江尹薛闫段侯龙史陶黎贺顾毛郝龚邵钱严"
 )
 _TITLES = read_words("cjk", "titles_after_names")
-"""What follows a Japanese name and is no part of it."""
+"""Titles that follow a Japanese name and are not part of it."""
 
 
 def language_of(text: str) -> str:
-    """``ja``, ``ko`` or ``zh``, for a text that holds CJK characters."""
+    """Return ``ja``, ``ko`` or ``zh`` for a text with CJK characters."""
     if is_japanese(text):
         return "ja"
     return "ko" if has_hangul(text) else "zh"
 
 
 def runs(text: str, language: str) -> list[Run]:
-    """The stretches of one sentence that hold nothing but words of which terms are made."""
+    """Return the sequences of words in one sentence that terms can consist of."""
     if language == "ja":
         return _stretches(_japanese_units(text), gap=0)
     if language == "ko":
@@ -65,7 +68,7 @@ def runs(text: str, language: str) -> list[Run]:
 
 
 def _stretches(units: Iterable[Unit], gap: int) -> list[Run]:
-    """Units without a role, and more than ``gap`` characters between two, end a stretch."""
+    """Split at units without a role and at gaps of more than ``gap`` characters."""
     found: list[Run] = [[]]
     for unit in units:
         if not unit.role or (found[-1] and unit.start > found[-1][-1].end + gap):
@@ -130,7 +133,7 @@ _KOREAN_NOMINAL = re.compile(
 
 
 def _korean_units(text: str) -> Iterator[Unit]:
-    """Words between spaces: one with a noun's particle ends a run, without the particle; others may open one."""
+    """Yield the words: one with a noun's particle ends a run and loses the particle; others may open a run."""
     for match in _KOREAN_WORD.finditer(text):
         word, start = match[0], match.start()
         nominal = _KOREAN_NOMINAL.fullmatch(word)

@@ -30,7 +30,6 @@ _NO_PARTICIPLE = frozenset(
         "deed",
     ]
 )
-_SHORTEST_TERM = 3
 
 
 class Phrase(NamedTuple):
@@ -41,7 +40,7 @@ class Phrase(NamedTuple):
 
 
 def find_phrases(tokens: Sequence[Token], usage: WordUsage) -> list[Phrase]:
-    """Maximal runs of words that can form a term, trimmed to end with what may be a noun."""
+    """Return the maximal runs of words that can form a term, trimmed to end with a possible noun."""
     found: list[Phrase] = []
     first = 0
     count = len(tokens)
@@ -84,9 +83,9 @@ def _may_follow(tokens: Sequence[Token], position: int, usage: WordUsage) -> boo
     return not _is_verb_here(tokens, position, usage)
 
 
-def _is_content(tokens: Sequence[Token], position: int) -> bool:
+def _is_content(tokens: Sequence[Token], position: int, shortest: int = 3) -> bool:
     word = tokens[position].lower
-    if len(word) < _SHORTEST_TERM or word in STOPWORDS or word in known.VERBS or word in known.ADVERBS:
+    if len(word) < shortest or word in STOPWORDS or word in known.VERBS or word in known.ADVERBS:
         return False
     if word.endswith("ly") and word not in known.NOT_ADVERBS:
         return False
@@ -116,7 +115,7 @@ def _is_content(tokens: Sequence[Token], position: int) -> bool:
 
 
 def _is_noun_in_ing(tokens: Sequence[Token], position: int, before: str) -> bool:
-    """*pattern matching*, but not *by matching patterns* or *matching the pattern*."""
+    """Whether a word in -ing is a noun, as in *pattern matching*, not in *by matching patterns*."""
     following = tokens[position + 1] if position + 1 < len(tokens) else None
     after = following.lower if following else ""
     if after in known.VERB_RIGHT:
@@ -134,7 +133,7 @@ def _is_noun_in_ing(tokens: Sequence[Token], position: int, before: str) -> bool
 
 
 def _is_verb_here(tokens: Sequence[Token], position: int, usage: WordUsage) -> bool:
-    """*function returns the value*: between two nouns, what may be a verb is one."""
+    """Whether a word between two nouns is a verb, as in *function returns the value*."""
     word = tokens[position].lower
     after = tokens[position + 1].lower if position + 1 < len(tokens) else ""
     if after in known.VERB_RIGHT and not word.endswith(("tion", "ment", "ness", "ity", "ance", "ence", "or")):
@@ -159,7 +158,7 @@ def _trim(tokens: Sequence[Token], first: int, last: int, usage: WordUsage) -> P
 
 
 def _may_close(token: Token, usage: WordUsage) -> bool:
-    """Whether a phrase may end with this word: a noun, as far as one can tell."""
+    """Whether a phrase may end with this word, which is probably a noun."""
     word = token.lower
     if word in known.GENERIC_ADJECTIVES or word in known.LAST_ADJECTIVES:
         return usage.nouns[word] > 1
@@ -177,9 +176,9 @@ def phrase_key(tokens: Sequence[Token], first: int, last: int) -> str:
 
 
 def count_phrases(tokens: Sequence[Token], found: Sequence[Phrase], counter: Counter[str]) -> None:
-    """Add every phrase, and of longer ones every part with the same last word: *mixture model* in *Gaussian mixture model*.
+    """Count every phrase and every part of it with the same last word: *mixture model* in *Gaussian mixture model*.
 
-    A lone word counts where it stands alone, not as the last word of a term.
+    A single word counts only on its own, not as the last word of a longer phrase.
     """
     for phrase in found:
         for first in range(phrase.first, max(phrase.first + 1, phrase.last - 1)):

@@ -1,4 +1,4 @@
-"""The terms of a document that no capital letter shows: small-letter noun phrases, and Chinese, Japanese or Korean compounds."""
+"""Find the terms of a document without capitals: lower-case noun phrases, and Chinese, Japanese or Korean compounds."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from leanrag_engine.core.text.language.sentences import PieceKind
 from leanrag_engine.core.text.scripts import has_cjk
 from leanrag_engine.extraction.heuristic.names.lexicon import Lexicon
 from leanrag_engine.extraction.heuristic.names.mentions import Kind, Mention, keep_longest
+from leanrag_engine.extraction.heuristic.options import HeuristicOptions
 from leanrag_engine.extraction.heuristic.passages import ParsedChunk
 from leanrag_engine.extraction.heuristic.words import vocabulary as known
 from leanrag_engine.extraction.heuristic.words.tokens import Sentence
@@ -20,30 +21,24 @@ from . import cjk_units
 from .cjk_phrases import Compound, Compounds
 from .phrases import Phrase, count_phrases, find_phrases, phrase_key
 
-_OFTEN = 2
-_LONGEST_WEAK = 3
-_SINGLES = 6
-_SINGLE_OFTEN = 4
-_SINGLE_SHARE = 150
-"""A lone word is salient if it is one of 150 words that can be terms."""
-_SINGLE_LETTERS = 4
-_UNCASED_LETTERS = range(5, 20)
-_UNCASED_TERMS = 40
-
 
 def find_terms(
-    passages: Sequence[ParsedChunk], fresh: Sequence[Sentence], usage: WordUsage, lexicon: Lexicon
+    passages: Sequence[ParsedChunk],
+    fresh: Sequence[Sentence],
+    usage: WordUsage,
+    lexicon: Lexicon,
+    options: HeuristicOptions,
 ) -> None:
-    """Add to the passages the mentions of terms; ``fresh`` are the sentences to count, each once."""
+    """Add the mentions of terms to the passages; ``fresh`` are the sentences to count, each once."""
     _find_cjk(passages, fresh, lexicon)
     if usage.english:
-        _find_small(passages, fresh, usage, lexicon)
+        _find_small(passages, fresh, usage, lexicon, options)
     elif usage.uncased:
-        _find_uncased(passages, usage, lexicon)
+        _find_uncased(passages, usage, lexicon, options)
 
 
 def _add(passage: ParsedChunk, position: int, terms: Sequence[Mention], lexicon: Lexicon) -> None:
-    """Add mentions to a sentence; of two that overlap, the longer stays."""
+    """Add mentions to a sentence; of two that overlap, keep the longer."""
     if terms:
         found = passage.mentions[position]
         keys = {mention: key for key, mention in found}
@@ -53,11 +48,15 @@ def _add(passage: ParsedChunk, position: int, terms: Sequence[Mention], lexicon:
         ]
 
 
-# --- written small -------------------------------------------------------------------------
+# --- lower case ----------------------------------------------------------------------------
 
 
 def _find_small(
-    passages: Sequence[ParsedChunk], fresh: Sequence[Sentence], usage: WordUsage, lexicon: Lexicon
+    passages: Sequence[ParsedChunk],
+    fresh: Sequence[Sentence],
+    usage: WordUsage,
+    lexicon: Lexicon,
+    options: HeuristicOptions,
 ) -> None:
     shaped = [
         [
@@ -71,37 +70,45 @@ def _find_small(
         for sentence, phrases_ in zip(passage.sentences, found, strict=True):
             if id(sentence) in counted:
                 count_phrases(sentence.tokens, phrases_, usage.phrases)
-    singles = _salient_singles(usage) | _singles_in_marks(lexicon)
+    singles = _salient_singles(usage, options.salient_words) | _singles_in_marks(lexicon)
     for passage, found in zip(passages, shaped, strict=True):
         for position, sentence in enumerate(passage.sentences):
             terms = [_term(sentence, phrase, usage, lexicon, singles) for phrase in found[position]]
             _add(passage, position, [term for term in terms if term], lexicon)
 
 
-def _salient_singles(usage: WordUsage) -> frozenset[str]:
-    """Keys of the few lone words that the document is about."""
+def _salient_singles(usage: WordUsage, most: int, letters: int = 4) -> frozenset[str]:
+    """Return the keys of at most ``most`` lone words that the document is about.
+
+    Such a word occurs at least four times, and is one of 150 occurrences of words that can be terms (not tuned).
+    """
     singles = {key: count for key, count in usage.phrases.items() if " " not in key}
-    least = max(_SINGLE_OFTEN, sum(singles.values()) // _SINGLE_SHARE)
+    least = max(4, sum(singles.values()) // 150)
     often = [
         key
         for key, count in singles.items()
         if count >= least
-        and len(key) >= _SINGLE_LETTERS
+        and len(key) >= letters
         and key not in known.GENERIC_NOUNS
-        and usage.nouns[key] + usage.nouns[key + "s"] >= _OFTEN
+        and usage.nouns[key] + usage.nouns[key + "s"] > 1
     ]
-    return frozenset(sorted(often, key=lambda key: (-singles[key], key))[:_SINGLES])
+    return frozenset(sorted(often, key=lambda key: (-singles[key], key))[:most])
 
 
 def _singles_in_marks(lexicon: Lexicon) -> frozenset[str]:
-    """Keys of the lone words that the document marks, or puts in a heading."""
+    """Return the keys of the lone words that the document marks or uses as a heading."""
     return frozenset(key for key in lexicon.surfaces if " " not in key and key not in known.GENERIC_NOUNS)
 
 
 def _term(
-    sentence: Sentence, phrase: Phrase, usage: WordUsage, lexicon: Lexicon, singles: frozenset[str]
+    sentence: Sentence,
+    phrase: Phrase,
+    usage: WordUsage,
+    lexicon: Lexicon,
+    singles: frozenset[str],
+    longest_weak: int = 3,
 ) -> Mention | None:
-    """The longest part of a phrase that comes again in the document; else the phrase itself, as a weak term."""
+    """Return the longest part of a phrase that the document repeats; else the phrase itself as a weak term."""
     tokens, (first, last) = sentence.tokens, phrase
     for start in range(first, last - 1):
         key = phrase_key(tokens, start, last)
@@ -114,7 +121,7 @@ def _term(
             if phrase_key(tokens, first, last) in singles
             else None
         )
-    weak = 1 < last - first <= _LONGEST_WEAK and tokens[first].kind == "w"
+    weak = 1 < last - first <= longest_weak and tokens[first].kind == "w"
     return _mention(sentence, first, last, Kind.TERM) if weak else None
 
 
@@ -126,10 +133,13 @@ def _mention(sentence: Sentence, first: int, last: int, kind: Kind) -> Mention:
     return Mention(name, kind, tokens[first].start, tokens[last - 1].end, weak=kind is Kind.TERM)
 
 
-def _find_uncased(passages: Sequence[ParsedChunk], usage: WordUsage, lexicon: Lexicon) -> None:
-    """In a script without capitals and without a segmenter here: the longer words that come most often."""
-    often = [word for word, count in usage.small.items() if count >= _OFTEN and len(word) in _UNCASED_LETTERS]
-    chosen = frozenset(sorted(often, key=lambda word: (-usage.small[word], word))[:_UNCASED_TERMS])
+def _find_uncased(
+    passages: Sequence[ParsedChunk], usage: WordUsage, lexicon: Lexicon, options: HeuristicOptions
+) -> None:
+    """Take the most frequent words of 5 to 19 letters, in a script without capitals and without a segmenter."""
+    often = [word for word, count in usage.small.items() if count > 1 and len(word) in range(5, 20)]
+    ranked = sorted(often, key=lambda word: (-usage.small[word], word))
+    chosen = frozenset(ranked[: options.uncased_terms])
     for passage in passages:
         for position, sentence in enumerate(passage.sentences):
             terms = [
@@ -172,7 +182,7 @@ def _cjk_mentions(text: str, compounds: Sequence[Compound], lexicon: Lexicon) ->
 
 
 def _define(text: str, runs: Sequence[cjk_units.Run], compounds: Compounds, lexicon: Lexicon) -> None:
-    """Note the compounds that a remark in Latin letters follows: 最低公共祖先(Lowest Common Ancestor, LCA)."""
+    """Define the compounds that a remark in Latin letters follows: 最低公共祖先(Lowest Common Ancestor, LCA)."""
     for run in runs:
         remark = _DEFINED.match(text, run[-1].end)
         name = compounds.define(run) if remark else ""

@@ -1,4 +1,4 @@
-"""Coarse types of named things, where a word in the name or right beside it gives one away."""
+"""Infer coarse entity types from a word in the name or next to it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from leanrag_engine.extraction.heuristic.words import vocabulary as known
 
 from .mentions import Kind, Mention
 
-_BEFORE, _AFTER = 24, 60
 _PLACE_BEFORE = re.compile(
     r"\b(?:city|town|village|county|state|province|district|island|capital|republic|municipality) of $|\bborn in $",
     re.IGNORECASE,
@@ -26,13 +25,13 @@ _PLACE_OPENINGS = frozenset(["lake", "mount", "river", "cape", "fort", "port"])
 
 
 def coarse_type(mention: Mention, text: str) -> str:
-    """person, event, organisation, place or work; empty where no cue stands. ``text`` is the sentence."""
+    """Return person, event, organisation, place or work; "" without a cue. ``text`` is the sentence."""
     if mention.kind not in {Kind.NAME, Kind.WORK, Kind.CONCEPT} or not mention.name[:1].isupper():
         return ""
     words = [word.strip(".,'’") for word in mention.name.lower().split()]
     before, after = (
-        text[max(0, mention.start - _BEFORE) : mention.start],
-        text[mention.end : mention.end + _AFTER],
+        text[max(0, mention.start - 24) : mention.start],
+        text[mention.end : mention.end + 60],
     )
     if (
         words[0] in known.PERSON_TITLES
@@ -40,8 +39,8 @@ def coarse_type(mention: Mention, text: str) -> str:
         or _PERSON_AFTER.match(after)
     ):
         return "person"
-    if len(words) > 1 and (told := _type_of_words(words, mention.kind)):
-        return told
+    if len(words) > 1 and (type_ := _type_of_words(words, mention.kind)):
+        return type_
     if _PLACE_BEFORE.search(before):
         return "place"
     return "work" if mention.kind is Kind.WORK and _WORK_NEAR.search(f"{before} {after}") else ""

@@ -1,6 +1,6 @@
-"""All names of one document: how each is best written, what it is, and which short forms stand for it.
+"""All names of one document with their spelling, their type and their short forms.
 
-*Scrooge* is *Ebenezer Scrooge* and *GMM* is *Gaussian mixture model* within the document that says so, nowhere else.
+*Scrooge* is *Ebenezer Scrooge* and *GMM* is *Gaussian mixture model* only within the document that says so.
 """
 
 from __future__ import annotations
@@ -25,18 +25,12 @@ _NO_PERSON = (known.ORGANISATION_WORDS | known.PLACE_WORDS | known.EVENT_WORDS |
     "von",
     "de",
 }
-_LONG_FORM_TOKENS = 16
-_ALIASES = 8
-_TELLING = 0.3
-"""A type must come with this share of the mentions."""
-_EARLY = 0.1
-"""A full name counts as introduced before its short form if at most this share of the short ones come earlier."""
 _KINDS = frozenset(kind.value for kind in Kind)
 
 
 @dataclass(slots=True)
 class Lexicon:
-    """Filled with every mention of a document in reading order; keys are those of :func:`name_key`."""
+    """The names of a document, filled with its mentions in reading order; keys are those of :func:`name_key`."""
 
     surfaces: dict[str, Counter[str]] = field(default_factory=dict)
     kinds: dict[str, Counter[str]] = field(default_factory=dict)
@@ -45,7 +39,7 @@ class Lexicon:
     preferred: dict[str, str] = field(default_factory=dict)
     persons: set[str] = field(default_factory=set)
     addressed: set[str] = field(default_factory=set)
-    """Keys that stood behind *Mr.* and the like."""
+    """Keys of names that follow a form of address such as *Mr.*"""
 
     def add(self, mention: Mention, type_: str = "") -> str:
         key = name_key(mention.name)
@@ -57,16 +51,16 @@ class Lexicon:
         return key
 
     def know(self, name: str) -> None:
-        """Count a name among those of the document although no sentence mentions it."""
+        """Add a name that no sentence mentions."""
         self.surfaces.setdefault(name_key(name), Counter())[name] += 0
 
     def prefer(self, name: str) -> None:
-        """Write the name like this, whatever other forms of it come more often."""
+        """Use this spelling of the name even if others are more frequent."""
         self.preferred[name_key(name)] = name
         self.know(name)
 
     def define(self, short: str, long: str) -> None:
-        """``short`` stands for ``long``, unless that would go round in a circle."""
+        """Let ``short`` stand for ``long``, unless that would make a cycle."""
         short_key, long_key = name_key(short), name_key(long)
         if short_key and long_key and short_key != long_key and self.resolve(long_key) != short_key:
             self.full.setdefault(short_key, long_key)
@@ -84,26 +78,26 @@ class Lexicon:
         return sum(self.surfaces.get(key, Counter()).values())
 
     def name(self, key: str) -> str:
-        """The surface form that comes most often; the first of equals."""
+        """Return the most frequent surface form; the first one wins ties."""
         return self.preferred.get(key) or self.surfaces[key].most_common(1)[0][0]
 
     def aliases(self, key: str) -> tuple[str, ...]:
-        """Other forms: those of the short keys that stand for ``key``, most frequent first."""
+        """Return the names of at most eight short forms that stand for ``key``."""
         shorts = [short for short, full in self.full.items() if full == key]
-        return tuple(self.name(short) for short in shorts)[:_ALIASES]
+        return tuple(self.name(short) for short in shorts)[:8]
 
     def type(self, key: str) -> str:
-        """What most mentions say; a telling type beats the kind of mark that gave it away."""
+        """Return the most frequent type; one with at least 30 % of the mentions (not tuned) beats a mere kind."""
         kinds = self.kinds.get(key, Counter())
         if key in self.persons:
             return "person"
-        telling = [
+        types = [
             type_
             for type_, count in kinds.most_common()
-            if type_ not in _KINDS and count >= _TELLING * kinds.total()
+            if type_ not in _KINDS and count >= 0.3 * kinds.total()
         ]
-        if telling:
-            return telling[0]
+        if types:
+            return types[0]
         return kinds.most_common(1)[0][0] if kinds else Kind.CONCEPT.value
 
 
@@ -111,7 +105,7 @@ class Lexicon:
 
 
 def find_acronyms(tokens: Sequence[Token], text: str) -> Iterator[tuple[str, Mention]]:
-    """Pairs of an acronym and its long form where a sentence defines one: *long form (LF)* or *LF (long form)*."""
+    """Yield each acronym that a sentence defines, with its long form: *long form (LF)* or *LF (long form)*."""
     for position in range(1, len(tokens) - 2):
         if tokens[position].text != "(":
             continue
@@ -126,8 +120,8 @@ def find_acronyms(tokens: Sequence[Token], text: str) -> Iterator[tuple[str, Men
 
 
 def _bracket_end(tokens: Sequence[Token], start: int) -> int:
-    """The first closing sign from ``start`` on, if it is near."""
-    last = min(len(tokens), start + _LONG_FORM_TOKENS)
+    """Return the position of the first closing sign within 16 tokens; ``start`` if there is none."""
+    last = min(len(tokens), start + 16)
     return next((i for i in range(start, last) if tokens[i].text in {")", ",", ";"}), start)
 
 
@@ -137,7 +131,7 @@ def _long_form(tokens: Sequence[Token], first: int, last: int, text: str) -> Men
 
 
 def _find_spelling(tokens: Sequence[Token], end: int, acronym: str) -> int | None:
-    """Where the words before ``end`` begin that spell ``acronym`` by their first letters."""
+    """Return where the words before ``end`` begin whose first letters spell ``acronym``; ``None`` if they do not."""
     wanted = [letter.lower() for letter in acronym if letter.isalnum()]
     position = end - 1
     while wanted and position >= 0 and tokens[position].kind in "cwn":
@@ -159,14 +153,15 @@ def _find_spelling(tokens: Sequence[Token], end: int, acronym: str) -> int | Non
 
 
 def without_remark(title: str) -> str:
-    """*Alice (1999 film)* → *Alice*."""
+    """Remove a bracketed remark at the end: *Alice (1999 film)* → *Alice*."""
     return _REMARK.sub("", title).strip() or title
 
 
 def link_persons(lexicon: Lexicon, order: Sequence[str]) -> None:
-    """Let *Rogers* and *Carl* stand for *Carl Rogers* where the full name comes first and no other person shares them.
+    """Let *Rogers* and *Carl* stand for *Carl Rogers* if the full name comes first and no other person shares them.
 
-    ``order``: the keys of all mentions of names in reading order.
+    ``order`` holds the keys of all mentions of names in reading order. A full name comes first if at most a tenth of
+    the mentions of its short form precede it (not tuned).
     """
     persons: dict[str, list[str]] = {}
     total = Counter(order)
@@ -176,7 +171,7 @@ def link_persons(lexicon: Lexicon, order: Sequence[str]) -> None:
         if not seen[key]:
             for part in _short_forms(lexicon, key):
                 persons.setdefault(part, []).append(key)
-                if seen[part] > _EARLY * total[part]:
+                if seen[part] > 0.1 * total[part]:
                     late.add(key)
         seen[key] += 1
     for part, fulls in persons.items():

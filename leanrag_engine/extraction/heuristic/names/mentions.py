@@ -1,7 +1,7 @@
-"""Where names and identifiers stand in a sentence, told by its signs and by the rest of the document.
+"""Find names and identifiers in a sentence by its typography and by the rest of the document.
 
-No model and no part-of-speech tagger: capital letters, quotation and code marks, closed word classes, and what the
-document itself shows (is the word written small elsewhere? does the phrase come again?).
+Uses no model and no part-of-speech tagger, but capital letters, quotation and code marks, closed word classes, and
+statistics of the document (is the word lower-case elsewhere? is the phrase repeated?).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from leanrag_engine.extraction.heuristic.words.usage import OPENING, OWNER, Word
 
 
 class Kind(StrEnum):
-    """What gave a mention away. The values are entity types where no better one is found."""
+    """How a mention was recognised. The values serve as entity types if no better one is found."""
 
     NAME = "name"
     CODE = "code"
@@ -29,9 +29,9 @@ class Kind(StrEnum):
 
 
 class Mention(NamedTuple):
-    """``text[start:end]`` of a sentence names something; ``name`` is how it is best written there.
+    """``text[start:end]`` of a sentence mentions an entity; ``name`` is its normalised spelling.
 
-    A weak mention is a phrase that nothing but its shape speaks for.
+    A weak mention is a phrase that was recognised by its shape alone.
     """
 
     name: str
@@ -42,7 +42,7 @@ class Mention(NamedTuple):
 
 
 def keep_longest(found: Sequence[Mention]) -> list[Mention]:
-    """Mentions that do not overlap, longer and earlier ones first to stay, in the order of the text."""
+    """Drop overlapping mentions, the shorter and later ones first; return the rest in text order."""
     kept: list[Mention] = []
     for mention in sorted(found, key=lambda m: (m.start - m.end, m.weak, m.start)):
         place = bisect_left(kept, mention.start, key=lambda m: m.start)
@@ -54,21 +54,18 @@ def keep_longest(found: Sequence[Mention]) -> list[Mention]:
 
 # --- names ---------------------------------------------------------------------------------
 
-_LONGEST_NAME = 12
 _SHORT_NUMBER = 3
-_OFTEN = 2
-_OFTEN_SMALL = 4
-"""A word written small this many times as often as with a capital is no name."""
+"""Digits of a number that may belong to a name, and letters of a certain acronym."""
 _YEAR = re.compile(r"(?:1[0-9]|20)\d\d")
 _ROMAN = re.compile(r"[IVXLC]+\.?")
 _PRONOUN_LIKE = frozenset(["US", "WHO"])
-"""Acronyms that look like words of grammar in small letters."""
+"""Acronyms that are function words in lower case."""
 _OWNED = ("'s", "’s", "s'", "s’")
 _COMMON_ENDINGS = ("ly", "ing", "ed", "tion", "ment", "ness", "ity")
 
 
 def find_names(tokens: Sequence[Token], text: str, usage: WordUsage) -> Iterator[Mention]:
-    """Capitalised phrases, quoted titles and identifiers in ``text``, whose tokens these are, in order."""
+    """Yield the capitalised phrases, quoted titles and identifiers of ``text``, whose tokens are given, in order."""
     return _NameReader(tokens, text, usage).read()
 
 
@@ -107,7 +104,7 @@ class _NameReader:
         return self._tokens[position] if 0 <= position < len(self._tokens) else NOTHING
 
     def _code(self, token: Token, following: Token) -> Iterator[Mention]:
-        """An identifier; a plain word in code marks needs the noun that says what it is: *the "with" statement*."""
+        """Yield an identifier; a plain word in code marks takes a following noun with it: *the "with" statement*."""
         name = re.sub(r"\(.*", "", token.text.lstrip("~!@")).strip() or token.text
         if CERTAIN_CODE.search(token.text) or not token.text.islower():
             if name.lower() not in known.LITERALS:
@@ -124,7 +121,7 @@ class _NameReader:
     # where a name ends
 
     def _opens_event(self, position: int) -> bool:
-        """*2012 Summer Olympics*, but not *in 1963 Kennedy …*."""
+        """Whether a year opens the name of an event: *2012 Summer Olympics*, but not *in 1963 Kennedy …*."""
         if self._tokens[position].kind != "n" or not _YEAR.fullmatch(self._tokens[position].text[:4]):
             return False
         end = position + 1
@@ -139,7 +136,7 @@ class _NameReader:
         return end
 
     def _step(self, start: int, end: int) -> int:
-        """How many tokens from ``end`` on still belong to the name that begins at ``start``; 0 if it is over."""
+        """Return how many tokens from ``end`` on belong to the name that begins at ``start``; 0 at its end."""
         token, last = self._at(end), self._at(end - 1)
         if token.kind == "c":
             return 1
@@ -155,7 +152,7 @@ class _NameReader:
         return 0
 
     def _joins(self, start: int, end: int) -> bool:
-        """Whether the small word at ``end`` joins the capitals around it to one name."""
+        """Whether the lower-case word at ``end`` joins the capitalised words around it to one name."""
         word, last, following = self._tokens[end].lower, self._tokens[end - 1], self._tokens[end + 1]
         return (
             word in known.SMALL_CONNECTORS
@@ -166,14 +163,14 @@ class _NameReader:
         )
 
     def _is_body(self, start: int, end: int, joint: str) -> bool:
-        """*Council for …*, *Department of Health and …*: bodies have long names."""
+        """Whether the name is that of a body, which may be long: *Council for …*, *Department of Health and …*."""
         words = [token.lower for token in self._tokens[start:end]]
         if joint == "and":
             return words[0] in known.BODIES and ("of" in words or "for" in words)
         return joint in {"for", "on"} and words[-1] in known.ORGANISATION_WORDS | known.EVENT_WORDS
 
     def _is_numbered(self, start: int, end: int) -> bool:
-        """*Apollo 11*, *Python 3.11*, *PEP 3107*; not *Figure 2*, *March 12* or a page number."""
+        """Whether a number belongs to the name: *Apollo 11*, *PEP 3107*; not *Figure 2*, *March 12* or a page."""
         last, number = self._tokens[end - 1], self._tokens[end].text
         if last.lower in known.LABELS or last.lower in known.CALENDAR or self._at(end + 1).kind == "c":
             return False
@@ -195,20 +192,20 @@ class _NameReader:
                 yield from self._clean_name(first, last)
 
     def _clean_name(self, first: int, last: int) -> Iterator[Mention]:
-        """The name as one would write it: no capitals throughout, unless it is short; no possessive ending."""
+        """Yield the name without a possessive ending, and not all in capitals unless it is short."""
         start, end = self._tokens[first].start, self._tokens[last - 1].end
         name = OWNER.sub("", self._text[start:end])
         shouted = (
             name.isupper() and last - first > 1 and any(len(word) > LONGEST_PHRASE for word in name.split())
         )
         if not shouted:
-            common = self._usage.capital_nouns and last - first == 1 and self._usage.capital[name] < _OFTEN
+            common = self._usage.capital_nouns and last - first == 1 and self._usage.capital[name] <= 1
             yield Mention(name, Kind.TERM if common else Kind.NAME, start, end, weak=common)
         elif last - first <= LONGEST_PHRASE:
             yield Mention(name.title(), Kind.NAME, start, end)
 
     def _without_opening(self, start: int, end: int, *, initial: bool) -> int:
-        """Where the name begins once words that are only capitals for their place are left out."""
+        """Return where the name begins without words that are capitalised only by their position."""
         while start < end and self._tokens[start].kind != "n":
             token = self._tokens[start]
             alone = end - start == 1
@@ -223,7 +220,7 @@ class _NameReader:
         if initial:
             foreign = not self._usage.english and token.lower in known.FOREIGN_STARTERS
             return foreign or token.lower in known.STARTERS or (not alone and self._is_ordinary(token))
-        # *Yet to Come*: within a sentence a capital is meant, an article's least of all.
+        # *Yet to Come*: within a sentence a capital is deliberate, except that of an article.
         return (
             token.lower in STOPWORDS
             and (alone or token.lower in known.DETERMINERS)
@@ -231,7 +228,7 @@ class _NameReader:
         )
 
     def _is_ordinary(self, token: Token) -> bool:
-        """Whether a capitalised first word is known to the document, or to the language, as a small one."""
+        """Whether a capitalised first word is usually lower-case in the document or in the language."""
         word = token.lower
         if word in known.HONORIFICS or word in known.FIRST_NAMES:
             return False
@@ -241,7 +238,7 @@ class _NameReader:
         return (small > 0 and small > 2 * capital) or word in known.VERB_FORMS
 
     def _split_owners(self, start: int, end: int) -> list[tuple[int, int]]:
-        """*Scrooge's Christmas* are two names, *St. Mary's Church* is one."""
+        """Split at possessives: *Scrooge's Christmas* is two names, *St. Mary's Church* is one."""
         parts: list[tuple[int, int]] = []
         first = start
         for position in range(start, end - 1):
@@ -259,11 +256,11 @@ class _NameReader:
         word = self._tokens[first].lower.rstrip(".") if last - first > 1 else ""
         return first + (word in known.FORMS_OF_ADDRESS and word not in known.FEMALE_ADDRESS)
 
-    def _is_name(self, first: int, last: int, *, initial: bool) -> bool:
+    def _is_name(self, first: int, last: int, *, initial: bool, longest: int = 12) -> bool:
         if last - first == 1:
             return self._is_single_name(self._tokens[first], self._at(last), initial=initial)
         words = [(token.lower.rstrip("."), token.kind) for token in self._tokens[first:last]]
-        if last - first > _LONGEST_NAME or all(len(word) == 1 for word, _ in words):
+        if last - first > longest or all(len(word) == 1 for word, _ in words):
             return False
         return not all(kind != "c" or word in known.CALENDAR or word in known.LABELS for word, kind in words)
 
@@ -288,13 +285,16 @@ class _NameReader:
         )
 
     def _is_evident(self, word: str, token: Token, following: Token, *, initial: bool) -> bool:
-        """Whether what the document shows of a lone capitalised word speaks for a name."""
+        """Whether the document's use of a single capitalised word indicates a name.
+
+        A word that is lower-case four times as often as capitalised is no name (not tuned).
+        """
         lower = word.lower()
         small, capital = self._usage.small[lower], self._usage.capital[word]
         if len(word) > 1 and sum(letter.isupper() for letter in word) > 1:
             return small <= capital or len(word) <= _SHORT_NUMBER
         if capital or not initial:
-            return small < _OFTEN_SMALL * max(1, capital) and not (initial and lower in known.STARTERS)
+            return small < 4 * max(1, capital) and not (initial and lower in known.STARTERS)
         if small or lower in known.STARTERS or lower in known.VERB_FORMS or lower.endswith(_COMMON_ENDINGS):
             return False
         return lower in known.FIRST_NAMES or (
@@ -303,7 +303,7 @@ class _NameReader:
 
 
 def _is_subject(word: str, token: Token, following: Token) -> bool:
-    """Whether a sentence's first word, seen nowhere else, does or owns something: *Belle was …*, *Darwin's …*."""
+    """Whether a sentence's first word, seen nowhere else, is a subject or owner: *Belle was …*, *Darwin's …*."""
     if token.text != word:
         return not word.endswith(("er", "or", "ist"))
     verb = (

@@ -1,4 +1,4 @@
-"""The tokens of a sentence as the heuristic extractor sees them: words, numbers, identifiers, and what stands in marks as a unit."""
+"""Tokenise a sentence for heuristic extraction: words, numbers, identifiers, and marked or quoted phrases as units."""
 
 from __future__ import annotations
 
@@ -14,8 +14,11 @@ from . import vocabulary as known
 
 
 class Token(NamedTuple):
-    """A piece of a sentence. ``kind`` is (c)apitalised or (w)ritten-small word, (n)umber, (i)dentifier, (t)itle in quotes,
-    (s)oftly marked phrase, CJ(k) run, or (p)unctuation, which has no ``lower`` (the text in small letters)."""
+    """A part of a sentence.
+
+    ``kind`` is (c)apitalised or lower-case (w)ord, (n)umber, (i)dentifier, (t)itle in quotes, (s)oftly marked phrase,
+    CJ(k) run, or (p)unctuation. ``lower`` is the text in lower case; "" for punctuation.
+    """
 
     text: str
     kind: str
@@ -25,7 +28,7 @@ class Token(NamedTuple):
 
 
 NOTHING = Token("", "p", 0, 0, "")
-"""What stands before the first token and behind the last one."""
+"""Stands for the missing neighbour of the first and the last token."""
 
 
 @dataclass(slots=True)
@@ -65,23 +68,22 @@ _PLAIN = {"punct": "p", "skip": "p", "number": "n", "cjk": "k", "ident": "i", "e
 _CODE_SHAPE = re.compile(r"@?[A-Za-z_]\w*(?:\.\w+)*(?:\(.*\))?|\.\w{1,5}|--?[a-z][\w-]*")
 CERTAIN_CODE = re.compile(r"_|\(|\w\.\w|^[@-]|[a-z][A-Z]|\d")
 _MARKS_OF_CODE = re.compile(r"\w\(\)|\b[a-z]\w*_\w+|__\w+__|``|\b\w+\.\w+\(|::|=>|\breturn\b.*;|\bdef ")
-_CODE_MARKS_PER_CHARACTERS = 600
 
 _CAMEL = re.compile(r"^[^\W\d_]{1,2}[A-Z][a-z]{2}")
-"""iPhone and eBay are names however they begin."""
+"""Matches iPhone and eBay, which are names although they begin with a lower-case letter."""
 
-_LONGEST_QUOTED = 8
 LONGEST_PHRASE = 4
+"""Words of the longest term."""
 
 
 def is_technical(text: str, code_characters: int) -> bool:
-    """Whether ``text`` speaks of code, so that a lone small word in quotes is an identifier."""
+    """Whether ``text`` is about code, so that a single lower-case word in quotes is an identifier."""
     marks = len(_MARKS_OF_CODE.findall(text))
-    return marks * _CODE_MARKS_PER_CHARACTERS > len(text) or 10 * code_characters > len(text)
+    return 600 * marks > len(text) or 10 * code_characters > len(text)
 
 
 def tokenize(text: str, *, technical: bool, offset: int = 0) -> list[Token]:
-    """The tokens of one unwrapped sentence. What stands in quotes or marks is one token if it is a unit."""
+    """Return the tokens of one unwrapped sentence. A quoted or marked phrase is one token if it is a unit."""
     tokens: list[Token] = []
     for match in _TOKEN.finditer(text):
         group = match.lastgroup or ""
@@ -120,7 +122,7 @@ _EMPHASIS = frozenset(["star", "under"])
 
 
 def _kind_of_marked(inner: str, group: str, *, technical: bool) -> str:
-    """The kind of what stands in marks as one token; empty if its words are read one by one."""
+    """Return the kind of a marked phrase as one token; "" if its words are tokens of their own."""
     if " " not in inner:
         return _kind_of_marked_word(inner, group, technical=technical)
     words = inner.split()
@@ -129,7 +131,7 @@ def _kind_of_marked(inner: str, group: str, *, technical: bool) -> str:
             len(w) > 1 and w.isalpha() and w.islower() for w in words
         )
         return "i" if keywords else "s" * _is_term(words)
-    if group not in _EMPHASIS and len(words) <= _LONGEST_QUOTED and _is_title(words):
+    if group not in _EMPHASIS and len(words) <= 2 * LONGEST_PHRASE and _is_title(words):
         return "t"
     return "s" * _is_term(words)
 

@@ -1,4 +1,4 @@
-"""What a document shows of its own words, which decides where no list and no capital letter does."""
+"""Statistics of a document's own words, which decide where no list and no capital letter does."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from .tokens import Sentence, Token
 
 @dataclass(slots=True)
 class WordUsage:
-    """What a document shows of its words: how often each is written small, or with a capital within a sentence,
-    as a noun or as a verb; and how often each phrase (by :func:`name_key`) comes."""
+    """How often a document uses each word in lower case, capitalised within a sentence, as a noun and as a verb,
+    and how often it uses each phrase (by :func:`name_key`)."""
 
     small: Counter[str] = field(default_factory=Counter)
     capital: Counter[str] = field(default_factory=Counter)
@@ -25,14 +25,14 @@ class WordUsage:
     verbs: Counter[str] = field(default_factory=Counter)
     phrases: Counter[str] = field(default_factory=Counter)
     joints: Counter[str] = field(default_factory=Counter)
-    """Capital, small word, capital: *Yet to Come* is a name if it comes again."""
+    """Capitalised word, small word, capitalised word: *Yet to Come* is a name if it is repeated."""
     parameters: set[str] = field(default_factory=set)
     often: int = 2
-    """From so many times on a phrase is a term: more in a long document, where chance repeats phrases too."""
+    """How often a phrase must occur to be a term: one more per 15,000 words, as chance repeats phrases too."""
     _words: int = 0
     _functional: int = 0
     english: bool = True
-    """Whether English grammar may be trusted to find terms."""
+    """Whether the rules of English grammar may be used to find terms."""
     uncased: bool = False
     """Whether the script has no capitals (Arabic, Hebrew, Hindi, …)."""
     capital_nouns: bool = False
@@ -85,18 +85,17 @@ class WordUsage:
         self.capital_nouns = (
             not self.english and 20 * german >= words and 6 * sum(self.capital.values()) >= words
         )
-        self.often += words // _WORDS_PER_CHANCE
+        self.often += words // 15_000
 
 
 _FUNCTION_WORDS = frozenset(["the", "of", "and", "to", "in", "is", "was", "a", "for", "that"])
 _GERMAN_WORDS = ("der", "die", "das", "und", "ist", "nicht", "ein", "eine", "den", "von", "mit")
-_WORDS_PER_CHANCE = 15_000
 _JOINTS = frozenset(["to", "in", "on", "the", "with", "at", "a", "into", "without"])
 OPENING = frozenset(['"', "“", "‘", "«", ":", "•", "*", "|"])
-"""Behind one of these, as at the beginning of a sentence, a capital letter shows nothing."""
+"""After one of these, as at the beginning of a sentence, a capital letter is no evidence of a name."""
 OWNER = re.compile(r"['’]s?$")
 
 
 def bare(token: Token) -> str:
-    """The word without a possessive ending."""
+    """Return the word without a possessive ending."""
     return OWNER.sub("", token.text) if "'" in token.text or "’" in token.text else token.text

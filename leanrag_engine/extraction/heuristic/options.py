@@ -1,0 +1,49 @@
+"""The options of heuristic extraction."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class HeuristicOptions:
+    """How much heuristic extraction takes from a chunk.
+
+    No experiment fixed these values: they were set by reading the extracts of MuSiQue passages, a novel and manuals.
+    """
+
+    tokens_per_entity: int = 20
+    """A chunk gets one entity per so many tokens, within the next two bounds."""
+
+    fewest_entities: int = 12
+    most_entities: int = 26
+
+    tokens_per_name: int = 8
+    """Names may exceed the bounds up to one per so many tokens."""
+
+    related_in_full: int = 4
+    """In a sentence with at most so many entities, every two of them are related."""
+
+    pairs_per_sentence: int = 6
+    """Pairs in a sentence with more entities, unless its pairs of neighbours are more."""
+
+    title_relations: int = 12
+    heading_relations: int = 5
+    """Entities of a chunk that are related to the title and to each heading."""
+
+    short_document: int = 6
+    """In a document of at most so many chunks, the title is an entity of each chunk."""
+
+    description_words: int = 60
+
+    salient_words: int = 6
+    """Lone lower-case words of a document that become entities."""
+
+    uncased_terms: int = 40
+    """Words that become entities in a document whose script has no capitals."""
+
+    window: int = 1_000
+    """Chunks over which statistics are taken at once; it bounds the memory."""
+
+
+DEFAULT_OPTIONS = HeuristicOptions()
