@@ -308,11 +308,11 @@ def test_two_empty_lists_are_an_honest_answer() -> None:
     ("item", "reason"),
     [
         ({"summary": "About trade."}, 'neither "entities" nor "relations"'),
-        ({"entities": [{"name": "Sherlock Holmes"}]}, '"Sherlock Holmes" does not stand in the passage'),
+        ({"entities": [{"name": "Sherlock Holmes"}]}, '"Sherlock Holmes" is not in the passage'),
         ({"entities": [{"type": "person"}]}, "an entity has no name"),
         (
             {"entities": ["it", "42"]},
-            '"it" is no name by itself (a fuller one may be); "42" is a bare figure',
+            '"it" is no name by itself (a longer one may be); "42" is a bare number',
         ),
         ({"entities": [], "relations": [{"source": "WTO"}]}, "lacks its source or its target"),
         ({"entities": [], "relations": [["WTO", "WTO"]]}, None),
