@@ -143,13 +143,13 @@ class Settings(BaseSettings):
 
     @field_validator("allow_dirs", mode="before")
     @classmethod
-    def _split(cls, value: object) -> object:
+    def _split_path(cls, value: object) -> object:
         """In the environment, folders are separated as in PATH."""
         return tuple(filter(None, value.split(os.pathsep))) if isinstance(value, str) else value
 
     @field_validator("toolsets", mode="before")
     @classmethod
-    def _listed(cls, value: object) -> object:
+    def _split_commas(cls, value: object) -> object:
         """In the environment and on the command line, toolsets are separated by commas."""
         return tuple(part.strip() for part in value.split(",")) if isinstance(value, str) else value
 

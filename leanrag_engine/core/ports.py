@@ -49,7 +49,7 @@ ProgressReport = Callable[[Progress], None]
 """Called from any thread, cheaply and often. Raises ``Cancelled`` when the work should stop."""
 
 
-def unwatched(progress: Progress) -> None:
+def ignore_progress(progress: Progress) -> None:
     """The report of work that nobody watches or stops."""
     del progress
 
@@ -356,7 +356,7 @@ class GenerationStore(Protocol):
         dimension: int,
         embedder_state: bytes,
         settings: Mapping[str, Any],
-        report: ProgressReport = unwatched,
+        report: ProgressReport = ignore_progress,
     ) -> Generation:
         """Write the hierarchy as a new generation and switch the collection to it, in one transaction.
 

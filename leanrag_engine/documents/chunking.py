@@ -51,8 +51,8 @@ def chunk(document: LoadedDocument, *, tokenizer: Tokenizer, max_tokens: int, ov
         )
     found = list(headings(document.text, document.media_type))
     packer = _Packer(document.text, tokenizer, max_tokens, overlap)
-    pieces = _counted(document.text, _pieces(document, found), tokenizer)
-    spans = packer.with_tail_joined(list(packer.spans(pieces)))
+    pieces = _count_tokens(document.text, _pieces(document, found), tokenizer)
+    spans = packer.join_tail(list(packer.spans(pieces)))
     paths = _heading_paths(document.title, found, [span.start for span in spans])
     return [
         _chunk(document, number, span, path)
@@ -76,7 +76,7 @@ class _Border(IntEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class _Piece:
+class _ChunkPart:
     """``text[start:end]``. Each piece begins where the one before ends."""
 
     start: int
@@ -113,14 +113,14 @@ _WORD_BORDER = re.compile(
 _FIRST_WORD = re.compile(r"\S")
 
 
-def _counted(text: str, pieces: Iterator[_Piece], tokenizer: Tokenizer) -> Iterator[_Piece]:
+def _count_tokens(text: str, pieces: Iterator[_ChunkPart], tokenizer: Tokenizer) -> Iterator[_ChunkPart]:
     while batch := list(islice(pieces, _BATCH)):
         counts = tokenizer.count_many([text[piece.start : piece.end] for piece in batch])
         for piece, tokens in zip(batch, counts, strict=True):
-            yield _Piece(piece.start, piece.end, piece.border, tokens)
+            yield _ChunkPart(piece.start, piece.end, piece.border, tokens)
 
 
-def _pieces(document: LoadedDocument, found: Sequence[Heading]) -> Iterator[_Piece]:
+def _pieces(document: LoadedDocument, found: Sequence[Heading]) -> Iterator[_ChunkPart]:
     """The whole text, cut at every line, sentence and heading."""
     text = document.text
     prose = _is_prose(document.media_type)
@@ -137,7 +137,7 @@ def _pieces(document: LoadedDocument, found: Sequence[Heading]) -> Iterator[_Pie
         leads = False
         for position, following in pairwise(positions):
             border = borders[position]
-            yield _Piece(position, following, min(border, _Border.HEADED) if leads else border)
+            yield _ChunkPart(position, following, min(border, _Border.HEADED) if leads else border)
             leads = prose and _leads_on(text[position:following], border, borders.get(following))
 
 
@@ -264,7 +264,7 @@ _STEPS = 8
 
 
 @dataclass(frozen=True, slots=True)
-class _Span:
+class _ChunkSpan:
     """A chunk to be: ``text[start:end]`` without white space around it; from ``fresh`` on it says something new."""
 
     start: int
@@ -281,15 +281,15 @@ class _Packer:
         self._tokenizer = tokenizer
         self._limit = limit
         self._overlap = overlap
-        self._window: list[_Piece] = []
+        self._window: list[_ChunkPart] = []
         self._tokens = 0  # of all pieces in the window
         self._fresh = 0  # so many pieces at the head of the window are overlap
         self._said = 0  # the end of the last span
 
-    def spans(self, pieces: Iterable[_Piece]) -> Iterator[_Span]:
+    def spans(self, pieces: Iterable[_ChunkPart]) -> Iterator[_ChunkSpan]:
         """The spans in order. Lazy: about one chunk's pieces are held at a time."""
         for piece in pieces:
-            for part in self._divided(piece):
+            for part in self._divide(piece):
                 while len(self._window) > self._fresh and self._tokens + part.tokens > self._limit:
                     yield from self._take(part.border)
                 self._fit_overlap(part.tokens)
@@ -298,26 +298,26 @@ class _Packer:
         while len(self._window) > self._fresh:
             yield from self._take(None)
 
-    def with_tail_joined(self, spans: list[_Span]) -> list[_Span]:
+    def join_tail(self, spans: list[_ChunkSpan]) -> list[_ChunkSpan]:
         """The spans; a tiny last one is joined to the one before, which gives up its own overlap for that if need be."""
-        if len(spans) < 2 or self._measured(spans[-1].fresh, spans[-1].end).tokens * _TINY > self._limit:  # noqa: PLR2004 - a pair
+        if len(spans) < 2 or self._measure(spans[-1].fresh, spans[-1].end).tokens * _TINY > self._limit:  # noqa: PLR2004 - a pair
             return spans
         *others, before, last = spans
         for start in (before.start, before.fresh):
-            joined = self._measured(start, last.end)
+            joined = self._measure(start, last.end)
             if joined.tokens <= self._limit:
                 return [
                     *others,
-                    _Span(joined.start, max(joined.start, before.fresh), joined.end, joined.tokens),
+                    _ChunkSpan(joined.start, max(joined.start, before.fresh), joined.end, joined.tokens),
                 ]
         return spans
 
-    def _take(self, following: _Border | None) -> Iterator[_Span]:
+    def _take(self, following: _Border | None) -> Iterator[_ChunkSpan]:
         """Take one chunk off the window; ``following`` is the border after it, ``None`` at the end of the text."""
         cut = len(self._window) if following is None else self._best_cut(len(self._window), following)
         span = self._span(cut)
         while span.tokens > self._limit:
-            cut = self._shrunk(cut)
+            cut = self._shrink(cut)
             span = self._span(cut)
         if span.end > max(span.start, self._said):
             self._said = span.end
@@ -336,7 +336,7 @@ class _Packer:
                 best, best_score = cut, score
         return best
 
-    def _shrunk(self, cut: int) -> int:
+    def _shrink(self, cut: int) -> int:
         """Where the sum of the counts was too low: one piece less, or no overlap, or half a piece."""
         if cut > self._fresh + 1:
             return self._best_cut(cut - 1, self._window[cut - 1].border)
@@ -377,26 +377,26 @@ class _Packer:
         self._tokens -= sum(piece.tokens for piece in self._window[:count])
         del self._window[:count]
 
-    def _span(self, cut: int) -> _Span:
+    def _span(self, cut: int) -> _ChunkSpan:
         pieces = self._window[:cut]
-        span = self._measured(pieces[0].start, pieces[-1].end)
-        return _Span(span.start, max(span.start, pieces[self._fresh].start), span.end, span.tokens)
+        span = self._measure(pieces[0].start, pieces[-1].end)
+        return _ChunkSpan(span.start, max(span.start, pieces[self._fresh].start), span.end, span.tokens)
 
-    def _measured(self, start: int, end: int) -> _Span:
+    def _measure(self, start: int, end: int) -> _ChunkSpan:
         """``text[start:end]`` without white space around it, but for the indent of a first line."""
         text = self._text[start:end]
         body = text.strip()
         if not body:
-            return _Span(start, start, start, 0)
+            return _ChunkSpan(start, start, start, 0)
         first = start + len(text) - len(text.lstrip())
         line = self._text.rfind("\n", max(0, start - 1), first) + 1
         start = line if line or start == 0 else first
         end = first + len(body)
-        return _Span(start, start, end, self._tokenizer.count(self._text[start:end]))
+        return _ChunkSpan(start, start, end, self._tokenizer.count(self._text[start:end]))
 
     # long pieces
 
-    def _divided(self, piece: _Piece) -> Iterator[_Piece]:
+    def _divide(self, piece: _ChunkPart) -> Iterator[_ChunkPart]:
         """A piece that takes up to half a chunk as it is, a longer one cut at words, a huge word cut within."""
         if piece.tokens <= self._limit // 2:
             yield piece
@@ -408,9 +408,9 @@ class _Packer:
             yield piece
             return
         for part in parts:
-            yield from self._divided(part)
+            yield from self._divide(part)
 
-    def _cut_at_words(self, piece: _Piece) -> list[_Piece]:
+    def _cut_at_words(self, piece: _ChunkPart) -> list[_ChunkPart]:
         step = (piece.end - piece.start) * self._limit // (_STEPS * piece.tokens)
         bounds = self._word_borders(piece, max(1, step))
         if len(bounds) == 1:
@@ -420,37 +420,37 @@ class _Packer:
             bounds += [word.start()] if word and word.start() > piece.start else []
         return self._parts(piece, bounds, _Border.WORD)
 
-    def _word_borders(self, piece: _Piece, step: int) -> list[int]:
+    def _word_borders(self, piece: _ChunkPart, step: int) -> list[int]:
         """The start of the piece, and borders of words at least ``step`` characters apart."""
         bounds = [piece.start]
         while border := _WORD_BORDER.search(self._text, bounds[-1] + step, piece.end):
             bounds.append(border.start())
         return bounds
 
-    def _cut_within(self, piece: _Piece) -> list[_Piece]:
+    def _cut_within(self, piece: _ChunkPart) -> list[_ChunkPart]:
         """Equal parts of a huge word that should fit, at least two."""
         length = piece.end - piece.start
         count = max(2, int(_ROOM * piece.tokens / self._limit))
         middles = (piece.start + length * part // count for part in range(1, count))
         bounds = [
             piece.start,
-            *dict.fromkeys(self._before_no_accent(middle, piece.end) for middle in middles),
+            *dict.fromkeys(self._skip_accents(middle, piece.end) for middle in middles),
         ]
         return self._parts(piece, bounds, _Border.NONE)
 
-    def _before_no_accent(self, position: int, end: int) -> int:
+    def _skip_accents(self, position: int, end: int) -> int:
         reach = range(position, min(position + _LONGEST_ACCENT, end))
         return next((at for at in reach if not unicodedata.combining(self._text[at])), position)
 
-    def _parts(self, piece: _Piece, bounds: Sequence[int], border: _Border) -> list[_Piece]:
+    def _parts(self, piece: _ChunkPart, bounds: Sequence[int], border: _Border) -> list[_ChunkPart]:
         ends = [*bounds[1:], piece.end]
         counts = self._tokenizer.count_many(
             [self._text[start:end] for start, end in zip(bounds, ends, strict=True)]
         )
-        borders = [piece.border, *(self._weaker(at, border) for at in bounds[1:])]
-        return [_Piece(*part) for part in zip(bounds, ends, borders, counts, strict=True)]
+        borders = [piece.border, *(self._border_at(at, border) for at in bounds[1:])]
+        return [_ChunkPart(*part) for part in zip(bounds, ends, borders, counts, strict=True)]
 
-    def _weaker(self, at: int, border: _Border) -> _Border:
+    def _border_at(self, at: int, border: _Border) -> _Border:
         """White space is no word, however much of it there is."""
         return _Border.WORD if self._text[at - 1].isspace() or self._text[at].isspace() else border
 
@@ -479,7 +479,7 @@ def _path(names: Sequence[str]) -> str:
     return path if len(path) <= _LONGEST_PATH else names[-1][:_LONGEST_PATH]
 
 
-def _chunk(document: LoadedDocument, number: int, span: _Span, heading: str) -> Chunk:
+def _chunk(document: LoadedDocument, number: int, span: _ChunkSpan, heading: str) -> Chunk:
     text = document.text[span.start : span.end]
     return Chunk(
         id=content_id("k", document.id, str(number), text),

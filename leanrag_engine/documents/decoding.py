@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from leanrag_engine.core.errors import DocumentUnreadable
 from leanrag_engine.core.model import NO_METADATA
 
-__all__ = ["decoded", "has_byte_order_mark"]
+__all__ = ["decode", "has_byte_order_mark"]
 
 _SNIFFED = 8_192
 _BOMS = (
@@ -47,7 +47,7 @@ _VALID_PER_FAULT = 20
 _BYTES_PER_FAULT = 10_000
 
 
-def decoded(data: bytes, name: str) -> tuple[str, Mapping[str, str]]:
+def decode(data: bytes, name: str) -> tuple[str, Mapping[str, str]]:
     """The characters of ``data``, and metadata that name the encoding where it was not plain UTF-8.
 
     Damaged UTF-8 (few faults among many valid sequences, or one in 10,000 bytes) keeps its readable part, with
@@ -56,12 +56,12 @@ def decoded(data: bytes, name: str) -> tuple[str, Mapping[str, str]]:
     """
     for bom, encoding in _BOMS:
         if data.startswith(bom):
-            return _with_bom(data[len(bom) :], encoding, name)
+            return _decode_after_bom(data[len(bom) :], encoding, name)
     _refuse_binary(data, name)
     try:
         return data.decode("utf-8"), NO_METADATA
     except UnicodeDecodeError as problem:
-        return _not_utf8(data, name, problem.start)
+        return _decode_other(data, name, problem.start)
 
 
 def has_byte_order_mark(data: bytes) -> bool:
@@ -69,7 +69,7 @@ def has_byte_order_mark(data: bytes) -> bool:
     return data.startswith(tuple(bom for bom, _ in _BOMS))
 
 
-def _with_bom(data: bytes, encoding: str, name: str) -> tuple[str, Mapping[str, str]]:
+def _decode_after_bom(data: bytes, encoding: str, name: str) -> tuple[str, Mapping[str, str]]:
     try:
         return data.decode(encoding), NO_METADATA if encoding == "utf-8" else {"encoding": encoding}
     except UnicodeDecodeError as problem:
@@ -90,7 +90,7 @@ def _refuse_binary(data: bytes, name: str) -> None:
         )
 
 
-def _not_utf8(data: bytes, name: str, at: int) -> tuple[str, Mapping[str, str]]:
+def _decode_other(data: bytes, name: str, at: int) -> tuple[str, Mapping[str, str]]:
     replaced = data.decode("utf-8", "replace")
     faults = replaced.count("\ufffd")
     note = f"utf-8; invalid bytes in {faults} places became U+FFFD, the first at byte {at}"

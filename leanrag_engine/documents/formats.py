@@ -14,7 +14,7 @@ from pathlib import PurePath
 from leanrag_engine.core.errors import FormatUnsupported
 from leanrag_engine.core.text.cleaning import clean
 
-from .decoding import decoded
+from .decoding import decode
 from .readers.reading import Reading, first_heading
 
 __all__ = ["PLAIN", "SUPPORTED_SUFFIXES", "Format", "format_of"]
@@ -60,13 +60,13 @@ _LONGEST_FIELD = 500
 
 
 def _plain(data: bytes, name: str) -> Reading:
-    text, note = decoded(data, name)
+    text, note = decode(data, name)
     return Reading(clean(text), metadata=note)
 
 
 def _markdown(data: bytes, name: str) -> Reading:
     """Markdown stays as it is, but for the front matter: its title is the title, its plain fields are metadata."""
-    raw, note = decoded(data, name)
+    raw, note = decode(data, name)
     text = clean(raw)
     front = _FRONT_MATTER.match(text)
     fields = _fields(front["fields"]) if front else {}
@@ -80,8 +80,8 @@ def _fields(front_matter: str) -> dict[str, str]:
     return {key: value for key, value in pairs if value and len(value) <= _LONGEST_FIELD}
 
 
-def _restructured(data: bytes, name: str) -> Reading:
-    raw, note = decoded(data, name)
+def _rst(data: bytes, name: str) -> Reading:
+    raw, note = decode(data, name)
     text = clean(raw)
     return Reading(text, first_heading(text, "text/x-rst"), metadata=note)
 
@@ -142,7 +142,7 @@ _SOURCES = {
 _FORMATS = {
     **{suffix: Format(kind, _plain) for kind, suffixes in _SOURCES.items() for suffix in suffixes.split()},
     **dict.fromkeys((".md", ".markdown"), Format("text/markdown", _markdown)),
-    ".rst": Format("text/x-rst", _restructured),
+    ".rst": Format("text/x-rst", _rst),
     **dict.fromkeys((".html", ".htm", ".xhtml"), Format("text/html", _html)),
     ".pdf": Format("application/pdf", _pdf),
     ".docx": Format("application/vnd.openxmlformats-officedocument.wordprocessingml.document", _docx),

@@ -78,7 +78,7 @@ def headings(text: str, media_type: str) -> Iterator[Heading]:
         return _CONVENTIONS[media_type](text)
     if media_type.startswith("text/x-"):
         return _definitions(text)
-    return _marked(text)
+    return _markup_headings(text)
 
 
 def _markdown(text: str) -> Iterator[Heading]:
@@ -89,7 +89,7 @@ def _markdown(text: str) -> Iterator[Heading]:
             yield _heading(found, 1 if found["sign"] == "=" else 2, found["lined_title"])
 
 
-def _marked(text: str) -> Iterator[Heading]:
+def _markup_headings(text: str) -> Iterator[Heading]:
     """Markdown's ``#``, lines over and under titles (styles rank by their first appearance), and chapters."""
     styles: list[str] = []
     for found in _outside_fences(_MARKED.finditer(text)):
@@ -153,7 +153,7 @@ def _definitions(text: str) -> Iterator[Heading]:
         yield Heading(found.start(), end if end >= 0 else len(text), 2 if found["indent"] else 1, title)
 
 
-def _numbered(text: str) -> Iterator[Heading]:
+def _section_numbers(text: str) -> Iterator[Heading]:
     """Lines like ``2.3 Retrieval``, where the document has a ``2.1``; with them the ``2 Method`` above."""
     found = [
         match for match in _NUMBERED.finditer(text) if not _NO_NUMBERED_TITLE.search(match["title"].rstrip())
@@ -188,7 +188,7 @@ def _sections(text: str) -> Iterator[Heading]:
 def _plain(text: str) -> Iterator[Heading]:
     """What is marked, and what is numbered; a line that is both counts once."""
     end = -1
-    for heading in merge(_marked(text), _numbered(text), key=lambda heading: heading.start):
+    for heading in merge(_markup_headings(text), _section_numbers(text), key=lambda heading: heading.start):
         if heading.start >= end:
             end = heading.end
             yield heading
@@ -210,7 +210,7 @@ _CONVENTIONS: dict[str, Callable[[str], Iterator[Heading]]] = {
     "text/tab-separated-values": _header,
     "text/x-ini": _sections,
     "text/x-log": _none,
-    "text/x-rst": _marked,
+    "text/x-rst": _markup_headings,
     "text/x-tex": _latex,
 }
 """Source code (all other ``text/x-``) has definitions; every other media type is marked up."""

@@ -53,11 +53,11 @@ def load(source: DocumentSource, *, allowed: Sequence[Path] | None, max_bytes: i
         raise InvalidInput(
             f"A document needs exactly one of path and text; this one has {given}.", "Give one of them."
         )
-    metadata = _strings(source.metadata)
+    metadata = _read_metadata(source.metadata)
     if source.text is not None:
-        return _inline(source, source.text, metadata, max_bytes)
-    path = _resolved(source.path, allowed)
-    return _from_file(source, path, metadata, _contents(path, source.path, allowed, max_bytes))
+        return _load_text(source, source.text, metadata, max_bytes)
+    path = _resolve(source.path, allowed)
+    return _load_file(source, path, metadata, _read_bytes(path, source.path, allowed, max_bytes))
 
 
 def expand(path: str, *, allowed: Sequence[Path] | None) -> Expansion:
@@ -69,18 +69,18 @@ def expand(path: str, *, allowed: Sequence[Path] | None) -> Expansion:
 
     Raises :class:`PathRefused`, and :class:`DocumentUnreadable` if there is nothing at ``path``.
     """
-    root = _resolved(path, allowed)
+    root = _resolve(path, allowed)
     if not stat.S_ISDIR(_status(root, path, allowed).st_mode):
         return Expansion((root,))
-    walk = _Walk([root] if allowed is None else [_real(folder) for folder in allowed])
-    walk.folder(root)
+    walk = _FolderWalk([root] if allowed is None else [_real(folder) for folder in allowed])
+    walk.walk(root)
     return Expansion(tuple(sorted(walk.files)), tuple(sorted(walk.skipped, key=lambda skipped: skipped.path)))
 
 
 # --- paths ---------------------------------------------------------------------------------
 
 
-def _resolved(given: str, allowed: Sequence[Path] | None) -> Path:
+def _resolve(given: str, allowed: Sequence[Path] | None) -> Path:
     """The real path of ``given``, which may be relative to the working directory or to an allowed folder."""
     path = Path(os.path.expanduser(_without_scheme(given)))  # noqa: PTH111 - Path.expanduser fails for unknown users
     if allowed is None:
@@ -90,7 +90,7 @@ def _resolved(given: str, allowed: Sequence[Path] | None) -> Path:
     candidates = [_real(Path(os.path.normpath(base / path))) for base in (Path.cwd(), *folders)]
     within = [candidate for candidate in candidates if _is_beneath(candidate, folders)]
     if not within:
-        raise _refused(given, folders)
+        raise _refusal(given, folders)
     return next((candidate for candidate in within if os.path.exists(candidate)), within[0])  # noqa: PTH110 - Path.exists raises where a folder is closed
 
 
@@ -117,7 +117,7 @@ def _is_beneath(path: Path, folders: Sequence[Path]) -> bool:
     return any(path.is_relative_to(folder) for folder in folders)
 
 
-def _refused(given: str, folders: Sequence[Path]) -> PathRefused:
+def _refusal(given: str, folders: Sequence[Path]) -> PathRefused:
     """One message for what exists and what does not."""
     setting = "the setting allow_dirs (--allow-dir or LEANRAG_ALLOW_DIRS)"
     if not folders:
@@ -166,7 +166,7 @@ def _unreachable(given: str, problem: OSError) -> DocumentUnreadable:
     )
 
 
-class _Walk:
+class _FolderWalk:
     """One walk over a folder tree that visits each real folder and file once."""
 
     def __init__(self, bounds: Sequence[Path]) -> None:
@@ -175,7 +175,7 @@ class _Walk:
         self._bounds = bounds
         self._seen: set[Path] = set()
 
-    def folder(self, top: Path) -> None:
+    def walk(self, top: Path) -> None:
         """Add the files of ``top``, a real path, and of all folders beneath."""
         waiting = [top]
         while waiting:
@@ -193,7 +193,7 @@ class _Walk:
         if any(entry.name == "pyvenv.cfg" for entry in entries):
             return
         for entry in entries:
-            if not _is_passed_over(entry.name):
+            if not _is_ignored(entry.name):
                 yield from self._visit(entry)
 
     def _visit(self, entry: os.DirEntry[str]) -> Iterator[Path]:
@@ -208,23 +208,23 @@ class _Walk:
             return
         if stat.S_ISDIR(status.st_mode):
             yield real
-        elif reason := _why_not(real, status):
+        elif reason := _reason_to_skip(real, status):
             self.skipped.append(Skipped(real, reason))
         else:
             self.files.add(real)
 
 
-_PASSED_OVER = frozenset({
+_IGNORED = frozenset({
     "node_modules", "bower_components", "__pycache__", "site-packages", "cvs", "thumbs.db", "desktop.ini",
     "$recycle.bin",
 })  # fmt: skip
 
 
-def _is_passed_over(name: str) -> bool:
-    return name.startswith((".", "~$")) or name.endswith("~") or name.lower() in _PASSED_OVER
+def _is_ignored(name: str) -> bool:
+    return name.startswith((".", "~$")) or name.endswith("~") or name.lower() in _IGNORED
 
 
-def _why_not(path: Path, status: os.stat_result) -> str:
+def _reason_to_skip(path: Path, status: os.stat_result) -> str:
     if not stat.S_ISREG(status.st_mode):
         return "not a regular file"
     try:
@@ -241,7 +241,7 @@ def _why_not(path: Path, status: os.stat_result) -> str:
 # --- files ---------------------------------------------------------------------------------
 
 
-def _contents(path: Path, given: str, allowed: Sequence[Path] | None, max_bytes: int) -> bytes:
+def _read_bytes(path: Path, given: str, allowed: Sequence[Path] | None, max_bytes: int) -> bytes:
     status = _status(path, given, allowed)
     if stat.S_ISDIR(status.st_mode):
         raise InvalidInput(f"{given!r} is a folder; a file was expected.", "Name the files in it one by one.")
@@ -254,12 +254,12 @@ def _contents(path: Path, given: str, allowed: Sequence[Path] | None, max_bytes:
         raise _too_big(given, status.st_size, max_bytes)
     try:
         with path.open("rb") as file:
-            return _read(file, given, max_bytes)
+            return _read_limited(file, given, max_bytes)
     except OSError as problem:
         raise _unreachable(given, problem) from problem
 
 
-def _read(file: BinaryIO, given: str, max_bytes: int) -> bytes:
+def _read_limited(file: BinaryIO, given: str, max_bytes: int) -> bytes:
     data = file.read(max_bytes + 1)
     if len(data) > max_bytes:  # it grew since its size was asked for
         raise _too_big(given, len(data), max_bytes)
@@ -277,7 +277,7 @@ def _too_big(name: str, size: int, max_bytes: int) -> DocumentUnreadable:
     )
 
 
-def _from_file(
+def _load_file(
     source: DocumentSource, path: Path, metadata: Mapping[str, str], data: bytes
 ) -> LoadedDocument:
     kind = format_of(path.name)
@@ -306,7 +306,9 @@ def _printable(path: Path) -> str:
 # --- inline text ---------------------------------------------------------------------------
 
 
-def _inline(source: DocumentSource, raw: str, metadata: Mapping[str, str], max_bytes: int) -> LoadedDocument:
+def _load_text(
+    source: DocumentSource, raw: str, metadata: Mapping[str, str], max_bytes: int
+) -> LoadedDocument:
     name = source.id or source.title or "the given text"
     size = len(raw) if len(raw) > max_bytes else len(raw.encode("utf-8", "surrogatepass"))
     if size > max_bytes:
@@ -354,7 +356,7 @@ def _id(given: str) -> str:
     return document_id
 
 
-def _strings(metadata: Mapping[str, object]) -> dict[str, str]:
+def _read_metadata(metadata: Mapping[str, object]) -> dict[str, str]:
     """Metadata as text: numbers and truth values are written out, all else is refused."""
     return {_key(key): _value(key, value) for key, value in metadata.items()}
 

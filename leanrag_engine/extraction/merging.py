@@ -22,7 +22,7 @@ from leanrag_engine.core.model import (
     Relation,
     content_id,
 )
-from leanrag_engine.core.ports import Progress, ProgressReport, unwatched
+from leanrag_engine.core.ports import Progress, ProgressReport, ignore_progress
 from leanrag_engine.core.text.language.names import name_key
 from leanrag_engine.core.text.language.sentences import sentences
 from leanrag_engine.core.text.language.words import word_count
@@ -52,7 +52,7 @@ class LongDescription:
 
 def merge(
     extracts: Sequence[Extract],
-    report: ProgressReport = unwatched,
+    report: ProgressReport = ignore_progress,
     overlong: Callable[[LongDescription], None] = lambda _: None,
 ) -> Graph:
     """Build G0 from ``extracts`` in reading order (by document number, then chunk number).

@@ -15,7 +15,14 @@ import numpy as np
 
 from leanrag_engine.core.errors import InvalidInput, StoreUnusable
 from leanrag_engine.core.model import Generation, Vectors, VectorSpaces, content_id, window_id
-from leanrag_engine.core.ports import Embedder, Progress, ProgressReport, VectorStore, Windows, unwatched
+from leanrag_engine.core.ports import (
+    Embedder,
+    Progress,
+    ProgressReport,
+    VectorStore,
+    Windows,
+    ignore_progress,
+)
 
 from .index import Stores, read_indexed_texts
 
@@ -64,7 +71,7 @@ class ReusingEmbedder:
 
     async def embed(self, texts: Sequence[str], report: ProgressReport | None = None) -> Vectors:
         """As the port says."""
-        held = await self._held(self.shelves.whole, texts, report or unwatched, several=False)
+        held = await self._held(self.shelves.whole, texts, report or ignore_progress, several=False)
         fresh = [place for place in range(len(texts)) if place not in held]
         self._count(held, fresh)
         rows = np.empty((len(texts), self.dimension), dtype=np.float32)
@@ -77,7 +84,7 @@ class ReusingEmbedder:
 
     async def embed_windows(self, texts: Sequence[str], report: ProgressReport | None = None) -> Windows:
         """As the port says."""
-        held = await self._held(self.shelves.windows, texts, report or unwatched, several=True)
+        held = await self._held(self.shelves.windows, texts, report or ignore_progress, several=True)
         fresh = [place for place in range(len(texts)) if place not in held]
         self._count(held, fresh)
         if not held:

@@ -113,7 +113,7 @@ class LiteLLMChatModel:
         self._places = Places(limits.concurrency)
         self._requests = Pace(limits.requests_per_minute, clock=clock, sleep=sleep)
         self._tokens = Pace(limits.tokens_per_minute, clock=clock, sleep=sleep)
-        self._sizes = Sizes()
+        self._sizes = TokenForecast()
         # Calls that wait for their next attempt hold no place, so that others go on meanwhile; but if all
         # fail, not every call there is should first have its try.
         self._begun = anyio.Semaphore(2 * limits.concurrency)
@@ -144,7 +144,7 @@ class LiteLLMChatModel:
                 f"The address {api_base!r} of the model's service is no URL.",
                 "Give one such as http://localhost:8000/v1.",
             )
-        litellm = await anyio.to_thread.run_sync(quiet_litellm)
+        litellm = await anyio.to_thread.run_sync(import_litellm)
         check_provider(litellm, name)
         if not api_base:
             check_keys(litellm, name)
@@ -168,7 +168,7 @@ class LiteLLMChatModel:
 
     async def complete(self, request: ChatRequest) -> Reply:
         """See :meth:`leanrag_engine.core.ports.ChatModel.complete`."""
-        attempts = retrying(
+        attempts = retry_policy(
             self._attempts, self._sleep, limited=LIMITED * self._attempts, seconds=LASTING * self._seconds
         )
         failure: Exception
@@ -178,7 +178,7 @@ class LiteLLMChatModel:
         except foreign_errors(self._litellm) as problem:
             failure = problem
         # Outside the handler: the provider's error may hold a key, and would travel along as the context.
-        raise self._mapped(failure, attempts.statistics.get("attempt_number", 1))
+        raise self._map_error(failure, attempts.statistics.get("attempt_number", 1))
 
     async def close(self) -> None:
         """Close the connections of this event loop. litellm keeps them by loop and never closes one itself."""
@@ -209,7 +209,7 @@ class LiteLLMChatModel:
             named = {"name": schema.get("title", "reply"), "schema": schema, "strict": True}
             options["response_format"] = {"type": "json_schema", "json_schema": named}
         async with self._places:
-            expected = self._sizes.expected(request)
+            expected = self._sizes.estimate(request)
             await self._requests.take(1)
             await self._tokens.take(expected)
             began = self._places.round
@@ -228,30 +228,30 @@ class LiteLLMChatModel:
                 )
             except foreign_errors(self._litellm) as problem:
                 if is_limited(problem):
-                    self._places.too_much(began)
+                    self._places.halve(began)
                 raise
             reply = read_reply(response)
-            self._places.answered()
+            self._places.widen()
             self._sizes.note(request, reply)
-            self._tokens.give_back(expected - reply.prompt_tokens - reply.completion_tokens)
+            self._tokens.refund(expected - reply.prompt_tokens - reply.completion_tokens)
         return reply
 
-    def _mapped(self, problem: Exception, attempts: int) -> LeanRAGError:
+    def _map_error(self, problem: Exception, attempts: int) -> LeanRAGError:
         """The provider's error as one of ours, named by what the caller can do."""
-        if lasting := self._lasting(problem):
+        if lasting := self._map_lasting_error(problem):
             return lasting
         who = f"{self._name!r}{self._where}"
         if may_be_retried(problem):
             tried = f"after {attempts} attempts" if attempts > 1 else "at the only attempt"
             return ModelUnavailable(
-                f"Model {who} does not answer, {tried}: {quotable(problem)}", advice(problem, self._where)
+                f"Model {who} does not answer, {tried}: {quote_error(problem)}", advice(problem, self._where)
             )
         return ReplyUnusable(
-            f"The service of model {who} did not take the request: {quotable(problem)}",
+            f"The service of model {who} did not take the request: {quote_error(problem)}",
             "A shorter request, or another model, may be taken.",
         )
 
-    def _lasting(self, problem: Exception) -> InvalidInput | None:
+    def _map_lasting_error(self, problem: Exception) -> InvalidInput | None:
         """An error that every request would meet: a wrong key, a wrong name, an account without quota."""
         status = getattr(problem, "status_code", None)
         if status in {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}:
@@ -261,19 +261,19 @@ class LiteLLMChatModel:
             )
         if status == HTTPStatus.NOT_FOUND:
             return InvalidInput(
-                f"The service{self._where} has no model {self._name!r}: {quotable(problem)}",
+                f"The service{self._where} has no model {self._name!r}: {quote_error(problem)}",
                 "Check the model's name and the address of its service.",
             )
         if out_of_quota(problem):
             return InvalidInput(
-                f"The account behind model {self._name!r} has no quota left: {quotable(problem)}",
+                f"The account behind model {self._name!r} has no quota left: {quote_error(problem)}",
                 "Raise the limit at the provider, or use another model.",
             )
         return None
 
     @property
     def _where(self) -> str:
-        return shown_address(self._address.get("api_base", ""))
+        return format_address(self._address.get("api_base", ""))
 
     def _key_names(self) -> str:
         missing = missing_keys(self._litellm, self._name)
@@ -284,7 +284,7 @@ class LiteLLMChatModel:
 
 
 @dataclass(slots=True)
-class Sizes:
+class TokenForecast:
     """What calls took so far, from which the tokens of the next one are expected."""
 
     characters: int = 0
@@ -292,7 +292,7 @@ class Sizes:
     room: int = 0
     completion_tokens: int = 0
 
-    def expected(self, request: ChatRequest) -> float:
+    def estimate(self, request: ChatRequest) -> float:
         letters = sum(len(each.text) for each in request.messages)
         asked = self.prompt_tokens / self.characters if self.prompt_tokens else 1 / CHARACTERS
         said = self.completion_tokens / self.room if self.room else SAID
@@ -308,7 +308,7 @@ class Sizes:
 # --- litellm as it comes -------------------------------------------------------------------
 
 
-def quiet_litellm() -> Any:
+def import_litellm() -> Any:
     """The module, imported (about two seconds the first time) so that it neither calls out nor talks."""
     os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
     os.environ.setdefault(
@@ -327,7 +327,7 @@ def foreign_errors(litellm: Any) -> tuple[type[Exception], ...]:
     return tuple(litellm.exceptions.LITELLM_EXCEPTION_TYPES)
 
 
-def shown_address(api_base: str) -> str:
+def format_address(api_base: str) -> str:
     """The address as an error goes on with it, without a password that stands in it; "" if none was given."""
     return f" at {_USER.sub('//', api_base)}" if api_base else ""
 
@@ -367,7 +367,7 @@ def read_reply(response: Any) -> Reply:
     """The response as ours. Nothing in it is trusted to be there."""
     usage = getattr(response, "usage", None)
     choice = response.choices[0] if response.choices else None
-    text, reason = ("", FinishReason.EMPTY) if choice is None else said(choice)
+    text, reason = ("", FinishReason.EMPTY) if choice is None else read_choice(choice)
     return Reply(
         text,
         reason,
@@ -377,7 +377,7 @@ def read_reply(response: Any) -> Reply:
     )
 
 
-def said(choice: Any) -> tuple[str, FinishReason]:
+def read_choice(choice: Any) -> tuple[str, FinishReason]:
     """The text of a choice, or the words of its refusal, and why it ended."""
     text = choice.message.content or ""
     special = getattr(choice.message, "provider_specific_fields", None) or {}
@@ -393,7 +393,7 @@ def said(choice: Any) -> tuple[str, FinishReason]:
 # --- errors and pauses ---------------------------------------------------------------------
 
 
-def retrying(
+def retry_policy(
     attempts: int, sleep: Sleep, *, limited: int = 0, seconds: float = math.inf
 ) -> tenacity.AsyncRetrying:
     """Calls what it is given as often as it takes, ``attempts`` times at most (or ``limited`` times where it is the
@@ -406,7 +406,7 @@ def retrying(
 
     out_of_time = tenacity.stop_after_delay(seconds)
     return tenacity.AsyncRetrying(
-        retry=tenacity.retry_if_exception(may_pass),
+        retry=tenacity.retry_if_exception(is_worth_retrying),
         wait=pause,
         stop=lambda state: is_enough(state) or out_of_time(state),
         sleep=sleep,
@@ -414,9 +414,9 @@ def retrying(
     )
 
 
-def may_pass(problem: BaseException) -> bool:
+def is_worth_retrying(problem: BaseException) -> bool:
     """Whether another attempt is worth while: not if the service asks for more patience than there is."""
-    return may_be_retried(problem) and (asked_pause(problem) or 0) <= PATIENCE
+    return may_be_retried(problem) and (read_retry_after(problem) or 0) <= PATIENCE
 
 
 def may_be_retried(problem: BaseException) -> bool:
@@ -433,7 +433,7 @@ def out_of_quota(problem: BaseException) -> bool:
     return "insufficient_quota" in f"{getattr(problem, 'body', '')} {problem}"
 
 
-def asked_pause(problem: BaseException) -> float | None:
+def read_retry_after(problem: BaseException) -> float | None:
     """The seconds that the service asks to wait (Retry-After: seconds or a date), ``None`` if it does not say."""
     headers = getattr(problem, "litellm_response_headers", None) or {}
     value = str(headers.get("retry-after", "")).strip()
@@ -453,11 +453,11 @@ _growing_pause = tenacity.wait_exponential(multiplier=FIRST_PAUSE, max=LONGEST_P
 def pause(state: tenacity.RetryCallState) -> float:
     """Seconds before the next attempt: as the service asks, else growing."""
     problem = state.outcome.exception() if state.outcome else None
-    asked = asked_pause(problem) if problem else None
+    asked = read_retry_after(problem) if problem else None
     return _growing_pause(state) if asked is None else asked
 
 
-def quotable(problem: Exception) -> str:
+def quote_error(problem: Exception) -> str:
     """The provider's own words in one short line, without any value of an environment variable that is a secret."""
     text = one_line(str(problem))
     while (shorter := _FOREWORD.sub("", text)) != text:
@@ -469,7 +469,7 @@ def quotable(problem: Exception) -> str:
 
 
 def advice(problem: Exception, where: str) -> str:
-    asked = asked_pause(problem)
+    asked = read_retry_after(problem)
     if asked is not None and asked > PATIENCE:
         return f"It asks to be left alone for {asked:.0f} seconds; try again then, or use another model."
     if getattr(problem, "status_code", None) == HTTPStatus.TOO_MANY_REQUESTS:

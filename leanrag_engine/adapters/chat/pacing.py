@@ -40,7 +40,7 @@ class Pace:
                 await self._sleep(min(wait, GLANCE))
             self._free_at = self._clock() + units * self._seconds
 
-    def give_back(self, units: float) -> None:
+    def refund(self, units: float) -> None:
         """So many were taken too much; below 0, too little."""
         self._free_at -= units * self._seconds
 
@@ -67,13 +67,13 @@ class Places:
         """Grows with each time that it was too much."""
         return self._round
 
-    def too_much(self, began: int) -> None:
+    def halve(self, began: int) -> None:
         """A call that began in round ``began`` was too much. Those under way together count once."""
         if began == self._round:
             self._round += 1
             self._allow(max(1.0, self._allowed / 2))
 
-    def answered(self) -> None:
+    def widen(self) -> None:
         if self._allowed < self._most:
             self._allow(min(float(self._most), self._allowed + 1 / self._allowed))
 

@@ -100,7 +100,7 @@ class BuiltinEmbedder:
         if self._counter is None or not texts:
             return np.zeros((len(texts), self.dimension), dtype=np.float32)
         counts = csr_array(self._counter.transform(texts), dtype=np.float32)
-        return _unit_rows(_damped(counts) @ self._vectors)
+        return _unit_rows(_damp(counts) @ self._vectors)
 
 
 class BuiltinEmbedderSource:
@@ -112,7 +112,7 @@ class BuiltinEmbedderSource:
 
     async def fit(self, texts: Sequence[str]) -> tuple[Embedder, bytes]:
         """An embedder for ``texts`` (any number of any length) and its state, at most about 20 MB."""
-        return await anyio.to_thread.run_sync(_fitted, list(texts), abandon_on_cancel=True)
+        return await anyio.to_thread.run_sync(_fit, list(texts), abandon_on_cancel=True)
 
     async def gave(self, identity: str) -> bool:
         """Whether it is the identity of a fit."""
@@ -120,13 +120,13 @@ class BuiltinEmbedderSource:
 
     async def restore(self, identity: str, state: bytes) -> Embedder:
         """The embedder whose ``fit`` gave ``state``. Raises ``StoreUnusable`` if it is not that one."""
-        return await anyio.to_thread.run_sync(_restored, identity, state)
+        return await anyio.to_thread.run_sync(_restore, identity, state)
 
     async def without(
         self, identity: str, state: bytes, gone: Sequence[str], kept: Sequence[str]
     ) -> tuple[str, bytes]:
         """The word table without the words that stand in ``gone`` alone. Raises ``StoreUnusable`` as ``restore``."""
-        return await anyio.to_thread.run_sync(_without, identity, state, gone, kept)
+        return await anyio.to_thread.run_sync(_remove_words, identity, state, gone, kept)
 
 
 # --- fitting -------------------------------------------------------------------------------
@@ -142,9 +142,9 @@ def _counter(vocabulary: Sequence[str] | None = None) -> CountVectorizer:
     return CountVectorizer(analyzer=_features, vocabulary=vocabulary, dtype=np.float32)
 
 
-def _fitted(texts: list[str]) -> tuple[Embedder, bytes]:
+def _fit(texts: list[str]) -> tuple[Embedder, bytes]:
     table = _word_table(texts)
-    return BuiltinEmbedder(table), _packed(table)
+    return BuiltinEmbedder(table), _pack(table)
 
 
 def _word_table(texts: list[str]) -> _WordTable:
@@ -157,7 +157,7 @@ def _word_table(texts: list[str]) -> _WordTable:
     kept = np.sort(np.argsort(-frequency, kind="stable")[:_VOCABULARY])
     weights = _rarity(frequency[kept], len(texts))
     sample = np.linspace(0, len(texts) - 1, min(len(texts), _SAMPLE)).astype(np.intp)
-    weighted = _damped(counts[sample][:, kept]).multiply(weights).tocsr()
+    weighted = _damp(counts[sample][:, kept]).multiply(weights).tocsr()
     table = weights[:, None] * _word_vectors(weighted)
     scales = (np.abs(table).max(axis=1) / _LEVELS).astype(np.float32)
     steps = np.rint(table / np.maximum(scales, np.float32(1e-30))[:, None]).astype(np.int8)
@@ -169,7 +169,7 @@ def _rarity(frequency: NDArray[np.intp], texts: int) -> NDArray[np.float32]:
     return np.log1p((texts - frequency + 0.5) / (frequency + 0.5)).astype(np.float32)
 
 
-def _damped(counts: csr_array) -> csr_array:
+def _damp(counts: csr_array) -> csr_array:
     """Term counts n as 1 + ln n."""
     damped = counts.copy()
     damped.data = 1.0 + np.log(damped.data)
@@ -198,7 +198,7 @@ def _unit_rows(rows: NDArray[np.float32]) -> Vectors:
 # --- state ---------------------------------------------------------------------------------
 
 
-def _packed(table: _WordTable) -> bytes:
+def _pack(table: _WordTable) -> bytes:
     """A zip of arrays (npz) that holds no pickles."""
     buffer = io.BytesIO()
     vocabulary = np.frombuffer(json.dumps(table.vocabulary).encode(), dtype=np.uint8)
@@ -206,24 +206,24 @@ def _packed(table: _WordTable) -> bytes:
     return buffer.getvalue()
 
 
-def _restored(identity: str, state: bytes) -> Embedder:
-    return BuiltinEmbedder(_unpacked(identity, state))
+def _restore(identity: str, state: bytes) -> Embedder:
+    return BuiltinEmbedder(_unpack(identity, state))
 
 
-def _unpacked(identity: str, state: bytes) -> _WordTable:
+def _unpack(identity: str, state: bytes) -> _WordTable:
     try:
         with np.load(io.BytesIO(state), allow_pickle=False) as arrays:
             vocabulary = tuple(json.loads(arrays["vocabulary"].tobytes()))
             table = _WordTable(vocabulary, arrays["steps"], arrays["scales"])
     except (ValueError, KeyError, EOFError, OSError, zipfile.BadZipFile) as problem:
-        raise _damaged(identity) from problem
+        raise _state_error(identity) from problem
     if table.identity != identity:
-        raise _damaged(identity)
+        raise _state_error(identity)
     return table
 
 
-def _without(identity: str, state: bytes, gone: Sequence[str], kept: Sequence[str]) -> tuple[str, bytes]:
-    table = _unpacked(identity, state)
+def _remove_words(identity: str, state: bytes, gone: Sequence[str], kept: Sequence[str]) -> tuple[str, bytes]:
+    table = _unpack(identity, state)
     lost = {word for text in gone for word in _features(text)} & set(table.vocabulary)
     for text in kept:
         if not lost:
@@ -231,10 +231,10 @@ def _without(identity: str, state: bytes, gone: Sequence[str], kept: Sequence[st
         lost.difference_update(_features(text))
     rows = [row for row, word in enumerate(table.vocabulary) if word not in lost]
     left = _WordTable(tuple(table.vocabulary[row] for row in rows), table.steps[rows], table.scales[rows])
-    return left.identity, _packed(left)
+    return left.identity, _pack(left)
 
 
-def _damaged(identity: str) -> StoreUnusable:
+def _state_error(identity: str) -> StoreUnusable:
     return StoreUnusable(
         f"The stored state of the embedder {identity!r} is damaged or belongs to another embedder.",
         "Build the collection anew; that fits a new embedder.",

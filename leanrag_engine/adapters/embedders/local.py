@@ -25,7 +25,7 @@ from leanrag_engine.core.errors import InvalidInput, LeanRAGError, ModelUnavaila
 from leanrag_engine.core.model import Vectors
 from leanrag_engine.core.ports import Embedder, Progress, ProgressReport, Windows
 
-from .pretrained import Pieces, Span, checked_rows, pooled, rough_tokens
+from .pretrained import EmbeddingWindows, Span, check_rows, pool_windows, rough_tokens
 
 SentenceTransformer = Any
 """Types come with the extra [local], which need not be installed where types are checked."""
@@ -112,9 +112,9 @@ class SentenceTransformersSource:
         return identity, state
 
     def _embedder(self) -> Embedder:
-        folder = self._found()
+        folder = self._find()
         with _LOADING:
-            return SentenceTransformersEmbedder(self._name, _identity(folder), _loaded(folder, self._name))
+            return SentenceTransformersEmbedder(self._name, _identity(folder), _load(folder, self._name))
 
     def _identity_at_hand(self) -> str | None:
         folder = self._at_hand()
@@ -122,14 +122,14 @@ class SentenceTransformersSource:
 
     def _at_hand(self) -> Path | None:
         _check_installed(self._name)
-        return _folder_of(self._name) or _cached(self._name)
+        return _folder_of(self._name) or _find_in_cache(self._name)
 
-    def _found(self) -> Path:
-        return self._at_hand() or _fetched(self._name)
+    def _find(self) -> Path:
+        return self._at_hand() or _download(self._name)
 
 
 @dataclass(frozen=True, slots=True)
-class _Loaded:
+class _LoadedModel:
     """A model in memory. Its tokenizer serves one thread at a time: batches take turns by ``lock``."""
 
     model: SentenceTransformer
@@ -146,7 +146,7 @@ class _Loaded:
 class SentenceTransformersEmbedder:
     """A pretrained model. Texts beyond its window are embedded in several; its prompts are honoured."""
 
-    def __init__(self, name: str, identity: str, loaded: _Loaded) -> None:
+    def __init__(self, name: str, identity: str, loaded: _LoadedModel) -> None:
         self._name = name
         self._identity = identity
         self._loaded = loaded
@@ -161,7 +161,7 @@ class SentenceTransformersEmbedder:
 
     async def embed(self, texts: Sequence[str], report: ProgressReport | None = None) -> Vectors:
         """L2-normalised (len(texts), dimension) float32 rows; a long text gets the mean of its windows."""
-        return pooled(await self.embed_windows(texts, report), len(texts))
+        return pool_windows(await self.embed_windows(texts, report), len(texts))
 
     async def embed_windows(self, texts: Sequence[str], report: ProgressReport | None = None) -> Windows:
         """One row for each window; progress counts windows."""
@@ -170,10 +170,10 @@ class SentenceTransformersEmbedder:
     async def embed_queries(self, texts: Sequence[str]) -> Vectors:
         """As ``embed``, with the model's prompt for queries if it has one."""
         windows = await anyio.to_thread.run_sync(partial(self._embed, list(texts), "query", None))
-        return pooled(windows, len(texts))
+        return pool_windows(windows, len(texts))
 
     def _embed(self, texts: list[str], role: Role, report: ProgressReport | None) -> Windows:
-        pieces = Pieces.of(texts, self._tokens(texts), self._loaded.room[role])
+        pieces = EmbeddingWindows.of(texts, self._tokens(texts), self._loaded.room[role])
         rows = np.zeros((len(pieces.texts), self.dimension), dtype=np.float32)
         done = 0
         for places in pieces.batches(*self._loaded.batch):
@@ -188,7 +188,7 @@ class SentenceTransformersEmbedder:
         encode = model.encode_query if role == "query" else model.encode_document
         with self._loaded.lock:
             given = encode(texts, prompt=prompt, batch_size=len(texts), show_progress_bar=False)
-        return checked_rows(given, texts, self.dimension, self._name)
+        return check_rows(given, texts, self.dimension, self._name)
 
     def _tokens(self, texts: list[str]) -> list[list[Span]]:
         tokenizer = self._loaded.model.tokenizer
@@ -230,7 +230,7 @@ def _check_installed(name: str) -> None:
         )
 
 
-def _quieten() -> None:
+def _silence_libraries() -> None:
     """Before the first import: no reports to anybody, no bars, no remarks on threads."""
     for variable in (
         "HF_HUB_DISABLE_TELEMETRY",
@@ -241,20 +241,20 @@ def _quieten() -> None:
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 
 
-def _cached(name: str) -> Path | None:
+def _find_in_cache(name: str) -> Path | None:
     """The model's folder in the hub's cache on this machine, if all of it is there."""
-    _quieten()
+    _silence_libraries()
     from huggingface_hub import snapshot_download  # noqa: PLC0415 - only local models pay for it
     from huggingface_hub.errors import LocalEntryNotFoundError  # noqa: PLC0415 - as above
 
     try:
-        folder = Path(snapshot_download(_full(name), local_files_only=True))
+        folder = Path(snapshot_download(_full_name(name), local_files_only=True))
     except LocalEntryNotFoundError:
         return None
     return folder if _weights(folder) else None
 
 
-def _fetched(name: str) -> Path:
+def _download(name: str) -> Path:
     """The model's folder after a download. The hub is asked once, with a short patience, before anything else:
     the libraries' own retries take more than a minute to find that there is no network."""
     import httpx  # noqa: PLC0415 - only local models pay for it
@@ -262,9 +262,9 @@ def _fetched(name: str) -> Path:
     from huggingface_hub.errors import HfHubHTTPError, OfflineModeIsEnabled  # noqa: PLC0415 - as above
 
     try:
-        files = HfApi().model_info(_full(name), timeout=_HUB_SECONDS).siblings or []
+        files = HfApi().model_info(_full_name(name), timeout=_HUB_SECONDS).siblings or []
         twice = ["*.bin"] if any(each.rfilename.endswith(".safetensors") for each in files) else []
-        return Path(snapshot_download(_full(name), ignore_patterns=_NEVER_FETCHED + twice))
+        return Path(snapshot_download(_full_name(name), ignore_patterns=_NEVER_FETCHED + twice))
     except HfHubHTTPError as problem:
         raise _not_found(name, f"the model hub says {problem.response.status_code}") from problem
     except OfflineModeIsEnabled as problem:
@@ -273,7 +273,7 @@ def _fetched(name: str) -> Path:
         raise _unreachable(name, str(problem)) from problem
 
 
-def _full(name: str) -> str:
+def _full_name(name: str) -> str:
     """A bare name is one of the sentence-transformers organisation."""
     return name if "/" in name else f"sentence-transformers/{name}"
 
@@ -295,14 +295,14 @@ def _unreachable(name: str, why: str) -> LeanRAGError:
 # --- its identity --------------------------------------------------------------------------
 
 
-def _parts(folder: Path) -> list[Path]:
+def _module_folders(folder: Path) -> list[Path]:
     """The folders of the model's modules: its own, and those such as ``1_Pooling``."""
     return [folder, *sorted(folder.glob("[0-9]*_*"))]
 
 
 def _weights(folder: Path) -> list[Path]:
     """The files of weights that would be loaded: those of the better form in each part."""
-    forms = [[sorted(part.glob(pattern)) for pattern in _WEIGHTS] for part in _parts(folder)]
+    forms = [[sorted(part.glob(pattern)) for pattern in _WEIGHTS] for part in _module_folders(folder)]
     return [path for safe, pickled in forms for path in safe or pickled]
 
 
@@ -310,16 +310,18 @@ def _weights(folder: Path) -> list[Path]:
 def _identity(folder: Path) -> str:
     """What decides the vectors, the place aside: a copy in another folder is the same embedder."""
     digest = blake2b(digest_size=8)
-    configs = {path for part in _parts(folder) for pattern in _CONFIGS for path in part.glob(pattern)}
+    configs = {
+        path for part in _module_folders(folder) for pattern in _CONFIGS for path in part.glob(pattern)
+    }
     for path in sorted(path for path in configs if path.name not in _NO_CONFIG):
         digest.update(path.relative_to(folder).as_posix().encode() + b"\0" + path.read_bytes())
     for path in _weights(folder):
-        for block in _sampled(path):
+        for block in _sample_blocks(path):
             digest.update(block)
     return f"{_KIND}-{digest.hexdigest()}"
 
 
-def _sampled(path: Path) -> Iterator[bytes]:
+def _sample_blocks(path: Path) -> Iterator[bytes]:
     """The size of a file, its beginning, and blocks evenly spread over it."""
     size = path.stat().st_size
     yield str(size).encode()
@@ -333,9 +335,9 @@ def _sampled(path: Path) -> Iterator[bytes]:
 
 
 @lru_cache(maxsize=1)
-def _loaded(folder: Path, name: str) -> _Loaded:
+def _load(folder: Path, name: str) -> _LoadedModel:
     """The model in memory; one at a time, however many engines use it."""
-    _quieten()
+    _silence_libraries()
     logs = import_module("transformers.utils.logging")
     logs.disable_progress_bar()
     logs.set_verbosity_error()
@@ -356,7 +358,7 @@ def _loaded(folder: Path, name: str) -> _Loaded:
         damaged,
     ) as problem:
         raise _unusable(name, problem) from problem
-    return _Loaded(model, dimension, prompts, room)
+    return _LoadedModel(model, dimension, prompts, room)
 
 
 def _unusable(name: str, problem: Exception) -> InvalidInput:

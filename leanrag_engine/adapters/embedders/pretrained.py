@@ -36,7 +36,7 @@ def rough_tokens(text: str) -> list[Span]:
     return [match.span() for match in _ROUGH.finditer(text)]
 
 
-def cut(text: str, tokens: Sequence[Span], room: int) -> list[str]:
+def cut_windows(text: str, tokens: Sequence[Span], room: int) -> list[str]:
     """The windows of ``text``, each of at most ``room`` of its ``tokens``; the text itself if it fits.
 
     Windows are evenly spread and overlap. A short first line (the title of a passage, the names of an
@@ -70,7 +70,7 @@ def _word_start(text: str, tokens: Sequence[Span], token: int, back: int) -> int
     return token
 
 
-def pooled(windows: Windows, texts: int) -> Vectors:
+def pool_windows(windows: Windows, texts: int) -> Vectors:
     """One L2-normalised row for each of so many texts: the mean of its windows."""
     if len(windows.owners) == texts:
         return windows.vectors
@@ -83,7 +83,7 @@ def pooled(windows: Windows, texts: int) -> Vectors:
 
 
 @dataclass(frozen=True, slots=True)
-class Pieces:
+class EmbeddingWindows:
     """What a model is to embed: ``texts[i]`` is a window of text ``owners[i]`` and has ``sizes[i]`` tokens."""
 
     texts: tuple[str, ...]
@@ -91,12 +91,12 @@ class Pieces:
     sizes: tuple[int, ...]
 
     @classmethod
-    def of(cls, texts: Sequence[str], tokens: Iterable[Sequence[Span]], room: int | None) -> Pieces:
+    def of(cls, texts: Sequence[str], tokens: Iterable[Sequence[Span]], room: int | None) -> EmbeddingWindows:
         """All windows of all ``texts``; ``room`` None means that the model reads a text of any length."""
         found = [
             (window, owner, min(len(spans), room or len(spans)))
             for owner, (text, spans) in enumerate(zip(texts, tokens, strict=True))
-            for window in (cut(text, spans, room) if room else [text])
+            for window in (cut_windows(text, spans, room) if room else [text])
         ]
         return cls(*(tuple(each) for each in zip(*found, strict=True))) if found else cls((), (), ())
 
@@ -118,7 +118,7 @@ class Pieces:
 # --- rows ----------------------------------------------------------------------------------
 
 
-def checked_rows(given: object, texts: Sequence[str], dimension: int, model: str) -> Vectors:
+def check_rows(given: object, texts: Sequence[str], dimension: int, model: str) -> Vectors:
     """What a model gave for ``texts``, as unit rows.
 
     Raises :class:`InvalidInput` naming the first text whose row is not finite or not of that dimension.

@@ -23,19 +23,19 @@ from leanrag_engine.adapters.chat.model import (
     check_keys,
     check_provider,
     foreign_errors,
+    format_address,
+    import_litellm,
     may_be_retried,
     missing_keys,
     out_of_quota,
-    quiet_litellm,
-    quotable,
-    retrying,
-    shown_address,
+    quote_error,
+    retry_policy,
 )
 from leanrag_engine.core.errors import InvalidInput, LeanRAGError, ModelUnavailable, StoreUnusable
 from leanrag_engine.core.model import Vectors, content_id
 from leanrag_engine.core.ports import Embedder, Progress, ProgressReport, Windows
 
-from .pretrained import Pieces, checked_rows, pooled, rough_tokens
+from .pretrained import EmbeddingWindows, check_rows, pool_windows, rough_tokens
 
 _KIND = "litellm"
 _PREFIX = "litellm/"
@@ -79,7 +79,7 @@ class LitellmModel:
 
     @property
     def where(self) -> str:
-        return shown_address(self.api_base)
+        return format_address(self.api_base)
 
     @property
     def key(self) -> str:
@@ -88,7 +88,7 @@ class LitellmModel:
         slug = re.sub(r"[^A-Za-z0-9]+", "-", self.model).strip("-")[:40]
         return f"{_KIND}-{slug}-{content_id('', self.model, str(self.window))}-"
 
-    def impatient(self) -> LitellmModel:
+    def for_queries(self) -> LitellmModel:
         """For queries: somebody waits, and keywords can serve instead."""
         return replace(self, seconds=min(self.seconds, 15.0), attempts=min(self.attempts, 2))
 
@@ -107,7 +107,7 @@ class LitellmSource:
         """The model, once it has embedded the first of ``texts`` to tell its dimension, which is its state."""
         room = await anyio.to_thread.run_sync(_room, self._model)
         sample = next((text for text in texts if text.strip()), "dimension")
-        (row,) = await _called(self._model, [sample[:200]], "document")
+        (row,) = await _call(self._model, [sample[:200]], "document")
         state = json.dumps({"dimension": len(row)}).encode()
         return LitellmEmbedder(self._model, len(row), room), state
 
@@ -157,27 +157,27 @@ class LitellmEmbedder:
 
     async def embed(self, texts: Sequence[str], report: ProgressReport | None = None) -> Vectors:
         """L2-normalised (len(texts), dimension) float32 rows; a long text gets the mean of its windows."""
-        return pooled(await self.embed_windows(texts, report), len(texts))
+        return pool_windows(await self.embed_windows(texts, report), len(texts))
 
     async def embed_windows(self, texts: Sequence[str], report: ProgressReport | None = None) -> Windows:
         """One row for each window; progress counts windows."""
-        run = _Run(self._model, self._dimension, "document", report)
+        run = _EmbeddingRun(self._model, self._dimension, "document", report)
         return await run.embed(await self._pieces(texts))
 
     async def embed_queries(self, texts: Sequence[str]) -> Vectors:
         """As ``embed``, told to be queries where the service tells them apart; gives up after seconds."""
-        run = _Run(self._model.impatient(), self._dimension, "query", None)
-        return pooled(await run.embed(await self._pieces(texts)), len(texts))
+        run = _EmbeddingRun(self._model.for_queries(), self._dimension, "query", None)
+        return pool_windows(await run.embed(await self._pieces(texts)), len(texts))
 
-    async def _pieces(self, texts: Sequence[str]) -> Pieces:
-        def cut() -> Pieces:
-            return Pieces.of(texts, map(rough_tokens, texts), self._room)
+    async def _pieces(self, texts: Sequence[str]) -> EmbeddingWindows:
+        def cut() -> EmbeddingWindows:
+            return EmbeddingWindows.of(texts, map(rough_tokens, texts), self._room)
 
         return await anyio.to_thread.run_sync(cut)
 
 
 @dataclass(slots=True)
-class _Run:
+class _EmbeddingRun:
     """The embedding of one list of texts. ``done`` counts the windows that have their row."""
 
     model: LitellmModel
@@ -187,7 +187,7 @@ class _Run:
     done: int = 0
     places: anyio.CapacityLimiter = field(default_factory=lambda: anyio.CapacityLimiter(_AT_ONCE))
 
-    async def embed(self, pieces: Pieces) -> Windows:
+    async def embed(self, pieces: EmbeddingWindows) -> Windows:
         rows = np.zeros((len(pieces.texts), self.dimension), dtype=np.float32)
         try:
             async with anyio.create_task_group() as everything:
@@ -200,11 +200,11 @@ class _Run:
             raise _first(problems) from None
         return Windows(rows, pieces.owners)
 
-    async def _batch(self, pieces: Pieces, batch: list[int], rows: Vectors) -> None:
+    async def _batch(self, pieces: EmbeddingWindows, batch: list[int], rows: Vectors) -> None:
         texts = [pieces.texts[place] for place in batch]
         async with self.places:
-            given = await _called(self.model, texts, self.role)
-        rows[batch] = checked_rows(given, texts, self.dimension, self.model.name)
+            given = await _call(self.model, texts, self.role)
+        rows[batch] = check_rows(given, texts, self.dimension, self.model.name)
         self.done += len(batch)
 
     async def _beat(self, total: int) -> None:
@@ -224,19 +224,19 @@ def _first(problems: BaseExceptionGroup[BaseException]) -> BaseException:
 # --- one call ------------------------------------------------------------------------------
 
 
-async def _called(model: LitellmModel, texts: list[str], role: Role) -> list[list[float]]:
+async def _call(model: LitellmModel, texts: list[str], role: Role) -> list[list[float]]:
     """The rows that the service gives for ``texts``, in their order, after as many attempts as it takes."""
     litellm = await anyio.to_thread.run_sync(_litellm)
     call = partial(_embedding, litellm, model, texts, role)
     try:
-        patient = retrying(model.attempts, model.sleep)
+        patient = retry_policy(model.attempts, model.sleep)
         reply: Any = await patient(anyio.to_thread.run_sync, call, abandon_on_cancel=True)
     except foreign_errors(litellm) as problem:
         failure = problem
     else:
         return _rows_of(reply, texts, model)
     # Outside the handler: the provider's error may hold a key, and would travel along as the context.
-    raise _mapped(litellm, model, failure)
+    raise _map_error(litellm, model, failure)
 
 
 def _embedding(litellm: Any, model: LitellmModel, texts: list[str], role: Role) -> Any:
@@ -277,7 +277,7 @@ def _rows_of(reply: Any, texts: list[str], model: LitellmModel) -> list[list[flo
 
 def _litellm() -> Any:
     """litellm, without the attempts that OpenAI's library makes on its own: ``max_retries=0`` is taken for "not given"."""
-    litellm = quiet_litellm()
+    litellm = import_litellm()
     litellm.DEFAULT_MAX_RETRIES = 0
     return litellm
 
@@ -296,7 +296,7 @@ def _room(model: LitellmModel) -> int:
 # --- what went wrong -----------------------------------------------------------------------
 
 
-def _mapped(litellm: Any, model: LitellmModel, problem: Exception) -> LeanRAGError:
+def _map_error(litellm: Any, model: LitellmModel, problem: Exception) -> LeanRAGError:
     """The provider's error as one of ours, named by what the caller can do."""
     who, status = f"the embedder {model.name!r}{model.where}", getattr(problem, "status_code", None)
     if status in {401, 403}:
@@ -306,20 +306,20 @@ def _mapped(litellm: Any, model: LitellmModel, problem: Exception) -> LeanRAGErr
         )
     if isinstance(problem, litellm.ContextWindowExceededError):
         return InvalidInput(
-            f"A text is longer than {who} reads: {quotable(problem)}",
+            f"A text is longer than {who} reads: {quote_error(problem)}",
             "Set embedder_window to the number of tokens that it reads at once.",
         )
     if may_be_retried(problem):
         return ModelUnavailable(
-            f"The service of {who} does not answer, after {model.attempts} attempts: {quotable(problem)}",
+            f"The service of {who} does not answer, after {model.attempts} attempts: {quote_error(problem)}",
             advice(problem, model.where),
         )
     if out_of_quota(problem):
         return InvalidInput(
-            f"The account behind {who} has no quota left: {quotable(problem)}",
+            f"The account behind {who} has no quota left: {quote_error(problem)}",
             "Raise the limit at the provider, or set another embedder.",
         )
     return InvalidInput(
-        f"The service of {who} did not take the request: {quotable(problem)}",
+        f"The service of {who} did not take the request: {quote_error(problem)}",
         "Check the model's name and the address of its service.",
     )

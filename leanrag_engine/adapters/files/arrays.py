@@ -43,7 +43,7 @@ class ArrayFiles:
     def _load(self, key: str) -> dict[str, NDArray[Any]] | None:
         try:
             files = sorted((self._folder / key).glob("*.npy"))
-            return {file.stem: _mapped(file) for file in files} or None
+            return {file.stem: _open_array(file) for file in files} or None
         except (OSError, ValueError) as problem:
             logger.warning("The arrays in %s cannot be read and are computed anew: %s", key, problem)
             return None
@@ -68,7 +68,7 @@ class ArrayFiles:
                 shutil.rmtree(folder, ignore_errors=True)
 
 
-def _mapped(file: Path) -> NDArray[Any]:
+def _open_array(file: Path) -> NDArray[Any]:
     """Mapped, unless it is so small that reading it is as good; an empty array cannot be mapped."""
     small = file.stat().st_size < 1 << 16
     # A plain view: a memmap object makes every slice of itself one too, which costs more than the slice.

@@ -73,7 +73,7 @@ class FileWriterLock:
             return None
         trial = FileLock(self._path, thread_local=False)
         try:
-            free = _taken(trial)
+            free = _try_lock(trial)
         except OSError:  # a folder that is read-only to us may be another process's to write
             return noted
         if free:
@@ -83,7 +83,7 @@ class FileWriterLock:
     def _try(self, lock: FileLock) -> bool:
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
-            return _taken(lock)
+            return _try_lock(lock)
         except (OSError, NotImplementedError) as problem:
             raise _no_lock(self._path, problem) from problem
 
@@ -137,7 +137,7 @@ def _no_lock(path: Path, problem: Exception) -> StoreUnusable:
     )
 
 
-def _taken(lock: FileLock) -> bool:
+def _try_lock(lock: FileLock) -> bool:
     try:
         lock.acquire(blocking=False)
     except Timeout:

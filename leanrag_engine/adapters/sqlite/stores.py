@@ -27,7 +27,7 @@ from leanrag_engine.core.model import (
     Relation,
     Spent,
 )
-from leanrag_engine.core.ports import ChatRequest, ProgressReport, Reply, unwatched
+from leanrag_engine.core.ports import ChatRequest, ProgressReport, Reply, ignore_progress
 
 from . import collections as corpora
 from . import documents, jobs, replies
@@ -149,7 +149,7 @@ class SqlGenerationStore:
         dimension: int,
         embedder_state: bytes,
         settings: Mapping[str, Any],
-        report: ProgressReport = unwatched,
+        report: ProgressReport = ignore_progress,
     ) -> Generation:
         """Also raises ``InvalidInput`` if the hierarchy's layers do not fit together."""
         ready = partial(

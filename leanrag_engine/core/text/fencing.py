@@ -15,10 +15,10 @@ def fence_for(texts: Iterable[str]) -> str:
     return "`" * max(_SHORTEST, longest + 1)
 
 
-def fenced(body: str, fence: str) -> str:
+def wrap_in_fence(body: str, fence: str) -> str:
     return f"{fence}\n{body}\n{fence}"
 
 
 def fence(text: str) -> str:
     """``text`` between lines of backticks that nothing in it can close."""
-    return fenced(text, fence_for([text]))
+    return wrap_in_fence(text, fence_for([text]))

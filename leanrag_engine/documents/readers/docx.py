@@ -20,7 +20,7 @@ from lxml.etree import LxmlError
 from leanrag_engine.core.errors import DocumentUnreadable
 from leanrag_engine.core.text.cleaning import clean
 
-from .reading import MALFORMED, Reading, damaged, first_heading, sensible_title
+from .reading import MALFORMED, Reading, damage_error, first_heading, sensible_title
 
 __all__ = ["read_docx"]
 
@@ -52,10 +52,10 @@ def read_docx(data: bytes, name: str) -> Reading:
     try:
         _refuse_bomb(data, name)
         document = Document(BytesIO(data))
-        text = clean(_Writer(document).text)
+        text = clean(_WordText(document).text)
         title = sensible_title(document.core_properties.title)
     except (OpcError, LxmlError, BadZipFile, *MALFORMED) as problem:
-        raise damaged(name, "DOCX", problem) from problem
+        raise damage_error(name, "DOCX", problem) from problem
     return Reading(text, title or first_heading(text, "text/markdown"))
 
 
@@ -69,7 +69,7 @@ def _refuse_bomb(data: bytes, name: str) -> None:
         )
 
 
-class _Writer:
+class _WordText:
     """Turns one Word document into lines."""
 
     def __init__(self, document: WordDocument) -> None:

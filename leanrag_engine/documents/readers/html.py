@@ -14,7 +14,7 @@ from lxml import etree
 from leanrag_engine.core.errors import DocumentUnreadable
 from leanrag_engine.core.model import NO_METADATA
 from leanrag_engine.core.text.cleaning import clean, clean_line
-from leanrag_engine.documents.decoding import decoded, has_byte_order_mark
+from leanrag_engine.documents.decoding import decode, has_byte_order_mark
 
 from .reading import Reading, first_heading
 
@@ -63,10 +63,10 @@ def read_html(data: bytes, name: str) -> Reading:
 
 def _main_text(root: _Element) -> str:
     """The text of the page's main part, if it names one that holds a fair share of it; else all of it."""
-    text = _Writer(root).text
+    text = _HtmlText(root).text
     parts = root.xpath("//main | //*[@role = 'main']")
     if len(parts) == 1:
-        main = _Writer(parts[0]).text
+        main = _HtmlText(parts[0]).text
         if _MAIN_SHARE * len(main) >= len(text):
             return main
     return text
@@ -86,10 +86,10 @@ def _characters(data: bytes, name: str) -> tuple[str, Mapping[str, str]]:
             return data.decode(encoding), {"encoding": encoding}
         except (LookupError, UnicodeDecodeError):
             pass  # the page is wrong about itself
-    return decoded(data, name)
+    return decode(data, name)
 
 
-class _Writer:
+class _HtmlText:
     """Walks a tree once, without recursion, and writes it as lines."""
 
     def __init__(self, root: _Element) -> None:

@@ -15,7 +15,7 @@ from leanrag_engine.core.errors import DocumentUnreadable
 from leanrag_engine.core.model import NO_METADATA, Page
 from leanrag_engine.core.text.cleaning import clean
 
-from .reading import MALFORMED, Reading, damaged, sensible_title
+from .reading import MALFORMED, Reading, damage_error, sensible_title
 
 __all__ = ["read_pdf"]
 
@@ -42,20 +42,20 @@ def read_pdf(data: bytes, name: str) -> Reading:
     # Its remarks on imperfect files help nobody who only sees a log.
     logging.getLogger("pypdf").setLevel(logging.CRITICAL)
     try:
-        reader = _opened(data, name)
+        reader = _open(data, name)
         pages = [_page_text(page) for page in reader.pages]
         title = sensible_title(reader.metadata.title if reader.metadata else "")
     except (PyPdfError, *MALFORMED) as problem:
-        raise damaged(name, "PDF", problem) from problem
+        raise damage_error(name, "PDF", problem) from problem
     if not any(pages):
         raise DocumentUnreadable(
             f"{name!r} has {len(pages)} page{'s' * (len(pages) != 1)} but no text layer: it seems to be scanned.",
             "Run text recognition (OCR) on it first, then give the result.",
         )
-    return _bound(_with_whole_words(_without_running_lines(pages)), title)
+    return _join_pages(_join_cut_words(_drop_running_lines(pages)), title)
 
 
-def _opened(data: bytes, name: str) -> PdfReader:
+def _open(data: bytes, name: str) -> PdfReader:
     try:
         reader = PdfReader(BytesIO(data), strict=False)
         # Many PDFs are encrypted without a password for reading: the empty one opens them.
@@ -82,7 +82,7 @@ def _page_text(page: PageObject) -> str:
     return "\n".join(line.rstrip() for line in lines).strip("\n")
 
 
-def _without_running_lines(pages: Sequence[str]) -> list[str]:
+def _drop_running_lines(pages: Sequence[str]) -> list[str]:
     """Pages without the first and last lines that most of them share, page numbers aside."""
     split = [page.split("\n") for page in pages]
     for at in (0, -1, 0, -1):  # a running head may stand beside a page number
@@ -100,7 +100,7 @@ def _running_key(line: str) -> str:
     return _DIGITS.sub("0", line.strip())
 
 
-def _with_whole_words(pages: Sequence[str]) -> list[str]:
+def _join_cut_words(pages: Sequence[str]) -> list[str]:
     """Words cut at a line end are joined; the rest of the document tells whether the hyphen stays."""
     text = "\n".join(pages)
     known = Counter(_WORD.findall(_CUT_WORD.sub("\n", text).lower()))
@@ -125,7 +125,7 @@ def _keeps_hyphen(cut: re.Match[str], known: Counter[str]) -> bool | None:
     return True if all(len(part) >= _SHORTEST_PART and known[part] for part in (left, right)) else None
 
 
-def _bound(pages: Sequence[str], title: str) -> Reading:
+def _join_pages(pages: Sequence[str], title: str) -> Reading:
     """The pages as one text. A sentence that runs on over a page's end is not torn by a blank line."""
     starts: list[Page] = []
     parts: list[str] = []
@@ -137,7 +137,7 @@ def _bound(pages: Sequence[str], title: str) -> Reading:
             parts.append("\n" if page[0].islower() and not _SENTENCE_END.search(parts[-1]) else "\n\n")
             length += len(parts[-1])
         starts.append(Page(number, length))
-        parts.append(_with_paragraphs(page))
+        parts.append(_add_paragraphs(page))
         length += len(parts[-1])
     missing = _ranges([number for number, page in enumerate(pages, 1) if not page])
     return Reading(
@@ -145,7 +145,7 @@ def _bound(pages: Sequence[str], title: str) -> Reading:
     )
 
 
-def _with_paragraphs(page: str) -> str:
+def _add_paragraphs(page: str) -> str:
     """PDFs know no paragraphs: a sentence that ends well before the margin ended one."""
     lines = page.split("\n")
     margin = _RAGGED * max(map(len, lines))

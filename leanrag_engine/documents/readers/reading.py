@@ -11,7 +11,7 @@ from leanrag_engine.core.model import NO_METADATA, Page
 from leanrag_engine.core.text.cleaning import clean_line
 from leanrag_engine.documents.headings import headings
 
-__all__ = ["MALFORMED", "Reading", "damaged", "first_heading", "sensible_title"]
+__all__ = ["MALFORMED", "Reading", "damage_error", "first_heading", "sensible_title"]
 
 MALFORMED = (
     ArithmeticError,
@@ -58,7 +58,7 @@ def sensible_title(title: object) -> str:
     return "" if _NO_TITLE.match(line) else line
 
 
-def damaged(name: str, kind: str, problem: BaseException) -> DocumentUnreadable:
+def damage_error(name: str, kind: str, problem: BaseException) -> DocumentUnreadable:
     """The error for a file that its parser gave up on."""
     detail = clean_line(str(problem))[:200] or type(problem).__name__
     return DocumentUnreadable(

@@ -66,7 +66,7 @@ async def test_what_is_given_back_lets_the_next_begin_sooner() -> None:
     time = Time()
     pace = Pace(60, clock=time, sleep=time.sleep)
     await pace.take(100)
-    pace.give_back(98)
+    pace.refund(98)
     await pace.take(1)
     assert time.now == 1002
 
@@ -91,28 +91,28 @@ async def test_turns_come_in_the_order_of_asking() -> None:
 async def test_too_much_halves_the_places_once_for_all_that_were_under_way() -> None:
     places = Places(8)
     for _ in range(8):
-        places.too_much(0)
+        places.halve(0)
     assert places.allowed == 4
-    places.too_much(places.round)
+    places.halve(places.round)
     assert places.allowed == 2
     for _ in range(9):
-        places.too_much(places.round)
+        places.halve(places.round)
     assert places.allowed == 1
 
 
 async def test_answers_bring_the_places_back() -> None:
     places = Places(4)
-    places.too_much(0)
+    places.halve(0)
     rounds = 0
     while places.allowed < 4:
-        places.answered()
+        places.widen()
         rounds += 1
     assert rounds == 2 + 3 + 1  # a place after each full round, a little more for the fractions
 
 
 async def test_fewer_places_let_fewer_in() -> None:
     places, inside, most = Places(8), 0, 0
-    places.too_much(0)
+    places.halve(0)
 
     async def one() -> None:
         nonlocal inside, most

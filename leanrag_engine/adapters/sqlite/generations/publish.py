@@ -22,7 +22,7 @@ from leanrag_engine.adapters.sqlite.database.schema import (
 )
 from leanrag_engine.core.errors import InvalidInput
 from leanrag_engine.core.model import Entity, Generation, Graph, Hierarchy, Relation
-from leanrag_engine.core.ports import Progress, ProgressReport, unwatched
+from leanrag_engine.core.ports import Progress, ProgressReport, ignore_progress
 from leanrag_engine.core.text.language.words import search_text
 
 T = TypeVar("T")
@@ -81,7 +81,7 @@ def ready(
     dimension: int,
     embedder_state: bytes,
     settings: Mapping[str, Any],
-    report: ProgressReport = unwatched,
+    report: ProgressReport = ignore_progress,
 ) -> Build:
     """Raises ``InvalidInput`` if an entity stands in the wrong layer, has no parent one layer up, or a
     relation's end is not in its layer: readers rely on all of that; and whatever ``report`` raises."""
@@ -142,7 +142,7 @@ class _Watch:
 
 
 def publish(
-    connection: Connection, name: str, revision: int, build: Build, report: ProgressReport = unwatched
+    connection: Connection, name: str, revision: int, build: Build, report: ProgressReport = ignore_progress
 ) -> Generation:
     """Write ``build`` as the collection's newest generation: the commit is the switch.
 

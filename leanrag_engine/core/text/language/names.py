@@ -78,7 +78,7 @@ def name_key(name: str) -> str:
     )
     if not tokens:
         return folded
-    return " ".join(_joined_initials([*tokens[:-1], _singular(tokens[-1])]))
+    return " ".join(_join_initials([*tokens[:-1], _singular(tokens[-1])]))
 
 
 def _normalize(name: str) -> str:
@@ -93,7 +93,7 @@ def _normalize(name: str) -> str:
     return " ".join(unicodedata.normalize("NFC", _LATIN_ACCENT.sub("", decomposed)).split())
 
 
-def _joined_initials(tokens: list[str]) -> list[str]:
+def _join_initials(tokens: list[str]) -> list[str]:
     """``j k rowling`` → ``jk rowling``: initials are one word however they are set."""
     joined: list[str] = []
     initials = False

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from sudachipy import Dictionary, Morpheme, Tokenizer
 
-__all__ = ["japanese_morphemes", "segment", "tagged_chinese"]
+__all__ = ["japanese_morphemes", "segment", "tag_chinese"]
 
 _SUDACHI_BYTES = 48_000
 """Sudachi refuses more than 49,149 bytes in one call; a call this long is cut at a character."""
@@ -33,7 +33,7 @@ def segment(run: str, *, japanese: bool, search: bool) -> list[str]:
     return pieces
 
 
-def tagged_chinese(text: str) -> list[tuple[str, str]]:
+def tag_chinese(text: str) -> list[tuple[str, str]]:
     """Chinese ``text`` as (word, part of speech) pairs, with jieba's tags (``n``, ``nr``, ``v``, …)."""
     import rjieba  # noqa: PLC0415 - only Chinese pays for it
 

@@ -79,7 +79,7 @@ class Piece(NamedTuple):
     kind: PieceKind
 
 
-class _Line:
+class _TextLine:
     """One line of a text: where its words start and end, and what kind of line it is."""
 
     __slots__ = ("code", "end", "heading", "indent", "start", "text")
@@ -142,12 +142,12 @@ def whole_sentences(text: str, limit: int, count: Callable[[str], int] | None = 
     return text[: ends[low - 1]] if low else ""
 
 
-def _blocks(text: str) -> Iterator[list[_Line]]:
+def _blocks(text: str) -> Iterator[list[_TextLine]]:
     """Runs of neighbouring lines that are all prose or all code; lines without a word are dropped."""
     for paragraph in _lines_between_blanks(text):
         _mark_code(paragraph)
         _mark_heading(paragraph)
-        run: list[_Line] = []
+        run: list[_TextLine] = []
         for line in paragraph:
             if run and run[-1].code != line.code:
                 yield run
@@ -156,15 +156,15 @@ def _blocks(text: str) -> Iterator[list[_Line]]:
         yield run
 
 
-def _lines_between_blanks(text: str) -> Iterator[list[_Line]]:
+def _lines_between_blanks(text: str) -> Iterator[list[_TextLine]]:
     raws = text.split("\n")
     # A passage may begin or end within a fenced block: an odd fence tells nothing.
     fences = sum(_FENCE.match(raw) is not None for raw in raws) if "```" in text or "~~~" in text else 0
     fenced = False
-    lines: list[_Line] = []
+    lines: list[_TextLine] = []
     position = 0
     for raw in raws:
-        line = _Line(position, raw, fenced=fenced)
+        line = _TextLine(position, raw, fenced=fenced)
         position += len(raw) + 1
         fence = fences > 0 and _FENCE.match(raw) is not None
         fenced ^= fence and fences % 2 == 0
@@ -182,7 +182,7 @@ def _lines_between_blanks(text: str) -> Iterator[list[_Line]]:
         yield lines
 
 
-def _mark_code(lines: list[_Line]) -> None:
+def _mark_code(lines: list[_TextLine]) -> None:
     """A paragraph is code where most of its lines have the shape of code; else only its prompts are."""
     shaped = [line.code or _looks_like_code(line.text) for line in lines]
     indented = all(line.indent > 1 for line in lines)
@@ -195,7 +195,7 @@ def _looks_like_code(line: str) -> bool:
     return _CODE_SHAPE.match(line) is not None and len(_PROSE_WORD.findall(line)) < _PROSE_LINE
 
 
-def _mark_heading(lines: list[_Line]) -> None:
+def _mark_heading(lines: list[_TextLine]) -> None:
     for line in lines:
         if not line.code and _HEADING.match(line.text) and _short_title(line.text):
             line.heading = True
@@ -218,7 +218,7 @@ def _short_title(line: str) -> bool:
     )
 
 
-def _paragraphs(lines: list[_Line]) -> Iterator[tuple[int, int, bool]]:
+def _paragraphs(lines: list[_TextLine]) -> Iterator[tuple[int, int, bool]]:
     """Spans of the lines that read on: wrapped lines are joined, deliberate breaks are kept."""
     width = max(len(line.text) for line in lines)
     first = lines[0]
@@ -229,7 +229,7 @@ def _paragraphs(lines: list[_Line]) -> Iterator[tuple[int, int, bool]]:
                 first = following
 
 
-def _breaks_after(line: _Line, following: _Line, width: int) -> bool:
+def _breaks_after(line: _TextLine, following: _TextLine, width: int) -> bool:
     if _LIST_ITEM.match(following.text):
         return True
     if _STANDS_ALONE.match(following.text) or _STANDS_ALONE.match(line.text):

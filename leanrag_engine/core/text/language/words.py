@@ -75,12 +75,12 @@ def search_text(text: str) -> str:
     that survive such a tokenizer. Plain text comes back as it is.
     """
     if not text.isascii():
-        text = _segmented(text)
+        text = _segment_text(text)
     # Looking for these names costs ten times as much as seeing that a text can hold none.
     camels = _CAMEL.findall(text) if _HUMP.search(text) else []
     signs = _SIGNED.findall(text) if _SIGN.search(text) else []
     extra = [part for name in camels for part in _CAMEL_PART.findall(name)]
-    extra += [_spelled(sign) for sign in signs]
+    extra += [_spell_signs(sign) for sign in signs]
     return f"{text}\n{' '.join(extra)}" if extra else text
 
 
@@ -101,9 +101,9 @@ def _query_words(text: str) -> Iterator[str]:
         if CJK_RUN.match(token):
             yield from _cjk_query_words(token, japanese=japanese or has_kana(token))
         elif _SIGNED.fullmatch(token):
-            yield _spelled(token)
+            yield _spell_signs(token)
         elif has_hangul(token):
-            yield from _korean(token)
+            yield from _korean_forms(token)
         else:
             yield from _latin_words(token)
 
@@ -128,25 +128,25 @@ def _latin_words(token: str) -> list[str]:
     return [word.lower()]
 
 
-def _spelled(name: str) -> str:
+def _spell_signs(name: str) -> str:
     return name.lower().replace("++", "plusplus").replace("#", "sharp").replace(".net", "dotnet")
 
 
-def _segmented(text: str) -> str:
+def _segment_text(text: str) -> str:
     japanese = is_japanese(text)
 
     def cut(run: re.Match[str]) -> str:
         in_japanese = japanese or has_kana(run[0])
         found = segment(run[0], japanese=in_japanese, search=True)
-        return f" {' '.join([*found, *_missed_pairs(run[0], found)])} "
+        return f" {' '.join([*found, *_find_other_pairs(run[0], found)])} "
 
     text = CJK_RUN.sub(cut, text)
     if has_hangul(text):
-        return re.sub(f"[{HANGUL}]+", lambda word: " ".join(_korean(word[0])), text)
+        return re.sub(f"[{HANGUL}]+", lambda word: " ".join(_korean_forms(word[0])), text)
     return text
 
 
-def _missed_pairs(run: str, found: list[str]) -> list[str]:
+def _find_other_pairs(run: str, found: list[str]) -> list[str]:
     """Neighbouring Han characters that are no word of the cut: the same word may be cut otherwise in a query."""
     words_ = set(found)
     return [pair for pair in dict.fromkeys(_han_pairs(run)) if pair not in words_]
@@ -160,7 +160,7 @@ def _han_pairs(run: str) -> list[str]:
     ]
 
 
-def _korean(word: str) -> list[str]:
+def _korean_forms(word: str) -> list[str]:
     """The word, and the word without its particle."""
     stem = _KOREAN_PARTICLE.sub("", word)
     return [word] if stem == word else [word, stem]

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from leanrag_engine.core.text.language.segmentation import japanese_morphemes, tagged_chinese
+from leanrag_engine.core.text.language.segmentation import japanese_morphemes, tag_chinese
 from leanrag_engine.core.text.scripts import has_hangul, is_japanese
 from leanrag_engine.core.text.word_lists import read_words
 
@@ -83,7 +83,7 @@ def _stretches(units: Iterable[Unit], gap: int) -> list[Run]:
 
 def _chinese_units(text: str) -> Iterator[Unit]:
     position = 0
-    for word, tag in tagged_chinese(text):
+    for word, tag in tag_chinese(text):
         start = text.index(word, position)
         position = start + len(word)
         yield Unit(word, _chinese_role(word, tag), start, position)
