@@ -4,18 +4,25 @@ keeps the process rules: writing happens in jobs, reading sees what other proces
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import wraps
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Concatenate, ParamSpec, Self, TypeVar
+from typing import Any, Self, TypeVar
 
 from leanrag_engine.core.text.nearest import find_nearest
 
 from .adapters.wiring import Adapters, compose
 from .core.config import COLLECTION_NAME, Settings
-from .core.errors import Candidate, InvalidInput, ModelUnavailable, NotFound, NotReady, StoreUnusable
+from .core.errors import (
+    Candidate,
+    InvalidInput,
+    LeanRAGError,
+    ModelUnavailable,
+    NotFound,
+    NotReady,
+    StoreUnusable,
+)
 from .core.model import (
     BuildRequest,
     Chunk,
@@ -50,11 +57,7 @@ from .retrieval.request import Query
 
 PLAIN = BuildRequest()
 
-P = ParamSpec("P")
 T = TypeVar("T")
-
-TRIES = 5
-"""How often a reading begins anew because somebody wrote meanwhile."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,31 +86,6 @@ class RelationPage:
     relations: tuple[Relation, ...]
     total: int
     names: Mapping[str, str]
-
-
-def undisturbed(
-    verb: Callable[Concatenate[LeanRAG, P], Coroutine[Any, Any, T]],
-) -> Callable[Concatenate[LeanRAG, P], Coroutine[Any, Any, T]]:
-    """``verb`` again if anybody wrote meanwhile: a generation that documents were deleted from goes at once, also
-    under the feet of those who read it, and nothing of it may be told afterwards."""
-
-    @wraps(verb)
-    async def reading(self: LeanRAG, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        # A deletion moves the version three times; more writers at once than the tries allow there are not.
-        for _ in range(TRIES):
-            before = await self.version()
-            try:
-                result = await verb(self, *args, **kwargs)
-            except Exception:
-                # Whatever half a generation leads to; on firm ground it comes again and is raised.
-                if await self.version() == before:
-                    raise
-            else:
-                if await self.version() == before:
-                    return result
-        return await verb(self, *args, **kwargs)
-
-    return reading
 
 
 class LeanRAG:
@@ -262,20 +240,21 @@ class LeanRAG:
 
     # --- reading --------------------------------------------------------------------------
 
-    @undisturbed
     async def query(self, query: Query, *, collection: str = "default") -> QueryResult:
-        """The retrieved subgraph and its context (paper eq. 6–10). Before any build, keywords alone answer."""
+        """Return the retrieved subgraph and its context (paper eq. 6–10). Before any build, keywords alone answer."""
         query = query.check()
-        index = await self._index(collection)
-        if index.collection.generation:
-            adjacency = await self._adjacencies.of(index.collection.generation)
-            index = replace(index, adjacency=adjacency)
-        try:
-            return await answer_query(await self._with_embedder(index), query)
-        except (StoreUnusable, ModelUnavailable) as problem:
-            # If it is the graph store that fails, it fails again, and its error is the answer.
-            result = await answer_query(index, query)
-            return replace(result, warnings=(*result.warnings, f"Search by meaning failed: {problem}"))
+
+        async def read(index: IndexSnapshot) -> QueryResult:
+            if index.collection.generation:
+                index = replace(index, adjacency=await self._adjacencies.of(index.collection.generation))
+            try:
+                return await answer_query(await self._with_embedder(index), query)
+            except (StoreUnusable, ModelUnavailable) as problem:
+                # If it is the graph store that fails, it fails again, and its error is the answer.
+                result = await answer_query(index, query)
+                return replace(result, warnings=(*result.warnings, f"Search by meaning failed: {problem}"))
+
+        return await self._read(collection, read)
 
     async def answer(
         self, question: str, *, token_budget: int = 4000, collection: str = "default"
@@ -292,7 +271,6 @@ class LeanRAG:
         cited = await self._stores.documents.chunks_by_citation(collection, found.cited)
         return ModelAnswer(found, result, tuple(cited), self._chat.name)
 
-    @undisturbed
     async def search_entities(
         self,
         text: str,
@@ -302,40 +280,44 @@ class LeanRAG:
         limit: int = 10,
         collection: str = "default",
     ) -> EntityPage:
-        """Entities of one or all layers by meaning and keyword, best first."""
-        index = await self._built_index(collection)
-        try:
-            sighted = await self._with_embedder(index)
-            seeds, total = await browse.search_entities(sighted, text, layer, offset, limit)
-        except (StoreUnusable, ModelUnavailable) as problem:
-            seeds, total = await browse.search_entities(index, text, layer, offset, limit)
-            return EntityPage(tuple(seeds), total, (f"Search by meaning failed: {problem}",))
-        return EntityPage(tuple(seeds), total)
+        """Find entities of one or all layers by meaning and keyword, best first."""
 
-    @undisturbed
+        async def read(index: IndexSnapshot) -> EntityPage:
+            try:
+                with_embedder = await self._with_embedder(index)
+                seeds, total = await browse.search_entities(with_embedder, text, layer, offset, limit)
+            except (StoreUnusable, ModelUnavailable) as problem:
+                seeds, total = await browse.search_entities(index, text, layer, offset, limit)
+                return EntityPage(tuple(seeds), total, (f"Search by meaning failed: {problem}",))
+            return EntityPage(tuple(seeds), total)
+
+        return await self._read(collection, read, built=True)
+
     async def ancestors(
         self, entity: str, *, max_layers: int = 0, collection: str = "default"
     ) -> list[Entity]:
-        """The chain from the named entity (name or ref) up to the root, or ``max_layers`` steps of it."""
-        index = await self._built_index(collection)
-        chain = await browse.ancestors(index, await browse.resolve(index, entity))
+        """Return the chain from an entity (name or ref) up to the root, or at most ``max_layers`` steps of it."""
+
+        async def read(index: IndexSnapshot) -> list[Entity]:
+            return await browse.ancestors(index, await browse.resolve(index, entity))
+
+        chain = await self._read(collection, read, built=True)
         return chain[: max_layers + 1] if max_layers else chain
 
-    @undisturbed
     async def root(self, *, collection: str = "default") -> Entity:
-        """The entity above all others. Raises ``NotReady`` before any build."""
-        index = await self._built_index(collection)
-        return (await self._stores.generations.layer(index.generation.number, index.generation.top))[0]
+        """Return the entity above all others. Raises ``NotReady`` before any build."""
+        return await self._read(collection, browse.root, built=True)
 
-    @undisturbed
     async def cluster(
         self, cluster: str, *, offset: int = 0, limit: int = 20, collection: str = "default"
     ) -> ClusterView:
-        """An aggregated entity (name or ref), one page of its members, its parent and strongest relations."""
-        index = await self._built_index(collection)
-        return await browse.view_cluster(index, await browse.resolve(index, cluster), offset, limit)
+        """Return an aggregated entity (name or ref), one page of its members, its parent and strongest relations."""
 
-    @undisturbed
+        async def read(index: IndexSnapshot) -> ClusterView:
+            return await browse.view_cluster(index, await browse.resolve(index, cluster), offset, limit)
+
+        return await self._read(collection, read, built=True)
+
     async def inter_cluster_relations(
         self,
         *,
@@ -346,17 +328,19 @@ class LeanRAG:
         limit: int = 20,
         collection: str = "default",
     ) -> RelationPage:
-        """Relations between aggregated entities, strongest first."""
-        index = await self._built_index(collection)
-        named = await browse.resolve(index, cluster) if cluster else None
-        relations, total = await browse.inter_cluster_relations(
-            index, named, layer, min_strength, offset, limit
-        )
-        ends = sorted({end for relation in relations for end in (relation.source_id, relation.target_id)})
-        nodes = await self._stores.generations.entities(index.generation.number, ends)
-        return RelationPage(tuple(relations), total, {node.id: node.name for node in nodes})
+        """Return relations between aggregated entities, strongest first."""
 
-    @undisturbed
+        async def read(index: IndexSnapshot) -> RelationPage:
+            found = await browse.resolve(index, cluster) if cluster else None
+            relations, total = await browse.inter_cluster_relations(
+                index, found, layer, min_strength, offset, limit
+            )
+            ends = sorted({end for each in relations for end in (each.source_id, each.target_id)})
+            nodes = await self._stores.generations.entities(index.generation.number, ends)
+            return RelationPage(tuple(relations), total, {node.id: node.name for node in nodes})
+
+        return await self._read(collection, read, built=True)
+
     async def sources(
         self,
         citations: Sequence[str] = (),
@@ -367,17 +351,20 @@ class LeanRAG:
         limit: int = 100,
         collection: str = "default",
     ) -> SourcePage:
-        """One page of the chunks behind citations, of those that mention an entity, or of a document."""
+        """Return one page of the chunks behind citations, of those that mention an entity, or of a document."""
         if sum(map(bool, (citations, entity, document))) != 1:
             raise InvalidInput(
                 "Sources need either citations or an entity or a document: exactly one of them.",
                 "Give citations such as d3:c12, or the name of an entity or document.",
             )
-        index = await (self._built_index(collection) if entity else self._index(collection))
-        if document:
-            return await browse.sources_of_document(index, document, offset, limit)
-        wanted = await browse.resolve(index, entity) if entity else citations
-        return await browse.sources(index, wanted, offset, limit)
+
+        async def read(index: IndexSnapshot) -> SourcePage:
+            if document:
+                return await browse.sources_of_document(index, document, offset, limit)
+            wanted = await browse.resolve(index, entity) if entity else citations
+            return await browse.sources(index, wanted, offset, limit)
+
+        return await self._read(collection, read, built=bool(entity))
 
     async def collections(self) -> list[Collection]:
         """All collections by name."""
@@ -391,8 +378,12 @@ class LeanRAG:
     async def names_like(
         self, text: str, *, aggregated: bool, limit: int = 50, collection: str = "default"
     ) -> list[str]:
-        """Names of entities of layer 0, or of ``aggregated`` ones, that begin with ``text``, else similar ones."""
-        return await browse.complete_names(await self._built_index(collection), text, aggregated, limit)
+        """Return names of entities of layer 0, or of ``aggregated`` ones, that begin with ``text``, else similar ones."""
+
+        async def read(index: IndexSnapshot) -> list[str]:
+            return await browse.complete_names(index, text, aggregated, limit)
+
+        return await self._read(collection, read, built=True)
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
         """Tokens of each text, as everything here counts them."""
@@ -481,24 +472,56 @@ class LeanRAG:
             tuple(Candidate("", each) for each in near),
         )
 
-    async def _index(self, collection: str) -> IndexSnapshot:
-        """What is read: the published generation, checked against other processes' writes. Browsing needs
+    async def _read(
+        self, collection: str, read: Callable[[IndexSnapshot], Awaitable[T]], *, built: bool = False
+    ) -> T:
+        """Return what ``read`` finds in the published generation, which stays the same from its start to its end.
+
+        A build keeps the generation that it replaces, so a reader goes on with the old one. A deletion removes it at
+        once: what was read of it is void then, as are errors due to missing rows, and reading starts again on the
+        generation that is published now. Raises ``NotReady`` if ``built`` and there is no build.
+        """
+        while True:  # each repetition needs another deletion within the time of one reading
+            index = await self._open_index(collection)
+            if built:
+                self._check_built(index)
+            try:
+                result = await read(index)
+            except LeanRAGError:
+                if await self._is_valid(index):
+                    raise
+            else:
+                if await self._is_valid(index):
+                    return result
+
+    async def _open_index(self, collection: str) -> IndexSnapshot:
+        """Return the published generation and the stores, checked against writes of other processes. Browsing needs
         no embedder; ``_with_embedder`` adds it to what searches by meaning."""
-        held = await self._collection(collection)
-        if not held.documents:
+        found = await self._collection(collection)
+        if not found.documents:
             raise no_documents(collection)
-        await self._see_other_writers()
-        generation = held.generation
-        spaces = VectorSpaces.of_generation(generation) if generation else None
+        version = await self._see_other_writers()
         return IndexSnapshot(
             documents=self._stores.documents,
             generations=self._stores.generations,
             vectors=self._vectors,
             embedder=None,
             tokenizer=self._tokenizer,
-            collection=held,
-            spaces=spaces,
+            collection=found,
+            spaces=VectorSpaces.of_generation(found.generation) if found.generation else None,
+            version=version,
         )
+
+    async def _is_valid(self, index: IndexSnapshot) -> bool:
+        """Whether what was read of ``index`` still may be shown: no document was deleted from it meanwhile.
+
+        Without a build, passages alone were read, and any write counts: a deletion moves the version.
+        """
+        generation = index.collection.generation
+        if generation is None:
+            return await self.version() == index.version
+        kept = await self._stores.generations.find_all(index.collection.name)
+        return generation.number in (each.number for each in kept)
 
     async def _with_embedder(self, index: IndexSnapshot) -> IndexSnapshot:
         """Raises what ``restore_embedder`` does: another embedder than the collection's answers no query, as the same
@@ -506,11 +529,12 @@ class LeanRAG:
         generation = index.collection.generation
         return replace(index, embedder=await self._embedder(generation)) if generation else index
 
-    async def _built_index(self, collection: str) -> IndexSnapshot:
-        index = await self._index(collection)
+    @staticmethod
+    def _check_built(index: IndexSnapshot) -> None:
         if index.collection.generation is None:
-            raise NotReady(f"Collection {collection!r} was never built.", "Build it first.", "build")
-        return index
+            raise NotReady(
+                f"Collection {index.collection.name!r} was never built.", "Build it first.", "build"
+            )
 
     async def _embedder(self, generation: Generation) -> Embedder:
         if generation.number not in self._embedders:
@@ -518,12 +542,13 @@ class LeanRAG:
             self._embedders = {generation.number: await restore_embedder(self._stores, generation)}
         return self._embedders[generation.number]
 
-    async def _see_other_writers(self) -> None:
-        """Reopen the vector store if anybody wrote to it since it was last looked at."""
+    async def _see_other_writers(self) -> int:
+        """Reopen the vector store if it changed since the last read, and return the version of the store."""
         version = await self._stores.generations.vector_version()
         if version != self._vector_version:
             await self._vectors.refresh()
             self._vector_version = version
+        return version
 
     def _writable(self) -> None:
         if self.settings.read_only:

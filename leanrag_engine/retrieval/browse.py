@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from leanrag_engine.core.errors import Ambiguous, Candidate, InvalidInput, LeanRAGError, NotFound
+from leanrag_engine.core.errors import (
+    Ambiguous,
+    Candidate,
+    InvalidInput,
+    LeanRAGError,
+    NotFound,
+    StoreUnusable,
+)
 from leanrag_engine.core.model import Chunk, Entity, Hit, Relation, Seed
 from leanrag_engine.core.text.citation import find_citations, format_citation, format_document, parse_citation
 from leanrag_engine.core.text.cleaning import clean
@@ -188,9 +195,27 @@ async def load_ancestors(index: IndexSnapshot, entities: Sequence[Entity]) -> di
     wanted = _unknown_parents(entities, nodes)
     while wanted:
         found = await index.generations.entities(index.generation.number, wanted)
+        if len(found) < len(wanted):
+            raise _incomplete(index)
         nodes.update((entity.id, entity) for entity in found)
         wanted = _unknown_parents(found, nodes)
     return nodes
+
+
+async def root(index: IndexSnapshot) -> Entity:
+    """Return the entity above all others."""
+    found = await index.generations.layer(index.generation.number, index.generation.top)
+    if not found:
+        raise _incomplete(index)
+    return found[0]
+
+
+def _incomplete(index: IndexSnapshot) -> StoreUnusable:
+    """The error for rows that every generation has: a deletion removed this one, or the store is damaged."""
+    return StoreUnusable(
+        f"Generation {index.generation.number} of collection {index.collection.name!r} is incomplete.",
+        "Ask again; if that does not help, build the hierarchy again.",
+    )
 
 
 def _unknown_parents(entities: Iterable[Entity], nodes: Mapping[str, Entity]) -> list[str]:

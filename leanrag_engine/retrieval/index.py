@@ -35,6 +35,8 @@ class IndexSnapshot:
     collection: Collection
     spaces: VectorSpaces | None
     adjacency: Adjacency | None = None
+    version: int = 0
+    """The version of the store when it was opened: it moves with every write to what queries read."""
 
     @property
     def state(self) -> BuildState:

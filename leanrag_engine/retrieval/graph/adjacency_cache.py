@@ -7,6 +7,7 @@ from functools import partial
 
 from anyio import to_thread
 
+from leanrag_engine.core.errors import StoreUnusable
 from leanrag_engine.core.model import Chunk, Generation, Graph, content_id
 from leanrag_engine.core.ports import ArrayStore, DocumentStore, GenerationStore
 
@@ -58,6 +59,12 @@ class AdjacencyCache:
             )
             for each in generation.layers
         ]
+        found = [(len(layer.entities), len(layer.relations)) for layer in layers]
+        if found != [(each.entities, each.relations) for each in generation.layers]:
+            raise StoreUnusable(
+                f"Generation {generation.number} of collection {generation.collection!r} is incomplete.",
+                "Ask again; if that does not help, build the hierarchy again.",
+            )
         chunks = await self._documents.all_chunks(generation.collection)
         made = await to_thread.run_sync(partial(Adjacency.of, layers, chunks))
         await self._arrays.save(key_of(generation), made.arrays())
