@@ -279,7 +279,10 @@ class DocumentStore(Protocol):
 
         Publishes ``hierarchy``, what remains of the published one, in its place and deletes every older generation
         of the collection; with ``None``, no entity is left and no generation either. Removes the documents from
-        the records of finished jobs. The collection's revision grows by one, the vector version too.
+        the records of finished jobs, and the cached replies about their chunks. Replies whose chunks are not known,
+        and summaries of agents, may come from these documents too: the next ``publish`` deletes them, except those
+        that were used by then (``ReplyStore.find``, ``ReplyStore.use_summaries``), since what uses them was made
+        without these documents. The collection's revision grows by one, the vector version too.
         """
         ...
 
@@ -463,15 +466,6 @@ class ReplyStore(Protocol):
         """Cache a reply and record what it used (``counted``: see ``Spent``).
 
         A second reply to the same request replaces the first; what both used counts.
-        """
-        ...
-
-    async def drop(self, collection: str, chunk_ids: Sequence[str]) -> None:
-        """Delete the cached replies to requests about these chunks; what they used stays recorded.
-
-        Replies whose chunks are not known, and summaries of agents, may come from them too: the next ``publish``
-        deletes these, except those that were asked for by then (``find``, ``use_summaries``), since what asks
-        for them was made without those chunks.
         """
         ...
 

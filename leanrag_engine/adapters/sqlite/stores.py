@@ -271,9 +271,6 @@ class SqlReplyStore:
         said = replies.Said(job_id, digest, asked, reply, model, counted)
         await self._transactions.write(replies.keep, collection, said)
 
-    async def drop(self, collection: str, chunk_ids: Sequence[str]) -> None:
-        await self._transactions.write(replies.drop, collection, chunk_ids)
-
     async def spending(self, collection: str | None, job_id: str = "", model: str = "") -> list[Spent]:
         return await self._transactions.read(replies.spent, collection, job_id, model)
 

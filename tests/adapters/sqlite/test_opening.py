@@ -20,7 +20,6 @@ from leanrag_engine.adapters.sqlite import SqliteDatabase
 from leanrag_engine.adapters.sqlite.database import migrations, opening
 from leanrag_engine.adapters.sqlite.database.schema import REVISION, metadata
 from leanrag_engine.core.errors import Busy, InvalidInput, NotReady, StoreUnusable
-from leanrag_engine.core.model import Entity, Finding, Relation
 
 pytestmark = pytest.mark.anyio
 
@@ -352,35 +351,6 @@ async def test_an_older_store_is_brought_up_to_date_with_all_that_it_holds(
     engine.dispose()
     assert rows == [("x", "unknown", 200)]
     assert "9001" in await refusal(tmp_path)  # to the code of this version it is newer
-
-
-async def test_a_store_of_the_first_schema_keeps_what_was_published(tmp_path: Path) -> None:
-    first = tmp_path / "migrations"
-    shutil.copytree(migrations.FOLDER, first, ignore=shutil.ignore_patterns("__pycache__", "v000[2-9].py"))
-    engine = opening._engine(tmp_path / opening.FILE, read_only=False)
-    opening.migrate(engine, tmp_path / opening.FILE, first)
-    assert opening.stored_revision(engine) == "0001"
-    with engine.begin() as connection:
-        for statement in FIRST_SCHEMA_ROWS:
-            connection.execute(text(statement))
-    engine.dispose()
-    store = await SqliteDatabase.open(tmp_path, read_only=False)
-    assert await store.generations.layer(1, 0) == [
-        Entity("e1", "Marley", findings=(Finding("dead", "To begin with."),), parent_id="c1")
-    ]
-    (relation,) = await store.generations.relations_of(1, ["e1"], 9)
-    assert relation == Relation("r1", "e1", "e1")
-    await store.close()
-
-
-FIRST_SCHEMA_ROWS = (
-    "INSERT INTO collections VALUES (1, 'default', 1, 0, '2026-01-01 00:00:00')",
-    "INSERT INTO embedders VALUES ('toy', x'00')",
-    "INSERT INTO generations VALUES (1, 1, 1, 'toy', 4, '2026-01-01 00:00:00', '[[0,1,1]]', '{}')",
-    """INSERT INTO entities VALUES (1, 0, 'e1', 0, 'c1', 'Marley', 'concept', 'heuristic', 1, 0, '', '[]',
-    '[["dead","To begin with."]]', '[]')""",
-    "INSERT INTO relations VALUES (1, 0, 'r1', 0, 'e1', 'e1', 'heuristic', 1, 1, 1, '', '[]')",
-)
 
 
 async def test_a_migration_that_fails_changes_nothing(

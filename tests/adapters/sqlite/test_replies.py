@@ -1,4 +1,4 @@
-"""What the graph store keeps of models and agents: replies, what they used, summaries, extracts made later."""
+"""The store of replies: cached replies, what they used, summaries of agents, and extracts made later."""
 
 from __future__ import annotations
 
@@ -50,6 +50,16 @@ async def filled(store: SqliteDatabase, parcel: MakeParcel) -> SqliteDatabase:
         each = parcel(name, *(f"Sentence {number} of {name}." for number in range(3)))
         await store.documents.put("default", each.document, each.chunks, each.extracts)
     return store
+
+
+async def chunk_ids(store: SqliteDatabase, document_id: str = "carol") -> list[str]:
+    return await store.documents.chunk_ids("default", [document_id])
+
+
+async def delete_document(store: SqliteDatabase, document_id: str = "carol") -> None:
+    await store.documents.delete(
+        "default", [document_id], None, embedder="", dimension=0, embedder_state=b"", settings={}
+    )
 
 
 # --- the cache -----------------------------------------------------------------------------
@@ -151,16 +161,17 @@ async def test_adding_up_reads_no_text(filled: SqliteDatabase) -> None:
     assert "COVERING INDEX replies_spent" in str(plan[0])
 
 
-# --- what is forgotten ---------------------------------------------------------------------
+# --- what a deletion removes ---------------------------------------------------------------
 
 
-async def test_forgetting_chunks_drops_what_was_said_of_them_and_keeps_what_it_used(
+async def test_deleting_a_document_removes_replies_about_its_chunks_and_keeps_what_they_used(
     filled: SqliteDatabase,
 ) -> None:
-    await keep(filled, "theirs", asked("extraction", "c1", "c2"))
-    await keep(filled, "others", asked("extraction", "c3"))
+    carol, moons = await chunk_ids(filled), await chunk_ids(filled, "moons")
+    await keep(filled, "theirs", asked("extraction", moons[0], carol[1]))
+    await keep(filled, "others", asked("extraction", moons[1]))
     before = await filled.replies.spending("default")
-    await filled.replies.drop("default", ["c2", "c9"])
+    await delete_document(filled)
     assert await filled.replies.find("theirs") is None
     assert await filled.replies.find("others")
     assert await filled.replies.spending("default") == before
@@ -172,15 +183,15 @@ async def test_forgetting_chunks_drops_what_was_said_of_them_and_keeps_what_it_u
     assert texts == [None, REPLY.text]
 
 
-async def test_what_may_come_from_forgotten_chunks_goes_with_the_next_publish_unless_it_is_asked_for(
+async def test_what_may_come_from_deleted_chunks_goes_with_the_next_publish_unless_it_is_asked_for(
     filled: SqliteDatabase, hierarchy: MakeHierarchy, publish: Publish
 ) -> None:
     for digest in ("asked again", "not asked again"):
         await keep(filled, digest, asked("aggregation"))
-    await keep(filled, "of other chunks", asked("extraction", "c3"))
+    await keep(filled, "of other chunks", asked("extraction", *await chunk_ids(filled, "moons")))
     await filled.replies.put_summaries("default", {"t1": {"name": "Used"}, "t2": {"name": "Not used"}})
     before = await filled.replies.spending("default")
-    await filled.replies.drop("default", ["c1"])
+    await delete_document(filled)
     assert await filled.replies.find("asked again")
     await filled.replies.use_summaries("default", ["t1"])
     await publish(filled, hierarchy("Scrooge", "Marley"))
@@ -201,10 +212,10 @@ async def test_a_publish_without_a_deletion_drops_nothing(
     assert await filled.replies.summaries("default") == {"t1": {"name": "A"}}
 
 
-async def test_another_collection_is_not_touched_by_forgetting(filled: SqliteDatabase) -> None:
+async def test_another_collection_is_not_touched_by_a_deletion(filled: SqliteDatabase) -> None:
     await filled.documents.create_collection("other")
-    await keep(filled, "d1", asked("extraction", "c1"), collection="other")
-    await filled.replies.drop("default", ["c1"])
+    await keep(filled, "d1", asked("extraction", *await chunk_ids(filled)), collection="other")
+    await delete_document(filled)
     assert await filled.replies.find("d1")
 
 

@@ -193,10 +193,7 @@ def add_facts(connection: Connection, generation: int, facts: Sequence[tuple[int
 
 
 def search_facts(connection: Connection, generation: int, query: str, limit: int) -> list[tuple[int, float]]:
-    """Position of the relation and score, best first; [] where there is no index of facts."""
-    known = text("SELECT 1 FROM sqlite_master WHERE name = :name").bindparams(name=_facts(generation).name)
-    if connection.execute(known).first() is None:
-        return []
+    """Return position of the relation and score, best first."""
     return _search(connection, _facts(generation), query, limit, weights=(1.0,))
 
 

@@ -32,7 +32,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.types import TypeDecorator
 
-REVISION = "0003"
+REVISION = "0001"
 """The schema that this code reads and writes: the newest file in ``migrations/versions``."""
 
 
@@ -205,9 +205,9 @@ entities = Table(
     Column("findings", Json, nullable=False),
     Column("chunk_ids", Json, nullable=False),
     Column("second_parent_id", Text),
-    Column("responsibility", Float, nullable=False, server_default="1"),
-    Column("second_responsibility", Float, nullable=False, server_default="0"),
-    Column("evidence", Json, nullable=False, server_default="[]"),
+    Column("responsibility", Float, nullable=False),
+    Column("second_responsibility", Float, nullable=False),
+    Column("evidence", Json, nullable=False),
     UniqueConstraint("generation", "id"),
     Index("entities_parent", "generation", "parent_id", "mentions"),
 )
@@ -237,7 +237,7 @@ relations = Table(
     Column("support", Integer, nullable=False),
     Column("description", Text, nullable=False),
     Column("chunk_ids", Json, nullable=False),
-    Column("evidence", Json, nullable=False, server_default="[]"),
+    Column("evidence", Json, nullable=False),
     # Without the target: SQLite would look up every pair of two lists of ids.
     Index("relations_source", "generation", "source_id"),
     Index("relations_target", "generation", "target_id"),
@@ -304,7 +304,7 @@ jobs = Table(
     Column("stage", Text, nullable=False),
     Column("done", Integer, nullable=False),
     Column("total", Integer, nullable=False),
-    Column("rate", Float, nullable=False, server_default="0"),
+    Column("rate", Float, nullable=False),
     Column("message", Text, nullable=False),
     Column("cancel_requested", Boolean, nullable=False),
     Column("request", Json, nullable=False),

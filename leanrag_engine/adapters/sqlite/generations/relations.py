@@ -34,8 +34,7 @@ def in_layer(connection: Connection, generation: int, layer: int) -> list[Relati
 
 
 def search_facts(connection: Connection, generation: int, text: str, limit: int) -> list[Hit]:
-    """Base relations, each the first that bears its description, by keyword. A generation that an older version
-    published has none."""
+    """Return base relations by keyword, for each distinct description the first one that has it."""
     hits = fulltext.search_facts(connection, generation, text, limit)
     statement = select(relations.c.position, relations.c.id).where(
         relations.c.generation == generation, among(relations.c.position, [place for place, _ in hits])

@@ -1,4 +1,4 @@
-"""How an older store becomes one of this version: one file in ``versions`` for each change of the schema."""
+"""Create and change the schema with alembic: one file in ``versions`` for each change."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ FOLDER = Path(__file__).parent
 
 
 def known_revisions(folder: Path = FOLDER) -> list[str]:
-    """All revisions that ``folder`` can reach, oldest first."""
-    from alembic.script import ScriptDirectory  # noqa: PLC0415 - only a store of another schema pays
+    """Return all revisions that ``folder`` can reach, oldest first."""
+    from alembic.script import ScriptDirectory  # noqa: PLC0415 - only a store of another schema needs alembic
 
     script = ScriptDirectory(str(folder))
     return [step.revision for step in reversed(list(script.walk_revisions()))]

@@ -1,4 +1,4 @@
-"""The first schema."""
+"""The first schema: a copy of :mod:`leanrag_engine.adapters.sqlite.database.schema` that later changes leave as it is."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ def upgrade() -> None:
     _chunks()
     _generations()
     _hierarchies()
+    _replies()
     _jobs()
 
 
@@ -140,17 +141,20 @@ def _hierarchies() -> None:
         sa.Column("aliases", sa.Text, nullable=False),
         sa.Column("findings", sa.Text, nullable=False),
         sa.Column("chunk_ids", sa.Text, nullable=False),
+        sa.Column("second_parent_id", sa.Text),
+        sa.Column("responsibility", sa.Float, nullable=False),
+        sa.Column("second_responsibility", sa.Float, nullable=False),
+        sa.Column("evidence", sa.Text, nullable=False),
         sa.UniqueConstraint("generation", "id"),
     )
     op.create_index("entities_parent", "entities", ["generation", "parent_id", "mentions"])
-    for table, key in (("names", "key"), ("mentions", "chunk_id")):
-        op.create_table(
-            table,
-            _generation(),
-            sa.Column(key, sa.Text, primary_key=True),
-            sa.Column("entity", sa.Integer, primary_key=True),
-            sqlite_with_rowid=False,
-        )
+    op.create_table(
+        "names",
+        _generation(),
+        sa.Column("key", sa.Text, primary_key=True),
+        sa.Column("entity", sa.Integer, primary_key=True),
+        sqlite_with_rowid=False,
+    )
     op.create_table(
         "relations",
         _generation(),
@@ -165,10 +169,59 @@ def _hierarchies() -> None:
         sa.Column("support", sa.Integer, nullable=False),
         sa.Column("description", sa.Text, nullable=False),
         sa.Column("chunk_ids", sa.Text, nullable=False),
+        sa.Column("evidence", sa.Text, nullable=False),
     )
     op.create_index("relations_source", "relations", ["generation", "source_id"])
     op.create_index("relations_target", "relations", ["generation", "target_id"])
     op.create_index("relations_strength", "relations", ["generation", "layer", "strength"])
+
+
+def _replies() -> None:
+    op.create_table(
+        "replies",
+        sa.Column("number", sa.Integer, primary_key=True),
+        sa.Column("digest", sa.Text, nullable=False),
+        sa.Column(
+            "collection", sa.Integer, sa.ForeignKey("collections.number", ondelete="CASCADE"), nullable=False
+        ),
+        sa.Column("job", sa.Text, nullable=False),
+        sa.Column("step", sa.Text, nullable=False),
+        sa.Column("model", sa.Text, nullable=False),
+        sa.Column("created_at", sa.DateTime, nullable=False),
+        sa.Column("finish_reason", sa.Text, nullable=False),
+        sa.Column("prompt_tokens", sa.Integer, nullable=False),
+        sa.Column("completion_tokens", sa.Integer, nullable=False),
+        sa.Column("cost", sa.Float),
+        sa.Column("counted", sa.Integer, nullable=False),
+        sa.Column("room", sa.Integer, nullable=False),
+        sa.Column("suspect", sa.Boolean, nullable=False),
+        sa.Column("chunk_ids", sa.Text, nullable=False),
+        sa.Column("text", sa.Text),
+    )
+    kept = sa.text("text IS NOT NULL")
+    op.create_index(
+        "replies_kept", "replies", ["digest"], unique=True, sqlite_where=kept, postgresql_where=kept
+    )
+    op.create_index(
+        "replies_spent",
+        "replies",
+        [
+            *("collection", "job", "model", "step"),
+            *("prompt_tokens", "completion_tokens", "cost", "counted", "room"),
+        ],
+    )
+    op.create_table(
+        "summaries",
+        sa.Column(
+            "collection",
+            sa.Integer,
+            sa.ForeignKey("collections.number", ondelete="CASCADE"),
+            primary_key=True,
+        ),
+        sa.Column("task", sa.Text, primary_key=True),
+        sa.Column("suspect", sa.Boolean, nullable=False),
+        sa.Column("summary", sa.Text, nullable=False),
+    )
 
 
 def _jobs() -> None:
@@ -185,6 +238,7 @@ def _jobs() -> None:
         sa.Column("stage", sa.Text, nullable=False),
         sa.Column("done", sa.Integer, nullable=False),
         sa.Column("total", sa.Integer, nullable=False),
+        sa.Column("rate", sa.Float, nullable=False),
         sa.Column("message", sa.Text, nullable=False),
         sa.Column("cancel_requested", sa.Boolean, nullable=False),
         sa.Column("request", sa.Text, nullable=False),
