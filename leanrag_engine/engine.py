@@ -34,7 +34,6 @@ from .core.model import (
     Job,
     Relation,
     Seed,
-    VectorSpaces,
 )
 from .core.ports import ChatModel, Embedder, Extractor
 from .llm.answering import Answer, answer
@@ -508,7 +507,7 @@ class LeanRAG:
             embedder=None,
             tokenizer=self._tokenizer,
             collection=found,
-            spaces=VectorSpaces.of_generation(found.generation) if found.generation else None,
+            spaces=found.generation.record.spaces if found.generation else None,
             version=version,
         )
 

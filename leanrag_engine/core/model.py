@@ -8,6 +8,7 @@ from content, so that a second run over the same input is a no-op.
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
@@ -318,6 +319,80 @@ class LayerCount:
 
 
 @dataclass(frozen=True, slots=True)
+class VectorSpaces:
+    """The names of a generation's vector spaces: one each for chunks, layer-0 entities, aggregates and facts."""
+
+    chunks: str = ""
+    entities: str = ""
+    """Entities of layer 0."""
+    aggregates: str = ""
+    """Entities of all layers above 0."""
+    facts: str = ""
+    """Distinct descriptions of base relations; "" if the build wrote none."""
+
+    @classmethod
+    def of_build(
+        cls, collection: Collection, embedder: str, texts: Mapping[str, Sequence[tuple[str, str]]]
+    ) -> VectorSpaces:
+        """Name the spaces of a build by the identity of its embedder and by what is embedded (ids and texts by kind).
+
+        A space never holds what another build had, such as deleted passages, and the same build again finds its own.
+        """
+        keys = {kind: content_id("", *chain.from_iterable(each)) for kind, each in texts.items()}
+        prefix = f"c{collection.number}"
+        return cls(**{kind: f"{prefix}-{kind}-{embedder}-{key}" for kind, key in keys.items()})
+
+    def by_kind(self) -> dict[str, str]:
+        """Return the names by kind, without the spaces that do not exist."""
+        return {kind: space for kind, space in asdict(self).items() if space}
+
+
+@dataclass(frozen=True, slots=True)
+class MethodCounts:
+    """How many aggregated entities and relations of a layer were made by which method."""
+
+    layer: int
+    entities: Mapping[str, int]
+    relations: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddingCounts:
+    """How many texts a build embedded, and how many vectors it reused from the build before."""
+
+    anew: int = 0
+    reused: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class BuildRecord:
+    """What a build notes about itself beside its hierarchy.
+
+    ``embedder`` is the setting at the time; ``vectors`` are the rows written by kind of space; ``models`` are the names
+    of the models by their work; ``health`` is the health record of the hierarchy, as JSON.
+    """
+
+    embedder: str = ""
+    spaces: VectorSpaces = VectorSpaces()
+    vectors: Mapping[str, int] = field(default_factory=dict)
+    cluster_size: int = 0
+    cluster_cap: int = 0
+    tau: int | str = ""
+    health: Mapping[str, Any] = field(default_factory=dict)
+    models: Mapping[str, str] = field(default_factory=dict)
+    methods: tuple[MethodCounts, ...] = ()
+    embedded: EmbeddingCounts = EmbeddingCounts()
+
+    @property
+    def summaries(self) -> Counter[str]:
+        """The number of aggregated entities by the method that made them."""
+        counts: Counter[str] = Counter()
+        for layer in self.methods:
+            counts.update(layer.entities)
+        return counts
+
+
+@dataclass(frozen=True, slots=True)
 class Generation:
     """One published build. ``revision`` is the collection's revision that it was built from."""
 
@@ -328,7 +403,7 @@ class Generation:
     dimension: int
     created_at: datetime
     layers: tuple[LayerCount, ...]
-    settings: Mapping[str, Any]
+    record: BuildRecord
 
     @property
     def top(self) -> int:
@@ -359,40 +434,6 @@ class Collection:
     @property
     def stale(self) -> bool:
         return self.generation is None or self.generation.revision != self.revision
-
-
-@dataclass(frozen=True, slots=True)
-class VectorSpaces:
-    """The names of a generation's vector spaces: one each for chunks, layer-0 entities, aggregates and facts."""
-
-    chunks: str
-    entities: str
-    """Entities of layer 0."""
-    aggregates: str
-    """Entities of all layers above 0."""
-    facts: str = ""
-    """Distinct descriptions of base relations; "" if the build wrote none."""
-
-    @classmethod
-    def of_build(
-        cls, collection: Collection, embedder: str, texts: Mapping[str, Sequence[tuple[str, str]]]
-    ) -> VectorSpaces:
-        """Name the spaces of a build by the identity of its embedder and by what is embedded (ids and texts by kind).
-
-        A space never holds what another build had, such as deleted passages, and the same build again finds its own.
-        """
-        keys = {kind: content_id("", *chain.from_iterable(each)) for kind, each in texts.items()}
-        prefix = f"c{collection.number}"
-        return cls(**{kind: f"{prefix}-{kind}-{embedder}-{key}" for kind, key in keys.items()})
-
-    @classmethod
-    def of_generation(cls, generation: Generation) -> VectorSpaces:
-        """Return the spaces that a published build recorded."""
-        return cls(**generation.settings["spaces"])
-
-    def as_settings(self) -> dict[str, str]:
-        """Return the names by kind, without the spaces that do not exist."""
-        return {kind: space for kind, space in asdict(self).items() if space}
 
 
 class JobStatus(StrEnum):

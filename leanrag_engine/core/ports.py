@@ -18,6 +18,7 @@ from typing import Any, Literal, Protocol
 from numpy.typing import NDArray
 
 from .model import (
+    BuildRecord,
     Chunk,
     Collection,
     Document,
@@ -273,7 +274,7 @@ class DocumentStore(Protocol):
         embedder: str,
         dimension: int,
         embedder_state: bytes,
-        settings: Mapping[str, Any],
+        record: BuildRecord,
     ) -> Generation | None:
         """Delete the documents with all that depends on them, in one transaction.
 
@@ -358,7 +359,7 @@ class GenerationStore(Protocol):
         embedder: str,
         dimension: int,
         embedder_state: bytes,
-        settings: Mapping[str, Any],
+        record: BuildRecord,
         report: ProgressReport = ignore_progress,
     ) -> Generation:
         """Write the hierarchy as a new generation and switch the collection to it, in one transaction.

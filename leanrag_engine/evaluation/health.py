@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from leanrag_engine.adapters.wiring import Adapters, compose
 from leanrag_engine.core.config import Settings
 from leanrag_engine.core.errors import NotReady
-from leanrag_engine.core.model import Chunk, Entity, Generation, Graph, Relation, Vectors, VectorSpaces
+from leanrag_engine.core.model import Chunk, Entity, Generation, Graph, Relation, Vectors
 from leanrag_engine.core.ports import Progress, ProgressReport
 from leanrag_engine.core.text.citation import CITATION_PATTERN
 from leanrag_engine.core.text.language.names import fold_case
@@ -260,7 +260,7 @@ async def collection_health(
             _shapes(built),
             steady,
             {str(mode): redundancy(each) for mode, each in results.items()},
-            held.generation.settings.get("health", {}),
+            held.generation.record.health,
         )
 
 
@@ -281,7 +281,7 @@ class _PublishedHierarchy:
 
 
 async def _read(adapters: Adapters, generation: Generation) -> _PublishedHierarchy:
-    spaces = VectorSpaces.of_generation(generation)
+    spaces = generation.record.spaces
     layers = [await adapters.generations.layer(generation.number, each.layer) for each in generation.layers]
     above = [entity.id for layer in layers[1:] for entity in layer]
     vectors = await adapters.vectors.fetch(spaces.entities, [each.id for each in layers[0]])
@@ -294,9 +294,9 @@ async def _read(adapters: Adapters, generation: Generation) -> _PublishedHierarc
 
 def _stability(built: _PublishedHierarchy, generation: Generation) -> ClusteringStability | None:
     """None where G0 is too small to be clustered at all. Clustered the way that the build was."""
-    kept = generation.settings
-    sizes = SizeChoice(int(kept["cluster_size"]), int(kept["cluster_cap"]))
-    made = kept.get("health", {})
+    record = generation.record
+    sizes = SizeChoice(record.cluster_size, record.cluster_cap)
+    made = record.health
     clustering = (
         ClusteringOptions(ClusteringMethod(made["clustering"]), made["relation_weight"])
         if made

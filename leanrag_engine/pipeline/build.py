@@ -16,9 +16,11 @@ from leanrag_engine.adapters.wiring import embedder_source
 from leanrag_engine.core.config import Settings
 from leanrag_engine.core.errors import NotReady
 from leanrag_engine.core.model import (
+    BuildRecord,
     BuildRequest,
     Chunk,
     Collection,
+    EmbeddingCounts,
     Extract,
     Generation,
     Graph,
@@ -205,18 +207,18 @@ async def publish(
         embedder=embedder.identity,
         dimension=embedder.dimension,
         embedder_state=fitted.state,
-        settings={
-            "embedder": stores.embedders.name,
-            "spaces": spaces.as_settings(),
-            "vectors": {kind: len(rows[space].ids) for kind, space in spaces.as_settings().items()},
-            "cluster_size": built.health.cluster_size,
-            "cluster_cap": built.health.cluster_cap,
-            "health": built.health.as_settings(),
-            "tau": stores.settings.tau,
-            "models": models.names(),
-            "methods": count_methods(hierarchy),
-            "embedded": {"anew": embedder.embedded, "reused": embedder.reused},
-        },
+        record=BuildRecord(
+            embedder=stores.embedders.name,
+            spaces=spaces,
+            vectors={kind: len(rows[space].ids) for kind, space in spaces.by_kind().items()},
+            cluster_size=built.health.cluster_size,
+            cluster_cap=built.health.cluster_cap,
+            health=built.health.as_settings(),
+            tau=stores.settings.tau,
+            models=models.names(),
+            methods=count_methods(hierarchy),
+            embedded=EmbeddingCounts(embedder.embedded, embedder.reused),
+        ),
         report=report,
     )
     await stores.adjacencies.keep(generation, hierarchy.layers, chunks)

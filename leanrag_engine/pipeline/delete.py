@@ -11,20 +11,20 @@ import heapq
 import logging
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 
 import anyio.to_thread
 
 from leanrag_engine.core.errors import Candidate, InvalidInput, ModelUnavailable, StoreUnusable
 from leanrag_engine.core.model import (
+    BuildRecord,
     Chunk,
     Document,
     Extract,
     Generation,
     Graph,
     Hierarchy,
-    VectorSpaces,
     window_id,
 )
 from leanrag_engine.core.ports import Embedder, Progress, ProgressReport
@@ -117,7 +117,7 @@ async def delete_documents(
     kept = [each for each in chunks if each.document_id not in wanted]
     remains = await _compute_remaining(stores, held.generation, gone, kept) if held.generation else None
     report(Progress("forget", 0, len(wanted)))
-    settings = await _update_vectors(stores, remains, gone, kept) if remains else {}
+    record = await _update_vectors(stores, remains, gone, kept) if remains else BuildRecord()
     generation = await stores.documents.delete(
         collection,
         sorted(wanted),
@@ -125,7 +125,7 @@ async def delete_documents(
         embedder=remains.identity if remains else "",
         dimension=remains.before.dimension if remains else 0,
         embedder_state=remains.state if remains else b"",
-        settings=settings,
+        record=record,
     )
     if remains and remains.hierarchy and generation:
         await stores.adjacencies.keep(generation, remains.hierarchy.layers, kept)
@@ -174,9 +174,9 @@ async def _remaining_embedder(
 
 async def _update_vectors(
     stores: Stores, remains: RemainingBuild, gone: Sequence[Chunk], kept: Sequence[Chunk]
-) -> dict[str, object]:
-    """Delete the vectors of what is gone, write those of what was reworded; the settings of what is left."""
-    spaces = VectorSpaces.of_generation(remains.before).as_settings()
+) -> BuildRecord:
+    """Delete the vectors of what is gone, write those of what was reworded; return the record of what is left."""
+    spaces = remains.before.record.spaces.by_kind()
     before = texts_by_kind([*gone, *kept], remains.old.layers)
     after = texts_by_kind(kept, remains.hierarchy.layers) if remains.hierarchy else {}
     counts = {}
@@ -189,8 +189,8 @@ async def _update_vectors(
                 logger.warning("The vector space %s is dropped: %s", space, problem)
                 await _drop(stores, space)
     # A space that was dropped counts as it was: status then says that the index is incomplete.
-    written = dict(remains.before.settings.get("vectors", {})) | counts
-    return {**remains.before.settings, "vectors": written}
+    record = remains.before.record
+    return replace(record, vectors={**record.vectors, **counts})
 
 
 async def _update_space(

@@ -14,7 +14,7 @@ import anyio.to_thread
 import numpy as np
 
 from leanrag_engine.core.errors import InvalidInput, StoreUnusable
-from leanrag_engine.core.model import Generation, Vectors, VectorSpaces, content_id, window_id
+from leanrag_engine.core.model import Generation, Vectors, content_id, window_id
 from leanrag_engine.core.ports import (
     Embedder,
     Progress,
@@ -160,7 +160,7 @@ async def reuse_vectors(stores: Stores, before: Generation | None, embedder: Emb
 async def index_build(stores: Stores, generation: Generation) -> BuildIndex:
     """What the spaces of a build hold. Chunks of documents that came in later are left out: under the id of a chunk
     whose title alone changed, its space may hold the old vector or the new one."""
-    spaces = VectorSpaces.of_generation(generation)
+    spaces = generation.record.spaces
     texts = await read_indexed_texts(stores, generation, spaces)
     later = {chunk.id for chunk in await stores.documents.pending_chunks(generation.collection)}
     whole, windows = [], []
@@ -180,7 +180,7 @@ def _by_digest(texts: Sequence[tuple[str, str]]) -> dict[str, str]:
 async def _is_complete(stores: Stores, generation: Generation, space: str) -> bool:
     """Whether no window can be missing from a space of chunks: nothing else tells how many a text has."""
     try:
-        return await stores.vectors.count(space) >= int(generation.settings["vectors"]["chunks"])
+        return await stores.vectors.count(space) >= generation.record.vectors["chunks"]
     except StoreUnusable:
         return False
 

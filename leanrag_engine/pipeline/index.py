@@ -81,7 +81,7 @@ async def rebuild_vectors(stores: Stores, collection: str, report: ProgressRepor
             f"Collection {collection!r} was never built.", "Build it; that writes its vectors.", "build"
         )
     embedder = await restore_embedder(stores, generation)
-    spaces = VectorSpaces.of_generation(generation)
+    spaces = generation.record.spaces
     texts = await read_indexed_texts(stores, generation, spaces)
     rows = {
         space: await (embed_windows if space == spaces.chunks else embed_rows)(embedder, held, report)
@@ -96,14 +96,14 @@ async def rebuild_vectors(stores: Stores, collection: str, report: ProgressRepor
             await stores.vectors.start_over()
         for space, held_rows in rows.items():
             await upsert(stores, space, held_rows, report)
-    return {kind: len(rows[space].ids) for kind, space in spaces.as_settings().items() if space}
+    return {kind: len(rows[space].ids) for kind, space in spaces.by_kind().items() if space}
 
 
 async def read_indexed_texts(
     stores: Stores, generation: Generation, spaces: VectorSpaces
 ) -> dict[str, list[tuple[str, str]]]:
     """What each space of a generation holds: ids and the texts that are embedded."""
-    number, kinds = generation.number, spaces.as_settings()
+    number, kinds = generation.number, spaces.by_kind()
     layers = [
         Graph(
             tuple(await stores.generations.layer(number, each.layer)),
@@ -187,7 +187,7 @@ def other_embedder(stores: Stores, generation: Generation) -> InvalidInput:
 
 def embedder_name(generation: Generation) -> str:
     """What the setting said when the generation was built."""
-    return str(generation.settings.get("embedder") or generation.embedder.partition("-")[0])
+    return generation.record.embedder or generation.embedder.partition("-")[0]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -257,7 +257,7 @@ async def drop_unused_spaces(stores: Stores, collection: Collection) -> None:
     await stores.adjacencies.sweep(collection.name, generations)
     kept: set[str] = set()
     for generation in generations:
-        kept |= set(VectorSpaces.of_generation(generation).as_settings().values())
+        kept |= set(generation.record.spaces.by_kind().values())
     try:
         for space in await stores.vectors.spaces():
             if space.startswith(f"c{collection.number}-") and space not in kept:

@@ -23,7 +23,7 @@ from leanrag_engine.core.errors import (
     ModelUnavailable,
     StoreUnusable,
 )
-from leanrag_engine.core.model import Chunk, DocumentSource, Extract, Job, LoadedDocument, VectorSpaces
+from leanrag_engine.core.model import Chunk, DocumentSource, Extract, Job, LoadedDocument
 from leanrag_engine.core.ports import Progress, ProgressReport
 from leanrag_engine.documents.chunking import chunk
 from leanrag_engine.documents.loading import expand, load
@@ -204,4 +204,4 @@ async def index_pending(stores: Stores, collection: str, report: ProgressReport)
         embedder = await restore_embedder(stores, generation)
         rows = await embed_windows(embedder, texts_of(pending), report)
         async with announce_vector_change(stores):
-            await upsert(stores, VectorSpaces.of_generation(generation).chunks, rows, report)
+            await upsert(stores, generation.record.spaces.chunks, rows, report)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from leanrag_engine.core.errors import StoreUnusable
-from leanrag_engine.core.model import Collection, Generation, Job, Method, Spent, VectorSpaces
+from leanrag_engine.core.model import Collection, Generation, Job, Method, Spent
 from leanrag_engine.core.ports import LockHolder, VectorStore
 
 
@@ -30,7 +30,7 @@ async def vector_counts(
     """Rows in the vector store by kind, and what is wrong with those that cannot be read."""
     counts: dict[str, int] = {}
     problems: list[str] = []
-    spaces = VectorSpaces.of_generation(generation).as_settings() if generation else {}
+    spaces = generation.record.spaces.by_kind() if generation else {}
     for kind, space in spaces.items():
         try:
             counts[kind] = await vectors.count(space)
@@ -46,13 +46,12 @@ def expected_vectors(held: Collection) -> Mapping[str, int]:
         return {}
     base, *above = [each.entities for each in generation.layers]
     plain = {"chunks": held.chunks, "entities": base, "aggregates": sum(above)}
-    return plain | dict(generation.settings.get("vectors", {}))
+    return plain | dict(generation.record.vectors)
 
 
 def has_written_texts(generation: Generation) -> bool:
     """Whether a model or an agent wrote any summary of the build."""
-    made = generation.settings.get("methods", ())
-    return any({Method.MODEL, Method.AGENT} & each["entities"].keys() for each in made)
+    return bool({Method.MODEL, Method.AGENT} & generation.record.summaries.keys())
 
 
 def health_warnings(held: Collection, vectors: Mapping[str, int]) -> list[str]:

@@ -47,7 +47,7 @@ class CollectionCard(Card):
             entities=generation.layers[0].entities if generation else 0,
             layers=len(generation.layers) if generation else 0,
             embedder=_embedder(generation) if generation else "",
-            summaries=str(generation.settings.get("summaries", "heuristic")) if generation else "",
+            summaries=summary_methods(generation) if generation else "",
             created_at=collection.created_at.isoformat(timespec="seconds"),
             built_at=generation.created_at.isoformat(timespec="seconds") if generation else "",
             stale=bool(collection.documents) and collection.stale,
@@ -67,7 +67,7 @@ class CollectionCard(Card):
 
 
 def _embedder(generation: Generation) -> str:
-    return str(generation.settings.get("embedder") or generation.embedder)
+    return generation.record.embedder or generation.embedder
 
 
 class DocumentCard(Card):
@@ -143,3 +143,8 @@ class CollectionsReply(ReplyModel):
             lines.append(f"Documents of {self.collection}, {len(self.documents)} of {self.total_documents}:")
             lines.append(quote_lines([each.to_line() for each in self.documents]))
         return "\n".join([*lines, *cursor_lines(self.next_cursor), f"Next: {self.next_step}"])
+
+
+def summary_methods(generation: Generation) -> str:
+    """Name the methods that made the summaries of a build, the most frequent first."""
+    return " and ".join(method for method, _ in generation.record.summaries.most_common()) or "heuristic"

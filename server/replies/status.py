@@ -104,7 +104,7 @@ class HealthCard(Card):
     @classmethod
     def from_engine(cls, generation: Generation | None) -> HealthCard | None:
         """Return the health that a build recorded; None without a build or record."""
-        record: Mapping[str, Any] = generation.settings.get("health", {}) if generation else {}
+        record: Mapping[str, Any] = generation.record.health if generation else {}
         if not record:
             return None
         *lower, top = record["layers"]
@@ -235,16 +235,13 @@ class StatusReply(ReplyModel):
 
 def embedder_name(generation: Generation | None) -> str:
     """Return the embedder's name in the settings, of a folder its last part; empty without a build."""
-    name: str = generation.settings.get("embedder", "") if generation else ""
+    name = generation.record.embedder if generation else ""
     return name if name.startswith("litellm/") else name.replace("\\", "/").rstrip("/").rpartition("/")[2]
 
 
 def count_methods(generation: Generation | None) -> dict[str, int]:
     """Count the aggregated entities of a build by the method that made them."""
-    counts: Counter[str] = Counter()
-    for layer in generation.settings.get("methods", ()) if generation else ():
-        counts.update(layer["entities"])
-    return dict(counts)
+    return dict(generation.record.summaries) if generation else {}
 
 
 def format_spent(spent: Spent) -> str:

@@ -18,6 +18,7 @@ from leanrag_engine.adapters.chroma.store import ChromaVectorStore
 from leanrag_engine.adapters.sqlite import SqliteDatabase
 from leanrag_engine.adapters.sqlite.database.opening import FILE
 from leanrag_engine.core.model import (
+    BuildRecord,
     Chunk,
     Entity,
     Extract,
@@ -151,7 +152,7 @@ def publish() -> Callable[..., Any]:
     """Publish a hierarchy with what a publication needs besides."""
 
     async def publish(store: SqliteDatabase, built: Hierarchy, revision: int = 0, **fields: Any) -> Any:
-        needed = {"embedder": "toy", "dimension": 4, "embedder_state": b"fit", "settings": {}}
+        needed = {"embedder": "toy", "dimension": 4, "embedder_state": b"fit", "record": BuildRecord()}
         return await store.generations.publish("default", revision, built, **(needed | fields))
 
     return publish

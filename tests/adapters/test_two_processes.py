@@ -110,7 +110,7 @@ async def main():
     chunks = tuple(f"c{n}" for n in range(20))
     base = tuple(Entity(f"new{n}", f"New {n}", description="word " * 50, parent_id="r", chunk_ids=chunks) for n in range(2000))
     built = Hierarchy((Graph(base, ()), Graph((Entity("r", "Root", layer=1),), ())))
-    await store.generations.publish("default", 1, built, embedder="new", dimension=4, embedder_state=b"new", settings={})
+    await store.generations.publish("default", 1, built, embedder="new", dimension=4, embedder_state=b"new", record=BuildRecord())
     say("published")
 
 anyio.run(main)

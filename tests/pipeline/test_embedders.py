@@ -175,12 +175,12 @@ async def test_a_build_tells_how_many_windows_are_embedded_and_counts_them(
         status = await engine.status()
         generation = status.collection.generation
         assert generation is not None
-        assert status.vectors == generation.settings["vectors"]
+        assert status.vectors == generation.record.vectors
         assert status.vectors["chunks"] > status.collection.chunks
         assert not any("incomplete" in warning for warning in status.warnings)
         assert len({text for text in embedding_server.texts if "Bath. William" in text}) > 1
         reindexed = await done(engine, await engine.submit_reindex())
-        assert reindexed.result == generation.settings["vectors"]
+        assert reindexed.result == generation.record.vectors
 
 
 async def test_a_second_build_keeps_no_vector_of_what_was_replaced(served: Settings) -> None:

@@ -12,7 +12,14 @@ import pytest
 from leanrag_engine.adapters.chroma.store import ChromaVectorStore
 from leanrag_engine.core.config import Settings, load_settings
 from leanrag_engine.core.errors import Cancelled
-from leanrag_engine.core.model import DocumentSource, Generation, Vectors, VectorSpaces, content_id, window_id
+from leanrag_engine.core.model import (
+    DocumentSource,
+    EmbeddingCounts,
+    Generation,
+    Vectors,
+    content_id,
+    window_id,
+)
 from leanrag_engine.core.ports import Progress, ProgressReport, Windows
 from leanrag_engine.engine import LeanRAG
 from leanrag_engine.pipeline.embedding_reuse import BuildIndex, ReusingEmbedder, SpaceIndex
@@ -50,7 +57,7 @@ async def built(engine: LeanRAG) -> Generation:
 
 async def rows(engine: LeanRAG, generation: Generation) -> dict[str, bytes]:
     """The vector of every text of a generation."""
-    texts = await read_indexed_texts(engine._stores, generation, VectorSpaces.of_generation(generation))
+    texts = await read_indexed_texts(engine._stores, generation, generation.record.spaces)
     found: dict[str, bytes] = {}
     for space, held in texts.items():
         vectors = await engine._stores.vectors.fetch(space, [id_ for id_, _ in held])
@@ -70,12 +77,12 @@ async def test_a_rebuild_of_the_same_documents_asks_the_service_for_no_vector(
     async with await LeanRAG.open(served(tmp_path, embedding_server)) as engine:
         await ingested(engine, TEXTS)
         first = await built(engine)
-        assert first.settings["embedded"]["reused"] == 0
+        assert first.record.embedded.reused == 0
         before = await rows(engine, first)
         embedding_server.requests.clear()
         second = await built(engine)
         assert embedding_server.texts == probed(embedding_server.texts)
-        assert second.settings["embedded"] == {"anew": 0, "reused": first.settings["embedded"]["anew"]}
+        assert second.record.embedded == EmbeddingCounts(0, first.record.embedded.anew)
         assert await rows(engine, second) == before
 
 
@@ -91,7 +98,7 @@ async def test_only_what_changed_is_embedded_and_the_vectors_are_those_of_a_buil
         grown = await rows(engine, after)
         asked = set(embedding_server.texts) - set(probed(embedding_server.texts))
         assert asked & grown.keys() == grown.keys() - before.keys()
-        assert after.settings["embedded"]["reused"] > 0
+        assert after.record.embedded.reused > 0
     async with await LeanRAG.open(served(tmp_path / "at once", embedding_server)) as engine:
         await ingested(engine, [*TEXTS, NEW])
         assert await rows(engine, await built(engine)) == grown
@@ -120,7 +127,7 @@ async def test_where_the_vectors_are_lost_everything_is_embedded_again(
         before = await rows(engine, first)
         await engine._stores.vectors.start_over()
         second = await built(engine)
-        assert second.settings["embedded"] == first.settings["embedded"]
+        assert second.record.embedded == first.record.embedded
         assert await rows(engine, second) == before
 
 
@@ -131,11 +138,11 @@ async def test_a_fit_on_the_same_documents_is_the_same_fit_and_its_vectors_are_u
         await ingested(engine, TEXTS)
         first, second = await built(engine), await built(engine)
         assert second.embedder == first.embedder
-        assert second.settings["embedded"]["anew"] == 0
+        assert second.record.embedded.anew == 0
         await ingested(engine, [*TEXTS, NEW])
         third = await built(engine)
         assert third.embedder != first.embedder
-        assert third.settings["embedded"]["reused"] == 0
+        assert third.record.embedded.reused == 0
 
 
 # --- windows -------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 from leanrag_engine.core.model import (
+    BuildRecord,
     Chunk,
     Collection,
     Document,
@@ -301,7 +302,7 @@ class Corpus:
                 for layer, graph in enumerate(self.hierarchy.layers)
             )
             generation = Generation(
-                1, "default", len(self.texts) - self.pending, "words", 0, BUILT, counts, {}
+                1, "default", len(self.texts) - self.pending, "words", 0, BUILT, counts, BuildRecord()
             )
         return Collection(
             "default", 1, len(self.texts), generation, BUILT, len(self.texts), len(self.texts), self.pending

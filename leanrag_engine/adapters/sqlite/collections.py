@@ -12,6 +12,7 @@ from leanrag_engine.core.model import Collection, Generation, LayerCount
 
 from .database import fulltext
 from .database.schema import collections, documents, embedders, generations, store
+from .generations.records import record_from_json
 
 
 def create(connection: Connection, name: str) -> Collection:
@@ -111,7 +112,7 @@ def _generation(row: Row[Any]) -> Generation:
         dimension=row.dimension,
         created_at=row.created_at,
         layers=tuple(LayerCount(*counts) for counts in row.layers),
-        settings=row.settings,
+        record=record_from_json(row.settings),
     )
 
 

@@ -13,6 +13,7 @@ from sqlalchemy import Engine
 
 from leanrag_engine.core.errors import Busy
 from leanrag_engine.core.model import (
+    BuildRecord,
     Chunk,
     Collection,
     Document,
@@ -113,7 +114,7 @@ class SqlDocumentStore:
         embedder: str,
         dimension: int,
         embedder_state: bytes,
-        settings: Mapping[str, Any],
+        record: BuildRecord,
     ) -> Generation | None:
         """Also raises ``InvalidInput`` if the hierarchy's layers do not fit together."""
         left = None
@@ -124,7 +125,7 @@ class SqlDocumentStore:
                 embedder=embedder,
                 dimension=dimension,
                 embedder_state=embedder_state,
-                settings=settings,
+                record=record,
             )
             left = await to_thread.run_sync(ready)
         generation = await self._transactions.write(forgetting.forget, collection, document_ids, left)
@@ -148,7 +149,7 @@ class SqlGenerationStore:
         embedder: str,
         dimension: int,
         embedder_state: bytes,
-        settings: Mapping[str, Any],
+        record: BuildRecord,
         report: ProgressReport = ignore_progress,
     ) -> Generation:
         """Also raises ``InvalidInput`` if the hierarchy's layers do not fit together."""
@@ -158,7 +159,7 @@ class SqlGenerationStore:
             embedder=embedder,
             dimension=dimension,
             embedder_state=embedder_state,
-            settings=settings,
+            record=record,
             report=report,
         )
         build = await to_thread.run_sync(ready)

@@ -18,7 +18,7 @@ import numpy as np
 from anyio.abc import TaskGroup
 
 from leanrag_engine.core.errors import LeanRAGError, ReplyUnusable
-from leanrag_engine.core.model import Entity, Evidence, Graph, Hierarchy, Method, Relation
+from leanrag_engine.core.model import Entity, Evidence, Graph, Hierarchy, Method, MethodCounts, Relation
 from leanrag_engine.core.ports import Progress, ProgressReport
 from leanrag_engine.core.text.language.names import name_key
 from leanrag_engine.hierarchy.relations import LayerStep, PairCounts, inter_cluster_relations
@@ -441,16 +441,16 @@ def _free_name(name: str, term: str, taken: set[str]) -> str:
 # --- figures -------------------------------------------------------------------------------
 
 
-def count_methods(hierarchy: Hierarchy) -> list[dict[str, Any]]:
-    """For each layer above G0 how many aggregated entities and relations were made by which method, as JSON has it."""
-    return [
-        {
-            "layer": number,
-            "entities": _by_method(each.method for each in layer.entities),
-            "relations": _by_method(each.method for each in layer.relations),
-        }
+def count_methods(hierarchy: Hierarchy) -> tuple[MethodCounts, ...]:
+    """Count the aggregated entities and relations of each layer above G0 by the method that made them."""
+    return tuple(
+        MethodCounts(
+            number,
+            _by_method(each.method for each in layer.entities),
+            _by_method(each.method for each in layer.relations),
+        )
         for number, layer in enumerate(hierarchy.layers[1:], 1)
-    ]
+    )
 
 
 def _by_method(methods: Iterable[Method]) -> dict[str, int]:

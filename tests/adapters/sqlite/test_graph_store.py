@@ -208,11 +208,23 @@ async def test_a_published_hierarchy_comes_back_as_it_went_in(
 ) -> None:
     built = hierarchy(*NAMES)
     assert built.sizes == (9, 3, 1)
-    generation = await publish(filled, built, 2, settings={"tau": 3, "spaces": {"chunks": "x"}})
+    record = BuildRecord(
+        embedder="toy",
+        spaces=VectorSpaces(chunks="x"),
+        vectors={"chunks": 2},
+        cluster_size=20,
+        cluster_cap=30,
+        tau=3,
+        health={"clustering": "leiden"},
+        models={"reading": "a", "writing": "b"},
+        methods=(MethodCounts(1, {"model": 3}, {"joined": 2}),),
+        embedded=EmbeddingCounts(9, 3),
+    )
+    generation = await publish(filled, built, 2, record=record)
     counts = tuple(LayerCount(i, len(g.entities), len(g.relations)) for i, g in enumerate(built.layers))
     assert (generation.layers, generation.top, generation.revision) == (counts, 2, 2)
     assert (generation.embedder, generation.dimension, generation.collection) == ("toy", 4, "default")
-    assert generation.settings == {"tau": 3, "spaces": {"chunks": "x"}}
+    assert generation.record == record
     for number, layer in enumerate(built.layers):
         assert await filled.generations.layer(generation.number, number) == list(layer.entities)
     assert await filled.generations.layer(generation.number, 3) == []
@@ -267,7 +279,7 @@ async def test_publishing_in_one_collection_leaves_the_others_generations_alone(
     filled: SqliteDatabase, hierarchy: MakeHierarchy, publish: Publish
 ) -> None:
     await filled.documents.create_collection("other")
-    fields = {"embedder": "toy", "dimension": 4, "embedder_state": b"", "settings": {}}
+    fields = {"embedder": "toy", "dimension": 4, "embedder_state": b"", "record": BuildRecord()}
     kept = await filled.generations.publish("other", 0, hierarchy("Alone", "Together"), **fields)
     for _ in range(3):
         await publish(filled, hierarchy(*NAMES))

@@ -480,12 +480,12 @@ def test_what_cannot_be_read_any_more_is_written_by_the_model(case: tuple[Graph,
 def test_each_layer_tells_how_its_texts_were_made(case: tuple[Graph, Embedder]) -> None:
     built, _ = build_case(case, Scribe(lambda step, part: good(step, part) if step == "summary" else None))
     told = count_methods(built.hierarchy)
-    assert [each["layer"] for each in told] == list(range(1, len(built.hierarchy.layers)))
+    assert [each.layer for each in told] == list(range(1, len(built.hierarchy.layers)))
     for layer, each in zip(built.hierarchy.layers[1:], told, strict=True):
-        assert each["entities"] == {"model": len(layer.entities)}
+        assert each.entities == {"model": len(layer.entities)}
         strong = sum(one.strength > 1 for one in layer.relations)
         expected = {"heuristic": strong, "joined": len(layer.relations) - strong}
-        assert each["relations"] == {method: count for method, count in expected.items() if count}
+        assert each.relations == {method: count for method, count in expected.items() if count}
 
 
 # --- over the wire -------------------------------------------------------------------------

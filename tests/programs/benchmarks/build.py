@@ -98,7 +98,7 @@ async def measured(settings: Settings, data: Corpus, cancel_after: float) -> dic
         "peak_mb": peak_mb(),
         "peak_mb_before": before,
         "layers": [(each.entities, each.relations) for each in generation.layers],
-        "health": generation.settings["health"],
+        "health": generation.record.health,
     }
 
 

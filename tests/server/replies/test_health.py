@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from leanrag_engine.adapters.tokenizer import TiktokenTokenizer
-from leanrag_engine.core.model import Generation
+from leanrag_engine.core.model import BuildRecord, Generation
 from leanrag_mcp.replies.status import HealthCard, embedder_name
 
 if TYPE_CHECKING:
@@ -35,8 +35,9 @@ async def test_a_status_tells_the_health_in_text_and_data_alike(call: Caller) ->
         assert f"tightness {each['tightness']:g}" in reply.text
 
 
-def generation(**settings: object) -> Generation:
-    return Generation(1, "default", 1, "minilm-0123", 3, datetime.fromtimestamp(0, UTC), (), settings)
+def generation(**settings: Any) -> Generation:
+    record = BuildRecord(**settings)
+    return Generation(1, "default", 1, "minilm-0123", 3, datetime.fromtimestamp(0, UTC), (), record)
 
 
 LAYER = {

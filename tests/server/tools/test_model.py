@@ -83,3 +83,16 @@ def test_the_command_line_forecasts_and_keeps_its_cap(tmp_path: Path, scribe: An
     built = ran("build", "--max-calls", "1")
     assert scribe.calls == 1
     assert built["result"]["spent"][0]["calls"] == 1
+
+
+async def test_list_collections_says_that_a_model_wrote_the_summaries(
+    tmp_path: Path, serve_in_process: Any, scribe: Any
+) -> None:
+    texts = [{"text": f"Ada Lovelace met Charles Babbage in London in {1833 + n}."} for n in range(3)]
+    async with serve_in_process(tmp_path, **model(scribe)) as call:
+        job = await call("ingest_documents", documents=texts, wait_seconds=0)
+        done = await call("get_job", job_id=job.data["job_id"], wait_seconds=60)
+        assert done.data["status"] == "done", done.text
+        reply = await call("list_collections")
+        assert reply.data["collections"][0]["summaries"] == "model"
+        assert "model summaries" in reply.text

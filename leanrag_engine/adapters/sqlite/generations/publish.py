@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import islice
@@ -21,9 +21,11 @@ from leanrag_engine.adapters.sqlite.database.schema import (
     relations,
 )
 from leanrag_engine.core.errors import InvalidInput
-from leanrag_engine.core.model import Entity, Generation, Graph, Hierarchy, Relation
+from leanrag_engine.core.model import BuildRecord, Entity, Generation, Graph, Hierarchy, Relation
 from leanrag_engine.core.ports import Progress, ProgressReport, ignore_progress
 from leanrag_engine.core.text.language.words import search_text
+
+from .records import record_to_json
 
 T = TypeVar("T")
 
@@ -49,7 +51,7 @@ class Build:
     embedder: str
     dimension: int
     embedder_state: bytes
-    settings: Mapping[str, Any]
+    record: BuildRecord
 
     @property
     def entities(self) -> Iterator[Entity]:
@@ -80,7 +82,7 @@ def ready(
     embedder: str,
     dimension: int,
     embedder_state: bytes,
-    settings: Mapping[str, Any],
+    record: BuildRecord,
     report: ProgressReport = ignore_progress,
 ) -> Build:
     """Raises ``InvalidInput`` if an entity stands in the wrong layer, has no parent one layer up, or a
@@ -98,7 +100,7 @@ def ready(
     names = sorted((key, position) for position, each in enumerate(words) for key in each.keys)
     positions = {relation.id: position for position, relation in enumerate(base.relations)}
     said = [(positions[id_], search_text(text)) for batch in watch.batches(facts) for id_, text in batch]
-    return Build(hierarchy, words, names, said, embedder, dimension, embedder_state, settings)
+    return Build(hierarchy, words, names, said, embedder, dimension, embedder_state, record)
 
 
 def _check(hierarchy: Hierarchy) -> None:
@@ -182,7 +184,7 @@ def _insert_generation(connection: Connection, collection: int, revision: int, b
         "dimension": build.dimension,
         "created_at": datetime.now(UTC),
         "layers": build.layers,
-        "settings": build.settings,
+        "settings": record_to_json(build.record),
     }
     added = insert(generations).values(row).returning(generations.c.number)
     return int(connection.execute(added).scalar_one())
