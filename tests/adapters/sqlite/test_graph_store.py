@@ -12,7 +12,7 @@ import pytest
 
 from leanrag_engine.adapters.sqlite import SqliteDatabase
 from leanrag_engine.core.errors import InvalidInput, NotFound
-from leanrag_engine.core.model import (
+from leanrag_engine.core.model import BuildRecord, EmbeddingCounts, MethodCounts, VectorSpaces, (
     Entity,
     Evidence,
     Extract,
