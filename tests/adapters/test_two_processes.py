@@ -91,7 +91,7 @@ STOPS_IN_THE_MIDDLE = """
 from leanrag_engine.adapters.sqlite import SqliteDatabase
 from leanrag_engine.adapters.sqlite.database import opening
 from leanrag_engine.adapters.sqlite.generations import publish as publishing
-from leanrag_engine.core.model import Entity, Graph, Hierarchy
+from leanrag_engine.core.model import BuildRecord, Entity, Graph, Hierarchy
 
 # A cache of ten pages: SQLite must write to its log before the commit, as it does in a large build.
 opening._PRAGMAS = (*opening._PRAGMAS, "PRAGMA cache_size=10")

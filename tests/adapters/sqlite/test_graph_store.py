@@ -12,7 +12,9 @@ import pytest
 
 from leanrag_engine.adapters.sqlite import SqliteDatabase
 from leanrag_engine.core.errors import InvalidInput, NotFound
-from leanrag_engine.core.model import BuildRecord, EmbeddingCounts, MethodCounts, VectorSpaces, (
+from leanrag_engine.core.model import (
+    BuildRecord,
+    EmbeddingCounts,
     Entity,
     Evidence,
     Extract,
@@ -26,7 +28,9 @@ from leanrag_engine.core.model import BuildRecord, EmbeddingCounts, MethodCounts
     JobStatus,
     LayerCount,
     Method,
+    MethodCounts,
     Relation,
+    VectorSpaces,
 )
 
 pytestmark = pytest.mark.anyio
