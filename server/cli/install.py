@@ -16,7 +16,7 @@ from typing import Annotated, Any
 import typer
 
 from leanrag_engine.core.config import Settings, load_settings
-from leanrag_engine.core.errors import InvalidInput, LeanRAGError
+from leanrag_engine.core.errors import InvalidInput
 
 from ..clients.files import (
     CLIENTS,
@@ -30,6 +30,7 @@ from ..clients.files import (
     plan_install,
     plan_uninstall,
 )
+from .options import report_errors
 
 NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 PACKAGE = "leanrag-mcp"
@@ -147,7 +148,7 @@ def install(
 
     Example: `leanrag install claude-desktop --allow-dir ~/Documents`
     """
-    with told_plainly():
+    with report_errors():
         machine = Machine.here()
         settings = load_settings(
             allow_dirs=tuple(allow_dir) if allow_dir else None,
@@ -175,23 +176,11 @@ def uninstall(
     dry_run: DryRun = False,
 ) -> None:
     """Take this server out of an MCP client's configuration. Your documents and their index stay."""
-    with told_plainly():
+    with report_errors():
         file = config or config_file(client, scope, Machine.here())
         kind = CLIENTS[client]
         then = f"{kind.title} does without it from its next start on."
         finish(plan_uninstall(kind, file, check_name(name)), then, dry_run=dry_run)
-
-
-class told_plainly:  # noqa: N801 - reads as what it is, a context
-    """An error becomes a message and exit code 1."""
-
-    def __enter__(self) -> None:
-        return
-
-    def __exit__(self, kind: object, problem: BaseException | None, trace: object) -> None:
-        if isinstance(problem, LeanRAGError):
-            typer.echo(f"Error: {problem}", err=True)
-            raise typer.Exit(1) from problem
 
 
 def check_name(name: str) -> str:

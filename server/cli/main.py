@@ -10,14 +10,13 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import anyio
 import typer
 
 from leanrag_engine.core.config import Settings, load_settings
-from leanrag_engine.core.errors import LeanRAGError
 
-from .evaluate.commands import app as evaluating
+from .evaluate.commands import app as evaluation
 from .install import install, uninstall
+from .options import CollectionOption, DataDir, report_errors, run_async
 
 if TYPE_CHECKING:
     from leanrag_engine.core.model import Job
@@ -32,23 +31,12 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
 )
-app.add_typer(evaluating, name="eval")
+app.add_typer(evaluation, name="eval")
 app.command()(install)
 app.command()(uninstall)
 
-DataDir = Annotated[
-    Path | None,
-    typer.Option(
-        help="Folder that holds everything; default: the platform's own.",
-        envvar="LEANRAG_DATA_DIR",
-        show_default=False,
-    ),
-]
-CollectionOption = Annotated[
-    str | None, typer.Option(help="Which corpus.", envvar="LEANRAG_COLLECTION", show_default="default")
-]
-IN_PART = 3
-"""Exit code: some of what was asked for is done. 1 is a failure of all, 2 a wrong call."""
+EXIT_PARTIAL = 3
+"""Exit code: some of the documents failed. 1: all failed; 2: wrong arguments."""
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object for programs.")]
 
@@ -106,23 +94,21 @@ def serve(
 ) -> None:
     """Run the MCP server. An MCP client starts it over standard input and output; see `leanrag demo` for how.
 
-    One server for several clients: `leanrag serve --http 127.0.0.1:8000` is open to the programs of this machine.
-    To be reached from elsewhere it needs a token, `LEANRAG_HTTP_TOKEN=... leanrag serve --http 0.0.0.0:8000
+    One server for several clients: `leanrag serve --http 127.0.0.1:8000` is open to all programs on this machine.
+    To be reachable from elsewhere it needs a token, `LEANRAG_HTTP_TOKEN=... leanrag serve --http 0.0.0.0:8000
     --http-allowed-host rag.example`, or an OAuth issuer (the `LEANRAG_HTTP_OAUTH_...` variables in the README);
-    it speaks plain HTTP, so put a proxy with TLS before it. `/health` answers without a token.
+    it uses plain HTTP, so put a proxy with TLS in front of it. `/health` answers without a token.
     """
     from ..http.settings import load_http_settings  # noqa: PLC0415 - the other commands serve nothing
 
-    try:
-        over_http = load_http_settings(
+    with report_errors():
+        http_settings = load_http_settings(
             http=http,
             http_token_file=http_token_file,
             http_allowed_hosts=tuple(http_allowed_host) if http_allowed_host else None,
             http_allowed_origins=tuple(http_allowed_origin) if http_allowed_origin else None,
         )
-    except LeanRAGError as problem:
-        raise report_error(problem) from problem
-    settings = settings_of(
+    settings = read_settings(
         data_dir,
         collection,
         allow_dirs=tuple(allow_dir) if allow_dir else None,
@@ -132,13 +118,11 @@ def serve(
     for folder in settings.allow_dirs:
         if not folder.expanduser().is_dir():
             typer.echo(f"Warning: the allowed folder {folder} does not exist.", err=True)
-    if over_http.http:
+    if http_settings.http:
         from ..http.serving import run_http  # noqa: PLC0415 - stdio must not wait for a web server
 
-        try:
-            run_http(settings, over_http)
-        except LeanRAGError as problem:
-            raise report_error(problem) from problem
+        with report_errors():
+            run_http(settings, http_settings)
     else:
         from ..app import create_server  # noqa: PLC0415 - the other commands need no MCP server
 
@@ -155,8 +139,8 @@ def ingest(
 ) -> None:
     """Add documents (text, Markdown, HTML, PDF, DOCX, source code) and build the hierarchy.
 
-    Safe to repeat: what has not changed is left alone. Exit code 0: all went in; 3: some files failed, the
-    others are in; 1: nothing went in.
+    Safe to repeat: unchanged documents are skipped. Exit code 0: all were ingested; 3: some files failed, the
+    others were ingested; 1: none was.
 
     Example: `leanrag ingest ~/notes report.pdf`
     """
@@ -180,9 +164,9 @@ def ingest(
             typer.echo(f"{reply.status}. {reply.message}".rstrip())
         leave_unless_done(reply.status)
         if any(each.status == "failed" for each in reply.documents):
-            raise typer.Exit(IN_PART)
+            raise typer.Exit(EXIT_PARTIAL)
 
-    run(settings_of(data_dir, collection), work)
+    run(read_settings(data_dir, collection), work)
 
 
 def forget(
@@ -194,10 +178,10 @@ def forget(
     collection: CollectionOption = None,
     json: Json = False,
 ) -> None:
-    """Delete documents for good, with everything that only they support.
+    """Delete documents permanently, with everything that only they support.
 
-    Summaries that they fed are hidden until the next `leanrag build`. Exit code 0: all are gone; 3: some ids are
-    unknown, the others are gone; 1: nothing was deleted.
+    Summaries built from them are hidden until the next `leanrag build`. Exit code 0: all were deleted; 3: some ids
+    are unknown, the others were deleted; 1: nothing was deleted.
 
     Example: `leanrag forget notes/old.md d12`
     """
@@ -205,9 +189,9 @@ def forget(
     async def work(engine: LeanRAG) -> None:
         from ..replies.jobs import DeleteReply  # noqa: PLC0415 - heavy
 
-        named = engine.settings.collection
-        known = {each.id for each in await engine.documents(collection=named)}
-        job, found = await engine.submit_forget([id_of(each, known) for each in ids], collection=named)
+        collection = engine.settings.collection
+        known = {each.id for each in await engine.documents(collection=collection)}
+        job, found = await engine.submit_forget([id_of(each, known) for each in ids], collection=collection)
         reply = DeleteReply.from_engine(await follow_job(engine, job) if job else None, found)
         if json:
             typer.echo(reply.model_dump_json())
@@ -218,9 +202,9 @@ def forget(
             typer.echo(f"{reply.status}. {reply.message}".rstrip())
         leave_unless_done(reply.status if job else "failed")
         if found.unknown:
-            raise typer.Exit(IN_PART)
+            raise typer.Exit(EXIT_PARTIAL)
 
-    run(settings_of(data_dir, collection), work)
+    run(read_settings(data_dir, collection), work)
 
 
 app.command("forget")(forget)
@@ -228,7 +212,7 @@ app.command("delete", hidden=True)(forget)
 
 
 def id_of(given: str, known: set[str]) -> str:
-    """A file's document bears its whole path as id."""
+    """Return the id of the document that ``given`` names: of a file, its whole path."""
     whole = str(Path(given).expanduser().resolve())
     return whole if given not in known and whole in known else given
 
@@ -236,7 +220,8 @@ def id_of(given: str, known: set[str]) -> str:
 @app.command()
 def build(
     upgrade: Annotated[
-        bool, typer.Option("--upgrade", help="Let the model also read what was read without one before.")
+        bool,
+        typer.Option("--upgrade", help="Let the model also read chunks that were extracted without one."),
     ] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Only forecast model calls, tokens and cost, by step.")
@@ -264,7 +249,7 @@ def build(
     """Build the hierarchy from everything ingested and publish it. Readers see the old one until then.
 
     With a chat model (LEANRAG_LLM_MODEL) it reads new documents and writes summaries and relations, within the
-    caps; no reply is ever paid for twice.
+    caps; every reply is cached, so none is paid for twice.
 
     Example: `leanrag build --dry-run`, then `leanrag build --max-cost 2`
     """
@@ -281,7 +266,7 @@ def build(
         leave_unless_done(reply.status)
 
     more = {"clustering": clustering, "cluster_size": cluster_size}
-    run(settings_of(data_dir, collection, **more), work)
+    run(read_settings(data_dir, collection, **more), work)
 
 
 @app.command()
@@ -314,12 +299,12 @@ def query(
             typer.echo(f"Warning: {warning}", err=True)
         typer.echo(f"{result.context.tokens} tokens", err=True)
 
-    run(settings_of(data_dir, collection, read_only=True), work)
+    run(read_settings(data_dir, collection, read_only=True), work)
 
 
 @app.command()
 def status(data_dir: DataDir = None, collection: CollectionOption = None, json: Json = False) -> None:
-    """Show what is indexed, how it was built, and what runs."""
+    """Show what is indexed, how it was built, and which jobs run."""
 
     async def work(engine: LeanRAG) -> None:
         from ..replies.status import StatusReply  # noqa: PLC0415 - heavy
@@ -327,12 +312,12 @@ def status(data_dir: DataDir = None, collection: CollectionOption = None, json: 
         reply = StatusReply.from_engine(await engine.status(engine.settings.collection))
         typer.echo(reply.model_dump_json() if json else "\n".join(reply.to_lines()))
 
-    run(settings_of(data_dir, collection, read_only=True), work)
+    run(read_settings(data_dir, collection, read_only=True), work)
 
 
 @app.command()
 def reindex(data_dir: DataDir = None, collection: CollectionOption = None, json: Json = False) -> None:
-    """Write the vector store anew from the graph store, e.g. after its folder was lost or damaged."""
+    """Rebuild the vector store from the graph store, e.g. after its folder was lost or damaged."""
 
     async def work(engine: LeanRAG) -> None:
         from ..replies.jobs import JobReply  # noqa: PLC0415 - heavy
@@ -344,7 +329,7 @@ def reindex(data_dir: DataDir = None, collection: CollectionOption = None, json:
         typer.echo(reply.model_dump_json() if json else f"{reply.status}. {reply.message or counts}")
         leave_unless_done(reply.status)
 
-    run(settings_of(data_dir, collection), work)
+    run(read_settings(data_dir, collection), work)
 
 
 @app.command()
@@ -356,31 +341,26 @@ def demo(
     collection: Annotated[str, typer.Option(help="What to call the corpus.")] = "python-reference",
     json: Annotated[bool, typer.Option("--json", help="End with one JSON object of figures.")] = False,
 ) -> None:
-    """Run the whole thing on real input: the Python language reference that every Python carries.
+    """Run everything on real input: the Python language reference that comes with Python.
 
-    Ingests it, builds the hierarchy, starts the MCP server, asks it three questions and walks the
+    Ingests it, builds the hierarchy, starts the MCP server, asks it three questions and goes through the
     hierarchy step by step. No network, no key, no download.
     """
     from .demo import run_demo  # noqa: PLC0415 - heavy
 
-    try:
-        anyio.run(run_demo, data_dir, collection, json)
-    except LeanRAGError as problem:
-        raise report_error(problem) from problem
+    run_async(lambda: run_demo(data_dir, collection, json))
 
 
 # --- shared by the commands ----------------------------------------------------------------
 
 
-def settings_of(data_dir: Path | None, collection: str | None, **more: object) -> Settings:
-    try:
+def read_settings(data_dir: Path | None, collection: str | None, **more: object) -> Settings:
+    with report_errors():
         return load_settings(data_dir=data_dir, collection=collection, **more)
-    except LeanRAGError as problem:
-        raise report_error(problem) from problem
 
 
 def run(settings: Settings, work: Callable[[LeanRAG], Awaitable[None]]) -> None:
-    """Open the engine, do the work, close it; an error becomes a message and exit code 1."""
+    """Open the engine, do the work and close it."""
 
     async def open_and_work() -> None:
         from leanrag_engine.engine import LeanRAG  # noqa: PLC0415 - heavy: --help must not wait for it
@@ -388,15 +368,7 @@ def run(settings: Settings, work: Callable[[LeanRAG], Awaitable[None]]) -> None:
         async with await LeanRAG.open(settings) as engine:
             await work(engine)
 
-    try:
-        anyio.run(open_and_work)
-    except LeanRAGError as problem:
-        raise report_error(problem) from problem
-
-
-def report_error(problem: LeanRAGError) -> typer.Exit:
-    typer.echo(f"Error: {problem}", err=True)
-    return typer.Exit(1)
+    run_async(open_and_work)
 
 
 async def follow_job(engine: LeanRAG, job: Job) -> Job:

@@ -10,23 +10,21 @@ import json as json_
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
-import anyio
 import typer
 
 from leanrag_engine.core.config import Settings, load_settings
-from leanrag_engine.core.errors import InvalidInput, LeanRAGError
+from leanrag_engine.core.errors import InvalidInput
+
+from ..options import run_async
 
 if TYPE_CHECKING:
     from leanrag_engine.evaluation.answers.figures import JudgedQuestion
     from leanrag_engine.evaluation.answers.judge import Judgement, JudgingPlan
     from leanrag_engine.evaluation.datasets import QuestionSet
-
-SHOWN = 3
-"""Reasons of lost calls that a remark names."""
 
 
 def answers(
@@ -127,7 +125,7 @@ def answers(
             collection, embedder, data_dir, llm_model=answerer, llm_api_base=api_base,
             judge_model=judge, judge_api_base=judge_api_base, llm_concurrency=concurrency,
         )  # fmt: skip
-        held, plan = read_inputs(
+        question_set, plan = read_inputs(
             questions, compare, limit, collection=collection,
             ablations=bool(compare) if ablations is None else ablations,
             votes=votes, budget=budget, scores=scores, pairs=pairs,
@@ -137,7 +135,7 @@ def answers(
             if json:
                 typer.echo(json_.dumps({"forecast": forecast_figures(plan)}))
             return
-        found = await run_judgement(settings, held, plan, temperature, data_dir, details)
+        found = await run_judgement(settings, question_set, plan, temperature, data_dir, details)
         for remark in remarks(found):
             typer.echo(remark, err=True)
         if json:
@@ -147,17 +145,13 @@ def answers(
 
             show(found, settings)
 
-    try:
-        anyio.run(work)
-    except LeanRAGError as problem:
-        typer.echo(f"Error: {problem}", err=True)
-        raise typer.Exit(1) from problem
+    run_async(work)
 
 
 def settings_of(
     collection: str | None, embedder: str | None, data_dir: Path | None, **models: object
 ) -> Settings:
-    """The user's settings with what the command line says. A collection of one's own is only read."""
+    """Return the user's settings with those of the command line. An existing collection is only read."""
     return load_settings(
         collection=collection,
         embedder=embedder,
@@ -170,7 +164,7 @@ def settings_of(
 def read_inputs(
     path: Path, compare: str, limit: int | None, *, collection: str | None, ablations: bool, **options: int
 ) -> tuple[QuestionSet | None, JudgingPlan]:
-    """The passages to ingest, if any, and the plan; everything that was given is checked before any work."""
+    """Read and check all input: the passages to ingest, if any, and the plan."""
     # Heavy, all of them: --help must not wait for them.
     from leanrag_engine.evaluation.answers.judge import JudgingPlan, strategies  # noqa: PLC0415
     from leanrag_engine.evaluation.answers.run import SET_SUFFIXES, read_questions  # noqa: PLC0415
@@ -179,26 +173,26 @@ def read_inputs(
     ways = strategies(compare.split(","), ablations=ablations)
     if collection is None and path.is_file() and path.suffix.lower() not in SET_SUFFIXES:
         raise InvalidInput(
-            f"{path} is no question set, and no collection is named to ask its questions of.",
+            f"{path} is no question set, and no collection is given for its questions.",
             "Give --collection, or a set as JSON or JSON Lines.",
         )
-    held = None if collection else read_set(path)
-    asked = (held.questions if held else read_questions(path))[:limit]
+    question_set = None if collection else read_set(path)
+    selected = (question_set.questions if question_set else read_questions(path))[:limit]
     plan = JudgingPlan(
-        asked, ways, options["votes"], options["budget"], bool(options["scores"]), bool(options["pairs"])
+        selected, ways, options["votes"], options["budget"], bool(options["scores"]), bool(options["pairs"])
     )
-    return held, plan.check()
+    return question_set, plan.check()
 
 
 async def run_judgement(
     settings: Settings,
-    held: QuestionSet | None,
+    question_set: QuestionSet | None,
     plan: JudgingPlan,
     temperature: float,
     data_dir: Path | None,
     details: Path | None,
 ) -> Judgement:
-    """The judgement, with progress on standard error; a scratch folder is removed afterwards."""
+    """Run the judgement, with progress on standard error."""
     from leanrag_engine.evaluation.answers.run import judge_collection, judge_set  # noqa: PLC0415 - heavy
 
     from ..progress import stage_bars  # noqa: PLC0415 - rich is heavy
@@ -206,13 +200,19 @@ async def run_judgement(
     with ExitStack() as cleanup:
         note = note_writer(cleanup.enter_context(open_details(details))) if details else lambda _: None
         show = cleanup.enter_context(stage_bars())
-        if held is None:
+        if question_set is None:
             return await judge_collection(settings, plan, show, temperature=temperature, note=note)
         if data_dir is None:
-            # Windows cannot remove what the vector store still has open.
-            scratch = tempfile.TemporaryDirectory(prefix="leanrag-eval-", ignore_cleanup_errors=True)
-            settings = settings.model_copy(update={"data_dir": Path(cleanup.enter_context(scratch))})
-        return await judge_set(settings, held, plan, show, temperature=temperature, note=note)
+            settings = settings.model_copy(update={"data_dir": cleanup.enter_context(scratch_folder())})
+        return await judge_set(settings, question_set, plan, show, temperature=temperature, note=note)
+
+
+@contextmanager
+def scratch_folder() -> Iterator[Path]:
+    """Make a folder that is removed afterwards."""
+    # Windows cannot remove files that the vector store still has open.
+    with tempfile.TemporaryDirectory(prefix="leanrag-eval-", ignore_cleanup_errors=True) as folder:
+        yield Path(folder)
 
 
 def open_details(details: Path) -> TextIO:
@@ -225,7 +225,7 @@ def open_details(details: Path) -> TextIO:
 
 
 def note_writer(file: TextIO) -> Callable[[JudgedQuestion], None]:
-    """Writes each question's answers and verdicts as one line, at once: what was paid for is not lost."""
+    """Return a function that writes each question's answers and verdicts as one line, at once, so that none is lost."""
     from dataclasses import asdict  # noqa: PLC0415 - only here
 
     def note(sitting: JudgedQuestion) -> None:
@@ -236,7 +236,7 @@ def note_writer(file: TextIO) -> Callable[[JudgedQuestion], None]:
     return note
 
 
-# --- what is said --------------------------------------------------------------------------
+# --- messages ------------------------------------------------------------------------------
 
 
 def forecast_figures(plan: JudgingPlan) -> dict[str, int]:
@@ -262,13 +262,13 @@ def forecast(plan: JudgingPlan) -> str:
 
 
 def remarks(found: Judgement) -> Iterator[str]:
-    """What was lost, and what the calls used."""
+    """Describe which calls were lost, and what the calls used."""
     if found.losses:
         kinds = Counter(each.kind for each in found.losses)
-        told = ", ".join(f"{count:,} {kind}{'s' * (count > 1)}" for kind, count in kinds.items())
-        yield f"Lost: {told}. They count nowhere."
+        lost = ", ".join(f"{count:,} {kind}{'s' * (count > 1)}" for kind, count in kinds.items())
+        yield f"Lost: {lost}. They are not counted in any figure."
         reasons = Counter(each.reason for each in found.losses)
-        yield from (f"  {count:,} times: {reason}" for reason, count in reasons.most_common(SHOWN))
+        yield from (f"  {count:,} times: {reason}" for reason, count in reasons.most_common(3))
     for role, meter in (("Answers", found.answering), ("Verdicts", found.judging)):
         price = "" if meter.unpriced else f", {meter.cost:.4f} US dollars"
         yield (
@@ -278,11 +278,11 @@ def remarks(found: Judgement) -> Iterator[str]:
 
 
 def figures(found: Judgement, settings: Settings) -> dict[str, object]:
-    """What ``--json`` prints. Scores from 1 to 10; shares in percent."""
+    """Return what ``--json`` prints. Scores from 1 to 10; shares in percent."""
     from dataclasses import asdict  # noqa: PLC0415 - only here
 
-    def by_measure(held: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
-        return {name: {key: asdict(each) for key, each in rows.items()} for name, rows in held.items()}
+    def by_measure(table: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+        return {name: {key: asdict(each) for key, each in rows.items()} for name, rows in table.items()}
 
     return {
         "questions": len(found.plan.questions),

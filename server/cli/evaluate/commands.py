@@ -7,18 +7,17 @@ to standard error.
 from __future__ import annotations
 
 import json as json_
-import tempfile
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import anyio
 import typer
 
-from leanrag_engine.core.errors import InvalidInput, LeanRAGError
+from leanrag_engine.core.errors import InvalidInput
 
-from .answers import answers
+from ..options import CollectionOption, DataDir, run_async
+from .answers import answers, scratch_folder
 
 if TYPE_CHECKING:
     from leanrag_engine.evaluation.datasets import QuestionSet
@@ -100,10 +99,10 @@ def retrieval(
         names = compare.split(",") if compare else []
         if json and names:
             raise InvalidInput(
-                "--json gives the figures of one way, --compare asks for several.", "Leave one out."
+                "--json prints the figures of one way, --compare asks for several.", "Leave one out."
             )
         questions, given, ways = read_inputs(question_set, graph, limit, mode, ranking, names, plot)
-        found = await run_evaluation(questions, given, ways, numbers(budgets), embedder, data_dir)
+        found = await run_evaluation(questions, given, ways, parse_numbers(budgets), embedder, data_dir)
         for remark in report.remarks(questions, given, found):
             typer.echo(remark, err=True)
         if plot:
@@ -113,7 +112,7 @@ def retrieval(
         else:
             report.show(questions, given, found, by_type=by_type)
 
-    run(work)
+    run_async(work)
 
 
 app.command()(answers)
@@ -121,23 +120,14 @@ app.command()(answers)
 
 @app.command()
 def health(
-    collection: Annotated[
-        str | None, typer.Option(help="Which corpus.", envvar="LEANRAG_COLLECTION", show_default="default")
-    ] = None,
-    data_dir: Annotated[
-        Path | None,
-        typer.Option(
-            help="Folder that holds everything; default: the platform's own.",
-            envvar="LEANRAG_DATA_DIR",
-            show_default=False,
-        ),
-    ] = None,
+    collection: CollectionOption = None,
+    data_dir: DataDir = None,
     json: Json = False,
 ) -> None:
-    """How a built collection stands, without any judge. Nothing is written.
+    """Measure a built collection without a judge. Nothing is written.
 
-    Tells the share of entity pairs whose lowest common ancestor lies below the root (by where the pair comes from),
-    sizes and tightness of the clusters, whether they come out again (adjusted Rand index), and how much contexts
+    Reports the share of entity pairs whose lowest common ancestor lies below the root (by where the pair comes from),
+    sizes and tightness of the clusters, their stability (adjusted Rand index), and how much contexts
     repeat themselves.
 
     Example: `leanrag eval health --collection notes`
@@ -158,7 +148,7 @@ def health(
         else:
             show_health(found)
 
-    run(work)
+    run_async(work)
 
 
 def read_inputs(
@@ -170,7 +160,7 @@ def read_inputs(
     names: Sequence[str],
     plot: Path | None,
 ) -> tuple[QuestionSet, GivenGraph | None, list[Strategy]]:
-    """Everything that was given, read and checked before any work."""
+    """Read and check all input before any work."""
     # Heavy, all of them: --help must not wait for them.
     from leanrag_engine.evaluation.datasets import read_set  # noqa: PLC0415
     from leanrag_engine.evaluation.retrieval.plots import check_plot  # noqa: PLC0415
@@ -193,25 +183,20 @@ async def run_evaluation(
     embedder: str | None,
     data_dir: Path | None,
 ) -> Evaluation:
-    """The evaluation, in the folder given or in one that is gone afterwards; progress on standard error."""
+    """Run the evaluation in ``data_dir`` or a scratch folder, with progress on standard error."""
     from leanrag_engine.evaluation.retrieval.run import evaluate  # noqa: PLC0415 - heavy
     from leanrag_engine.evaluation.scratch import scratch_settings  # noqa: PLC0415 - heavy
 
     from ..progress import stage_bars  # noqa: PLC0415 - rich is heavy
 
     with ExitStack() as cleanup:
-        folder = data_dir or Path(
-            # Windows cannot remove what the vector store still has open.
-            cleanup.enter_context(
-                tempfile.TemporaryDirectory(prefix="leanrag-eval-", ignore_cleanup_errors=True)
-            )
-        )
+        folder = data_dir or cleanup.enter_context(scratch_folder())
         show = cleanup.enter_context(stage_bars())
         return await evaluate(scratch_settings(folder, embedder), questions, given, ways, budgets, show)
 
 
-def numbers(given: str) -> list[int]:
-    """Whole numbers, comma separated. Raises ``InvalidInput`` for what is none."""
+def parse_numbers(given: str) -> list[int]:
+    """Parse whole numbers, comma separated, in order and each once. Raises ``InvalidInput``."""
     try:
         found = [int(each) for each in given.split(",") if each.strip()]
     except ValueError:
@@ -221,12 +206,3 @@ def numbers(given: str) -> list[int]:
             f"Budgets cannot be {given!r}.", "Give whole numbers, comma separated, such as 500,1000."
         )
     return sorted(set(found))
-
-
-def run(work: Callable[[], Awaitable[None]]) -> None:
-    """Do the work; an error becomes a message and exit code 1."""
-    try:
-        anyio.run(work)
-    except LeanRAGError as problem:
-        typer.echo(f"Error: {problem}", err=True)
-        raise typer.Exit(1) from problem
