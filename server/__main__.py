@@ -1,4 +1,4 @@
-"""``python -P -m leanrag_mcp`` is the command line."""
+"""Run the command line as ``python -P -m leanrag_mcp``."""
 
 from .cli.main import main
 

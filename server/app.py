@@ -1,4 +1,4 @@
-"""Builds the MCP server: which tools, resources, prompts and completions it offers, and how a call is taken in."""
+"""Build the MCP server: its tools, resources, prompts and completions, and the checks of each tool call."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ logger = logging.getLogger(__name__)
 class LeanRAGServer(MCPServer[None]):
     """An MCP server whose error results say what was wrong, what was expected and what to do next.
 
-    It refuses unknown arguments, which the SDK would drop without a word, takes null for an argument that has
-    a default, and names no tool that it does not offer.
+    It refuses unknown arguments, which the SDK would drop silently, accepts null for an argument with a
+    default, and names no tool that it does not offer.
     """
 
     offered = Offered(frozenset(), ALL_TOOLS)
     only_collection = ""
-    """The one collection that it serves; empty: any."""
+    """The only collection served; empty: any."""
 
     async def call_tool(
         self, name: str, arguments: dict[str, Any], context: Context[None, Any] | None = None
@@ -78,9 +78,9 @@ class LeanRAGServer(MCPServer[None]):
 def create_server(
     settings: Settings, *, auth: AuthSettings | None = None, token_verifier: TokenVerifier | None = None
 ) -> LeanRAGServer:
-    """The server with what ``settings`` allow. Opens nothing: that happens on the first call.
+    """Create the server that ``settings`` describe. Opens no store: that happens on the first call.
 
-    ``auth`` and ``token_verifier`` say who may use it over HTTP; over stdio they mean nothing.
+    ``auth`` and ``token_verifier`` control access over HTTP; over stdio they have no effect.
     """
     handle = EngineHandle(settings)
     offered = Offered(frozenset(offer.name for offer in offers(settings)), ALL_TOOLS)
@@ -114,7 +114,7 @@ def create_server(
 
 
 def add_tool(server: LeanRAGServer, offer: ToolEntry, function: Callable[..., Any]) -> None:
-    """Register one tool. Its schema says that unknown arguments are refused; ``call_tool`` refuses them."""
+    """Register one tool. Its schema forbids unknown arguments; ``call_tool`` refuses them."""
     described = server.offered.lines(cleandoc(function.__doc__ or ""))
     server.add_tool(function, title=offer.title, description=described, annotations=offer.annotations)
     tool = server._tool_manager.get_tool(offer.name)  # noqa: SLF001 - the SDK has no public way; a test pins it
@@ -126,17 +126,17 @@ def add_tool(server: LeanRAGServer, offer: ToolEntry, function: Callable[..., An
 
 
 def without_titles(schema: Any) -> Any:
-    """A JSON schema without the titles that repeat its names: a quarter of its tokens."""
+    """Return a JSON schema without the titles that repeat its names: a quarter of its tokens."""
     if isinstance(schema, dict):
-        # A property may be called title: its value is a schema, not a string.
+        # A property may be named title: its value is a schema, not a string.
         kept = {key: value for key, value in schema.items() if key != "title" or isinstance(value, dict)}
         return {key: without_titles(value) for key, value in kept.items()}
     return [without_titles(each) for each in schema] if isinstance(schema, list) else schema
 
 
 def open_to_more(schema: Any, *, top: bool = True) -> Any:
-    """The schema of a reply without the promise that a later version has no further keys, and without the lists of
-    what is required within: all of it is, and the lists take a tenth of its tokens."""
+    """Return the schema of a reply without ``additionalProperties: false``, since a later version may add keys, and
+    without the inner lists of required keys: all are, and the lists take a tenth of its tokens."""
     if isinstance(schema, dict):
         dropped = [("additionalProperties", False)]
         return {

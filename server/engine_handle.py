@@ -1,4 +1,4 @@
-"""The server's hold on the engine: opened on the first call that needs it, never before ``tools/list``."""
+"""The server's handle on the engine: opened on the first call that needs it, never before ``tools/list``."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class EngineHandle:
-    """Opens one engine for the life of the server, and takes up interrupted jobs when it does."""
+    """Opens one engine for the life of the server and resumes interrupted jobs when it does."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
@@ -23,10 +23,10 @@ class EngineHandle:
         self._opening = anyio.Lock()
 
     async def get(self) -> LeanRAG:
-        """The open engine. Raises ``StoreUnusable`` if the data folder cannot be used."""
+        """Return the open engine. Raises ``StoreUnusable`` if the data folder cannot be used."""
         async with self._opening:
             if self._engine is None:
-                # Not at the top, and in a thread: this brings numpy, sklearn, SQLAlchemy and Chroma.
+                # Here and in a thread: this loads numpy, sklearn, SQLAlchemy and Chroma.
                 module = await anyio.to_thread.run_sync(import_module, "leanrag_engine.engine")
                 engine: LeanRAG = await module.LeanRAG.open(self.settings)
                 if not self.settings.read_only:
@@ -36,12 +36,12 @@ class EngineHandle:
 
     @property
     def fixed(self) -> bool:
-        """Whether the server was started for one collection: then it serves no other."""
+        """Whether the server was started for one collection and serves no other."""
         return "collection" in self.settings.model_fields_set
 
-    def collection(self, named: str) -> str:
-        """The collection that a call means: without a fixed one, the one it names."""
-        return self.settings.collection if self.fixed else named
+    def collection(self, name: str) -> str:
+        """Return the collection of a call that names ``name``: the fixed one, if there is one."""
+        return self.settings.collection if self.fixed else name
 
     async def close(self) -> None:
         if self._engine is not None:

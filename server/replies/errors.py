@@ -1,4 +1,4 @@
-"""What the server says in its own words: errors that a model can act on, and steps that name only tools offered."""
+"""The server's own messages: errors that a model can act on, and next steps that name only tools on offer."""
 
 from __future__ import annotations
 
@@ -14,13 +14,10 @@ from leanrag_engine.core.errors import EmbedderChanged, LeanRAGError, NotReady
 from leanrag_engine.core.text.nearest import find_nearest
 from leanrag_engine.core.text.shortening import cut_middle
 
-READ_ONLY = "This server offers no tool for that: it takes one that writes, or the command line."
+READ_ONLY = "This server offers no tool for that: use a server that can write, or the command line."
 
-LONGEST_LINE = 600
-"""Characters of a line of an error: it may repeat what the caller gave, which may be a book."""
-
-SHOWN = 80
-"""Characters of a refused value that are repeated."""
+REPEATED = 80
+"""Characters of a refused value that a message repeats."""
 
 _SENTENCES = re.compile(r"(?<=[^\d][.!?])\s+")
 
@@ -29,22 +26,22 @@ _SENTENCES = re.compile(r"(?<=[^\d][.!?])\s+")
 
 
 def plain(text: str) -> str:
-    """``text`` without control, zero-width and direction characters."""
+    """Return ``text`` without control, zero-width and direction characters."""
     from leanrag_engine.core.text.cleaning import clean  # noqa: PLC0415 - its tables take 30 ms, and the start needs none
 
     return clean(text)
 
 
 def plain_line(text: str) -> str:
-    """``plain`` on one line: a line break in a name would make the rest of it look like a line of ours."""
+    """Return ``plain`` on one line: after a line break in a name, the rest would look like the server's own line."""
     cleaned = plain(text)
     return " ".join(cleaned.split()) if "\n" in cleaned or "\t" in cleaned else cleaned
 
 
 def error_result(text: str) -> CallToolResult:
-    """An error whose whole text the model reads."""
+    """Return an error whose whole text the model reads; long lines, which may repeat a whole argument, are cut."""
     # The beginning says what is wrong and the end what to do; between them is what was repeated from the call.
-    lines = [cut_middle(line, LONGEST_LINE) for line in plain(text).split("\n")]
+    lines = [cut_middle(line, 600) for line in plain(text).split("\n")]
     return CallToolResult(content=[TextContent(type="text", text="\n".join(lines))], is_error=True)
 
 
@@ -53,30 +50,30 @@ def error_result(text: str) -> CallToolResult:
 
 @dataclass(frozen=True, slots=True)
 class Offered:
-    """The tools that a server offers, among all that there are."""
+    """The tools that a server offers, among all tools."""
 
     tools: frozenset[str]
     all_tools: frozenset[str]
 
-    def may_say(self, text: str) -> bool:
+    def is_allowed(self, text: str) -> bool:
         return not (self.all_tools - self.tools) & set(re.findall(r"\w+", text))
 
     def steps(self, text: str) -> str:
-        """``text`` without the sentences that name a tool which is not offered."""
-        if self.may_say(text):
+        """Return ``text`` without the sentences that name a tool not offered."""
+        if self.is_allowed(text):
             return text
-        return " ".join(part for part in _SENTENCES.split(text) if self.may_say(part)) or READ_ONLY
+        return " ".join(part for part in _SENTENCES.split(text) if self.is_allowed(part)) or READ_ONLY
 
     def lines(self, text: str) -> str:
-        """``text`` with ``steps`` of each line; what nothing remains of is left out."""
+        """Apply ``steps`` to each line of ``text`` and leave out the lines of which nothing remains."""
         kept = [(line, self.steps(line)) for line in text.split("\n")]
         return "\n".join(new for old, new in kept if new != READ_ONLY or old == new)
 
     def result(self, result: CallToolResult) -> CallToolResult:
-        """``result`` whose next step names only tools that are offered, in text and structured content."""
+        """Return ``result`` with a next step that names only tools on offer, in text and structured content."""
         content = result.structured_content or {}
         step = content.get("next_step", "")
-        if not isinstance(step, str) or self.may_say(step):
+        if not isinstance(step, str) or self.is_allowed(step):
             return result
         new = self.steps(step)
         blocks = [
@@ -90,8 +87,8 @@ class Offered:
         )
 
     def problem(self, problem: LeanRAGError) -> str:
-        """The engine's words, its candidates as quoted text, and the tool that carries out the next step."""
-        # The context's own fences; imported here because the start of the server waits for nothing heavy.
+        """Return the engine's message, its candidates as quoted text, and the tool for the next step."""
+        # The context's own fences; imported here because start-up must not load them.
         from leanrag_engine.core.text.fencing import fence  # noqa: PLC0415
 
         text = f"{problem.message} {problem.next_step}".rstrip()
@@ -109,26 +106,26 @@ class Offered:
 
 
 def unknown_tool(name: str, offered: Collection[str]) -> str:
-    near = find_nearest(name[:SHOWN], sorted(offered))
+    near = find_nearest(name[:REPEATED], sorted(offered))
     guess = f" Did you mean {near[0]}?" if near else ""
     return f"There is no tool {repeat_value(name)}.{guess} The tools are: {', '.join(sorted(offered))}."
 
 
 def unknown_arguments(tool: str, given: Iterable[str], known: list[str], only_collection: str = "") -> str:
-    """Which arguments there are none of, and what may have been meant."""
+    """Name the arguments that do not exist, and what may have been meant."""
     lines = [f"{tool} cannot be called like this:"]
     for name in given:
         if name == "collection" and only_collection:
             lines.append(f"- leave out 'collection': this server serves {only_collection!r} alone.")
         elif name not in known:
-            near = find_nearest(name[:SHOWN], known)
+            near = find_nearest(name[:REPEATED], known)
             hint = f"; did you mean {near[0]!r}?" if near else "."
             lines.append(f"- there is no argument {repeat_value(name)}{hint}")
     return "\n".join([*lines, arguments_line(known)])
 
 
 def invalid_arguments(tool: str, problem: ValidationError, known: list[str]) -> str:
-    """Refused arguments as sentences: the argument, its value, what was expected."""
+    """Describe each refused argument: its name, its value, what was expected."""
     lines = [f"{tool} cannot be called like this:"]
     for error in problem.errors():
         where = ".".join(str(part) for part in error["loc"])
@@ -146,15 +143,15 @@ def arguments_line(known: list[str]) -> str:
 
 
 def repeat_value(value: Any) -> str:
-    """A value as an error repeats it."""
+    """Format a value as an error repeats it."""
     given = repr(value)
-    return given if len(given) <= SHOWN else f"{given[: SHOWN - 3]}..."
+    return given if len(given) <= REPEATED else f"{given[: REPEATED - 3]}..."
 
 
 def internal_error(tool: str, cause: BaseException | None) -> str:
-    """What is said of a defect: nothing from inside, but what it means to the caller."""
+    """Describe a defect of the server: no internals, but what it means to the caller."""
     kind = type(cause).__name__ if cause else "an unknown error"
     return (
-        f"{tool} failed inside the server ({kind}). The call was understood; this is a defect of the server, whose log "
-        "has the details. Nothing was changed. Try once more with simpler arguments, or go on without it."
+        f"{tool} failed inside the server ({kind}). The call was valid; this is a defect of the server, and its log "
+        "has the details. Nothing was changed. Try again with simpler arguments, or continue without it."
     )

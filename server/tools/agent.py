@@ -1,4 +1,4 @@
-"""The tools by which the calling agent does a model's work: read chunks, summarise clusters. No key is needed."""
+"""Tools with which the calling agent does a model's work: read chunks, summarise clusters. No key is needed."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ class AgentTools:
 answers. kind=extraction: chunks whose entities and relations are to be extracted; kind=summary: clusters to be named \
 and described (lowest layer first). Use it when the user asks for a better index and no model is configured. \
 Returns instructions, a JSON schema, items and how many remain. Next: submit_extractions or submit_summaries, then \
-this again until none remains, then build_hierarchy. Nothing submitted is ever lost; several agents can share \
-the work by cursor."""
+this again until none remains, then build_hierarchy. Submitted work is never lost; several agents can share \
+it by cursor."""
         engine = await self._engine.get()
         work = await engine.pending_work(kind, limit, cursor, collection=self._engine.collection(collection))
         return PendingReply.from_engine(work).to_result()
@@ -43,8 +43,8 @@ the work by cursor."""
     async def submit_extractions(
         self, items: Items, collection: CollectionName = "default"
     ) -> Annotated[CallToolResult, SubmitReply]:
-        """Hand in what chunks from get_pending_work(kind=extraction) say: items of work_id, entities, relations. \
-Each item is checked by itself: good ones are kept at once, each bad one comes back with the reason; mend and submit \
+        """Submit what chunks from get_pending_work(kind=extraction) say: items of work_id, entities, relations. \
+Each item is checked by itself: good ones are stored at once, bad ones are returned with the reason; correct and submit \
 those again. Returns how many were accepted and how many remain. Next: get_pending_work, or build_hierarchy when none \
 remains."""
         engine = await self._engine.get()
@@ -54,9 +54,9 @@ remains."""
     async def submit_summaries(
         self, items: Items, collection: CollectionName = "default"
     ) -> Annotated[CallToolResult, SubmitReply]:
-        """Hand in summaries of clusters from get_pending_work(kind=summary): items of work_id, name, description, \
-findings. Each item is checked by itself: good ones are kept at once, each bad one comes back with the reason; mend \
-and submit those again. They show after the next build_hierarchy; then the layer above has its turn."""
+        """Submit summaries of clusters from get_pending_work(kind=summary): items of work_id, name, description, \
+findings. Each item is checked by itself: good ones are stored at once, bad ones are returned with the reason; correct \
+and submit those again. They appear after the next build_hierarchy; then comes the layer above."""
         engine = await self._engine.get()
         submission = await engine.submit_summaries(items, collection=self._engine.collection(collection))
         return SubmitReply.from_engine("summary", submission).to_result()

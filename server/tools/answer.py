@@ -1,4 +1,4 @@
-"""The tool that answers by itself: context and answer in one call. Only offered where a chat model is configured."""
+"""The tool that retrieves and answers in one call. Offered only if a chat model is configured."""
 
 from __future__ import annotations
 

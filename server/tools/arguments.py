@@ -1,4 +1,4 @@
-"""Arguments that several tools share, with the limits that the schema tells the model."""
+"""Arguments that several tools share, with the limits that their schemas state."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 
 def wrap_single(value: Any) -> Any:
-    """Some clients send one value for a list of one."""
+    """Wrap a single value in a list: some clients send one value for a list of one."""
     return [value] if isinstance(value, str | dict) else value
 
 
 def parse_object(value: Any) -> Any:
-    """Some clients send an object as JSON in a string, also within a list."""
+    """Parse an object that a client sends as JSON in a string, also within a list."""
     if not isinstance(value, str):
         return value
     try:
-        found = json.loads(value)
+        parsed = json.loads(value)
     except (ValueError, RecursionError):
-        return value  # left for validation to refuse, with its own words
-    return found if isinstance(found, dict) else value
+        return value  # validation refuses it with a message of its own
+    return parsed if isinstance(parsed, dict) else value
 
 
 CollectionName = str
-"""Which corpus; ``default`` is the server's own. Its name says it: a description would stand in every tool's schema."""
+"""Which corpus; ``default`` is the server's own. It has no description, which every tool's schema would repeat."""
 EntityName = Annotated[str, Field(description="Name or ref")]
 JobId = Annotated[str, Field(description="As returned by ingest_documents or build_hierarchy")]
 WaitSeconds = Annotated[float, Field(ge=0, le=40, description="How long to wait for the end")]
@@ -48,7 +48,7 @@ class DocumentArgument(BaseModel):
 
 
 class FiltersArgument(BaseModel):
-    """Which documents may take part. Empty: all."""
+    """Which documents to search. Empty: all."""
 
     model_config = ConfigDict(extra="forbid")
 

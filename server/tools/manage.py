@@ -95,8 +95,8 @@ get_job with job_id. Next: query_lca_context."""
     async def delete_documents(
         self, ids: Ids, wait_seconds: WaitSeconds = 20, collection: CollectionName = "default"
     ) -> Annotated[CallToolResult, DeleteReply]:
-        """Delete documents for good, with every passage, entity and relation that only they support, at once. \
-Summaries that they fed are hidden until the next build_hierarchy. Cannot be undone: be sure that the user wants it. \
+        """Delete documents permanently, with every passage, entity and relation that only they support. \
+Summaries built from them are hidden until the next build_hierarchy. Cannot be undone: be sure that the user wants it. \
 Ids are those of list_collections or ingest_documents; each unknown one comes back with the nearest ids. Next: \
 build_hierarchy."""
         started = anyio.current_time()
@@ -109,9 +109,9 @@ build_hierarchy."""
     async def get_job(
         self, job_id: JobId, wait_seconds: WaitSeconds = 0, collection: CollectionName = "default"
     ) -> Annotated[CallToolResult, JobReply]:
-        """How a job stands: status (queued, running, done, failed, cancelled, interrupted), stage, done of total, \
+        """Get the state of a job: status (queued, running, done, failed, cancelled, interrupted), stage, done of total, \
 failures by document, and its result. Waits up to wait_seconds for its end; call again while it is queued or \
-running. An interrupted job is resumed by itself when the server starts again."""
+running. An interrupted job resumes when the server restarts."""
         engine = await self._engine.get()
         job = await engine.job(job_id, wait_seconds, collection=self._engine.collection(collection))
         return JobReply.from_engine(job).to_result()
@@ -119,8 +119,8 @@ running. An interrupted job is resumed by itself when the server starts again.""
     async def cancel_job(
         self, job_id: JobId, collection: CollectionName = "default"
     ) -> Annotated[CallToolResult, JobReply]:
-        """Stop a queued or running job. What it had finished is kept: documents already ingested stay, the \
-published build stays as it was. Calling ingest_documents or build_hierarchy again carries on."""
+        """Stop a queued or running job. Finished work is kept: documents already ingested stay, the \
+published build does not change. Calling ingest_documents or build_hierarchy again continues it."""
         engine = await self._engine.get()
         job = await engine.cancel_job(job_id, collection=self._engine.collection(collection))
         return JobReply.from_engine(job).to_result()

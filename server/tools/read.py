@@ -61,9 +61,9 @@ class ReadTools:
         """Answer a question from the documents: the tool to try first. Finds the entities that the question is \
 about, joins them through their lowest common ancestor in the hierarchy, and returns a cited context within \
 token_budget: the best passages, how their topics are related, and what they belong to.
-        Read `context` and cite its marks, e.g. [d3:c12]. `warnings` tell what is degraded. For a question with \
+        Read `context` and cite its marks, e.g. [d3:c12]. `warnings` say what is degraded. For a question with \
 several parts give each part in `queries`. If the context lacks the answer: other words, mode='naive' for plain \
-passages, or search_entities to look around. get_sources gives the full passages."""
+passages, or search_entities to explore. get_sources gives the full passages."""
         from leanrag_engine.retrieval import request  # noqa: PLC0415 - heavy: only on the first call
 
         engine = await self._engine.get()
@@ -120,7 +120,7 @@ first. Next: get_entity_ancestors with a name or ref, or query_lca_context with 
         max_layers: Annotated[int, Field(ge=0, description="0: up to the root")] = 0,
         collection: CollectionName = "default",
     ) -> Annotated[CallToolResult, AncestorsReply]:
-        """What an entity belongs to: the chain from the entity up to the root, each step more abstract, with \
+        """Show what an entity belongs to: the chain from the entity up to the root, each step more abstract, with \
 descriptions. An unknown or ambiguous name is an error that lists the nearest candidates with their refs. Next: \
 list_inter_cluster_relations with one of the ancestors as `cluster`."""
         engine = await self._engine.get()
@@ -157,7 +157,7 @@ parent to go down or up, get_sources with entity=… for passages."""
         cursor: Cursor = "",
         collection: CollectionName = "default",
     ) -> Annotated[CallToolResult, RelationsReply]:
-        """How topics are related: the explicit relations between aggregated entities, strongest first. `strength` \
+        """List how topics are related: the explicit relations between aggregated entities, strongest first. `strength` \
 is λ, the number of relations of the layer below that join the two; `support` the base relations beneath; `method` \
 how the text was made. Give `cluster` to see one topic's neighbours, or `layer` for a whole layer. Next: \
 get_sources with entity=… for the passages, or query_lca_context."""
@@ -182,7 +182,7 @@ get_sources with entity=… for the passages, or query_lca_context."""
         cursor: Cursor = "",
         collection: CollectionName = "default",
     ) -> Annotated[CallToolResult, SourcesReply]:
-        """The full passages behind citations such as d3:c12, or those that mention an entity, or those of a \
+        """Get the full passages behind citations such as d3:c12, or those that mention an entity, or those of a \
 document in reading order, with document title, character offsets and page. Give one of citations, entity and \
 document; they come in pages. `problems` lists citations that do not exist. Cite what you use."""
         engine = await self._engine.get()
@@ -200,7 +200,7 @@ document; they come in pages. `problems` lists citations that do not exist. Cite
     async def get_index_status(
         self, collection: CollectionName = "default"
     ) -> Annotated[CallToolResult, StatusReply]:
-        """What is indexed: documents, chunks, layers with their sizes, whether a build is missing or stale, how \
+        """Show what is indexed: documents, chunks, layers with their sizes, whether a build is missing or stale, how \
 the extracts were made, recent jobs and failures, who is writing. Call it first when unsure; next_step says what \
 to do."""
         engine = await self._engine.get()
@@ -218,7 +218,7 @@ to do."""
         cursor: Cursor = "",
         collection: Annotated[str, Field(description="Whose documents are listed")] = "default",
     ) -> Annotated[CallToolResult, CollectionsReply]:
-        """Which collections there are, with counts, embedder, how summaries were made and age, and the documents of \
+        """List collections with counts, embedder, how summaries were made and age, and the documents of \
 one of them (a page): id, number, title, chunks. Use it to choose a collection, or to find a document's id for \
 `filters`, get_sources or delete_documents. Next: get_index_status or query_lca_context."""
         engine = await self._engine.get()

@@ -1,4 +1,4 @@
-"""The table of tools: which toolset each belongs to, what it is called, what it may do. A new tool is a new row."""
+"""The table of tools: toolset, title and annotations of each. A new tool is a new row."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .manage import ManageTools
 from .read import ReadTools
 
 Group = type[ReadTools] | type[ManageTools] | type[AgentTools] | type[AnswerTools]
-"""A class whose methods are tools; it is made with the server's hold on the engine."""
+"""A class whose methods are tools, constructed with the server's engine handle."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class ToolEntry:
         )
 
     def is_offered(self, settings: Settings) -> bool:
-        """Whether a server with these settings offers it."""
+        """Return whether a server with these settings offers the tool."""
         return (
             self.toolset in settings.toolsets
             and not (self.writes and settings.read_only)
@@ -67,15 +67,16 @@ TOOLS = (
     ToolEntry("manage", ManageTools, "get_job", "Watch a job"),
     ToolEntry("manage", ManageTools, "cancel_job", "Cancel a job", writes=True),
     ToolEntry("agent", AgentTools, "get_pending_work", "Get work that needs a model"),
-    ToolEntry("agent", AgentTools, "submit_extractions", "Hand in extractions", writes=True),
-    ToolEntry("agent", AgentTools, "submit_summaries", "Hand in summaries", writes=True),
+    ToolEntry("agent", AgentTools, "submit_extractions", "Submit extractions", writes=True),
+    ToolEntry("agent", AgentTools, "submit_summaries", "Submit summaries", writes=True),
 )
 
 ALL_TOOLS = frozenset(offer.name for offer in TOOLS)
 
 
 def offers(settings: Settings) -> list[ToolEntry]:
-    """What a server with these settings offers. Reading work that can only be handed in elsewhere is no use."""
+    """Return the tools that a server with these settings offers. A read-only server has no agent tools at all:
+    pending work is useless where results cannot be submitted."""
     return [
         offer
         for offer in TOOLS
@@ -84,8 +85,8 @@ def offers(settings: Settings) -> list[ToolEntry]:
 
 
 def functions(settings: Settings, handle: EngineHandle) -> Iterator[tuple[ToolEntry, Callable[..., Any]]]:
-    """Each tool that is offered, with the function that it calls."""
-    made: dict[Group, Any] = {}
+    """Yield each tool that is offered, with the function that it calls."""
+    groups: dict[Group, Any] = {}
     for offer in offers(settings):
-        group = made.setdefault(offer.group, offer.group(handle))
+        group = groups.setdefault(offer.group, offer.group(handle))
         yield offer, getattr(group, offer.name)
