@@ -1,4 +1,4 @@
-"""Serves MCP over streamable HTTP at ``/mcp``: whose requests are let in, how refusals read, how it starts and ends."""
+"""Serve MCP over streamable HTTP at ``/mcp``: admission of requests, readable refusals, start and shutdown."""
 
 from __future__ import annotations
 
@@ -26,23 +26,19 @@ from .settings import Address, HttpSettings, address_of
 from .tokens import Access, IssuerUnavailable, access_of
 
 PATH = "/mcp"
-MEGABYTE = 1 << 20
 LOOPBACK_NAMES = ("127.0.0.1", "localhost", "[::1]")
-GRACE_S = 3
-"""How long calls under way may go on after the server was asked to end. Jobs are interrupted and can be resumed."""
-
 TOO_LARGE, MISDIRECTED, FORBIDDEN, ENDING = 413, 421, 403, 503
 
 
 def run_http(settings: Settings, http: HttpSettings) -> None:
-    """Serve until the process is asked to end. Raises ``InvalidInput`` before anything is bound or opened."""
+    """Serve until the process is told to stop. Raises ``InvalidInput`` before anything is bound or opened."""
     address = address_of(http.http)
     access = access_of(http, address)
     serve_at(address, create_server(settings, auth=access.auth, token_verifier=access.verifier), http, access)
 
 
 def serve_at(address: Address, server: LeanRAGServer, http: HttpSettings, access: Access) -> None:
-    """Bind, say where, and serve ``server`` until the process is asked to end."""
+    """Bind, print the address, and serve ``server`` until the process is told to stop."""
     with listening(address) as bound:
         address = Address(address.host, bound.getsockname()[1])
         calls = Calls(http_app(server, http, address))
@@ -51,13 +47,13 @@ def serve_at(address: Address, server: LeanRAGServer, http: HttpSettings, access
             calls,
         )
         typer.echo(greeting(address, access), err=True)
-        # uvicorn ends in good order on Ctrl-C and then raises the signal again.
+        # uvicorn shuts down cleanly on Ctrl-C and then raises the signal again.
         with suppress(KeyboardInterrupt):
             anyio.run(serving.serve, [bound])
 
 
 class Calls:
-    """The calls under way. Those that still wait when the server ends are told so, instead of being cut off."""
+    """The running calls. Those still waiting when the server stops get an error instead of a broken connection."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
@@ -83,9 +79,9 @@ class Calls:
         if call.cancelled_caught and started:
             await send({"type": "http.response.body", "body": b""})
         elif call.cancelled_caught:
-            await refusal_response(
-                ENDING, "The server is ending. Call again when it has been started again."
-            )(scope, receive, send)
+            await refusal_response(ENDING, "The server is stopping. Call again when it has restarted.")(
+                scope, receive, send
+            )
 
     async def end_after(self, seconds: float) -> None:
         await anyio.sleep(seconds)
@@ -94,7 +90,7 @@ class Calls:
 
 
 class Serving(uvicorn.Server):
-    """A web server that gives its calls a moment to end by themselves when it is asked to end."""
+    """A web server that lets running calls finish for a few seconds when it is told to stop."""
 
     def __init__(self, config: uvicorn.Config, calls: Calls) -> None:
         super().__init__(config)
@@ -102,20 +98,21 @@ class Serving(uvicorn.Server):
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(self._calls.end_after, GRACE_S)
+            # Jobs are interrupted too, and resume when the server starts again.
+            tasks.start_soon(self._calls.end_after, 3.0)
             await super().shutdown(sockets)
             tasks.cancel_scope.cancel()
 
 
 def listening(address: Address) -> socket.socket:
-    """The bound socket. Raises ``InvalidInput`` if the address is taken, not this machine's, or not allowed."""
+    """Return the bound socket. Raises ``InvalidInput`` if the address is taken, not this machine's, or not allowed."""
     try:
         family = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)[0][0]
         return socket.create_server((address.host, address.port), family=family, backlog=2048)
     except OSError as problem:
         raise InvalidInput(
             f"Cannot listen at {address}: {problem.strerror or problem}.",
-            "Give another HOST:PORT with --http, or end the program that uses this one.",
+            "Give another HOST:PORT with --http, or stop the program that uses this one.",
         ) from problem
 
 
@@ -125,15 +122,15 @@ def greeting(address: Address, access: Access) -> str:
         if access.auth and access.auth.resource_server_url
         else "clients need the bearer token"
         if access.auth
-        else "open to every program of this machine"
+        else "open to every program on this machine"
     )
-    return f"LeanRAG serves http://{address}{PATH} ({who}). Ctrl-C ends it."
+    return f"LeanRAG serves http://{address}{PATH} ({who}). Ctrl-C stops it."
 
 
 def http_app(server: LeanRAGServer, http: HttpSettings, address: Address) -> Starlette:
-    """The server as an ASGI application that answers at ``/mcp`` and ``/health``."""
+    """Build the ASGI application that answers at ``/mcp`` and ``/health``."""
     server.custom_route("/health", methods=["GET"])(health)
-    limit = http.http_max_request_mb * MEGABYTE
+    limit = http.http_max_request_mb * 1024 * 1024
     app = server.streamable_http_app(
         streamable_http_path=PATH,
         max_request_body_size=limit,
@@ -141,10 +138,10 @@ def http_app(server: LeanRAGServer, http: HttpSettings, address: Address) -> Sta
             allowed_hosts=host_patterns(http, address), allowed_origins=origin_patterns(http, address)
         ),
     )
-    # The last one added is the first to see a request.
+    # The middleware added last sees a request first.
     app.add_middleware(ReadableRefusals, limit_mb=http.http_max_request_mb)
     if http.http_allowed_origins:
-        # A browser asks first what it may send, and without a token.
+        # A browser first asks what it may send, without a token.
         app.add_middleware(
             CORSMiddleware,
             allow_origins=http.http_allowed_origins,
@@ -156,7 +153,7 @@ def http_app(server: LeanRAGServer, http: HttpSettings, address: Address) -> Sta
 
 
 def host_patterns(http: HttpSettings, address: Address) -> list[str]:
-    """What may stand in the Host header: names of this server. A page that rebinds its own name to it is refused."""
+    """Return the allowed Host headers: this server's names. This refuses DNS rebinding by other pages."""
     names = [*http.http_allowed_hosts, *LOOPBACK_NAMES]
     if http.http_oauth_resource:
         names.append(urlsplit(http.http_oauth_resource).netloc.lower())
@@ -164,26 +161,26 @@ def host_patterns(http: HttpSettings, address: Address) -> list[str]:
         names.append(socket.gethostname().lower())
     else:
         names.append(str(address).rpartition(":")[0])
-    # With and without a port, unless the name says which.
+    # With and without a port, unless the name includes one.
     return [form for name in dict.fromkeys(names) for form in (name, f"{name}:*")]
 
 
 def origin_patterns(http: HttpSettings, address: Address) -> list[str]:
-    """What may stand in the Origin header: the pages named, and on loopback those that this machine serves."""
+    """Return the allowed Origin headers: the configured pages, and on loopback those that this machine serves."""
     own = LOOPBACK_NAMES if address.is_loopback else ()
     local = [f"http://{name}{port}" for name in own for port in ("", ":*")]
     return [*http.http_allowed_origins, *local]
 
 
 async def health(_: Request) -> Response:
-    """For load balancers: it answers, so it lives. Says nothing of what is indexed or where."""
+    """Answer load balancers, without a word about what is indexed."""
     return JSONResponse({"status": "ok", "version": version("leanrag-mcp")})
 
 
 class ReadableRefusals:
-    """Says what the SDK refuses in three words in a sentence and as a JSON-RPC error, whose text clients show.
+    """Replaces the SDK's terse refusals with sentences in a JSON-RPC error, whose text clients show.
 
-    While an issuer is down it answers 503.
+    Answers 503 while an issuer is down.
     """
 
     def __init__(self, app: ASGIApp, limit_mb: int) -> None:
@@ -203,7 +200,7 @@ class ReadableRefusals:
         try:
             await self.app(scope, receive, read)
         except IssuerUnavailable as problem:
-            typer.echo(f"The OAuth issuer could not be asked about a token: {problem}", err=True)
+            typer.echo(f"The OAuth issuer could not be reached to check a token: {problem}", err=True)
             refusal = issuer_unavailable()
         if refusal is not None:
             await refusal(scope, receive, send)
@@ -212,7 +209,7 @@ class ReadableRefusals:
         if status == TOO_LARGE:
             return refusal_response(
                 status,
-                f"The request is larger than {self.limit_mb} MB, the most that this server takes. Send fewer documents "
+                f"The request is larger than {self.limit_mb} MB, the maximum of this server. Send fewer documents "
                 "at once, or their paths; the server's LEANRAG_HTTP_MAX_REQUEST_MB raises the limit.",
             )
         if status == MISDIRECTED:
@@ -231,15 +228,15 @@ class ReadableRefusals:
 
 
 def is_bare(message: Message) -> bool:
-    """Whether a response is a few words for people: replies for programs are JSON or event streams, and typed."""
+    """Return whether a response is plain text for people: replies to programs are JSON or event streams."""
     kinds = [value for name, value in message["headers"] if name == b"content-type"]
     return not any(kind.startswith((b"application/json", b"text/event-stream")) for kind in kinds)
 
 
 def refusal_response(status: int, text: str) -> Response:
-    """An error that answers no request in particular: it was refused before it was read."""
+    """Return a JSON-RPC error without a request id: the request was refused before it was read."""
     error = {"jsonrpc": "2.0", "id": None, "error": {"code": INVALID_REQUEST, "message": text}}
-    # The rest of a request that is not read must not be taken for the next one.
+    # The unread rest of the request must not be read as the next one.
     return JSONResponse(error, status_code=status, headers={"connection": "close"})
 
 

@@ -1,4 +1,4 @@
-"""Every setting of serving over HTTP, once: name, default, meaning. The environment variable is ``LEANRAG_`` + the name."""
+"""All settings of serving over HTTP: name, default, meaning. The environment variable is ``LEANRAG_`` + the name."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 from leanrag_engine.core.errors import InvalidInput
 
 HTTPS_OR_LOOPBACK = r"^$|^https://[^\s/]+(/\S*)?$|^http://(localhost|127\.0\.0\.1|\[::1\])(:\d+)?(/\S*)?$"
-"""A token or a key that travels in plain text beyond this machine is lost."""
+"""Tokens and keys must not travel in plain text beyond this machine."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class Address:
 
     @property
     def is_loopback(self) -> bool:
-        """Whether only programs of this machine can connect. A name other than localhost may resolve to anything."""
+        """Whether only programs on this machine can connect. A name other than localhost may resolve to any address."""
         try:
             return ip_address(self.host).is_loopback
         except ValueError:
@@ -44,7 +44,7 @@ class Address:
 
 
 def address_of(text: str) -> Address:
-    """Reads ``HOST:PORT``, an IPv6 host in brackets. Raises ``InvalidInput``."""
+    """Parse ``HOST:PORT``, an IPv6 host in brackets. Raises ``InvalidInput``."""
     host, colon, port = text.rpartition(":")
     bracketed = host.startswith("[") and host.endswith("]")
     host = host[1:-1] if bracketed else host
@@ -136,7 +136,7 @@ class HttpSettings(BaseSettings):
         for host in hosts:
             if "/" in host or "*" in host or any(map(str.isspace, host)):
                 raise ValueError(
-                    f"{host!r} is no host: expected a name such as rag.example or rag.example:8443"
+                    f"{host!r} is not a host: expected a name such as rag.example or rag.example:8443"
                 )
         return tuple(host.lower() for host in hosts)
 
@@ -146,14 +146,14 @@ class HttpSettings(BaseSettings):
         for origin in origins:
             scheme, separator, rest = origin.partition("://")
             if not (scheme and separator and rest) or "/" in rest or "*" in rest:
-                raise ValueError(f"{origin!r} is no origin: expected one such as https://app.example")
+                raise ValueError(f"{origin!r} is not an origin: expected one such as https://app.example")
         return origins
 
 
 def load_http_settings(**overrides: object) -> HttpSettings:
-    """Settings from the environment, overridden by those of ``overrides`` that are not None.
+    """Load settings from the environment, overridden by those of ``overrides`` that are not None.
 
-    Raises ``InvalidInput`` naming the setting and what was expected, and never a secret.
+    Raises ``InvalidInput`` with the setting and what was expected, never with a secret.
     """
     given = {name: value for name, value in overrides.items() if value is not None}
     try:

@@ -1,7 +1,7 @@
-"""Who may use the server over HTTP: nobody's token, one shared token, or access tokens of an OAuth issuer.
+"""Access control over HTTP: no token, one shared token, or access tokens of an OAuth issuer.
 
 The SDK checks the header, the expiry, the scopes and the audience, and publishes where tokens come
-from (RFC 9728). What a token means is for a server to say: the verifiers here do that.
+from (RFC 9728). The verifiers here decide what a token means.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from leanrag_engine.core.errors import InvalidInput
 from .settings import Address, HttpSettings
 
 SHORTEST_TOKEN = 16
-"""Fewer characters can be guessed."""
+"""Characters; a shorter token could be guessed."""
 
 SIGNATURES = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA")
-"""Signed with a private key. A token signed with a shared secret could be forged by whoever checks it."""
+"""Signatures with a private key. A token signed with a shared secret could be forged by every verifier."""
 
 CLOCK_SKEW_S = 30
 ISSUER_TIMEOUT_S = 10
@@ -37,19 +37,19 @@ logger = getLogger(__name__)
 
 
 class IssuerUnavailable(Exception):
-    """The issuer could not be asked about a token: nobody is to blame who called this server."""
+    """The issuer could not be reached to check a token: not the caller's fault."""
 
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """How clients prove who they are; ``None`` twice: they need not."""
+    """How clients authenticate; both ``None``: not at all."""
 
     auth: AuthSettings | None = None
     verifier: TokenVerifier | None = None
 
 
 def access_of(settings: HttpSettings, address: Address) -> Access:
-    """The way of access that the settings ask for.
+    """Return the access control that the settings describe.
 
     Raises ``InvalidInput`` if they contradict each other, and if a server that others can reach would be open to all.
     """
@@ -62,7 +62,7 @@ def access_of(settings: HttpSettings, address: Address) -> Access:
             )
         return oauth_access(settings)
     if token:
-        # The SDK wants the name of an issuer even where it shows it to nobody.
+        # The SDK requires an issuer even where it never shows it.
         auth = AuthSettings(issuer_url=AnyHttpUrl("http://localhost"), resource_server_url=None)
         return Access(auth, SharedToken(token))
     if not address.is_loopback:
@@ -76,7 +76,7 @@ def access_of(settings: HttpSettings, address: Address) -> Access:
 
 
 def read_shared_token(settings: HttpSettings) -> str:
-    """The token from the environment or the file; empty without either. Raises ``InvalidInput``, never showing it."""
+    """Return the token from the environment or the file; empty without either. Raises ``InvalidInput`` without showing it."""
     token, source = settings.http_token.get_secret_value(), "LEANRAG_HTTP_TOKEN"
     if settings.http_token_file is not None:
         if token:
@@ -110,7 +110,7 @@ def token_in(file: Any) -> str:
 
 
 def oauth_access(settings: HttpSettings) -> Access:
-    """Access tokens of an issuer, signed ones or ones that it is asked about."""
+    """Return access by tokens of an issuer, signed or introspected."""
     ways = [settings.http_oauth_jwks_url, settings.http_oauth_introspection_url]
     if not (settings.http_oauth_issuer and settings.http_oauth_resource and sum(map(bool, ways)) == 1):
         raise InvalidInput(
@@ -118,7 +118,7 @@ def oauth_access(settings: HttpSettings) -> Access:
             "and one of LEANRAG_HTTP_OAUTH_JWKS_URL and LEANRAG_HTTP_OAUTH_INTROSPECTION_URL.",
             "Set what is missing.",
         )
-    # As strings: an address made into an object first gains a slash, and clients compare issuers sign by sign.
+    # As strings: an address object gains a trailing slash, and clients compare issuers character by character.
     auth = AuthSettings.model_validate(
         {
             "issuer_url": settings.http_oauth_issuer,
@@ -133,7 +133,7 @@ def oauth_access(settings: HttpSettings) -> Access:
 
 
 class SharedToken:
-    """One token for everybody. Hashes are compared, in constant time, so that neither bytes nor length leak."""
+    """One token for all clients. Hashes are compared in constant time, so that neither bytes nor length leak."""
 
     def __init__(self, token: str) -> None:
         self._digest = sha256(token.encode()).digest()
@@ -149,11 +149,11 @@ class SignedTokens:
 
     def __init__(self, settings: HttpSettings) -> None:
         self._issuer, self._resource = settings.http_oauth_issuer, settings.http_oauth_resource
-        # It keeps the keys for five minutes, and asks for unknown ones at most twice a minute.
+        # The client caches the keys for five minutes and looks up unknown ones at most twice a minute.
         self._keys = jwt.PyJWKClient(settings.http_oauth_jwks_url, timeout=ISSUER_TIMEOUT_S)
 
     async def verify_token(self, token: str) -> AccessToken | None:
-        """What the token says, or ``None``. Raises ``IssuerUnavailable`` if the keys cannot be had."""
+        """Return the token's claims, ``None`` if it is invalid. Raises ``IssuerUnavailable`` if the keys cannot be fetched."""
         try:
             claims = await anyio.to_thread.run_sync(self._claims, token)
         except jwt.PyJWKClientConnectionError as problem:
@@ -170,14 +170,14 @@ class SignedTokens:
             algorithms=list(SIGNATURES),
             issuer=self._issuer,
             leeway=CLOCK_SKEW_S,
-            # The audience is left to the SDK, which compares addresses as addresses.
+            # The SDK checks the audience: it compares URLs, not strings.
             options={"require": ["exp", "iss", "aud"], "verify_aud": False},
         )
         return claims
 
 
 class IntrospectedTokens:
-    """Access tokens of any form: the issuer is asked about each (RFC 7662), so a revoked one ends at once."""
+    """Opaque access tokens: the issuer is asked about each (RFC 7662), so that revocation takes effect at once."""
 
     def __init__(self, settings: HttpSettings) -> None:
         self._issuer, self._resource = settings.http_oauth_issuer, settings.http_oauth_resource
@@ -186,11 +186,11 @@ class IntrospectedTokens:
         self._credentials = httpx2.BasicAuth(name, secret) if name else None
 
     async def verify_token(self, token: str) -> AccessToken | None:
-        """What the issuer says of the token, or ``None``. Raises ``IssuerUnavailable`` if it does not answer."""
+        """Return the issuer's claims for the token, ``None`` if inactive. Raises ``IssuerUnavailable`` without an answer."""
         try:
             async with httpx2.AsyncClient(timeout=ISSUER_TIMEOUT_S, auth=self._credentials) as client:
-                asked = {"token": token, "token_type_hint": "access_token"}
-                reply = await client.post(self._url, data=asked)
+                form = {"token": token, "token_type_hint": "access_token"}
+                reply = await client.post(self._url, data=form)
                 reply.raise_for_status()
                 claims = reply.json()
         except (httpx2.HTTPError, ValueError) as problem:
@@ -204,7 +204,7 @@ class IntrospectedTokens:
 
 
 def access_token(token: str, claims: Mapping[str, Any], resource: str) -> AccessToken:
-    """The claims as the SDK reads them. Of several audiences, the one that is this server."""
+    """Convert claims to the SDK's token. Of several audiences, take the one that is this server."""
     audiences = claims.get("aud", ())
     audiences = [audiences] if isinstance(audiences, str) else list(audiences)
     here = [each for each in audiences if str(each).rstrip("/") == resource.rstrip("/")]
@@ -221,6 +221,6 @@ def access_token(token: str, claims: Mapping[str, Any], resource: str) -> Access
 
 
 def scopes_of(claims: Mapping[str, Any]) -> list[str]:
-    """``scope`` is one string (RFC 8693); some issuers send a list, or call it ``scp``."""
+    """Return the scopes: ``scope`` is one string (RFC 8693); some issuers send a list, or name it ``scp``."""
     scopes = claims.get("scope", claims.get("scp", ""))
     return scopes.split() if isinstance(scopes, str) else [str(each) for each in scopes]

@@ -1,6 +1,6 @@
-"""Completions: what may stand for collection, entity, cluster or document in a prompt or a resource's address.
+"""Completions of collection, entity, cluster and document in prompts and resource addresses.
 
-They are asked for at every key: each is one bounded look into a sorted table, and none is an error.
+Clients request them at every keystroke: each is one bounded lookup in a sorted table, and none is an error.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from leanrag_engine.engine import LeanRAG
 
 MOST = 50
-"""Values that one completion gives; the protocol allows 100."""
+"""Values of one completion; the protocol allows 100."""
 
 
 class Completions:
@@ -37,23 +37,23 @@ class Completions:
         argument: CompletionArgument,
         context: CompletionContext | None,
     ) -> Completion:
-        """Values that begin like what is typed; if there is none, similar ones."""
-        chosen = (context.arguments or {}) if context else {}
-        collection = self._engine.collection(chosen.get("collection", self._engine.settings.collection))
+        """Return values that begin with the typed text; similar ones if there are none."""
+        arguments = (context.arguments or {}) if context else {}
+        collection = self._engine.collection(arguments.get("collection", self._engine.settings.collection))
         try:
             engine = await self._engine.get()
             found = await values(engine, argument.name, argument.value, collection, fixed=self._engine.fixed)
         except LeanRAGError:
-            # No such collection, or nothing built yet: there is nothing to complete.
+            # Unknown collection, or nothing built yet.
             found = []
-        shown = [plain_line(value) for value in found[:MOST]]
+        visible = [plain_line(value) for value in found[:MOST]]
         return Completion(
-            values=shown, total=None if len(found) > MOST else len(found), has_more=len(found) > MOST
+            values=visible, total=None if len(found) > MOST else len(found), has_more=len(found) > MOST
         )
 
 
 async def values(engine: LeanRAG, name: str, typed: str, collection: str, *, fixed: bool) -> list[str]:
-    """All values for the argument ``name``; [] for one that cannot be completed."""
+    """Return all values for the argument ``name``; [] if it cannot be completed."""
     if name == "collection":
         known = [collection] if fixed else [each.name for each in await engine.collections()]
         return [each for each in known if each.casefold().startswith(typed.casefold())]

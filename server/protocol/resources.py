@@ -1,6 +1,6 @@
-"""Resources: what is indexed, as Markdown at an address. Each can be reached by a tool too.
+"""Resources: what is indexed, as Markdown at an address. A tool returns the same content.
 
-``leanrag://collections`` lists the collections, ``leanrag://COLLECTION/…`` leads into one of them.
+``leanrag://collections`` lists the collections, ``leanrag://COLLECTION/…`` addresses one of them.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from ..tools.read import ReadTools
 
 MARKDOWN = "text/markdown"
 
-# Ids of documents may be paths, and names hold any character. Nothing is read from these paths.
-NAMES_OF_ANYTHING = ResourceSecurity(exempt_params=frozenset({"collection", "entity", "cluster", "document"}))
+# Document ids may be paths, and names contain any character. No file is read by these parameters.
+ANY_NAME = ResourceSecurity(exempt_params=frozenset({"collection", "entity", "cluster", "document"}))
 
 
 class Resources:
-    """Each method is the text of one kind of resource: that of the tool which shows the same."""
+    """Each method returns the text of one kind of resource, that of the corresponding tool."""
 
     def __init__(self, engine: EngineHandle) -> None:
         self._engine = engine
@@ -77,7 +77,7 @@ class Resources:
         )
 
     def _check_collection(self, collection: str) -> str:
-        """The collection of an address. Raises ``NotFound`` for one that this server does not serve."""
+        """Return the collection of an address. Raises ``NotFound`` if this server does not serve it."""
         if self._engine.fixed and collection != self._engine.settings.collection:
             raise NotFound(
                 f"There is no collection {collection!r} here.",
@@ -87,7 +87,7 @@ class Resources:
 
 
 def add_resources(server: MCPServer[None], handle: EngineHandle, offered: Offered) -> None:
-    """Register all, if this server reads at all."""
+    """Register all resources if this server offers the tools that read."""
     if "get_sources" not in offered.tools:
         return
     kinds = Resources(handle)
@@ -106,18 +106,18 @@ def add_resources(server: MCPServer[None], handle: EngineHandle, offered: Offere
             title=title,
             description=method.__doc__,
             mime_type=MARKDOWN,
-            security=NAMES_OF_ANYTHING,
+            security=ANY_NAME,
         )
         register(explain_errors(method, offered))
 
 
 def explain_errors(method: Callable[..., Awaitable[str]], offered: Offered) -> Callable[..., Awaitable[str]]:
-    """``method``, whose errors a reader can act on."""
+    """Wrap ``method`` so that its errors become the protocol's, with messages that a reader can act on."""
 
     @wraps(method)
-    async def read(**named: str) -> str:
+    async def read(**parameters: str) -> str:
         try:
-            return await method(**named)
+            return await method(**parameters)
         except (NotFound, Ambiguous, InvalidInput, NotReady) as problem:
             raise ResourceNotFoundError(plain(offered.problem(problem))) from problem
         except LeanRAGError as problem:
@@ -127,6 +127,6 @@ def explain_errors(method: Callable[..., Awaitable[str]], offered: Offered) -> C
 
 
 def text_of(result: CallToolResult) -> str:
-    """The text of a tool's reply, without what it says of the next call."""
+    """Return the text of a tool's reply without its lines about the next call."""
     text = "\n".join(block.text for block in result.content if isinstance(block, TextContent))
     return "\n".join(line for line in text.split("\n") if not line.startswith(("Next: ", "More: ")))

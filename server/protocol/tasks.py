@@ -1,7 +1,7 @@
-"""The tasks extension: a call whose job goes on is answered with a task, to clients that know tasks.
+"""The tasks extension: a call whose job continues is answered with a task, for clients that support tasks.
 
-A task is a job, under the job's id: it is as durable, and ``get_job`` and ``cancel_job`` see the same. Clients that
-do not declare the extension get the job's handle as ever. Specification: ``io.modelcontextprotocol/tasks`` 2026-07-28.
+A task is a job, with the job's id: it is as durable, and ``get_job`` and ``cancel_job`` see the same. Clients that
+do not declare the extension get the job_id in the usual reply. Specification: ``io.modelcontextprotocol/tasks`` 2026-07-28.
 """
 
 from __future__ import annotations
@@ -27,19 +27,13 @@ if TYPE_CHECKING:
 
 IDENTIFIER = "io.modelcontextprotocol/tasks"
 
-POLL_MS = 1000
-"""Milliseconds between two looks that a client is asked to leave."""
-
-AT_ONCE = 1
-"""Seconds that a call waits for its job's end if the client knows tasks and does not say how long to wait."""
-
 STARTS_JOBS = frozenset({"ingest_documents", "build_hierarchy"})
 
-GOES_ON = frozenset({"queued", "running", "interrupted"})
+UNFINISHED = frozenset({"queued", "running", "interrupted"})
 
 
 class TaskParams(RequestParams):
-    """What all three methods take; what ``tasks/update`` brings besides is never asked for."""
+    """Parameters of all three methods; further input of ``tasks/update`` is never requested."""
 
     task_id: str = Field(alias="taskId")
 
@@ -50,16 +44,16 @@ class Tasks(Extension):
     identifier = IDENTIFIER
 
     def __init__(self, engine: EngineHandle, adapt: Callable[[CallToolResult], CallToolResult]) -> None:
-        """``adapt`` puts a result into the words of what this server offers."""
+        """``adapt`` removes the names of tools that this server does not offer from a result."""
         self._engine = engine
         self._adapt = adapt
 
     def methods(self) -> Sequence[MethodBinding]:
-        served = {"tasks/get": self._get, "tasks/update": self._update, "tasks/cancel": self._cancel}
+        handlers = {"tasks/get": self._get, "tasks/update": self._update, "tasks/cancel": self._cancel}
         versions = frozenset(MODERN_PROTOCOL_VERSIONS)
         return [
             MethodBinding(name, TaskParams, handler, protocol_versions=versions)
-            for name, handler in served.items()
+            for name, handler in handlers.items()
         ]
 
     async def intercept_tool_call(
@@ -67,21 +61,22 @@ class Tasks(Extension):
     ) -> HandlerResult:
         if params.name not in STARTS_JOBS or not knows_tasks(ctx):
             return await call_next(ctx)
-        params.arguments = {"wait_seconds": AT_ONCE, **(params.arguments or {})}
+        # Short jobs end within a second and need no task.
+        params.arguments = {"wait_seconds": 1, **(params.arguments or {})}
         result = await call_next(ctx)
         content = (result.structured_content if isinstance(result, CallToolResult) else None) or {}
-        if content.get("status") not in GOES_ON or not content.get("job_id"):
+        if content.get("status") not in UNFINISHED or not content.get("job_id"):
             return result
         engine = await self._engine.get()
         return {**task_of(await engine.job(content["job_id"])), "resultType": "task"}
 
     async def _get(self, ctx: ServerRequestContext[Any, Any], params: TaskParams) -> HandlerResult:
         job = await self._job(ctx, params)
-        found = task_of(job)
-        if found["status"] == "completed":
+        task = task_of(job)
+        if task["status"] == "completed":
             result = self._adapt(outcome(job)).model_dump(by_alias=True, mode="json", exclude_none=True)
-            found["result"] = result
-        return found
+            task["result"] = result
+        return task
 
     async def _update(self, ctx: ServerRequestContext[Any, Any], params: TaskParams) -> HandlerResult:
         await self._job(ctx, params)
@@ -103,32 +98,32 @@ class Tasks(Extension):
 
 
 def knows_tasks(ctx: ServerRequestContext[Any, Any]) -> bool:
-    """Whether this request's client declared the extension; before 2026-07-28 there is none."""
-    declared = ctx.session.client_capabilities
+    """Return whether the client declared the extension; protocols before 2026-07-28 have none."""
+    capabilities = ctx.session.client_capabilities
     return (
         ctx.protocol_version in MODERN_PROTOCOL_VERSIONS
-        and declared is not None
-        and IDENTIFIER in (declared.extensions or {})
+        and capabilities is not None
+        and IDENTIFIER in (capabilities.extensions or {})
     )
 
 
 def task_of(job: Job) -> dict[str, Any]:
-    """A job as the protocol's task. A job that failed is a call that completed, with an error for a result."""
+    """Convert a job to the protocol's task. A failed job is a completed call with an error as its result."""
     ended = "cancelled" if job.status.value == "cancelled" else "completed"
     progress = f" {job.done} of {job.total}" if job.total else ""
     return {
         "taskId": job.id,
-        "status": "working" if job.status.value in GOES_ON else ended,
+        "status": "working" if job.status.value in UNFINISHED else ended,
         "statusMessage": f"{job.stage}{progress}. {job.message}".rstrip(". ") or job.status.value,
         "createdAt": job.created_at.isoformat(),
         "lastUpdatedAt": job.updated_at.isoformat(),
         "ttlMs": None,
-        "pollIntervalMs": POLL_MS,
+        "pollIntervalMs": 1000,
         "resultType": "complete",
     }
 
 
 def outcome(job: Job) -> CallToolResult:
-    """What the call would have given if it had waited for the end."""
+    """Return the result that the call would have had if it had waited for the end."""
     reply = IngestReply if job.kind == "ingest" else JobReply
     return reply.from_engine(job).to_result()
