@@ -1,4 +1,4 @@
-"""Stacking layers on G0 until one root is left (paper, "Hierarchical Knowledge Graph Aggregation")."""
+"""Stack layers on G0 until one root is left (paper, "Hierarchical Knowledge Graph Aggregation")."""
 
 from __future__ import annotations
 
@@ -16,10 +16,9 @@ from leanrag_engine.core.model import Entity, Graph, Hierarchy, Vectors
 from leanrag_engine.core.ports import Embedder, Progress, ProgressReport
 from leanrag_engine.core.text.language.names import name_key
 from leanrag_engine.core.vectors import unit_rows
-from leanrag_engine.llm.batching import first_error
 
 from .aggregation import aggregate
-from .by_model.write import Ascent, Desk, Draft, TextSources, apply_summaries
+from .by_model.write import TextSources, apply_sentences, apply_summaries, write_sentences, write_summaries
 from .clustering.balancing import SizeChoice, cluster_means
 from .clustering.links import EdgeList
 from .clustering.methods import ClusteringOptions, partition
@@ -27,40 +26,23 @@ from .clustering.mixture import Clusters, check_sizes, measure_memberships, redu
 from .clustering.sizing import USUAL, cap_for, choose_size
 from .health import HierarchyHealth, measure_hierarchy
 from .invariants import check_hierarchy
-from .relations import LayerStep, PairCounts, count_pairs, inter_cluster_relations
+from .relations import LayerStep, PairCounts, Threshold, count_pairs, fit_threshold, inter_cluster_relations
 from .texts.naming import PhraseTable, find_phrases
-from .texts.thresholds import Threshold, fit_threshold
-
-_REPORTED = 50
-_DIGITS = 6
-"""Decimal places of a responsibility that are kept."""
 
 Labels = NDArray[np.intp]
 
 
-@dataclass(frozen=True, slots=True)
-class _BuildContext:
-    """What every layer of one build has in common. ``taken`` are the name keys in use; it grows."""
-
-    base: Graph
-    plan: HierarchyOptions
-    terms: PhraseTable
-    taken: set[str]
-    embedder: Embedder
-    progress: ProgressReport
-
-
 in_thread = partial(anyio.to_thread.run_sync, abandon_on_cancel=True)
-"""For work that has no effect but its result: somebody who cancels the build does not wait for it."""
+"""Run a pure function in a thread. A cancelled build does not wait for its result."""
 
 
 @dataclass(frozen=True, slots=True)
 class HierarchyOptions:
-    """How a hierarchy is to be built.
+    """How a hierarchy is built.
 
-    ``cluster_size`` None: chosen from the data. ``cap`` None: half as much again as the size. A relation
-    whose strength λ exceeds ``tau`` gets a text of its own; "auto": τ is chosen for each layer, so that
-    ``relation_calls`` calls that write ``batch`` such texts each are enough.
+    ``cluster_size`` None: chosen from the data. ``cap`` None: half as much again as the size. A relation whose
+    strength λ exceeds ``tau`` gets a text of its own (paper, appendix B.4: τ = 3); "auto" chooses τ per layer so that
+    ``relation_calls`` calls of ``batch`` such texts each suffice.
     """
 
     cluster_size: int | None = USUAL
@@ -71,7 +53,7 @@ class HierarchyOptions:
     batch: int = 4
 
     def sizes(self) -> SizeChoice | None:
-        """The sizes, if the data have no say in them. Raises :class:`InvalidInput` if they contradict each other."""
+        """Return the sizes unless the data decide. Raises :class:`InvalidInput` if they contradict each other."""
         if self.cluster_size is None:
             return None
         cap = cap_for(self.cluster_size) if self.cap is None else self.cap
@@ -79,7 +61,7 @@ class HierarchyOptions:
         return SizeChoice(self.cluster_size, cap, f"{self.cluster_size}, as set.")
 
     def threshold(self, strengths: NDArray[np.int64]) -> Threshold:
-        """τ of a layer whose relations have these λ."""
+        """Return τ of a layer whose relations have these λ."""
         if self.tau == "auto":
             return fit_threshold(strengths, self.relation_calls, self.batch)
         return Threshold(self.tau, f"{self.tau}, as set.")
@@ -87,31 +69,40 @@ class HierarchyOptions:
 
 @dataclass(frozen=True, slots=True)
 class BuiltHierarchy:
-    """A hierarchy, for each layer its (n, d) vectors in the same order, and how good it is."""
+    """A hierarchy, the (n, d) vectors of each layer in the same order, and its health record."""
 
     hierarchy: Hierarchy
     vectors: list[Vectors]
     health: HierarchyHealth
 
 
+@dataclass(frozen=True, slots=True)
+class _BuildContext:
+    """What all layers of one build share. ``taken`` are the name keys in use; it grows."""
+
+    base: Graph
+    options: HierarchyOptions
+    phrases: PhraseTable
+    taken: set[str]
+    embedder: Embedder
+    sources: TextSources
+    progress: ProgressReport
+
+
 @dataclass(slots=True)
 class _LayerStack:
-    """The layers so far: their drafts, vectors and, above G0, thresholds; ``ancestors`` are the places of the
-    base entities' ancestors in the highest layer."""
+    """The layers so far, their vectors and, above G0, thresholds. ``ancestors`` are the places of the base entities'
+    ancestors in the highest layer."""
 
-    drafts: list[Draft]
+    graphs: list[Graph]
     vectors: list[Vectors]
     ancestors: Labels
     thresholds: list[Threshold] = field(default_factory=list)
 
     @property
-    def top(self) -> Draft:
-        return self.drafts[-1]
-
-    @property
     def points(self) -> Vectors:
-        """What the highest layer is clustered by."""
-        if len(self.drafts) == 1:
+        """The vectors by which the highest layer is clustered."""
+        if len(self.graphs) == 1:
             return self.vectors[0]
         return _mix_with_members(self.vectors[-1], self.vectors[0], self.ancestors)
 
@@ -119,101 +110,88 @@ class _LayerStack:
 async def build(
     graph: Graph,
     embedder: Embedder,
-    plan: HierarchyOptions,
+    options: HierarchyOptions,
     *,
     progress: ProgressReport,
-    writer: TextSources | None = None,
+    sources: TextSources | None = None,
 ) -> BuiltHierarchy:
     """Build G1 … Gk on ``graph`` (G0).
 
-    A layer of more than the cluster size is clustered; the first of at most that many entities gets the
-    root. G0's entities keep their order and gain their ``parent_id`` and runner-up. What ``writer`` has or gets
-    to say of clusters and their relations takes the place of the heuristic texts. Raises
-    :class:`NotReady` without entities, :class:`InvalidInput` for sizes that contradict each other, vectors
-    that are not finite or a model that takes no request at all, and whatever ``progress`` raises.
+    A layer of more than the cluster size is clustered; a smaller one gets the root. G0's entities keep their order
+    and gain their ``parent_id`` and runner-up. Texts from ``sources`` replace the heuristic ones. Raises
+    :class:`NotReady` without entities; :class:`InvalidInput` for contradicting sizes, vectors that are not finite or
+    a model that rejects every request; and whatever ``progress`` raises.
     """
     if not graph.entities:
         raise NotReady(
             "There are no entities to build a hierarchy on.", "Ingest documents that hold text, then build."
         )
-    sizes = plan.sizes()
+    sizes = options.sizes()
     progress(Progress("name", 0, len(graph.entities)))
-    terms = await in_thread(find_phrases, graph)
+    phrases = await in_thread(find_phrases, graph)
     taken = {name_key(entity.name) for entity in graph.entities}
-    site = _BuildContext(graph, plan, terms, taken, embedder, progress)
+    context = _BuildContext(graph, options, phrases, taken, embedder, sources or TextSources(), progress)
     vectors = await _embed(graph.entities, embedder, progress)
     if sizes is None:
         progress(Progress("size", 0, len(graph.entities)))
         pulse = partial(progress, Progress("size", 0, len(graph.entities)))
-        sizes = await in_thread(partial(choose_size, vectors, cap=plan.cap, pulse=pulse))
-    tower = await _stack_layers(site, vectors, sizes, writer or TextSources())
-    hierarchy = Hierarchy(tuple(draft.graph for draft in tower.drafts))
+        sizes = await in_thread(partial(choose_size, vectors, cap=options.cap, pulse=pulse))
+    stack = _LayerStack([graph], [vectors], np.arange(len(graph.entities)))
+    while len(stack.graphs) == 1 or len(stack.graphs[-1].entities) > 1:
+        await _add_layer(context, stack, sizes)
+    hierarchy = Hierarchy(tuple(stack.graphs))
     progress(Progress("check", 0, sum(hierarchy.sizes)))
     await in_thread(check_hierarchy, hierarchy, sizes.cap)
     progress(Progress("measure", 0, sum(hierarchy.sizes)))
-    job = partial(
+    measure = partial(
         measure_hierarchy,
         hierarchy,
-        tower.vectors,
-        clustering=plan.clustering,
+        stack.vectors,
+        clustering=options.clustering,
         sizes=sizes,
-        thresholds=tower.thresholds,
+        thresholds=stack.thresholds,
     )
-    return BuiltHierarchy(hierarchy, tower.vectors, await in_thread(job))
+    return BuiltHierarchy(hierarchy, stack.vectors, await in_thread(measure))
 
 
-async def _stack_layers(
-    site: _BuildContext, vectors: Vectors, sizes: SizeChoice, writer: TextSources
-) -> _LayerStack:
-    """All layers, with all that is written of them. The first error ends everything, and is raised as it is."""
-    ground = Draft(site.base)
-    ground.settle()
-    tower = _LayerStack([ground], [vectors], np.arange(len(site.base.entities)))
-    try:
-        async with anyio.create_task_group() as group:
-            desk = Desk(writer, group, site.progress)
-            while len(tower.drafts) == 1 or len(tower.top.entities) > 1:
-                await _add_layer(site, tower, sizes, desk)
-            await desk.finish(tower.drafts)
-    except BaseExceptionGroup as problems:
-        raise first_error(problems) from None
-    return tower
-
-
-async def _add_layer(site: _BuildContext, tower: _LayerStack, sizes: SizeChoice, desk: Desk) -> None:
-    """Put one layer on the tower. Its sentences may still be under way then: no layer above waits for all of them."""
-    top = site.base if len(tower.drafts) == 1 else tower.top.graph
-    stale = not tower.top.settled.is_set()
-    pulse = partial(site.progress, Progress("cluster", 0, len(top.entities), f"layer {len(tower.drafts)}"))
-    found = await in_thread(_cluster_layer, tower.points, top, sizes, site.plan.clustering, pulse)
-    tower.ancestors = found.labels[tower.ancestors]
-    step = LayerStep(top, found.labels, site.base, tower.ancestors)
-    raised = await in_thread(_draft_layer, site, step, tower.vectors[-1])
-    upper = Draft(raised.graph)
-    ascent = Ascent.of(step, tower.top, upper, raised.counted, raised.threshold.value, stale=stale)
-    written = await desk.write(ascent)
-    upper.entities = apply_summaries(ascent.heuristic, written, site.taken)
-    tower.top.entities = _assign_parents(top.entities, found, upper.entities)
-    tower.drafts.append(upper)
-    tower.thresholds.append(raised.threshold)
-    tower.vectors.append(await _embed(upper.entities, site.embedder, site.progress))
+async def _add_layer(context: _BuildContext, stack: _LayerStack, sizes: SizeChoice) -> None:
+    """Cluster the highest layer and put the layer above on the stack: first its summaries, then its sentences."""
+    lower = stack.graphs[-1]
+    layer = f"layer {len(stack.graphs)}"
+    pulse = partial(context.progress, Progress("cluster", 0, len(lower.entities), layer))
+    clusters = await in_thread(_cluster_layer, stack.points, lower, sizes, context.options.clustering, pulse)
+    stack.ancestors = clusters.labels[stack.ancestors]
+    step = LayerStep(lower, clusters.labels, context.base, stack.ancestors)
+    draft = await in_thread(_draft_layer, context, step, stack.vectors[-1])
+    heuristic = draft.graph.entities
+    summaries = await write_summaries(step, draft.counts, context.sources, context.progress)
+    entities = apply_summaries(heuristic, summaries, context.taken)
+    drafts = [(entity, summaries.get(number)) for number, entity in enumerate(heuristic)]
+    sentences = await write_sentences(
+        step, draft.counts, draft.threshold.value, drafts, context.sources, context.progress
+    )
+    stack.graphs[-1] = Graph(_assign_parents(lower.entities, clusters, entities), lower.relations)
+    stack.graphs.append(Graph(tuple(entities), apply_sentences(draft.graph.relations, sentences)))
+    stack.thresholds.append(draft.threshold)
+    stack.vectors.append(await _embed(entities, context.embedder, context.progress))
 
 
 def _cluster_layer(
     points: Vectors, layer: Graph, sizes: SizeChoice, clustering: ClusteringOptions, pulse: Callable[[], None]
 ) -> Clusters:
-    """One cluster for a layer that is small enough for a root."""
+    """Return the clusters of a layer; one cluster if the layer is small enough for a root."""
     if len(points) <= sizes.mean:
         return measure_memberships(reduce_dimensions(points), np.zeros(len(points), dtype=np.intp))
     return partition(points, EdgeList.of(layer), sizes, clustering, pulse=pulse)
 
 
 async def _embed(entities: Sequence[Entity], embedder: Embedder, progress: ProgressReport) -> Vectors:
-    """The (n, d) vectors of ``entities``. Raises :class:`InvalidInput` naming the first that is not finite."""
+    """Return the (n, d) vectors of ``entities``. Raises :class:`InvalidInput` that names the first text without a
+    finite vector."""
 
     def report(step: Progress) -> None:
-        said = [f"layer {entities[0].layer}", step.message]
-        progress(replace(step, message=", ".join(filter(None, said))))
+        parts = [f"layer {entities[0].layer}", step.message]
+        progress(replace(step, message=", ".join(filter(None, parts))))
 
     report(Progress("embed", 0, len(entities)))
     vectors = await embedder.embed([entity.indexed_text for entity in entities], report)
@@ -229,11 +207,11 @@ async def _embed(entities: Sequence[Entity], embedder: Embedder, progress: Progr
 
 
 def _mix_with_members(vectors: Vectors, base: Vectors, ancestors: Labels) -> Vectors:
-    """What an aggregated layer is clustered by, (n, 2d): half what an entity says of itself, half the mean
-    of the base entities beneath it.
+    """Return the (n, 2d) points by which an aggregated layer is clustered: an entity's own vector beside the mean
+    of the base entities beneath it, in equal parts.
 
-    A short text made of a few members' sentences is a poor sample of them all: on prose and on technical
-    text, clusters by both kept clearly more of the relations inside than clusters by the text alone.
+    A short text made of a few members' sentences is a poor sample of all members. On prose and on technical text,
+    clusters by both kept clearly more relations inside than clusters by the text alone.
     """
     means = cluster_means(base.astype(np.float64), ancestors, len(vectors))
     return np.asarray(np.hstack((vectors, unit_rows(means))) / np.sqrt(2.0), dtype=np.float32)
@@ -241,40 +219,41 @@ def _mix_with_members(vectors: Vectors, base: Vectors, ancestors: Labels) -> Vec
 
 @dataclass(frozen=True, slots=True)
 class _DraftLayer:
-    """A layer with its heuristic texts, and what was counted on the way."""
+    """A layer with its heuristic texts, the counts of its cluster pairs and its τ."""
 
     graph: Graph
-    counted: PairCounts
+    counts: PairCounts
     threshold: Threshold
 
 
-def _draft_layer(site: _BuildContext, step: LayerStep, vectors: Vectors) -> _DraftLayer:
-    """The layer above ``step.lower``: aggregated entities and the relations between them."""
-    count = int(step.labels.max()) + 1
+def _draft_layer(context: _BuildContext, step: LayerStep, vectors: Vectors) -> _DraftLayer:
+    """Return the layer above ``step.lower``: aggregated entities and the relations between them."""
+    total = int(step.labels.max()) + 1
     layer = f"layer {step.lower.entities[0].layer + 1}"
-    kind = "cluster" if count > 1 else "root"
+    kind = "cluster" if total > 1 else "root"
     entities: list[Entity] = []
-    for entity in aggregate(step, vectors, site.terms, set(site.taken), kind=kind):
-        if len(entities) % _REPORTED == 0:
-            site.progress(Progress("aggregate", len(entities), count, layer))
+    for entity in aggregate(step, vectors, context.phrases, set(context.taken), kind=kind):
+        if len(entities) % 50 == 0:
+            context.progress(Progress("aggregate", len(entities), total, layer))
         entities.append(entity)
-    site.progress(Progress("relate", 0, len(step.lower.relations), layer))
-    counted = count_pairs(step)
-    threshold = site.plan.threshold(counted.strengths)
-    relations = inter_cluster_relations(step, entities, tau=threshold.value, counted=counted)
-    return _DraftLayer(Graph(tuple(entities), relations), counted, threshold)
+    context.progress(Progress("relate", 0, len(step.lower.relations), layer))
+    counts = count_pairs(step)
+    threshold = context.options.threshold(counts.strengths)
+    relations = inter_cluster_relations(step, entities, tau=threshold.value, counts=counts)
+    return _DraftLayer(Graph(tuple(entities), relations), counts, threshold)
 
 
 def _assign_parents(
-    entities: Sequence[Entity], found: Clusters, upper: Sequence[Entity]
+    entities: Sequence[Entity], clusters: Clusters, upper: Sequence[Entity], digits: int = 6
 ) -> tuple[Entity, ...]:
+    """Return ``entities`` with parents and runners-up in ``upper``; responsibilities are rounded to ``digits``."""
     ids = [entity.id for entity in upper]
     rows = zip(
         entities,
-        found.labels.tolist(),
-        found.second.tolist(),
-        np.round(found.responsibility, _DIGITS).tolist(),
-        np.round(found.second_responsibility, _DIGITS).tolist(),
+        clusters.labels.tolist(),
+        clusters.second.tolist(),
+        np.round(clusters.responsibility, digits).tolist(),
+        np.round(clusters.second_responsibility, digits).tolist(),
         strict=True,
     )
     return tuple(

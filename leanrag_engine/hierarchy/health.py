@@ -6,7 +6,7 @@ Nothing here judges: the record is kept with the generation, and whoever shows i
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import pairwise
 from typing import Any
@@ -14,14 +14,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from leanrag_engine.core.model import Graph, Hierarchy, Method, Vectors
+from leanrag_engine.core.model import Graph, Hierarchy, Method, MethodCounts, Vectors
 from leanrag_engine.core.vectors import unit_rows
 
 from .clustering.balancing import Labels, SizeChoice, cluster_means
 from .clustering.communities import leiden
 from .clustering.links import EdgeList, components
 from .clustering.methods import ClusteringMethod, ClusteringOptions
-from .texts.thresholds import Threshold
+from .relations import Threshold
 
 SEED_SETS = 200
 """Seed sets that are tried: as many entities, spread evenly over G0, each with those it resembles most."""
@@ -292,3 +292,22 @@ def _by_layer(layers: Labels) -> dict[int, float]:
     return {
         layer: _share(int(total), len(layers)) for layer, total in sorted(Counter(layers.tolist()).items())
     }
+
+
+# --- texts ---------------------------------------------------------------------------------
+
+
+def count_methods(hierarchy: Hierarchy) -> tuple[MethodCounts, ...]:
+    """Count the aggregated entities and relations of each layer above G0 by the method that made them."""
+    return tuple(
+        MethodCounts(
+            number,
+            _by_method(each.method for each in layer.entities),
+            _by_method(each.method for each in layer.relations),
+        )
+        for number, layer in enumerate(hierarchy.layers[1:], 1)
+    )
+
+
+def _by_method(methods: Iterable[Method]) -> dict[str, int]:
+    return {method.value: count for method, count in sorted(Counter(methods).items())}

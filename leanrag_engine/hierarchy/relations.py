@@ -147,30 +147,30 @@ def count_pairs(step: LayerStep) -> PairCounts:
 
 
 def inter_cluster_relations(
-    step: LayerStep, upper: Sequence[Entity], *, tau: int, counted: PairCounts | None = None
+    step: LayerStep, upper: Sequence[Entity], *, tau: int, counts: PairCounts | None = None
 ) -> tuple[Relation, ...]:
     """A relation for each pair of clusters with λ > 0, in the order of its ends in ``upper``.
 
     λ > ``tau``: one text on all the relations beneath; else their own texts, joined. The source is the
-    cluster that most of them start from. ``counted`` is the tally of the step, if there is one already.
+    cluster that most of them start from. ``counts`` are those of the step, if they are known already.
     """
-    counted = counted or count_pairs(step)
-    texts = _RelationTexts(step, counted.parents)
+    counts = counts or count_pairs(step)
+    texts = _RelationTexts(step, counts.parents)
     ids = [entity.id for entity in upper]
     layer = upper[0].layer if upper else 0
     rows = zip(
-        counted.sources.tolist(),
-        counted.targets.tolist(),
-        counted.strengths.tolist(),
-        counted.supports.tolist(),
-        counted.weights.tolist(),
-        counted.pairs.groups(),
+        counts.sources.tolist(),
+        counts.targets.tolist(),
+        counts.strengths.tolist(),
+        counts.supports.tolist(),
+        counts.weights.tolist(),
+        counts.pairs.groups(),
         strict=True,
     )
     found = []
     for pair, (source, target, strength, support, weight, numbers) in enumerate(rows):
         told = (
-            texts.summary(source, numbers, counted.beneath.relations_of(pair))
+            texts.summary(source, numbers, counts.beneath.relations_of(pair))
             if strength > tau
             else texts.join(numbers)
         )
@@ -198,6 +198,33 @@ def _supports(graph: Graph) -> Counts:
 
 def _weights(graph: Graph) -> Counts:
     return np.array([relation.weight for relation in graph.relations], dtype=np.int64)
+
+
+# --- thresholds ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Threshold:
+    """τ of one layer, and the reason for it in words."""
+
+    value: int
+    reason: str
+
+
+def fit_threshold(strengths: Counts, calls: int, batch: int) -> Threshold:
+    """Return the smallest τ for which all relations with λ > τ fit into ``calls`` calls of ``batch`` relations each.
+
+    "A data-dependent hyper-parameter that may vary with the layer index" (paper, "Aggregated Relation
+    Generation"). Relations of equal λ fall on the same side, so that fewer calls may be needed.
+    """
+    room = calls * batch
+    falling = -np.sort(-strengths)
+    tau = int(falling[room]) if room < len(falling) else 0
+    above = int(np.count_nonzero(strengths > tau))
+    used = -(-above // batch)
+    return Threshold(
+        tau, f"auto: {above} of {len(falling)} relations are above it, {used} of at most {calls} calls."
+    )
 
 
 # --- texts ---------------------------------------------------------------------------------

@@ -31,8 +31,9 @@ from leanrag_engine.extraction.by_model.describe import apply_descriptions, desc
 from leanrag_engine.extraction.by_model.extract import extract_by_model
 from leanrag_engine.extraction.merging import LongDescription, merge
 from leanrag_engine.hierarchy.build import BuiltHierarchy, HierarchyOptions, build
-from leanrag_engine.hierarchy.by_model.write import TextSources, count_methods
+from leanrag_engine.hierarchy.by_model.write import TextSources
 from leanrag_engine.hierarchy.clustering.methods import ClusteringMethod, ClusteringOptions
+from leanrag_engine.hierarchy.health import count_methods
 from leanrag_engine.llm.batching import first_error
 from leanrag_engine.llm.forecast import StepForecast
 
@@ -155,10 +156,10 @@ async def draft(
 ) -> BuiltHierarchy:
     """Merge, describe, cluster, summarise: everything but writing it down."""
     base = await base_graph(stores, held, report, models)
-    writer = TextSources(models.writing, await stores.replies.summaries(held.name))
+    sources = TextSources(models.writing, await stores.replies.summaries(held.name))
     plan = plan_of(stores.settings)
-    built = await build(base, fitted.embedder, plan, progress=report, writer=writer)
-    await stores.replies.use_summaries(held.name, sorted(writer.used))
+    built = await build(base, fitted.embedder, plan, progress=report, sources=sources)
+    await stores.replies.use_summaries(held.name, sorted(sources.used))
     return built
 
 

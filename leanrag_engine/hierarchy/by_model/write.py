@@ -1,46 +1,45 @@
-"""The texts of a layer as a model or an agent writes them: what is asked when, and what becomes of the answers.
+"""Texts of a layer that a model or an agent writes in place of the heuristic ones.
 
-A layer has its heuristic texts first. Whatever was written takes their place; where nothing was, or nothing
-that can be used, they stand. What is asked, and what is made of it, never depends on who answers first.
+Per layer the summaries come first, then the relation sentences, then the next layer. A heuristic text stays where
+nothing usable was written. Requests and results do not depend on the order of the replies.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 import anyio
 import anyio.to_thread
 import numpy as np
-from anyio.abc import TaskGroup
+from numpy.typing import NDArray
 
 from leanrag_engine.core.errors import LeanRAGError, ReplyUnusable
-from leanrag_engine.core.model import Entity, Evidence, Graph, Hierarchy, Method, MethodCounts, Relation
+from leanrag_engine.core.model import Entity, Evidence, Method, Relation
 from leanrag_engine.core.ports import Progress, ProgressReport
 from leanrag_engine.core.text.language.names import name_key
-from leanrag_engine.hierarchy.relations import LayerStep, PairCounts, inter_cluster_relations
-from leanrag_engine.llm.batching import ModelWork, Task, TaskKind, ask_each
+from leanrag_engine.hierarchy.relations import LayerStep, PairCounts
+from leanrag_engine.llm.batching import ModelWork, Task, TaskKind, ask_each, first_error, for_each
 from leanrag_engine.llm.prompts import Prompts
 
-from . import relation_sentences as relating
-from . import summaries as summarising
 from .prompt_lines import approximate_tokens
-from .summaries import ClusterSummary
+from .relation_sentences import relation_kind, relation_task
+from .summaries import ClusterSummary, aggregation_kind, aggregation_task, estimate_tokens
 
 TOKENS = 3000
-"""Clusters share a call only while what is shown of them stays within about so many tokens."""
+"""Clusters share a call only while their tasks show about this many tokens in all (by reading, not tuned)."""
 
 BEAT = 1.0
-"""Seconds after which somebody who waits for a model is asked again whether to go on."""
+"""Seconds between two progress reports while calls are under way: the listener may cancel the build then."""
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class TextSources:
-    """Who writes the texts of a hierarchy: a model, if there is one, and what agents ``summaries`` have written, by
-    the id of the task. What an agent wrote is not asked of the model; the tasks of which it was ``used`` are noted."""
+    """Where the texts of a hierarchy come from: a model, if there is one, and the ``summaries`` that agents wrote, by
+    task id. The model is not asked for what an agent wrote. ``used`` collects the ids of the agents' tasks used."""
 
     work: ModelWork | None = None
     summaries: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
@@ -55,342 +54,97 @@ class WrittenSummary:
     method: Method
 
 
-class Draft:
-    """A layer whose relations may still be waiting for their sentences.
-
-    ``settled`` is set when all texts are final; ``made`` when the heuristic ones are.
-    """
-
-    def __init__(self, graph: Graph) -> None:
-        self.entities: Sequence[Entity] = graph.entities
-        self.relations: Sequence[Relation] = graph.relations
-        self.made = anyio.Event()
-        self.settled = anyio.Event()
-        self._waiting: dict[int, anyio.Event] = {}
-        self._sentences: dict[int, str] = {}
-        self._answered = 0
-
-    @property
-    def graph(self) -> Graph:
-        return Graph(tuple(self.entities), tuple(self.relations))
-
-    def settle(self) -> None:
-        """Take all sentences for good."""
-        if self._sentences:
-            self.relations = [self._told(number) for number in range(len(self.relations))]
-            self._sentences.clear()
-        self.made.set()
-        self.settled.set()
-
-    def await_sentences(self, numbers: Iterable[int]) -> None:
-        self._waiting = {number: anyio.Event() for number in numbers}
-
-    @property
-    def progress(self) -> Progress:
-        """How many of the sentences are in."""
-        return Progress("connect", self._answered, len(self._waiting))
-
-    def answer(self, number: int, sentence: str | None) -> None:
-        """None: the heuristic text stands."""
-        if sentence is not None:
-            self._sentences[number] = sentence
-        self._answered += 1
-        self._waiting[number].set()
-
-    async def answered(self) -> None:
-        for event in self._waiting.values():
-            await event.wait()
-
-    async def final(self, numbers: Iterable[int]) -> list[Relation]:
-        """These relations, once their texts are final."""
-        await self.made.wait()
-        found = []
-        for number in numbers:
-            if number in self._waiting:
-                await self._waiting[number].wait()
-            found.append(self._told(number))
-        return found
-
-    def _told(self, number: int) -> Relation:
-        """The sentence rests on all relations beneath; the chunk that the heuristic text begins with says one of them best."""
-        relation = self.relations[number]
-        sentence = self._sentences.get(number)
-        if sentence is None:
-            return relation
-        evidence = tuple(Evidence(0, len(sentence), each.chunk_id) for each in relation.evidence[:1])
-        return replace(relation, description=sentence, method=Method.MODEL, evidence=evidence)
+# --- summaries -----------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Ascent:
-    """One step up as the writer sees it: from the ``lower`` layer to the ``upper`` one.
+async def write_summaries(
+    step: LayerStep, counts: PairCounts, sources: TextSources, progress: ProgressReport
+) -> dict[int, WrittenSummary]:
+    """Return the summaries of the clusters of ``step`` that an agent or the model wrote, by cluster."""
+    if sources.work is None and not sources.summaries:
+        return {}
+    clusters = _list_clusters(step, counts)
+    layer = f"layer {step.lower.entities[0].layer + 1}"
+    most = sources.work.batch if sources.work else 1
+    batches = await anyio.to_thread.run_sync(_batch_clusters, clusters, most)
+    found: dict[int, WrittenSummary] = {}
+    done = 0
 
-    ``heuristic`` are the upper entities as they were made; ``members`` and ``inner`` are, for each of them, the
-    places of its members and of the relations among them. ``stale``: not all texts of ``step.lower`` were final
-    when the upper ones were made of them.
-    """
+    def report() -> None:
+        progress(Progress("summarise", done, len(clusters), layer))
 
-    step: LayerStep
-    lower: Draft
-    upper: Draft
-    counted: PairCounts
-    tau: int
-    stale: bool
-    heuristic: Sequence[Entity]
-    members: Sequence[Sequence[int]]
-    inner: Sequence[Sequence[int]]
+    async def summarise(batch: Sequence[int]) -> None:
+        nonlocal done
+        tasks = {number: aggregation_task(*clusters[number]) for number in batch}
+        by_agents = _read_agent_summaries(tasks, sources)
+        rest = {number: task for number, task in tasks.items() if number not in by_agents}
+        by_model = await _ask_model(sources.work, aggregation_kind, rest)
+        found.update(by_agents)
+        found.update({number: WrittenSummary(text, Method.MODEL) for number, text in by_model.items()})
+        done += len(batch)
+        report()
 
-    @classmethod
-    def of(
-        cls, step: LayerStep, lower: Draft, upper: Draft, counted: PairCounts, tau: int, *, stale: bool
-    ) -> Ascent:
-        count = len(upper.entities)
-        near, far = counted.parents[:, 0], counted.parents[:, 1]
-        inside = np.flatnonzero(near == far)
-        return cls(
-            *(step, lower, upper, counted, tau, stale, upper.entities),
-            _by_label(np.arange(len(step.labels)), step.labels, count),
-            _by_label(inside, near[inside], count),
-        )
-
-    @property
-    def layer(self) -> str:
-        return f"layer {self.heuristic[0].layer}"
-
-    def entities_of(self, cluster: int) -> list[Entity]:
-        return [self.lower.entities[row] for row in self.members[cluster]]
-
-    def size_of(self, cluster: int) -> int:
-        """About how many tokens its task shows. Above G0 the relations' texts may be under way: whether they are
-        there yet must not decide what shares a call."""
-        members, inner = self.entities_of(cluster), self.inner[cluster]
-        if members[0].layer:
-            return summarising.estimate_tokens(members, len(inner))
-        among = [self.lower.relations[number] for number in inner]
-        return approximate_tokens(summarising.aggregation_task(members, among).text)
+    await _run_calls(batches, summarise, sources, report)
+    return found
 
 
-def _by_label(values: Any, labels: Any, count: int) -> list[list[int]]:
+Cluster = tuple[list[Entity], list[Relation]]
+"""Members of a cluster and the relations among them."""
+
+
+def _list_clusters(step: LayerStep, counts: PairCounts) -> list[Cluster]:
+    total = int(step.labels.max()) + 1
+    near, far = counts.parents[:, 0], counts.parents[:, 1]
+    inside = np.flatnonzero(near == far)
+    members = _group_by_label(np.arange(len(step.labels)), step.labels, total)
+    inner = _group_by_label(inside, near[inside], total)
+    return [
+        ([step.lower.entities[row] for row in rows], [step.lower.relations[number] for number in numbers])
+        for rows, numbers in zip(members, inner, strict=True)
+    ]
+
+
+def _group_by_label(values: NDArray[np.intp], labels: NDArray[np.intp], count: int) -> list[list[int]]:
     order = np.argsort(labels, kind="stable")
     ends = np.cumsum(np.bincount(labels, minlength=count))[:-1]
     return [part.tolist() for part in np.split(values[order], ends)]
 
 
-class Desk:
-    """Where the texts of one build are written. Its tasks live in ``group``; the model's limit is kept."""
-
-    def __init__(self, writer: TextSources, group: TaskGroup, progress: ProgressReport) -> None:
-        self._writer = writer
-        self._group = group
-        self._progress = progress
-        self._places = anyio.CapacityLimiter(writer.work.model.concurrency if writer.work else 1)
-
-    @property
-    def idle(self) -> bool:
-        return self._writer.work is None and not self._writer.summaries
-
-    async def write(self, ascent: Ascent) -> dict[int, WrittenSummary]:
-        """The summaries of the upper layer, by cluster. Its sentences are begun, and are done when it is settled."""
-        if self.idle:
-            ascent.upper.settle()
-            return {}
-        summaries = _Summaries(len(ascent.heuristic))
-        for batch in await anyio.to_thread.run_sync(self._cluster_batches, ascent):
-            self._group.start_soon(self._summarise, ascent, batch, summaries)
-        for pairs in await self._pair_batches(ascent):
-            self._group.start_soon(self._relate, ascent, pairs, summaries)
-        self._group.start_soon(self._settle, ascent)
-        await self._until(summaries.all_in, Progress("summarise", 0, summaries.total, ascent.layer))
-        return summaries.found
-
-    async def finish(self, drafts: Sequence[Draft]) -> None:
-        """Wait until every layer is settled."""
-        for draft in drafts:
-            await self._until(draft.settled.wait, draft.progress)
-
-    async def _until(self, ready: Callable[[], Awaitable[None]], at: Progress) -> None:
-        """Wait, and now and then let the listener say whether to go on: a model may be slow to answer."""
-        while True:
-            with anyio.move_on_after(BEAT):
-                await ready()
-                return
-            self._progress(at)
-
-    # --- clusters -------------------------------------------------------------------------
-
-    def _cluster_batches(self, ascent: Ascent) -> list[list[int]]:
-        """Clusters in their order, several in a call while they are small."""
-        most = self._writer.work.batch if self._writer.work else 1
-        batches: list[list[int]] = []
-        room = 0
-        for cluster in range(len(ascent.heuristic)):
-            size = ascent.size_of(cluster)
-            if not batches or len(batches[-1]) == most or size > room:
-                batches.append([])
-                room = TOKENS
-            batches[-1].append(cluster)
-            room -= size
-        return batches
-
-    async def _summarise(self, ascent: Ascent, batch: Sequence[int], summaries: _Summaries) -> None:
-        relations = [await ascent.lower.final(ascent.inner[cluster]) for cluster in batch]
-        async with self._places:
-            tasks = {
-                cluster: summarising.aggregation_task(ascent.entities_of(cluster), among)
-                for cluster, among in zip(batch, relations, strict=True)
-            }
-            found = self._given(tasks)
-            rest = {cluster: task for cluster, task in tasks.items() if cluster not in found}
-            told = await self._asked(summarising.aggregation_kind, rest)
-        found |= {cluster: WrittenSummary(summary, Method.MODEL) for cluster, summary in told.items()}
-        for cluster in batch:
-            summaries.put(cluster, found.get(cluster))
-        self._progress(Progress("summarise", summaries.done, summaries.total, ascent.layer))
-
-    def _given(self, tasks: Mapping[int, Task[ClusterSummary]]) -> dict[int, WrittenSummary]:
-        """What agents wrote of these."""
-        found = {}
-        for cluster, task in tasks.items():
-            given = self._writer.summaries.get(task.id)
-            if given is not None:
-                try:
-                    found[cluster] = WrittenSummary(task.read(given), Method.AGENT)
-                    self._writer.used.add(task.id)
-                except ReplyUnusable:
-                    # It was read when it came in: whatever was changed since, the model or nobody writes it then.
-                    continue
-        return found
-
-    async def _asked(
-        self, kind_with: Callable[[Prompts], TaskKind], tasks: Mapping[int, Task[Any]]
-    ) -> dict[int, Any]:
-        """What the model answered, by the keys of ``tasks``; what it could not is noted."""
-        work = self._writer.work
-        if work is None or not tasks:
-            return {}
-        kind = kind_with(work.prompts)
-        answers = await ask_each(work.model, kind, list(tasks.values()), work.meter)
-        found = {}
-        for key, answer in zip(tasks, answers, strict=True):
-            if isinstance(answer, LeanRAGError):
-                work.fallbacks.note(kind.step, answer)
-            else:
-                found[key] = answer
-        return found
-
-    # --- pairs ----------------------------------------------------------------------------
-
-    async def _pair_batches(self, ascent: Ascent) -> list[list[_Pair]]:
-        """The pairs that get a sentence, those first whose clusters come first, so that few summaries are waited for."""
-        if self._writer.work is None:
-            return []
-        pairs = await anyio.to_thread.run_sync(_pairs_of, ascent)
-        ascent.upper.await_sentences(pair.number for pair in pairs)
-        most = self._writer.work.batch
-        return [pairs[start : start + most] for start in range(0, len(pairs), most)]
-
-    async def _relate(self, ascent: Ascent, pairs: Sequence[_Pair], summaries: _Summaries) -> None:
-        beneath = []
-        for pair in pairs:
-            await summaries.wait_for(pair.first)
-            await summaries.wait_for(pair.second)
-            beneath.append(await ascent.lower.final(pair.beneath))
-        async with self._places:
-            tasks = {
-                pair.number: self._pair_task(ascent, pair, relations, summaries)
-                for pair, relations in zip(pairs, beneath, strict=True)
-            }
-            told = await self._asked(relating.relation_kind, tasks)
-        for pair in pairs:
-            ascent.upper.answer(pair.number, told.get(pair.number))
-        self._progress(replace(ascent.upper.progress, message=ascent.layer))
-
-    @staticmethod
-    def _pair_task(
-        ascent: Ascent, pair: _Pair, relations: Sequence[Relation], summaries: _Summaries
-    ) -> Task[str]:
-        """By the names as they were written: one that has to give way to another's is known only at the end."""
-        near, far = (
-            apply_summary(ascent.heuristic[cluster], summaries.found.get(cluster))
-            for cluster in (pair.first, pair.second)
-        )
-        if name_key(near.name) == name_key(far.name):
-            far = replace(far, name=qualify_name(far.name, ascent.heuristic[pair.second].name))
-        members = {
-            each.id: each for cluster in (pair.first, pair.second) for each in ascent.entities_of(cluster)
-        }
-        return relating.relation_task(near, far, relations, members)
-
-    @staticmethod
-    async def _settle(ascent: Ascent) -> None:
-        """Heuristic texts are made of those beneath, and made anew if these were not final then."""
-        await ascent.lower.settled.wait()
-        if ascent.stale:
-            step = replace(ascent.step, lower=ascent.lower.graph)
-            job = partial(
-                inter_cluster_relations, step, ascent.heuristic, tau=ascent.tau, counted=ascent.counted
-            )
-            ascent.upper.relations = await anyio.to_thread.run_sync(job)
-        ascent.upper.made.set()
-        await ascent.upper.answered()
-        ascent.upper.settle()
+def _batch_clusters(clusters: Sequence[Cluster], most: int) -> list[list[int]]:
+    """Group clusters in their order into calls of at most ``most`` clusters and about ``TOKENS`` tokens."""
+    batches: list[list[int]] = []
+    room = 0
+    for number, (members, inner) in enumerate(clusters):
+        if members[0].layer:
+            size = estimate_tokens(members, len(inner))
+        else:
+            size = approximate_tokens(aggregation_task(members, inner).text)
+        if not batches or len(batches[-1]) == most or size > room:
+            batches.append([])
+            room = TOKENS
+        batches[-1].append(number)
+        room -= size
+    return batches
 
 
-@dataclass(frozen=True, slots=True)
-class _Pair:
-    """Relation ``number`` of the upper layer, its clusters, and the places of the relations beneath."""
-
-    number: int
-    first: int
-    second: int
-    beneath: Sequence[int]
-
-
-def _pairs_of(ascent: Ascent) -> list[_Pair]:
-    """Those with λ > τ."""
-    rows = zip(
-        ascent.counted.pairs.first.tolist(),
-        ascent.counted.pairs.second.tolist(),
-        ascent.counted.strengths.tolist(),
-        ascent.counted.pairs.groups(),
-        strict=True,
-    )
-    pairs = [
-        _Pair(number, first, second, beneath)
-        for number, (first, second, strength, beneath) in enumerate(rows)
-        if strength > ascent.tau
-    ]
-    return sorted(pairs, key=lambda pair: (pair.second, pair.first))
-
-
-class _Summaries:
-    """The summaries of one layer as they come in."""
-
-    def __init__(self, total: int) -> None:
-        self.total = total
-        self.done = 0
-        self.found: dict[int, WrittenSummary] = {}
-        self._events = [anyio.Event() for _ in range(total)]
-
-    def put(self, cluster: int, written: WrittenSummary | None) -> None:
-        if written is not None:
-            self.found[cluster] = written
-        self.done += 1
-        self._events[cluster].set()
-
-    async def wait_for(self, cluster: int) -> None:
-        await self._events[cluster].wait()
-
-    async def all_in(self) -> None:
-        for event in self._events:
-            await event.wait()
-
-
-# --- names ---------------------------------------------------------------------------------
+def _read_agent_summaries(
+    tasks: Mapping[int, Task[ClusterSummary]], sources: TextSources
+) -> dict[int, WrittenSummary]:
+    found = {}
+    for cluster, task in tasks.items():
+        given = sources.summaries.get(task.id)
+        if given is not None:
+            try:
+                found[cluster] = WrittenSummary(task.read(given), Method.AGENT)
+            except ReplyUnusable:
+                # It was valid when it was submitted. If it no longer is, the model or the heuristic writes it.
+                continue
+            sources.used.add(task.id)
+    return found
 
 
 def apply_summary(entity: Entity, written: WrittenSummary | None) -> Entity:
-    """The entity with what was written in place of its heuristic texts."""
+    """Return the entity with the written texts in place of its heuristic ones."""
     if written is None:
         return entity
     summary = written.summary
@@ -404,19 +158,15 @@ def apply_summary(entity: Entity, written: WrittenSummary | None) -> Entity:
     )
 
 
-def qualify_name(name: str, term: str) -> str:
-    return f"{name} ({term})"
-
-
 def apply_summaries(
     heuristic: Sequence[Entity], written: Mapping[int, WrittenSummary], taken: set[str]
 ) -> list[Entity]:
-    """A layer with what was written, no name like another or like one in ``taken`` (name keys), which grows.
+    """Return a layer with the ``written`` texts and unique names. ``taken`` (name keys) gains the names.
 
-    Heuristic names are unlike each other already and keep theirs. Of clusters that were named alike the first
-    keeps its name; the others add their heuristic name to it, which is made of what tells them apart.
+    Heuristic names are unique already and stay. Of clusters with equal written names the first keeps its name; the
+    others add their heuristic name in brackets.
     """
-    taken |= {name_key(each.name) for number, each in enumerate(heuristic) if number not in written}
+    taken |= {name_key(entity.name) for number, entity in enumerate(heuristic) if number not in written}
     found = []
     for number, entity in enumerate(heuristic):
         new = apply_summary(entity, written.get(number))
@@ -427,31 +177,128 @@ def apply_summaries(
     return found
 
 
+def _qualify_name(name: str, term: str) -> str:
+    return f"{name} ({term})"
+
+
 def _free_name(name: str, term: str, taken: set[str]) -> str:
-    longer = qualify_name(name, term)
-    for each in (name, longer, term):
-        if name_key(each) not in taken:
-            return each
+    longer = _qualify_name(name, term)
+    for candidate in (name, longer, term):
+        if name_key(candidate) not in taken:
+            return candidate
     number = 2
     while name_key(f"{longer} {number}") in taken:
         number += 1
     return f"{longer} {number}"
 
 
-# --- figures -------------------------------------------------------------------------------
+# --- relation sentences --------------------------------------------------------------------
 
 
-def count_methods(hierarchy: Hierarchy) -> tuple[MethodCounts, ...]:
-    """Count the aggregated entities and relations of each layer above G0 by the method that made them."""
-    return tuple(
-        MethodCounts(
-            number,
-            _by_method(each.method for each in layer.entities),
-            _by_method(each.method for each in layer.relations),
-        )
-        for number, layer in enumerate(hierarchy.layers[1:], 1)
-    )
+async def write_sentences(
+    step: LayerStep,
+    counts: PairCounts,
+    tau: int,
+    upper: Sequence[tuple[Entity, WrittenSummary | None]],
+    sources: TextSources,
+    progress: ProgressReport,
+) -> dict[int, str]:
+    """Return the model's sentences on pairs of clusters with λ > ``tau``, by the number of the pair.
+
+    ``upper`` are the heuristic entities of the clusters and what was written of them.
+    """
+    if sources.work is None:
+        return {}
+    batches = _batch_pairs(counts, tau, sources.work.batch)
+    total = sum(map(len, batches))
+    layer = f"layer {upper[0][0].layer}"
+    members: list[dict[str, Entity]] = [{} for _ in upper]
+    for entity, label in zip(step.lower.entities, step.labels.tolist(), strict=True):
+        members[label][entity.id] = entity
+    found: dict[int, str] = {}
+    done = 0
+
+    def report() -> None:
+        progress(Progress("connect", done, total, layer))
+
+    def make_task(pair: int) -> Task[str]:
+        first, second = int(counts.pairs.first[pair]), int(counts.pairs.second[pair])
+        near, far = (apply_summary(*upper[cluster]) for cluster in (first, second))
+        # The names as written, before they were made unique: requests must not depend on other clusters' names.
+        if name_key(near.name) == name_key(far.name):
+            far = replace(far, name=_qualify_name(far.name, upper[second][0].name))
+        beneath = [step.lower.relations[number] for number in counts.pairs.relations_of(pair)]
+        return relation_task(near, far, beneath, members[first] | members[second])
+
+    async def relate(batch: Sequence[int]) -> None:
+        nonlocal done
+        tasks = {pair: make_task(pair) for pair in batch}
+        found.update(await _ask_model(sources.work, relation_kind, tasks))
+        done += len(batch)
+        report()
+
+    await _run_calls(batches, relate, sources, report)
+    return found
 
 
-def _by_method(methods: Iterable[Method]) -> dict[str, int]:
-    return {method.value: count for method, count in sorted(Counter(methods).items())}
+def _batch_pairs(counts: PairCounts, tau: int, size: int) -> list[list[int]]:
+    """Group the pairs with λ > ``tau``, in the order of their second and first clusters, into calls."""
+    above = np.flatnonzero(counts.strengths > tau)
+    order = np.lexsort((counts.pairs.first[above], counts.pairs.second[above]))
+    pairs = above[order].tolist()
+    return [pairs[start : start + size] for start in range(0, len(pairs), size)]
+
+
+def apply_sentences(relations: Sequence[Relation], sentences: Mapping[int, str]) -> tuple[Relation, ...]:
+    """Return ``relations`` with the ``sentences`` by their numbers in place of the heuristic texts.
+
+    A sentence rests on all the relations beneath. It cites the chunk that the heuristic text begins with.
+    """
+    found = list(relations)
+    for number, sentence in sentences.items():
+        old = found[number]
+        evidence = tuple(Evidence(0, len(sentence), part.chunk_id) for part in old.evidence[:1])
+        found[number] = replace(old, description=sentence, method=Method.MODEL, evidence=evidence)
+    return tuple(found)
+
+
+# --- calls ---------------------------------------------------------------------------------
+
+
+async def _ask_model(
+    work: ModelWork | None, kind_with: Callable[[Prompts], TaskKind], tasks: Mapping[int, Task[T]]
+) -> dict[int, T]:
+    """Return the model's usable answers by the keys of ``tasks``; the others are noted as fallbacks."""
+    if work is None or not tasks:
+        return {}
+    kind = kind_with(work.prompts)
+    answers = await ask_each(work.model, kind, list(tasks.values()), work.meter)
+    found = {}
+    for key, answer in zip(tasks, answers, strict=True):
+        if isinstance(answer, LeanRAGError):
+            work.fallbacks.note(kind.step, answer)
+        else:
+            found[key] = answer
+    return found
+
+
+async def _run_calls(
+    batches: Sequence[list[int]],
+    call: Callable[[Sequence[int]], Awaitable[None]],
+    sources: TextSources,
+    report: Callable[[], None],
+) -> None:
+    """Run ``call`` for each batch within the model's concurrency. The first error ends all and is raised as it is."""
+
+    async def beat() -> None:
+        while True:
+            await anyio.sleep(BEAT)
+            report()
+
+    try:
+        async with anyio.create_task_group() as group:
+            group.start_soon(beat)
+            await for_each(batches, call, places=sources.work.model.concurrency if sources.work else 1)
+            group.cancel_scope.cancel()
+    except BaseExceptionGroup as problems:
+        raise first_error(problems) from None

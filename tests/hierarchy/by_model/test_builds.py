@@ -23,7 +23,8 @@ from leanrag_engine.core.text.language.names import name_key
 from leanrag_engine.hierarchy.build import BuiltHierarchy, HierarchyOptions, build
 from leanrag_engine.hierarchy.by_model import write as writing
 from leanrag_engine.hierarchy.by_model.summaries import aggregation_task
-from leanrag_engine.hierarchy.by_model.write import TextSources, count_methods
+from leanrag_engine.hierarchy.by_model.write import TextSources
+from leanrag_engine.hierarchy.health import count_methods
 from leanrag_engine.llm.batching import ModelWork
 
 Maker = Callable[..., tuple[Graph, Embedder]]
@@ -115,7 +116,7 @@ def build_case(
 
     async def run() -> BuiltHierarchy:
         with anyio.fail_after(60):  # a dead end is an error, not an endless test
-            return await build(*case, plan, progress=silent, writer=TextSources(work, summaries or {}))
+            return await build(*case, plan, progress=silent, sources=TextSources(work, summaries or {}))
 
     return anyio.run(run), work
 
@@ -229,50 +230,24 @@ def test_the_order_of_replies_changes_nothing(case: tuple[Graph, Embedder], batc
         assert model.most_at_once <= model.concurrency
 
 
-def test_a_slow_summary_holds_up_nothing_but_what_needs_it(case: tuple[Graph, Embedder]) -> None:
+@pytest.mark.parametrize("step", ["summary", "relation"])
+def test_a_slow_call_holds_up_no_other_of_its_step_and_layer(case: tuple[Graph, Embedder], step: str) -> None:
     usual = Scribe()
     first, _ = build_case(case, usual, batch=1)
-    slow = usual.asked[0]
-    lowest = {each.name for each in first.hierarchy.layers[1].entities}
-    its_own = summary_of(parts(slow.messages[1].text)[0])["name"]
-    others = {
-        each.messages[1].text
-        for each in usual.asked
-        if any(f"group: {name}" in each.messages[1].text for name in lowest)
-        and f"group: {its_own}" not in each.messages[1].text
-    }
+    slow = next(each for each in usual.asked if each.step == step)
+    # The calls of G1 come first, and G1 is the largest layer.
+    count = len(first.hierarchy.layers[1].entities)
+    if step == "relation":
+        count = sum(one.strength > 1 for one in first.hierarchy.layers[1].relations)
+    others = {each.messages[1].text for each in [each for each in usual.asked if each.step == step][:count]}
 
     class Straggler(Scribe):
         async def wait(self, request: ChatRequest) -> None:
             if request == slow:
                 while not others <= self.prompts.keys():
-                    # A busy wait would keep the interpreter from the thread that clusters.
                     await anyio.sleep(0.002)
 
-    assert len(others) > 5
-    assert same(build_case(case, Straggler(), batch=1)[0], first)
-
-
-def test_a_slow_sentence_holds_up_no_layer_that_does_not_need_it(case: tuple[Graph, Embedder]) -> None:
-    usual = Scribe()
-    first, _ = build_case(case, usual, batch=1)
-    parent = {each.id: each for layer in first.hierarchy.layers for each in layer.entities}
-    layer = first.hierarchy.layers[1]
-    slow = next(  # it joins two clusters of the second layer
-        one
-        for one in layer.relations
-        if one.method is Method.MODEL
-        and len({parent[end].parent_id for end in (one.source_id, one.target_id)}) == 2
-    )
-    above = {each.name for each in first.hierarchy.layers[2].entities}
-
-    class Straggler(Scribe):
-        async def wait(self, request: ChatRequest) -> None:
-            if slow.description in str(good(request.step, parts(request.messages[1].text)[0])):
-                while not above <= {summary_of(part)["name"] for part in self.shown("summary")}:
-                    # A busy wait would keep the interpreter from the thread that clusters.
-                    await anyio.sleep(0.002)
-
+    assert len(others) == count > 5
     assert same(build_case(case, Straggler(), batch=1)[0], first)
 
 
@@ -413,7 +388,7 @@ def test_whoever_waits_for_a_model_that_never_answers_can_still_stop(
             raise Cancelled("Stopped by the test.")
 
     async def run() -> None:
-        await build(*case, PLAN, progress=progress, writer=TextSources(ModelWork(Silent())))
+        await build(*case, PLAN, progress=progress, sources=TextSources(ModelWork(Silent())))
 
     with pytest.raises(Cancelled):
         anyio.run(run)
@@ -499,7 +474,7 @@ def over_http(server: Any, case: tuple[Graph, Embedder]) -> tuple[BuiltHierarchy
         model = await LiteLLMChatModel.open("openai/test", api_base=server.url, sleep=nap)
         work = ModelWork(model, 3)
         try:
-            return await build(*case, PLAN, progress=silent, writer=TextSources(work)), work
+            return await build(*case, PLAN, progress=silent, sources=TextSources(work)), work
         finally:
             await model.close()
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from leanrag_engine.core.model import Graph, Method
 from leanrag_engine.core.ports import Embedder
 from leanrag_engine.hierarchy.build import BuiltHierarchy, HierarchyOptions, build
-from leanrag_engine.hierarchy.texts.thresholds import fit_threshold
+from leanrag_engine.hierarchy.relations import fit_threshold
 
 Maker = Callable[..., tuple[Graph, Embedder]]
 
