@@ -19,7 +19,7 @@ from leanrag_engine.core.vectors import unit_rows
 
 from .clustering.balancing import Labels, SizeChoice, cluster_means
 from .clustering.communities import leiden
-from .clustering.links import EdgeList, components
+from .clustering.links import EdgeList
 from .clustering.methods import ClusteringMethod, ClusteringOptions
 from .relations import Threshold
 
@@ -216,7 +216,7 @@ def tightness(vectors: Vectors, labels: Labels) -> float:
 def _pieces(links: EdgeList, labels: Labels) -> Labels:
     """Of how many pieces each cluster is, by the relations inside it."""
     within = labels[links.ends[:, 0]] == labels[links.ends[:, 1]]
-    found = components(EdgeList(links.count, links.ends[within], links.weights[within]))
+    found = EdgeList(links.count, links.ends[within], links.weights[within]).components()
     return np.bincount(np.unique(np.stack((labels, found), axis=1), axis=0)[:, 0])
 
 

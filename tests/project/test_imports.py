@@ -60,7 +60,10 @@ HOMES = {
         "leanrag_engine/hierarchy/clustering/mixture.py",
         "leanrag_engine/adapters/embedders/fitted.py",
     },
-    "scipy": {"leanrag_engine/adapters/embedders/fitted.py"},
+    "scipy": {
+        "leanrag_engine/adapters/embedders/fitted.py",
+        "leanrag_engine/hierarchy/clustering/links.py",
+    },
     "sqlalchemy": {"leanrag_engine/adapters/sqlite"},
     "starlette": {"server/http/serving.py"},
     "sudachipy": {"leanrag_engine/core/text/language/segmentation.py"},

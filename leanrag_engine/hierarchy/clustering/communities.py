@@ -72,9 +72,9 @@ def leiden(links: EdgeList, resolution: float, seed: int = 0) -> Labels:
         return np.arange(links.count)
     near = links.neighbours()
     _, found = leiden_csr(
-        near.starts.astype(np.int64),
-        near.places.astype(np.int32),
-        near.weights,
+        near.indptr.astype(np.int64),
+        near.indices.astype(np.int32),
+        near.data,
         links.count,
         resolution=resolution,
         iterations=_ITERATIONS,

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .balancing import SMALLEST, Labels, cluster_means
-from .links import EdgeList, Neighbours
+from .links import EdgeList, matrix_rows
 
 _PASSES = 8
 _ENOUGH = 1e-3
@@ -69,8 +69,8 @@ class _PartitionState:
         self.labels = labels.copy()
         self._vectors = vectors
         self._squares = np.einsum("ij,ij->i", vectors, vectors, dtype=np.float64)
-        self._near: Neighbours = links.neighbours()
-        self._rows = self._near.rows
+        self._near = links.neighbours()
+        self._rows = matrix_rows(self._near)
         self._worth = weight * len(labels) / links.total
         self._cap = cap
         self._sizes = np.bincount(labels, minlength=count)
@@ -106,9 +106,9 @@ class _PartitionState:
     def _related(self) -> tuple[Labels, Labels, Rows]:
         """Each entity with each cluster that it has a relation into, and the weight of these relations."""
         count = len(self._sizes)
-        keys = self._rows * count + self.labels[self._near.places]
+        keys = self._rows * count + self.labels[self._near.indices]
         cells, place = np.unique(keys, return_inverse=True)
-        weights = np.bincount(place, weights=self._near.weights)
+        weights = np.bincount(place, weights=self._near.data)
         return cells // count, cells % count, np.asarray(weights, dtype=np.float64)
 
     def _tightness_gains(self, rows: Labels, targets: Labels) -> Rows:
@@ -126,8 +126,8 @@ class _PartitionState:
         source = int(self.labels[row])
         if self._sizes[target] >= self._cap or self._sizes[source] <= SMALLEST:
             return False
-        part = slice(self._near.starts[row], self._near.starts[row + 1])
-        clusters, weights = self.labels[self._near.places[part]], self._near.weights[part]
+        part = slice(self._near.indptr[row], self._near.indptr[row + 1])
+        clusters, weights = self.labels[self._near.indices[part]], self._near.data[part]
         related = weights[clusters == target].sum() - weights[clusters == source].sum()
         vector = self._vectors[row].astype(np.float64)
         left, grown = self._sums[source] - vector, self._sums[target] + vector

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import coo_array, csr_array
+from scipy.sparse.csgraph import connected_components
 
 from leanrag_engine.core.model import Graph
 
@@ -24,7 +26,7 @@ class EdgeList:
 
     @classmethod
     def of(cls, graph: Graph) -> EdgeList:
-        """Each relation weighs as much as relations of the layer below it stands for, 1 in G0."""
+        """Return the relations of ``graph``, weighted by λ: the relations of the layer below that each stands for, 1 in G0."""
         place = {entity.id: number for number, entity in enumerate(graph.entities)}
         ends = [(place[one.source_id], place[one.target_id]) for one in graph.relations]
         strengths = [one.strength for one in graph.relations]
@@ -39,21 +41,26 @@ class EdgeList:
         return float(self.weights.sum())
 
     def inside(self, labels: Labels) -> float:
-        """The share of all relations, by weight, whose ends are in one cluster; 0 without relations."""
+        """Return the share of all relations, by weight, whose ends are in one cluster; 0 without relations."""
         within = labels[self.ends[:, 0]] == labels[self.ends[:, 1]]
         return float(self.weights[within].sum() / self.total) if self.total else 0.0
 
-    def neighbours(self) -> Neighbours:
-        """Every entity's relations, in either direction, by the neighbour's place."""
+    def neighbours(self) -> csr_array:
+        """Return the symmetric (count, count) matrix of the relations' weights, indices sorted by row."""
         near = np.concatenate((self.ends[:, 0], self.ends[:, 1]))
         far = np.concatenate((self.ends[:, 1], self.ends[:, 0]))
-        order = np.lexsort((far, near))
-        starts = np.concatenate(([0], np.cumsum(np.bincount(near, minlength=self.count))))
-        return Neighbours(starts, far[order], np.concatenate((self.weights, self.weights))[order])
+        weights = np.concatenate((self.weights, self.weights))
+        return coo_array((weights, (near, far)), shape=(self.count, self.count)).tocsr()
+
+    def components(self) -> Labels:
+        """Return the connected component of each entity, (count,), numbered by their first members."""
+        return np.asarray(connected_components(self.neighbours(), directed=False)[1], dtype=np.intp)
 
     def within(self, parts: Labels) -> Iterator[tuple[Labels, EdgeList]]:
-        """The rows of each part 0, 1, … of ``parts`` (count,), which become 0, 1, … in their order, with the
-        relations among them; -1 is no part. One pass for all parts, O(m log m)."""
+        """Yield the rows of each part 0, 1, … of ``parts`` (count,) with the relations among them; -1 is no part.
+
+        The rows of a part are renumbered 0, 1, … in their order. One pass for all parts, O(m log m).
+        """
         total = int(parts.max(initial=-1)) + 1
         rows = np.argsort(parts, kind="stable")[np.count_nonzero(parts < 0) :]
         starts = np.concatenate(([0], np.cumsum(np.bincount(parts[rows], minlength=total))))
@@ -68,36 +75,6 @@ class EdgeList:
             yield members, EdgeList(len(members), place[self.ends[chosen]], self.weights[chosen])
 
 
-@dataclass(frozen=True, slots=True)
-class Neighbours:
-    """A symmetric sparse matrix by rows: row ``i`` has the columns ``places[starts[i]:starts[i + 1]]``, sorted."""
-
-    starts: Labels
-    places: Labels
-    weights: Weights
-
-    @property
-    def rows(self) -> Labels:
-        """The row of each entry."""
-        return np.repeat(np.arange(len(self.starts) - 1), np.diff(self.starts))
-
-
-def components(links: EdgeList) -> Labels:
-    """The connected component of each entity, (count,), numbered by their first members.
-
-    Each round every tree of the forest hooks onto a smaller neighbour and is flattened: O(m log n).
-    """
-    roots = np.arange(links.count)
-    first, second = links.ends[:, 0], links.ends[:, 1]
-    while True:
-        low = np.minimum(roots[first], roots[second])
-        lowest = roots.copy()
-        np.minimum.at(lowest, roots[first], low)
-        np.minimum.at(lowest, roots[second], low)
-        while not np.array_equal(flat := lowest[lowest], lowest):
-            lowest = flat
-        lowest = lowest[roots]
-        if np.array_equal(lowest, roots):
-            break
-        roots = lowest
-    return np.unique(roots, return_inverse=True)[1]
+def matrix_rows(matrix: csr_array) -> Labels:
+    """Return the row of each stored value of ``matrix``."""
+    return np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))

@@ -19,7 +19,7 @@ from leanrag_engine.core.vectors import unit_rows
 from .balancing import Labels, SizeChoice, renumber
 from .communities import find_communities
 from .joining import join_related
-from .links import EdgeList
+from .links import EdgeList, matrix_rows
 from .mixture import Clusters, assign_clusters, check_vectors, measure_memberships, reduce_dimensions
 from .shrinking import split_by_meaning, split_by_relations, split_until_enough
 
@@ -88,19 +88,9 @@ def mix_with_neighbours(vectors: Vectors, links: EdgeList, weight: float) -> Vec
     """
     if not len(links.ends):
         return vectors
-    near = links.neighbours()
-    sums = np.zeros(vectors.shape, dtype=np.float32)
-    filled = np.flatnonzero(np.diff(near.starts))
-    for start in range(0, len(filled), _BLOCK):
-        rows = filled[start : start + _BLOCK]
-        part = slice(near.starts[rows[0]], near.starts[rows[-1] + 1])
-        entries = vectors[near.places[part]] * near.weights[part, None].astype(np.float32)
-        sums[rows] = np.add.reduceat(entries, near.starts[rows] - near.starts[rows[0]], axis=0)
+    sums = links.neighbours().astype(np.float32) @ vectors
     mixed = vectors + np.float32(weight) * unit_rows(sums)
     return np.where((sums != 0).any(axis=1)[:, None], unit_rows(mixed), vectors).astype(np.float32)
-
-
-_BLOCK = 4096
 
 
 def _relation_responsibilities(links: EdgeList, labels: Labels, found: Clusters) -> Clusters:
@@ -108,8 +98,9 @@ def _relation_responsibilities(links: EdgeList, labels: Labels, found: Clusters)
     is where all are in the cluster, and everything of an entity without relations."""
     count = found.count
     near = links.neighbours()
-    cells, place = np.unique(near.rows * count + labels[near.places], return_inverse=True)
-    weights = np.bincount(place, weights=near.weights)
+    rows = matrix_rows(near)
+    cells, place = np.unique(rows * count + labels[near.indices], return_inverse=True)
+    weights = np.bincount(place, weights=near.data)
     rows, clusters = cells // count, cells % count
     totals = np.bincount(rows, weights=weights, minlength=links.count)
     own = np.zeros(links.count)

@@ -16,7 +16,7 @@ from leanrag_engine.core.errors import InvalidInput
 from leanrag_engine.core.model import Vectors
 from leanrag_engine.hierarchy.clustering.balancing import SizeChoice
 from leanrag_engine.hierarchy.clustering.joining import join_related
-from leanrag_engine.hierarchy.clustering.links import EdgeList, components
+from leanrag_engine.hierarchy.clustering.links import EdgeList
 from leanrag_engine.hierarchy.clustering.methods import (
     ClusteringMethod,
     ClusteringOptions,
@@ -269,7 +269,7 @@ def test_components_are_those_of_networkx(shape: str, count: int, seed: int) -> 
     links = links_of(shape, count, seed)
     graph = nx.Graph(links.ends.tolist())
     graph.add_nodes_from(range(count))
-    found = components(links)
+    found = links.components()
     expected = {frozenset(each) for each in nx.connected_components(graph)}
     assert {frozenset(np.flatnonzero(found == number).tolist()) for number in set(found.tolist())} == expected
 
