@@ -1,5 +1,5 @@
-"""How healthy a built collection is, told without any judge: where entities meet, how its clusters are
-shaped, whether they would come out again, and how much its contexts repeat themselves."""
+"""Measure a built collection without a judge model: where entities meet, how its clusters are shaped, how stable the
+clustering is, and how much its contexts repeat."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
-from itertools import combinations
+from itertools import combinations, pairwise
 from typing import Any
 
 import anyio.to_thread
@@ -28,41 +28,29 @@ from leanrag_engine.engine import LeanRAG
 from leanrag_engine.hierarchy.clustering.balancing import SizeChoice
 from leanrag_engine.hierarchy.clustering.links import EdgeList
 from leanrag_engine.hierarchy.clustering.methods import ClusteringMethod, ClusteringOptions, partition
-from leanrag_engine.retrieval.graph.subgraph import chain_of
+from leanrag_engine.hierarchy.health import find_ancestors, meeting_layers, parent_places, tightness
 from leanrag_engine.retrieval.query import QueryResult
 from leanrag_engine.retrieval.request import Mode, Query
 
 from .metrics import mean
 
-PAIRS = 2_000
-"""Pairs of entities that are drawn for each kind of seed set."""
-
-QUERIES = 40
-TOKEN_BUDGET = 2_000
-
 GRAM = 5
-"""Words in a row that count as said again."""
+"""Consecutive words that count as a repeated phrase."""
 
 SHORTEST = 5
-"""Words that a sentence has at least to serve as a query, or to count as said again."""
-
-MOST_CLUSTERED = 20_000
-"""Entities that are clustered anew at most, drawn at random: beyond, one look at stability would cost a minute."""
-
-LEFT_OUT = 0.1
-"""Share of the entities without which the clustering is tried."""
+"""Words of the shortest sentence that serves as a query or counts as repeated."""
 
 Labels = NDArray[np.intp]
 Clusterer = Callable[[Labels, int], Labels]
-"""Clusters the entities at some rows with a seed; gives a number for each."""
+"""Clusters the entities at some rows with a seed; returns a label for each."""
 
 
-# --- what is told --------------------------------------------------------------------------
+# --- records -------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class PairMeetings:
-    """Where the pairs of one kind of seed set have their LCA: the share below the root, and the mean layer."""
+    """Where pairs of entities have their LCA: the share below the root, and the mean layer."""
 
     pairs: int
     below_root: float
@@ -71,9 +59,9 @@ class PairMeetings:
 
 @dataclass(frozen=True, slots=True)
 class ClusterShape:
-    """The clusters of which layer ``layer`` is made: member counts, and how close members are to their centre.
+    """The clusters that form layer ``layer``: member counts, and the mean cosine of members to their centroid.
 
-    ``tightness`` is the mean cosine of members to their cluster's centroid; members without a vector do not count.
+    Members without a vector do not count for ``tightness``.
     """
 
     layer: int
@@ -87,8 +75,8 @@ class ClusterShape:
 
 @dataclass(frozen=True, slots=True)
 class ClusteringStability:
-    """How alike the clusters of G0 come out again the way they were made (adjusted Rand index, 1 = the same): with
-    another seed, and without a tenth of the entities. ``entities`` says how many were clustered."""
+    """Agreement of G0's clusters with a second clustering (adjusted Rand index, 1 = equal): with another seed, and
+    without a tenth of the entities. ``entities`` is the number of clustered entities."""
 
     entities: int
     other_seed: float
@@ -97,7 +85,7 @@ class ClusteringStability:
 
 @dataclass(frozen=True, slots=True)
 class ContextRedundancy:
-    """Shares of the sentences and of the five-word phrases of a context that it had already said, as means."""
+    """Mean shares of the sentences and five-word phrases of a context that repeat earlier ones."""
 
     contexts: int
     sentences: float
@@ -107,10 +95,9 @@ class ContextRedundancy:
 
 @dataclass(frozen=True, slots=True)
 class CollectionHealth:
-    """``meetings`` are by kind of seed set, ``redundancy`` by mode. Shares are from 0 to 1.
+    """The figures of one collection: ``meetings`` by kind of seed set, ``redundancy`` by mode. Shares are from 0 to 1.
 
-    ``build`` is the record that the build itself left (see :class:`leanrag_engine.hierarchy.health.HierarchyHealth`);
-    empty if an older version built.
+    ``build`` is the record that the build stored (:class:`leanrag_engine.hierarchy.health.HierarchyHealth`).
     """
 
     collection: str
@@ -128,25 +115,17 @@ class CollectionHealth:
 # --- measures ------------------------------------------------------------------------------
 
 
-def meeting_layers(chains: Mapping[str, Sequence[str]], pairs: Sequence[tuple[str, str]]) -> list[int]:
-    """The layer of each pair's LCA. ``chains`` give for an entity its ids from itself up to the root, one a layer."""
-    return [
-        next(layer for layer, (a, b) in enumerate(zip(chains[one], chains[other], strict=True)) if a == b)
-        for one, other in pairs
-    ]
-
-
-def meetings(chains: Mapping[str, Sequence[str]], pairs: Sequence[tuple[str, str]]) -> PairMeetings:
-    """Raises ``ValueError`` for chains of different lengths: every entity has the same root."""
-    layers = meeting_layers(chains, pairs)
-    root = len(next(iter(chains.values()))) - 1
+def measure_meetings(ancestors: Sequence[Labels], pairs: Sequence[tuple[int, int]]) -> PairMeetings:
+    """Return where ``pairs`` of base entities (by place) meet; ``ancestors`` are the places of theirs in each layer."""
+    layers = meeting_layers(ancestors, np.array(pairs, dtype=np.intp)).tolist()
+    root = len(ancestors) - 1
     return PairMeetings(len(pairs), mean([layer < root for layer in layers]), mean(layers))
 
 
-def shape(layer: int, members: Sequence[Vectors]) -> ClusterShape:
-    """The shape of clusters given as their members' (m, d) unit rows; rows of zeros are members without a vector."""
-    sizes = np.array([len(rows) for rows in members])
-    cosines = np.concatenate([_to_centre(rows) for rows in members])
+def measure_shape(layer: int, labels: Labels, vectors: Vectors) -> ClusterShape:
+    """Return the shape of the clusters ``labels`` (n,); ``vectors`` (n, d) are unit rows, or zeros where unknown."""
+    sizes = np.bincount(labels)
+    known = np.any(vectors, axis=1)
     return ClusterShape(
         layer,
         len(sizes),
@@ -154,20 +133,12 @@ def shape(layer: int, members: Sequence[Vectors]) -> ClusterShape:
         float(np.median(sizes)),
         float(sizes.mean()),
         int(sizes.max()),
-        float(cosines.mean()) if len(cosines) else 0.0,
+        tightness(vectors[known].astype(np.float64), labels[known]) if known.any() else 0.0,
     )
 
 
-def _to_centre(rows: Vectors) -> NDArray[np.float64]:
-    known = rows[np.any(rows, axis=1)].astype(np.float64)
-    centre = known.sum(axis=0)
-    length = np.linalg.norm(centre)
-    cosines: NDArray[np.float64] = known @ (centre / length) if length > 0 else np.zeros(0)
-    return cosines
-
-
 def adjusted_rand_index(one: Labels, other: Labels) -> float:
-    """How much two partitions of the same points agree beyond chance (Hubert and Arabie 1985); 1 = the same."""
+    """Return the agreement of two partitions of the same points beyond chance (Hubert and Arabie 1985); 1 = equal."""
     table = Counter(zip(one.tolist(), other.tolist(), strict=True))
     together = sum(_pairs(count) for count in table.values())
     rows = sum(_pairs(count) for count in Counter(one.tolist()).values())
@@ -181,14 +152,17 @@ def _pairs(count: int) -> int:
     return count * (count - 1) // 2
 
 
-def stability(count: int, clusterer: Clusterer, *, seed: int = 0) -> ClusteringStability:
-    """Cluster ``count`` entities three times: as they are, with another seed, and without a tenth of them."""
+def stability(count: int, clusterer: Clusterer, *, seed: int = 0, most: int = 20_000) -> ClusteringStability:
+    """Cluster ``count`` entities three times: as they are, with another seed, and without a tenth of them.
+
+    Beyond ``most`` entities a random sample is clustered: more would take over a minute.
+    """
     rng = np.random.default_rng(seed)
     rows = np.arange(count)
-    if count > MOST_CLUSTERED:
-        rows = np.sort(rng.choice(count, MOST_CLUSTERED, replace=False))
+    if count > most:
+        rows = np.sort(rng.choice(count, most, replace=False))
     first = clusterer(rows, 0)
-    kept = np.sort(rng.choice(len(rows), max(1, round((1 - LEFT_OUT) * len(rows))), replace=False))
+    kept = np.sort(rng.choice(len(rows), max(1, round(0.9 * len(rows))), replace=False))
     return ClusteringStability(
         entities=len(rows),
         other_seed=adjusted_rand_index(first, clusterer(rows, 1)),
@@ -197,7 +171,7 @@ def stability(count: int, clusterer: Clusterer, *, seed: int = 0) -> ClusteringS
 
 
 def repetition_share(items: Sequence[Hashable]) -> float:
-    """Share of the items that came before."""
+    """Return the share of the items that occurred before."""
     return 1 - len(set(items)) / len(items) if items else 0.0
 
 
@@ -216,13 +190,13 @@ _CITATION = re.compile(rf"\[{CITATION_PATTERN}\]")
 
 
 def spoken_text(context: str) -> str:
-    """What a context says: without its first line, headings, labels, fences and citations."""
+    """Return the text of a context without its first line, headings, labels, fences and citations."""
     _, _, body = context.partition("\n")
     return _CITATION.sub("", _LABEL.sub("", body))
 
 
 def sentences_of(text: str) -> list[str]:
-    """Sentences worth repeating, in one form."""
+    """Return the sentences that count as repeatable, case-folded."""
     found = (fold_case(text[start:end]) for start, end in sentences(text))
     return [sentence for sentence in found if word_count(sentence) >= SHORTEST]
 
@@ -238,7 +212,7 @@ def phrases_of(text: str) -> list[tuple[str, ...]]:
 async def collection_health(
     settings: Settings, collection: str, report: ProgressReport = lambda _: None
 ) -> CollectionHealth:
-    """The health of a built collection; nothing is written.
+    """Return the health of a built collection; nothing is written.
 
     Raises ``NotReady`` if it was never built, ``NotFound`` if there is no such collection.
     """
@@ -256,7 +230,7 @@ async def collection_health(
         return CollectionHealth(
             collection,
             tuple(len(layer) for layer in built.layers),
-            _meetings(built, results[Mode.LCA]),
+            _collect_meetings(built, results[Mode.LCA]),
             _shapes(built),
             steady,
             {str(mode): redundancy(each) for mode, each in results.items()},
@@ -266,13 +240,12 @@ async def collection_health(
 
 @dataclass(frozen=True, slots=True)
 class _PublishedHierarchy:
-    """A published hierarchy, its base relations, its vectors by entity id, and each base entity's chain up to the root."""
+    """A published hierarchy, its base relations, and its vectors by entity id."""
 
     layers: Sequence[Sequence[Entity]]
     relations: tuple[Relation, ...]
     vectors: Mapping[str, Vectors]
     dimension: int
-    chains: Mapping[str, Sequence[str]]
 
     def rows(self, entities: Sequence[Entity]) -> Vectors:
         """(n, d); zeros for an entity without a vector."""
@@ -286,14 +259,12 @@ async def _read(adapters: Adapters, generation: Generation) -> _PublishedHierarc
     above = [entity.id for layer in layers[1:] for entity in layer]
     vectors = await adapters.vectors.fetch(spaces.entities, [each.id for each in layers[0]])
     vectors |= await adapters.vectors.fetch(spaces.aggregates, above)
-    nodes = {entity.id: entity for layer in layers for entity in layer}
-    chains = {entity.id: chain_of(entity, nodes) for entity in layers[0]}
     relations = tuple(await adapters.generations.relations(generation.number, 0))
-    return _PublishedHierarchy(layers, relations, vectors, generation.dimension, chains)
+    return _PublishedHierarchy(layers, relations, vectors, generation.dimension)
 
 
 def _stability(built: _PublishedHierarchy, generation: Generation) -> ClusteringStability | None:
-    """None where G0 is too small to be clustered at all. Clustered the way that the build was."""
+    """Cluster G0 again with the options of the build; None if G0 is too small to be clustered."""
     record = generation.record
     sizes = SizeChoice(record.cluster_size, record.cluster_cap)
     made = record.health
@@ -316,17 +287,14 @@ def _stability(built: _PublishedHierarchy, generation: Generation) -> Clustering
 
 
 def _shapes(built: _PublishedHierarchy) -> tuple[ClusterShape, ...]:
-    found = []
-    for number, layer in enumerate(built.layers[:-1]):
-        members: dict[str, list[Entity]] = {}
-        for entity in layer:
-            members.setdefault(entity.parent_id or "", []).append(entity)
-        found.append(shape(number + 1, [built.rows(each) for each in members.values()]))
-    return tuple(found)
+    return tuple(
+        measure_shape(number, parent_places(lower, upper), built.rows(lower))
+        for number, (lower, upper) in enumerate(pairwise(built.layers), 1)
+    )
 
 
-def _meetings(built: _PublishedHierarchy, results: Sequence[QueryResult]) -> dict[str, PairMeetings]:
-    """By kind of seed set: entities of one chunk, of two chunks, any two, and the seeds of one query."""
+def _collect_meetings(built: _PublishedHierarchy, results: Sequence[QueryResult]) -> dict[str, PairMeetings]:
+    """Return the meetings by kind of seed set: entities of one chunk, of two chunks, any two, seeds of one query."""
     in_chunk: dict[str, list[str]] = {}
     for entity in built.layers[0]:
         for chunk_id in entity.chunk_ids:
@@ -338,25 +306,31 @@ def _meetings(built: _PublishedHierarchy, results: Sequence[QueryResult]) -> dic
         "random": _draw_pairs_across([[each.id] for each in built.layers[0]]),
         "seeds of one query": [pair for each in seeds for pair in combinations(each, 2)],
     }
-    return {kind: meetings(built.chains, pairs) for kind, pairs in kinds.items() if pairs}
+    place = {entity.id: number for number, entity in enumerate(built.layers[0])}
+    ancestors = find_ancestors(built.layers)
+    return {
+        kind: measure_meetings(ancestors, [(place[one], place[other]) for one, other in pairs])
+        for kind, pairs in kinds.items()
+        if pairs
+    }
 
 
-def _draw_pairs_within(groups: Sequence[Sequence[str]]) -> list[tuple[str, str]]:
-    """Pairs of different ids, each of one group drawn at random among those that have two."""
+def _draw_pairs_within(groups: Sequence[Sequence[str]], count: int = 2_000) -> list[tuple[str, str]]:
+    """Draw ``count`` pairs of different ids, each from one random group of at least two."""
     rng = np.random.default_rng(0)
     able = [group for group in groups if len(group) > 1]
     if not able:
         return []
-    chosen = [able[place] for place in rng.integers(0, len(able), PAIRS)]
+    chosen = [able[place] for place in rng.integers(0, len(able), count)]
     drawn = [rng.choice(len(group), 2, replace=False) for group in chosen]
     return [(group[int(one)], group[int(other)]) for group, (one, other) in zip(chosen, drawn, strict=True)]
 
 
-def _draw_pairs_across(groups: Sequence[Sequence[str]]) -> list[tuple[str, str]]:
-    """Pairs of different ids, of two groups drawn at random."""
+def _draw_pairs_across(groups: Sequence[Sequence[str]], count: int = 2_000) -> list[tuple[str, str]]:
+    """Draw at most ``count`` pairs of different ids from two random groups."""
     rng = np.random.default_rng(0)
     pairs = []
-    for one, other in rng.integers(0, len(groups), (PAIRS, 2)):
+    for one, other in rng.integers(0, len(groups), (count, 2)):
         first = groups[one][int(rng.integers(len(groups[one])))]
         second = groups[other][int(rng.integers(len(groups[other])))]
         if one != other and first != second:
@@ -367,20 +341,20 @@ def _draw_pairs_across(groups: Sequence[Sequence[str]]) -> list[tuple[str, str]]
 async def _run_queries(
     engine: LeanRAG, collection: str, chunks: Sequence[Chunk], report: ProgressReport
 ) -> dict[Mode, list[QueryResult]]:
-    """Sentences of the corpus itself, asked in modes ``lca`` and ``naive``."""
+    """Run sentences of the corpus as queries in modes ``lca`` and ``naive``."""
     texts = sample_queries(chunks)
     results: dict[Mode, list[QueryResult]] = {Mode.LCA: [], Mode.NAIVE: []}
     for number, text in enumerate(texts):
         report(Progress("ask", number, len(texts)))
-        query = Query(text, token_budget=TOKEN_BUDGET)
+        query = Query(text, token_budget=2_000)
         for mode, found in results.items():
             found.append(await engine.query(replace(query, mode=mode), collection=collection))
     report(Progress("ask", len(texts), len(texts)))
     return results
 
 
-def sample_queries(chunks: Sequence[Chunk], count: int = QUERIES) -> list[str]:
-    """The first whole sentence of each of ``count`` chunks drawn at random."""
+def sample_queries(chunks: Sequence[Chunk], count: int = 40) -> list[str]:
+    """Return the first whole sentence of each of ``count`` chunks drawn at random."""
     order = np.random.default_rng(0).permutation(len(chunks))
     found: dict[str, None] = {}
     for place in order:

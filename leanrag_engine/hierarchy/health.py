@@ -1,6 +1,6 @@
-"""How good a hierarchy is, in figures: a record for each layer and one for the whole, made when it is built.
+"""Measure a hierarchy: one record per layer and one for the whole, made at the end of a build.
 
-Nothing here judges: the record is kept with the generation, and whoever shows it says what is worth a warning.
+The record is stored with the generation. The status and the evaluation decide which figures deserve a warning.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from leanrag_engine.core.model import Graph, Hierarchy, Method, MethodCounts, Vectors
+from leanrag_engine.core.model import Entity, Graph, Hierarchy, Method, MethodCounts, Vectors
 from leanrag_engine.core.vectors import unit_rows
 
 from .clustering.balancing import Labels, SizeChoice, cluster_means
@@ -23,19 +23,13 @@ from .clustering.links import EdgeList
 from .clustering.methods import ClusteringMethod, ClusteringOptions
 from .relations import Threshold
 
-SEED_SETS = 200
-"""Seed sets that are tried: as many entities, spread evenly over G0, each with those it resembles most."""
-
 SEEDS = 10
 """Seeds of a typical query (paper, appendix B.4)."""
-
-_CONTESTED = 0.5
-"""A member whose cluster has less than this share of it belongs elsewhere as much."""
 
 
 @dataclass(frozen=True, slots=True)
 class Distribution:
-    """Values in brief."""
+    """Minimum, median, mean and maximum of some values, rounded to four digits."""
 
     least: float
     median: float
@@ -52,21 +46,20 @@ class Distribution:
 
 @dataclass(frozen=True, slots=True)
 class LayerHealth:
-    """One layer, and how it is clustered. Shares are from 0 to 1.
+    """One layer and its clusters. Shares are from 0 to 1.
 
-    ``joined``: entities with a relation to another of the layer. ``strength``: of the relations, and above
-    layer 0 λ; ``above_tau`` of them get a text of their own, by the layer's ``tau`` (none at layer 0), chosen for
-    ``tau_reason``. ``heuristic_*``: made without a model.
+    ``joined``: share of entities with a relation inside the layer. ``strength``: of the relations, λ above layer 0.
+    ``above_tau``: share of relations with λ > ``tau``, which get a text of their own (no τ at layer 0); ``tau_reason``
+    says how τ was chosen. ``heuristic_*``: shares made without a model.
 
-    Of the clusters of this layer's entities: ``sizes``; ``tightness``, the mean cosine to the own cluster's
-    mean; ``inside``, the relations that join members of one cluster; ``connected``, the clusters whose members
-    those relations join to one piece (the others were forced together by the cap, by the shape of the tree or by
-    meaning alone); ``contested``, the members that belong to their cluster by less than half. ``islands``:
-    clusters with a relation leaving them and no relation of their own, which must not be.
+    Clusters of this layer's entities: ``sizes``; ``tightness``, the mean cosine to the mean of the own cluster;
+    ``inside``, the share of relations within a cluster; ``connected``, the share of clusters that those relations
+    connect (the cap, the tree's shape or meaning alone put the others together); ``contested``, the share of members
+    with a responsibility below one half; ``islands``, the clusters that a relation leaves but that have no relation
+    of their own, which must be 0.
 
-    Where relations make the clusters: ``communities`` are those of the layer's relations by themselves (Leiden,
-    resolution 1, of two members at least), ``apart`` the relations within one of them that leave the cluster: what
-    the cap and the shape of the tree force apart.
+    With Leiden only: ``communities`` of at least two members at resolution 1, and ``apart``, the share of relations
+    within a community that leave their cluster because of the cap and the tree's shape.
     """
 
     layer: int
@@ -92,8 +85,11 @@ class LayerHealth:
 
 @dataclass(frozen=True, slots=True)
 class SeedMeetings:
-    """Where the seeds of a query meet. ``pairs`` and ``sets`` are shares by the layer of the LCA: of a seed with
-    the one it resembles most, and of all seeds together; ``beneath`` is the median share of G0 beneath a pair's."""
+    """Layers at which the seeds of a query have their LCA.
+
+    ``pairs`` and ``sets`` are shares by layer: of a seed with the entity most similar to it, and of all ``SEEDS``
+    seeds. ``beneath`` is the median share of G0 beneath a pair's LCA.
+    """
 
     tried: int
     pairs: Mapping[int, float]
@@ -103,7 +99,7 @@ class SeedMeetings:
 
 @dataclass(frozen=True, slots=True)
 class HierarchyHealth:
-    """A whole hierarchy: how it was made, what it came to."""
+    """A whole hierarchy: the options it was built with, its layers and where seeds meet."""
 
     clustering: str
     relation_weight: float
@@ -114,7 +110,7 @@ class HierarchyHealth:
     meetings: SeedMeetings
 
     def as_settings(self) -> dict[str, Any]:
-        """As JSON would have it: the keys of mappings are text."""
+        """Return the record as JSON has it: keys of mappings are text."""
         plain = asdict(self)
         for name in ("pairs", "sets"):
             plain["meetings"][name] = {str(layer): share for layer, share in plain["meetings"][name].items()}
@@ -130,7 +126,7 @@ def measure_hierarchy(
     sizes: SizeChoice,
     thresholds: Sequence[Threshold],
 ) -> HierarchyHealth:
-    """The record of ``hierarchy``, whose layers have the unit ``vectors`` (n, d) each; those above G0 have ``thresholds``."""
+    """Return the record of ``hierarchy``; ``vectors`` are (n, d) unit rows per layer, ``thresholds`` those above G0."""
     layers = [
         _layer(lower, upper, rows, threshold, clustering)
         for (lower, upper), rows, threshold in zip(
@@ -144,7 +140,7 @@ def measure_hierarchy(
         cluster_cap=sizes.cap,
         size_reason=sizes.reason,
         layers=tuple(layers),
-        meetings=_meetings(hierarchy, vectors[0]),
+        meetings=_measure_meetings(hierarchy, vectors[0]),
     )
 
 
@@ -179,22 +175,18 @@ def _layer(
         return plain
     found = _measure_clusters(plain, lower, upper, vectors, links)
     return (
-        _compare_communities(found, links, _labels(lower, upper))
+        _compare_communities(found, links, parent_places(lower.entities, upper.entities))
         if clustering.method is ClusteringMethod.LEIDEN
         else found
     )
 
 
-def _labels(lower: Graph, upper: Graph) -> Labels:
-    place = {entity.id: number for number, entity in enumerate(upper.entities)}
-    return np.array([place[entity.parent_id or ""] for entity in lower.entities], dtype=np.intp)
-
-
 def _measure_clusters(
     plain: LayerHealth, lower: Graph, upper: Graph, vectors: Vectors, links: EdgeList
 ) -> LayerHealth:
-    labels, count = _labels(lower, upper), len(upper.entities)
+    labels, count = parent_places(lower.entities, upper.entities), len(upper.entities)
     shares = np.array([entity.responsibility for entity in lower.entities])
+    half = 0.5
     return replace(
         plain,
         clusters=count,
@@ -202,19 +194,19 @@ def _measure_clusters(
         tightness=round(tightness(vectors, labels), 4),
         inside=round(links.inside(labels), 4),
         connected=_share(int((_pieces(links, labels) == 1).sum()), count),
-        contested=_share(int(np.count_nonzero(shares < _CONTESTED)), len(shares)),
+        contested=_share(int(np.count_nonzero(shares < half)), len(shares)),
         islands=_islands(links, labels, upper),
     )
 
 
 def tightness(vectors: Vectors, labels: Labels) -> float:
-    """The mean cosine of the rows to the mean of their cluster."""
+    """Return the mean cosine of the unit rows ``vectors`` (n, d) to the mean of their cluster."""
     means = cluster_means(vectors, labels, int(labels.max()) + 1)
     return float(np.einsum("ij,ij->i", vectors, unit_rows(means)[labels]).mean())
 
 
 def _pieces(links: EdgeList, labels: Labels) -> Labels:
-    """Of how many pieces each cluster is, by the relations inside it."""
+    """Return the number of connected components of each cluster, by the relations inside it."""
     within = labels[links.ends[:, 0]] == labels[links.ends[:, 1]]
     found = EdgeList(links.count, links.ends[within], links.weights[within]).components()
     return np.bincount(np.unique(np.stack((labels, found), axis=1), axis=0)[:, 0])
@@ -250,18 +242,21 @@ def _share(part: float, whole: float) -> float:
 # --- where seeds meet ----------------------------------------------------------------------
 
 
-def _meetings(hierarchy: Hierarchy, vectors: Vectors) -> SeedMeetings:
-    """For seed sets of one entity and the ``SEEDS - 1`` that it resembles most. O(sets · n · d)."""
+def _measure_meetings(hierarchy: Hierarchy, vectors: Vectors, seed_sets: int = 200) -> SeedMeetings:
+    """Return where sets of one entity and the ``SEEDS - 1`` most similar to it meet. O(sets · n · d).
+
+    The first entities of the ``seed_sets`` sets are spread evenly over G0.
+    """
     count = len(vectors)
-    chosen = np.unique(np.linspace(0, count - 1, min(count, SEED_SETS)).astype(np.intp))
+    chosen = np.unique(np.linspace(0, count - 1, min(count, seed_sets)).astype(np.intp))
     if count == 1:
         return SeedMeetings(0, {}, {}, 0.0)
     scores = vectors[chosen] @ vectors.T
     scores[np.arange(len(chosen)), chosen] = np.inf  # itself first, whatever equals it
     near = np.argsort(-scores, axis=1, kind="stable")[:, :SEEDS]
-    ancestors = _ancestors(hierarchy)
-    pairs = _meeting_layers(ancestors, near[:, :2])
-    sets = _meeting_layers(ancestors, near)
+    ancestors = find_ancestors([layer.entities for layer in hierarchy.layers])
+    pairs = meeting_layers(ancestors, near[:, :2])
+    sets = meeting_layers(ancestors, near)
     mentions = [np.array([entity.mentions for entity in layer.entities]) for layer in hierarchy.layers]
     beneath = [
         mentions[layer][ancestors[layer][row]]
@@ -272,19 +267,23 @@ def _meetings(hierarchy: Hierarchy, vectors: Vectors) -> SeedMeetings:
     )
 
 
-def _ancestors(hierarchy: Hierarchy) -> list[Labels]:
-    """For each layer, the place of the ancestor there of every base entity."""
-    found = [np.arange(hierarchy.sizes[0])]
-    for lower, upper in pairwise(hierarchy.layers):
-        place = {entity.id: number for number, entity in enumerate(upper.entities)}
-        parents = np.array([place[entity.parent_id or ""] for entity in lower.entities], dtype=np.intp)
-        found.append(parents[found[-1]])
+def find_ancestors(layers: Sequence[Sequence[Entity]]) -> list[Labels]:
+    """Return for each layer the place there of the ancestor of every base entity."""
+    found = [np.arange(len(layers[0]))]
+    for lower, upper in pairwise(layers):
+        found.append(parent_places(lower, upper)[found[-1]])
     return found
 
 
-def _meeting_layers(ancestors: Sequence[Labels], sets: Labels) -> Labels:
-    """The lowest layer at which all of each row of ``sets`` have one ancestor."""
-    met = np.stack([(each[sets] == each[sets[:, :1]]).all(axis=1) for each in ancestors])
+def parent_places(lower: Sequence[Entity], upper: Sequence[Entity]) -> Labels:
+    """Return the place in ``upper`` of each entity's parent."""
+    place = {entity.id: number for number, entity in enumerate(upper)}
+    return np.array([place[entity.parent_id or ""] for entity in lower], dtype=np.intp)
+
+
+def meeting_layers(ancestors: Sequence[Labels], sets: Labels) -> Labels:
+    """Return the layer of the LCA of each row of ``sets``, which holds places of base entities."""
+    met = np.stack([(places[sets] == places[sets[:, :1]]).all(axis=1) for places in ancestors])
     return np.asarray(met.argmax(axis=0))
 
 

@@ -78,7 +78,7 @@ def partition(
     return measure_memberships(reduced, labels)
 
 
-def mix_with_neighbours(vectors: Vectors, links: EdgeList, weight: float) -> Vectors:
+def mix_with_neighbours(vectors: Vectors, links: EdgeList, weight: float, *, block: int = 4096) -> Vectors:
     """Each entity encoded with its one-hop neighbourhood, (n, d) unit rows; without relations as it is.
 
     What stands for an entity is one part its own vector and ``weight`` parts the mean of its neighbours'.
@@ -88,7 +88,14 @@ def mix_with_neighbours(vectors: Vectors, links: EdgeList, weight: float) -> Vec
     """
     if not len(links.ends):
         return vectors
-    sums = links.neighbours().astype(np.float32) @ vectors
+    near = links.neighbours()
+    sums = np.zeros(vectors.shape, dtype=np.float32)
+    filled = np.flatnonzero(np.diff(near.indptr))
+    for start in range(0, len(filled), block):
+        rows = filled[start : start + block]
+        part = slice(near.indptr[rows[0]], near.indptr[rows[-1] + 1])
+        entries = vectors[near.indices[part]] * near.data[part, None].astype(np.float32)
+        sums[rows] = np.add.reduceat(entries, near.indptr[rows] - near.indptr[rows[0]], axis=0)
     mixed = vectors + np.float32(weight) * unit_rows(sums)
     return np.where((sums != 0).any(axis=1)[:, None], unit_rows(mixed), vectors).astype(np.float32)
 
