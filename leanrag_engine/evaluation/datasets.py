@@ -1,8 +1,8 @@
-"""Question sets, read and checked at the door: passages, and questions with their gold passages.
+"""Read and check question sets: passages, and questions with their gold passages.
 
 Two formats are read. A *question set* is one JSON object ``{"passages": [{"title", "text"}], "queries":
 [{"id", "question", "answer", "aliases", "type", "gold": [passage index, …]}]}``. *UltraDomain* is JSON Lines,
-one question a line, with the whole document it was asked of: ``{"input", "context", "answers", "meta"}``.
+one question per line, with the whole document that it refers to: ``{"input", "context", "answers", "meta"}``.
 """
 
 from __future__ import annotations
@@ -17,12 +17,6 @@ from leanrag_engine.core.errors import InvalidInput
 from leanrag_engine.core.model import content_id
 from leanrag_engine.core.text.shortening import cut_end
 
-SHOWN = 5
-"""Problems of a set that its error names; of the rest only the number is told."""
-
-SHOWN_VALUE = 60
-"""Characters of a wrong value that are shown."""
-
 FORMAT = (
     'Expected {"passages": [{"title", "text"}], "queries": [{"id", "question", "answer", "type", '
     '"gold": [passage index, …]}]}, or UltraDomain\'s JSON Lines with "input", "context" and "answers".'
@@ -31,7 +25,7 @@ FORMAT = (
 
 @dataclass(frozen=True, slots=True)
 class CorpusPassage:
-    """A document of the corpus that is searched."""
+    """A document of the corpus."""
 
     title: str
     text: str
@@ -39,7 +33,7 @@ class CorpusPassage:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """``answers`` are the answer and its other forms; ``gold`` the indexes of the passages that it needs."""
+    """A question with the forms of its answer and the indexes (``gold``) of the passages that it needs."""
 
     id: str
     text: str
@@ -50,7 +44,7 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class QuestionSet:
-    """Passages, each once, and questions. ``repeated`` passages of the file were the same as an earlier one."""
+    """Distinct passages and questions; ``repeated`` counts the passages of the file that equal an earlier one."""
 
     name: str
     passages: tuple[CorpusPassage, ...]
@@ -59,32 +53,32 @@ class QuestionSet:
 
     @property
     def digest(self) -> str:
-        """Equal digests mean the same corpus, whatever is asked of it."""
+        """Identifies the corpus, independent of the questions."""
         return content_id("", *(part for each in self.passages for part in (each.title, each.text)))
 
     def first(self, count: int | None) -> QuestionSet:
-        """The set with its first ``count`` questions (all: None); the corpus stays whole."""
+        """Return the set with its first ``count`` questions (all if None) and the whole corpus."""
         return self if count is None else replace(self, questions=self.questions[:count])
 
 
 def read_set(path: Path) -> QuestionSet:
-    """The set that a file holds, in either format.
+    """Read a set in either format.
 
-    Raises ``InvalidInput`` naming the file and its first problems, each with the place, the value and
-    what was expected. A set with any problem is refused: figures over half a set compare with nothing.
+    Raises ``InvalidInput`` with the file and its first problems, each with place, value and expectation. A set with any
+    problem is refused, as figures over a part of it would not be comparable.
     """
     text = _text_of(path)
     if path.suffix.lower() in (".jsonl", ".ndjson"):
         return _check(path, _read_lines(path, text))
     try:
-        held = json.loads(text)
+        content = json.loads(text)
     except (ValueError, RecursionError) as problem:
         if _looks_like_lines(text):
             return _check(path, _read_lines(path, text))
         raise InvalidInput(f"The question set {path} is not JSON: {problem}.", FORMAT) from problem
-    if isinstance(held, dict) and "context" in held and "passages" not in held:
-        return _check(path, _read_lines(path, json.dumps(held)))
-    return _check(path, _read_object(path, held))
+    if isinstance(content, dict) and "context" in content and "passages" not in content:
+        return _check(path, _read_lines(path, json.dumps(content)))
+    return _check(path, _read_object(path, content))
 
 
 # --- the file ------------------------------------------------------------------------------
@@ -115,7 +109,7 @@ def _looks_like_lines(text: str) -> bool:
 
 @dataclass(slots=True)
 class _SetReader:
-    """A set as it comes in, and what is wrong with it so far. Equal passages become one."""
+    """A set while it is read, with the problems so far. Equal passages become one."""
 
     name: str
     places: dict[CorpusPassage, int] = field(default_factory=dict)
@@ -127,7 +121,7 @@ class _SetReader:
         self.read += 1
         return self.places.setdefault(passage, len(self.places))
 
-    def wrong(self, place: str, value: object, expected: str) -> None:
+    def report(self, place: str, value: object, expected: str) -> None:
         self.problems.append(f"{place}: {_format_value(value)}; expected {expected}.")
 
 
@@ -135,48 +129,51 @@ def _format_value(value: object) -> str:
     if value is _MISSING:
         return "it is missing"
     text = json.dumps(value, ensure_ascii=False, default=repr)
-    return f"it is {cut_end(text, SHOWN_VALUE)}"
+    return f"it is {cut_end(text, 60)}"
 
 
 _MISSING = object()
 
 
-def _check(path: Path, reading: _SetReader) -> QuestionSet:
+def _check(path: Path, reader: _SetReader) -> QuestionSet:
     seen: dict[str, int] = {}
-    for number, question in enumerate(reading.questions):
+    for number, question in enumerate(reader.questions):
         if seen.setdefault(question.id, number) != number:
-            reading.wrong(f"id of query {number}", question.id, f"one that query {seen[question.id]} has not")
-    problems = reading.problems
+            reader.report(
+                f"id of query {number}", question.id, f"one that differs from query {seen[question.id]}"
+            )
+    problems = reader.problems
     if problems:
-        more = f" … and {len(problems) - SHOWN} more." if len(problems) > SHOWN else ""
+        most_named = 5
+        more = f" … and {len(problems) - most_named} more." if len(problems) > most_named else ""
         many = "1 problem" if len(problems) == 1 else f"{len(problems)} problems"
         raise InvalidInput(
-            f"The question set {path} has {many}. {' '.join(problems[:SHOWN])}{more}",
-            f"Mend it; counting starts at 0. {FORMAT}",
+            f"The question set {path} has {many}. {' '.join(problems[:most_named])}{more}",
+            f"Correct it; counting starts at 0. {FORMAT}",
         )
-    repeated = reading.read - len(reading.places)
-    return QuestionSet(reading.name, tuple(reading.places), tuple(reading.questions), repeated)
+    repeated = reader.read - len(reader.places)
+    return QuestionSet(reader.name, tuple(reader.places), tuple(reader.questions), repeated)
 
 
-def _string(reading: _SetReader, row: Mapping[str, Any], key: str, place: str, default: str | None) -> str:
-    """``row[key]`` if it is a string that says something; ``default`` where that may be left out."""
+def _string(reader: _SetReader, row: Mapping[str, Any], key: str, place: str, default: str | None) -> str:
+    """Return ``row[key]`` if it is a non-blank string; ``default`` if it is missing and optional."""
     value = row.get(key, _MISSING)
     if value in (_MISSING, None) and default is not None:
         return default
     if isinstance(value, str) and (value.strip() or default is not None):
         return value
-    reading.wrong(f"{key} of {place}", value, "a string" if default is not None else "a string, not blank")
+    reader.report(f"{key} of {place}", value, "a string" if default is not None else "a string, not blank")
     return ""
 
 
-def _answers(reading: _SetReader, row: Mapping[str, Any], keys: Sequence[str], place: str) -> tuple[str, ...]:
-    """The strings under ``keys``, each of which may hold one or a list of them, or be left out."""
+def _answers(reader: _SetReader, row: Mapping[str, Any], keys: Sequence[str], place: str) -> tuple[str, ...]:
+    """Return the distinct strings under ``keys``, each of which may hold a string or a list of them or be missing."""
     found: list[str] = []
     for key in keys:
         value = row.get(key)
         several = value if isinstance(value, list) else [] if value is None else [value]
         if not all(isinstance(each, str) for each in several):
-            reading.wrong(f"{key} of {place}", value, "a string or a list of strings")
+            reader.report(f"{key} of {place}", value, "a string or a list of strings")
             continue
         found += (each for each in several if each.strip())
     return tuple(dict.fromkeys(found))
@@ -185,53 +182,53 @@ def _answers(reading: _SetReader, row: Mapping[str, Any], keys: Sequence[str], p
 # --- question sets -------------------------------------------------------------------------
 
 
-def _read_object(path: Path, held: object) -> _SetReader:
-    reading = _SetReader(path.stem)
-    if not isinstance(held, dict):
-        raise InvalidInput(f"The question set {path} holds {type(held).__name__}, not an object.", FORMAT)
-    if isinstance(held.get("name"), str):
-        reading.name = held["name"]
-    rows = {key: held.get(key, _MISSING) for key in ("passages", "queries")}
+def _read_object(path: Path, content: object) -> _SetReader:
+    reader = _SetReader(path.stem)
+    if not isinstance(content, dict):
+        raise InvalidInput(f"The question set {path} holds {type(content).__name__}, not an object.", FORMAT)
+    if isinstance(content.get("name"), str):
+        reader.name = content["name"]
+    rows = {key: content.get(key, _MISSING) for key in ("passages", "queries")}
     for key, value in rows.items():
         if not isinstance(value, list) or not value:
-            reading.wrong(key, value, "a list with at least one item")
-    if not reading.problems:
-        places = [_passage_place(reading, row, number) for number, row in enumerate(rows["passages"])]
+            reader.report(key, value, "a list with at least one item")
+    if not reader.problems:
+        places = [_passage_place(reader, row, number) for number, row in enumerate(rows["passages"])]
         for number, row in enumerate(rows["queries"]):
-            reading.questions += _question(reading, row, number, places)
-    return reading
+            reader.questions += _question(reader, row, number, places)
+    return reader
 
 
-def _passage_place(reading: _SetReader, row: object, number: int) -> int:
+def _passage_place(reader: _SetReader, row: object, number: int) -> int:
     place = f"passage {number}"
     if not isinstance(row, dict):
-        reading.wrong(place, row, "an object with title and text")
+        reader.report(place, row, "an object with title and text")
         return -1
-    title = _string(reading, row, "title", place, "")
-    text = _string(reading, row, "text", place, "" if title.strip() else None)
-    return reading.place_of(CorpusPassage(title, text))
+    title = _string(reader, row, "title", place, "")
+    text = _string(reader, row, "text", place, "" if title.strip() else None)
+    return reader.place_of(CorpusPassage(title, text))
 
 
-def _question(reading: _SetReader, row: object, number: int, places: Sequence[int]) -> Iterator[Question]:
+def _question(reader: _SetReader, row: object, number: int, places: Sequence[int]) -> Iterator[Question]:
     place = f"query {number}"
     if not isinstance(row, dict):
-        reading.wrong(place, row, "an object with question and gold")
+        reader.report(place, row, "an object with question and gold")
         return
     id_ = row.get("id", number)
     if isinstance(id_, bool) or not isinstance(id_, str | int):
-        reading.wrong(f"id of {place}", id_, "a string")
+        reader.report(f"id of {place}", id_, "a string")
     yield Question(
         id=str(id_),
-        text=_string(reading, row, "question", place, None),
-        answers=_answers(reading, row, ("answer", "answers", "aliases"), place),
-        type=_string(reading, row, "type", place, ""),
-        gold=_gold(reading, row.get("gold", _MISSING), place, places),
+        text=_string(reader, row, "question", place, None),
+        answers=_answers(reader, row, ("answer", "answers", "aliases"), place),
+        type=_string(reader, row, "type", place, ""),
+        gold=_gold(reader, row.get("gold", _MISSING), place, places),
     )
 
 
-def _gold(reading: _SetReader, value: object, place: str, places: Sequence[int]) -> tuple[int, ...]:
+def _gold(reader: _SetReader, value: object, place: str, places: Sequence[int]) -> tuple[int, ...]:
     if not isinstance(value, list) or not value:
-        reading.wrong(f"gold of {place}", value, "a list of at least one passage index")
+        reader.report(f"gold of {place}", value, "a list of at least one passage index")
         return ()
     wrong = [
         each
@@ -239,7 +236,7 @@ def _gold(reading: _SetReader, value: object, place: str, places: Sequence[int])
         if isinstance(each, bool) or not isinstance(each, int) or not 0 <= each < len(places)
     ]
     if wrong:
-        reading.wrong(f"gold of {place}", wrong[0], f"a passage index from 0 to {len(places) - 1}")
+        reader.report(f"gold of {place}", wrong[0], f"a passage index from 0 to {len(places) - 1}")
         return ()
     return tuple(dict.fromkeys(places[each] for each in value))
 
@@ -248,36 +245,36 @@ def _gold(reading: _SetReader, value: object, place: str, places: Sequence[int])
 
 
 def _read_lines(path: Path, text: str) -> _SetReader:
-    """UltraDomain: the document that a question was asked of is its only gold passage."""
-    reading = _SetReader(path.stem)
-    # Not splitlines: a JSON string may hold any line separator but the line feed.
+    """Read UltraDomain: the document that a question refers to is its only gold passage."""
+    reader = _SetReader(path.stem)
+    # Not splitlines: a JSON string may contain any line separator except the line feed.
     lines = [(number, line) for number, line in enumerate(text.split("\n"), start=1) if line.strip()]
     if not lines:
-        reading.wrong("the file", "", "one JSON object a line")
+        reader.report("the file", "", "one JSON object per line")
     for number, line in lines:
         place = f"line {number}"
         try:
             row = json.loads(line)
         except (ValueError, RecursionError) as problem:
-            reading.problems.append(f"{place}: it is not JSON ({problem}).")
+            reader.problems.append(f"{place}: it is not JSON ({problem}).")
             continue
         if isinstance(row, dict):
-            reading.questions.append(_context_question(reading, row, place))
+            reader.questions.append(_context_question(reader, row, place))
         else:
-            reading.wrong(place, row, "an object with input, context and answers")
-    return reading
+            reader.report(place, row, "an object with input, context and answers")
+    return reader
 
 
-def _context_question(reading: _SetReader, row: Mapping[str, Any], place: str) -> Question:
+def _context_question(reader: _SetReader, row: Mapping[str, Any], place: str) -> Question:
     meta = row.get("meta")
     title = meta.get("title", "") if isinstance(meta, dict) else ""
     passage = CorpusPassage(
-        title if isinstance(title, str) else "", _string(reading, row, "context", place, None)
+        title if isinstance(title, str) else "", _string(reader, row, "context", place, None)
     )
     return Question(
         id=str(row.get("_id") or row.get("id") or place),
-        text=_string(reading, row, "input", place, None),
-        answers=_answers(reading, row, ("answers", "answer"), place),
-        type=_string(reading, row, "label", place, ""),
-        gold=(reading.place_of(passage),),
+        text=_string(reader, row, "input", place, None),
+        answers=_answers(reader, row, ("answers", "answer"), place),
+        type=_string(reader, row, "label", place, ""),
+        gold=(reader.place_of(passage),),
     )

@@ -1,7 +1,6 @@
-"""Measures of a ranking, as pure functions of ids, and how sure a difference between two of them is.
+"""Measures of a ranking, as pure functions of ids, and the confidence interval of a difference.
 
-Rankings are sequences of distinct ids, best first; ``gold`` are the ids that should be found. All
-shares are from 0 to 1.
+Rankings are sequences of distinct ids, best first; ``gold`` are the ids that should be found. All shares are from 0 to 1.
 """
 
 from __future__ import annotations
@@ -11,37 +10,35 @@ from dataclasses import dataclass
 
 import numpy as np
 
-RESAMPLES = 10_000
-
 
 def recall_at(ranked: Sequence[int], gold: Collection[int], k: int) -> float:
-    """Share of ``gold`` among the first ``k``."""
+    """Return the share of ``gold`` among the first ``k``."""
     return len(set(ranked[:k]) & set(gold)) / len(set(gold))
 
 
 def all_at(ranked: Sequence[int], gold: Collection[int], k: int) -> float:
-    """1 if the whole of ``gold`` is among the first ``k``, else 0."""
+    """Return 1 if all of ``gold`` are among the first ``k``, else 0."""
     return float(set(gold) <= set(ranked[:k]))
 
 
 def reciprocal_rank(ranked: Sequence[int], gold: Collection[int]) -> float:
-    """1 / rank of the first of ``gold``; 0 if none is ranked."""
+    """Return 1 / rank of the first of ``gold``; 0 if none is ranked."""
     return next((1.0 / rank for rank, each in enumerate(ranked, start=1) if each in gold), 0.0)
 
 
 def mean(values: Collection[float]) -> float:
-    """The mean; 0 of nothing."""
+    """Return the mean; 0 for no values."""
     return sum(values) / len(values) if values else 0.0
 
 
 def percentile(values: Sequence[float], share: float) -> float:
-    """The value below which ``share`` percent of ``values`` lie, interpolated; 0 of nothing."""
+    """Return the interpolated percentile (``share`` in percent); 0 for no values."""
     return float(np.percentile(values, share)) if values else 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """A mean difference and the bounds that hold 95 % of its resamples."""
+    """A mean difference with the bounds of 95 % of its resamples."""
 
     difference: float
     low: float
@@ -54,11 +51,11 @@ class Interval:
 
 
 def bootstrap_difference(
-    one: Sequence[float], other: Sequence[float], *, resamples: int = RESAMPLES, seed: int = 0
+    one: Sequence[float], other: Sequence[float], *, resamples: int = 10_000, seed: int = 0
 ) -> Interval:
-    """How much higher ``one`` is than ``other`` on the same questions, in the same order.
+    """Return by how much ``one`` exceeds ``other`` on the same questions, in the same order.
 
-    The percentile bootstrap over questions (Efron 1979); resampling keeps each question's two values
+    Uses the percentile bootstrap over questions (Efron 1979); resampling keeps each question's two values
     together. Raises ``ValueError`` if the lengths differ or are 0.
     """
     if len(one) != len(other) or not one:

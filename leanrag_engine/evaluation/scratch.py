@@ -1,4 +1,4 @@
-"""The scratch collection that a question set is asked of: one passage, one document, one chunk."""
+"""Build the scratch collection of a question set: each passage is one document with one chunk."""
 
 from __future__ import annotations
 
@@ -24,13 +24,10 @@ from .timing import Stopwatch, TimedEmbedderSource
 CHUNK_TOKENS = 8192
 """The largest chunk that the settings allow."""
 
-LOOK = 0.2
-"""Seconds between two looks at the job."""
-
 
 @dataclass(frozen=True, slots=True)
 class GivenGraph:
-    """A graph given for the passages. ``unmatched`` passages have no entry in it: they are read heuristically."""
+    """A graph for the passages from a file. ``unmatched`` passages have no entry in it and are read heuristically."""
 
     graph: OpenIE
     extractor: OpenIEExtractor
@@ -47,10 +44,10 @@ class GivenGraph:
 
 @dataclass(frozen=True, slots=True)
 class ScratchCollection:
-    """A built collection. ``watch`` times its embedder; ``build_s`` are the seconds that ingest and build took.
+    """A built collection. ``watch`` times its embedder; ``build_s`` is the duration of ingest and build in seconds.
 
-    ``split`` passages became several chunks, ``failed`` ones (name and reason) are not in it; ``reused`` says
-    that everything was there already.
+    ``split`` counts the passages with several chunks; ``failed`` holds name and reason of passages that are not in it;
+    ``reused`` means that it existed before.
     """
 
     engine: LeanRAG
@@ -64,29 +61,29 @@ class ScratchCollection:
 
 
 def document_id(place: int) -> str:
-    """The document of the passage at ``place``."""
+    """Return the document id of the passage at ``place``."""
     return f"passage-{place}"
 
 
 def place_of(document: str) -> int:
-    """The passage of a document: undoes :func:`document_id`."""
+    """Return the place of a document's passage: the inverse of :func:`document_id`."""
     return int(document.removeprefix("passage-"))
 
 
 def scratch_settings(folder: Path, embedder: str | None = None) -> Settings:
-    """The user's settings, but for where and how large chunks are. Raises ``InvalidInput`` for one that cannot be."""
+    """Return the user's settings with another folder and chunk size. Raises ``InvalidInput`` for invalid settings."""
     return load_settings(
         data_dir=folder, embedder=embedder, chunk_tokens=CHUNK_TOKENS, chunk_overlap=0, read_only=False
     )
 
 
 def without_model(settings: Settings) -> Settings:
-    """For building a scratch collection: nobody who measures retrieval asked to pay for a graph."""
+    """Return the settings without a model: measuring retrieval must not cause costs for a graph."""
     return settings.model_copy(update={"llm_model": ""})
 
 
 def scratch_name(questions: QuestionSet, given: GivenGraph | None, embedder: str) -> str:
-    """Equal names mean equal passages, graph and embedder."""
+    """Return a name that identifies passages, graph and embedder."""
     return f"eval-{content_id('', questions.digest, given.digest if given else '', embedder)}"
 
 
@@ -94,9 +91,9 @@ def scratch_name(questions: QuestionSet, given: GivenGraph | None, embedder: str
 async def open_scratch(
     settings: Settings, questions: QuestionSet, given: GivenGraph | None, report: ProgressReport
 ) -> AsyncIterator[ScratchCollection]:
-    """A collection of the passages, built through the real engine in ``settings.data_dir``.
+    """Build a collection of the passages with the real engine in ``settings.data_dir``, or reuse it if it exists.
 
-    One that is there already, from an earlier call, is used again. Raises ``LeanRAGError`` if it cannot be built.
+    Raises ``LeanRAGError`` if it cannot be built.
     """
     adapters = await compose(settings)
     timed = TimedEmbedderSource(adapters.embedders)
@@ -109,7 +106,7 @@ async def open_scratch(
         seconds = time.perf_counter() - started
         outcomes = job.result.get("documents", ())
         held = (await engine.status(name)).collection
-        assert held.generation is not None, "a job that is done has built"
+        assert held.generation is not None, "a finished job has built a generation"
         yield ScratchCollection(
             engine=engine,
             collection=name,
@@ -136,9 +133,9 @@ def _failures(outcomes: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
 
 
 async def _await_job(engine: LeanRAG, job: Job, report: ProgressReport) -> Job:
-    """The job at its end. Raises ``LeanRAGError`` with its message unless it is done."""
+    """Wait for the end of the job. Raises ``LeanRAGError`` with its message unless it is done."""
     while not job.status.finished:
-        job = await engine.job(job.id, wait_seconds=LOOK)
+        job = await engine.job(job.id, wait_seconds=0.2)
         report(Progress(job.stage, job.done, job.total, job.message))
     if job.status != "done":
         first = f" First: {job.failures[0]['error']}" if job.failures else ""

@@ -1,4 +1,4 @@
-"""Embedders that note how long they worked, so that a query's time can be told without its embedding."""
+"""Embedders that measure their own time, so that a query's latency can exclude its embedding."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from leanrag_engine.core.ports import Embedder, EmbedderSource, ProgressReport, 
 
 @dataclass(slots=True)
 class Stopwatch:
-    """Adds up seconds."""
+    """Sums the durations of several pieces of work."""
 
     seconds: float = 0.0
 
@@ -26,14 +26,14 @@ class Stopwatch:
             self.seconds += time.perf_counter() - started
 
     def take(self) -> float:
-        """The seconds so far; begins anew."""
+        """Return the seconds so far and reset them."""
         taken, self.seconds = self.seconds, 0.0
         return taken
 
 
 @dataclass(frozen=True, slots=True)
 class TimedEmbedder:
-    """``inner``, whose work ``watch`` adds up."""
+    """An embedder whose time ``watch`` sums."""
 
     inner: Embedder
     watch: Stopwatch
@@ -61,7 +61,7 @@ class TimedEmbedder:
 
 @dataclass(frozen=True, slots=True)
 class TimedEmbedderSource:
-    """``inner``, all of whose embedders are timed by one ``watch``."""
+    """A source whose embedders are all timed by one ``watch``."""
 
     inner: EmbedderSource
     watch: Stopwatch = field(default_factory=Stopwatch)

@@ -69,7 +69,7 @@ MISTAKES: dict[str, tuple[Callable[[dict[str, Any]], object], str]] = {
     ),
     "id twice": (
         lambda held: held["queries"][2].update(id="q1"),
-        'id of query 2: it is "q1"; expected one that query 0',
+        'id of query 2: it is "q1"; expected one that differs from query 0',
     ),
     "answer a number": (lambda held: held["queries"][0].update(answer=7), "answer of query 0: it is 7"),
     "passage empty": (

@@ -1,4 +1,4 @@
-"""What the verdicts come to: means and spreads of scores, shares of wins, and how far the order of sides decided."""
+"""Aggregate verdicts: means and spreads of scores, shares of wins, and the influence of the answers' order."""
 
 from __future__ import annotations
 
@@ -14,21 +14,24 @@ from leanrag_engine.llm.answering import Answer
 from .rubric import MEASURES, Choices, Scores
 
 EVEN = 0.5
+"""The share of a tie."""
 
 
 @dataclass(frozen=True, slots=True)
 class Duel:
-    """One vote on two answers, asked in both orders: ``ahead`` with the first strategy's answer as Answer 1.
+    """One vote on two answers in both orders: ``ahead`` has the first strategy's answer as Answer 1.
 
-    An order whose verdict was lost is ``None``.
+    A lost verdict is ``None``.
     """
 
     ahead: Choices | None
     behind: Choices | None
 
     def share(self, measure: str) -> float | None:
-        """1 if the first strategy won in both orders, 0 if in none, a half if the order decided;
-        ``None`` without both verdicts."""
+        """Return 1 if the first strategy won in both orders, 0 if in none, 0.5 if the order decided.
+
+        ``None`` if a verdict is missing.
+        """
         if self.ahead is None or self.behind is None:
             return None
         return ((self.ahead[measure].winner == 1) + (self.behind[measure].winner == 2)) / 2  # noqa: PLR2004 - the places
@@ -36,11 +39,11 @@ class Duel:
 
 @dataclass(frozen=True, slots=True)
 class JudgedQuestion:
-    """All that was written and judged on one question, by strategy.
+    """The answers and verdicts on one question, by strategy.
 
-    ``answers`` are ``None`` where none came. ``scores`` has one item for each vote, in their order, ``None``
-    where it was lost. ``duels`` are against the first strategy, for each vote; of strategies whose context was
-    the same as the first one's (``same``) there are none, as their answer is the same too.
+    ``answers`` are ``None`` if missing. ``scores`` has one item per vote in order, ``None`` if it was lost. ``duels``
+    are against the first strategy, one per vote; strategies with the same context as the first one (``same``) have the
+    same answer and no duels.
     """
 
     question: Question
@@ -53,9 +56,11 @@ class JudgedQuestion:
 
 @dataclass(frozen=True, slots=True)
 class Grade:
-    """``mean`` over questions of the mean over votes. ``spread`` is the standard deviation between votes: of
-    the means over questions that each round of votes gives (the paper's ±), with n - 1; ``None`` for one round.
-    ``votes`` is the number of scores that came."""
+    """The score of a strategy for one measure.
+
+    ``mean`` is the mean over questions of the mean over votes. ``spread`` is the sample standard deviation between
+    rounds of votes, each a mean over questions (the paper's ±); ``None`` for one round. ``votes`` counts the scores.
+    """
 
     mean: float
     spread: float | None
@@ -64,10 +69,10 @@ class Grade:
 
 @dataclass(frozen=True, slots=True)
 class Wins:
-    """How the first strategy does against another, in percent, with the bounds of 95 % of resamples over questions.
+    """The first strategy's share of wins against another, in percent, with the bounds of 95 % of resamples.
 
-    ``flips`` is the share of votes whose winner changed with the sides, ``first`` the share of verdicts
-    for the answer that stood first: 50 is fair. ``votes`` is the number of votes with both verdicts.
+    ``flips`` is the share of votes whose winner changed with the order, ``first`` the share of verdicts for the answer
+    in first place (50 is fair), ``votes`` the number of votes with both verdicts.
     """
 
     share: float
@@ -80,10 +85,10 @@ class Wins:
 
 @dataclass(frozen=True, slots=True)
 class Overview:
-    """What one strategy's answers are like without any judge. Shares in percent.
+    """Figures of one strategy's answers that need no judge. Shares in percent.
 
-    ``cited`` answers cite their context; ``unfounded`` is the share of citations that do not stand in it;
-    ``found`` the share of answers that hold the set's own answer, ``None`` where the set has none.
+    ``cited`` is the share of answers with citations, ``unfounded`` the share of citations that are not in the context,
+    ``found`` the share of answers that contain the set's own answer; ``None`` if the set has none.
     """
 
     answers: int
@@ -94,7 +99,7 @@ class Overview:
 
 
 def grades(sittings: Sequence[JudgedQuestion], strategy: str) -> dict[str, Grade]:
-    """By measure; without those that no vote came for."""
+    """Return the grades by measure, without those that have no vote."""
     held = [sitting.scores.get(strategy, ()) for sitting in sittings]
     return {measure: grade for measure in MEASURES if (grade := _grade(held, measure))}
 
@@ -110,8 +115,10 @@ def _grade(held: Sequence[Sequence[Scores | None]], measure: str) -> Grade | Non
 
 
 def _rounds(held: Sequence[Sequence[Scores | None]], measure: str) -> list[float]:
-    """For each round of votes the mean over the questions that have all their votes, so that rounds compare;
-    over whatever came where no question has all."""
+    """Return for each round of votes the mean over the questions with all votes, so that rounds are comparable.
+
+    If no question has all votes, every vote counts.
+    """
     most = max(map(len, held), default=0)
     complete = [votes for votes in held if len(votes) == most and None not in votes] or held
     rounds = [
@@ -126,7 +133,7 @@ def _rounds(held: Sequence[Sequence[Scores | None]], measure: str) -> list[float
 
 
 def wins(sittings: Sequence[JudgedQuestion], strategy: str) -> dict[str, Wins]:
-    """The first strategy against ``strategy``, by measure; equal contexts count as even. Empty if nothing came."""
+    """Return the first strategy's wins against ``strategy`` by measure; equal contexts count as ties."""
     return {measure: found for measure in MEASURES if (found := _wins(sittings, strategy, measure))}
 
 
@@ -153,7 +160,7 @@ def _wins(sittings: Sequence[JudgedQuestion], strategy: str, measure: str) -> Wi
 
 
 def _firsts(duels: Sequence[Duel], measure: str) -> list[bool]:
-    """Of every verdict whether the answer that stood first won, of the votes with both orders."""
+    """Return for each verdict of a complete vote whether the answer in first place won."""
     whole = [(duel.ahead, duel.behind) for duel in duels]
     return [each[measure].winner == 1 for pair in whole if None not in pair for each in pair if each]
 
@@ -177,7 +184,7 @@ def overview(sittings: Sequence[JudgedQuestion], strategy: str) -> Overview:
 
 
 def holds(text: str, answers: Sequence[str]) -> bool:
-    """Whether one of ``answers`` stands in ``text`` as whole words, whatever the case and punctuation."""
+    """Whether ``text`` contains one of ``answers`` as whole words, regardless of case and punctuation."""
     words = f" {_words(text)} "
     return any(f" {_words(each)} " in words for each in answers if _words(each))
 

@@ -1,7 +1,7 @@
-"""Judging answers by a model: every question is answered from every strategy's context, graded, and compared.
+"""Judge answers by a model: answer every question from every strategy's context, grade and compare the answers.
 
-The paper's protocol (appendix D.3, D.4): four measures from 1 to 10, and verdicts between two answers, several
-votes each. Unlike there, every comparison is asked in both orders, so that a judge's liking for the first side cancels.
+Follows the paper's protocol (appendix D.3, D.4): four measures from 1 to 10, and comparisons of two answers, several
+votes each. Unlike the paper, every comparison is made in both orders, which cancels a judge's position bias.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ from .rubric import Choices, Scores, choice_request, read_choices, read_scores, 
 T = TypeVar("T")
 
 VOTES = 5
-"""As the paper."""
+"""As in the paper."""
 
 TEMPERATURE = 0.7
-"""Of the judge. At 0 all votes would be one vote, and their spread would say nothing."""
+"""Of the judge. At 0 all votes would be equal."""
 
 QUESTIONS_AT_ONCE = 16
-"""Questions under way together; the models hold the limit of calls."""
+"""Questions in progress at once; the models limit the concurrent calls."""
 
 FAILURES = 8
-"""Calls in a row that a service leaves unanswered, each after its retries, before the evaluation ends."""
+"""Consecutive unanswered calls, each after its retries, that end the evaluation."""
 
 WITHOUT_RELATIONS, WITHOUT_CHUNKS = "without-relations", "without-chunks"
 
@@ -48,13 +48,13 @@ ABLATIONS = {
 }
 """The paper's ablations (tables 2 and 3)."""
 
-# Tokens, for the forecast: of the prompts with a question of usual length, and of what is usually said.
+# Tokens for the forecast: prompts with a question of usual length, and usual replies.
 ANSWER_PROMPT, SCORES_PROMPT, PAIR_PROMPT = 270, 470, 390
 USUAL_ANSWER, USUAL_VERDICT = 400, 250
 
 
 def strategies(compare: Sequence[str], *, ablations: bool) -> tuple[Strategy, ...]:
-    """``lca`` first, then those named, each once, then the paper's ablations.
+    """Return ``lca``, then the named strategies, each once, then the paper's ablations.
 
     Raises ``InvalidInput`` for a name that is neither a mode, a ranking nor an ablation.
     """
@@ -66,14 +66,14 @@ def strategies(compare: Sequence[str], *, ablations: bool) -> tuple[Strategy, ..
     found = {Mode.LCA.value: strategy()}
     for name in names:
         found.setdefault(name, ABLATIONS.get(name) or parse_strategies([name])[0])
-    # The usual ranking of the usual mode, by another name.
+    # The default ranking of the default mode is ``lca`` itself.
     found.pop(Ranking.SPREAD.value, None)
     return tuple((found | (ABLATIONS if ablations else {})).values())
 
 
 @dataclass(frozen=True, slots=True)
 class JudgingPlan:
-    """What is to be judged. The first strategy is the one that the others are compared with."""
+    """What is to be judged. The others are compared with the first strategy."""
 
     questions: tuple[Question, ...]
     strategies: tuple[Strategy, ...]
@@ -92,7 +92,7 @@ class JudgingPlan:
 
     @property
     def comparisons(self) -> int:
-        """Each vote is asked twice, once in each order."""
+        """The number of comparisons: each vote takes two, one per order."""
         return len(self.questions) * (len(self.strategies) - 1) * self.votes * 2 if self.duels else 0
 
     @property
@@ -101,7 +101,7 @@ class JudgingPlan:
 
     @property
     def input_tokens(self) -> int:
-        """About how many, if contexts fill their budget and answers have the usual length."""
+        """The estimated input tokens if contexts fill their budget and answers have the usual length."""
         return (
             self.answers * (ANSWER_PROMPT + self.budget)
             + self.scores * (SCORES_PROMPT + USUAL_ANSWER)
@@ -113,12 +113,12 @@ class JudgingPlan:
         return self.answers * USUAL_ANSWER + (self.scores + self.comparisons) * USUAL_VERDICT
 
     def check(self) -> JudgingPlan:
-        """Raises ``InvalidInput`` for a number that cannot be, and where there is nothing to judge."""
+        """Return the plan. Raises ``InvalidInput`` for an invalid number and if there is nothing to judge."""
         if self.votes < 1:
             raise InvalidInput(f"{self.votes} votes judge nothing.", "Give at least 1; the paper has 5.")
         if not self.questions:
             raise InvalidInput(
-                "There is no question to ask.", "Give a set with at least one, and no limit of 0."
+                "There is no question to ask.", "Give a set with at least one question, and no limit of 0."
             )
         if not self.grades and not (self.duels and len(self.strategies) > 1):
             raise InvalidInput(
@@ -133,7 +133,7 @@ class JudgingPlan:
 
 @dataclass(frozen=True, slots=True)
 class LostCall:
-    """A call that brought nothing, and why. ``kind`` is answer, score or comparison."""
+    """A call without a usable result. ``kind`` is answer, score or comparison."""
 
     kind: str
     question: str
@@ -143,7 +143,7 @@ class LostCall:
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """All that came of an evaluation. ``answering`` and ``judging`` are what the two models used."""
+    """The result of an evaluation. ``answering`` and ``judging`` are the usage of the two models."""
 
     plan: JudgingPlan
     sittings: tuple[JudgedQuestion, ...]
@@ -157,12 +157,12 @@ class Judgement:
 
     @property
     def grades(self) -> Mapping[str, Mapping[str, Grade]]:
-        """By strategy, then by measure."""
+        """The grades by strategy, then by measure."""
         return {name: found for name in self.names if (found := grades(self.sittings, name))}
 
     @property
     def wins(self) -> Mapping[str, Mapping[str, Wins]]:
-        """Of the first strategy, by the other strategy, then by measure."""
+        """The first strategy's wins by the other strategy, then by measure."""
         if not self.plan.duels:
             return {}
         return {name: found for name in self.names[1:] if (found := wins(self.sittings, name))}
@@ -177,7 +177,7 @@ class Judgement:
 
 @dataclass(slots=True)
 class JudgingRun:
-    """An evaluation under way: its models, what they used, and what was lost."""
+    """An evaluation in progress: its models, their usage, and the lost calls."""
 
     engine: LeanRAG
     collection: str
@@ -193,7 +193,7 @@ class JudgingRun:
     losses: list[LostCall] = field(default_factory=list)
 
     def count(self, calls: int) -> None:
-        """So many of the plan's calls are over, or are not needed."""
+        """Count calls of the plan as done or unnecessary."""
         self.done += calls
         self.report(Progress("judge", self.done, self.plan.calls))
 
@@ -209,11 +209,10 @@ async def judge_answers(
     temperature: float = TEMPERATURE,
     note: Callable[[JudgedQuestion], None] = lambda _: None,
 ) -> Judgement:
-    """Ask every question of ``collection`` by every strategy, let ``answerer`` write and ``judge`` judge.
+    """Ask every question of ``collection`` with every strategy; ``answerer`` writes and ``judge`` judges the answers.
 
-    ``note`` hears of each question as it is done. A reply that cannot be used costs its vote and no more.
-    Raises ``InvalidInput`` where every call would fail, ``ModelUnavailable`` where a service is gone,
-    ``ReplyUnusable`` if not one verdict came.
+    ``note`` is called for each finished question. An unusable reply loses only its own vote. Raises ``InvalidInput`` if
+    every call would fail, ``ModelUnavailable`` if a service does not answer, ``ReplyUnusable`` if there is no verdict.
     """
     bench = JudgingRun(engine, collection, answerer, judge, plan.check(), report, temperature)
 
@@ -232,17 +231,17 @@ async def judge_answers(
 def no_verdict(found: Judgement) -> LeanRAGError:
     if not found.losses:
         return InvalidInput(
-            "There was nothing to compare: every way gave the same context to every question.",
-            "Compare other ways, ask for scores, or give a larger budget.",
+            "There was nothing to compare: every strategy gave the same context for every question.",
+            "Compare other strategies, ask for scores, or give a larger budget.",
         )
     return ReplyUnusable(
-        f"Not one verdict came; {len(found.losses)} calls were lost. The first: {found.losses[0].reason}",
+        f"No verdict was received; {len(found.losses)} calls were lost. The first: {found.losses[0].reason}",
         "Try the model on its own, or judge with a stronger one.",
     )
 
 
 async def judge_question(bench: JudgingRun, question: Question) -> JudgedQuestion:
-    """One question from its contexts to its verdicts. Equal contexts have one answer, written and graded once."""
+    """Answer and judge one question. Equal contexts share one answer, which is written and graded once."""
     plan = bench.plan
     contexts = {each.name: await _context(bench, question, each) for each in plan.strategies}
     twins = first_alike({name: context.text for name, context in contexts.items()})
@@ -257,7 +256,7 @@ async def judge_question(bench: JudgingRun, question: Question) -> JudgedQuestio
     written = {name: given for name, given in answers.items() if given is not None}
     graded = await _grades(bench, question, written) if plan.grades else {}
     duels = await _duels(bench, question, written, own[0]) if plan.duels else {}
-    # What was not needed after all.
+    # Calls that turned out to be unnecessary.
     bench.count(plan.calls // len(plan.questions) - len(own) - plan.votes * (len(graded) + 2 * len(duels)))
     return JudgedQuestion(
         question,
@@ -270,7 +269,7 @@ async def judge_question(bench: JudgingRun, question: Question) -> JudgedQuestio
 
 
 def first_alike(texts: Mapping[str, str]) -> dict[str, str]:
-    """For each name the first that has the same text."""
+    """Map each name to the first one with the same text."""
     firsts: dict[str, str] = {}
     return {name: firsts.setdefault(text, name) for name, text in texts.items()}
 
@@ -305,7 +304,7 @@ async def _grades(
 async def _duels(
     bench: JudgingRun, question: Question, answers: Mapping[str, Answer], first: str
 ) -> dict[str, tuple[Duel, ...]]:
-    """By strategy, all that have an answer but the first; none if that has none."""
+    """Compare the first strategy's answer with that of each other strategy that has one."""
 
     async def verdict(name: str, number: int, *, ahead: bool) -> Choices | None:
         sides = (answers[first].text, answers[name].text)
@@ -339,8 +338,10 @@ def _in_rows(items: Sequence[T], width: int) -> list[Sequence[T]]:
 async def _or_lost(
     bench: JudgingRun, what: tuple[str, str, str], call: Callable[[], Awaitable[T]]
 ) -> T | None:
-    """The call's result, or ``None`` with the loss noted. A service that leaves call after call
-    unanswered ends the evaluation: its ``ModelUnavailable`` is raised."""
+    """Return the call's result, or ``None`` and note the loss.
+
+    Raises ``ModelUnavailable`` after ``FAILURES`` consecutive calls without an answer.
+    """
     try:
         found = await call()
     except (ReplyUnusable, ModelUnavailable) as problem:
@@ -357,7 +358,7 @@ async def _or_lost(
 
 
 def _in_order(bench: JudgingRun) -> Iterable[LostCall]:
-    """The losses in the order of the questions, not in that of the replies."""
+    """Return the losses in the order of the questions, not of the replies."""
     place = {question.id: number for number, question in enumerate(bench.plan.questions)}
     return sorted(
         bench.losses, key=lambda each: (place[each.question], each.kind, each.strategy, each.reason)
@@ -365,7 +366,7 @@ def _in_order(bench: JudgingRun) -> Iterable[LostCall]:
 
 
 async def run_together(works: Sequence[Callable[[], Awaitable[T]]], at_once: int | None = None) -> list[T]:
-    """The results of all, in their order, at most ``at_once`` under way. The first error ends all."""
+    """Return all results in order, running at most ``at_once`` at a time. The first error cancels the rest."""
     results: dict[int, T] = {}
     failures: list[LeanRAGError] = []
     places = anyio.Semaphore(at_once or max(1, len(works)))

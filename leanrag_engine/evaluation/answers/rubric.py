@@ -1,4 +1,4 @@
-"""What a judge is asked, and the reading of what it says: the paper's four measures (appendix D.3, D.4)."""
+"""Requests to a judge and the reading of its verdicts: the paper's four measures (appendix D.3, D.4)."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from leanrag_engine.llm.prompts import BUILT_IN, Prompts
 T = TypeVar("T", int, float)
 
 MEASURES = ("comprehensiveness", "diversity", "empowerment", "overall")
-"""Three criteria, and the whole."""
+"""Three criteria and the overall quality."""
 
 LOWEST, HIGHEST = 1, 10
 
 VERDICT_TOKENS = 2000
-"""Room of a verdict: four reasons, and the thoughts of a model that thinks."""
+"""Room for a verdict with four reasons and the reasoning tokens of some models."""
 
 _SCORE = re.compile(r"(\d+(?:\.\d+)?)\s*(?:/\s*10)?")
 _WINNER = re.compile(r"(?:answer\s*)?([12])", re.IGNORECASE)
@@ -52,7 +52,7 @@ Choices = Mapping[str, Choice]
 def score_request(
     question: str, answer: str, temperature: float, seed: int, prompts: Prompts = BUILT_IN
 ) -> ChatRequest:
-    """Grade one answer."""
+    """Return the request to grade one answer."""
     text = prompts.fill("judge_scores", question=fence(question), answer=fence(answer))
     return ChatRequest((Message("user", text),), VERDICT_TOKENS, SCORES_SCHEMA, temperature, seed)
 
@@ -60,13 +60,13 @@ def score_request(
 def choice_request(
     question: str, first: str, second: str, temperature: float, seed: int, prompts: Prompts = BUILT_IN
 ) -> ChatRequest:
-    """Compare two answers, in this order."""
+    """Return the request to compare two answers in this order."""
     text = prompts.fill("judge_pair", question=fence(question), first=fence(first), second=fence(second))
     return ChatRequest((Message("user", text),), VERDICT_TOKENS, CHOICES_SCHEMA, temperature, seed)
 
 
 def read_scores(text: str) -> Scores:
-    """Raises ``ReplyUnusable`` naming what is missing or out of range."""
+    """Read the scores. Raises ``ReplyUnusable`` with what is missing or out of range."""
     return {
         measure: Score(value, reason)
         for measure, (value, reason) in _read(text, "score", _score, "a number from 1 to 10").items()
@@ -74,7 +74,7 @@ def read_scores(text: str) -> Scores:
 
 
 def read_choices(text: str) -> Choices:
-    """Raises ``ReplyUnusable`` naming what is missing or no winner."""
+    """Read the winners. Raises ``ReplyUnusable`` with what is missing or not 1 or 2."""
     return {
         measure: Choice(value, reason)
         for measure, (value, reason) in _read(text, "winner", _winner, "1 or 2").items()
@@ -103,7 +103,7 @@ def _read(
 
 
 def _plain(name: object) -> str:
-    """A key as judges vary it: ``Overall Quality``, ``overall_winner`` and ``overall`` are one."""
+    """Normalise a key as judges vary it: ``Overall Quality``, ``overall_winner`` and ``overall`` are one."""
     words = re.findall(r"[a-z]+", str(name).lower())
     return words[0] if words else ""
 
@@ -124,7 +124,7 @@ def _winner(value: object) -> int | None:
 
 
 def _schema(title: str, key: str, values: range) -> dict[str, Any]:
-    """The reason comes before the number, so that a model that writes in order thinks before it judges."""
+    """Return the schema of a verdict; the reason comes before the number, so that the model reasons first."""
     verdict = {
         "type": "object",
         "properties": {"reason": {"type": "string"}, key: {"type": "integer", "enum": list(values)}},

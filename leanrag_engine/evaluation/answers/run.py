@@ -1,4 +1,4 @@
-"""A whole evaluation of answers: its questions, its two models, and the collection that is asked."""
+"""Run an evaluation of answers: open its questions, its two models and its collection."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ Note = Callable[[JudgedQuestion], None]
 
 
 def read_questions(path: Path) -> tuple[Question, ...]:
-    """The questions of a set in any format, or of a text file: one on each line, blank lines and ``#`` left out.
+    """Read the questions of a set in any format, or of a text file with one per line, without blank lines and ``#``.
 
-    Raises ``InvalidInput`` for a file that cannot be read or holds none.
+    Raises ``InvalidInput`` if the file cannot be read or has no questions.
     """
     if path.suffix.lower() in SET_SUFFIXES:
         return read_set(path).questions
@@ -48,14 +48,14 @@ def read_questions(path: Path) -> tuple[Question, ...]:
 
 @asynccontextmanager
 async def open_models(settings: Settings) -> AsyncIterator[tuple[ChatModel, ChatModel]]:
-    """The model that answers and the one that judges, which may be the same.
+    """Open the model that answers and the one that judges, which may be the same.
 
-    Raises ``InvalidInput`` where none is set, or one cannot be called at all.
+    Raises ``InvalidInput`` if none is set or one cannot be called.
     """
     if not settings.llm_model:
         raise InvalidInput(
-            "No model is named that writes the answers.",
-            "Set llm_model to one as litellm calls it, such as openai/gpt-4o-mini or ollama_chat/llama3.1.",
+            "No model is set to write the answers.",
+            "Set llm_model to a litellm name, such as openai/gpt-4o-mini or ollama_chat/llama3.1.",
         )
     answerer = await chat_model(settings, settings.llm_model, settings.llm_api_base)
     judge = answerer
@@ -81,7 +81,7 @@ async def judge_set(
 ) -> Judgement:
     """Judge on a scratch collection of the set's passages in ``settings.data_dir``."""
     plan.check()
-    # The models first: a missing key is told before minutes of building.
+    # The models come first: a missing key is reported before minutes of building.
     async with (
         open_models(settings) as models,
         open_scratch(settings, questions, None, report) as held,
@@ -99,13 +99,13 @@ async def judge_collection(
     temperature: float = TEMPERATURE,
     note: Note = lambda _: None,
 ) -> Judgement:
-    """Judge on the collection of the settings as it is."""
+    """Judge on the existing collection of the settings."""
     plan.check()
     async with open_models(settings) as models, await LeanRAG.open(settings) as engine:
         name = settings.collection
         if (await engine.status(name)).collection.generation is None:
             raise NotReady(
-                f"Collection {name!r} was never built: all ways to answer would be the same.",
+                f"Collection {name!r} was never built: all strategies would give the same answer.",
                 "Ingest documents and build it first.",
                 "build",
             )

@@ -1,10 +1,9 @@
-"""Whether a context holds a passage: its full text, or of a trimmed one the sentence with the answer.
+"""Decide whether a context holds a passage: its full text or, if it is trimmed, the sentence with the answer.
 
-A citation alone is no evidence and does not count. White space does not count either, nor what
-rendering takes away for safety (invisible characters, forged citations). Where the answer stands in
-none of a passage's sentences (the passage is a bridge to another, or the answer is yes or no), nothing
-but the full text will do. A text is there in full also if its sentences stand apart from each other,
-as nothing is said twice in a context.
+A citation alone does not count. White space is ignored, and so is what rendering removes for safety (invisible
+characters, forged citations). If no sentence of the passage holds the answer (the passage is a bridge to another, or
+the answer is yes or no), only the full text counts. Its sentences may be apart from each other, as a context repeats
+nothing.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ def holds_passage(context: str, text: str, answers: Iterable[str]) -> bool:
 
 
 def plain(text: str) -> str:
-    """``text`` as a context would quote it, in single spaces."""
+    """Return ``text`` as a context quotes it, with single spaces."""
     return " ".join(sanitise(text).split())
 
 
@@ -45,7 +44,7 @@ def plain_sentences(text: str) -> list[str]:
 
 
 def holds_answer(sentence: str, answers: Iterable[str]) -> bool:
-    """Whether one of the answers stands in the sentence as whole words, whatever their case and punctuation."""
+    """Whether the sentence has one of the answers as whole words, regardless of case and punctuation."""
     words = _bare(sentence)
     return any(
         f" {wanted} " in f" {words} " or (has_cjk(wanted) and wanted in words)
@@ -59,6 +58,6 @@ def _bare(text: str) -> str:
 
 
 def share_covered(context: str, texts: Sequence[str], answers: Iterable[str]) -> float:
-    """Share of the gold ``texts`` that ``context`` holds."""
+    """Return the share of the gold ``texts`` that ``context`` holds."""
     known = tuple(answers)
     return sum(holds_passage(context, text, known) for text in texts) / len(texts)

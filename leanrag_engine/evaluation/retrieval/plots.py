@@ -1,4 +1,4 @@
-"""Figures as pictures: recall by depth, and coverage against tokens."""
+"""Plot figures: recall by depth, and coverage against tokens."""
 
 from __future__ import annotations
 
@@ -17,18 +17,15 @@ if TYPE_CHECKING:
 FORMATS = (".png", ".svg", ".pdf")
 
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#555555")
-"""Okabe and Ito's palette, which colour-blind readers can tell apart; markers differ too."""
+"""Okabe and Ito's palette, which colour-blind readers can distinguish; markers differ too."""
 
 MARKERS = "osD^vPX"
 
 INK, GRID = "#333333", "#e3e3e3"
 
-CROWDED = 4
-"""From so many ways on, the values on the bars are set smaller."""
-
 
 def check_plot(path: Path) -> None:
-    """Raise ``InvalidInput`` if a plot could not be written there, before any work is done."""
+    """Raise ``InvalidInput`` if a plot cannot be written to ``path``."""
     if find_spec("matplotlib") is None:
         raise InvalidInput(
             "A plot needs matplotlib, which is not installed.", "Install the extra 'plot': leanrag-mcp[plot]."
@@ -38,16 +35,16 @@ def check_plot(path: Path) -> None:
             f"A plot cannot be written as {path.name!r}.", f"Give a file that ends with {', '.join(FORMATS)}."
         )
     if not path.parent.is_dir():
-        raise InvalidInput(f"There is no folder {path.parent} for the plot.", "Make it, or name another.")
+        raise InvalidInput(f"There is no folder {path.parent} for the plot.", "Create it, or choose another.")
 
 
 def plot(path: Path, title: str, compared: Sequence[tuple[str, RetrievalFigures]]) -> None:
-    """Write one picture of the named figures to ``path``.
+    """Write one plot of the named figures to ``path``.
 
     Raises ``InvalidInput`` as :func:`check_plot` does, and if the file cannot be written.
     """
     check_plot(path)
-    # An extra, and 0.3 s to import. Not pyplot: a figure alone needs no screen and no global state.
+    # An extra that takes 0.3 s to import. Not pyplot, which needs global state and a display.
     from matplotlib.figure import Figure  # noqa: PLC0415
 
     figure = Figure(figsize=(10.5, 4.6), dpi=150, layout="constrained")
@@ -65,12 +62,13 @@ def plot(path: Path, title: str, compared: Sequence[tuple[str, RetrievalFigures]
         figure.savefig(path)
     except OSError as problem:
         raise InvalidInput(
-            f"The plot {path} cannot be written: {problem.strerror}.", "Name another file."
+            f"The plot {path} cannot be written: {problem.strerror}.", "Choose another file."
         ) from problem
 
 
 def _recall(axes: Axes, compared: Sequence[tuple[str, RetrievalFigures]]) -> None:
-    """Bars in groups, one group for each depth, each with its value on top."""
+    """Draw bars in one group per depth, each with its value on top, which is smaller if there are many bars."""
+    most_in_large_print = 3
     depths = list(compared[0][1].recall)
     width = 0.8 / len(compared)
     for number, (name, figures) in enumerate(compared):
@@ -78,7 +76,9 @@ def _recall(axes: Axes, compared: Sequence[tuple[str, RetrievalFigures]]) -> Non
         places = [group + shift for group in range(len(depths))]
         values = [figures.recall[depth] for depth in depths]
         bars = axes.bar(places, values, 0.92 * width, label=name, color=COLOURS[number % len(COLOURS)])
-        axes.bar_label(bars, fmt="%.1f", fontsize=8 if len(compared) < CROWDED else 6, color=INK, padding=2)
+        axes.bar_label(
+            bars, fmt="%.1f", fontsize=8 if len(compared) <= most_in_large_print else 6, color=INK, padding=2
+        )
     axes.set_xticks(range(len(depths)), [f"first {depth}" for depth in depths])
     axes.set_ylim(0, 105)
     axes.set_ylabel("gold passages found (%)", color=INK)
@@ -86,7 +86,7 @@ def _recall(axes: Axes, compared: Sequence[tuple[str, RetrievalFigures]]) -> Non
 
 
 def _coverage(axes: Axes, compared: Sequence[tuple[str, RetrievalFigures]]) -> None:
-    """Lines from budget to budget over the tokens that the contexts really have."""
+    """Draw lines from budget to budget over the actual tokens of the contexts."""
     for number, (name, figures) in enumerate(compared):
         budgets = list(figures.coverage)
         tokens = [figures.tokens[budget] for budget in budgets]

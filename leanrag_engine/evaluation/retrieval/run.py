@@ -1,4 +1,4 @@
-"""Asking every question of a set, and what the answers come to: recall, coverage, tokens, latency."""
+"""Ask every question of a set and measure recall, coverage, tokens and latency."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from leanrag_engine.retrieval.request import Mode, Query, Ranking
 from .coverage import share_covered
 
 DEPTHS = (2, 5, 10)
-"""At which ranks recall is told."""
+"""The ranks at which recall is reported."""
 
 BUDGETS = (500, 1000, 2000, 4000)
 
 USUAL_BUDGET = 4000
-"""The budget of a query that says nothing else: its latency is told, if it is among the budgets, else the largest's."""
+"""The default budget of a query. Its latency is reported; if it is not among the budgets, that of the largest."""
 
 WIDEST_BUDGET = 32_000
-"""Room for all sources: nothing is left out of the context, so that the order of sources is the ranking's own."""
+"""Room for all sources: the context omits nothing, so that the order of sources is that of the ranking."""
 
 
 @dataclass(frozen=True, slots=True)
 class Strategy:
-    """A way to answer, under a name: a query but for its text and budget."""
+    """A named way to answer: a query without its text and budget."""
 
     name: str
     query: Query
@@ -41,16 +41,16 @@ class Strategy:
 
 
 def strategy(mode: str = Mode.LCA, ranking: str = Ranking.SPREAD) -> Strategy:
-    """Raises ``InvalidInput`` for a mode or ranking that does not exist."""
+    """Return the strategy of a mode and a ranking. Raises ``InvalidInput`` if one of them does not exist."""
     query = Query("?", mode=mode, ranking=ranking).check()
     name = query.mode if query.ranking == Ranking.SPREAD else f"{query.mode}, {query.ranking}"
     return Strategy(str(name), query)
 
 
 def parse_strategies(names: Sequence[str]) -> list[Strategy]:
-    """A mode's name is the mode with its usual ranking, a ranking's name is mode ``lca`` with that ranking.
+    """Return the strategies by name: a mode with its default ranking, or mode ``lca`` with a ranking.
 
-    Raises ``InvalidInput`` for other names and where there is none.
+    Raises ``InvalidInput`` for other names and if there is none.
     """
     modes, rankings = [each.value for each in Mode], [each.value for each in Ranking]
     found = []
@@ -69,11 +69,11 @@ def parse_strategies(names: Sequence[str]) -> list[Strategy]:
 
 @dataclass(frozen=True, slots=True)
 class QuestionResult:
-    """What one strategy brought for one question.
+    """The result of one strategy for one question.
 
     ``ranked`` are the places of passages, best first. ``coverage`` (share of the gold passages that the context
-    holds) and ``tokens`` are by budget. ``seconds`` is the query's time without its embedding; ``warnings`` say
-    what made the answer worse than it could be.
+    holds) and ``tokens`` are by budget. ``seconds`` is the query's time without its embedding; ``warnings`` are
+    those of the query.
     """
 
     question: Question
@@ -102,7 +102,7 @@ class RetrievalFigures:
     build_s: float
 
     def as_json(self) -> dict[str, object]:
-        """The object that programs read: these keys, and no other."""
+        """Return the JSON object for programs, with exactly these keys."""
         return {
             **{f"recall@{depth}": round(value, 2) for depth, value in self.recall.items()},
             "all@5": round(self.all_at_5, 2),
@@ -119,7 +119,7 @@ class RetrievalFigures:
 
 
 def check(questions: QuestionSet, way: Strategy, budgets: Sequence[int]) -> None:
-    """Raise ``InvalidInput`` for what could not be asked, before any work is done."""
+    """Raise ``InvalidInput`` if a question or budget is invalid, before any work is done."""
     if not questions.questions:
         raise InvalidInput("There is no question to ask.", "Take at least one.")
     for budget in budgets:
@@ -140,9 +140,9 @@ async def ask_all(
     budgets: Sequence[int] = BUDGETS,
     report: ProgressReport = lambda _: None,
 ) -> list[QuestionResult]:
-    """Every question once by each budget, and once with room for everything, which gives the ranking."""
+    """Ask every question once per budget, and once with room for all sources, which gives the ranking."""
     timed = USUAL_BUDGET if USUAL_BUDGET in budgets or not budgets else max(budgets)
-    # The first query opens what stays open; no user waits for that twice.
+    # The first query opens files and caches that stay open; users wait for that only once.
     await _time_query(held, way.query_for(questions.questions[-1], timed))
     answered = []
     for number, question in enumerate(questions.questions):
@@ -160,7 +160,7 @@ async def _ask_question(
     budgets: Sequence[int],
     timed: int,
 ) -> QuestionResult:
-    # The timed one first: those after it find their rows in the caches.
+    # The timed query comes first: later ones find their rows in the caches.
     first, seconds = await _time_query(held, way.query_for(question, timed))
     results = {timed: first}
     for budget in budgets:
@@ -180,7 +180,7 @@ async def _ask_question(
 
 
 async def _time_query(held: ScratchCollection, query: Query) -> tuple[QueryResult, float]:
-    """The answer, and the seconds that it took but for the embedding of its text."""
+    """Return the result and the seconds that the query took without the embedding of its text."""
     held.watch.take()
     started = time.perf_counter()
     result = await held.engine.query(query, collection=held.collection)
@@ -188,9 +188,9 @@ async def _time_query(held: ScratchCollection, query: Query) -> tuple[QueryResul
 
 
 def ranking_of(result: QueryResult) -> tuple[int, ...]:
-    """The passages by the scores of their chunks, each once; of equal scores as they come.
+    """Return the distinct passages by the scores of their chunks; ties keep the order of the sources.
 
-    Sources come as those that the context shows, then the others, each best first.
+    Sources are ordered as those in the context, then the others, each best first.
     """
     ordered = sorted(result.sources, key=lambda ranked: -ranked.score)
     return tuple(dict.fromkeys(place_of(ranked.chunk.document_id) for ranked in ordered))
@@ -200,7 +200,7 @@ def ranking_of(result: QueryResult) -> tuple[int, ...]:
 
 
 def figures_of(answered: Sequence[QuestionResult], build_s: float) -> RetrievalFigures:
-    """Each question counts the same."""
+    """Return the figures as means over the questions, all with equal weight."""
     budgets = sorted({budget for each in answered for budget in each.coverage})
     ranked = [(each.ranked, each.question.gold) for each in answered]
     milliseconds = [1000 * each.seconds for each in answered]
@@ -218,7 +218,7 @@ def figures_of(answered: Sequence[QuestionResult], build_s: float) -> RetrievalF
 
 
 def by_type(answered: Sequence[QuestionResult], build_s: float) -> dict[str, RetrievalFigures]:
-    """The figures of each type of question, in the order of the alphabet."""
+    """Return the figures of each type of question, in alphabetical order."""
     types = sorted({each.question.type for each in answered})
     return {
         kind: figures_of([each for each in answered if each.question.type == kind], build_s) for kind in types
@@ -230,7 +230,7 @@ def by_type(answered: Sequence[QuestionResult], build_s: float) -> dict[str, Ret
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """What each strategy brought on one collection, by the strategy's name; ``held`` is closed by now."""
+    """The results of each strategy on one collection, by the strategy's name; ``held`` is already closed."""
 
     held: ScratchCollection
     answered: Mapping[str, Sequence[QuestionResult]]
@@ -248,9 +248,9 @@ async def evaluate(
     budgets: Sequence[int] = BUDGETS,
     report: ProgressReport = lambda _: None,
 ) -> Evaluation:
-    """Build the collection of a set in ``settings.data_dir`` and ask it every question in each way.
+    """Build the collection of a set in ``settings.data_dir`` and ask every question with each strategy.
 
-    Raises ``InvalidInput`` for what cannot be asked, before any work; ``LeanRAGError`` if it cannot be built.
+    Raises ``InvalidInput`` for invalid questions before any work, ``LeanRAGError`` if the collection cannot be built.
     """
     for way in ways:
         check(questions, way, budgets)

@@ -249,7 +249,7 @@ async def test_a_lost_answer_is_not_judged_and_not_compared(chat_server: Any, ju
 
 async def test_when_all_replies_are_bad_it_says_so(chat_server: Any, judge: Judge) -> None:
     chat_server.follows(lambda request: usual(request) if ANSWER in request.prompt else "Lovely.")
-    with pytest.raises(ReplyUnusable, match=r"Not one verdict came.*Lovely"):
+    with pytest.raises(ReplyUnusable, match=r"No verdict was received.*Lovely"):
         await judge(votes=1)
 
 

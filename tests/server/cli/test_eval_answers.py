@@ -140,7 +140,7 @@ def test_when_no_verdict_can_be_read_it_fails(leanrag: Run, chat_server: Any) ->
     chat_server.says("no idea")
     ran = leanrag("set.json", "--votes", "1", "--json")
     assert (ran.returncode, ran.stdout) == (1, "")
-    assert "Not one verdict came" in ran.stderr
+    assert "No verdict was received" in ran.stderr
 
 
 @pytest.mark.parametrize(
