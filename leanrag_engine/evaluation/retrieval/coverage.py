@@ -18,7 +18,7 @@ from leanrag_engine.retrieval.context.rendering import sanitise
 
 _WORDLESS = re.compile(r"[^\w]+")
 _VERDICTS = frozenset(["yes", "no"])
-"""Answers that are not sanitise from a passage."""
+"""Answers that are not quotations from a passage."""
 
 
 def holds_passage(context: str, text: str, answers: Iterable[str]) -> bool:

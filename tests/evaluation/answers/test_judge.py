@@ -385,7 +385,7 @@ async def test_two_models_share_the_work_and_the_address_of_one_provider(
 @pytest.mark.parametrize(
     ("models", "said"),
     [
-        ({"llm_model": ""}, "No model is named"),
+        ({"llm_model": ""}, "No model is set"),
         ({"llm_model": "nonsense/x"}, "nonsense/x"),
         ({"judge_model": "anthropic/claude-sonnet-4-5"}, "ANTHROPIC_API_KEY"),
     ],
