@@ -91,7 +91,7 @@ async def test_list_collections_says_that_a_model_wrote_the_summaries(
     texts = [{"text": f"Ada Lovelace met Charles Babbage in London in {1833 + n}."} for n in range(3)]
     async with serve_in_process(tmp_path, **model(scribe)) as call:
         job = await call("ingest_documents", documents=texts, wait_seconds=0)
-        done = await call("get_job", job_id=job.data["job_id"], wait_seconds=60)
+        done = await call("get_job", job_id=job.data["job_id"], wait_seconds=40)
         assert done.data["status"] == "done", done.text
         reply = await call("list_collections")
         assert reply.data["collections"][0]["summaries"] == "model"
