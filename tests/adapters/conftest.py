@@ -16,7 +16,7 @@ import pytest
 
 from leanrag_engine.adapters.chroma.store import ChromaVectorStore
 from leanrag_engine.adapters.sqlite import SqliteDatabase
-from leanrag_engine.adapters.sqlite.database.opening import FILE
+from leanrag_engine.adapters.sqlite.dialect.opening import FILE
 from leanrag_engine.core.model import (
     BuildRecord,
     Chunk,

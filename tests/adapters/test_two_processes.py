@@ -11,7 +11,7 @@ import pytest
 
 from leanrag_engine.adapters.chroma.store import ChromaVectorStore
 from leanrag_engine.adapters.sqlite import SqliteDatabase
-from leanrag_engine.adapters.sqlite.database import opening
+from leanrag_engine.adapters.sqlite.dialect import opening
 from leanrag_engine.core.model import Generation, Hierarchy
 
 pytestmark = pytest.mark.anyio
@@ -89,7 +89,7 @@ async def test_each_process_finds_what_the_other_wrote(
 
 STOPS_IN_THE_MIDDLE = """
 from leanrag_engine.adapters.sqlite import SqliteDatabase
-from leanrag_engine.adapters.sqlite.database import opening
+from leanrag_engine.adapters.sqlite.dialect import opening
 from leanrag_engine.adapters.sqlite.generations import publish as publishing
 from leanrag_engine.core.model import BuildRecord, Entity, Graph, Hierarchy
 

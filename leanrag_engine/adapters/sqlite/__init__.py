@@ -1,4 +1,4 @@
-"""The graph store on SQLite: tables in ``schema``, one file of plain functions for each group of nouns.
+"""The four stores on SQLite: tables in ``schema``, what is SQLite's alone in ``dialect``, plain functions beside them.
 
 The functions take a connection inside a transaction; ``stores`` holds the thin classes that begin the
 transactions, hop to threads and implement the Protocols of :mod:`leanrag_engine.core.ports`.

@@ -10,9 +10,9 @@ from sqlalchemy import Connection, Row, func, insert, select, update
 from leanrag_engine.core.errors import Candidate, NotFound
 from leanrag_engine.core.model import Collection, Generation, LayerCount
 
-from .database import fulltext
-from .database.schema import collections, documents, embedders, generations, store
+from .dialect import fulltext
 from .generations.records import record_from_json
+from .schema.tables import collections, documents, embedders, generations, store
 
 
 def create(connection: Connection, name: str) -> Collection:

@@ -36,10 +36,10 @@ from leanrag_engine.core.model import (
 from leanrag_engine.core.text.citation import format_citation, parse_citation
 
 from . import collections as corpora
-from .database import fulltext
-from .database.fulltext import IndexedChunk
-from .database.id_lists import among, in_order
-from .database.schema import chunks, collections, documents, extracts
+from .dialect import fulltext
+from .dialect.fulltext import IndexedChunk
+from .dialect.statements import among, in_order
+from .schema.tables import chunks, collections, documents, extracts
 
 # --- in ------------------------------------------------------------------------------------
 

@@ -8,7 +8,7 @@ from sqlalchemy import Connection, RowMapping, insert, select, update
 
 from leanrag_engine.core.model import Job, JobStatus
 
-from .database.schema import jobs
+from .schema.tables import jobs
 
 FINISHED = [status.value for status in JobStatus if status.finished]
 _NEWEST = (jobs.c.created_at.desc(), jobs.c.number.desc())

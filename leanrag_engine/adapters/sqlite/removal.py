@@ -12,13 +12,13 @@ from leanrag_engine.core.model import Generation
 
 from . import collections as corpora
 from . import documents, replies
-from .database import fulltext
-from .database.id_lists import among
-from .database.schema import documents as documents_table
-from .database.schema import embedders, generations, jobs
+from .dialect import fulltext
+from .dialect.statements import among
 from .generations import publish as publishing
 from .generations.publish import Build
 from .jobs import FINISHED
+from .schema.tables import documents as documents_table
+from .schema.tables import embedders, generations, jobs
 
 
 def forget(connection: Connection, name: str, ids: Sequence[str], left: Build | None) -> Generation | None:

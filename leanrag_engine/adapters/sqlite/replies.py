@@ -7,16 +7,15 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from sqlalchemy import Connection, exists, func, insert, select, update
+from sqlalchemy import Connection, func, insert, select, update
 from sqlalchemy import delete as delete_from
-from sqlalchemy.dialects.sqlite import insert as sqlite_insert
 
 from leanrag_engine.core.model import Spent
 from leanrag_engine.core.ports import ChatRequest, FinishReason, Reply
 
 from . import collections as corpora
-from .database.id_lists import among
-from .database.schema import replies, summaries
+from .dialect.statements import among, insert_or_update, is_empty_list, lists_any
+from .schema.tables import replies, summaries
 
 _KEPT = replies.c.text.is_not(None)
 
@@ -111,10 +110,9 @@ def drop(connection: Connection, name: str, chunk_ids: Sequence[str]) -> None:
     """Replies of these chunks lose their texts; what may come from them is suspect."""
     collection = corpora.number_of(connection, name)
     here = (replies.c.collection == collection) & _KEPT
-    listed = func.json_each(replies.c.chunk_ids).table_valued("value")
-    theirs = exists(select(listed.c.value).where(among(listed.c.value, chunk_ids)))
+    theirs = lists_any(replies.c.chunk_ids, chunk_ids)
     connection.execute(update(replies).where(here, theirs).values(text=None))
-    unknown = func.json_array_length(replies.c.chunk_ids) == 0
+    unknown = is_empty_list(replies.c.chunk_ids)
     connection.execute(update(replies).where(here, unknown).values(suspect=True))
     connection.execute(update(summaries).where(summaries.c.collection == collection).values(suspect=True))
 
@@ -136,7 +134,7 @@ def put_summaries(connection: Connection, name: str, written: Mapping[str, Mappi
     if not written:
         return
     collection = corpora.raised(connection, name)
-    adding = sqlite_insert(summaries)
+    adding = insert_or_update(summaries)
     adding = adding.on_conflict_do_update(
         index_elements=["collection", "task"],
         set_={"summary": adding.excluded.summary, "suspect": adding.excluded.suspect},

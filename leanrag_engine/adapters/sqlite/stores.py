@@ -33,8 +33,8 @@ from leanrag_engine.core.ports import ChatRequest, ProgressReport, Reply, ignore
 from . import collections as corpora
 from . import documents, jobs, replies
 from . import removal as forgetting
-from .database import opening
-from .database.transactions import Transactions
+from .dialect import opening
+from .dialect.transactions import Transactions
 from .generations import entities, relations
 from .generations import publish as publishing
 

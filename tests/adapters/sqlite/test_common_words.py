@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import Connection, Engine, create_engine, event
 
 from leanrag_engine.adapters.sqlite import SqliteDatabase
-from leanrag_engine.adapters.sqlite.database import fulltext
+from leanrag_engine.adapters.sqlite.dialect import fulltext
 from leanrag_engine.core.model import Hit
 
 pytestmark = pytest.mark.anyio

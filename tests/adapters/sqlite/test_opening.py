@@ -17,8 +17,9 @@ from alembic.migration import MigrationContext
 from sqlalchemy import inspect, text
 
 from leanrag_engine.adapters.sqlite import SqliteDatabase
-from leanrag_engine.adapters.sqlite.database import migrations, opening
-from leanrag_engine.adapters.sqlite.database.schema import REVISION, metadata
+from leanrag_engine.adapters.sqlite.dialect import opening
+from leanrag_engine.adapters.sqlite.schema import migrations
+from leanrag_engine.adapters.sqlite.schema.tables import REVISION, metadata
 from leanrag_engine.core.errors import Busy, InvalidInput, NotReady, StoreUnusable
 
 pytestmark = pytest.mark.anyio

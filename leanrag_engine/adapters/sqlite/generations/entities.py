@@ -8,9 +8,9 @@ from typing import Any
 from sqlalchemy import Connection, Row, func, select
 
 from leanrag_engine.adapters.sqlite import collections as corpora
-from leanrag_engine.adapters.sqlite.database import fulltext
-from leanrag_engine.adapters.sqlite.database.id_lists import among, in_order
-from leanrag_engine.adapters.sqlite.database.schema import entities, names
+from leanrag_engine.adapters.sqlite.dialect import fulltext
+from leanrag_engine.adapters.sqlite.dialect.statements import among, in_order
+from leanrag_engine.adapters.sqlite.schema.tables import entities, names
 from leanrag_engine.core.model import Entity, Evidence, Finding, Hit, Method
 from leanrag_engine.core.text.language.names import name_key
 from leanrag_engine.core.text.nearest import similarity

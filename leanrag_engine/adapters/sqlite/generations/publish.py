@@ -11,9 +11,10 @@ from typing import Any, TypeVar
 from sqlalchemy import Connection, Table, delete, insert, select
 
 from leanrag_engine.adapters.sqlite import collections as corpora
-from leanrag_engine.adapters.sqlite.database import fulltext, schema
-from leanrag_engine.adapters.sqlite.database.fulltext import IndexedEntity
-from leanrag_engine.adapters.sqlite.database.schema import (
+from leanrag_engine.adapters.sqlite.dialect import fulltext
+from leanrag_engine.adapters.sqlite.dialect.fulltext import IndexedEntity
+from leanrag_engine.adapters.sqlite.schema import tables
+from leanrag_engine.adapters.sqlite.schema.tables import (
     as_json,
     embedders,
     entities,
@@ -161,7 +162,7 @@ def publish(
     fulltext.create_facts(connection, number)
     for facts in watch.batches(build.facts):
         fulltext.add_facts(connection, number, facts)
-    _insert_all(connection, schema.names, watch.batches((number, *name) for name in build.names))
+    _insert_all(connection, tables.names, watch.batches((number, *name) for name in build.names))
     return corpora.published(connection, collection, limit=1)[0]
 
 

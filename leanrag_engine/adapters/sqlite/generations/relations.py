@@ -7,9 +7,9 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Select, func, select, union
 
-from leanrag_engine.adapters.sqlite.database import fulltext
-from leanrag_engine.adapters.sqlite.database.id_lists import among
-from leanrag_engine.adapters.sqlite.database.schema import relations
+from leanrag_engine.adapters.sqlite.dialect import fulltext
+from leanrag_engine.adapters.sqlite.dialect.statements import among
+from leanrag_engine.adapters.sqlite.schema.tables import relations
 from leanrag_engine.core.model import Evidence, Hit, Method, Relation
 
 _STRONGEST = (relations.c.strength.desc(), relations.c.weight.desc(), relations.c.position)

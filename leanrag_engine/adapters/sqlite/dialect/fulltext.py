@@ -193,7 +193,10 @@ def add_facts(connection: Connection, generation: int, facts: Sequence[tuple[int
 
 
 def search_facts(connection: Connection, generation: int, query: str, limit: int) -> list[tuple[int, float]]:
-    """Return position of the relation and score, best first."""
+    """Return position of the relation and score, best first; [] if the generation does not exist any more."""
+    known = text("SELECT 1 FROM sqlite_master WHERE name = :name").bindparams(name=_facts(generation).name)
+    if connection.execute(known).first() is None:
+        return []
     return _search(connection, _facts(generation), query, limit, weights=(1.0,))
 
 

@@ -1,1 +1,0 @@
-"""The database itself: schema, connections, migrations, full text, error mapping."""
