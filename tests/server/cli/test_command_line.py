@@ -43,7 +43,7 @@ def indexed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def vectors_indexed(indexed: Path) -> object:
     """The vectors of that folder, as ``status`` counts them."""
-    return json.loads(leanrag("status", "--data-dir", str(indexed), "--json").stdout)["vectors"]
+    return json.loads(leanrag_here("status", "--data-dir", str(indexed), "--json").stdout)["vectors"]
 
 
 @pytest.mark.parametrize("command", ["serve", "ingest", "build", "query", "status", "reindex", "demo"])
@@ -60,15 +60,15 @@ def test_ingest_build_query_status_and_reindex_speak_json(tmp_path: Path) -> Non
     data = ("--data-dir", str(tmp_path / "data"), "--json")
     ingested = json.loads(leanrag("ingest", str(note), "--no-build", *data).stdout)
     assert [each["status"] for each in ingested["documents"]] == ["added"]
-    assert json.loads(leanrag("build", *data).stdout)["status"] == "done"
+    assert json.loads(leanrag_here("build", *data).stdout)["status"] == "done"
     answer = json.loads(leanrag("query", "Where does Assam tea grow?", *data).stdout)
     assert "Brahmaputra" in answer["context"]
-    assert json.loads(leanrag("reindex", *data).stdout)["status"] == "done"
+    assert json.loads(leanrag_here("reindex", *data).stdout)["status"] == "done"
     for arguments, said in (((" ",), "query is empty"), (("x", "--mode", "magic"), "'magic'")):
         refused = leanrag_here("query", *arguments, *data)
         assert refused.returncode == 1
         assert said in refused.stderr
-    status = json.loads(leanrag("status", *data).stdout)
+    status = json.loads(leanrag_here("status", *data).stdout)
     assert status["documents"] == 1
     assert not status["stale"]
 
@@ -79,11 +79,11 @@ def test_the_index_is_whole_again_after_its_folder_was_lost(
     shutil.copytree(indexed, tmp_path / "data")
     data = ("--data-dir", str(tmp_path / "data"), "--json")
     shutil.rmtree(tmp_path / "data" / "vectors")
-    lost = json.loads(leanrag("status", *data).stdout)
+    lost = json.loads(leanrag_here("status", *data).stdout)
     assert any("eindex" in warning for warning in lost["warnings"])
-    assert leanrag("query", "Assam", *data).returncode == 0
+    assert leanrag_here("query", "Assam", *data).returncode == 0
     leanrag("reindex", *data)
-    assert json.loads(leanrag("status", *data).stdout)["vectors"] == vectors_indexed
+    assert json.loads(leanrag_here("status", *data).stdout)["vectors"] == vectors_indexed
 
 
 def test_a_damaged_vector_index_leaves_keyword_search_and_says_how_to_mend_it(
@@ -95,10 +95,10 @@ def test_a_damaged_vector_index_leaves_keyword_search_and_says_how_to_mend_it(
     answer = json.loads(leanrag("query", "Where does Assam tea grow?", *data).stdout)
     assert "Brahmaputra" in answer["context"]
     assert any("vector index" in warning for warning in answer["warnings"])
-    status = json.loads(leanrag("status", *data).stdout)
+    status = json.loads(leanrag_here("status", *data).stdout)
     assert any("vector index" in warning for warning in status["warnings"])
-    assert json.loads(leanrag("reindex", *data).stdout)["status"] == "done"
-    assert json.loads(leanrag("status", *data).stdout)["vectors"] == vectors_indexed
+    assert json.loads(leanrag_here("reindex", *data).stdout)["status"] == "done"
+    assert json.loads(leanrag_here("status", *data).stdout)["vectors"] == vectors_indexed
 
 
 @pytest.mark.parametrize(
