@@ -36,10 +36,10 @@ def corpus() -> list[DocumentSource]:
     sources = []
     for n in range(0, len(towns), 40):
         lines = []
-        for town in towns[n : n + 40]:
+        for town, second in zip(towns[n : n + 40 : 2], towns[n + 1 : n + 40 : 2], strict=True):
             other = draw.choice(towns)
             lines.append(
-                f"{town} trades salt, copper and woven cloth with {other} along the river, where all ferrymen "
+                f"{town} trades salt with {second} and woven cloth with {other} along the river, where all ferrymen "
                 "have quarrelled with all millers for as long as anybody can remember."
             )
         sources.append(
