@@ -8,7 +8,7 @@ shrinks to those of its sentences that stand word for word in an allowed passage
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import PurePath
 
@@ -16,19 +16,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leanrag_engine.core.errors import Candidate, InvalidInput, NotFound
-from leanrag_engine.core.model import Chunk, Document, Entity, Method, Relation
+from leanrag_engine.core.model import Document, Entity, Relation
 from leanrag_engine.core.text.citation import format_document
-from leanrag_engine.core.text.language.names import fold_case
-from leanrag_engine.core.text.language.sentences import sentences
 from leanrag_engine.core.text.nearest import similarity
 
 from .request import Filters
 
 LISTED = 10
 """Documents or values that an error lists."""
-
-NAMED_MEMBERS = 5
-"""Members that the extract of an excluded summary names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,47 +150,3 @@ def _format_existing_values(documents: Sequence[Document], filters: Filters) -> 
         moments = [_utc(each.ingested_at) for each in documents]
         said.append(f"Documents came in from {min(moments):%Y-%m-%d} to {max(moments):%Y-%m-%d}.")
     return " ".join(said)
-
-
-# --- what remains of a node or relation -----------------------------------------------------
-
-
-def restricted_entity(entity: Entity, scope: ChunkScope, chunks: Mapping[str, Chunk]) -> Entity:
-    """A layer-0 entity as the allowed chunks alone would have it."""
-    if scope.covers(entity):
-        return entity
-    kept = scope.select(entity.chunk_ids)
-    description = _verbatim(entity.description, kept, chunks)
-    return replace(
-        entity, description=description, chunk_ids=kept, mentions=len(kept), aliases=(), evidence=()
-    )
-
-
-def restricted_relation(relation: Relation, scope: ChunkScope, chunks: Mapping[str, Chunk]) -> Relation:
-    """A layer-0 relation as the allowed chunks alone would have it."""
-    if scope.covers(relation):
-        return relation
-    kept = scope.select(relation.chunk_ids)
-    description = _verbatim(relation.description, kept, chunks)
-    return replace(relation, description=description, chunk_ids=kept, weight=len(kept), evidence=())
-
-
-def _verbatim(description: str, chunk_ids: Sequence[str], chunks: Mapping[str, Chunk]) -> str:
-    texts = [fold_case(chunks[id_].text) for id_ in chunk_ids if id_ in chunks]
-    spoken = (description[start:end] for start, end in sentences(description))
-    return " ".join(each for each in spoken if any(fold_case(each) in text for text in texts))
-
-
-def extract_of_members(cluster: Entity, members: Sequence[Entity]) -> Entity:
-    """A cluster into whose summary excluded documents may have flowed: its allowed members stand for it."""
-    names = [member.name for member in members[:NAMED_MEMBERS]]
-    listed = ", ".join(names)
-    return replace(
-        cluster,
-        name=f"Cluster of {listed}",
-        description=f"Holds {listed}. Its summary also draws on documents that the filters exclude.",
-        method=Method.HEURISTIC,
-        aliases=(),
-        findings=(),
-        evidence=(),
-    )

@@ -6,11 +6,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from leanrag_engine.core.model import Chunk
-
-from .filters import ChunkScope
-from .index import BuildState, IndexSnapshot
-from .request import Mode, Query
-from .search.hits import SearchHits
+from leanrag_engine.retrieval.filters import ChunkScope
+from leanrag_engine.retrieval.index import BuildState, IndexSnapshot
+from leanrag_engine.retrieval.request import Mode, Query
+from leanrag_engine.retrieval.search.hits import SearchHits
 
 
 @dataclass(frozen=True, slots=True)

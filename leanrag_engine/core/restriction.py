@@ -1,0 +1,142 @@
+"""What remains of entities, relations and summaries when only some of their chunks count.
+
+A query's filters exclude chunks for one answer; a deletion removes them until the next build. In both cases no text
+may remain into which an excluded chunk may have flowed. All functions are pure.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from .model import Chunk, Entity, Evidence, Extract, Method, Relation
+from .text.language.names import fold_case
+from .text.language.sentences import sentences
+from .text.scripts import has_cjk
+
+# --- for one answer: the sentences that the remaining chunks hold word for word -------------
+
+
+def quote_entity(entity: Entity, chunk_ids: tuple[str, ...], chunks: Mapping[str, Chunk]) -> Entity:
+    """Return a layer-0 entity with those sentences of its description that the remaining ``chunk_ids`` hold.
+
+    ``chunks`` are the loaded ones of them by id. Aliases go, as an excluded chunk may be their only source.
+    """
+    return replace(
+        entity,
+        description=_quote_sentences(entity.description, chunk_ids, chunks),
+        chunk_ids=chunk_ids,
+        mentions=len(chunk_ids),
+        aliases=(),
+        evidence=(),
+    )
+
+
+def quote_relation(relation: Relation, chunk_ids: tuple[str, ...], chunks: Mapping[str, Chunk]) -> Relation:
+    """Return a layer-0 relation with those sentences of its description that the remaining ``chunk_ids`` hold."""
+    return replace(
+        relation,
+        description=_quote_sentences(relation.description, chunk_ids, chunks),
+        chunk_ids=chunk_ids,
+        weight=len(chunk_ids),
+        evidence=(),
+    )
+
+
+def _quote_sentences(description: str, chunk_ids: Sequence[str], chunks: Mapping[str, Chunk]) -> str:
+    texts = [fold_case(chunks[id_].text) for id_ in chunk_ids if id_ in chunks]
+    parts = (description[start:end] for start, end in sentences(description))
+    return " ".join(part for part in parts if any(fold_case(part) in text for text in texts))
+
+
+# --- for good: the parts whose origin remains, with their evidence --------------------------
+
+
+def reduce_entity(
+    entity: Entity, chunk_ids: tuple[str, ...], chunks: Mapping[str, Chunk], extracts: Iterable[Extract]
+) -> Entity | None:
+    """Return a layer-0 entity as if only ``chunks`` existed; None if none of them bears one of its names.
+
+    ``chunk_ids`` are those of its chunks that remain, ``extracts`` what was read from them.
+    """
+    texts = _index_texts(chunk_ids, chunks)
+    stated = [each for extract in extracts for each in extract.entities]
+    forms = {fold_case(form) for each in stated for form in (each.name, *each.aliases)}
+    names = [
+        name
+        for name in (entity.name, *entity.aliases)
+        if fold_case(name) in forms or _find_chunk(name, texts) is not None
+    ]
+    if not names:
+        return None
+    description, evidence = _select_parts(entity, chunks, texts)
+    return replace(
+        entity,
+        name=names[0],
+        aliases=tuple(names[1:]),
+        type=entity.type if entity.type in {each.type.strip().lower() for each in stated} else "concept",
+        description=description,
+        evidence=evidence,
+        mentions=len(chunk_ids),
+        chunk_ids=chunk_ids,
+    )
+
+
+def reduce_relation(
+    relation: Relation, chunk_ids: tuple[str, ...], chunks: Mapping[str, Chunk]
+) -> Relation | None:
+    """Return a layer-0 relation as if only ``chunks`` existed; None if none of its chunks remains."""
+    if not chunk_ids:
+        return None
+    description, evidence = _select_parts(relation, chunks, _index_texts(chunk_ids, chunks))
+    weight = max(relation.weight - (len(relation.chunk_ids) - len(chunk_ids)), len(chunk_ids))
+    return replace(relation, description=description, evidence=evidence, weight=weight, chunk_ids=chunk_ids)
+
+
+def _index_texts(chunk_ids: Sequence[str], chunks: Mapping[str, Chunk]) -> dict[str, str]:
+    return {id_: fold_case(chunks[id_].indexed_text) for id_ in chunk_ids}
+
+
+def _select_parts(
+    item: Entity | Relation, chunks: Collection[str], texts: Mapping[str, str]
+) -> tuple[str, tuple[Evidence, ...]]:
+    """Return the parts of a description that come from a remaining chunk or stand in one, with their new places."""
+    parts: list[str] = []
+    evidence: list[Evidence] = []
+    start = 0
+    for origin in item.evidence:
+        part = item.description[origin.start : origin.end]
+        chunk_id = origin.chunk_id if origin.chunk_id in chunks else _find_chunk(part, texts)
+        if part and chunk_id:
+            evidence.append(Evidence(start, start + len(part), chunk_id))
+            parts.append(part)
+            start += len(part) + 1
+    return " ".join(parts), tuple(evidence)
+
+
+def _find_chunk(part: str, texts: Mapping[str, str]) -> str | None:
+    """Return the first of the chunks in which ``part`` stands, not as a piece of a longer word."""
+    folded = fold_case(part)
+    if not folded:
+        return None
+    # Chinese and Japanese words have no visible edges.
+    exact = re.escape(folded)
+    pattern = re.compile(exact if has_cjk(folded) else rf"(?<!\w){exact}(?!\w)")
+    return next((id_ for id_, text in texts.items() if folded in text and pattern.search(text)), None)
+
+
+# --- summaries ------------------------------------------------------------------------------
+
+
+def hide_summary(cluster: Entity, name: str, description: str) -> Entity:
+    """Return an aggregated entity without its summary: a text that excluded chunks fed cannot be cut, only hidden."""
+    return replace(
+        cluster,
+        name=name,
+        description=description,
+        method=Method.HEURISTIC,
+        aliases=(),
+        findings=(),
+        evidence=(),
+    )

@@ -1,0 +1,59 @@
+"""Find the passages that the lines of a context cite."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from leanrag_engine.core.model import Entity, RankedChunk, Relation, Subgraph
+from leanrag_engine.retrieval.context.lines import LineCitations
+
+from .beneath import Beneath
+from .run import QueryRun
+
+SUPPORT = 4
+"""Chunks looked up for the citations of one line: a deletion may have removed some. Not tuned."""
+
+
+async def load_citations(
+    run: QueryRun, graph: Subgraph, beneath: Beneath, sources: Sequence[RankedChunk]
+) -> LineCitations:
+    """For each node and relation the passages that its words were taken from; where that is not known those that
+    support it: ranked ones first, then in reading order."""
+    place = {ranked.chunk.id: number for number, ranked in enumerate(sources)}
+    stated: list[Entity | Relation] = [*graph.path, *graph.base_relations]
+    support = {each.id: each.chunk_ids for each in stated if each.layer == 0}
+    support |= {node.id: _in_turns(beneath.get(node.id, ())) for node in graph.path if node.layer > 0}
+    for relation in graph.inter_cluster_relations:
+        ends = (beneath.get(relation.source_id, ()), beneath.get(relation.target_id, ()))
+        support[relation.id] = _in_turns([seeds[0] for seeds in ends if seeds])
+    chosen = {
+        id_: sorted(run.scope.select(ids), key=lambda each: place.get(each, len(place)))[:SUPPORT]
+        for id_, ids in support.items()
+    }
+    items = [*stated, *graph.inter_cluster_relations]
+    evidence = {each.id: each.evidence[:SUPPORT] for each in items if each.evidence}
+    origins = (part.chunk_id for parts in evidence.values() for part in parts)
+    await run.load([*(chunk_id for ids in chosen.values() for chunk_id in ids), *origins])
+    citation = {id_: chunk.citation for id_, chunk in run.chunks.items()}
+    return LineCitations(
+        {id_: tuple(citation[each] for each in ids if each in citation) for id_, ids in chosen.items()},
+        {
+            id_: tuple(
+                (part.start, part.end, citation[part.chunk_id]) for part in parts if part.chunk_id in citation
+            )
+            for id_, parts in evidence.items()
+        },
+    )
+
+
+def _in_turns(entities: Sequence[Entity]) -> tuple[str, ...]:
+    """The first chunk of each of the entities, then the second of each, …"""
+    first = [entity.chunk_ids[:SUPPORT] for entity in entities[:SUPPORT]]
+    return tuple(dict.fromkeys(ids[place] for place in range(SUPPORT) for ids in first if place < len(ids)))
+
+
+def select_cited(run: QueryRun, ids: Sequence[str], citations: LineCitations) -> list[RankedChunk]:
+    """The passages that the lines of these nodes cite."""
+    chunks = {chunk.citation: chunk for chunk in run.chunks.values()}
+    cited = dict.fromkeys(each for id_ in ids for each in citations.of(id_))
+    return [RankedChunk(chunks[citation], 0.0) for citation in cited][: run.query.top_k]

@@ -1,0 +1,101 @@
+"""Rank passages by the query's ranking and load them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from leanrag_engine.core.model import Entity, Hit, RankedChunk, Seed
+from leanrag_engine.retrieval.request import Ranking
+from leanrag_engine.retrieval.search import ranking
+from leanrag_engine.retrieval.search.hits import (
+    SearchHits,
+    adjacency_of,
+    rank_chunks_by_similarity,
+    spaces_of,
+)
+from leanrag_engine.retrieval.search.seeds import fuse, unite
+
+from .beneath import sample_clusters
+from .run import QueryRun
+
+
+def order_plain(run: QueryRun, found: SearchHits) -> list[Hit]:
+    """Dense and keyword ranks fused; for ``paper``, whose NaiveRAG is dense, the dense rank alone."""
+    if run.query.ranking == Ranking.PAPER and found.dense_chunks:
+        return list(found.dense_chunks)
+    return fuse([[hit.id for hit in found.dense_chunks], [hit.id for hit in found.keyword_chunks]])
+
+
+async def rank_passages(
+    run: QueryRun, found: Sequence[SearchHits], seeds: Sequence[Seed]
+) -> list[RankedChunk]:
+    """The best passages, in the order of the query's ranking."""
+    grounded = await _ground_seeds(run, seeds)
+    if run.query.ranking == Ranking.PAPER:
+        return await _rank_by_seed_count(run, found, [seed.entity for seed in grounded])
+    searched = [_ranking_input(run, each, grounded) for each in found]
+    if run.query.ranking == Ranking.FUSED:
+        by_text = [ranking.rank_by_fusion(each, grounded) for each in searched]
+    else:
+        graph = adjacency_of(run.index)
+        allowed = run.scope.mask(graph.chunk_ids)
+        by_text = [
+            ranking.rank_by_spreading(graph, each, run.query.ranking_options, allowed) for each in searched
+        ]
+    return await load_ranked(run, unite(by_text, 2 * run.query.top_k))
+
+
+async def _ground_seeds(run: QueryRun, seeds: Sequence[Seed]) -> list[Seed]:
+    """Seeds of layer 0 as they are in scope; a cluster is stood for by entities beneath it."""
+    below = await sample_clusters(run, [seed.entity for seed in seeds])
+    plain = [
+        each for seed in seeds for each in (seed.entity, *below.get(seed.entity.id, ())) if each.layer == 0
+    ]
+    scores: dict[str, float] = {}
+    for seed in seeds:
+        for each in (seed.entity, *below.get(seed.entity.id, ())):
+            scores[each.id] = max(seed.score, scores.get(each.id, 0.0))
+    unique = {each.id: replace(each, chunk_ids=run.scope.select(each.chunk_ids)) for each in plain}
+    return [Seed(each, scores[id_]) for id_, each in unique.items()]
+
+
+def _ranking_input(run: QueryRun, found: SearchHits, seeds: Sequence[Seed]) -> ranking.RankingInput:
+    """One text with those of the seeds that are its own; the seeds that the query names are every text's."""
+    own = {hit.id: hit.score for hit in found.rank_entities(2 * run.query.seeds)}
+    hits = [
+        Hit(seed.entity.id, own.get(seed.entity.id, seed.score))
+        for seed in seeds
+        if seed.entity.id in own or seed.score >= 1.0
+    ]
+    return ranking.RankingInput(
+        hits, found.dense_chunks, found.keyword_chunks, found.dense_facts, found.keyword_facts
+    )
+
+
+async def _rank_by_seed_count(
+    run: QueryRun, found: Sequence[SearchHits], seeds: Sequence[Entity]
+) -> list[RankedChunk]:
+    """The paper's rule, exact: every chunk that ties for the last place is compared."""
+    counts = ranking.seed_counts(seeds)
+    wanted = run.query.top_k
+    while True:
+        ids = ranking.contenders(counts, wanted)
+        await run.load(ids)
+        chunks = [run.chunks[id_] for id_ in ids if id_ in run.chunks]
+        if len(chunks) >= run.query.top_k or len(ids) == len(counts):
+            break
+        wanted *= 2  # some went with their documents
+    similarity: dict[str, float] = {}
+    space = spaces_of(run.index).chunks
+    for vector in (each.vector for each in found if each.vector is not None):
+        for hit in await rank_chunks_by_similarity(run.index, space, [chunk.id for chunk in chunks], vector):
+            similarity[hit.id] = max(hit.score, similarity.get(hit.id, hit.score))
+    return await load_ranked(run, ranking.rank_by_seed_count(counts, similarity, chunks, run.query.top_k))
+
+
+async def load_ranked(run: QueryRun, hits: Sequence[Hit]) -> list[RankedChunk]:
+    """The first ``top_k`` of ``hits`` that still exist."""
+    await run.load(hit.id for hit in hits)
+    found = [RankedChunk(run.chunks[hit.id], hit.score) for hit in hits if hit.id in run.chunks]
+    return found[: run.query.top_k]

@@ -1,0 +1,65 @@
+"""Select the seeds of a query (paper eq. 6)."""
+
+from __future__ import annotations
+
+from leanrag_engine.core.model import Entity, Seed
+from leanrag_engine.retrieval.browse import load_ancestors, resolve
+from leanrag_engine.retrieval.graph import subgraph
+from leanrag_engine.retrieval.index import BuildState
+from leanrag_engine.retrieval.request import Ranking
+from leanrag_engine.retrieval.search.hits import SearchHits, search_all, search_dense_entities
+from leanrag_engine.retrieval.search.seeds import unite
+
+from .run import QueryRun
+
+CHECKED_CHUNKS = 40
+"""Chunks of a seed that are looked up after a deletion, to see whether any is left. Not tuned."""
+
+
+async def select_seeds(run: QueryRun) -> tuple[list[SearchHits], list[Seed]]:
+    """What the searches found, and the seeds: those that the query names, then the best of each text in turns (eq. 6)."""
+    query, paper = run.query, run.query.ranking == Ranking.PAPER
+    named = await _resolve_given(run)
+    find = search_dense_entities if paper else search_all
+    found = await find(run.index, run.scope, query.texts, query.seeds)
+    run.warn_of_dense(found)
+    if not query.ranking_options.keywords:
+        found = [each.without_keywords() for each in found]
+    hits = unite([each.rank_entities(2 * query.seeds, paper=paper) for each in found], 2 * query.seeds)
+    entities = await run.index.generations.entities(run.index.generation.number, [hit.id for hit in hits])
+    scores = {hit.id: hit.score for hit in hits}
+    seeds = {entity.id: Seed(entity, 1.0) for entity in named}
+    for entity in entities:
+        seeds.setdefault(entity.id, Seed(entity, scores[entity.id]))
+    kept = (await _drop_vanished(run, list(seeds.values())))[: max(query.seeds, len(named))]
+    if not kept:
+        run.warnings.append("No entity of the graph matches the query: passages alone answer.")
+    return found, sorted(kept, key=lambda seed: -seed.score)
+
+
+async def _resolve_given(run: QueryRun) -> list[Entity]:
+    """The entities that the query names outright; one that the filters exclude is left out with a warning."""
+    found = {each.id: each for each in [await resolve(run.index, name) for name in run.query.entities]}
+    excluded = [each.name for each in found.values() if each.layer == 0 and not run.scope.supports(each)]
+    if excluded:
+        run.warnings.append(f"The filters exclude every passage on {', '.join(excluded)}.")
+    return [each for each in found.values() if each.layer > 0 or run.scope.supports(each)]
+
+
+async def _drop_vanished(run: QueryRun, seeds: list[Seed]) -> list[Seed]:
+    """Without the seeds all of whose passages went since the build."""
+    if run.index.state is BuildState.READY:
+        return seeds
+    await run.load(id_ for seed in seeds for id_ in seed.entity.chunk_ids[:CHECKED_CHUNKS])
+    return [
+        seed
+        for seed in seeds
+        if seed.entity.layer > 0 or any(id_ in run.chunks for id_ in seed.entity.chunk_ids[:CHECKED_CHUNKS])
+    ]
+
+
+async def find_allowed_beneath(run: QueryRun) -> dict[str, tuple[Entity, ...]]:
+    """For each ancestor of the seeds that the filters allow, those seeds: what may be said of it."""
+    _, seeds = await select_seeds(run)
+    nodes = await load_ancestors(run.index, [seed.entity for seed in seeds])
+    return subgraph.seeds_beneath(seeds, nodes.values())
