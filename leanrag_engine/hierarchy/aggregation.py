@@ -1,6 +1,6 @@
-"""The aggregated entity that stands for a cluster, made without a model (paper eq. 4).
+"""Make the aggregated entity of a cluster without a model (paper eq. 4).
 
-Everything in it is taken from what lies beneath: the name from the phrases that tell the cluster from
+All of its text comes from the entities and relations beneath: the name from the phrases that tell the cluster from
 its siblings, the description and the findings from whole sentences of its members and their relations.
 """
 
@@ -35,13 +35,13 @@ _LONGEST = 60
 _PHRASES = 60
 _FADING = 0.8
 _WORTHWHILE = 0.3
-"""A sentence that tells less than this share of what the best one does is left out of the description."""
+"""A sentence below this share of the best one's score is left out of the description (by reading)."""
 
 _REPEATED = 0.65
-"""Two sentences that share this much of the shorter one's words say the same."""
+"""Two sentences that share this much of the shorter one's words are repetitions (by reading)."""
 
 _FEW = 2
-"""Statements from which on nothing else is quoted."""
+"""With this many statements, questions and direct speech are not quoted."""
 
 Weights = NDArray[np.float64]
 
@@ -136,8 +136,8 @@ def _groups(step: LayerStep, vectors: Vectors) -> list[_ClusterMembers]:
 
 
 def _centrality(step: LayerStep, vectors: Vectors, inner_ends: NDArray[np.intp]) -> Weights:
-    """How much each lower entity stands for its cluster, (n,): nearness to the mean, relations to other
-    members, mentions; each at most 1, the last two as logarithms and at half weight."""
+    """Return the centrality of each lower entity in its cluster, (n,): nearness to the mean, relations to other members
+    and mentions, each at most 1, the last two as logarithms at half weight."""
     count = int(step.labels.max()) + 1
     means = cluster_means(vectors.astype(np.float64), step.labels, count)
     nearness = np.einsum("ij,ij->i", vectors, unit_rows(means)[step.labels])
@@ -148,7 +148,7 @@ def _centrality(step: LayerStep, vectors: Vectors, inner_ends: NDArray[np.intp])
 
 
 def _share_of_best(values: NDArray[np.intp], labels: NDArray[np.intp]) -> Weights:
-    """log(1 + value) over the highest one of the cluster."""
+    """Return log(1 + value) relative to the highest of the cluster."""
     logs = np.log1p(values.astype(np.float64))
     best = np.zeros(int(labels.max()) + 1)
     np.maximum.at(best, labels, logs)
@@ -159,7 +159,7 @@ def _share_of_best(values: NDArray[np.intp], labels: NDArray[np.intp]) -> Weight
 
 
 def _summary(group: _ClusterMembers, chosen: Sequence[_CandidateSentence]) -> list[Quote]:
-    """The most telling sentences, then what the cluster holds, within the bound."""
+    """Return the best sentences, then the list of members, within the bound on words."""
     contents = _contents(group)
     left = WORDS - word_count(contents)
     quotes = []
@@ -172,7 +172,7 @@ def _summary(group: _ClusterMembers, chosen: Sequence[_CandidateSentence]) -> li
 
 
 def _contents(group: _ClusterMembers) -> str:
-    """The most central members by name, no two of them alike, and how many there are."""
+    """Return a sentence with the names of the most central members and the number of the others."""
     above_base = group.members[0].layer > 0
     shown = group.members if len(group.members) <= _NAMED + 1 else _unlike(group.members)[:_NAMED]
     names = [f"“{member.name}”" if above_base else member.name for member in shown]
@@ -182,7 +182,7 @@ def _contents(group: _ClusterMembers) -> str:
 
 
 def _unlike(members: Sequence[Entity]) -> list[Entity]:
-    """Those first whose names share no word with an earlier one, then the others."""
+    """Sort the members: first those whose names share no word with an earlier one, then the others."""
     seen: set[str] = set()
     first: list[Entity] = []
     later: list[Entity] = []
@@ -200,23 +200,25 @@ def _phrase_weights(terms: PhraseTable, found: ClusterPhrases) -> dict[str, floa
 
 
 def _central_sentences(group: _ClusterMembers, weights: dict[str, float]) -> list[_CandidateSentence]:
-    """The best sentences first, none of which repeats another, from as many members as possible."""
+    """Return the best sentences first, without repetitions, from as many members as possible."""
     candidates = sorted(_candidates(group, weights), key=lambda candidate: -candidate.score)
     # A clause, or a heading that looks like a sentence, is better than nothing.
     candidates = [each for each in candidates if each.whole] or candidates
-    # So is what somebody says, asks or calls, where next to nothing is stated.
+    # So is direct speech or a question, where there are hardly any statements.
     statements = [each for each in candidates if not is_speech(each.text)]
     candidates = statements if len(statements) >= _FEW else candidates
     chosen: list[_CandidateSentence] = []
-    said: list[set[str]] = []
+    contents: list[set[str]] = []
     for again in (False, True):
         owners: set[str] = {candidate.owner for candidate in chosen} if not again else set()
         for candidate in candidates:
             content = set(words(candidate.text)) - STOPWORDS
-            fresh = all(len(content & other) < _REPEATED * min(len(content), len(other)) for other in said)
+            fresh = all(
+                len(content & other) < _REPEATED * min(len(content), len(other)) for other in contents
+            )
             if fresh and candidate.owner not in owners and len(chosen) < FINDINGS:
                 chosen.append(candidate)
-                said.append(content)
+                contents.append(content)
                 owners |= set() if again else {candidate.owner}
     return chosen
 
@@ -243,7 +245,7 @@ def _candidates(group: _ClusterMembers, weights: dict[str, float]) -> Iterator[_
 
 
 def _usable(item: Entity | Relation) -> list[tuple[Quote, bool]]:
-    """The first sentences that are prose, not long, and stand on their own; with whether they are whole."""
+    """Return the first sentences that are prose, not long and self-contained, with whether they are whole."""
     found = []
     for kind, quote in quotes_of(item):
         if kind is not PieceKind.PROSE or not SHORTEST <= word_count(quote.text) <= _LONGEST:

@@ -1,4 +1,4 @@
-"""What holds of every hierarchy, checked anew on each one before it is handed out."""
+"""Check the invariants of a hierarchy; every build runs this before it returns."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ Pair = tuple[str, str]
 def check_hierarchy(hierarchy: Hierarchy, cap: int) -> None:
     """Raise :class:`LeanRAGError` if the hierarchy is not well-formed. Linear in its size.
 
-    Every entity but the root has one parent one layer up, and its runner-up, if any, is another of that layer; each layer is smaller than the one below and
-    the last is the root alone; no cluster exceeds ``cap``, and ``members`` and ``mentions`` are what they
-    say; ids are unique; there is one relation for exactly the pairs of clusters that a relation of the
-    layer below joins, its strength is their number, its support that of the base relations beneath.
+    Every entity but the root has one parent one layer up, and its runner-up, if any, is another entity of that layer.
+    Each layer is smaller than the one below, and the last is the root alone. No cluster exceeds ``cap``; ``members``
+    and ``mentions`` are correct; ids are unique. There is one relation for exactly the pairs of clusters that a
+    relation of the layer below joins; its strength is the number of these, its support that of the base relations.
     """
     _check_layers(hierarchy, cap)
     lifted = {entity.id: entity.id for entity in hierarchy.layers[0].entities}
@@ -44,7 +44,7 @@ def _check_layers(hierarchy: Hierarchy, cap: int) -> None:
     _require(
         len(sizes) > 1 and sizes[-1] == 1, f"its layers have {sizes} entities, the last one must be the root"
     )
-    # One entity has a root all the same: the tree exists from one entity on.
+    # A single entity has a root, too.
     shrinks = all(above < below for below, above in pairwise(sizes)) or sizes == (1, 1)
     _require(shrinks, f"its layers have {sizes} entities, each must be smaller than the one below")
     ids = [entity.id for layer in hierarchy.layers for entity in layer.entities]
@@ -103,7 +103,7 @@ def _check_members(parents: Mapping[str, str], lifted: Mapping[str, str], upper:
 
 
 def _count_joining(ends: Iterable[Pair], parents: Mapping[str, str]) -> Counter[Pair]:
-    """How many of the relations with these ends join each unordered pair of parents."""
+    """Count the relations with these ends that join each unordered pair of parents."""
     pairs = ((parents[source], parents[target]) for source, target in ends)
     return Counter((min(pair), max(pair)) for pair in pairs if pair[0] != pair[1])
 

@@ -1,4 +1,4 @@
-"""Relations between clusters: one for every pair that a relation of the layer below joins (paper eq. 5).
+"""Make the relations between clusters: one per pair that a relation of the layer below joins (paper eq. 5).
 
 One pass over the lower relations, O(m log m); comparing clusters pair by pair would be O(count²).
 """
@@ -59,24 +59,24 @@ class ClusterPairs:
         return found
 
     def groups(self) -> Iterator[list[int]]:
-        """The places of each pair's relations, pair by pair."""
+        """Return the places of each pair's relations, pair by pair."""
         order: list[int] = self.order.tolist()
         return (order[start:end] for start, end in pairwise(self.starts.tolist()))
 
     def totals(self, values: Counts) -> Counts:
-        """The sum over each pair of ``values``, one for each relation."""
+        """Return the sums over each pair of ``values``, one value per relation."""
         return np.add.reduceat(values[self.order], self.starts[:-1]) if len(self.first) else values[:0]
 
 
 def relation_ends(graph: Graph) -> Labels:
-    """The places in ``graph.entities`` of each relation's source and target, (m, 2)."""
+    """Return the places in ``graph.entities`` of each relation's source and target, (m, 2)."""
     place = {entity.id: number for number, entity in enumerate(graph.entities)}
     ends = [(place[relation.source_id], place[relation.target_id]) for relation in graph.relations]
     return np.array(ends, dtype=np.intp).reshape(-1, 2)
 
 
 def id_ranks(graph: Graph) -> Labels:
-    """The places of the relations' ids in sorted order, (m,): what breaks ties, whatever their order."""
+    """Return the ranks of the relations' ids, (m,), which break ties regardless of the relations' order."""
     order = sorted(range(len(graph.relations)), key=lambda number: graph.relations[number].id)
     ranks = np.empty(len(order), dtype=np.intp)
     ranks[order] = np.arange(len(order))
@@ -86,8 +86,8 @@ def id_ranks(graph: Graph) -> Labels:
 def pair_up(graph: Graph, parents: Labels) -> ClusterPairs:
     """Group the relations of ``graph`` by the pair of clusters, ``parents`` (m, 2), at their ends.
 
-    Relations within one cluster belong to no pair. Those of a pair with as much support and weight stand
-    in the order of their ids.
+    Relations within one cluster belong to no pair. Relations of a pair with equal support and weight are in the order
+    of their ids.
     """
     supports, weights = _supports(graph), _weights(graph)
     joining = _by_id(graph, np.flatnonzero(parents[:, 0] != parents[:, 1]))
@@ -101,7 +101,7 @@ def pair_up(graph: Graph, parents: Labels) -> ClusterPairs:
 
 
 def _by_id(graph: Graph, numbers: Labels) -> Labels:
-    """The places ``numbers`` of relations, sorted by the relations' ids; a stable sort keeps that among equals."""
+    """Return the places ``numbers`` of relations, sorted by the relations' ids."""
     ids = [relation.id for relation in graph.relations]
     return np.array(sorted(numbers.tolist(), key=ids.__getitem__), dtype=np.intp)
 
@@ -126,7 +126,7 @@ class PairCounts:
 
 
 def count_pairs(step: LayerStep) -> PairCounts:
-    """Every pair of clusters with λ > 0, in the order of its ends, and its figures (paper eq. 5). O(m log m)."""
+    """Count the pairs of clusters with λ > 0, in the order of their ends (paper eq. 5). O(m log m)."""
     parents = step.labels[relation_ends(step.lower)]
     pairs = pair_up(step.lower, parents)
     beneath = pairs
@@ -149,7 +149,7 @@ def count_pairs(step: LayerStep) -> PairCounts:
 def inter_cluster_relations(
     step: LayerStep, upper: Sequence[Entity], *, tau: int, counts: PairCounts | None = None
 ) -> tuple[Relation, ...]:
-    """A relation for each pair of clusters with λ > 0, in the order of its ends in ``upper``.
+    """Return a relation for each pair of clusters with λ > 0, in the order of its ends in ``upper``.
 
     λ > ``tau``: one text on all the relations beneath; else their own texts, joined. The source is the
     cluster that most of them start from. ``counts`` are those of the step, if they are known already.
@@ -169,7 +169,7 @@ def inter_cluster_relations(
     )
     found = []
     for pair, (source, target, strength, support, weight, numbers) in enumerate(rows):
-        told = (
+        text = (
             texts.summary(source, numbers, counts.beneath.relations_of(pair))
             if strength > tau
             else texts.join(numbers)
@@ -181,12 +181,12 @@ def inter_cluster_relations(
                 near,
                 far,
                 layer=layer,
-                description=told.text,
+                description=text.text,
                 method=Method.HEURISTIC if strength > tau else Method.JOINED,
                 strength=strength,
                 weight=weight,
                 support=support,
-                evidence=told.evidence,
+                evidence=text.evidence,
             )
         )
     return tuple(found)
@@ -232,14 +232,14 @@ def fit_threshold(strengths: Counts, calls: int, batch: int) -> Threshold:
 
 @dataclass(frozen=True, slots=True)
 class _CitedText:
-    """A description and where its parts come from."""
+    """A description and the chunks that its parts come from."""
 
     text: str
     evidence: tuple[Evidence, ...]
 
 
 class _RelationTexts:
-    """What the relations between two clusters say."""
+    """Makes the texts of the relations of one step."""
 
     def __init__(self, step: LayerStep, parents: Labels) -> None:
         self._lower = step.lower.relations
@@ -249,7 +249,7 @@ class _RelationTexts:
         self._base_names = {entity.id: entity.name for entity in step.base.entities}
 
     def summary(self, source: int, numbers: Sequence[int], base_numbers: Sequence[int]) -> _CitedText:
-        """How many relations, which are the strongest, and what the best attested base relation says."""
+        """Return the number of relations, the strongest ones, and a sentence of the best attested base relation."""
         others: dict[str, list[str]] = {}
         for number in numbers[:_SHOWN]:
             near, far = self._ends(number)
@@ -263,27 +263,27 @@ class _RelationTexts:
         return _CitedText(*join_quotes([Quote(lead), *([example] if example else [])]))
 
     def join(self, numbers: Sequence[int]) -> _CitedText:
-        """The texts beneath, the strongest first, as many as the bound allows, no sentence twice.
+        """Join the texts beneath, the strongest first, within the bound and without repeated sentences.
 
-        One sentence often states several relations, so that their texts are alike.
+        One sentence often states several relations, so that their texts are equal.
         """
         only = self._lower[numbers[0]]
         if len(numbers) == 1 and not only.layer and _is_plain(only.description):
             return _copy_text(only)
         quotes = self._quotes(numbers[0])
         size = sum(len(quote.text) + 1 for quote in quotes)
-        said = " ".join(quote.text for quote in quotes)
+        joined = " ".join(quote.text for quote in quotes)
         for number in numbers[1:]:
-            fresh = [quote for quote in self._quotes(number) if quote.text not in said]
+            fresh = [quote for quote in self._quotes(number) if quote.text not in joined]
             longer = size + sum(len(quote.text) + 1 for quote in fresh)
             if fresh and longer <= CHARACTERS + 1:
                 quotes += fresh
                 size = longer
-                said = " ".join(quote.text for quote in quotes)
+                joined = " ".join(quote.text for quote in quotes)
         return _CitedText(*join_quotes(quotes))
 
     def _example(self, base_numbers: Iterable[int]) -> Quote | None:
-        """A sentence that names both ends, else the first short one, else nothing."""
+        """Return a sentence that names both ends, else the first short one, else None."""
         first = None
         for number in base_numbers:
             relation = self._base[number]
@@ -296,7 +296,7 @@ class _RelationTexts:
         return first
 
     def _quotes(self, number: int) -> list[Quote]:
-        """The first sentences of one relation, as many as the bound allows; above G0 led by the names of its ends."""
+        """Return the first sentences of one relation within the bound; above G0 led by the names of its ends."""
         relation = self._lower[number]
         prefix = "{} – {}: ".format(*self._ends(number)) if relation.layer else ""
         quotes: list[Quote] = []
@@ -318,7 +318,7 @@ class _RelationTexts:
 
 
 def _names_all(sentence: str, names: Iterable[str]) -> bool:
-    """Whether each name stands in the sentence, or some phrase of it does."""
+    """Return whether each name, or some phrase of it, occurs in the sentence."""
     folded = sentence.casefold()
     missing = [name for name in names if name.casefold() not in folded]
     if not missing:
@@ -340,12 +340,12 @@ _INNER_END = re.compile(r"[.!?。！？…][\"'”’»)]*\s*\S|\n")
 
 
 def _is_plain(text: str) -> bool:
-    """Whether a text may stand as it is: short, ended, on one line."""
+    """Return whether a text can be used unchanged: short, ended, on one line."""
     return 0 < len(text) <= CHARACTERS and text[-1] in ".!?" and "\n" not in text
 
 
 def _copy_text(relation: Relation) -> _CitedText:
-    """What most pairs of clusters have: one relation, whose text is left alone, for there may be a million."""
+    """Return the text of a single relation unchanged. Most pairs have one, and there may be a million pairs."""
     evidence = relation.evidence
     if not evidence and relation.chunk_ids:
         evidence = (Evidence(0, len(relation.description), relation.chunk_ids[0]),)

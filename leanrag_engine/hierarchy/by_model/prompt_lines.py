@@ -1,4 +1,4 @@
-"""How nouns are shown to whoever writes about them: short lines, the best first, within a budget, fenced."""
+"""Format entities and relations as prompt lines: short, the best first, within a budget, fenced."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ _NAME = 80
 """Characters of a name that are shown."""
 
 _BYTES = 4
-"""Bytes of UTF-8 that make about one token: near enough for Latin letters, and for Han on the safe side."""
+"""Bytes of UTF-8 per token, about: close for Latin letters, on the safe side for Han characters."""
 
 _SHORTEST_NAME = 2
-"""A name of one character stands in many words that don't mean it."""
+"""A name of one character occurs in many words that do not mean it."""
 
 
 class PromptSheet:
-    """Lines that are shown, as many as their room allows. No sentence stands in two of them: one sentence of a
-    document often says something of several entities and relations, and every word that is shown costs."""
+    """Prompt lines within a token budget. No sentence occurs in two lines: one sentence of a document often describes
+    several entities and relations, and every word costs."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
@@ -32,13 +32,15 @@ class PromptSheet:
         self._said: set[str] = set()
 
     def title(self, line: str) -> None:
-        """A line that is always shown."""
+        """Add a line regardless of the budget."""
         self.lines.append(line)
         self.tokens += approximate_tokens(line)
 
     def add(self, head: str, text: str, *, words: int, room: int) -> bool:
-        """``- head: text`` without what was said before, and of that about ``words`` words; False if all lines would
-        then take more than ``room`` tokens."""
+        """Add ``- head: text`` without sentences of earlier lines, cut to about ``words`` words.
+
+        Returns False, and adds nothing, if all lines would take more than ``room`` tokens.
+        """
         fresh = self._fresh(text)
         told = _limit_words(fresh, words)
         line = f"- {head}: {told}" if told else f"- {head}"
@@ -61,24 +63,24 @@ class PromptSheet:
 
 
 def approximate_tokens(text: str) -> int:
-    """About how many tokens a text has, and one for its line break; no tokenizer is needed for a budget."""
+    """Estimate the tokens of a text and its line break; a budget needs no tokenizer."""
     return len(text.encode("utf-8", "surrogatepass")) // _BYTES + 1
 
 
 def kind_of(entity: Entity) -> str:
-    """`` (type)``, where there is more to say than that it is a concept or a cluster."""
+    """Return `` (type)``; empty for concepts and clusters."""
     return f" ({entity.type})" if not entity.layer and entity.type not in ("", "concept") else ""
 
 
 def ends_of(relations: Iterable[Relation], known: Mapping[str, Entity]) -> str:
-    """``name — name``, several with semicolons."""
+    """Return ``name — name`` for each relation, separated by semicolons."""
     return "; ".join(
         f"{short_name(known[each.source_id])} — {short_name(known[each.target_id])}" for each in relations
     )
 
 
 def by_text(relations: Iterable[Relation]) -> list[list[Relation]]:
-    """The best first, those that say the same together."""
+    """Group relations of equal description, the best first."""
     found: dict[str, list[Relation]] = {}
     for each in best_first(relations):
         found.setdefault(each.description or each.id, []).append(each)
@@ -113,24 +115,24 @@ def _limit_words(parts: Sequence[str], words: int) -> str:
 
 
 def best_first(relations: Iterable[Relation]) -> list[Relation]:
-    """By support, then weight; equals by their ids: what the nouns tell, wherever they come from."""
+    """Sort by support, weight and id, so that the order does not depend on the source of the relations."""
     return sorted(relations, key=lambda each: (-each.support, -each.weight, each.id))
 
 
 def origin(item: Entity | Relation) -> str:
-    """The chunk that says best what an entity or relation is; "" where none is known."""
+    """Return the id of the chunk that best describes an entity or relation; "" if none is known."""
     if item.evidence:
         return item.evidence[0].chunk_id
     return item.chunk_ids[0] if item.chunk_ids else ""
 
 
 def names_entity(name: str, text: str) -> bool:
-    """Whether ``text`` names it, as a whole word; small and capital letters are the same."""
+    """Return whether ``name`` occurs in ``text`` as a whole word, ignoring case."""
     return _contains_name(name.casefold(), text.casefold())
 
 
 def names_exactly(name: str, text: str) -> bool:
-    """As :func:`names_entity`, but capital letters count: Will is not will."""
+    """Return whether ``name`` occurs in ``text`` as a whole word, with its capitals: Will is not will."""
     return _contains_name(name, text)
 
 

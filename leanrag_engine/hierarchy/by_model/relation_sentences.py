@@ -1,4 +1,4 @@
-"""The task of saying in one sentence how two clusters are related, for a model (paper eq. 5, λ > τ)."""
+"""The task of describing in one sentence how two clusters are related, for a model (paper eq. 5, λ > τ)."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ from .summaries import read_text
 STEP = "relation"
 
 WORDS = 40
-"""Words of a sentence that are asked for."""
+"""Words of a sentence that the prompt asks for."""
 
 BUDGET = 700
-"""Tokens, about, of the relations that are shown of one pair."""
+"""Tokens, about, of the relations shown of one pair."""
 
 MOST_WORDS = 60
-"""A sentence that is longer is asked for again; a few words too many are no reason to pay twice."""
+"""Longer sentences are rejected; a few words too many are no reason to pay for a second call."""
 
 _LEAST_WORDS = 4
 _DESCRIPTION_WORDS = 70
 _RELATION_WORDS = 35
 _TELLING = 3
-"""Characters from which on a Chinese or Japanese name stands for somebody or something in particular."""
+"""Characters of the shortest Chinese or Japanese name that counts as a proper name."""
 
 _ROOM = 300
 
@@ -71,7 +71,7 @@ def relation_task(
 
 
 def _chunk_ids(relations: Sequence[Relation], members: Mapping[str, Entity]) -> tuple[str, ...]:
-    """As for a summary: none are named above layer 0, where nearly everything has a part in it."""
+    """Return the chunks that a task rests on; none above layer 0, as for summaries."""
     if relations[0].layer:
         return ()
     items: Iterable[Entity | Relation] = chain(members.values(), relations)
@@ -98,8 +98,8 @@ def _format_task(
 
 
 def _forbidden_names(near: Entity, far: Entity, members: Iterable[Entity]) -> Iterable[str]:
-    """Names that a sentence on the groups must not hold: those of members that are proper names, and no part
-    of a group's own. Terms in small letters are words like any other."""
+    """Yield the member names that a sentence on the groups must not hold: proper names that are no part of a group's
+    name. Terms in small letters are ordinary words."""
     allowed = f"{name_key(near.name)} \n {name_key(far.name)}"
     for member in members:
         key = name_key(member.name)

@@ -1,7 +1,7 @@
 """The task of writing the aggregated entity of a cluster, for a model or for a calling agent (paper eq. 4).
 
-A task is made of nouns alone, and is the same whoever makes it and in whatever order they come: what an
-agent was shown from a published build, the next build recognises by its id.
+A task depends on its entities and relations alone, not on their order, so that the next build recognises by its id
+what an agent wrote for a published build.
 """
 
 from __future__ import annotations
@@ -37,16 +37,16 @@ from .prompt_lines import (
 STEP = "summary"
 
 WORDS = 110
-"""Words of a description that are asked for."""
+"""Words of a description that the prompt asks for."""
 
 FINDINGS = 5
-"""Findings that are asked for (paper, appendix D.1)."""
+"""Findings that the prompt asks for (paper, appendix D.1)."""
 
 BUDGET = 2600
-"""Tokens, about, of what is shown of one cluster."""
+"""Tokens, about, that a task shows of one cluster."""
 
 MOST_WORDS = 2 * WORDS
-"""What is longer is cut at a sentence: asking again would cost more than the words are worth."""
+"""Longer descriptions are cut at a sentence: a second call costs more than the words are worth."""
 
 _LEAST_WORDS = 6
 _NAME_WORDS = 12
@@ -58,7 +58,7 @@ _MEMBER_WORDS = (25, 110)
 
 _RELATION_WORDS = 45
 _LEAST_FINDINGS = 3
-"""Findings without which a summary is asked for again. Fewer than ``FINDINGS`` are no reason to pay twice."""
+"""Fewest findings of a usable summary. Fewer than ``FINDINGS`` are no reason to pay for a second call."""
 
 _SMALL = 3
 """A cluster of so many members may have a single finding."""
@@ -84,8 +84,8 @@ _ITEM = {
 
 @dataclass(frozen=True, slots=True)
 class ClusterSummary:
-    """What was written of a cluster. ``evidence``: the chunks behind those sentences of the description that
-    name both ends of a relation; the others rest on the members as a whole."""
+    """The written texts of a cluster. ``evidence`` cites chunks for those sentences of the description that name both
+    ends of a relation; the others rest on the members as a whole."""
 
     name: str
     description: str
@@ -118,21 +118,20 @@ def aggregation_task(members: Sequence[Entity], relations: Sequence[Relation]) -
 
 
 def estimate_tokens(members: Sequence[Entity], relations: int) -> int:
-    """About how many tokens a task will show, before the texts of its relations are known."""
+    """Estimate the tokens of a task from its members and the number of its relations."""
     sheet, _ = _list_members(_central_first(members, ()))
     return min(BUDGET, sheet.tokens + relations * _RELATION_WORDS)
 
 
 def _chunk_ids(members: Sequence[Entity], relations: Sequence[Relation]) -> tuple[str, ...]:
-    """All chunks that it comes from. Above layer 0 that is nearly everything; none are named then, which means
-    that any document may have had a part in it."""
+    """Return the chunks that a task rests on; none above layer 0, where nearly all of the corpus is beneath."""
     if members[0].layer:
         return ()
     items: Iterable[Entity | Relation] = chain(members, relations)
     return tuple(sorted({id_ for each in items for id_ in each.chunk_ids}))
 
 
-# --- what is shown -------------------------------------------------------------------------
+# --- prompt --------------------------------------------------------------------------------
 
 
 def _central_first(members: Sequence[Entity], relations: Sequence[Relation]) -> list[Entity]:
@@ -183,18 +182,18 @@ def _format_count(noun: str, total: int, shown: int) -> str:
     return f"{said} ({total - shown} left out for length)" if shown < total else said
 
 
-# --- what is read --------------------------------------------------------------------------
+# --- reply ---------------------------------------------------------------------------------
 
 
 class _ChunkFinder:
-    """What a text about the members rests on: the chunks that state a relation whose ends it names both."""
+    """Finds the chunks that state a relation both of whose ends a text names."""
 
     def __init__(self, members: Sequence[Entity], relations: Sequence[Relation]) -> None:
         self._members = members
         self._relations = relations
 
     def chunks(self, text: str) -> tuple[str, ...]:
-        """The best attested relations first."""
+        """Return the chunks behind ``text``, of the best attested relations first."""
         named = {
             each.id
             for each in self._members
@@ -240,7 +239,7 @@ def _name(item: Mapping[str, Any], members: Mapping[str, str]) -> str:
 
 
 def _description(item: Mapping[str, Any]) -> str:
-    """Cut at a sentence where it breaks off or is too long."""
+    """Return the description, cut at a sentence where it breaks off or is too long."""
     text = whole_sentences(read_text(item, "description"), MOST_WORDS)
     while text and not ends_sentence(text):
         spans = sentences(text)
@@ -253,7 +252,7 @@ def _description(item: Mapping[str, Any]) -> str:
 
 
 def _findings(item: Mapping[str, Any], chunks: Callable[[str], tuple[str, ...]]) -> Iterable[Finding]:
-    """Those with a summary and an explanation, none that says what an earlier one says."""
+    """Yield the findings with a summary and an explanation that repeat no earlier one."""
     given = item.get("findings")
     if not isinstance(given, list):
         raise ReplyUnusable(f"The findings are {_kind(given)}: give a list of objects.")

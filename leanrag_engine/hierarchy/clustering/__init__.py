@@ -1,1 +1,1 @@
-"""Which entities of a layer belong together."""
+"""Clustering: which entities of a layer belong together."""

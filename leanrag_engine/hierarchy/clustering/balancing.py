@@ -1,4 +1,4 @@
-"""Making clusters even: members move to the cluster that suits them best, under a hard cap on its size.
+"""Even out clusters: move members to their best cluster under a hard cap on cluster sizes.
 
 This is classification EM for a mixture of Gaussians with one common variance (Celeux & Govaert 1992)
 whose components hold at most ``cap`` points, with split-and-merge moves (Ueda et al. 2000) against
@@ -18,13 +18,13 @@ Points = NDArray[np.float64]
 Labels = NDArray[np.intp]
 
 SHORTLIST = 512
-"""Most clusters that a point is scored against: all of them up to here, else those of its region."""
+"""Most clusters that a point is scored against; with more clusters, those of its region. A limit on cost."""
 
 CANDIDATES = 16
-"""How many of the best clusters of a point are kept, for when the best is full."""
+"""Best clusters stored per point, in case the best is full."""
 
 SMALLEST = 2
-"""Members of the smallest cluster that is no lone member."""
+"""Members of the smallest cluster that is more than a lone member."""
 
 _ROUNDS = 6
 _PASSES = 3
@@ -37,7 +37,7 @@ _ROUGH = 1e-6
 
 @dataclass(frozen=True, slots=True)
 class SizeChoice:
-    """How large clusters are: ``mean`` members on average, at most ``cap``; and why."""
+    """Cluster sizes: ``mean`` members on average, at most ``cap``; and the reason in words."""
 
     mean: int
     cap: int
@@ -45,7 +45,7 @@ class SizeChoice:
 
     @property
     def runt(self) -> int:
-        """A cluster of fewer members is not worth a summary of its own."""
+        """Return the size below which a cluster is not worth a summary of its own."""
         return max(SMALLEST, self.mean // 4)
 
 
@@ -83,13 +83,13 @@ def balance(points: Points, labels: Labels, *, mean_size: int, cap: int, pulse: 
 
 
 def renumber(labels: Labels) -> Labels:
-    """The same clusters numbered 0, 1, … in the order of their first members."""
+    """Return the same clusters numbered 0, 1, … in the order of their first members."""
     _, first, inverse = np.unique(labels, return_index=True, return_inverse=True)
     return np.argsort(np.argsort(first))[inverse]
 
 
 def cluster_means(points: NDArray[Any], labels: Labels, count: int) -> Points:
-    """The (count, d) means of all clusters; a cluster without members has a zero row."""
+    """Return the (count, d) means of all clusters; a cluster without members has a zero row."""
     means = np.zeros((count, points.shape[1]))
     for cluster, rows in _members(labels, count):
         means[cluster] = points[rows].mean(axis=0, dtype=np.float64)
@@ -97,7 +97,7 @@ def cluster_means(points: NDArray[Any], labels: Labels, count: int) -> Points:
 
 
 def find_candidates(points: Points, labels: Labels, means: Points) -> ClusterCandidates:
-    """Score each point against the clusters of its region and keep the best ``CANDIDATES``."""
+    """Score each point against the clusters of its region and store the best ``CANDIDATES``."""
     kept = min(CANDIDATES, len(means))
     ids = np.empty((len(points), kept), dtype=np.intp)
     scores = np.empty((len(points), kept))
@@ -112,7 +112,7 @@ def find_candidates(points: Points, labels: Labels, means: Points) -> ClusterCan
 
 
 def _members(labels: Labels, count: int) -> Iterator[tuple[int, Labels]]:
-    """Each cluster that has members, with their rows in order."""
+    """Yield each cluster that has members, with their rows in order."""
     order = np.argsort(labels, kind="stable")
     ends = np.cumsum(np.bincount(labels, minlength=count))
     start = 0
@@ -123,7 +123,7 @@ def _members(labels: Labels, count: int) -> Iterator[tuple[int, Labels]]:
 
 
 def _best_columns(scores: Points, kept: int) -> Labels:
-    """The ``kept`` highest columns of each row, best first, lower column first among equals."""
+    """Return the ``kept`` highest columns of each row, best first, lower column first among equals."""
     columns = scores.shape[1]
     part = np.argpartition(scores, columns - kept, axis=1)[:, columns - kept :]
     part.sort(axis=1)
@@ -132,7 +132,7 @@ def _best_columns(scores: Points, kept: int) -> Labels:
 
 
 def _regions(labels: Labels, means: Points) -> Iterator[tuple[Labels, Labels]]:
-    """Blocks of rows, each with the sorted clusters that its points are scored against.
+    """Yield blocks of rows, each with the sorted clusters that its points are scored against.
 
     A region is what lies nearest to one of every ``_REGION`` clusters. Clusters come from a recursive
     split, so that picking at even steps gives a fair sample of all parts of the space.
@@ -168,7 +168,7 @@ def _settle(points: Points, labels: Labels, count: int, cap: int, pulse: Callabl
 
 
 def _best_clusters(points: NDArray[np.float32], labels: Labels, means: Points) -> Labels:
-    """The best cluster of each point, caps aside; single precision is enough to compare by, twice as fast."""
+    """Return the best cluster of each point, ignoring caps. Single precision suffices and is twice as fast."""
     rough_means = means.astype(np.float32)
     best = labels.copy()
     for rows, shortlist in _regions(labels, means):
@@ -182,7 +182,7 @@ def _best_clusters(points: NDArray[np.float32], labels: Labels, means: Points) -
 
 
 def _relieve(points: Points, labels: Labels, means: Points, cap: int) -> Labels:
-    """Bring every cluster under the cap: those members leave that lose least by it."""
+    """Bring every cluster under the cap; the members that lose least leave."""
     labels = labels.copy()
     sizes = np.bincount(labels, minlength=len(means))
     rows = np.flatnonzero(sizes[labels] > cap)
@@ -203,7 +203,7 @@ def _relieve(points: Points, labels: Labels, means: Points, cap: int) -> Labels:
 def _second_choices(
     points: Points, candidates: ClusterCandidates, means: Points, room: NDArray[np.bool_]
 ) -> tuple[Labels, Points]:
-    """Where each of the points would go among the clusters with room, and the score that it loses."""
+    """Return the best cluster with room for each point, and the score that the point loses by moving."""
     scores = np.where(room[candidates.ids], candidates.scores, -np.inf)
     best = scores.argmax(axis=1)
     everyone = np.arange(len(points))
@@ -261,7 +261,7 @@ def _regroup(points: Points, labels: Labels, count: int, *, runt: int, cap: int)
 
 
 def _possible_splits(points: Points, labels: Labels, count: int, runt: int) -> list[_Split]:
-    """Every cluster that can be cut into two of at least ``runt`` members, the largest gain first."""
+    """Return every cluster that can be cut into two of at least ``runt`` members, the largest gain first."""
     splits = []
     for cluster, rows in _members(labels, count):
         if len(rows) >= 2 * runt:
@@ -273,7 +273,7 @@ def _possible_splits(points: Points, labels: Labels, count: int, runt: int) -> l
 def _possible_merges(
     points: Points, labels: Labels, count: int, *, runt: int, cap: int
 ) -> list[tuple[float, int, int]]:
-    """(cost, kept, freed) of neighbouring clusters that fit under the cap together, cheapest first.
+    """Return (cost, kept, freed) of neighbouring clusters that fit under the cap together, cheapest first.
 
     The cost is Ward's: what the sum of squared distances rises by.
     """
@@ -313,7 +313,7 @@ def _halve(points: Points, runt: int) -> tuple[float, NDArray[np.bool_]]:
 
 
 def _nearer_half(products: Points, half: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Which points lie nearer to the mean of ``half`` than to that of the others, from inner products."""
+    """Return which points lie nearer to the mean of ``half`` than to that of the others, from inner products."""
     ours = products[half][:, half].mean() - 2.0 * products[:, half].mean(axis=1)
     theirs = products[~half][:, ~half].mean() - 2.0 * products[:, ~half].mean(axis=1)
     return np.asarray(ours < theirs)
@@ -323,14 +323,13 @@ def _nearer_half(products: Points, half: NDArray[np.bool_]) -> NDArray[np.bool_]
 
 
 def place_lone_members(points: Points, labels: Labels, cap: int) -> Labels:
-    """Let a lone member join the best cluster with room; if all are full, the nearest point that can
-    be spared joins it."""
+    """Move each lone member to the best cluster with room; if all are full, move the nearest spare point to it."""
     labels = labels.copy()
     sizes = np.bincount(labels)
     means = cluster_means(points, labels, len(sizes))
     for row in np.flatnonzero(sizes[labels] < SMALLEST).tolist():
         if sizes[labels[row]] >= SMALLEST:
-            continue  # an earlier one moved in
+            continue  # a point moved in before
         moving, target = _find_company(points, labels, means, row, cap)
         sizes[labels[moving]] -= 1
         sizes[target] += 1
@@ -339,7 +338,7 @@ def place_lone_members(points: Points, labels: Labels, cap: int) -> Labels:
 
 
 def _find_company(points: Points, labels: Labels, means: Points, row: int, cap: int) -> tuple[int, int]:
-    """Which row should move to which cluster so that ``row`` is no longer alone; itself to its own if none can."""
+    """Return the row and the cluster of the move that gives ``row`` company; ``row`` and its own cluster if none can."""
     sizes = np.bincount(labels, minlength=len(means))
     with_room = (sizes > 0) & (sizes < cap)
     with_room[labels[row]] = False

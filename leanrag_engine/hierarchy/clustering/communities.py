@@ -1,9 +1,9 @@
-"""Which entities of a layer belong together by their relations alone: Leiden (Traag, Waltman & van Eck 2019).
+"""Cluster the entities of a layer by their relations: Leiden (Traag, Waltman & van Eck 2019).
 
 Communities are found on the graph of the layer's relations, level by level: what exceeds the cap is
 divided again at a higher resolution, on its own. Leiden's communities are connected. Small ones join
-the neighbour that they are most related to. What the tree forces is done by meaning: a star or a clique
-that no resolution divides is cut, and entities without any relation are put with those they resemble.
+the neighbour that they are most related to. Vectors decide the rest: a star or a clique that no resolution
+divides is cut, and entities without a relation join the most similar ones.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from .links import EdgeList
 from .mixture import cluster
 
 _STEP = 4.0
-"""By how much the resolution rises from level to level."""
+"""Factor of the resolution from level to level (not tuned)."""
 
 _FINEST = 4.0**8
 _ITERATIONS = 2
@@ -31,10 +31,10 @@ _ITERATIONS = 2
 def find_communities(
     vectors: Vectors, links: EdgeList, sizes: SizeChoice, *, seed: int = 0, pulse: Callable[[], None]
 ) -> Labels:
-    """Labels (n,) of about n / ``sizes.mean`` clusters of 2 to ``sizes.cap`` members, numbered by their first ones.
+    """Return labels (n,) of about n / ``sizes.mean`` clusters of 2 to ``sizes.cap`` members, numbered by their first ones.
 
-    ``vectors`` (n, d) decide only what relations leave open. ``pulse`` is called between steps and may
-    raise to stop. O(m log n) but for what is left to meaning.
+    ``vectors`` (n, d) decide only what relations leave open. ``pulse`` is called between steps and may raise to
+    stop. O(m log n), plus the cost of clustering the rest by vectors.
     """
     if links.count <= sizes.cap and links.count <= sizes.mean:
         return np.zeros(links.count, dtype=np.intp)
@@ -51,7 +51,7 @@ def find_communities(
 
 
 def _divide(links: EdgeList, cap: int, seed: int, pulse: Callable[[], None]) -> Iterator[Labels]:
-    """Communities of at least two members, as rows; those above the cap are what no resolution divides."""
+    """Yield the rows of communities of at least two members; no resolution divides those above the cap."""
     linked = np.full(links.count, -1, dtype=np.intp)
     linked[np.unique(links.ends)] = 0
     stack = [(rows, part, 1.0) for rows, part in links.within(linked)]
@@ -67,7 +67,7 @@ def _divide(links: EdgeList, cap: int, seed: int, pulse: Callable[[], None]) -> 
 
 
 def leiden(links: EdgeList, resolution: float, seed: int = 0) -> Labels:
-    """The communities of a graph, (count,), numbered by their first members; each is connected."""
+    """Return the communities of a graph, (count,), numbered by their first members; each is connected."""
     if not len(links.ends):
         return np.arange(links.count)
     near = links.neighbours()
@@ -88,7 +88,7 @@ def leiden(links: EdgeList, resolution: float, seed: int = 0) -> Labels:
 def _cut_large(
     vectors: Vectors, labels: Labels, sizes: SizeChoice, seed: int, pulse: Callable[[], None]
 ) -> Labels:
-    """Communities above the cap, divided by meaning."""
+    """Divide communities above the cap by their vectors."""
     labels = labels.copy()
     counts = np.bincount(labels)
     free = len(counts)
@@ -104,7 +104,7 @@ def _cut_large(
 
 
 class _CommunityMerger:
-    """Communities that join each other: sizes, volumes, and the weight of the relations between any two."""
+    """Communities that merge: sizes, volumes, and the weight of the relations between any two."""
 
     def __init__(self, links: EdgeList, labels: Labels) -> None:
         self.into = list(range(int(labels.max()) + 1))
@@ -120,7 +120,7 @@ class _CommunityMerger:
                 self._between[second][first] += weight
 
     def partner(self, community: int, cap: int) -> int | None:
-        """The neighbour with room that it has most relations with for what either has in all."""
+        """Return the neighbour with room with the highest weight between the two relative to the volumes."""
         room = cap - self.sizes[community]
         fitting = (
             (weight / self._volumes[other], -other)
@@ -131,7 +131,7 @@ class _CommunityMerger:
         return None if best is None else -best[1]
 
     def merge(self, community: int, other: int) -> None:
-        """``community`` becomes part of ``other``."""
+        """Make ``community`` a part of ``other``."""
         self.into[community] = other
         self.sizes[other] += self.sizes[community]
         self._volumes[other] += self._volumes[community]
@@ -150,9 +150,9 @@ class _CommunityMerger:
 
 
 def join_small_communities(links: EdgeList, labels: Labels, sizes: SizeChoice) -> Labels:
-    """The smallest communities join neighbours, until there are as few as wanted or none has room beside it.
+    """Merge the smallest communities with neighbours until there are as few as wanted or none has room.
 
-    Entities without a relation can join none, and don't count.
+    Entities without a relation stay alone and do not count.
     """
     merging = _CommunityMerger(links, labels)
     heap = [(size, community) for community, size in enumerate(merging.sizes)]
@@ -162,7 +162,7 @@ def join_small_communities(links: EdgeList, labels: Labels, sizes: SizeChoice) -
     while heap and count > wanted:
         size, community = heapq.heappop(heap)
         if size != merging.sizes[community]:
-            continue  # it has grown or gone since
+            continue  # its size has changed since it was queued
         other = merging.partner(community, sizes.cap)
         if other is not None:
             merging.merge(community, other)
@@ -175,7 +175,7 @@ def join_small_communities(links: EdgeList, labels: Labels, sizes: SizeChoice) -
 def _cluster_runts(
     vectors: Vectors, labels: Labels, sizes: SizeChoice, seed: int, pulse: Callable[[], None]
 ) -> Labels:
-    """Runts that no relation joins to a community with room are clustered by meaning, each as a whole."""
+    """Cluster by vectors, each as a whole, the runts that no relation joins to a community with room."""
     counts = np.bincount(labels)
     rows = np.flatnonzero(counts[labels] < sizes.runt)
     if len(rows) < sizes.runt:
@@ -189,7 +189,7 @@ def _cluster_runts(
 
 
 def _pack_runts(vectors: Vectors, labels: Labels, sizes: SizeChoice) -> Labels:
-    """The last runts, and if the layer would hardly shrink the smallest clusters too, join those they resemble."""
+    """Merge the last runts with similar clusters, and the smallest clusters too if the layer would hardly shrink."""
     counts = np.bincount(labels)
     most = 2 * len(labels) // sizes.mean  # a tenth where 20 is the mean
     means = cluster_means(vectors.astype(np.float64), labels, len(counts))

@@ -1,9 +1,9 @@
-"""Moving entities to clusters that they are related to, as far as their meaning allows.
+"""Move entities to clusters that they are related to, as far as their vectors allow.
 
-What is raised is ``tightness + weight * inside``: the mean cosine of all entities to the mean of their
-cluster, and the share of all relations that join members of one cluster. One weight trades the one for
+The objective is ``tightness + weight * inside``: the mean cosine of all entities to the mean of their
+cluster, and the share of all relations that join members of one cluster. One weight trades one for
 the other, as λ does in Youtu-GraphRAG's dual-perception score, which adds a similarity of relations to a
-similarity of meaning; there a community's score is an estimate, here each move's gain is exact.
+similarity of meaning. A community's score is an estimate there; each move's gain is exact here.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def join_related(
     cap: int,
     pulse: Callable[[], None],
 ) -> Labels:
-    """Better ``labels`` (n,) for unit ``vectors`` (n, d), as many clusters as before, of 2 to ``cap`` members.
+    """Return better labels (n,) for unit ``vectors`` (n, d): as many clusters as before, of 2 to ``cap`` members.
 
     Clusters that hold a single entity stay as they are. O(m·d) a pass; a pass moves those first that
     gain most. ``pulse`` is called before each pass and may raise to stop.
@@ -60,7 +60,7 @@ class _Moves:
 
 
 class _PartitionState:
-    """A partition under improvement: labels, sizes, and the sum of each cluster's vectors."""
+    """A partition during improvement: labels, sizes, and the sum of each cluster's vectors."""
 
     def __init__(
         self, vectors: NDArray[np.float32], labels: Labels, links: EdgeList, weight: float, cap: int
@@ -78,7 +78,7 @@ class _PartitionState:
         self._norms = np.linalg.norm(self._sums, axis=1)
 
     def improve(self) -> int:
-        """One pass; how many entities moved."""
+        """Make one pass and return how many entities moved."""
         moves = self._promising()
         moved = 0
         for row, target in zip(moves.rows.tolist(), moves.targets.tolist(), strict=True):
@@ -86,8 +86,8 @@ class _PartitionState:
         return moved
 
     def _promising(self) -> _Moves:
-        """The best gain of each entity among the clusters of its neighbours, where there is one."""
-        rows, targets, related = self._related()
+        """Return the best move of each entity to a cluster of its neighbours, if it gains."""
+        rows, targets, related = self._relation_weights()
         own = np.zeros(len(self.labels))
         at_home = targets == self.labels[rows]
         own[rows[at_home]] = related[at_home]
@@ -103,8 +103,8 @@ class _PartitionState:
         order = order[np.sort(first)]
         return _Moves(rows[order], targets[order])
 
-    def _related(self) -> tuple[Labels, Labels, Rows]:
-        """Each entity with each cluster that it has a relation into, and the weight of these relations."""
+    def _relation_weights(self) -> tuple[Labels, Labels, Rows]:
+        """Return entities, clusters that they have relations into, and the weight of these relations."""
         count = len(self._sizes)
         keys = self._rows * count + self.labels[self._near.indices]
         cells, place = np.unique(keys, return_inverse=True)
@@ -112,7 +112,7 @@ class _PartitionState:
         return cells // count, cells % count, np.asarray(weights, dtype=np.float64)
 
     def _tightness_gains(self, rows: Labels, targets: Labels) -> Rows:
-        """What the sum of all cosines to the own mean rises by, which is the sum of the sums' lengths."""
+        """Return the gain in the sum of all cosines to the own mean, which is the sum of the lengths of the sums."""
         sources = self.labels[rows]
         vectors, squares = self._vectors[rows], self._squares[rows]
         out = np.einsum("ij,ij->i", vectors, self._sums[sources])
@@ -122,7 +122,7 @@ class _PartitionState:
         return np.asarray(left - self._norms[sources] + grown - self._norms[targets])
 
     def _try(self, row: int, target: int) -> bool:
-        """Move if it still pays: others have moved meanwhile."""
+        """Move if it still gains after the moves before it."""
         source = int(self.labels[row])
         if self._sizes[target] >= self._cap or self._sizes[source] <= SMALLEST:
             return False

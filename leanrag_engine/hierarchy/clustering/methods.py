@@ -1,6 +1,6 @@
-"""The three ways to cluster a layer, behind one call: retrieval does not know which of them made a tree.
+"""The three methods to cluster a layer, behind one call. Retrieval does not depend on the method.
 
-``gmm``     by meaning (the paper): Gaussian mixtures; relations decide between clusters that suit alike.
+``gmm``     by meaning (the paper): Gaussian mixtures; relations decide between equally good clusters.
 ``dual``    by meaning and relations (Youtu-GraphRAG's dual perception), traded by one weight.
 ``leiden``  by relations (course reader §4); meaning decides what they leave open.
 """
@@ -24,8 +24,8 @@ from .mixture import Clusters, assign_clusters, check_vectors, measure_membershi
 from .shrinking import split_by_meaning, split_by_relations, split_until_enough
 
 TIES = 0.05
-"""What relations weigh for ``gmm``: on real vectors it costs 0.1 % of the tightness at most and keeps 1.2 to
-1.9 times as many relations inside clusters."""
+"""Weight of relations for ``gmm``. On real vectors it costs at most 0.1 % of the tightness and keeps 1.2 to 1.9 times
+as many relations inside clusters."""
 
 
 class ClusteringMethod(StrEnum):
@@ -36,8 +36,8 @@ class ClusteringMethod(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ClusteringOptions:
-    """How layers are clustered. ``relation_weight`` counts for ``dual`` alone: 0 is by meaning alone; what it
-    trades is said in :mod:`.joining`."""
+    """How layers are clustered. ``relation_weight`` is for ``dual`` only, 0 means vectors alone; :mod:`.joining` has the
+    objective that it weights."""
 
     method: ClusteringMethod = ClusteringMethod.GMM
     relation_weight: float = 0.3
@@ -79,12 +79,13 @@ def partition(
 
 
 def mix_with_neighbours(vectors: Vectors, links: EdgeList, weight: float, *, block: int = 4096) -> Vectors:
-    """Each entity encoded with its one-hop neighbourhood, (n, d) unit rows; without relations as it is.
+    """Return (n, d) unit rows that encode each entity with its one-hop neighbourhood.
 
-    What stands for an entity is one part its own vector and ``weight`` parts the mean of its neighbours'.
+    A row is one part the entity's own vector and ``weight`` parts the mean of its neighbours' vectors. Entities
+    without relations stay as they are.
 
     Youtu-GraphRAG averages the encoded triples of an entity. A triple's text is its two ends and what
-    joins them, so the mean of the ends' vectors stands for it here and costs no further embedding.
+    joins them, so that the mean of the ends' vectors replaces it here without further embedding.
     """
     if not len(links.ends):
         return vectors
@@ -101,8 +102,11 @@ def mix_with_neighbours(vectors: Vectors, links: EdgeList, weight: float, *, blo
 
 
 def _relation_responsibilities(links: EdgeList, labels: Labels, found: Clusters) -> Clusters:
-    """Shares of an entity's relations in its cluster and in the next best. ``found`` says by meaning which that
-    is where all are in the cluster, and everything of an entity without relations."""
+    """Return the shares of each entity's relations in its cluster and in the next best.
+
+    ``found`` (by vectors) gives the next best where all relations are in the cluster, and both shares of entities
+    without relations.
+    """
     count = found.count
     near = links.neighbours()
     rows = matrix_rows(near)

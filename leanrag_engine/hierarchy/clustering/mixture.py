@@ -1,4 +1,4 @@
-"""Which entities of a layer belong together: Gaussian mixtures on their vectors, split recursively.
+"""Cluster the entities of a layer by recursive Gaussian mixtures on their vectors.
 
 Paper, "Recursive Semantic Clustering" and appendix B.2. One mixture with n / 20 components costs
 O(n²) and leaves clusters of any size, so a few components at a time split what is left (about
@@ -56,7 +56,7 @@ class Clusters:
 
 
 def _no_pulse() -> None:
-    """Nobody wants to know."""
+    """Do nothing: the default ``pulse``."""
 
 
 def cluster(
@@ -75,7 +75,7 @@ def cluster(
 
 
 def reduce_dimensions(vectors: Vectors) -> Points:
-    """Coordinates of the rows of ``vectors`` (n, d) along their first principal axes, (n, at most 512)."""
+    """Return the coordinates of the rows of ``vectors`` (n, d) along their first principal axes, (n, at most 512)."""
     with threadpool_limits(limits=1):
         return _principal(np.ascontiguousarray(vectors, dtype=np.float64), _GLOBAL)
 
@@ -83,7 +83,7 @@ def reduce_dimensions(vectors: Vectors) -> Points:
 def assign_clusters(
     reduced: Points, *, mean_size: int, cap: int, seed: int = 0, pulse: Callable[[], None]
 ) -> Labels:
-    """The labels (n,) of :func:`cluster`, in a space that is reduced already."""
+    """Return the labels (n,) of :func:`cluster` for coordinates that are reduced already."""
     with threadpool_limits(limits=1):
         count = _count(len(reduced), mean_size, cap)
         labels = _partition(reduced[:, -_COARSE:], count, seed, pulse)
@@ -91,8 +91,10 @@ def assign_clusters(
 
 
 def measure_memberships(reduced: Points, labels: Labels) -> Clusters:
-    """How strongly the rows of ``reduced`` (n, d) belong to the clusters ``labels`` (n,), numbered without
-    gaps by their first members, and to the runners-up."""
+    """Return how strongly the rows of ``reduced`` (n, d) belong to their clusters and to the runners-up.
+
+    ``labels`` (n,) are numbered without gaps by the clusters' first members.
+    """
     with threadpool_limits(limits=1):
         return _posteriors(reduced, labels)
 
@@ -108,7 +110,7 @@ def check_sizes(mean_size: int, cap: int) -> None:
 
 
 def check_vectors(vectors: Vectors, mean_size: int, cap: int) -> Points:
-    """The rows as float64. Raises :class:`InvalidInput` for another shape, values that are not finite, or sizes
+    """Return the rows as float64. Raises :class:`InvalidInput` for another shape, values that are not finite, or sizes
     that contradict each other."""
     points = np.ascontiguousarray(vectors, dtype=np.float64)
     if points.ndim != 2 or not points.size:  # noqa: PLR2004 - rows and columns
@@ -126,14 +128,14 @@ def check_vectors(vectors: Vectors, mean_size: int, cap: int) -> Points:
 
 
 def _count(points: int, mean_size: int, cap: int) -> int:
-    """ceil(n / mean size), but none of a single member if the cap allows."""
+    """Return ceil(n / mean size), but no more than leaves two members each if the cap allows."""
     wanted = math.ceil(points / mean_size)
     pairs = max(1, points // 2)
     return min(wanted, pairs) if pairs * cap >= points else wanted
 
 
 def _partition(points: Points, count: int, seed: int, pulse: Callable[[], None]) -> Labels:
-    """``count`` clusters of any size by recursive splitting; neighbours in the tree get neighbouring numbers."""
+    """Return ``count`` clusters of any size by recursive splitting; neighbours in the tree get neighbouring numbers."""
     labels = np.zeros(len(points), dtype=np.intp)
     stack = [(np.arange(len(points)), count)]
     number = 0
@@ -152,12 +154,12 @@ def _partition(points: Points, count: int, seed: int, pulse: Callable[[], None])
 
 
 def _branches(wanted: int) -> int:
-    """All at once if they are few; else so many that the last level is full."""
+    """Return the branches of one split: all if they are few, else as many as fill the last level."""
     return wanted if wanted <= _BRANCHES else min(_BRANCHES, math.ceil(wanted / _BRANCHES))
 
 
 def _split(points: Points, branches: int, seed: int) -> Labels:
-    """Parts 0, 1, … (at least two, none empty) by a mixture; equal slices where all points are alike."""
+    """Return parts 0, 1, … (at least two, none empty) by a mixture; equal slices where all points are equal."""
     parts = renumber(_mixture(_principal(points, _LOCAL), branches, seed))
     if parts.max() == 0:
         parts = np.arange(len(points)) * branches // len(points)
@@ -165,7 +167,7 @@ def _split(points: Points, branches: int, seed: int) -> Labels:
 
 
 def _principal(points: Points, dimensions: int) -> Points:
-    """Coordinates (m, <= dimensions) along the first principal axes, from the smaller Gram matrix."""
+    """Return coordinates (m, <= dimensions) along the first principal axes, from the smaller Gram matrix."""
     centred = points - points.mean(axis=0)
     if len(centred) <= centred.shape[1]:
         values, axes = np.linalg.eigh(centred @ centred.T)
@@ -174,7 +176,7 @@ def _principal(points: Points, dimensions: int) -> Points:
 
 
 def _mixture(points: Points, components: int, seed: int) -> Labels:
-    """The most probable of ``components`` spherical Gaussians for each point."""
+    """Return the most probable of ``components`` spherical Gaussians for each point."""
     sample = points[np.linspace(0, len(points) - 1, min(len(points), _SAMPLE)).astype(np.intp)]
     centres, _ = kmeans_plusplus(sample, components, random_state=seed)
     spread = ((sample[:, None, :] - centres[None]) ** 2).sum(axis=2).min(axis=1).mean() / points.shape[1]
@@ -194,7 +196,7 @@ def _mixture(points: Points, components: int, seed: int) -> Labels:
 
 
 def _share_out(wanted: int, sizes: NDArray[np.intp]) -> list[int]:
-    """How many clusters each part gets: one at least, the rest by size (Sainte-Laguë)."""
+    """Return the clusters of each part: one at least, the rest by size (Sainte-Laguë)."""
     shares = np.ones(len(sizes), dtype=np.intp)
     for _ in range(wanted - len(sizes)):
         shares[np.argmax(sizes / (2 * shares + 1))] += 1
@@ -202,8 +204,8 @@ def _share_out(wanted: int, sizes: NDArray[np.intp]) -> list[int]:
 
 
 def _posteriors(points: Points, labels: Labels) -> Clusters:
-    """Posterior probabilities under Gaussians of one variance: that along the line between the two
-    likeliest clusters, which is the one that decides between them."""
+    """Return posterior probabilities under Gaussians of one variance, measured along the line between the two
+    likeliest clusters: that direction decides between them."""
     count = int(labels.max()) + 1
     means = cluster_means(points, labels, count)
     found = find_candidates(points, labels, means)
@@ -223,7 +225,7 @@ def _posteriors(points: Points, labels: Labels) -> Clusters:
 
 
 def _variance_between(points: Points, means: Points, labels: Labels, second: Labels) -> float:
-    """Mean squared deviation from the own mean along the line to the runner-up's."""
+    """Return the mean squared deviation from the own mean along the line to the runner-up's mean."""
     lines = means[second] - means[labels]
     squares = np.einsum("ij,ij->i", lines, lines)
     along = np.einsum("ij,ij->i", points - means[labels], lines) ** 2

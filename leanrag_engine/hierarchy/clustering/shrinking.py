@@ -1,7 +1,6 @@
-"""By how much a layer shrinks: to a tenth or less, and to no less than one cluster for each mean size of entities.
+"""Split large clusters where a layer would shrink too much: a layer has at least one cluster per mean size of entities.
 
-The last layers are what arithmetic leaves: a layer of at most the mean size gets the root alone, whatever that
-divides it by.
+A layer of at most the mean size gets the root alone.
 """
 
 from __future__ import annotations
@@ -18,13 +17,13 @@ from .links import EdgeList
 from .mixture import cluster
 
 Divide = Callable[[Vectors, EdgeList, int], Labels]
-"""Divides entities, given with their vectors and relations, into so many parts of at least two."""
+"""Divides entities, given by vectors and relations, into the wanted number of parts of at least two."""
 
 _STEPS = 6
 
 
 def fewest_clusters(entities: int, mean_size: int) -> int:
-    """The clusters that a layer has at least: none needs to stand for more than ``mean_size`` entities on average."""
+    """Return the least number of clusters of a layer, so that the average is at most ``mean_size`` entities."""
     return -(-entities // mean_size)
 
 
@@ -36,10 +35,9 @@ def split_until_enough(
     divide: Divide,
     pulse: Callable[[], None],
 ) -> Labels:
-    """``labels`` (n,), numbered without gaps, with the largest clusters divided where they are fewer than
-    :func:`fewest_clusters`.
+    """Return ``labels`` (n,) with the largest clusters divided until there are :func:`fewest_clusters`.
 
-    Needed where natural groups are larger than the mean size, as communities of relations may be.
+    Natural groups may be larger than the mean size, such as communities of relations. Labels have no gaps.
     """
     while (missing := fewest_clusters(len(labels), sizes.mean) - int(labels.max()) - 1) > 0:
         pulse()
@@ -60,7 +58,7 @@ def split_until_enough(
 
 
 def _select_largest(labels: Labels, mean_size: int, most: int) -> Labels:
-    """Parts 0, 1, … for the largest clusters, at most ``most`` of them, of which two can be made; -1 elsewhere."""
+    """Return 0, 1, … for members of the ``most`` largest clusters that can be split in two; -1 elsewhere."""
     counts = np.bincount(labels)
     order = np.argsort(-counts, kind="stable")[:most]
     order = order[counts[order] >= min(2 * SMALLEST, mean_size + 1)]
@@ -70,7 +68,7 @@ def _select_largest(labels: Labels, mean_size: int, most: int) -> Labels:
 
 
 def split_by_meaning(vectors: Vectors, _: EdgeList, wanted: int) -> Labels:
-    """``wanted`` parts of what resembles each other; equal slices of what is all alike."""
+    """Return ``wanted`` parts of similar entities; equal slices where all are equal."""
     size = max(SMALLEST, fewest_clusters(len(vectors), wanted))
     parts = cluster(vectors, mean_size=size, cap=max(size, len(vectors) - SMALLEST)).labels
     if int(parts.max()) + 1 == wanted:
@@ -79,7 +77,7 @@ def split_by_meaning(vectors: Vectors, _: EdgeList, wanted: int) -> Labels:
 
 
 def split_by_relations(vectors: Vectors, links: EdgeList, wanted: int) -> Labels:
-    """``wanted`` parts that relations join, none much larger than the others; by meaning where there are none such."""
+    """Return ``wanted`` parts joined by relations and of similar size; by vectors if there are none."""
     size = fewest_clusters(len(vectors), wanted)
     for parts in _finer_communities(links):
         if int(parts.max()) + 1 >= wanted:
@@ -90,5 +88,5 @@ def split_by_relations(vectors: Vectors, links: EdgeList, wanted: int) -> Labels
 
 
 def _finer_communities(links: EdgeList) -> Iterator[Labels]:
-    """Communities at rising resolutions."""
+    """Yield communities at rising resolutions."""
     return (leiden(links, 2.0**step) for step in range(_STEPS))

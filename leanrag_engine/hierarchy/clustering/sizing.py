@@ -1,9 +1,9 @@
-"""How large clusters should be, where that is left to the data: the size at which members are most clearly
-nearer to their own cluster than to the next.
+"""Choose the cluster size from the data: the size at which members are most clearly nearer to their own cluster than
+to the next.
 
 Measured by the simplified silhouette (Hruschka et al. 2004), with each member left out of its own mean:
-without that, the smallest clusters would always win. Whole regions of the layer are looked at, for a
-thinned-out sample would hold smaller groups than the layer does.
+without that, the smallest clusters would always win. Whole regions of the layer are measured, because a sample
+would hold smaller groups than the layer does.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .balancing import SMALLEST, Labels, SizeChoice, cluster_means
 from .mixture import cluster
 
 USUAL = 20
-"""The paper's size, kept unless another is clearly better."""
+"""The paper's size (appendix B.4), used unless another is clearly better."""
 
 CANDIDATES = (8, 12, 16, 20, 25, 30, 40)
 MARGIN = 0.01
@@ -32,16 +32,14 @@ _FEWEST = 4 * max(CANDIDATES)
 
 
 def cap_for(mean: int) -> int:
-    """The cap that belongs to a mean size: half as much again, 30 for 20."""
+    """Return the cap of a mean size: half as much again, 30 for 20."""
     return mean + mean // 2
 
 
 def choose_size(vectors: Vectors, *, cap: int | None = None, pulse: Callable[[], None]) -> SizeChoice:
-    """The mean size and cap for a layer with the unit ``vectors`` (n, d), with the reason in words.
+    """Return the mean size and cap for a layer with the unit ``vectors`` (n, d), with the reason in words.
 
-    A ``cap`` that is set stays, and no larger size is looked at.
-
-    Clusters at most 6,000 rows once for each candidate. Raises whatever ``pulse`` raises.
+    A given ``cap`` stays, and no larger size is tried. Clusters at most 6,000 rows once for each candidate. Raises whatever ``pulse`` raises.
     """
     sizes = [size for size in CANDIDATES if cap is None or size <= cap] or [max(SMALLEST, cap or 0)]
     usual = USUAL if USUAL in sizes else sizes[-1]
@@ -51,16 +49,16 @@ def choose_size(vectors: Vectors, *, cap: int | None = None, pulse: Callable[[],
     regions = _regions(vectors, pulse)
     scores = {size: _mean_silhouette(regions, size, cap, pulse) for size in sizes}
     best = max(sizes, key=lambda size: (scores[size], -abs(size - usual)))
-    told = ", ".join(f"{size}: {score:.3f}" for size, score in scores.items())
+    figures = ", ".join(f"{size}: {score:.3f}" for size, score in scores.items())
     if scores[best] < scores[usual] + MARGIN:
         best, why = usual, "the usual size: no other gives clearly more distinct clusters"
     else:
         why = "the size that gives the most distinct clusters"
-    return SizeChoice(best, cap or cap_for(best), f"{best}, {why} (silhouettes: {told}).")
+    return SizeChoice(best, cap or cap_for(best), f"{best}, {why} (silhouettes: {figures}).")
 
 
 def _regions(vectors: Vectors, pulse: Callable[[], None]) -> list[Vectors]:
-    """The whole layer, or a few of its coarse parts."""
+    """Return the whole layer, or a few of its coarse parts."""
     if len(vectors) <= _REGIONS * _REGION:
         return [vectors]
     steps = np.linspace(0, len(vectors) - 1, _REGIONS * _REGION).astype(np.intp)
@@ -80,7 +78,7 @@ def _mean_silhouette(regions: list[Vectors], size: int, cap: int | None, pulse: 
 
 
 def silhouette(vectors: Vectors, labels: Labels) -> np.ndarray:
-    """The simplified silhouette of each of n rows, (n,), from -1 to 1, by cosine; 0 where there is no other cluster."""
+    """Return the simplified silhouette of each of n rows, (n,), -1 to 1, by cosine; 0 if there is one cluster."""
     counts = np.bincount(labels)
     if len(counts) == 1:
         return np.zeros(len(vectors))

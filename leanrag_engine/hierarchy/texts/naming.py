@@ -1,4 +1,4 @@
-"""What a cluster is called: the phrases of its members' names that tell it from its siblings.
+"""Name clusters by the phrases of their members' names that distinguish them from siblings.
 
 Phrases are scored by class-based TF-IDF (Grootendorst 2022) over the base entities beneath each
 cluster: a phrase counts in full where it stands in a name and in part where it stands in a description.
@@ -31,7 +31,7 @@ _PHRASE_WORDS = 3
 _IN_DESCRIPTION = 0.25
 _DESCRIPTION_WORDS = 80
 _ATTEMPTS = 3
-"""How often a name that is like a sibling's is tried again without what they share."""
+"""Attempts to find a name without the words shared with a sibling."""
 
 _ENDING, _FRAGMENT = 0.8, 0.5
 """What a part of names is worth beside a whole name: one that a name ends with, and any other, which may be no
@@ -91,7 +91,7 @@ class ClusterPhrases:
 
 
 class NameRegister:
-    """The names in use, by key, and those of the siblings that were named so far by their words."""
+    """The names in use, by key, and the names of the siblings so far, by their words."""
 
     def __init__(self, taken: set[str]) -> None:
         self._taken = taken
@@ -107,7 +107,7 @@ class NameRegister:
         return name_key(name) in self._taken
 
     def sibling_overlap(self, name: str) -> frozenset[str]:
-        """The words that make the name a near duplicate of a sibling's; empty if it is none."""
+        """Return the words that make the name a near duplicate of a sibling's; empty if it is none."""
         content = _content(name)
         for word in sorted(content):
             for other in self._siblings.get(word, ()):
@@ -121,7 +121,7 @@ def _content(name: str) -> frozenset[str]:
 
 
 def find_phrases(graph: Graph) -> PhraseTable:
-    """The phrases of up to four words in the names of G0, looked for in all names and descriptions.
+    """Return the phrases of up to four words in the names of G0 and where they occur in names and descriptions.
 
     An entity's occurrences weigh more, the more often it is mentioned and the more relations it has.
     """
@@ -150,8 +150,7 @@ def find_phrases(graph: Graph) -> PhraseTable:
 
 
 def _spellings(entities: Sequence[Entity]) -> tuple[dict[str, str], dict[str, float]]:
-    """For the key of each whole name, and of each phrase that stands in two names, how it is mostly written and
-    what it is worth."""
+    """Return the usual spelling of each whole name and each phrase in two names, by key, and the worth of each key."""
     spelled: dict[str, Counter[str]] = defaultdict(Counter)
     worths: dict[str, float] = {}
     for entity in entities:
@@ -186,7 +185,7 @@ def _attestation(entity: Entity) -> float:
 
 
 def rank_phrases(terms: PhraseTable, labels: Labels, count: int) -> list[ClusterPhrases]:
-    """For each of ``count`` clusters its phrases by class-based TF-IDF; ``labels`` are those of the base entities.
+    """Return the phrases of each of ``count`` clusters by class-based TF-IDF; ``labels`` are those of the base entities.
 
     Beside how often a phrase stands in a cluster it counts in how many of its members it does: what one
     member alone says is no topic.
@@ -212,7 +211,7 @@ def rank_phrases(terms: PhraseTable, labels: Labels, count: int) -> list[Cluster
 def choose_name(
     terms: PhraseTable, found: ClusterPhrases, fallback: Sequence[str], names: NameRegister
 ) -> str:
-    """A name of two to six phrases, few if possible, that no other has and that no sibling's nearly repeats.
+    """Return a unique name of two to six phrases, few if possible, that is no near duplicate of a sibling's.
 
     ``fallback`` are the names of the central members, for when there are too few phrases.
     """
@@ -233,7 +232,7 @@ def choose_name(
 
 
 def _unused_names(names: Sequence[str], phrases: Sequence[str]) -> list[str]:
-    """Those of ``names`` that are no phrase yet, first those that repeat no word of one."""
+    """Return the ``names`` that are not among the phrases, first those that repeat no word of one."""
     used = {word for phrase in phrases for word in _content(phrase)}
     others = [name for name in names if name not in phrases]
     return sorted(others, key=lambda name: not used.isdisjoint(_content(name)))
@@ -248,7 +247,7 @@ def _add_number(phrases: Sequence[str], fallback: Sequence[str], names: NameRegi
 
 
 def join_names(names: Sequence[str]) -> str:
-    """``a, b and c``; among Chinese and Japanese names ``甲、乙、丙``."""
+    """Return ``a, b and c``; for Chinese and Japanese names ``甲、乙、丙``."""
     if names and all(map(has_cjk, names)):
         return "、".join(names)
     return " and ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else "".join(names)
@@ -269,7 +268,7 @@ def _key(token: str) -> str:
 
 
 def _tokens(text: str) -> list[_NameWord]:
-    """The words in order; runs of Chinese or Japanese are cut into words."""
+    """Return the words in order; runs of Chinese or Japanese are segmented."""
     found = []
     for token in text.split():
         parts = words(token) if has_cjk(token) else [token]
@@ -278,7 +277,7 @@ def _tokens(text: str) -> list[_NameWord]:
 
 
 def _runs(tokens: Sequence[_NameWord]) -> Iterator[tuple[str, Sequence[_NameWord]]]:
-    """(key, words) of every run of up to four words within commas that neither starts nor ends with an
+    """Yield (key, words) of every run of up to four words within commas that neither starts nor ends with an
     empty word."""
     full = [not _empty(token) for token in tokens]
     for start in range(len(tokens)):
@@ -294,7 +293,7 @@ def _runs(tokens: Sequence[_NameWord]) -> Iterator[tuple[str, Sequence[_NameWord
 
 
 def _surface(tokens: Sequence[_NameWord]) -> str:
-    """The words as written, without the punctuation and the possessive ending around them; empty if
+    """Return the words as written, without the punctuation and the possessive ending around them; empty if
     they open a bracket and don't close it."""
     text = tokens[0].text
     for before, after in pairwise(tokens):
@@ -311,12 +310,12 @@ def _surface(tokens: Sequence[_NameWord]) -> str:
 
 
 def phrase_keys(text: str, limit: int = _DESCRIPTION_WORDS) -> set[str]:
-    """The keys of all phrases among the first ``limit`` words of ``text``."""
+    """Return the keys of all phrases among the first ``limit`` words of ``text``."""
     return {key for key, _ in _runs(_tokens(text)[:limit])}
 
 
 def _empty(token: _NameWord) -> bool:
-    """Whether a word tells nothing where it stands alone: a stop word, a number, a letter that is no initial."""
+    """Return whether a word alone means nothing: a stop word, a number, a letter that is no initial."""
     if len(token.key) == 1:
         return not (token.text[0].isupper() and token.text.endswith("."))
     return token.key in STOPWORDS or not any(character.isalpha() for character in token.key)
@@ -325,7 +324,7 @@ def _empty(token: _NameWord) -> bool:
 def _select_phrases(
     terms: PhraseTable, found: ClusterPhrases, most: int, barred: frozenset[str]
 ) -> list[str]:
-    """The best phrases that share no word, each as long as it stays as common; none is made of ``barred`` words."""
+    """Return the best phrases that share no word, each as long as it stays common; none consists of ``barred`` words."""
     chosen: list[int] = []
     used: set[str] = set()
     length = 0

@@ -14,14 +14,14 @@ _CLOSING = "\"'”’»)]}*_ 」』"
 
 @dataclass(frozen=True, slots=True)
 class Quote:
-    """Some words on one line, and the chunk that says them; "" if no chunk does."""
+    """Text on one line and the chunk that it is from; "" if there is none."""
 
     text: str
     chunk_id: str = ""
 
 
 def quotes_of(item: Entity | Relation) -> Iterator[tuple[PieceKind, Quote]]:
-    """The sentences of a description in order, each as a quote, with what kind of text it is.
+    """Yield the sentences of a description in order, each as a quote, with its kind of text.
 
     What two chunks say are two sentences, marked or not. One that the evidence does not cover is the first
     chunk's of all that support the item.
@@ -40,7 +40,7 @@ def _chunk_at(evidence: Sequence[Evidence], place: int) -> str:
 
 
 def join_quotes(quotes: Sequence[Quote]) -> tuple[str, tuple[Evidence, ...]]:
-    """The quotes in one text, with single spaces between them, and where in it each chunk is quoted."""
+    """Join quotes with single spaces; return the text and where in it each chunk is quoted."""
     evidence = []
     start = 0
     for quote in quotes:
@@ -58,7 +58,7 @@ def end_sentence(text: str) -> str:
 
 
 def is_whole(text: str) -> bool:
-    """Whether it begins and ends as a sentence does: neither a clause of one, nor what stood before a list."""
+    """Return whether a text begins and ends as a sentence does: no clause, no introduction of a list."""
     if not ends_sentence(text):
         return False
     first = text.split(maxsplit=1)[0].strip("\"'“‘(")

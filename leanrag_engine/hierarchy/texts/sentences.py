@@ -1,6 +1,6 @@
-"""Which sentences are worth quoting for a cluster: those that stand alone, state something, and say much of it.
+"""Select the sentences worth quoting for a cluster: self-contained, declarative and specific.
 
-Rules of form alone; what they know of words is English, and other languages lose nothing by them.
+The rules look at form. Their word lists are English; sentences of other languages pass them.
 """
 
 from __future__ import annotations
@@ -74,12 +74,12 @@ _SPLICED = re.compile(
 
 
 def stands_alone(sentence: str) -> bool:
-    """Whether it can be read without what stands around it, and is no mere listing."""
+    """Return whether a sentence can be read without its surroundings and is no listing."""
     return not _leans(sentence) and not _is_listing(sentence)
 
 
 def score_sentence(text: str, subject: str, weights: Mapping[str, float], centrality: float) -> float:
-    """The distinguishing phrases in a sentence, for its length, times the centrality of what it is about."""
+    """Return the weight of distinguishing phrases relative to length, times the centrality of the subject."""
     present = {key for key in phrase_keys(text) if key in weights}
     worth = centrality * sum(weights[key] for key in sorted(present)) / (_TERSE + word_count(text))
     if is_speech(text):
@@ -91,13 +91,13 @@ def score_sentence(text: str, subject: str, weights: Mapping[str, float], centra
 
 
 def is_speech(text: str) -> bool:
-    """Whether somebody speaks, asks or calls."""
+    """Return whether a sentence is direct speech, a question or an exclamation."""
     spoken = text[0] in "'‘“\"「『" and (_SPEECH_CLOSES.search(text) or text[-1] in '"”」』')
     return bool(spoken) or text.rstrip("\"'”’»)」』")[-1:] in {*"!?！？"}
 
 
 def _defines(text: str, subject: str) -> bool:
-    """Whether it begins with its subject and says soon what that is."""
+    """Return whether a sentence begins with its subject and defines it."""
     opening = text.lower().lstrip("\"'“‘ ").removeprefix("the ").removeprefix("a ").removeprefix("an ")
     if not opening.startswith(subject.lower()):
         return False
@@ -105,7 +105,7 @@ def _defines(text: str, subject: str) -> bool:
 
 
 def _leans(sentence: str) -> bool:
-    """Whether a sentence needs what stands before or after it."""
+    """Return whether a sentence depends on its neighbours."""
     unclosed = any(sentence.count(opening) != sentence.count(closing) for opening, closing in BRACKETS)
     if (
         _POINTING.search(sentence)
@@ -121,14 +121,14 @@ def _leans(sentence: str) -> bool:
 
 
 def _half_spoken(sentence: str) -> bool:
-    """Whether single quotation marks open and don't close, or close and didn't open."""
+    """Return whether single quotation marks are unbalanced."""
     opened, closed = len(_SPEECH_OPENS.findall(sentence)), len(_SPEECH_CLOSES.findall(sentence))
     return closed > opened or opened > closed + len(_QUOTE_CLOSES.findall(sentence))
 
 
 def _is_listing(sentence: str) -> bool:
-    """Whether it is a table of contents, or a heading that ran into its text: pages, capitals, or four words
-    in a row that stand there twice."""
+    """Return whether a sentence is a table of contents or a heading merged with its text: pages, capitals, or four
+    consecutive words that occur twice."""
     letters = [letter for letter in sentence if letter.isalpha()]
     if sum(letter.isupper() for letter in letters) >= _SHOUTED * max(1, len(letters)):
         return True
