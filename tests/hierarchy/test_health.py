@@ -19,7 +19,7 @@ from leanrag_engine.hierarchy.clustering.communities import leiden
 from leanrag_engine.hierarchy.clustering.links import EdgeList
 from leanrag_engine.hierarchy.clustering.methods import ClusteringMethod, ClusteringOptions
 from leanrag_engine.hierarchy.health import SEEDS, measure_hierarchy
-from leanrag_engine.hierarchy.texts.thresholds import Threshold
+from leanrag_engine.hierarchy.relations import Threshold
 
 Maker = Callable[..., tuple[Graph, Embedder]]
 
