@@ -1,8 +1,8 @@
-"""From a loaded document to chunks: passages of at most so many tokens that begin and end where a reader would cut.
+"""Cut a document into chunks: passages with a maximum of tokens that begin and end at natural borders.
 
-The text is cut into small pieces (sentences, lines) whose tokens are counted once. A chunk takes pieces until the
-next one would not fit, then ends at the best border it has seen: headings and blank lines are worth a shorter chunk,
-the middle of a sentence or line is the last resort. Time is linear in the text, and so is memory.
+The text is cut into small parts (sentences, lines) whose tokens are counted once. A chunk takes parts until the
+next one does not fit, then ends at the best border among them: a heading or blank line justifies a shorter chunk,
+the middle of a sentence or line is the last resort. Time and memory are linear in the text.
 """
 
 from __future__ import annotations
@@ -23,18 +23,43 @@ from leanrag_engine.core.text.language.sentences import sentences
 
 from .headings import Heading, headings
 
-__all__ = ["chunk"]
+__all__ = ["ChunkingOptions", "chunk"]
 
 _FEWEST_TOKENS = 8
 """One character may take several tokens: a smaller chunk might not hold it."""
 
 
-def chunk(document: LoadedDocument, *, tokenizer: Tokenizer, max_tokens: int, overlap: int) -> list[Chunk]:
-    """The chunks of a document in order; every character that is not white space lies in at least one.
+@dataclass(frozen=True, slots=True)
+class ChunkingOptions:
+    """How borders are chosen. Set by reading chunks of prose, manuals and code; not tuned on retrieval figures."""
 
-    No chunk has more than ``max_tokens`` tokens, nor begins or ends within a word unless that word alone is longer
+    title_characters: int = 60
+    """A line of at most this length that stands alone without a full stop is a title of what follows."""
+    small_tail: int = 8
+    """A last chunk below 1 / ``small_tail`` of the limit joins the previous one if both fit into one."""
+    word_steps: int = 8
+    """A part of more than half the limit is cut at words into parts of about 1 / ``word_steps`` of it."""
+    huge_word_margin: float = 1.5
+    """Parts of a word longer than a chunk take about 1 / ``huge_word_margin`` of the limit: their counts vary."""
+    headings: int = 3
+    """Headings in the path of a chunk, the innermost ones."""
+    path_characters: int = 200
+    """A longer path of headings is replaced by its innermost heading."""
+
+
+def chunk(
+    document: LoadedDocument,
+    *,
+    tokenizer: Tokenizer,
+    max_tokens: int,
+    overlap: int,
+    options: ChunkingOptions = ChunkingOptions(),
+) -> list[Chunk]:
+    """Cut ``document`` into chunks, in order; every character except white space lies in at least one.
+
+    No chunk has more than ``max_tokens`` tokens, or begins or ends within a word unless that word alone is longer
     (Chinese and Japanese are cut between characters where a sentence is too long). A chunk begins with the last
-    whole sentences of the one before, as far as they fit into ``overlap`` tokens and no heading lies between.
+    whole sentences of the previous one, as far as they fit into ``overlap`` tokens and no heading lies between.
     ``heading`` is the path of headings above, outermost first, without the document's own title.
 
     Raises :class:`InvalidInput` unless ``max_tokens`` >= 8 and 0 <= ``overlap`` < ``max_tokens``.
@@ -50,10 +75,10 @@ def chunk(document: LoadedDocument, *, tokenizer: Tokenizer, max_tokens: int, ov
             "Lower the setting chunk_overlap, or raise chunk_tokens.",
         )
     found = list(headings(document.text, document.media_type))
-    packer = _Packer(document.text, tokenizer, max_tokens, overlap)
-    pieces = _count_tokens(document.text, _pieces(document, found), tokenizer)
+    packer = _Packer(document.text, tokenizer, max_tokens, overlap, options)
+    pieces = _count_tokens(document.text, _pieces(document, found, options), tokenizer)
     spans = packer.join_tail(list(packer.spans(pieces)))
-    paths = _heading_paths(document.title, found, [span.start for span in spans])
+    paths = _heading_paths(document.title, found, [span.start for span in spans], options)
     return [
         _chunk(document, number, span, path)
         for number, (span, path) in enumerate(zip(spans, paths, strict=True), 1)
@@ -64,12 +89,12 @@ def chunk(document: LoadedDocument, *, tokenizer: Tokenizer, max_tokens: int, ov
 
 
 class _Border(IntEnum):
-    """What lies before a piece, weakest first."""
+    """What precedes a part, weakest first."""
 
     NONE = 0  # within a word that is longer than a chunk
     WORD = 1
     LINE = 2
-    HEADED = 3  # right after a heading, which must not be left alone
+    HEADED = 3  # directly after a heading, which stays with its text
     SENTENCE = 4
     BLANK = 5
     HEADING = 6
@@ -77,7 +102,7 @@ class _Border(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class _ChunkPart:
-    """``text[start:end]``. Each piece begins where the one before ends."""
+    """``text[start:end]``, with no gap between one part and the next."""
 
     start: int
     end: int
@@ -85,15 +110,9 @@ class _ChunkPart:
     tokens: int = 0
 
 
-_BATCH = 4_096
-"""Pieces whose tokens are counted at once."""
-
 _REGION = 1 << 15
 _LONGEST_REGION = 1 << 18
-"""Characters that are searched for borders at once."""
-
-_SHORT_LINE = 60
-"""Up to this many characters, a line that stands alone without a full stop is a title of what follows."""
+"""Characters that are searched for borders at once: at least and at most."""
 
 _BLANK_LINES = re.compile(r"\n(?:[ \t]*\n)+")
 _FENCE = re.compile(r"^ {0,3}(?:```|~~~)", re.MULTILINE)
@@ -114,14 +133,16 @@ _FIRST_WORD = re.compile(r"\S")
 
 
 def _count_tokens(text: str, pieces: Iterator[_ChunkPart], tokenizer: Tokenizer) -> Iterator[_ChunkPart]:
-    while batch := list(islice(pieces, _BATCH)):
+    while batch := list(islice(pieces, 4_096)):
         counts = tokenizer.count_many([text[piece.start : piece.end] for piece in batch])
         for piece, tokens in zip(batch, counts, strict=True):
             yield _ChunkPart(piece.start, piece.end, piece.border, tokens)
 
 
-def _pieces(document: LoadedDocument, found: Sequence[Heading]) -> Iterator[_ChunkPart]:
-    """The whole text, cut at every line, sentence and heading."""
+def _pieces(
+    document: LoadedDocument, found: Sequence[Heading], options: ChunkingOptions
+) -> Iterator[_ChunkPart]:
+    """Cut the whole text at every line, sentence and heading."""
     text = document.text
     prose = _is_prose(document.media_type)
     waiting = deque(found)
@@ -138,16 +159,16 @@ def _pieces(document: LoadedDocument, found: Sequence[Heading]) -> Iterator[_Chu
         for position, following in pairwise(positions):
             border = borders[position]
             yield _ChunkPart(position, following, min(border, _Border.HEADED) if leads else border)
-            leads = prose and _leads_on(text[position:following], border, borders.get(following))
+            leads = prose and _leads_on(text[position:following], border, borders.get(following), options)
 
 
-def _leads_on(passage: str, before: _Border, after: _Border | None) -> bool:
-    """Whether a passage announces the next: it ends with a colon, or is a short line that stands alone."""
+def _leads_on(passage: str, before: _Border, after: _Border | None, options: ChunkingOptions) -> bool:
+    """Return whether a passage announces the next: it ends with a colon, or is a short line on its own."""
     body = passage.strip()
     if body.endswith((":", "：")):
         return True
     alone = before >= _Border.BLANK and after is _Border.BLANK
-    return alone and len(body) <= _SHORT_LINE and "\n" not in body and body[-1:].isalnum()
+    return alone and len(body) <= options.title_characters and "\n" not in body and body[-1:].isalnum()
 
 
 def _is_prose(media_type: str) -> bool:
@@ -155,7 +176,9 @@ def _is_prose(media_type: str) -> bool:
 
 
 def _regions(text: str) -> Iterator[tuple[int, int]]:
-    """Stretches of about 32,000 characters that end at a blank line outside fenced code: memory stays bounded."""
+    """Cut ``text`` into stretches of about 32,000 characters that end at a blank line outside fenced code.
+
+    Stretches bound the memory."""
     start = 0
     while start < len(text):
         end = _region_end(text, start)
@@ -182,7 +205,7 @@ def _region_end(text: str, start: int) -> int:
 
 
 def _line_borders(text: str, start: int, end: int, *, prose: bool) -> dict[int, _Border]:
-    """The borders before all lines that hold something. Outside prose a line is as good as a sentence."""
+    """Return the border before each line that is not blank. Outside prose a line counts as a sentence."""
     borders = {start: _first_border(text, start)}
     inner = _Border.LINE if prose else _Border.SENTENCE
     position = start
@@ -218,12 +241,12 @@ def _add_sentences(borders: dict[int, _Border], text: str, start: int, end: int)
         if line:
             borders[line] = max(borders.get(line, _Border.SENTENCE), _Border.SENTENCE)
         elif after < position or _WORD_BORDER.match(text, position):
-            # The space before goes with the sentence: there the tokenizer cuts too, so that counts add up.
+            # The preceding space belongs to the sentence: the tokenizer cuts there too, so that counts add up.
             borders.setdefault(after, _Border.SENTENCE)
 
 
 def _add_headings(borders: dict[int, _Border], found: Sequence[Heading]) -> None:
-    """A border before each heading, none within, a weak one after it."""
+    """Add a border before each heading and a weak one after it, and remove those within it."""
     positions = sorted(borders)
     for heading in found:
         first, after = bisect_left(positions, heading.start), bisect_left(positions, heading.end)
@@ -246,26 +269,15 @@ _WORTH = {
     _Border.BLANK: 0.25,
     _Border.HEADING: 0.5,
 }
-"""What each border is worth in parts of a full chunk: one that is 60 % full and ends before a heading beats one that
-is full and ends after a sentence."""
+"""The worth of each border in parts of a full chunk: a chunk that is 60 % full and ends before a heading beats one
+that is full and ends after a sentence."""
 
 _OVERLAP_STARTS = frozenset({_Border.SENTENCE, _Border.HEADED, _Border.BLANK, _Border.HEADING})
-_TINY = 8
-"""A last chunk with less than this part of the limit joins the one before if both fit into one."""
-
-_ROOM = 1.5
-"""Parts of a huge word take about 1 / 1.5 of a chunk, as their counts vary."""
-
-_LONGEST_ACCENT = 16
-"""A huge word is not cut before a combining accent, unless there are more than this in a row."""
-
-_STEPS = 8
-"""A piece of more than half the limit is cut at words into parts of about an eighth of it."""
 
 
 @dataclass(frozen=True, slots=True)
 class _ChunkSpan:
-    """A chunk to be: ``text[start:end]`` without white space around it; from ``fresh`` on it says something new."""
+    """The place of a chunk: ``text[start:end]`` without surrounding white space. What precedes ``fresh`` is overlap."""
 
     start: int
     fresh: int
@@ -274,20 +286,23 @@ class _ChunkSpan:
 
 
 class _Packer:
-    """Packs the pieces of one text into spans."""
+    """Packs the parts of one text into spans."""
 
-    def __init__(self, text: str, tokenizer: Tokenizer, limit: int, overlap: int) -> None:
+    def __init__(
+        self, text: str, tokenizer: Tokenizer, limit: int, overlap: int, options: ChunkingOptions
+    ) -> None:
         self._text = text
         self._tokenizer = tokenizer
         self._limit = limit
         self._overlap = overlap
+        self._options = options
         self._window: list[_ChunkPart] = []
-        self._tokens = 0  # of all pieces in the window
-        self._fresh = 0  # so many pieces at the head of the window are overlap
-        self._said = 0  # the end of the last span
+        self._tokens = 0  # of all parts in the window
+        self._fresh = 0  # number of parts at the head of the window that are overlap
+        self._covered = 0  # the end of the last span
 
     def spans(self, pieces: Iterable[_ChunkPart]) -> Iterator[_ChunkSpan]:
-        """The spans in order. Lazy: about one chunk's pieces are held at a time."""
+        """Yield the spans in order. Lazy: keeps the parts of about one chunk in memory."""
         for piece in pieces:
             for part in self._divide(piece):
                 while len(self._window) > self._fresh and self._tokens + part.tokens > self._limit:
@@ -299,8 +314,11 @@ class _Packer:
             yield from self._take(None)
 
     def join_tail(self, spans: list[_ChunkSpan]) -> list[_ChunkSpan]:
-        """The spans; a tiny last one is joined to the one before, which gives up its own overlap for that if need be."""
-        if len(spans) < 2 or self._measure(spans[-1].fresh, spans[-1].end).tokens * _TINY > self._limit:  # noqa: PLR2004 - a pair
+        """Join a small last span to the previous one, which gives up its own overlap if necessary."""
+        if len(spans) == 1 or not spans:
+            return spans
+        tail = self._measure(spans[-1].fresh, spans[-1].end)
+        if tail.tokens * self._options.small_tail > self._limit:
             return spans
         *others, before, last = spans
         for start in (before.start, before.fresh):
@@ -313,19 +331,19 @@ class _Packer:
         return spans
 
     def _take(self, following: _Border | None) -> Iterator[_ChunkSpan]:
-        """Take one chunk off the window; ``following`` is the border after it, ``None`` at the end of the text."""
+        """Take one chunk from the window; ``following`` is the border after it, ``None`` at the end of the text."""
         cut = len(self._window) if following is None else self._best_cut(len(self._window), following)
         span = self._span(cut)
         while span.tokens > self._limit:
             cut = self._shrink(cut)
             span = self._span(cut)
-        if span.end > max(span.start, self._said):
-            self._said = span.end
+        if span.end > max(span.start, self._covered):
+            self._covered = span.end
             yield span
         self._carry_on(cut, span.start)
 
     def _best_cut(self, last: int, following: _Border) -> int:
-        """The number of pieces up to the border with the best mix of worth and fullness, at most ``last``."""
+        """Return the number of parts up to the border with the best sum of worth and fullness, at most ``last``."""
         best, best_score = last, float("-inf")
         tokens = sum(piece.tokens for piece in self._window[: self._fresh])
         for cut in range(self._fresh + 1, last + 1):
@@ -337,7 +355,7 @@ class _Packer:
         return best
 
     def _shrink(self, cut: int) -> int:
-        """Where the sum of the counts was too low: one piece less, or no overlap, or half a piece."""
+        """Reduce a cut for which the sum of the counts was too low: one part less, or no overlap, or half a part."""
         if cut > self._fresh + 1:
             return self._best_cut(cut - 1, self._window[cut - 1].border)
         if self._fresh:
@@ -367,7 +385,7 @@ class _Packer:
         self._fresh = cut - start
 
     def _fit_overlap(self, tokens: int) -> None:
-        """Where the window is all overlap, let go of its first sentences until ``tokens`` more fit."""
+        """Where the window is all overlap, drop its first sentences until ``tokens`` more fit."""
         while self._window and len(self._window) == self._fresh and self._tokens + tokens > self._limit:
             starts = (at for at, piece in enumerate(self._window) if at and piece.border in _OVERLAP_STARTS)
             self._drop(next(starts, len(self._window)))
@@ -383,7 +401,7 @@ class _Packer:
         return _ChunkSpan(span.start, max(span.start, pieces[self._fresh].start), span.end, span.tokens)
 
     def _measure(self, start: int, end: int) -> _ChunkSpan:
-        """``text[start:end]`` without white space around it, but for the indent of a first line."""
+        """Return the span of ``text[start:end]`` without surrounding white space except the indent of a first line."""
         text = self._text[start:end]
         body = text.strip()
         if not body:
@@ -394,10 +412,10 @@ class _Packer:
         end = first + len(body)
         return _ChunkSpan(start, start, end, self._tokenizer.count(self._text[start:end]))
 
-    # long pieces
+    # long parts
 
     def _divide(self, piece: _ChunkPart) -> Iterator[_ChunkPart]:
-        """A piece that takes up to half a chunk as it is, a longer one cut at words, a huge word cut within."""
+        """Yield a part of at most half a chunk as it is, a longer one cut at words, a word longer than a chunk cut within."""
         if piece.tokens <= self._limit // 2:
             yield piece
             return
@@ -411,7 +429,7 @@ class _Packer:
             yield from self._divide(part)
 
     def _cut_at_words(self, piece: _ChunkPart) -> list[_ChunkPart]:
-        step = (piece.end - piece.start) * self._limit // (_STEPS * piece.tokens)
+        step = (piece.end - piece.start) * self._limit // (self._options.word_steps * piece.tokens)
         bounds = self._word_borders(piece, max(1, step))
         if len(bounds) == 1:
             bounds = self._word_borders(piece, 1)
@@ -421,16 +439,16 @@ class _Packer:
         return self._parts(piece, bounds, _Border.WORD)
 
     def _word_borders(self, piece: _ChunkPart, step: int) -> list[int]:
-        """The start of the piece, and borders of words at least ``step`` characters apart."""
+        """Return the start of the part, and borders of words at least ``step`` characters apart."""
         bounds = [piece.start]
         while border := _WORD_BORDER.search(self._text, bounds[-1] + step, piece.end):
             bounds.append(border.start())
         return bounds
 
     def _cut_within(self, piece: _ChunkPart) -> list[_ChunkPart]:
-        """Equal parts of a huge word that should fit, at least two."""
+        """Cut a word that is longer than a chunk into at least two equal parts that should fit."""
         length = piece.end - piece.start
-        count = max(2, int(_ROOM * piece.tokens / self._limit))
+        count = max(2, int(self._options.huge_word_margin * piece.tokens / self._limit))
         middles = (piece.start + length * part // count for part in range(1, count))
         bounds = [
             piece.start,
@@ -439,7 +457,8 @@ class _Packer:
         return self._parts(piece, bounds, _Border.NONE)
 
     def _skip_accents(self, position: int, end: int) -> int:
-        reach = range(position, min(position + _LONGEST_ACCENT, end))
+        """Move a cut behind the combining accents that follow, unless there are more than 16."""
+        reach = range(position, min(position + 16, end))
         return next((at for at in reach if not unicodedata.combining(self._text[at])), position)
 
     def _parts(self, piece: _ChunkPart, bounds: Sequence[int], border: _Border) -> list[_ChunkPart]:
@@ -451,19 +470,19 @@ class _Packer:
         return [_ChunkPart(*part) for part in zip(bounds, ends, borders, counts, strict=True)]
 
     def _border_at(self, at: int, border: _Border) -> _Border:
-        """White space is no word, however much of it there is."""
+        """Return the border at a cut within a part: white space is never inside a word."""
         return _Border.WORD if self._text[at - 1].isspace() or self._text[at].isspace() else border
 
 
-# --- what a chunk says of itself -----------------------------------------------------------
+# --- chunks --------------------------------------------------------------------------------
 
-_MOST_HEADINGS = 3
-_LONGEST_PATH = 200
 _STEP = " > "
 
 
-def _heading_paths(title: str, found: Sequence[Heading], starts: Sequence[int]) -> Iterator[str]:
-    """For each of the ascending ``starts``, the headings in force there."""
+def _heading_paths(
+    title: str, found: Sequence[Heading], starts: Sequence[int], options: ChunkingOptions
+) -> Iterator[str]:
+    """Yield the path of headings at each of the ascending ``starts``."""
     waiting = deque(found)
     path: list[Heading] = []
     for start in starts:
@@ -471,12 +490,12 @@ def _heading_paths(title: str, found: Sequence[Heading], starts: Sequence[int]) 
             heading = waiting.popleft()
             path = [*(above for above in path if above.level < heading.level), heading]
         names = [heading.title for heading in path]
-        yield _path(names[1:] if names[:1] == [title] else names)
+        yield _path(names[1:] if names[:1] == [title] else names, options)
 
 
-def _path(names: Sequence[str]) -> str:
-    path = _STEP.join(names[-_MOST_HEADINGS:])
-    return path if len(path) <= _LONGEST_PATH else names[-1][:_LONGEST_PATH]
+def _path(names: Sequence[str], options: ChunkingOptions) -> str:
+    path = _STEP.join(names[-options.headings :])
+    return path if len(path) <= options.path_characters else names[-1][: options.path_characters]
 
 
 def _chunk(document: LoadedDocument, number: int, span: _ChunkSpan, heading: str) -> Chunk:

@@ -1,16 +1,16 @@
-"""From bytes to characters: UTF-8, byte order marks, legacy encodings told by their text, binary files refused."""
+"""Decode bytes: UTF-8, byte order marks, legacy encodings recognized by their text. Binary files are refused."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from leanrag_engine.core.errors import DocumentUnreadable
 from leanrag_engine.core.model import NO_METADATA
 
 __all__ = ["decode", "has_byte_order_mark"]
 
-_SNIFFED = 8_192
 _BOMS = (
     (b"\xef\xbb\xbf", "utf-8"),
     (b"\xff\xfe\x00\x00", "utf-32-le"),
@@ -31,28 +31,35 @@ _MAGICS = (
     (b"{\\rtf", "an RTF document"),
 )
 _CONTROLS = bytes(sorted({*range(32)} - {8, 9, 10, 11, 12, 13, 27}))
-_MOST_CONTROLS = 0.02
 
 _MULTIBYTE = ("gb18030", "big5", "cp932", "euc_jp", "euc_kr")  # not cp949: nearly all bytes make Korean in it
 _ONE_BYTE = ("cp1252", "cp1250", "cp1251", "koi8_r", "cp1253", "cp1254", "cp1255", "cp1256")
-_FEWEST_HIGH_BYTES = 8
-"""Below this many non-ASCII bytes any guess of an encoding is a coin toss."""
-
-_EVIDENCE = 1 << 16
-_MOST_CHAOS = 0.05
-_LEAST_COHERENCE = 0.1
 _STRAY = re.compile("[\u3131-\u318e]")
-_MOST_STRAY = 0.02
-_VALID_PER_FAULT = 20
-_BYTES_PER_FAULT = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class _Evidence:
+    """How much evidence a guess needs. Set by reading on texts that were encoded and damaged for the tests."""
+
+    high_bytes: int = 8
+    """Fewer non-ASCII bytes say nothing of an encoding."""
+    bytes: int = 1 << 16
+    """Bytes of lines with non-ASCII characters that are examined."""
+    chaos: float = 0.05
+    """Most disorder that charset-normalizer may find."""
+    coherence: float = 0.1
+    """Least likeness to a language that charset-normalizer must find, for encodings of one byte."""
+
+
+_REQUIRED = _Evidence()
 
 
 def decode(data: bytes, name: str) -> tuple[str, Mapping[str, str]]:
-    """The characters of ``data``, and metadata that name the encoding where it was not plain UTF-8.
+    """Return the characters of ``data``, and metadata that name an encoding other than plain UTF-8.
 
     Damaged UTF-8 (few faults among many valid sequences, or one in 10,000 bytes) keeps its readable part, with
-    U+FFFD for the rest; a legacy encoding is accepted on clear evidence. All else raises
-    :class:`DocumentUnreadable` with the offset of the first wrong byte; so do binary files.
+    U+FFFD for the rest; a legacy encoding is accepted on clear evidence. Otherwise raises
+    :class:`DocumentUnreadable` with the offset of the first wrong byte, and for binary files.
     """
     for bom, encoding in _BOMS:
         if data.startswith(bom):
@@ -65,7 +72,7 @@ def decode(data: bytes, name: str) -> tuple[str, Mapping[str, str]]:
 
 
 def has_byte_order_mark(data: bytes) -> bool:
-    """Whether ``data`` says by its first bytes which Unicode encoding it is in."""
+    """Return whether the first bytes of ``data`` name its Unicode encoding."""
     return data.startswith(tuple(bom for bom, _ in _BOMS))
 
 
@@ -80,12 +87,12 @@ def _decode_after_bom(data: bytes, encoding: str, name: str) -> tuple[str, Mappi
 
 
 def _refuse_binary(data: bytes, name: str) -> None:
-    head = data[:_SNIFFED]
+    head = data[:8_192]
     controls = len(head) - len(head.translate(None, _CONTROLS))
     kind = next((kind for magic, kind in _MAGICS if head.startswith(magic)), "")
-    if kind or 0 in head or controls > _MOST_CONTROLS * len(head):
+    if kind or 0 in head or controls > 0.02 * len(head):
         raise DocumentUnreadable(
-            f"{name!r} is not the text that its name promises: {f'it begins like {kind}' if kind else 'it is binary'}.",
+            f"{name!r} is not text as its name says: {f'it begins like {kind}' if kind else 'it is binary'}.",
             "Give it the suffix of its real kind if that is supported, or leave it out.",
         )
 
@@ -94,36 +101,38 @@ def _decode_other(data: bytes, name: str, at: int) -> tuple[str, Mapping[str, st
     replaced = data.decode("utf-8", "replace")
     faults = replaced.count("\ufffd")
     note = f"utf-8; invalid bytes in {faults} places became U+FFFD, the first at byte {at}"
-    # Legacy encodings hardly ever form valid UTF-8 sequences: many of these mean UTF-8.
+    # Legacy encodings rarely form valid UTF-8 sequences: 20 of them for each fault mean UTF-8.
     valid = sum(map(len, re.findall("[^\x00-\x7f\ufffd]+", replaced)))
-    if valid >= _VALID_PER_FAULT * faults:
+    if valid >= 20 * faults:
         return replaced, {"encoding": note}
     if encoding := _legacy_encoding(data):
         return data.decode(encoding), {"encoding": encoding}
-    if faults * _BYTES_PER_FAULT <= len(data):
+    if faults * 10_000 <= len(data):
         return replaced, {"encoding": note}
     raise DocumentUnreadable(
-        f"{name!r} is not valid UTF-8: byte {at} is 0x{data[at]:02x}, and the text does not tell which other encoding it is in.",
+        f"{name!r} is not valid UTF-8: byte {at} is 0x{data[at]:02x}, and its other encoding cannot be recognized.",
         "Save it as UTF-8.",
     )
 
 
 def _legacy_encoding(data: bytes) -> str:
-    """The encoding that makes readable text of all of ``data``; "" without clear evidence."""
+    """Return the encoding that makes readable text of all of ``data``; "" without clear evidence."""
     from charset_normalizer import from_bytes  # noqa: PLC0415 - only files that are not UTF-8 pay for it
 
     evidence = _evidence(data)
-    if len(evidence) - len(evidence.decode("ascii", "ignore")) < _FEWEST_HIGH_BYTES:
+    if len(evidence) - len(evidence.decode("ascii", "ignore")) < _REQUIRED.high_bytes:
         return ""
     found = from_bytes(evidence, cp_isolation=[*_ONE_BYTE, *_MULTIBYTE], enable_fallback=False)
-    matches = [match for match in found if match.chaos <= _MOST_CHAOS and not _has_stray_letters(str(match))]
+    matches = [
+        match for match in found if match.chaos <= _REQUIRED.chaos and not _has_stray_letters(str(match))
+    ]
     if not matches:
         return ""
     best = matches[0]
     if best.encoding in _MULTIBYTE:
         sure = all(match.encoding not in _MULTIBYTE for match in matches[1:])
     else:
-        sure = best.coherence >= _LEAST_COHERENCE
+        sure = best.coherence >= _REQUIRED.coherence
     equal = {
         match.encoding for match in matches if (match.chaos, match.coherence) == (best.chaos, best.coherence)
     }
@@ -132,17 +141,17 @@ def _legacy_encoding(data: bytes) -> str:
 
 
 def _has_stray_letters(text: str) -> bool:
-    """Korean letters outside syllables: EUC-JP that was taken for Korean."""
-    return len(_STRAY.findall(text)) > _MOST_STRAY * len(text)
+    """Return whether 2 % are Korean letters outside syllables: EUC-JP decoded as Korean."""
+    return len(_STRAY.findall(text)) > 0.02 * len(text)
 
 
 def _evidence(data: bytes) -> bytes:
-    """The first 64 kB of lines that are not ASCII."""
+    """Return the first 64 kB of lines that are not ASCII."""
     evidence = bytearray()
     for line in data.splitlines(keepends=True):
         if not line.isascii():
-            evidence += line[:_EVIDENCE]
-        if len(evidence) >= _EVIDENCE:
+            evidence += line[: _REQUIRED.bytes]
+        if len(evidence) >= _REQUIRED.bytes:
             break
     return bytes(evidence)
 

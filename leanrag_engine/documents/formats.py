@@ -1,7 +1,7 @@
-"""Which reader for which file name; text, Markdown and source code are read here.
+"""Choose the reader of a file by its name; read text, Markdown and source code.
 
-Every reader gives headings as Markdown's ``#`` lines where its format has headings, table rows as
-``| a | b |`` and list items as ``- a``, so that what follows needs to know one notation only.
+Every reader returns headings as Markdown's ``#`` lines where its format has headings, table rows as
+``| a | b |`` and list items as ``- a``, so that later stages know one notation only.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ __all__ = ["PLAIN", "SUPPORTED_SUFFIXES", "Format", "format_of"]
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """A kind of file. ``read`` takes the bytes and the name that messages use.
+    """A kind of file. ``read`` takes the bytes and the name for messages.
 
-    It raises :class:`DocumentUnreadable` if the bytes are not what the name promises, or hold no text.
+    It raises :class:`DocumentUnreadable` if the bytes are of another kind or hold no text.
     """
 
     media_type: str
@@ -32,7 +32,7 @@ class Format:
 
 
 def format_of(name: str, shown: str = "") -> Format:
-    """The format of a file by its name alone; messages show ``shown`` (default: the name).
+    """Return the format of a file by its name alone; messages quote ``shown`` (default: the name).
 
     Raises :class:`FormatUnsupported`.
     """
@@ -56,7 +56,6 @@ _FRONT_MATTER = re.compile(
     r"\A---[ \t]*\n(?=[\w\"'-]+[ \t]*:|#)(?P<fields>(?:(?!---|\.\.\.)[^\n]*\n){0,200})(?:---|\.\.\.)[ \t]*(?:\n|\Z)"
 )
 _FIELD = re.compile(r"^([A-Za-z][\w-]*)[ \t]*:[ \t]+(\S[^\n]*)$", re.MULTILINE)
-_LONGEST_FIELD = 500
 
 
 def _plain(data: bytes, name: str) -> Reading:
@@ -65,7 +64,7 @@ def _plain(data: bytes, name: str) -> Reading:
 
 
 def _markdown(data: bytes, name: str) -> Reading:
-    """Markdown stays as it is, but for the front matter: its title is the title, its plain fields are metadata."""
+    """Read Markdown as it is. The front matter becomes the title and, from its plain fields, the metadata."""
     raw, note = decode(data, name)
     text = clean(raw)
     front = _FRONT_MATTER.match(text)
@@ -76,8 +75,9 @@ def _markdown(data: bytes, name: str) -> Reading:
 
 
 def _fields(front_matter: str) -> dict[str, str]:
+    longest = 500  # characters; a longer value is text rather than a field
     pairs = ((key.lower(), value.strip().strip("\"'")) for key, value in _FIELD.findall(front_matter))
-    return {key: value for key, value in pairs if value and len(value) <= _LONGEST_FIELD}
+    return {key: value for key, value in pairs if value and len(value) <= longest}
 
 
 def _rst(data: bytes, name: str) -> Reading:

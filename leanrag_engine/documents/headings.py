@@ -1,6 +1,6 @@
-"""Which lines of a text are headings: Markdown, reStructuredText, chapters of plain text, code, LaTeX, INI.
+"""Find the headings of a text: Markdown, reStructuredText, chapters of plain text, code, LaTeX, INI.
 
-Titles are taken from them (loading), and chunks begin at them and bear them (chunking).
+They give documents their titles (loading) and chunks their borders and paths (chunking).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Heading:
 
 
 _LONGEST = 200
-"""Longer lines are no headings, whatever they begin with."""
+"""Longest line in characters that may be a heading."""
 
 _FENCE = r" {0,3}(?P<fence>```+|~~~+)[^\n]*"
 _SHARPS = rf"(?P<sharps>\#{{1,6}})[ \t]+(?P<sharp_title>[^\s][^\n]{{0,{_LONGEST}}})"
@@ -55,7 +55,7 @@ _DEFINITION = re.compile(
     r"(?:(?:def|class|func|fn|function|struct|enum|interface|trait|impl|module|namespace|record|protocol|object)\b"
     r"(?:<[^>\n]{0,80}>)?|(?i:create)[ \t]+(?i:or[ \t]+replace[ \t]+)?(?i:table|view|function|procedure|trigger|index)\b)"
     r"[ \t]+(?:\([^)\n]{0,80}\)[ \t]*)?[\w$.]+(?:::\w+)*(?:[ \t]+for[ \t]+\w+)?)"
-    # What follows tells a definition from prose: "class of objects", "function to call".
+    # The next sign distinguishes a definition from prose such as "class of objects", "function to call".
     r"(?=[ \t]*(?:[({:<=;\[]|$|(?:extends|implements|where|on|as)\b))",
     re.MULTILINE,
 )
@@ -73,7 +73,7 @@ _SECTION = re.compile(r"^\[{1,2}(?P<title>[^\[\]\n]{1,200})\]{1,2}[ \t]*$", re.M
 
 
 def headings(text: str, media_type: str) -> Iterator[Heading]:
-    """The headings of ``text`` in order, by the conventions of its media type; time is linear in the text."""
+    """Yield the headings of ``text`` in order, by the conventions of its media type, in linear time."""
     if media_type in _CONVENTIONS:
         return _CONVENTIONS[media_type](text)
     if media_type.startswith("text/x-"):
@@ -90,7 +90,7 @@ def _markdown(text: str) -> Iterator[Heading]:
 
 
 def _markup_headings(text: str) -> Iterator[Heading]:
-    """Markdown's ``#``, lines over and under titles (styles rank by their first appearance), and chapters."""
+    """Find Markdown's ``#``, lines over and under titles (styles rank by first appearance), and chapters."""
     styles: list[str] = []
     for found in _outside_fences(_MARKED.finditer(text)):
         if found["sharps"]:
@@ -104,7 +104,7 @@ def _markup_headings(text: str) -> Iterator[Heading]:
 
 
 def _outside_fences(marks: Iterator[re.Match[str]]) -> Iterator[re.Match[str]]:
-    """The marks that stand outside fenced code; a fence is closed by one of the same sign, at least as long."""
+    """Yield the marks outside fenced code; a fence is closed by one of the same sign, at least as long."""
     fence = ""
     for found in marks:
         if not found["fence"]:
@@ -125,7 +125,7 @@ def _heading(found: re.Match[str], level: int, title: str) -> Heading:
 
 
 def _underlines(text: str, found: re.Match[str]) -> bool:
-    """Whether the signs underline a title rather than head a table or end a paragraph."""
+    """Return whether the signs underline a title rather than head a table or end a paragraph."""
     title = found["lined_title"].rstrip()
     return (
         _blank_before(text, found.start())
@@ -154,7 +154,7 @@ def _definitions(text: str) -> Iterator[Heading]:
 
 
 def _section_numbers(text: str) -> Iterator[Heading]:
-    """Lines like ``2.3 Retrieval``, where the document has a ``2.1``; with them the ``2 Method`` above."""
+    """Find lines like ``2.3 Retrieval`` if the document has a ``2.1``, and the ``2 Method`` above them."""
     found = [
         match for match in _NUMBERED.finditer(text) if not _NO_NUMBERED_TITLE.search(match["title"].rstrip())
     ]
@@ -170,7 +170,7 @@ def _section_numbers(text: str) -> Iterator[Heading]:
 
 
 def _header(text: str) -> Iterator[Heading]:
-    """The first line of a table names what the cells of all others are."""
+    """Take the first line of a table, which names its columns, for a heading."""
     line = text[: _LONGEST * 10].split("\n", 1)[0]
     if line.strip():
         yield Heading(0, len(line), 1, line.strip()[:_LONGEST])
@@ -186,7 +186,7 @@ def _sections(text: str) -> Iterator[Heading]:
 
 
 def _plain(text: str) -> Iterator[Heading]:
-    """What is marked, and what is numbered; a line that is both counts once."""
+    """Merge marked and numbered headings; a line that is both counts once."""
     end = -1
     for heading in merge(_markup_headings(text), _section_numbers(text), key=lambda heading: heading.start):
         if heading.start >= end:
@@ -213,4 +213,4 @@ _CONVENTIONS: dict[str, Callable[[str], Iterator[Heading]]] = {
     "text/x-rst": _markup_headings,
     "text/x-tex": _latex,
 }
-"""Source code (all other ``text/x-``) has definitions; every other media type is marked up."""
+"""Source code (all other ``text/x-``) has definitions; every other media type has markup."""

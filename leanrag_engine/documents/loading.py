@@ -1,4 +1,4 @@
-"""From what a caller names to loaded documents: paths within the allowed folders, checks, ids and titles."""
+"""Load documents from paths within the allowed folders or from text: checks, ids and titles."""
 
 from __future__ import annotations
 
@@ -22,10 +22,11 @@ __all__ = ["Expansion", "Skipped", "expand", "load"]
 
 _LONGEST_TITLE = 200
 _LONGEST_ID = 2_000
+"""Characters."""
 
 
 class Skipped(NamedTuple):
-    """A path beneath a folder that is not read, and why."""
+    """A path beneath a folder that is not read, with the reason."""
 
     path: Path
     reason: str
@@ -33,7 +34,7 @@ class Skipped(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Expansion:
-    """What a path stands for: the files to read, and those that a reader of the folder may miss, both by path."""
+    """The files that a path stands for, and those left out with a reason, both sorted by path."""
 
     files: tuple[Path, ...]
     skipped: tuple[Skipped, ...] = ()
@@ -42,11 +43,11 @@ class Expansion:
 def load(source: DocumentSource, *, allowed: Sequence[Path] | None, max_bytes: int) -> LoadedDocument:
     """Read one document.
 
-    ``allowed`` are the folders beneath which paths may lie once every symlink is followed; ``None`` allows any
-    path, an empty sequence none. ``max_bytes`` bounds a file, and inline text in UTF-8.
+    ``allowed`` are the folders beneath which the real path (symlinks followed) must lie; ``None`` allows any
+    path, an empty sequence none. ``max_bytes`` limits a file, and inline text in UTF-8.
 
     Raises :class:`PathRefused`; :class:`FormatUnsupported`; :class:`DocumentUnreadable` for a file that is missing,
-    locked, damaged, binary, too big or empty; :class:`InvalidInput` for a source that makes no sense.
+    locked, damaged, binary, too big or empty; :class:`InvalidInput` for a contradictory source.
     """
     if (source.text is None) == (not source.path):
         given = "both a path and a text" if source.path else "neither a path nor a text"
@@ -61,11 +62,11 @@ def load(source: DocumentSource, *, allowed: Sequence[Path] | None, max_bytes: i
 
 
 def expand(path: str, *, allowed: Sequence[Path] | None) -> Expansion:
-    """The files that ``path`` stands for: itself, or all supported files beneath a folder, sorted by path.
+    """Return the files that ``path`` stands for: itself, or all supported files beneath a folder, sorted by path.
 
-    Skipped without a word are hidden files, version control, installed packages and caches; with a reason, files
-    that have no reader, are empty or cannot be reached, and links that lead out of the allowed folders (out of the
-    folder itself where any path is allowed). A file that several links reach comes once.
+    Hidden files, version control, installed packages and caches are left out silently; files without a reader,
+    empty or unreachable ones, and links that lead out of the allowed folders (out of the folder itself if any
+    path is allowed) are left out with a reason. A file reached by several links is returned once.
 
     Raises :class:`PathRefused`, and :class:`DocumentUnreadable` if there is nothing at ``path``.
     """
@@ -81,12 +82,12 @@ def expand(path: str, *, allowed: Sequence[Path] | None) -> Expansion:
 
 
 def _resolve(given: str, allowed: Sequence[Path] | None) -> Path:
-    """The real path of ``given``, which may be relative to the working directory or to an allowed folder."""
+    """Return the real path of ``given``, which may be relative to the working directory or to an allowed folder."""
     path = Path(os.path.expanduser(_without_scheme(given)))  # noqa: PTH111 - Path.expanduser fails for unknown users
     if allowed is None:
         return _real(path)
     folders = [_real(folder) for folder in allowed]
-    # normpath first: a way out of the folders and back in must not tell what lies out there.
+    # normpath first: a path that leaves the folders and returns must not reveal what exists outside.
     candidates = [_real(Path(os.path.normpath(base / path))) for base in (Path.cwd(), *folders)]
     within = [candidate for candidate in candidates if _is_beneath(candidate, folders)]
     if not within:
@@ -118,7 +119,7 @@ def _is_beneath(path: Path, folders: Sequence[Path]) -> bool:
 
 
 def _refusal(given: str, folders: Sequence[Path]) -> PathRefused:
-    """One message for what exists and what does not."""
+    """Build the same error for paths that exist and paths that do not."""
     setting = "the setting allow_dirs (--allow-dir or LEANRAG_ALLOW_DIRS)"
     if not folders:
         return PathRefused(
@@ -144,7 +145,7 @@ def _status(path: Path, given: str, allowed: Sequence[Path] | None) -> os.stat_r
 
 
 def _similar(path: Path, allowed: Sequence[Path] | None) -> str:
-    """Names beside a missing path that look like it."""
+    """Return a hint at similar names in the folder of a missing path."""
     if allowed is not None and not _is_beneath(path.parent, [_real(folder) for folder in allowed]):
         return ""
     try:
@@ -167,7 +168,7 @@ def _unreachable(given: str, problem: OSError) -> DocumentUnreadable:
 
 
 class _FolderWalk:
-    """One walk over a folder tree that visits each real folder and file once."""
+    """One walk through a folder tree that visits each real folder and file once."""
 
     def __init__(self, bounds: Sequence[Path]) -> None:
         self.files: set[Path] = set()
@@ -176,7 +177,7 @@ class _FolderWalk:
         self._seen: set[Path] = set()
 
     def walk(self, top: Path) -> None:
-        """Add the files of ``top``, a real path, and of all folders beneath."""
+        """Add the files of ``top``, a real path, and of all folders beneath it."""
         waiting = [top]
         while waiting:
             folder = waiting.pop()
@@ -261,7 +262,7 @@ def _read_bytes(path: Path, given: str, allowed: Sequence[Path] | None, max_byte
 
 def _read_limited(file: BinaryIO, given: str, max_bytes: int) -> bytes:
     data = file.read(max_bytes + 1)
-    if len(data) > max_bytes:  # it grew since its size was asked for
+    if len(data) > max_bytes:  # it has grown since its size was read
         raise _too_big(given, len(data), max_bytes)
     if not data:
         raise DocumentUnreadable(
@@ -299,7 +300,7 @@ def _load_file(
 
 
 def _printable(path: Path) -> str:
-    """A path that any store can keep: bytes of a name that are not UTF-8 are escaped."""
+    """Return a path as text, with bytes escaped that are not UTF-8, so that any store can keep it."""
     return os.fsencode(path.as_posix()).decode("utf-8", "backslashreplace")
 
 
@@ -327,18 +328,18 @@ def _load_text(
 
 
 def _first_line(text: str) -> str:
-    """The first line that holds a letter or digit, without heading signs."""
+    """Return the first line with a letter or digit, without heading signs."""
     for line in text.lstrip()[:10_000].split("\n"):
         if any(character.isalnum() for character in line):
             return line.strip().strip("#*=_ \t")
     return text.lstrip()[:_LONGEST_TITLE].split("\n", 1)[0]
 
 
-# --- what callers give beside --------------------------------------------------------------
+# --- ids, titles, metadata -----------------------------------------------------------------
 
 
 def _title(*choices: str) -> str:
-    """The first choice that says something, on one line, cut at a word where it is long."""
+    """Return the first choice that is not blank, on one line, cut at a word if it is long."""
     title = next((line for line in map(clean_line, choices) if line), "Untitled")
     if len(title) <= _LONGEST_TITLE:
         return title
@@ -357,7 +358,7 @@ def _id(given: str) -> str:
 
 
 def _read_metadata(metadata: Mapping[str, object]) -> dict[str, str]:
-    """Metadata as text: numbers and truth values are written out, all else is refused."""
+    """Return metadata as text: numbers and truth values are written out, other types are refused."""
     return {_key(key): _value(key, value) for key, value in metadata.items()}
 
 

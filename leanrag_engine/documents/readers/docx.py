@@ -1,6 +1,6 @@
-"""Word documents in reading order, with inserted text, text boxes, content controls and footnotes.
+"""Read Word documents in reading order, with inserted text, text boxes, content controls and footnotes.
 
-python-docx opens the package and knows the styles; its paragraphs leave out all of these, so the body is walked here.
+python-docx opens the package and knows the styles; its paragraphs omit all of these, so this module walks the body.
 """
 
 from __future__ import annotations
@@ -37,13 +37,9 @@ _HIDDEN = frozenset({_FALLBACK, _BOX, *(f"{_W}{tag}" for tag in ("del", "moveFro
 _HEADING_STYLE = re.compile(r"heading ([1-9])", re.IGNORECASE)
 _DEEPEST = 9
 
-_EXPANSION = 50
-_ALLOWANCE = 100_000_000
-"""No honest document unpacks to more than this many bytes plus so many times its size."""
-
 
 def read_docx(data: bytes, name: str) -> Reading:
-    """The text of a Word document. Raises :class:`DocumentUnreadable`: damaged, locked, or of another kind."""
+    """Read a Word document. Raises :class:`DocumentUnreadable` if it is damaged, locked, or of another kind."""
     if data.startswith(b"\xd0\xcf\x11\xe0"):
         raise DocumentUnreadable(
             f"{name!r} is encrypted with a password, or a .doc file under another name.",
@@ -62,15 +58,16 @@ def read_docx(data: bytes, name: str) -> Reading:
 def _refuse_bomb(data: bytes, name: str) -> None:
     with ZipFile(BytesIO(data)) as archive:
         size = sum(part.file_size for part in archive.infolist())
-    if size > _ALLOWANCE + _EXPANSION * len(data):
+    # Real documents unpack to far less; the limit stops archives built to exhaust the memory.
+    if size > 100_000_000 + 50 * len(data):
         raise DocumentUnreadable(
-            f"{name!r} unpacks from {len(data):,} to {size:,} bytes, which no honest document does.",
+            f"{name!r} unpacks from {len(data):,} to {size:,} bytes, which is typical of an archive built to do harm.",
             "Save it again in a word processor, or give its text itself.",
         )
 
 
 class _WordText:
-    """Turns one Word document into lines."""
+    """The text of one Word document."""
 
     def __init__(self, document: WordDocument) -> None:
         self._levels = _heading_levels(document)
@@ -101,7 +98,7 @@ class _WordText:
             yield from ("", text, "")
 
     def _level(self, properties: _Element | None) -> int:
-        """The heading level of a paragraph, 0 where it is none."""
+        """Return the heading level of a paragraph, 0 if it is not a heading."""
         if properties is None:
             return 0
         outline = properties.find(f"{_W}outlineLvl")
@@ -111,7 +108,7 @@ class _WordText:
         return self._levels.get(_style(properties), 0)
 
     def _boxes(self, paragraph: _Element) -> Iterator[str]:
-        """Text boxes anchored in a paragraph; their fallbacks for old programs say the same again."""
+        """Yield the lines of text boxes anchored in a paragraph, without their copies for old programs."""
         for box in paragraph.iter(_BOX):
             if next(box.iterancestors(_P)) is paragraph and next(box.iterancestors(_FALLBACK), None) is None:
                 yield from self._blocks(box)
@@ -152,7 +149,7 @@ def _style(properties: _Element) -> str:
 
 
 def _list_sign(properties: _Element | None) -> str:
-    """What stands before a list item, "" where the paragraph is none."""
+    """Return the sign of a list item, "" if the paragraph is not one."""
     if properties is None:
         return ""
     depth = properties.find(f"{_W}numPr/{_W}ilvl")
@@ -162,7 +159,7 @@ def _list_sign(properties: _Element | None) -> str:
 
 
 def _heading_levels(document: WordDocument) -> dict[str, int]:
-    """The heading level of each style that is a heading or is based on one."""
+    """Return the heading level of each style that is a heading or is based on one."""
     levels: dict[str, int] = {}
     for style in document.styles:
         ancestor: Any = style

@@ -1,4 +1,4 @@
-"""HTML pages as text: what a reader sees, with headings, lists, tables and code kept recognisable.
+"""Read HTML pages as visible text, with headings, lists, tables and code kept recognisable.
 
 lxml is used bare: with BeautifulSoup on top of it, a 5 MB page took 36 times as long.
 """
@@ -41,13 +41,10 @@ _WHITE = re.compile(r"\s+")
 _XML_DECLARATION = re.compile(r"\A\s*<\?xml[^>]*\?>")
 _DECLARED = re.compile(rb"<meta[^>]{1,200}?charset\s*=\s*[\"']?\s*([\w.:-]{2,40})", re.IGNORECASE)
 _LATIN = frozenset({"iso-8859-1", "latin-1", "latin1", "ascii", "us-ascii"})
-_SNIFFED = 4_096
-_MAIN_SHARE = 4
-"""What stands around the main part (menus, hints, footers) is dropped unless it is more than three times as long."""
 
 
 def read_html(data: bytes, name: str) -> Reading:
-    """The visible text of a page. Raises :class:`DocumentUnreadable`."""
+    """Read the visible text of a page. Raises :class:`DocumentUnreadable` if it has no HTML element or encoding."""
     characters, note = _characters(data, name)
     markup = _XML_DECLARATION.sub("", clean(characters)).encode("utf-8")
     parser = etree.HTMLParser(encoding="utf-8", huge_tree=True, remove_comments=True, remove_pis=True)
@@ -62,22 +59,23 @@ def read_html(data: bytes, name: str) -> Reading:
 
 
 def _main_text(root: _Element) -> str:
-    """The text of the page's main part, if it names one that holds a fair share of it; else all of it."""
+    """Return the text of the page's main part if it marks one with at least a quarter of the text, else the whole."""
     text = _HtmlText(root).text
     parts = root.xpath("//main | //*[@role = 'main']")
     if len(parts) == 1:
         main = _HtmlText(parts[0]).text
-        if _MAIN_SHARE * len(main) >= len(text):
+        # The rest is menus, hints and footers.
+        if 4 * len(main) >= len(text):
             return main
     return text
 
 
 def _characters(data: bytes, name: str) -> tuple[str, Mapping[str, str]]:
-    """UTF-8 if it is valid UTF-8; else what the page declares; else told by the text."""
+    """Decode a page as UTF-8 if it is valid, else as the page declares, else by its text."""
     try:
         return data.decode("utf-8"), NO_METADATA
     except UnicodeDecodeError:
-        declared = None if has_byte_order_mark(data) else _DECLARED.search(data, 0, _SNIFFED)
+        declared = None if has_byte_order_mark(data) else _DECLARED.search(data, 0, 4_096)
     if declared:
         encoding = declared[1].decode("ascii").lower()
         # Browsers read Latin-1 as its superset, and so do authors.
@@ -85,12 +83,12 @@ def _characters(data: bytes, name: str) -> tuple[str, Mapping[str, str]]:
         try:
             return data.decode(encoding), {"encoding": encoding}
         except (LookupError, UnicodeDecodeError):
-            pass  # the page is wrong about itself
+            pass  # the declaration is wrong
     return decode(data, name)
 
 
 class _HtmlText:
-    """Walks a tree once, without recursion, and writes it as lines."""
+    """The lines of an element tree, written in one walk without recursion."""
 
     def __init__(self, root: _Element) -> None:
         self._lines: list[str] = []
@@ -186,7 +184,7 @@ class _HtmlText:
             self._lines += ["```", *code.split("\n"), "```", ""]
 
     def _break(self, *, blank: bool) -> None:
-        """End the line; a blank one after it where ``blank``, never two."""
+        """End the line, with one blank line after it if ``blank``."""
         if self._pre:
             self._inline.append("\n")
             return

@@ -1,4 +1,4 @@
-"""The text layer of PDFs, with page starts; line-end hyphens, running heads and page numbers are taken out."""
+"""Read the text layer of PDFs, with page starts, without line-end hyphens, running heads and page numbers."""
 
 from __future__ import annotations
 
@@ -30,16 +30,13 @@ _LIGATURES = {
 }
 _CUT_WORD = re.compile(r"(?P<left>[^\W\d_]{2,})[-\u2010][ \t]*\n[ \t]*(?P<right>[^\W\d_]{2,})")
 _WORD = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
-_SHORTEST_PART = 4
 _DIGITS = re.compile(r"\d+")
-_FEWEST_PAGES = 3
-_RAGGED = 0.75
 _SENTENCE_END = re.compile(r"[.!?。！？][\"'”’»)\]]*$")
 
 
 def read_pdf(data: bytes, name: str) -> Reading:
-    """The text of a PDF, page by page. Raises :class:`DocumentUnreadable`: damaged, locked, or without text."""
-    # Its remarks on imperfect files help nobody who only sees a log.
+    """Read a PDF page by page. Raises :class:`DocumentUnreadable` if it is damaged, locked, or without text."""
+    # pypdf's warnings on imperfect files are of no use in a log.
     logging.getLogger("pypdf").setLevel(logging.CRITICAL)
     try:
         reader = _open(data, name)
@@ -77,19 +74,18 @@ def _page_text(page: PageObject) -> str:
     try:
         text = page.extract_text()
     except (PyPdfError, *MALFORMED):
-        return ""  # the other pages are worth reading; the metadata name this one
+        return ""  # read the other pages; the metadata name this one
     lines = clean(text.translate(_LIGATURES)).split("\n")
     return "\n".join(line.rstrip() for line in lines).strip("\n")
 
 
 def _drop_running_lines(pages: Sequence[str]) -> list[str]:
-    """Pages without the first and last lines that most of them share, page numbers aside."""
+    """Remove the first and last lines that most pages share, whatever the page number."""
     split = [page.split("\n") for page in pages]
-    for at in (0, -1, 0, -1):  # a running head may stand beside a page number
+    for at in (0, -1, 0, -1):  # a running head may follow a page number
         keys = Counter(_running_key(lines[at]) for lines in split)
-        running = {
-            key for key, times in keys.items() if key and 2 * times > len(pages) and times >= _FEWEST_PAGES
-        }
+        # Two equal lines may be chance.
+        running = {key for key, times in keys.items() if key and times > max(len(pages) / 2, 2)}
         for lines in split:
             if len(lines) > 1 and _running_key(lines[at]) in running:
                 del lines[at]
@@ -101,11 +97,13 @@ def _running_key(line: str) -> str:
 
 
 def _join_cut_words(pages: Sequence[str]) -> list[str]:
-    """Words cut at a line end are joined; the rest of the document tells whether the hyphen stays."""
+    """Join words cut at a line end; the rest of the document decides whether the hyphen stays."""
     text = "\n".join(pages)
     known = Counter(_WORD.findall(_CUT_WORD.sub("\n", text).lower()))
     votes = [_keeps_hyphen(cut, known) for cut in _CUT_WORD.finditer(text)]
-    usual = True in votes and False not in votes  # one proven cut within a word: this document cuts words
+    usual = (
+        True in votes and False not in votes
+    )  # if one cut within a word is certain, this document cuts words
 
     def whole(cut: re.Match[str]) -> str:
         keeps = _keeps_hyphen(cut, known)
@@ -115,18 +113,18 @@ def _join_cut_words(pages: Sequence[str]) -> list[str]:
 
 
 def _keeps_hyphen(cut: re.Match[str], known: Counter[str]) -> bool | None:
-    """``None`` where neither form nor both parts are words of the document."""
+    """Return whether the hyphen stays; ``None`` if neither form nor both parts are words of the document."""
     left, right = cut["left"].lower(), cut["right"].lower()
     if cut["right"][0].isupper():
         return True
     whole, compound = known[left + right], known[f"{left}-{right}"]
     if whole != compound:
         return compound > whole
-    return True if all(len(part) >= _SHORTEST_PART and known[part] for part in (left, right)) else None
+    return True if all(part[3:] and known[part] for part in (left, right)) else None
 
 
 def _join_pages(pages: Sequence[str], title: str) -> Reading:
-    """The pages as one text. A sentence that runs on over a page's end is not torn by a blank line."""
+    """Join the pages into one text, without a blank line within a sentence that continues on the next page."""
     starts: list[Page] = []
     parts: list[str] = []
     length = 0
@@ -146,17 +144,17 @@ def _join_pages(pages: Sequence[str], title: str) -> Reading:
 
 
 def _add_paragraphs(page: str) -> str:
-    """PDFs know no paragraphs: a sentence that ends well before the margin ended one."""
+    """Add the paragraph breaks that PDFs lack, after a sentence that ends well before the margin."""
     lines = page.split("\n")
-    margin = _RAGGED * max(map(len, lines))
-    ended = (
+    margin = 0.75 * max(map(len, lines))
+    paragraphs = (
         line + "\n" if line and len(line) < margin and _SENTENCE_END.search(line) else line for line in lines
     )
-    return re.sub("\n{3,}", "\n\n", "\n".join(ended).rstrip("\n"))
+    return re.sub("\n{3,}", "\n\n", "\n".join(paragraphs).rstrip("\n"))
 
 
 def _ranges(numbers: Sequence[int]) -> str:
-    """``[1, 2, 3, 7]`` as ``1-3, 7``."""
+    """Format ``[1, 2, 3, 7]`` as ``1-3, 7``."""
     runs: list[tuple[int, int]] = []
     for number in numbers:
         if runs and number == runs[-1][1] + 1:

@@ -1,4 +1,4 @@
-"""What every reader gives, and what the readers share: titles that a person wrote, errors for damaged files."""
+"""The result of a reader, and what readers share: titles, and errors for damaged files."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MALFORMED = (
     TypeError,
     ValueError,
 )
-"""What a parser raises, beside its own errors, when its code trips over a damaged file."""
+"""Errors that a parser raises on damaged files besides its own."""
 
 _NO_TITLE = re.compile(
     r"(?:untitled|title|word document|microsoft \w+|document|dokument|unbenannt|presentation|slide|template|draft|scan)"
@@ -36,7 +36,7 @@ _NO_TITLE = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What a file says: clean text, the title it gives itself (or ""), and where its pages start."""
+    """The content of a file: clean text, its own title (or ""), and the starts of its pages."""
 
     text: str
     title: str = ""
@@ -45,13 +45,13 @@ class Reading:
 
 
 def first_heading(text: str, media_type: str) -> str:
-    """The title of the first heading if it is of the highest level, else ""."""
+    """Return the title of the first heading if it is of level 1, else ""."""
     first = next(headings(text, media_type), None)
     return first.title if first and first.level == 1 else ""
 
 
 def sensible_title(title: object) -> str:
-    """A title out of a file's properties, "" where a program rather than a person wrote it."""
+    """Return the title in a file's properties; "" if a program rather than a person wrote it."""
     if not isinstance(title, str):
         return ""
     line = clean_line(title)
@@ -59,7 +59,7 @@ def sensible_title(title: object) -> str:
 
 
 def damage_error(name: str, kind: str, problem: BaseException) -> DocumentUnreadable:
-    """The error for a file that its parser gave up on."""
+    """Build the error for a file that its parser cannot read."""
     detail = clean_line(str(problem))[:200] or type(problem).__name__
     return DocumentUnreadable(
         f"{name!r} cannot be read as {kind}: it is damaged or of another kind ({detail}).",
