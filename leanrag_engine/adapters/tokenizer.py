@@ -1,7 +1,7 @@
-"""Token counts by tiktoken's o200k_base encoding, offline: the vocabulary comes from litellm's wheel.
+"""Count tokens by tiktoken's o200k_base encoding, offline, with the vocabulary in litellm's wheel.
 
-tiktoken itself would download that file at first use. It is found without importing litellm, checked
-against its published digest and read here, so that no environment variable and no socket is touched.
+tiktoken itself would download that file at first use. This module finds it without importing litellm, checks
+its published digest and reads it, without setting an environment variable or opening a socket.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ _SPLIT_PATTERN = "|".join(
         r"\s+",
     )
 )
-"""How the encoding splits text before it merges bytes. A test holds it against tiktoken's own."""
+"""How the encoding splits text before it merges bytes. A test compares it with tiktoken's own."""
 
 _PART = 8_192
-"""Texts beyond this many characters are counted in parts: tiktoken's splitter overflows its stack on a
+"""Texts with more characters are counted in parts: tiktoken's splitter overflows its stack on a
 megabyte of spaces, and older releases need minutes for a megabyte of one letter."""
 
 _SEAM = re.compile(r"(?<=\S)(?= [^\W\d_])|(?<=\n)(?=[^\s/])|(?<=[^\W_])(?=[。、，！？；：][^\W_])")
-"""Where the split pattern always splits, so that the parts' counts add up to the count of the whole."""
+"""Places where the split pattern always splits, so that the counts of the parts add up to that of the whole."""
 
 _encoding_lock = threading.Lock()
 
@@ -57,17 +57,17 @@ _encoding_lock = threading.Lock()
 class TiktokenTokenizer:
     """Implements :class:`leanrag_engine.core.ports.Tokenizer`. The vocabulary (3.6 MB) is read at the first count.
 
-    Special tokens such as ``<|endoftext|>`` are ordinary text. Counts are those of tiktoken, but for runs of
-    more than 16,384 characters without any seam (one huge word), where they may be a few off for each 16,384.
+    Special tokens such as ``<|endoftext|>`` are ordinary text. Counts equal those of tiktoken, except for runs of
+    more than 16,384 characters without a seam (one huge word), where they may differ by a few for each 16,384.
     Both methods raise :class:`LeanRAGError` if the vocabulary is missing. Safe to share between threads.
     """
 
     def count(self, text: str) -> int:
-        """The number of tokens of ``text``."""
+        """Return the number of tokens of ``text``."""
         return _count(_encoding(), text)
 
     def count_many(self, texts: Sequence[str]) -> list[int]:
-        """The number of tokens of each of ``texts``, in their order (about 14 MB a second)."""
+        """Return the number of tokens of each of ``texts``, in order (about 14 MB a second)."""
         encoding = _encoding()
         return [_count(encoding, text) for text in texts]
 
@@ -95,7 +95,7 @@ def _encoding() -> Encoding:
 
 @cache
 def _read_encoding() -> Encoding:
-    """Lazy cache: one vocabulary for the process."""
+    """Read the vocabulary once for the process."""
     from tiktoken import Encoding  # noqa: PLC0415 - start-up does not count tokens
 
     ranks: dict[bytes, int] = {}

@@ -1,9 +1,9 @@
 """Chat models of any provider, through litellm.
 
-Everything that litellm needs in order to be quiet stands here: it asks the network for a price list at
-import, reads a ``.env`` from the folders above itself, and prints advice to standard output on every error.
-Keys are litellm's affair: it takes them from the provider's environment variable. None is ever
-an argument here, and what a provider says is searched for the values of such variables before it is shown.
+By default litellm asks the network for a price list at import, reads a ``.env`` from the folders above itself, and
+prints advice to standard output on every error; :func:`import_litellm` turns this off. litellm takes keys from the
+provider's environment variable. No key is an argument here, and error texts of a provider are quoted without the
+values of such variables.
 """
 
 from __future__ import annotations
@@ -33,48 +33,20 @@ from .pacing import Clock, Pace, Places, Sleep
 
 __all__ = ["Limits", "LiteLLMChatModel"]
 
-SECONDS = 180.0
-"""Seconds that one attempt may take: local models on small machines are slow."""
-
 ATTEMPTS = 5
-"""Attempts of one call before it counts as failed."""
-
-LIMITED = 3
-"""So many times the attempts if it is the rate that is limited: the service lives, and fewer calls begin."""
-
-LASTING = 1.5
-"""No attempt begins after so many times the seconds of one: a service that hangs is found out at the second."""
-
-SAID = 0.3
-"""The share of a reply's room that it is taken to fill before any came, for the tokens a minute."""
-
-CHARACTERS = 3.0
-"""Characters of a token, as long as no prompt was measured."""
-
-CONCURRENCY = 8
-"""Calls under way at once."""
-
-FIRST_PAUSE = 0.5
-LONGEST_PAUSE = 30.0
-"""Seconds between attempts where the service does not say how long to wait: doubled each time, with jitter."""
+"""Default attempts of one call before it fails."""
 
 PATIENCE = 120.0
-"""The longest wait that a service may ask for (Retry-After): beyond it the call fails and says so."""
-
-WORDS = 300
-"""Characters of a provider's own words that an error may quote."""
-
-SECRET = 8
-"""Characters from which on a value may be a secret; shorter ones are switches."""
+"""The longest wait in seconds that a service may ask for (Retry-After); beyond it the call fails and says so."""
 
 PASSING = frozenset({408, 409, 425, 429, *range(500, 600)})
-"""HTTP statuses that another attempt may not meet."""
+"""HTTP statuses that may be temporary."""
 
 NO_SCHEMA = frozenset({HTTPStatus.BAD_REQUEST, HTTPStatus.UNPROCESSABLE_ENTITY})
-"""What a service answers that takes no JSON schema."""
+"""HTTP statuses of a service that accepts no JSON schema."""
 
 NO_KEY = "not-needed"
-"""Stands for the key of a server of one's own: OpenAI's library calls none without one."""
+"""Placeholder key for the user's own server: OpenAI's library requires one."""
 
 _USER = re.compile(r"//[^/@]*@")
 _SECRET_NAME = re.compile(r"KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL")
@@ -82,10 +54,27 @@ _FOREWORD = re.compile(r"^(litellm\.)?\w*(Error|Timeout|Exception)( Error)?(:| -
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
-    """How much of a service may be used at once and in a minute; 0 a minute: no limit."""
+class RetryOptions:
+    """When a call is tried again. Set by reading; the tests on a fake service only check that they hold."""
 
-    concurrency: int = CONCURRENCY
+    rate_limited: int = 3
+    """Times as many attempts if the rate is limited: the service works, and fewer calls begin."""
+    deadline: float = 1.5
+    """No attempt begins after this many times the seconds of one: a service that hangs fails at the second."""
+    first_pause: float = 0.5
+    """Seconds before the second attempt, doubled for each further one, with jitter of half of it."""
+    longest_pause: float = 30.0
+    """Longest pause in seconds, if the service does not ask for another."""
+
+
+RETRIES = RetryOptions()
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Calls at once, and requests and tokens a minute; 0 a minute: no limit."""
+
+    concurrency: int = 8
     requests_per_minute: int = 0
     tokens_per_minute: int = 0
 
@@ -114,8 +103,8 @@ class LiteLLMChatModel:
         self._requests = Pace(limits.requests_per_minute, clock=clock, sleep=sleep)
         self._tokens = Pace(limits.tokens_per_minute, clock=clock, sleep=sleep)
         self._sizes = TokenForecast()
-        # Calls that wait for their next attempt hold no place, so that others go on meanwhile; but if all
-        # fail, not every call there is should first have its try.
+        # Calls that wait for their next attempt release their place for others. If all calls fail, this
+        # limits how many are tried before the failure is reported.
         self._begun = anyio.Semaphore(2 * limits.concurrency)
         self._address = {"api_base": api_base} if api_base else {}
         if api_base and missing_keys(litellm, name):
@@ -128,16 +117,16 @@ class LiteLLMChatModel:
         name: str,
         *,
         api_base: str = "",
-        seconds: float = SECONDS,
+        seconds: float = 180.0,  # local models on small machines are slow
         attempts: int = ATTEMPTS,
         limits: Limits = Limits(),
         sleep: Sleep = anyio.sleep,
         clock: Clock = time.monotonic,
     ) -> Self:
-        """The model that litellm calls ``name``, at ``api_base`` if it is not at its provider's own address.
+        """Return the model that litellm calls ``name``, at ``api_base`` or else at its provider's address.
 
-        Raises ``InvalidInput`` for a name whose provider nobody knows, an address that is none, and where
-        the provider's key is missing in the environment. Nothing is sent yet.
+        Raises ``InvalidInput`` if the provider is unknown, the address is no URL, or the provider's key is missing
+        in the environment. Sends nothing.
         """
         if api_base and not re.match(r"https?://[^/\s]+", api_base):
             raise InvalidInput(
@@ -160,7 +149,7 @@ class LiteLLMChatModel:
 
     @property
     def price(self) -> Price | None:
-        """As litellm knows it, by the model's name, wherever it runs."""
+        """Return litellm's price for a model of this name, wherever it runs."""
         prices = self._litellm.model_cost
         known = prices.get(self._name) or prices.get(self._name.partition("/")[2]) or {}
         prompt, completion = known.get("input_cost_per_token"), known.get("output_cost_per_token")
@@ -169,7 +158,10 @@ class LiteLLMChatModel:
     async def complete(self, request: ChatRequest) -> Reply:
         """See :meth:`leanrag_engine.core.ports.ChatModel.complete`."""
         attempts = retry_policy(
-            self._attempts, self._sleep, limited=LIMITED * self._attempts, seconds=LASTING * self._seconds
+            self._attempts,
+            self._sleep,
+            limited=RETRIES.rate_limited * self._attempts,
+            seconds=RETRIES.deadline * self._seconds,
         )
         failure: Exception
         try:
@@ -177,11 +169,11 @@ class LiteLLMChatModel:
                 return await attempts(self._attempt, request)
         except foreign_errors(self._litellm) as problem:
             failure = problem
-        # Outside the handler: the provider's error may hold a key, and would travel along as the context.
+        # Outside the handler: the provider's error may hold a key, and would become the context of this one.
         raise self._map_error(failure, attempts.statistics.get("attempt_number", 1))
 
     async def close(self) -> None:
-        """Close the connections of this event loop. litellm keeps them by loop and never closes one itself."""
+        """Close the connections of this event loop, which litellm keeps by loop and never closes itself."""
         import asyncio  # noqa: PLC0415 - litellm's cache is keyed by asyncio's loop, as litellm runs on it alone
 
         clients = self._litellm.in_memory_llm_clients_cache.cache_dict
@@ -198,7 +190,7 @@ class LiteLLMChatModel:
         except foreign_errors(self._litellm) as problem:
             if schema is None or getattr(problem, "status_code", None) not in NO_SCHEMA:
                 raise
-        # Some services take no schema, whatever the price list says: their models read the words.
+        # Some services accept no schema although litellm lists it; the prompt asks for the same form.
         reply = await self._call(request, None)
         self._takes_schema = False
         return reply
@@ -237,7 +229,7 @@ class LiteLLMChatModel:
         return reply
 
     def _map_error(self, problem: Exception, attempts: int) -> LeanRAGError:
-        """The provider's error as one of ours, named by what the caller can do."""
+        """Map the provider's error to one of ours, by what the caller can do."""
         if lasting := self._map_lasting_error(problem):
             return lasting
         who = f"{self._name!r}{self._where}"
@@ -247,12 +239,12 @@ class LiteLLMChatModel:
                 f"Model {who} does not answer, {tried}: {quote_error(problem)}", advice(problem, self._where)
             )
         return ReplyUnusable(
-            f"The service of model {who} did not take the request: {quote_error(problem)}",
-            "A shorter request, or another model, may be taken.",
+            f"The service of model {who} rejected the request: {quote_error(problem)}",
+            "Send a shorter request, or use another model.",
         )
 
     def _map_lasting_error(self, problem: Exception) -> InvalidInput | None:
-        """An error that every request would meet: a wrong key, a wrong name, an account without quota."""
+        """Map an error that every request would meet: a wrong key, a wrong name, an account without quota."""
         status = getattr(problem, "status_code", None)
         if status in {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}:
             return InvalidInput(
@@ -285,7 +277,7 @@ class LiteLLMChatModel:
 
 @dataclass(slots=True)
 class TokenForecast:
-    """What calls took so far, from which the tokens of the next one are expected."""
+    """The token use of past calls, from which that of the next one is estimated."""
 
     characters: int = 0
     prompt_tokens: int = 0
@@ -294,9 +286,10 @@ class TokenForecast:
 
     def estimate(self, request: ChatRequest) -> float:
         letters = sum(len(each.text) for each in request.messages)
-        asked = self.prompt_tokens / self.characters if self.prompt_tokens else 1 / CHARACTERS
-        said = self.completion_tokens / self.room if self.room else SAID
-        return letters * asked + request.max_tokens * said
+        # Before the first reply: 3 characters a token, and replies that fill 30 % of their limit.
+        per_character = self.prompt_tokens / self.characters if self.prompt_tokens else 1 / 3.0
+        filled = self.completion_tokens / self.room if self.room else 0.3
+        return letters * per_character + request.max_tokens * filled
 
     def note(self, request: ChatRequest, reply: Reply) -> None:
         self.characters += sum(len(each.text) for each in request.messages)
@@ -305,11 +298,11 @@ class TokenForecast:
         self.completion_tokens += reply.completion_tokens
 
 
-# --- litellm as it comes -------------------------------------------------------------------
+# --- litellm -------------------------------------------------------------------------------
 
 
 def import_litellm() -> Any:
-    """The module, imported (about two seconds the first time) so that it neither calls out nor talks."""
+    """Import litellm (about two seconds the first time) so that it neither uses the network nor prints."""
     os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
     os.environ.setdefault(
         "LITELLM_MODE", "PRODUCTION"
@@ -317,25 +310,25 @@ def import_litellm() -> Any:
     import litellm  # noqa: PLC0415 - heavy, and the switches above must be set first
 
     litellm.suppress_debug_info = True
-    # It prepares each call in a thread; one that is cancelled meanwhile leaves a coroutine that nobody awaits.
+    # litellm prepares each call in a thread; a call cancelled meanwhile leaves a coroutine that is never awaited.
     warnings.filterwarnings("ignore", r"coroutine '\w+\.a\w+' was never awaited", RuntimeWarning)
     return litellm
 
 
 def foreign_errors(litellm: Any) -> tuple[type[Exception], ...]:
-    """What a call may raise: litellm maps every provider's errors to these."""
+    """Return the errors that a call may raise: litellm maps every provider's errors to these."""
     return tuple(litellm.exceptions.LITELLM_EXCEPTION_TYPES)
 
 
 def format_address(api_base: str) -> str:
-    """The address as an error goes on with it, without a password that stands in it; "" if none was given."""
+    """Format the address for an error message, without its password; "" if none was given."""
     return f" at {_USER.sub('//', api_base)}" if api_base else ""
 
 
 def missing_keys(litellm: Any, name: str) -> list[str]:
-    """The environment variables that the model's provider takes a key from, if none of them is set."""
+    """Return the environment variables for the key of the model's provider, if none of them is set."""
     missing: list[str] = litellm.validate_environment(model=name)["missing_keys"]
-    # A provider that lists more than keys (regions, projects) may find them in files of its own.
+    # A provider that lists more than keys (regions, projects) may read them from its own files.
     return sorted(missing) if all(each.endswith("_API_KEY") for each in missing) else []
 
 
@@ -349,7 +342,7 @@ def check_provider(litellm: Any, name: str) -> None:
     near = find_nearest(name, litellm.model_cost, 3, cutoff=0.75)
     guess = f" Did you mean {' or '.join(near)}?" if near else ""
     raise InvalidInput(
-        f"It is not known who provides the model {name!r}.{guess}",
+        f"The provider of the model {name!r} is unknown.{guess}",
         "Write provider/model, such as openai/gpt-4o-mini, anthropic/claude-sonnet-4-5 or ollama_chat/llama3.1; for a "
         "server that speaks OpenAI's protocol write openai/ and the model's name there, and give its address.",
     )
@@ -364,7 +357,7 @@ def check_keys(litellm: Any, name: str) -> None:
 
 
 def read_reply(response: Any) -> Reply:
-    """The response as ours. Nothing in it is trusted to be there."""
+    """Convert litellm's response, any part of which may be missing."""
     usage = getattr(response, "usage", None)
     choice = response.choices[0] if response.choices else None
     text, reason = ("", FinishReason.EMPTY) if choice is None else read_choice(choice)
@@ -378,7 +371,7 @@ def read_reply(response: Any) -> Reply:
 
 
 def read_choice(choice: Any) -> tuple[str, FinishReason]:
-    """The text of a choice, or the words of its refusal, and why it ended."""
+    """Return the text of a choice, or of its refusal, and why it ended."""
     text = choice.message.content or ""
     special = getattr(choice.message, "provider_specific_fields", None) or {}
     if refusal := special.get("refusal"):
@@ -396,8 +389,8 @@ def read_choice(choice: Any) -> tuple[str, FinishReason]:
 def retry_policy(
     attempts: int, sleep: Sleep, *, limited: int = 0, seconds: float = math.inf
 ) -> tenacity.AsyncRetrying:
-    """Calls what it is given as often as it takes, ``attempts`` times at most (or ``limited`` times where it is the
-    rate that is limited), and not after so many seconds; the last error comes as it is."""
+    """Return a policy of at most ``attempts`` attempts (``limited`` if the rate is limited), none of which begins after
+    ``seconds``. It raises the last error unchanged."""
 
     def is_enough(state: tenacity.RetryCallState) -> bool:
         problem = state.outcome.exception() if state.outcome else None
@@ -415,7 +408,7 @@ def retry_policy(
 
 
 def is_worth_retrying(problem: BaseException) -> bool:
-    """Whether another attempt is worth while: not if the service asks for more patience than there is."""
+    """Return whether to try again: not if the service asks for a wait beyond ``PATIENCE``."""
     return may_be_retried(problem) and (read_retry_after(problem) or 0) <= PATIENCE
 
 
@@ -424,17 +417,17 @@ def may_be_retried(problem: BaseException) -> bool:
 
 
 def is_limited(problem: BaseException) -> bool:
-    """Whether the service says that calls come too fast."""
+    """Return whether the service rejects the rate of calls."""
     return getattr(problem, "status_code", None) == HTTPStatus.TOO_MANY_REQUESTS and not out_of_quota(problem)
 
 
 def out_of_quota(problem: BaseException) -> bool:
-    """OpenAI answers 429 to an account without money, too; waiting does not help that."""
+    """Return whether the account has no money left: OpenAI answers 429 then, too, but waiting does not help."""
     return "insufficient_quota" in f"{getattr(problem, 'body', '')} {problem}"
 
 
 def read_retry_after(problem: BaseException) -> float | None:
-    """The seconds that the service asks to wait (Retry-After: seconds or a date), ``None`` if it does not say."""
+    """Return the seconds that the service asks to wait (Retry-After: seconds or a date), ``None`` without such a header."""
     headers = getattr(problem, "litellm_response_headers", None) or {}
     value = str(headers.get("retry-after", "")).strip()
     with suppress(ValueError):
@@ -445,35 +438,39 @@ def read_retry_after(problem: BaseException) -> float | None:
     return None
 
 
-_growing_pause = tenacity.wait_exponential(multiplier=FIRST_PAUSE, max=LONGEST_PAUSE) + tenacity.wait_random(
-    0, FIRST_PAUSE / 2
-)
+_growing_pause = tenacity.wait_exponential(
+    multiplier=RETRIES.first_pause, max=RETRIES.longest_pause
+) + tenacity.wait_random(0, RETRIES.first_pause / 2)
 
 
 def pause(state: tenacity.RetryCallState) -> float:
-    """Seconds before the next attempt: as the service asks, else growing."""
+    """Return the seconds before the next attempt: as the service asks, else growing."""
     problem = state.outcome.exception() if state.outcome else None
     asked = read_retry_after(problem) if problem else None
     return _growing_pause(state) if asked is None else asked
 
 
 def quote_error(problem: Exception) -> str:
-    """The provider's own words in one short line, without any value of an environment variable that is a secret."""
+    """Return the provider's message on one short line, with secret values of environment variables replaced."""
     text = one_line(str(problem))
     while (shorter := _FOREWORD.sub("", text)) != text:
         text = shorter
     for name, value in os.environ.items():
-        if len(value) >= SECRET and _SECRET_NAME.search(name.upper()):
+        # Values below 8 characters are switches.
+        if value[7:] and _SECRET_NAME.search(name.upper()):
             text = text.replace(value, f"[{name}]")
-    return f"{text.rstrip('.')}." if len(text) <= WORDS else cut_end(text, WORDS)
+    longest = 300
+    return f"{text.rstrip('.')}." if len(text) <= longest else cut_end(text, longest)
 
 
 def advice(problem: Exception, where: str) -> str:
     asked = read_retry_after(problem)
     if asked is not None and asked > PATIENCE:
-        return f"It asks to be left alone for {asked:.0f} seconds; try again then, or use another model."
+        return (
+            f"The service asks for a pause of {asked:.0f} seconds; try again after it, or use another model."
+        )
     if getattr(problem, "status_code", None) == HTTPStatus.TOO_MANY_REQUESTS:
         return "Let fewer calls run at once, or try again later."
     if where:
-        return "See that the service runs there and can be reached."
+        return "Check that the service runs there and can be reached."
     return "Try again later, or use another model."

@@ -1,6 +1,6 @@
-"""How fast calls of one service may follow each other: places for calls at once, and so much a minute.
+"""Limit the calls of one service: places for concurrent calls, and units a minute.
 
-Nothing here knows what a call is. The clock and the sleep come in as arguments, so that tests need none.
+Clock and sleep are arguments, so that tests need not wait.
 """
 
 from __future__ import annotations
@@ -14,14 +14,11 @@ import anyio
 Sleep = Callable[[float], Awaitable[None]]
 Clock = Callable[[], float]
 
-GLANCE = 1.0
-"""Seconds between two looks at whether what is given back lets the next one begin sooner."""
-
 
 class Pace:
-    """At most so many units a minute, evenly spread: what begins is paid off before the next may begin.
+    """At most ``per_minute`` units a minute, evenly spread: the units of a call delay the next one.
 
-    Without bursts: services count by seconds, whatever their limit is called. 0 a minute is no limit.
+    There are no bursts: services count by seconds, whatever their limit is called. 0 a minute is no limit.
     """
 
     def __init__(self, per_minute: int, *, clock: Clock = time.monotonic, sleep: Sleep = anyio.sleep) -> None:
@@ -32,24 +29,25 @@ class Pace:
         self._free_at = clock()
 
     async def take(self, units: float) -> None:
-        """Wait for the turn of so many units; in the order of coming."""
+        """Wait for the turn of ``units`` units, in the order of arrival."""
         if not self._seconds:
             return
         async with self._turn:
+            # In steps of a second: a refund may let the call begin sooner.
             while (wait := self._free_at - self._clock()) > 0:
-                await self._sleep(min(wait, GLANCE))
+                await self._sleep(min(wait, 1.0))
             self._free_at = self._clock() + units * self._seconds
 
     def refund(self, units: float) -> None:
-        """So many were taken too much; below 0, too little."""
+        """Return units that were not needed; below 0: take further ones."""
         self._free_at -= units * self._seconds
 
 
 class Places:
-    """Places for calls at once. A service that says it is too much gets half as many, and one more after each
-    full round of answers: no call waits for another's pause, but fewer begin meanwhile.
+    """Places for concurrent calls: halved when the service rejects the rate, one more after each full round of
+    answers. No call waits for another's pause, but fewer begin meanwhile.
 
-    ``async with places`` holds a place.
+    ``async with places`` occupies a place.
     """
 
     def __init__(self, most: int) -> None:
@@ -64,11 +62,11 @@ class Places:
 
     @property
     def round(self) -> int:
-        """Grows with each time that it was too much."""
+        """Count how often the places were halved."""
         return self._round
 
     def halve(self, began: int) -> None:
-        """A call that began in round ``began`` was too much. Those under way together count once."""
+        """Halve the places because a call of round ``began`` was rejected. Concurrent calls count once."""
         if began == self._round:
             self._round += 1
             self._allow(max(1.0, self._allowed / 2))

@@ -1,9 +1,9 @@
 """The built-in embedder: latent semantic analysis of the collection itself, on scikit-learn.
 
-Words weighted by TF-IDF, then a truncated singular value decomposition (Deerwester et al. 1990) whose
-singular values count with their square root (Levy, Goldberg & Dagan 2015): with few dimensions that
-finds clearly more than plain LSA does. It needs no model, no download and no key. Every word of the
-vocabulary has one vector, a text is the weighted sum of its words, so that the state is one table.
+Words are weighted by TF-IDF, then reduced by a truncated singular value decomposition (Deerwester et al. 1990) whose
+singular values count with their square root (Levy, Goldberg & Dagan 2015); with few dimensions this
+retrieves clearly more than plain LSA. It needs no model, no download and no key. Every word of the
+vocabulary has one vector and a text is the weighted sum of its words, so the state is one table.
 """
 
 from __future__ import annotations
@@ -28,21 +28,22 @@ from leanrag_engine.core.model import Vectors
 from leanrag_engine.core.ports import Embedder, Progress, ProgressReport, Windows
 from leanrag_engine.core.text.language.words import words
 
-_DIMENSIONS = 512
-_VOCABULARY = 40_000
-_SAMPLE = 10_000
-"""Most texts that the decomposition looks at; the vocabulary and its weights come from all."""
-
-_BATCH = 1024
-"""Texts embedded between two looks at whether the work should stop."""
-
 _STEM = 6
-_FAINT = 0.5
-"""Texts have length 1, so a direction with a smaller singular value holds less than a quarter of one
-text: it is what near duplicates differ by, and would count far too much in texts that were not fitted."""
+"""Characters of a longer word's beginning that are a feature of their own."""
 
-_LEVELS = 127
-"""A word's vector is kept in whole steps of its largest coordinate / 127: a quarter of the space."""
+
+@dataclass(frozen=True, slots=True)
+class FittingOptions:
+    """Size and cut-off of the decomposition. Set by reading and by the time of a fit; not tuned on recall."""
+
+    dimensions: int = 512
+    vocabulary: int = 40_000
+    """Features kept, the most frequent ones."""
+    sample: int = 10_000
+    """Most texts that are decomposed; the vocabulary and its weights come from all."""
+    faint: float = 0.5
+    """Smallest singular value kept. Texts have length 1, so a direction below it holds less than a quarter of one
+    text: near duplicates differ by it, and it would distort texts that were not fitted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,21 +80,22 @@ class BuiltinEmbedder:
         return int(self._vectors.shape[1])
 
     async def embed(self, texts: Sequence[str], report: ProgressReport | None = None) -> Vectors:
-        """L2-normalised (len(texts), dimension) float32 rows; zero rows where no word is known."""
+        """Return L2-normalised (len(texts), dimension) float32 rows; zero rows where no word is known."""
         rows = np.empty((len(texts), self.dimension), dtype=np.float32)
-        for start in range(0, len(texts), _BATCH):
+        step = 1024  # texts between two checks whether to stop
+        for start in range(0, len(texts), step):
             if report is not None:
                 report(Progress("embed", start, len(texts)))
-            part = slice(start, start + _BATCH)
+            part = slice(start, start + step)
             rows[part] = await anyio.to_thread.run_sync(self._embed, list(texts[part]))
         return rows
 
     async def embed_windows(self, texts: Sequence[str], report: ProgressReport | None = None) -> Windows:
-        """One row for each text: words are counted in a text of any length."""
+        """Return one row for each text: words are counted in a text of any length."""
         return Windows(await self.embed(texts, report), tuple(range(len(texts))))
 
     async def embed_queries(self, texts: Sequence[str]) -> Vectors:
-        """As ``embed``."""
+        """Return the rows of ``embed``."""
         return await self.embed(texts)
 
     def _embed(self, texts: list[str]) -> Vectors:
@@ -104,28 +106,31 @@ class BuiltinEmbedder:
 
 
 class BuiltinEmbedderSource:
-    """Fits the built-in embedder on a collection's texts, and restores what was fitted."""
+    """Fits the built-in embedder on a collection's texts, and restores fitted ones."""
+
+    def __init__(self, options: FittingOptions = FittingOptions()) -> None:
+        self._options = options
 
     @property
     def name(self) -> str:
         return "builtin"
 
     async def fit(self, texts: Sequence[str]) -> tuple[Embedder, bytes]:
-        """An embedder for ``texts`` (any number of any length) and its state, at most about 20 MB."""
-        return await anyio.to_thread.run_sync(_fit, list(texts), abandon_on_cancel=True)
+        """Fit an embedder on ``texts`` (any number of any length); return it with its state of at most about 20 MB."""
+        return await anyio.to_thread.run_sync(_fit, list(texts), self._options, abandon_on_cancel=True)
 
     async def gave(self, identity: str) -> bool:
-        """Whether it is the identity of a fit."""
+        """Return whether ``identity`` is that of a fit."""
         return identity.startswith(f"{self.name}-")
 
     async def restore(self, identity: str, state: bytes) -> Embedder:
-        """The embedder whose ``fit`` gave ``state``. Raises ``StoreUnusable`` if it is not that one."""
+        """Restore a fitted embedder from its state. Raises ``StoreUnusable`` if the state is another one's."""
         return await anyio.to_thread.run_sync(_restore, identity, state)
 
     async def without(
         self, identity: str, state: bytes, gone: Sequence[str], kept: Sequence[str]
     ) -> tuple[str, bytes]:
-        """The word table without the words that stand in ``gone`` alone. Raises ``StoreUnusable`` as ``restore``."""
+        """Remove the words that occur in ``gone`` alone from the word table. Raises ``StoreUnusable`` as ``restore``."""
         return await anyio.to_thread.run_sync(_remove_words, identity, state, gone, kept)
 
 
@@ -133,7 +138,7 @@ class BuiltinEmbedderSource:
 
 
 def _features(text: str) -> list[str]:
-    """The words, and for the longer ones their beginnings: a stemmer that knows no language."""
+    """Return the words, and the beginnings of the longer ones: a stemmer for any language."""
     found = words(text)
     return found + [f"{word[:_STEM]}-" for word in found if len(word) > _STEM]
 
@@ -142,51 +147,52 @@ def _counter(vocabulary: Sequence[str] | None = None) -> CountVectorizer:
     return CountVectorizer(analyzer=_features, vocabulary=vocabulary, dtype=np.float32)
 
 
-def _fit(texts: list[str]) -> tuple[Embedder, bytes]:
-    table = _word_table(texts)
+def _fit(texts: list[str], options: FittingOptions) -> tuple[Embedder, bytes]:
+    table = _word_table(texts, options)
     return BuiltinEmbedder(table), _pack(table)
 
 
-def _word_table(texts: list[str]) -> _WordTable:
+def _word_table(texts: list[str], options: FittingOptions) -> _WordTable:
     if not any(_features(text) for text in texts):
         return _WordTable((), np.zeros((0, 1), dtype=np.int8), np.zeros(0, dtype=np.float32))
     counter = _counter()
     counts = csr_array(counter.fit_transform(texts))
     known = counter.get_feature_names_out()
     frequency = np.bincount(counts.indices, minlength=len(known))
-    kept = np.sort(np.argsort(-frequency, kind="stable")[:_VOCABULARY])
+    kept = np.sort(np.argsort(-frequency, kind="stable")[: options.vocabulary])
     weights = _rarity(frequency[kept], len(texts))
-    sample = np.linspace(0, len(texts) - 1, min(len(texts), _SAMPLE)).astype(np.intp)
+    sample = np.linspace(0, len(texts) - 1, min(len(texts), options.sample)).astype(np.intp)
     weighted = _damp(counts[sample][:, kept]).multiply(weights).tocsr()
-    table = weights[:, None] * _word_vectors(weighted)
-    scales = (np.abs(table).max(axis=1) / _LEVELS).astype(np.float32)
+    table = weights[:, None] * _word_vectors(weighted, options)
+    # Whole steps of the largest coordinate / 127 take a quarter of the space.
+    scales = (np.abs(table).max(axis=1) / 127).astype(np.float32)
     steps = np.rint(table / np.maximum(scales, np.float32(1e-30))[:, None]).astype(np.int8)
     return _WordTable(tuple(known[kept].tolist()), steps, scales)
 
 
 def _rarity(frequency: NDArray[np.intp], texts: int) -> NDArray[np.float32]:
-    """Inverse document frequency in Robertson's form, kept above zero: log(1 + (N - df + ½) / (df + ½))."""
+    """Return the inverse document frequency in Robertson's form, above zero: log(1 + (N - df + ½) / (df + ½))."""
     return np.log1p((texts - frequency + 0.5) / (frequency + 0.5)).astype(np.float32)
 
 
 def _damp(counts: csr_array) -> csr_array:
-    """Term counts n as 1 + ln n."""
+    """Replace term counts n by 1 + ln n."""
     damped = counts.copy()
     damped.data = 1.0 + np.log(damped.data)
     return damped
 
 
-def _word_vectors(weighted: csr_array) -> NDArray[np.float32]:
-    """Right singular vectors of the (texts, words) matrix with unit rows, times 1 / √σ: (words, d).
+def _word_vectors(weighted: csr_array, options: FittingOptions) -> NDArray[np.float32]:
+    """Return the right singular vectors of the (texts, words) matrix with unit rows, times 1 / √σ: (words, d).
 
     A text x then gets x·V·Σ^-½ = U·Σ^½ for the texts that were fitted.
     """
     lengths = np.sqrt(np.asarray(weighted.multiply(weighted).sum(axis=1)).ravel())
     rows = csr_array(weighted.multiply((1.0 / np.maximum(lengths, 1e-12))[:, None]), dtype=np.float32)
-    dimensions = min(_DIMENSIONS, *rows.shape)
+    dimensions = min(options.dimensions, *rows.shape)
     with threadpool_limits(limits=1):  # linear algebra differs in its last bits by the number of threads
         _, values, axes = randomized_svd(rows, dimensions, n_iter=2, random_state=0)
-    strong = values > _FAINT
+    strong = values > options.faint
     return np.asarray(axes[strong].T / np.sqrt(values[strong]), dtype=np.float32)
 
 
@@ -199,7 +205,7 @@ def _unit_rows(rows: NDArray[np.float32]) -> Vectors:
 
 
 def _pack(table: _WordTable) -> bytes:
-    """A zip of arrays (npz) that holds no pickles."""
+    """Write the table as a zip of arrays (npz) without pickles."""
     buffer = io.BytesIO()
     vocabulary = np.frombuffer(json.dumps(table.vocabulary).encode(), dtype=np.uint8)
     np.savez(buffer, vocabulary=vocabulary, steps=table.steps, scales=table.scales)

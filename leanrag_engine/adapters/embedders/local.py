@@ -1,7 +1,7 @@
-"""Embedders that run here: any sentence-transformers model, by its name on the model hub or from a folder.
+"""Local embedders: any sentence-transformers model, by its name on the model hub or from a folder.
 
-The libraries take seconds to import and the weights memory, so that both wait for the first text. Nothing
-is fetched if the model is at hand; if it is not and the hub cannot be reached, that is said at once.
+The libraries take seconds to import and the weights take memory, so both are loaded for the first text. A model on
+this machine is never downloaded again; if it is missing and the hub cannot be reached, the error comes at once.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ import numpy as np
 from leanrag_engine.core.errors import InvalidInput, LeanRAGError, ModelUnavailable
 from leanrag_engine.core.model import Vectors
 from leanrag_engine.core.ports import Embedder, Progress, ProgressReport, Windows
+from leanrag_engine.core.text.shortening import one_line
 
 from .pretrained import EmbeddingWindows, Span, check_rows, pool_windows, rough_tokens
 
@@ -32,18 +33,11 @@ SentenceTransformer = Any
 
 _KIND = "local"
 _NAME = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
-_HUB_SECONDS = 5.0
 
 _BATCH = (16, 4096)
 _GPU_BATCH = (128, 65_536)
 """Most texts and tokens in one batch. On two cores, 16 was fastest for MiniLM with texts of 20 and of 200
 tokens alike; the bound on tokens is for models that read thousands at once, whose memory it keeps small."""
-
-_MARGIN = 4
-"""Tokens kept free in a window: one cut out of a text may make a few tokens more on its own."""
-
-_ENDLESS = 1_000_000
-"""Tokenizers without a limit state an absurd one."""
 
 _CONFIGS = ("*.json", "vocab.txt", "*.model", "merges.txt")
 _NO_CONFIG = {
@@ -54,7 +48,7 @@ _NO_CONFIG = {
 }
 _WEIGHTS = ("*.safetensors", "*.bin")
 _SAMPLES, _SAMPLE = 64, 4096
-"""The fingerprint of a file of weights reads so many blocks of so many bytes: training moves every weight."""
+"""Blocks and bytes of each in the fingerprint of a file of weights: training changes every weight."""
 
 _NEVER_FETCHED = [
     "onnx/*",
@@ -71,10 +65,10 @@ _NEVER_FETCHED = [
 Role = Literal["document", "query"]
 
 _PROMPTS: dict[Role, tuple[str, ...]] = {"document": ("document", "passage", "corpus"), "query": ("query",)}
-"""The names under which models keep the prompt of a role."""
+"""The names of the prompt of each role in models."""
 
 _LOADING = threading.Lock()
-"""Held while a model is loaded: two threads that need it at once would load it twice."""
+"""Lock for loading: two threads that need the same model would load it twice."""
 
 
 class SentenceTransformersSource:
@@ -88,17 +82,17 @@ class SentenceTransformersSource:
         return self._name
 
     async def fit(self, texts: Sequence[str]) -> tuple[Embedder, bytes]:  # noqa: ARG002 - nothing is fitted
-        """The model as it is, and no state: the model itself is the state."""
+        """Return the model with an empty state: nothing is fitted."""
         return await anyio.to_thread.run_sync(self._embedder), b""
 
     async def gave(self, identity: str) -> bool:
-        """Whether it is the model's, told from its files; a model that is not at hand may be any."""
+        """Return whether ``identity`` is the model's by its files; a model that is not on this machine may be any."""
         if not identity.startswith(f"{_KIND}-"):
             return False
         return await anyio.to_thread.run_sync(self._identity_at_hand) in {identity, None}
 
     async def restore(self, identity: str, state: bytes) -> Embedder:  # noqa: ARG002 - the port's arguments
-        """As ``fit``."""
+        """Return the model, as ``fit`` does."""
         return (await self.fit(()))[0]
 
     async def without(
@@ -108,7 +102,7 @@ class SentenceTransformersSource:
         gone: Sequence[str],  # noqa: ARG002 - the port's arguments
         kept: Sequence[str],  # noqa: ARG002
     ) -> tuple[str, bytes]:
-        """As they are: no text has left anything in them."""
+        """Return both unchanged: they hold nothing of any text."""
         return identity, state
 
     def _embedder(self) -> Embedder:
@@ -130,7 +124,7 @@ class SentenceTransformersSource:
 
 @dataclass(frozen=True, slots=True)
 class _LoadedModel:
-    """A model in memory. Its tokenizer serves one thread at a time: batches take turns by ``lock``."""
+    """A model in memory. Its tokenizer is not thread-safe: batches take ``lock`` in turn."""
 
     model: SentenceTransformer
     dimension: int
@@ -144,7 +138,7 @@ class _LoadedModel:
 
 
 class SentenceTransformersEmbedder:
-    """A pretrained model. Texts beyond its window are embedded in several; its prompts are honoured."""
+    """A pretrained model. Texts beyond its window are embedded in several windows, with the model's prompts."""
 
     def __init__(self, name: str, identity: str, loaded: _LoadedModel) -> None:
         self._name = name
@@ -160,15 +154,15 @@ class SentenceTransformersEmbedder:
         return self._loaded.dimension
 
     async def embed(self, texts: Sequence[str], report: ProgressReport | None = None) -> Vectors:
-        """L2-normalised (len(texts), dimension) float32 rows; a long text gets the mean of its windows."""
+        """Return L2-normalised (len(texts), dimension) float32 rows; a long text gets the mean of its windows."""
         return pool_windows(await self.embed_windows(texts, report), len(texts))
 
     async def embed_windows(self, texts: Sequence[str], report: ProgressReport | None = None) -> Windows:
-        """One row for each window; progress counts windows."""
+        """Return one row for each window; progress counts windows."""
         return await anyio.to_thread.run_sync(partial(self._embed, list(texts), "document", report))
 
     async def embed_queries(self, texts: Sequence[str]) -> Vectors:
-        """As ``embed``, with the model's prompt for queries if it has one."""
+        """Return the rows of queries, with the model's prompt for queries if it has one."""
         windows = await anyio.to_thread.run_sync(partial(self._embed, list(texts), "query", None))
         return pool_windows(windows, len(texts))
 
@@ -210,13 +204,13 @@ class SentenceTransformersEmbedder:
 
 
 def _folder_of(name: str) -> Path | None:
-    """The folder that ``name`` means; None if it is a name on the model hub."""
+    """Return the folder that ``name`` names; None if it is a name on the model hub."""
     folder = Path(name).expanduser()
     if folder.is_dir():
         return folder.resolve()
     if not _NAME.fullmatch(name):
         raise InvalidInput(
-            f"Embedder {name!r} is no folder that exists, nor the name of a model.",
+            f"Embedder {name!r} is neither an existing folder nor the name of a model.",
             "Give 'builtin', 'litellm/<model>', the name of a sentence-transformers model, or its folder.",
         )
     return None
@@ -231,7 +225,7 @@ def _check_installed(name: str) -> None:
 
 
 def _silence_libraries() -> None:
-    """Before the first import: no reports to anybody, no bars, no remarks on threads."""
+    """Turn off telemetry, progress bars and warnings on threads; called before the first import."""
     for variable in (
         "HF_HUB_DISABLE_TELEMETRY",
         "HF_HUB_DISABLE_PROGRESS_BARS",
@@ -242,7 +236,7 @@ def _silence_libraries() -> None:
 
 
 def _find_in_cache(name: str) -> Path | None:
-    """The model's folder in the hub's cache on this machine, if all of it is there."""
+    """Return the model's folder in the hub's cache on this machine if it is complete."""
     _silence_libraries()
     from huggingface_hub import snapshot_download  # noqa: PLC0415 - only local models pay for it
     from huggingface_hub.errors import LocalEntryNotFoundError  # noqa: PLC0415 - as above
@@ -255,14 +249,14 @@ def _find_in_cache(name: str) -> Path | None:
 
 
 def _download(name: str) -> Path:
-    """The model's folder after a download. The hub is asked once, with a short patience, before anything else:
-    the libraries' own retries take more than a minute to find that there is no network."""
+    """Download the model and return its folder. One request with a short timeout comes first: without a network
+    the libraries' own retries take more than a minute."""
     import httpx  # noqa: PLC0415 - only local models pay for it
     from huggingface_hub import HfApi, snapshot_download  # noqa: PLC0415 - as above
     from huggingface_hub.errors import HfHubHTTPError, OfflineModeIsEnabled  # noqa: PLC0415 - as above
 
     try:
-        files = HfApi().model_info(_full_name(name), timeout=_HUB_SECONDS).siblings or []
+        files = HfApi().model_info(_full_name(name), timeout=5.0).siblings or []
         twice = ["*.bin"] if any(each.rfilename.endswith(".safetensors") for each in files) else []
         return Path(snapshot_download(_full_name(name), ignore_patterns=_NEVER_FETCHED + twice))
     except HfHubHTTPError as problem:
@@ -274,7 +268,7 @@ def _download(name: str) -> Path:
 
 
 def _full_name(name: str) -> str:
-    """A bare name is one of the sentence-transformers organisation."""
+    """Return the name with its organisation, by default sentence-transformers."""
     return name if "/" in name else f"sentence-transformers/{name}"
 
 
@@ -292,23 +286,23 @@ def _unreachable(name: str, why: str) -> LeanRAGError:
     )
 
 
-# --- its identity --------------------------------------------------------------------------
+# --- identity ------------------------------------------------------------------------------
 
 
 def _module_folders(folder: Path) -> list[Path]:
-    """The folders of the model's modules: its own, and those such as ``1_Pooling``."""
+    """Return the folders of the model's modules: its own, and those such as ``1_Pooling``."""
     return [folder, *sorted(folder.glob("[0-9]*_*"))]
 
 
 def _weights(folder: Path) -> list[Path]:
-    """The files of weights that would be loaded: those of the better form in each part."""
+    """Return the files of weights that are loaded: those of the preferred format in each folder."""
     forms = [[sorted(part.glob(pattern)) for pattern in _WEIGHTS] for part in _module_folders(folder)]
     return [path for safe, pickled in forms for path in safe or pickled]
 
 
 @lru_cache(maxsize=4)
 def _identity(folder: Path) -> str:
-    """What decides the vectors, the place aside: a copy in another folder is the same embedder."""
+    """Return a digest of the files that decide the vectors; a copy in another folder has the same one."""
     digest = blake2b(digest_size=8)
     configs = {
         path for part in _module_folders(folder) for pattern in _CONFIGS for path in part.glob(pattern)
@@ -322,7 +316,7 @@ def _identity(folder: Path) -> str:
 
 
 def _sample_blocks(path: Path) -> Iterator[bytes]:
-    """The size of a file, its beginning, and blocks evenly spread over it."""
+    """Yield the size of a file and blocks evenly spread over it."""
     size = path.stat().st_size
     yield str(size).encode()
     with path.open("rb") as file:
@@ -336,7 +330,7 @@ def _sample_blocks(path: Path) -> Iterator[bytes]:
 
 @lru_cache(maxsize=1)
 def _load(folder: Path, name: str) -> _LoadedModel:
-    """The model in memory; one at a time, however many engines use it."""
+    """Load the model; one is kept in memory, shared by all engines of the process."""
     _silence_libraries()
     logs = import_module("transformers.utils.logging")
     logs.disable_progress_bar()
@@ -362,23 +356,25 @@ def _load(folder: Path, name: str) -> _LoadedModel:
 
 
 def _unusable(name: str, problem: Exception) -> InvalidInput:
-    told = " ".join(str(problem).split())
+    detail = one_line(str(problem))
     return InvalidInput(
-        f"Embedder {name!r} cannot be loaded as a sentence-transformers model ({type(problem).__name__}: {told[:200]}).",
+        f"Embedder {name!r} cannot be loaded as a sentence-transformers model ({type(problem).__name__}: {detail[:200]}).",
         "Give the folder or the name of a model that holds its configuration, tokenizer and weights, or set the embedder to 'builtin'.",
     )
 
 
 def _prompt(model: SentenceTransformer, names: Sequence[str]) -> str | None:
-    """The prompt of a role. Some releases of the library put an empty ``document`` beside a model's own
+    """Return the prompt of a role. Some releases of the library add an empty ``document`` to a model's own
     ``passage``, and would then choose the empty one."""
     return next((model.prompts[name] for name in names if model.prompts.get(name)), None)
 
 
 def _room(model: SentenceTransformer, prompt: str) -> int | None:
-    """Tokens of a text that the model reads at once; None where it knows no limit."""
+    """Return the tokens of a text that the model reads at once; None if it has no limit."""
+    no_limit = 1_000_000  # tokenizers without a limit state an absurd one
     limit = model.max_seq_length or getattr(model.tokenizer, "model_max_length", None)
-    if not isinstance(limit, int) or limit > _ENDLESS:
+    if not isinstance(limit, int) or limit > no_limit:
         return None
     used = len(model.tokenizer(prompt)["input_ids"])  # with the special tokens
-    return max(limit - used - _MARGIN, 16)
+    # 4 tokens stay free: a window cut out of a text may have a few more than its part of the text.
+    return max(limit - used - 4, 16)

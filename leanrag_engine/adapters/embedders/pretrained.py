@@ -1,4 +1,4 @@
-"""What the embedders of pretrained models share: texts cut into windows, batches of alike lengths, checked rows."""
+"""Shared by the embedders of pretrained models: windows of texts, batches of similar lengths, checks of rows."""
 
 from __future__ import annotations
 
@@ -14,16 +14,7 @@ from leanrag_engine.core.ports import Windows
 from leanrag_engine.core.vectors import unit_rows
 
 Span = tuple[int, int]
-"""Where a token stands in its text: its first character, and the one after its last."""
-
-_OVERLAP = 8
-"""Neighbouring windows share at least one part in so many, so that a sentence at a border is read whole."""
-
-_HEAD = 4
-"""A first line of at most one part in so many of a window stands in every window."""
-
-_BACK = 16
-"""Most tokens that a window begins earlier in order not to begin within a word."""
+"""The place of a token in its text: its first character, and the one after its last."""
 
 _ROUGH = re.compile(r"[A-Za-z]{1,4}|[0-9]{1,2}|\S")
 
@@ -32,29 +23,31 @@ _ROUGH = re.compile(r"[A-Za-z]{1,4}|[0-9]{1,2}|\S")
 
 
 def rough_tokens(text: str) -> list[Span]:
-    """Tokens where the model's own tokenizer is out of reach: pieces so short that it hardly makes more."""
+    """Cut ``text`` into pieces so short that the model's own tokenizer, which is not available, rarely makes more."""
     return [match.span() for match in _ROUGH.finditer(text)]
 
 
 def cut_windows(text: str, tokens: Sequence[Span], room: int) -> list[str]:
-    """The windows of ``text``, each of at most ``room`` of its ``tokens``; the text itself if it fits.
+    """Cut ``text`` into windows of at most ``room`` of its ``tokens``; return the text itself if it fits.
 
     Windows are evenly spread and overlap. A short first line (the title of a passage, the names of an
-    entity) stands in each of them: without it, what comes late has lost its topic.
+    entity) is repeated in each of them: without it, the later windows would lack their topic.
     """
     if len(tokens) <= room:
         return [text]
     line, _, rest = text.partition("\n")
     heading = sum(start < len(line) for start, _ in tokens)
-    if not rest or heading > room // _HEAD:
+    if not rest or heading > room // 4:
         return [text[start:end] for start, end in _stretches(text, tokens, room)]
     return [f"{line}\n{text[start:end]}" for start, end in _stretches(text, tokens[heading:], room - heading)]
 
 
 def _stretches(text: str, tokens: Sequence[Span], size: int) -> list[Span]:
-    """Overlapping stretches of at most ``size`` tokens, which are fewer than there are."""
-    back, overlap = min(_BACK, size // _OVERLAP), size // _OVERLAP
-    step = size - back  # what a stretch holds of its own; the rest is for beginning earlier
+    """Return overlapping stretches of at most ``size`` tokens, which is less than all."""
+    # An eighth is shared with the next stretch, so that a sentence at a border is whole in one of them.
+    overlap = size // 8
+    back = min(16, overlap)
+    step = size - back  # the rest is for beginning earlier, at the start of a word
     count = -(-(len(tokens) - overlap) // max(step - overlap, 1))
     starts = [round(number * (len(tokens) - step) / (count - 1)) for number in range(count)]
     first = [tokens[_word_start(text, tokens, start, back)][0] for start in starts]
@@ -62,7 +55,7 @@ def _stretches(text: str, tokens: Sequence[Span], size: int) -> list[Span]:
 
 
 def _word_start(text: str, tokens: Sequence[Span], token: int, back: int) -> int:
-    """The token that begins the word of ``token``, if it is at most ``back`` tokens earlier."""
+    """Return the token that begins the word of ``token``, if it is at most ``back`` tokens earlier."""
     for earlier in range(token, max(token - back, 0) - 1, -1):
         start = tokens[earlier][0]
         if not (start and text[start].isalnum() and text[start - 1].isalnum()):
@@ -71,7 +64,7 @@ def _word_start(text: str, tokens: Sequence[Span], token: int, back: int) -> int
 
 
 def pool_windows(windows: Windows, texts: int) -> Vectors:
-    """One L2-normalised row for each of so many texts: the mean of its windows."""
+    """Return one L2-normalised row for each of ``texts`` texts: the mean of its windows."""
     if len(windows.owners) == texts:
         return windows.vectors
     rows = np.zeros((texts, windows.vectors.shape[1]), dtype=np.float32)
@@ -84,7 +77,7 @@ def pool_windows(windows: Windows, texts: int) -> Vectors:
 
 @dataclass(frozen=True, slots=True)
 class EmbeddingWindows:
-    """What a model is to embed: ``texts[i]`` is a window of text ``owners[i]`` and has ``sizes[i]`` tokens."""
+    """Windows to embed: ``texts[i]`` is a window of text ``owners[i]`` and has ``sizes[i]`` tokens."""
 
     texts: tuple[str, ...]
     owners: tuple[int, ...]
@@ -92,7 +85,7 @@ class EmbeddingWindows:
 
     @classmethod
     def of(cls, texts: Sequence[str], tokens: Iterable[Sequence[Span]], room: int | None) -> EmbeddingWindows:
-        """All windows of all ``texts``; ``room`` None means that the model reads a text of any length."""
+        """Cut all ``texts`` into windows; ``room`` None means that the model reads a text of any length."""
         found = [
             (window, owner, min(len(spans), room or len(spans)))
             for owner, (text, spans) in enumerate(zip(texts, tokens, strict=True))
@@ -101,8 +94,8 @@ class EmbeddingWindows:
         return cls(*(tuple(each) for each in zip(*found, strict=True))) if found else cls((), (), ())
 
     def batches(self, most: int, tokens: int) -> list[list[int]]:
-        """The places of texts of about one length, longest first: at most ``most`` and, from two texts on,
-        at most so many ``tokens`` together. Blank texts are in none."""
+        """Group the places of texts of similar length, longest first: at most ``most`` texts and, from two texts on,
+        ``tokens`` tokens together. Blank texts are in no batch."""
         worded = [place for place, text in enumerate(self.texts) if text.strip()]
         worded.sort(key=lambda place: -self.sizes[place])
         batches: list[list[int]] = []
@@ -119,7 +112,7 @@ class EmbeddingWindows:
 
 
 def check_rows(given: object, texts: Sequence[str], dimension: int, model: str) -> Vectors:
-    """What a model gave for ``texts``, as unit rows.
+    """Return a model's rows for ``texts`` scaled to length 1.
 
     Raises :class:`InvalidInput` naming the first text whose row is not finite or not of that dimension.
     """

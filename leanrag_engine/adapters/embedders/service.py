@@ -1,7 +1,7 @@
-"""Embedders behind a service: any embedding model that litellm reaches, its key from the environment alone.
+"""Embedders behind a service: any embedding model that litellm reaches, with its key from the environment.
 
-litellm's synchronous calls are used, in threads: the asynchronous ones leave their connections to whichever
-event loop made them. How litellm is kept quiet and which failures pass is told in ``litellm_model``.
+litellm's synchronous calls are used, in threads: the asynchronous ones bind their connections to the event loop that
+made them. :mod:`leanrag_engine.adapters.chat.model` silences litellm and decides which failures are retried.
 """
 
 from __future__ import annotations
@@ -42,28 +42,21 @@ _PREFIX = "litellm/"
 
 _BATCH, _BATCH_TOKENS = 64, 64_000
 """Most texts and (roughly counted) tokens in one call."""
-_AT_ONCE = 4
-_BEAT = 0.5
-"""Seconds between two reports."""
-
-_UNKNOWN_WINDOW = 512
-"""Tokens that a model of unknown window is trusted to read: services cut what is longer without a word."""
-
 _INPUT_TYPES = {
     "cohere": {"document": "search_document", "query": "search_query"},
     "bedrock": {"document": "search_document", "query": "search_query"},
     "voyage": {"document": "document", "query": "query"},
 }
-"""How services that tell queries from documents want to be told."""
+"""Input types for services that distinguish queries from documents."""
 
 Role = Literal["document", "query"]
 
 
 @dataclass(frozen=True, slots=True)
 class LitellmModel:
-    """Which model is called, where, and with how much patience.
+    """A model, its address, and limits of time and attempts.
 
-    ``window``: tokens that it reads at once; 0: what litellm knows of the model. ``seconds`` may one attempt take.
+    ``window``: tokens that it reads at once; 0: as litellm lists the model. ``seconds`` limits one attempt.
     """
 
     model: str
@@ -83,13 +76,12 @@ class LitellmModel:
 
     @property
     def key(self) -> str:
-        """What an identity begins with: the model's name and window. Its address counts not: a service that
-        moves is the same one."""
+        """Return the beginning of an identity: the model's name and window, but not the address, which may change."""
         slug = re.sub(r"[^A-Za-z0-9]+", "-", self.model).strip("-")[:40]
         return f"{_KIND}-{slug}-{content_id('', self.model, str(self.window))}-"
 
     def for_queries(self) -> LitellmModel:
-        """For queries: somebody waits, and keywords can serve instead."""
+        """Return the model with shorter limits: a user waits for a query, and keyword search can replace it."""
         return replace(self, seconds=min(self.seconds, 15.0), attempts=min(self.attempts, 2))
 
 
@@ -104,7 +96,7 @@ class LitellmSource:
         return self._model.name
 
     async def fit(self, texts: Sequence[str]) -> tuple[Embedder, bytes]:
-        """The model, once it has embedded the first of ``texts`` to tell its dimension, which is its state."""
+        """Embed the first of ``texts`` and return the model, with its dimension as its state."""
         room = await anyio.to_thread.run_sync(_room, self._model)
         sample = next((text for text in texts if text.strip()), "dimension")
         (row,) = await _call(self._model, [sample[:200]], "document")
@@ -112,11 +104,11 @@ class LitellmSource:
         return LitellmEmbedder(self._model, len(row), room), state
 
     async def gave(self, identity: str) -> bool:
-        """Whether it is the model's."""
+        """Return whether ``identity`` is the model's."""
         return identity.startswith(self._model.key)
 
     async def restore(self, identity: str, state: bytes) -> Embedder:
-        """The model, without a call. Raises ``StoreUnusable`` if ``state`` is damaged."""
+        """Return the model without a call. Raises ``StoreUnusable`` if ``state`` is damaged."""
         try:
             dimension = int(json.loads(state)["dimension"])
         except (ValueError, KeyError, TypeError) as problem:
@@ -132,12 +124,12 @@ class LitellmSource:
         gone: Sequence[str],  # noqa: ARG002 - the port's arguments
         kept: Sequence[str],  # noqa: ARG002
     ) -> tuple[str, bytes]:
-        """As they are: no text has left anything in them."""
+        """Return both unchanged: they hold nothing of any text."""
         return identity, state
 
 
 class LitellmEmbedder:
-    """A model behind a service: several calls at once, each tried again where it failed in passing.
+    """A model behind a service: concurrent calls, each tried again after a temporary failure.
 
     ``room``: tokens of a text, roughly counted, that it reads at once.
     """
@@ -156,16 +148,16 @@ class LitellmEmbedder:
         return self._dimension
 
     async def embed(self, texts: Sequence[str], report: ProgressReport | None = None) -> Vectors:
-        """L2-normalised (len(texts), dimension) float32 rows; a long text gets the mean of its windows."""
+        """Return L2-normalised (len(texts), dimension) float32 rows; a long text gets the mean of its windows."""
         return pool_windows(await self.embed_windows(texts, report), len(texts))
 
     async def embed_windows(self, texts: Sequence[str], report: ProgressReport | None = None) -> Windows:
-        """One row for each window; progress counts windows."""
+        """Return one row for each window; progress counts windows."""
         run = _EmbeddingRun(self._model, self._dimension, "document", report)
         return await run.embed(await self._pieces(texts))
 
     async def embed_queries(self, texts: Sequence[str]) -> Vectors:
-        """As ``embed``, told to be queries where the service tells them apart; gives up after seconds."""
+        """Return the rows of queries, marked as such for services that distinguish them; gives up after seconds."""
         run = _EmbeddingRun(self._model.for_queries(), self._dimension, "query", None)
         return pool_windows(await run.embed(await self._pieces(texts)), len(texts))
 
@@ -185,7 +177,7 @@ class _EmbeddingRun:
     role: Role
     report: ProgressReport | None
     done: int = 0
-    places: anyio.CapacityLimiter = field(default_factory=lambda: anyio.CapacityLimiter(_AT_ONCE))
+    places: anyio.CapacityLimiter = field(default_factory=lambda: anyio.CapacityLimiter(4))
 
     async def embed(self, pieces: EmbeddingWindows) -> Windows:
         rows = np.zeros((len(pieces.texts), self.dimension), dtype=np.float32)
@@ -208,10 +200,10 @@ class _EmbeddingRun:
         self.done += len(batch)
 
     async def _beat(self, total: int) -> None:
-        """Tell how far it is, also while a slow call lasts: that is when somebody may want to stop it."""
+        """Report the progress, also during a slow call, which the user may want to stop."""
         while self.report is not None:
             self.report(Progress("embed", self.done, total))
-            await anyio.sleep(_BEAT)
+            await anyio.sleep(0.5)
 
 
 def _first(problems: BaseExceptionGroup[BaseException]) -> BaseException:
@@ -225,7 +217,7 @@ def _first(problems: BaseExceptionGroup[BaseException]) -> BaseException:
 
 
 async def _call(model: LitellmModel, texts: list[str], role: Role) -> list[list[float]]:
-    """The rows that the service gives for ``texts``, in their order, after as many attempts as it takes."""
+    """Return the service's rows for ``texts``, in order, after as many attempts as the model allows."""
     litellm = await anyio.to_thread.run_sync(_litellm)
     call = partial(_embedding, litellm, model, texts, role)
     try:
@@ -235,7 +227,7 @@ async def _call(model: LitellmModel, texts: list[str], role: Role) -> list[list[
         failure = problem
     else:
         return _rows_of(reply, texts, model)
-    # Outside the handler: the provider's error may hold a key, and would travel along as the context.
+    # Outside the handler: the provider's error may hold a key, and would become the context of this one.
     raise _map_error(litellm, model, failure)
 
 
@@ -253,7 +245,7 @@ def _embedding(litellm: Any, model: LitellmModel, texts: list[str], role: Role) 
 
 
 def _options(litellm: Any, model: LitellmModel, role: Role) -> dict[str, Any]:
-    """What only some services take."""
+    """Return the options that only some services accept."""
     options: dict[str, Any] = {}
     provider = model.model.partition("/")[0]
     if provider in _INPUT_TYPES:
@@ -276,28 +268,29 @@ def _rows_of(reply: Any, texts: list[str], model: LitellmModel) -> list[list[flo
 
 
 def _litellm() -> Any:
-    """litellm, without the attempts that OpenAI's library makes on its own: ``max_retries=0`` is taken for "not given"."""
+    """Import litellm without the retries of OpenAI's library, which reads ``max_retries=0`` as "not given"."""
     litellm = import_litellm()
     litellm.DEFAULT_MAX_RETRIES = 0
     return litellm
 
 
 def _room(model: LitellmModel) -> int:
-    """Tokens of a text that the model reads at once. Raises ``InvalidInput`` if the model cannot be called at all."""
+    """Return the tokens that the model reads at once. Raises ``InvalidInput`` if the model cannot be called at all."""
     litellm = _litellm()
     check_provider(litellm, model.model)
     if not model.api_base:
         check_keys(litellm, model.model)
     known = litellm.model_cost
+    # A small window for unknown models: services cut longer texts silently.
     entry = known.get(model.model) or known.get(model.model.partition("/")[2]) or {}
-    return model.window or int(entry.get("max_input_tokens") or _UNKNOWN_WINDOW)
+    return model.window or int(entry.get("max_input_tokens") or 512)
 
 
-# --- what went wrong -----------------------------------------------------------------------
+# --- errors --------------------------------------------------------------------------------
 
 
 def _map_error(litellm: Any, model: LitellmModel, problem: Exception) -> LeanRAGError:
-    """The provider's error as one of ours, named by what the caller can do."""
+    """Map the provider's error to one of ours, by what the caller can do."""
     who, status = f"the embedder {model.name!r}{model.where}", getattr(problem, "status_code", None)
     if status in {401, 403}:
         keys = " or ".join(missing_keys(litellm, model.model)) or "the provider's environment variable"
@@ -320,6 +313,6 @@ def _map_error(litellm: Any, model: LitellmModel, problem: Exception) -> LeanRAG
             "Raise the limit at the provider, or set another embedder.",
         )
     return InvalidInput(
-        f"The service of {who} did not take the request: {quote_error(problem)}",
+        f"The service of {who} rejected the request: {quote_error(problem)}",
         "Check the model's name and the address of its service.",
     )

@@ -1,4 +1,4 @@
-"""Arrays kept as files that are mapped into memory: one folder for each key, one ``.npy`` file for each array."""
+"""Store arrays as memory-mapped files: one folder for each key, one ``.npy`` file for each array."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ _UNFINISHED = ".unfinished"
 class ArrayFiles:
     """A :class:`leanrag_engine.core.ports.ArrayStore` in ``folder``.
 
-    A folder appears under its key by one rename, when all its files are written: a reader in whichever
-    process sees all of it or nothing. What a killed writer left is swept with the next drop.
+    A folder gets its key by one rename when all its files are written: readers in any process see all of it or
+    nothing. The remains of a killed writer are removed by the next drop.
     """
 
     def __init__(self, folder: Path, *, read_only: bool) -> None:
@@ -45,7 +45,7 @@ class ArrayFiles:
             files = sorted((self._folder / key).glob("*.npy"))
             return {file.stem: _open_array(file) for file in files} or None
         except (OSError, ValueError) as problem:
-            logger.warning("The arrays in %s cannot be read and are computed anew: %s", key, problem)
+            logger.warning("The arrays in %s cannot be read and are computed again: %s", key, problem)
             return None
 
     def _save(self, key: str, arrays: Mapping[str, NDArray[Any]]) -> None:
@@ -54,22 +54,24 @@ class ArrayFiles:
             unfinished.mkdir(parents=True)
             for name, array in arrays.items():
                 np.save(unfinished / f"{name}.npy", array, allow_pickle=False)
-            shutil.rmtree(self._folder / key, ignore_errors=True)  # unreadable, or it would have served
+            shutil.rmtree(
+                self._folder / key, ignore_errors=True
+            )  # it is unreadable, else it would have been used
             unfinished.replace(self._folder / key)
         except OSError as problem:
-            # A full disk, or another process was faster: the arrays in memory serve as well.
-            logger.warning("The arrays of %s were not kept: %s", key, problem)
+            # The disk is full, or another process was faster; the arrays in memory remain usable.
+            logger.warning("The arrays of %s were not stored: %s", key, problem)
             shutil.rmtree(unfinished, ignore_errors=True)
 
     def _drop(self, prefix: str, keys: Collection[str]) -> None:
         for folder in self._folder.glob(f"{prefix}*"):
             if folder.name not in keys:
-                # Whoever has the files mapped keeps them until it lets go.
+                # Processes that have the files mapped keep them until they close them.
                 shutil.rmtree(folder, ignore_errors=True)
 
 
 def _open_array(file: Path) -> NDArray[Any]:
-    """Mapped, unless it is so small that reading it is as good; an empty array cannot be mapped."""
+    """Map an array, or read it if it is small; an empty array cannot be mapped."""
     small = file.stat().st_size < 1 << 16
     # A plain view: a memmap object makes every slice of itself one too, which costs more than the slice.
     return np.asarray(np.load(file, mmap_mode=None if small else "r", allow_pickle=False))

@@ -1,7 +1,7 @@
-"""One writer at a time on a data folder: an OS lock, and beside it a note that says who holds it.
+"""Allow one writer at a time on a data folder: an OS lock, and a note that names its holder.
 
-The operating system frees the lock when its process ends, however it ends. The note is for people:
-it is believed only while the lock really is held.
+The operating system releases the lock when its process ends, however it ends. The note is for people and is
+valid only while the lock is held.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from leanrag_engine.core.ports import LockHolder
 
 POLL_SECONDS = 0.1
 TELL_SECONDS = 0.5
-"""How often a waiting task hears who holds the lock."""
+"""Seconds between two reports of the holder to a waiting task."""
 
 
 class FileWriterLock:
@@ -40,12 +40,12 @@ class FileWriterLock:
     ) -> AsyncIterator[None]:
         """Wait for the lock, then hold it.
 
-        ``waiting`` is called at once when the lock is taken, then about every half second; what it
+        If the lock is taken, ``waiting`` is called at once and then about every half second; an error that it
         raises ends the wait. Raises ``StoreUnusable`` if the folder cannot hold a lock.
         """
-        # A lock object, and so a file descriptor, for each attempt: two within a process then exclude each
-        # other as two processes do. Trying never blocks, so it needs no thread, and a cancelled wait can
-        # leave no lock behind in one.
+        # A lock object, and so a file descriptor, for each call: two within a process then exclude each other as
+        # two processes do. An attempt never blocks, so it needs no thread in which a cancelled wait could leave
+        # a lock behind.
         lock = FileLock(self._path, thread_local=False)
         told = -TELL_SECONDS
         while not self._try(lock):
@@ -57,16 +57,16 @@ class FileWriterLock:
             self._write_note(purpose)
             yield
         finally:
-            # A note that stays behind does no harm: nobody believes it once the lock is free.
+            # A note that stays behind is harmless: it is ignored once the lock is free.
             with suppress(OSError):
                 self._note.unlink(missing_ok=True)
             lock.release()
 
     async def holder(self) -> LockHolder | None:
-        """Who holds the lock at this moment; ``None`` if nobody does.
+        """Return the present holder of the lock, ``None`` if it is free.
 
-        Without a note the lock is not touched; with one it is tried, which is noticed by nobody: a
-        waiting process that meets the trial tries again a moment later.
+        Without a note the lock is not touched. With one it is tried; a waiting process that fails because of this
+        tries again a moment later.
         """
         noted = self._read_note()
         if noted is None or not _may_be_alive(noted):
@@ -74,7 +74,7 @@ class FileWriterLock:
         trial = FileLock(self._path, thread_local=False)
         try:
             free = _try_lock(trial)
-        except OSError:  # a folder that is read-only to us may be another process's to write
+        except OSError:  # the folder is read-only for this process but may be writable for another
             return noted
         if free:
             trial.release()
@@ -95,7 +95,7 @@ class FileWriterLock:
             "since": datetime.now(UTC).isoformat(),
         }
         draft = self._note.with_suffix(".draft")
-        # Without a note the lock still excludes; who holds it then remains unsaid.
+        # Without a note the lock still works, but its holder is unknown.
         with suppress(OSError):
             draft.write_text(json.dumps(note), encoding="utf-8")
             draft.replace(self._note)
@@ -105,13 +105,13 @@ class FileWriterLock:
             note = json.loads(self._note.read_text(encoding="utf-8"))
             since = datetime.fromisoformat(note["since"])
             return LockHolder(int(note["pid"]), str(note["host"]), str(note["purpose"]), since)
-        except (OSError, ValueError, KeyError, TypeError):  # no note, or not one of ours
+        except (OSError, ValueError, KeyError, TypeError):  # no note, or not one of this program
             return None
 
 
 @contextmanager
 def exclusive(path: Path, seconds: float = 60.0) -> Iterator[None]:
-    """Hold the lock file ``path`` for a moment; for work that blocks, such as making a schema.
+    """Hold the lock file ``path`` briefly, for blocking work such as creating a schema.
 
     Raises ``Busy`` if another process keeps it for ``seconds``, ``StoreUnusable`` if it cannot be made.
     """
@@ -146,5 +146,5 @@ def _try_lock(lock: FileLock) -> bool:
 
 
 def _may_be_alive(noted: LockHolder) -> bool:
-    """A process of this machine can be asked; one of another machine that shares the folder cannot."""
+    """Return whether the holder may be alive: unknown for a process on another machine that shares the folder."""
     return noted.host != socket.gethostname() or psutil.pid_exists(noted.pid)

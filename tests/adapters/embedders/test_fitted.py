@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from leanrag_engine.adapters.embedders.fitted import BuiltinEmbedderSource
+from leanrag_engine.adapters.embedders.fitted import BuiltinEmbedderSource, FittingOptions
 from leanrag_engine.core.errors import StoreUnusable
 from leanrag_engine.core.model import Vectors
 from leanrag_engine.core.ports import Embedder
@@ -30,8 +30,8 @@ SEA = [
 ]
 
 
-def fitted(texts: Sequence[str]) -> tuple[Embedder, bytes]:
-    return anyio.run(BuiltinEmbedderSource().fit, texts)
+def fit(texts: Sequence[str], options: FittingOptions = FittingOptions()) -> tuple[Embedder, bytes]:
+    return anyio.run(BuiltinEmbedderSource(options).fit, texts)
 
 
 def embedded(embedder: Embedder, texts: Sequence[str]) -> Vectors:
@@ -48,7 +48,7 @@ TEXTS = st.lists(
 def test_any_collection_fits_and_what_is_restored_gives_the_same_bits(
     fit: list[str], asked: list[str]
 ) -> None:
-    embedder, state = fitted(fit)
+    embedder, state = fit(fit)
     vectors = embedded(embedder, asked)
     assert vectors.shape == (len(asked), embedder.dimension)
     assert vectors.dtype == np.float32
@@ -63,7 +63,7 @@ def test_any_collection_fits_and_what_is_restored_gives_the_same_bits(
 
 
 def test_texts_on_one_subject_are_near_and_the_others_far() -> None:
-    embedder, _ = fitted(SEA)
+    embedder, _ = fit(SEA)
     vectors = embedded(embedder, SEA)
     nearness = vectors @ vectors.T
     assert nearness[:3, :3].mean() > 2 * nearness[:3, 3:].mean()
@@ -71,7 +71,7 @@ def test_texts_on_one_subject_are_near_and_the_others_far() -> None:
 
 
 def test_a_longer_form_of_a_known_word_is_known() -> None:
-    embedder, _ = fitted(["a retrieval method", "the weather in spring", "boats on a river"])
+    embedder, _ = fit(["a retrieval method", "the weather in spring", "boats on a river"])
     question, method, weather, _ = embedded(
         embedder, ["retrievals", "a retrieval method", "the weather in spring", "boats"]
     )
@@ -79,7 +79,7 @@ def test_a_longer_form_of_a_known_word_is_known() -> None:
 
 
 def test_chinese_is_cut_into_words() -> None:
-    embedder, _ = fitted(["知识图谱的层次结构", "天气很好", "检索增强生成"])
+    embedder, _ = fit(["知识图谱的层次结构", "天气很好", "检索增强生成"])
     graph, weather = embedded(embedder, ["知识图谱", "天气"])
     first, second, _ = embedded(embedder, ["知识图谱的层次结构", "天气很好", "检索增强生成"])
     assert graph @ first > graph @ second
@@ -87,13 +87,13 @@ def test_chinese_is_cut_into_words() -> None:
 
 
 def test_a_text_without_a_known_word_is_a_zero_row() -> None:
-    embedder, _ = fitted(SEA)
+    embedder, _ = fit(SEA)
     assert not embedded(embedder, ["", "xylophone", "???"]).any()
 
 
 @pytest.mark.parametrize("texts", [[], [""], ["", "  "], ["?!"]])
 def test_a_collection_without_a_word_still_has_an_embedder(texts: list[str]) -> None:
-    embedder, state = fitted(texts)
+    embedder, state = fit(texts)
     assert embedder.dimension >= 1
     assert not embedded(embedder, ["anything"]).any()
     assert (
@@ -111,7 +111,7 @@ def test_what_near_duplicates_differ_by_does_not_drown_what_texts_are_about() ->
         return " ".join(rng.choice(subjects[subject], 12, replace=False))
 
     originals = [told(number % 4) for number in range(80)]
-    embedder, _ = fitted([*originals, *(f"{text} copy{number}" for number, text in enumerate(originals))])
+    embedder, _ = fit([*originals, *(f"{text} copy{number}" for number, text in enumerate(originals))])
     vectors = embedded(embedder, [told(number % 4) for number in range(40)])
     nearness = vectors @ vectors.T
     same = np.equal.outer(np.arange(40) % 4, np.arange(40) % 4)
@@ -121,32 +121,30 @@ def test_what_near_duplicates_differ_by_does_not_drown_what_texts_are_about() ->
 
 
 def test_the_identity_names_the_fit_and_nothing_else() -> None:
-    first, _ = fitted(SEA)
-    again, _ = fitted(SEA)
-    other, _ = fitted(SEA[:-1])
+    first, _ = fit(SEA)
+    again, _ = fit(SEA)
+    other, _ = fit(SEA[:-1])
     assert first.identity == again.identity != other.identity
     assert first.identity.startswith(BuiltinEmbedderSource().name + "-")
 
 
 @pytest.mark.parametrize("damage", ["empty", "cut", "other", "pickle"])
 def test_a_damaged_state_is_refused_and_says_what_to_do(damage: str) -> None:
-    embedder, state = fitted(SEA)
-    _, other = fitted(SEA[:-1])
+    embedder, state = fit(SEA)
+    _, other = fit(SEA[:-1])
     damaged = {"empty": b"", "cut": state[: len(state) // 2], "other": other, "pickle": b"\x80\x04N."}[damage]
     with pytest.raises(StoreUnusable, match=r"damaged.*Build"):
         anyio.run(BuiltinEmbedderSource().restore, embedder.identity, damaged)
 
 
-def test_a_large_vocabulary_keeps_its_most_frequent_words(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("leanrag_engine.adapters.embedders.fitted._VOCABULARY", 3)
-    embedder, _ = fitted(["oak ash", "oak ash elm", "oak elm", "oak yew"])
+def test_a_large_vocabulary_keeps_its_most_frequent_words() -> None:
+    embedder, _ = fit(["oak ash", "oak ash elm", "oak elm", "oak yew"], FittingOptions(vocabulary=3))
     known = embedded(embedder, ["oak", "ash", "elm", "yew"]).any(axis=1)
     assert known.tolist() == [True, True, True, False]
 
 
-def test_a_sample_for_the_decomposition_leaves_every_word_known(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("leanrag_engine.adapters.embedders.fitted._SAMPLE", 4)
-    embedder, _ = fitted(SEA)
+def test_a_sample_for_the_decomposition_leaves_every_word_known() -> None:
+    embedder, _ = fit(SEA, FittingOptions(sample=4))
     assert embedded(embedder, SEA).any(axis=1).all()
 
 
@@ -182,7 +180,7 @@ def test_passages_are_found_better_than_by_keywords_alone(
     """BM25 finds 77.5 and 49.8 % of the gold passages in its first five; measured here: 84.0 and 52.7."""
     data = json.loads((shared_data / name).read_text(encoding="utf-8"))
     passages = [f"{passage['title']}\n{passage['text']}" for passage in data["passages"]]
-    embedder, _ = fitted(passages)
+    embedder, _ = fit(passages)
     scores = (
         embedded(embedder, [query["question"] for query in data["queries"]]) @ embedded(embedder, passages).T
     )

@@ -166,7 +166,7 @@ def test_the_key_comes_from_the_environment_and_goes_nowhere_else(
     with pytest.raises(InvalidInput, match="refused the key") as caught:
         given(service)
     service.failures = [service.Failure(400, message=f"bad request with {KEY}")]
-    with pytest.raises(InvalidInput, match="did not take the request") as other:
+    with pytest.raises(InvalidInput, match="rejected the request") as other:
         given(service)
     told = "".join(capfd.readouterr()) + caplog.text
     for error in (caught.value, other.value):
