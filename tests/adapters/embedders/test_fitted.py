@@ -30,8 +30,8 @@ SEA = [
 ]
 
 
-def fit(texts: Sequence[str], options: FittingOptions = FittingOptions()) -> tuple[Embedder, bytes]:
-    return anyio.run(BuiltinEmbedderSource(options).fit, texts)
+def fit(texts: Sequence[str], *options: FittingOptions) -> tuple[Embedder, bytes]:
+    return anyio.run(BuiltinEmbedderSource(*options).fit, texts)
 
 
 def embedded(embedder: Embedder, texts: Sequence[str]) -> Vectors:

@@ -221,7 +221,7 @@ def test_damaged_weights_are_told(copied: Path, kept: int) -> None:
     "name", ["no/such/folder", "/nowhere/model", "~/nowhere", "a b", "../no-such-folder"]
 )
 def test_what_is_no_folder_and_no_name_is_told(local_extra: None, name: str) -> None:  # noqa: ARG001
-    with pytest.raises(InvalidInput, match="no folder that exists, nor the name of a model"):
+    with pytest.raises(InvalidInput, match="neither an existing folder nor the name of a model"):
         given(name)
 
 
