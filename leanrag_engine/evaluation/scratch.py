@@ -105,8 +105,8 @@ async def open_scratch(
         job = await _await_job(engine, job, report)
         seconds = time.perf_counter() - started
         outcomes = job.result.get("documents", ())
-        held = (await engine.status(name)).collection
-        assert held.generation is not None, "a finished job has built a generation"
+        built = (await engine.status(name)).collection
+        assert built.generation is not None, "a finished job has built a generation"
         yield ScratchCollection(
             engine=engine,
             collection=name,
@@ -115,7 +115,7 @@ async def open_scratch(
             reused=all(each["status"] == "unchanged" for each in outcomes),
             split=sum(each["chunks"] > 1 for each in outcomes),
             failed=_failures(outcomes),
-            layers=tuple(layer.entities for layer in held.generation.layers),
+            layers=tuple(layer.entities for layer in built.generation.layers),
         )
 
 

@@ -90,7 +90,7 @@ MISTAKES: dict[str, tuple[Callable[[dict[str, Any]], object], str]] = {
 
 
 @pytest.mark.parametrize(("spoil", "said"), MISTAKES.values(), ids=MISTAKES)
-def test_a_mistake_is_told_with_place_value_and_what_was_expected(
+def test_a_mistake_is_reported_with_place_value_and_expectation(
     spoil: Callable[[dict[str, Any]], object], said: str, tmp_path: Path, tiny: dict[str, Any]
 ) -> None:
     spoil(tiny)
@@ -119,7 +119,9 @@ def test_of_many_mistakes_the_first_are_named_and_all_are_counted(
         ("[" * 100_000, "is not JSON"),
     ],
 )
-def test_a_file_that_is_no_set_is_told_what_a_set_is(content: str, said: str, tmp_path: Path) -> None:
+def test_the_error_for_another_file_describes_the_format_of_a_set(
+    content: str, said: str, tmp_path: Path
+) -> None:
     with pytest.raises(InvalidInput, match=said) as refused:
         read_set(written(tmp_path, content))
     assert '"gold": [passage index' in refused.value.next_step

@@ -308,7 +308,7 @@ def test_the_title_is_related_to_what_its_chunk_names() -> None:
     assert {r.target for r in found.relations if r.source == "Eiffel Tower"} == {"Paris", "Gustave Eiffel"}
 
 
-def test_a_heading_is_related_to_what_stands_beneath_it() -> None:
+def test_a_heading_is_related_to_the_entities_beneath_it() -> None:
     text = "# Semantic clustering\n\nWe use a method by Carl Gauss.\n\n# Later work\n\nIt was done by Ada Lovelace.\n"
     (found,) = extract(document(text), "")
     joined = {frozenset((r.source, r.target)) for r in found.relations}

@@ -50,7 +50,7 @@ def ends(graph: Graph) -> dict[frozenset[str], int]:
 # --- progress ------------------------------------------------------------------------------
 
 
-def test_merging_tells_how_far_it_is_and_stops_where_it_is_told_to() -> None:
+def test_merging_reports_progress_and_stops_when_the_report_raises() -> None:
     extracts = [said(f"c{number}", f"Node {number}", f"Node {number + 1}") for number in range(5000)]
     heard: list[Progress] = []
     assert merge(extracts, heard.append) == merge(extracts)
@@ -186,7 +186,7 @@ def test_relations_of_a_pair_are_one_whichever_end_comes_first() -> None:
     assert relation.description == "A helps B. B helps A."
 
 
-def test_relations_to_oneself_or_to_nobody_are_left_out() -> None:
+def test_relations_to_itself_or_to_no_entity_are_left_out() -> None:
     relations = (
         ExtractedRelation("A", "the A"),
         ExtractedRelation("A", "Nobody"),

@@ -65,7 +65,7 @@ def test_malformed_rows_are_left_out_counted_and_named(tmp_path: Path) -> None:
         ('{"docs": [1]}', "No document of"),
     ],
 )
-def test_a_file_that_is_none_is_told_what_one_is(content: str, said: str, tmp_path: Path) -> None:
+def test_the_error_for_another_file_describes_the_format(content: str, said: str, tmp_path: Path) -> None:
     path = tmp_path / "openie.json"
     path.write_text(content)
     with pytest.raises(InvalidInput, match=said) as refused:

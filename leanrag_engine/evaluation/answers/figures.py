@@ -100,27 +100,27 @@ class Overview:
 
 def grades(sittings: Sequence[JudgedQuestion], strategy: str) -> dict[str, Grade]:
     """Return the grades by measure, without those that have no vote."""
-    held = [sitting.scores.get(strategy, ()) for sitting in sittings]
-    return {measure: grade for measure in MEASURES if (grade := _grade(held, measure))}
+    scores = [sitting.scores.get(strategy, ()) for sitting in sittings]
+    return {measure: grade for measure in MEASURES if (grade := _grade(scores, measure))}
 
 
-def _grade(held: Sequence[Sequence[Scores | None]], measure: str) -> Grade | None:
-    by_question = [[vote[measure].value for vote in votes if vote is not None] for votes in held]
+def _grade(scores: Sequence[Sequence[Scores | None]], measure: str) -> Grade | None:
+    by_question = [[vote[measure].value for vote in votes if vote is not None] for votes in scores]
     means = [mean(values) for values in by_question if values]
     if not means:
         return None
-    rounds = _rounds(held, measure)
+    rounds = _rounds(scores, measure)
     spread = statistics.stdev(rounds) if len(rounds) > 1 else None
     return Grade(mean(means), spread, sum(map(len, by_question)))
 
 
-def _rounds(held: Sequence[Sequence[Scores | None]], measure: str) -> list[float]:
+def _rounds(scores: Sequence[Sequence[Scores | None]], measure: str) -> list[float]:
     """Return for each round of votes the mean over the questions with all votes, so that rounds are comparable.
 
     If no question has all votes, every vote counts.
     """
-    most = max(map(len, held), default=0)
-    complete = [votes for votes in held if len(votes) == most and None not in votes] or held
+    most = max(map(len, scores), default=0)
+    complete = [votes for votes in scores if len(votes) == most and None not in votes] or scores
     rounds = [
         [
             vote[measure].value

@@ -223,7 +223,7 @@ async def judge_answers(
 
     sittings = await run_together([partial(sit, each) for each in plan.questions], QUESTIONS_AT_ONCE)
     found = Judgement(plan, tuple(sittings), tuple(_in_order(bench)), bench.answering, bench.judging)
-    if not found.grades and not any(each.votes for held in found.wins.values() for each in held.values()):
+    if not found.grades and not any(each.votes for wins in found.wins.values() for each in wins.values()):
         raise no_verdict(found)
     return found
 

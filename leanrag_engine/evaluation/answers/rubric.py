@@ -84,10 +84,10 @@ def read_choices(text: str) -> Choices:
 def _read(
     text: str, key: str, value_of: Callable[[Any], T | None], expected: str
 ) -> dict[str, tuple[T, str]]:
-    held = {_plain(name): value for name, value in read_object(text).items()}
+    verdicts = {_plain(name): value for name, value in read_object(text).items()}
     found: dict[str, tuple[T, str]] = {}
     for measure in MEASURES:
-        verdict = held.get(measure)
+        verdict = verdicts.get(measure)
         if not isinstance(verdict, dict):
             raise ReplyUnusable(f'It has no object under "{measure}", with "reason" and "{key}".')
         parts = {_plain(name): value for name, value in verdict.items()}

@@ -84,10 +84,10 @@ async def judge_set(
     # The models come first: a missing key is reported before minutes of building.
     async with (
         open_models(settings) as models,
-        open_scratch(settings, questions, None, report) as held,
+        open_scratch(settings, questions, None, report) as scratch,
     ):
         return await judge_answers(
-            held.engine, held.collection, *models, plan, report, temperature=temperature, note=note
+            scratch.engine, scratch.collection, *models, plan, report, temperature=temperature, note=note
         )
 
 

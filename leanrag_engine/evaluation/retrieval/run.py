@@ -134,7 +134,7 @@ def check(questions: QuestionSet, way: Strategy, budgets: Sequence[int]) -> None
 
 
 async def ask_all(
-    held: ScratchCollection,
+    scratch: ScratchCollection,
     questions: QuestionSet,
     way: Strategy,
     budgets: Sequence[int] = BUDGETS,
@@ -143,17 +143,17 @@ async def ask_all(
     """Ask every question once per budget, and once with room for all sources, which gives the ranking."""
     timed = USUAL_BUDGET if USUAL_BUDGET in budgets or not budgets else max(budgets)
     # The first query opens files and caches that stay open; users wait for that only once.
-    await _time_query(held, way.query_for(questions.questions[-1], timed))
+    await _time_query(scratch, way.query_for(questions.questions[-1], timed))
     answered = []
     for number, question in enumerate(questions.questions):
         report(Progress(f"ask {way.name}", number, len(questions.questions)))
-        answered.append(await _ask_question(held, questions, question, way, budgets, timed))
+        answered.append(await _ask_question(scratch, questions, question, way, budgets, timed))
     report(Progress(f"ask {way.name}", len(questions.questions), len(questions.questions)))
     return answered
 
 
 async def _ask_question(
-    held: ScratchCollection,
+    scratch: ScratchCollection,
     questions: QuestionSet,
     question: Question,
     way: Strategy,
@@ -161,12 +161,12 @@ async def _ask_question(
     timed: int,
 ) -> QuestionResult:
     # The timed query comes first: later ones find their rows in the caches.
-    first, seconds = await _time_query(held, way.query_for(question, timed))
+    first, seconds = await _time_query(scratch, way.query_for(question, timed))
     results = {timed: first}
     for budget in budgets:
         if budget not in results:
-            results[budget], _ = await _time_query(held, way.query_for(question, budget))
-    widest, _ = await _time_query(held, way.query_for(question, WIDEST_BUDGET))
+            results[budget], _ = await _time_query(scratch, way.query_for(question, budget))
+    widest, _ = await _time_query(scratch, way.query_for(question, WIDEST_BUDGET))
     texts = [questions.passages[place].text or questions.passages[place].title for place in question.gold]
     contexts = {budget: results[budget].context for budget in sorted(budgets)}
     return QuestionResult(
@@ -179,12 +179,12 @@ async def _ask_question(
     )
 
 
-async def _time_query(held: ScratchCollection, query: Query) -> tuple[QueryResult, float]:
+async def _time_query(scratch: ScratchCollection, query: Query) -> tuple[QueryResult, float]:
     """Return the result and the seconds that the query took without the embedding of its text."""
-    held.watch.take()
+    scratch.watch.take()
     started = time.perf_counter()
-    result = await held.engine.query(query, collection=held.collection)
-    return result, time.perf_counter() - started - held.watch.take()
+    result = await scratch.engine.query(query, collection=scratch.collection)
+    return result, time.perf_counter() - started - scratch.watch.take()
 
 
 def ranking_of(result: QueryResult) -> tuple[int, ...]:
@@ -230,14 +230,14 @@ def by_type(answered: Sequence[QuestionResult], build_s: float) -> dict[str, Ret
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """The results of each strategy on one collection, by the strategy's name; ``held`` is already closed."""
+    """The results of each strategy on one collection, by the strategy's name; ``scratch`` is already closed."""
 
-    held: ScratchCollection
+    scratch: ScratchCollection
     answered: Mapping[str, Sequence[QuestionResult]]
 
     @property
     def figures(self) -> dict[str, RetrievalFigures]:
-        return {name: figures_of(each, self.held.build_s) for name, each in self.answered.items()}
+        return {name: figures_of(each, self.scratch.build_s) for name, each in self.answered.items()}
 
 
 async def evaluate(
@@ -254,6 +254,6 @@ async def evaluate(
     """
     for way in ways:
         check(questions, way, budgets)
-    async with open_scratch(settings, questions, given, report) as held:
-        answered = {way.name: await ask_all(held, questions, way, budgets, report) for way in ways}
-    return Evaluation(held, answered)
+    async with open_scratch(settings, questions, given, report) as scratch:
+        answered = {way.name: await ask_all(scratch, questions, way, budgets, report) for way in ways}
+    return Evaluation(scratch, answered)

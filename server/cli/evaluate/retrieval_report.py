@@ -20,19 +20,19 @@ SHOWN = 3
 
 def remarks(questions: QuestionSet, given: GivenGraph | None, found: Evaluation) -> Iterator[str]:
     """What is not as the set says, and what made answers worse than they could be."""
-    held = found.held
+    scratch = found.scratch
     if questions.repeated:
         yield f"{questions.repeated:,} passages are the same as earlier ones, and count as one with them."
     if given:
         yield from _graph_remarks(given)
-    if held.failed:
-        yield f"{len(held.failed):,} passages could not be ingested: {'; '.join(held.failed[:SHOWN])}"
-    if held.split:
+    if scratch.failed:
+        yield f"{len(scratch.failed):,} passages could not be ingested: {'; '.join(scratch.failed[:SHOWN])}"
+    if scratch.split:
         yield (
-            f"{held.split:,} passages are longer than {CHUNK_TOKENS:,} tokens and were split: "
+            f"{scratch.split:,} passages are longer than {CHUNK_TOKENS:,} tokens and were split: "
             "any chunk of a passage counts as the passage, and rankings name fewer than ten."
         )
-    if held.reused:
+    if scratch.reused:
         yield "The collection was there already: build seconds tell how long it took to see that."
     for name, answered in found.answered.items():
         warned = Counter(warning for each in answered for warning in each.warnings)
@@ -54,12 +54,12 @@ def _graph_remarks(given: GivenGraph) -> Iterator[str]:
 
 def show(questions: QuestionSet, given: GivenGraph | None, found: Evaluation, *, by_type: bool) -> None:
     console = Console(highlight=False)
-    held = found.held
+    scratch = found.scratch
     console.print(
         f"[bold]{questions.name}[/bold]: {len(questions.passages):,} passages, "
-        f"{len(questions.questions):,} questions. Embedder {held.engine.settings.embedder}, "
-        f"{'given' if given else 'heuristic'} graph of {' > '.join(f'{size:,}' for size in held.layers)} entities, "
-        f"built in {held.build_s:.1f} s."
+        f"{len(questions.questions):,} questions. Embedder {scratch.engine.settings.embedder}, "
+        f"{'given' if given else 'heuristic'} graph of {' > '.join(f'{size:,}' for size in scratch.layers)} entities, "
+        f"built in {scratch.build_s:.1f} s."
     )
     console.print(figures_table(found.figures))
     if by_type:
@@ -92,7 +92,7 @@ def figures_cells(each: RetrievalFigures) -> dict[str, str]:
 def type_tables(found: Evaluation) -> Iterator[tuple[str, Table]]:
     for name, answered in found.answered.items():
         table = Table("type", "questions", *(f"recall@{depth}" for depth in DEPTHS), "all@5", "MRR")
-        for kind, each in by_type(answered, found.held.build_s).items():
+        for kind, each in by_type(answered, found.scratch.build_s).items():
             recalls = (f"{each.recall[depth]:.1f}" for depth in DEPTHS)
             table.add_row(
                 kind or "(none)", str(each.questions), *recalls, f"{each.all_at_5:.1f}", f"{each.mrr:.3f}"
@@ -101,6 +101,6 @@ def type_tables(found: Evaluation) -> Iterator[tuple[str, Table]]:
 
 
 def draw(path: Path, questions: QuestionSet, found: Evaluation) -> None:
-    embedder = found.held.engine.settings.embedder
+    embedder = found.scratch.engine.settings.embedder
     title = f"{questions.name}: {len(questions.questions)} questions, embedder {embedder}"
     plot(path, title, list(found.figures.items()))

@@ -127,7 +127,7 @@ def test_the_overview_counts_citations_and_answers_that_are_right() -> None:
         ("anything", "...", False),
     ],
 )
-def test_an_answer_is_right_if_the_set_s_answer_stands_in_it_as_words(
+def test_an_answer_is_right_if_it_contains_the_set_s_answer_as_words(
     text: str, gold: str, expected: bool
 ) -> None:
     assert holds(text, [gold]) is expected

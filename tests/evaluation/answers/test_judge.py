@@ -291,7 +291,7 @@ async def test_a_service_that_is_gone_ends_it_before_all_is_tried(
 # --- plans ---------------------------------------------------------------------------------
 
 
-def test_what_is_compared_is_named_once_and_lca_stands_first() -> None:
+def test_each_strategy_is_listed_once_and_lca_first() -> None:
     found = strategies(["paper", " naive", "lca", "naive", "spread"], ablations=True)
     assert [each.name for each in found] == ["lca", "paper", "naive", "without-relations", "without-chunks"]
     queries = {each.name: each.query for each in found}
@@ -359,7 +359,7 @@ async def test_progress_ends_at_the_planned_number_of_calls(settings: Settings, 
     assert seen == sorted(seen)
 
 
-async def test_each_question_is_told_as_it_is_done(settings: Settings) -> None:
+async def test_each_question_is_noted_when_it_is_done(settings: Settings) -> None:
     told: list[JudgedQuestion] = []
     found = await judge_set(settings, TOWERS, plan_of(), lambda _: None, note=told.append)
     assert sorted(each.question.id for each in told) == ["q1", "q2"]
@@ -390,7 +390,7 @@ async def test_two_models_share_the_work_and_the_address_of_one_provider(
         ({"judge_model": "anthropic/claude-sonnet-4-5"}, "ANTHROPIC_API_KEY"),
     ],
 )
-async def test_a_model_that_cannot_be_called_is_told_before_anything_is_built(
+async def test_a_model_that_cannot_be_called_is_reported_before_anything_is_built(
     settings: Settings,
     tmp_path: Path,
     models: dict[str, str],

@@ -65,7 +65,7 @@ def test_what_rendering_takes_away_for_safety_is_not_missed() -> None:
         ("Anything at all.", ["", "…"], False),
     ],
 )
-def test_an_answer_stands_in_a_sentence_as_whole_words(
+def test_an_answer_is_found_in_a_sentence_as_whole_words(
     sentence: str, answers: list[str], *, holds: bool
 ) -> None:
     assert holds_answer(sentence, answers) is holds

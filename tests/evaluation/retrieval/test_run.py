@@ -132,8 +132,8 @@ async def test_a_tiny_set_is_answered_and_the_evidence_found(tiny_path: Path, tm
         assert each.recall[10] == each.coverage[4000] == 100.0
         assert 0 < each.tokens[200] <= 200
         assert each.latency_ms_p50 > 0
-    assert found.held.layers[-1] == 1
-    assert (found.held.split, found.held.failed, found.held.reused) == (0, (), False)
+    assert found.scratch.layers[-1] == 1
+    assert (found.scratch.split, found.scratch.failed, found.scratch.reused) == (0, (), False)
 
 
 async def test_the_ranking_does_not_depend_on_the_budgets(tiny_path: Path, tmp_path: Path) -> None:

@@ -279,7 +279,7 @@ def test_a_description_by_hand_is_described_as_such() -> None:
     assert (entity.description, entity.evidence, entity.method) == (text.text, text.evidence, Method.AGENT)
 
 
-def test_every_evidence_stands_within_its_text() -> None:
+def test_all_evidence_lies_within_its_text() -> None:
     draw = random.Random(3)  # noqa: S311 - no secret hangs on it
     for _ in range(30):
         text = " ".join(draw.sample(FACTS, 4))

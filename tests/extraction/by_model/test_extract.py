@@ -382,7 +382,7 @@ async def test_a_second_look_that_fails_costs_nothing_of_the_first(chat_server: 
 # --- what is asked -------------------------------------------------------------------------
 
 
-def test_a_task_s_id_stands_for_all_that_is_shown() -> None:
+def test_a_task_s_id_identifies_everything_that_the_model_sees() -> None:
     one = extraction_task(chunk(MARLEY))
     assert one.id == extraction_task(chunk(MARLEY)).id
     others = [chunk(FEZZIWIG), chunk(MARLEY, heading="Stave I"), chunk(MARLEY, 2)]

@@ -246,7 +246,7 @@ def test_a_passage_in_another_language_keeps_its_words() -> None:
 # --- relations -----------------------------------------------------------------------------
 
 
-def test_an_end_that_nobody_listed_is_an_entity_if_the_passage_names_it() -> None:
+def test_an_unlisted_end_is_an_entity_if_the_passage_names_it() -> None:
     row = {"source": "WTO", "target": "Geneva", "description": "The WTO sits in Geneva.", "importance": 3}
     found = read({"entities": ["WTO"], "relations": [row]})
     assert [(each.name, each.description) for each in found.entities] == [

@@ -90,7 +90,7 @@ def test_a_tuple_may_hold_brackets_and_signs() -> None:
     ]
 
 
-def test_answers_to_several_tasks_are_told_apart_by_their_headings() -> None:
+def test_answers_to_several_tasks_are_separated_by_their_headings() -> None:
     one, two = ('("entity"<|>"Alice"<|>"person"<|>"A girl.")', '("entity"<|>"Bob"<|>"person"<|>"A boy.")')
     found = read_tuples(f"## Task 1\n{one}\n\n**Task 2**\n{two}")
     assert [(each["task"], each["entities"][0]["name"]) for each in found] == [(1, "Alice"), (2, "Bob")]

@@ -1,4 +1,4 @@
-"""Noun phrases among words written small, told by their shape: modifiers and a noun, no verb, no word of grammar."""
+"""Find lower-case noun phrases by their shape: modifiers and a noun, no verb and no function word."""
 
 from __future__ import annotations
 

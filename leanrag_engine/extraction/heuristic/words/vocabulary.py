@@ -1,7 +1,7 @@
-"""English words and cues by which names and terms are told from the rest of a sentence, without a model.
+"""English word classes that separate names and terms from the rest of a sentence.
 
-Each list is a closed class, or the frequent part of an open one; what a list does not know is decided by the
-statistics of the document (:mod:`leanrag_engine.extraction.heuristic.names.mentions`).
+Each list is a closed class or the frequent part of an open one; for other words the statistics of the document decide
+(:mod:`leanrag_engine.extraction.heuristic.names.mentions`).
 """
 
 from __future__ import annotations
