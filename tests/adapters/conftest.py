@@ -1,4 +1,4 @@
-"""What the stores' tests share: small corpora, hierarchies, open stores and real child processes."""
+"""What the stores' tests share: small collection_rows, hierarchies, open stores and real child processes."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ async def vectors(tmp_path: Path) -> AsyncIterator[ChromaVectorStore]:
     await opened.close()
 
 
-# --- corpora and hierarchies ---------------------------------------------------------------
+# --- collection_rows and hierarchies ---------------------------------------------------------------
 
 
 @dataclass(frozen=True)

@@ -102,7 +102,7 @@ class Index:
         return sorted(collection.name for collection in self.client.list_collections())
 
     def drop(self, space: str) -> None:
-        if self._named(space) is not None:
+        if self._find_collection(space) is not None:
             with chroma_marks.writing(self.folder, space):
                 self.client.delete_collection(space)
 
@@ -116,7 +116,7 @@ class Index:
 
     def _whole(self, space: str, dimension: int | None = None) -> Collection | None:
         """The collection, unless it is broken or holds vectors of another dimension."""
-        collection = self._named(space)
+        collection = self._find_collection(space)
         if collection is None:
             return None
         if chroma_marks.is_broken(self.folder, space):
@@ -132,7 +132,7 @@ class Index:
             )
         return collection
 
-    def _named(self, space: str) -> Collection | None:
+    def _find_collection(self, space: str) -> Collection | None:
         from chromadb.errors import NotFoundError  # noqa: PLC0415 - loaded already: the client is open
 
         try:
@@ -156,7 +156,7 @@ class SharedClient:
 
     def run(self, work: Callable[[Index], T]) -> T:
         """``work`` on the open index. Chroma's exceptions become ``StoreUnusable``."""
-        with _translated(self.folder), self._open() as client:
+        with _map_errors(self.folder), self._open() as client:
             return work(Index(self.folder, client))
 
     @contextmanager
@@ -190,7 +190,7 @@ class SharedClient:
                 for place in (self.folder.with_name(f"{self.folder.name}.damaged-{n}") for n in count(1))
                 if not place.exists()
             )
-            with _translated(self.folder):
+            with _map_errors(self.folder):
                 self.folder.rename(aside)
             return aside
 
@@ -234,7 +234,7 @@ def _new_client(folder: Path) -> Client:
 
 
 @contextmanager
-def _translated(folder: Path) -> Iterator[None]:
+def _map_errors(folder: Path) -> Iterator[None]:
     from chromadb.errors import ChromaError  # noqa: PLC0415 - as in _new_client
 
     try:

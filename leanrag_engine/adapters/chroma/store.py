@@ -49,7 +49,7 @@ class ChromaVectorStore:
         written then.
         """
         _check_name(space)
-        rows = _normalised(_checked(ids, vectors))
+        rows = _normalise_rows(_check_rows(ids, vectors))
         for start in range(0, len(ids), UPSERT_BATCH):
             part = slice(start, start + UPSERT_BATCH)
             await self._hop(partial(Index.upsert, space=space, ids=list(ids[part]), rows=rows[part]))
@@ -60,7 +60,7 @@ class ChromaVectorStore:
         [] if there is no such space, or if the vector is zero: it is near nothing.
         """
         _check_name(space)
-        query = _normalised(_checked(["of the query"], np.atleast_2d(vector)))
+        query = _normalise_rows(_check_rows(["of the query"], np.atleast_2d(vector)))
         if limit < 1 or not query.any():
             return []
         return await self._hop(partial(Index.search, space=space, query=query, limit=limit))
@@ -121,7 +121,7 @@ def _check_name(space: str) -> None:
         )
 
 
-def _checked(ids: Sequence[str], vectors: Vectors) -> Vectors:
+def _check_rows(ids: Sequence[str], vectors: Vectors) -> Vectors:
     rows = np.asarray(vectors, dtype=np.float32)
     if rows.shape != (len(ids), rows.shape[-1]):
         raise InvalidInput(
@@ -141,7 +141,7 @@ def _checked(ids: Sequence[str], vectors: Vectors) -> Vectors:
     return rows
 
 
-def _normalised(rows: Vectors) -> Vectors:
+def _normalise_rows(rows: Vectors) -> Vectors:
     """Rows of length 1 stay as they are, to the bit: what is fetched is what was embedded."""
     lengths = np.linalg.norm(rows, axis=1, keepdims=True)
     kept = (lengths == 0) | (np.abs(lengths - 1) < UNIT)

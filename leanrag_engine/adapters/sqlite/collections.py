@@ -52,7 +52,7 @@ def number_of(connection: Connection, name: str) -> int:
     )
 
 
-def raised(connection: Connection, name: str) -> int:
+def raise_revision(connection: Connection, name: str) -> int:
     """The collection's number, after its revision grew by one: its generation is behind now."""
     number = number_of(connection, name)
     here = collections.c.number == number
@@ -61,7 +61,7 @@ def raised(connection: Connection, name: str) -> int:
 
 
 def _collection(connection: Connection, row: Row[Any]) -> Collection:
-    kept = published(connection, row.number, limit=1)
+    kept = find_generations(connection, row.number, limit=1)
     generation = kept[0] if kept else None
     built = generation.revision if generation else -1
     count = func.count()
@@ -87,7 +87,7 @@ def _collection(connection: Connection, row: Row[Any]) -> Collection:
 # --- generations ---------------------------------------------------------------------------
 
 
-def published(connection: Connection, collection: int, limit: int = -1) -> list[Generation]:
+def find_generations(connection: Connection, collection: int, limit: int = -1) -> list[Generation]:
     """The generations of collection number ``collection`` that are kept, newest first."""
     rows = connection.execute(
         select(generations, collections.c.name)
@@ -99,8 +99,8 @@ def published(connection: Connection, collection: int, limit: int = -1) -> list[
     return [_generation(row) for row in rows]
 
 
-def published_in(connection: Connection, name: str) -> list[Generation]:
-    return published(connection, number_of(connection, name))
+def find_generations_in(connection: Connection, name: str) -> list[Generation]:
+    return find_generations(connection, number_of(connection, name))
 
 
 def _generation(row: Row[Any]) -> Generation:

@@ -35,7 +35,7 @@ from leanrag_engine.core.model import (
 )
 from leanrag_engine.core.text.citation import format_citation, parse_citation
 
-from . import collections as corpora
+from . import collections as collection_rows
 from .dialect import fulltext
 from .dialect.fulltext import IndexedChunk
 from .dialect.statements import among, in_order
@@ -45,7 +45,7 @@ from .schema.tables import chunks, collections, documents, extracts
 
 
 @dataclass(frozen=True, slots=True)
-class Incoming:
+class PreparedDocument:
     """A document with all that belongs to it, ready to be written: segmenting text takes long, and the
     write lock must not be held meanwhile."""
 
@@ -56,7 +56,9 @@ class Incoming:
     words: tuple[IndexedChunk, ...]
 
 
-def incoming(document: LoadedDocument, parts: Sequence[Chunk], said: Sequence[Extract]) -> Incoming:
+def prepare_document(
+    document: LoadedDocument, parts: Sequence[Chunk], said: Sequence[Extract]
+) -> PreparedDocument:
     """Raises ``InvalidInput`` for a chunk of another document and for an extract without its chunk."""
     numbers = {part.id: part.number for part in parts}
     for part in parts:
@@ -71,17 +73,17 @@ def incoming(document: LoadedDocument, parts: Sequence[Chunk], said: Sequence[Ex
                 f"An extract names chunk {extract.chunk_id!r}, which document {document.id!r} does not have.",
                 "Give extracts of the chunks that come with them.",
             )
-    return Incoming(
+    return PreparedDocument(
         document,
         tuple(parts),
         tuple((numbers[extract.chunk_id], extract) for extract in said),
-        tuple(fulltext.indexed_chunk(part, document.title) for part in parts),
+        tuple(fulltext.make_indexed_chunk(part, document.title) for part in parts),
     )
 
 
-def put(connection: Connection, name: str, new: Incoming) -> Document:
+def put(connection: Connection, name: str, new: PreparedDocument) -> Document:
     """Write ``new``, in place of the document of the same id if there is one."""
-    collection = corpora.number_of(connection, name)
+    collection = collection_rows.number_of(connection, name)
     remove(connection, collection, new.document.id)
     raised = (
         update(collections)
@@ -106,7 +108,7 @@ def remove(connection: Connection, collection: int, id_: str) -> None:
         connection.execute(delete(documents).where(this))
 
 
-def _document(new: Incoming, number: int, revision: int) -> Document:
+def _document(new: PreparedDocument, number: int, revision: int) -> Document:
     document = new.document
     return Document(
         id=document.id,
@@ -130,7 +132,7 @@ def _insert_document(connection: Connection, collection: int, document: Document
 
 def put_extracts(connection: Connection, name: str, said: Sequence[Extract], revise: bool) -> list[str]:
     """Replace all extracts of their chunks; the ids of the chunks that there are, in reading order."""
-    collection = corpora.number_of(connection, name)
+    collection = collection_rows.number_of(connection, name)
     statement = (
         select(chunks.c.id, chunks.c.document, chunks.c.number)
         .where(chunks.c.collection == collection, among(chunks.c.id, {each.chunk_id for each in said}))
@@ -148,11 +150,11 @@ def put_extracts(connection: Connection, name: str, said: Sequence[Extract], rev
         [(*places[each.chunk_id], each) for each in said if each.chunk_id in places],
     )
     if revise:
-        corpora.raised(connection, name)
+        collection_rows.raise_revision(connection, name)
     return list(places)
 
 
-def _insert_chunks(connection: Connection, collection: int, document: int, new: Incoming) -> None:
+def _insert_chunks(connection: Connection, collection: int, document: int, new: PreparedDocument) -> None:
     rows = [
         {
             "collection": collection,
@@ -212,7 +214,7 @@ def find_all(connection: Connection, name: str) -> list[Document]:
 
 
 def _documents(connection: Connection, name: str) -> Select[Any]:
-    return select(documents).where(documents.c.collection == corpora.number_of(connection, name))
+    return select(documents).where(documents.c.collection == collection_rows.number_of(connection, name))
 
 
 def _document_of(row: RowMapping) -> Document:
@@ -253,7 +255,7 @@ def chunk_ids(connection: Connection, name: str, document_ids: Sequence[str]) ->
 
 def pending_chunks(connection: Connection, name: str) -> list[Chunk]:
     """Those of documents that came in after the published generation; all of them before the first."""
-    pending = _since_published(connection, corpora.number_of(connection, name))
+    pending = _since_published(connection, collection_rows.number_of(connection, name))
     return _chunks_of(connection.execute(_chunks(connection, name).where(pending).order_by(*_READING)))
 
 
@@ -261,7 +263,7 @@ def heuristic_chunks(
     connection: Connection, name: str, *, pending: bool, after: tuple[int, int], limit: int | None
 ) -> list[Chunk]:
     """Those without an extract that a model or an agent made."""
-    collection = corpora.number_of(connection, name)
+    collection = collection_rows.number_of(connection, name)
     read = (
         select(extracts.c.chunk)
         .where(
@@ -280,12 +282,12 @@ def heuristic_chunks(
 
 def _since_published(connection: Connection, collection: int) -> ColumnElement[bool]:
     """Of documents that came in after the published generation; all of them before the first."""
-    kept = corpora.published(connection, collection, limit=1)
+    kept = collection_rows.find_generations(connection, collection, limit=1)
     return documents.c.revision > kept[0].revision if kept else true()
 
 
 def search_chunks(connection: Connection, name: str, text: str, limit: int) -> list[Hit]:
-    collection = corpora.number_of(connection, name)
+    collection = collection_rows.number_of(connection, name)
     hits = fulltext.search_chunks(connection, collection, text, limit)
     statement = select(chunks.c.document, chunks.c.number, chunks.c.id).where(
         chunks.c.collection == collection,
@@ -304,7 +306,7 @@ def _chunks(connection: Connection, name: str) -> Select[Any]:
     return (
         select(chunks, documents.c.id.label("document_id"), documents.c.title)
         .join(documents, owner)
-        .where(chunks.c.collection == corpora.number_of(connection, name))
+        .where(chunks.c.collection == collection_rows.number_of(connection, name))
     )
 
 
@@ -340,7 +342,7 @@ def all_extracts(connection: Connection, name: str) -> list[Extract]:
     statement = (
         select(chunks.c.id, extracts.c.method, extracts.c.entities, extracts.c.relations)
         .join(chunks, here)
-        .where(extracts.c.collection == corpora.number_of(connection, name))
+        .where(extracts.c.collection == collection_rows.number_of(connection, name))
         .order_by(extracts.c.document, extracts.c.chunk, extracts.c.position)
     )
     return [
@@ -357,11 +359,11 @@ def all_extracts(connection: Connection, name: str) -> list[Extract]:
     ]
 
 
-def extract_methods(connection: Connection, name: str) -> dict[str, int]:
+def count_extracts(connection: Connection, name: str) -> dict[str, int]:
     """How many extracts were made by each method, by its name."""
     statement = (
         select(extracts.c.method, func.count().label("extracts"))
-        .where(extracts.c.collection == corpora.number_of(connection, name))
+        .where(extracts.c.collection == collection_rows.number_of(connection, name))
         .group_by(extracts.c.method)
         .order_by(extracts.c.method)
     )

@@ -30,14 +30,14 @@ def find(connection: Connection, id_: str) -> Job | None:
     return _job(row) if row else None
 
 
-def newest(connection: Connection, collection: str | None, limit: int) -> list[Job]:
+def find_newest(connection: Connection, collection: str | None, limit: int) -> list[Job]:
     statement = select(jobs).order_by(*_NEWEST).limit(max(limit, 0))
     if collection is not None:
         statement = statement.where(jobs.c.collection == collection)
     return [_job(row) for row in connection.execute(statement).mappings()]
 
 
-def unfinished(connection: Connection) -> list[Job]:
+def find_unfinished(connection: Connection) -> list[Job]:
     """Newest first."""
     statement = select(jobs).where(jobs.c.status.not_in(FINISHED)).order_by(*_NEWEST)
     return [_job(row) for row in connection.execute(statement).mappings()]

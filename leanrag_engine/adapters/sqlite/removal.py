@@ -10,7 +10,7 @@ from sqlalchemy import Connection, delete, select, update
 
 from leanrag_engine.core.model import Generation
 
-from . import collections as corpora
+from . import collections as collection_rows
 from . import documents, replies
 from .dialect import fulltext
 from .dialect.statements import among
@@ -21,23 +21,25 @@ from .schema.tables import documents as documents_table
 from .schema.tables import embedders, generations, jobs
 
 
-def forget(connection: Connection, name: str, ids: Sequence[str], left: Build | None) -> Generation | None:
+def delete_documents(
+    connection: Connection, name: str, ids: Sequence[str], left: Build | None
+) -> Generation | None:
     """See :meth:`leanrag_engine.core.ports.DocumentStore.delete`. Generations go whole, with their full-text tables:
     what a table of words once held cannot be taken out of it row by row."""
     names = _names_of(connection, name, ids)
     replies.drop(connection, name, documents.chunk_ids(connection, name, ids))
-    collection = corpora.raised(connection, name)
+    collection = collection_rows.raise_revision(connection, name)
     for id_ in ids:
         documents.remove(connection, collection, id_)
     fulltext.purge_chunks(connection, collection)
-    before = corpora.published(connection, collection)
+    before = collection_rows.find_generations(connection, collection)
     for old in before:
         fulltext.drop_generation(connection, old.number)
         connection.execute(delete(generations).where(generations.c.number == old.number))
     connection.execute(delete(embedders).where(embedders.c.identity.not_in(select(generations.c.embedder))))
     generation = publishing.publish(connection, name, before[0].revision, left) if before and left else None
     _forget_in_jobs(connection, name, names)
-    corpora.bump_vector_version(connection)
+    collection_rows.bump_vector_version(connection)
     return generation
 
 
@@ -59,7 +61,8 @@ class _Names:
 
 def _names_of(connection: Connection, name: str, ids: Collection[str]) -> _Names:
     wanted = select(documents_table.c.id, documents_table.c.source, documents_table.c.title).where(
-        documents_table.c.collection == corpora.number_of(connection, name), among(documents_table.c.id, ids)
+        documents_table.c.collection == collection_rows.number_of(connection, name),
+        among(documents_table.c.id, ids),
     )
     rows = connection.execute(wanted).all()
     known = {text for row in rows for text in (row.id, row.source) if text}

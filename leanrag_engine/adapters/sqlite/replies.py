@@ -13,7 +13,7 @@ from sqlalchemy import delete as delete_from
 from leanrag_engine.core.model import Spent
 from leanrag_engine.core.ports import ChatRequest, FinishReason, Reply
 
-from . import collections as corpora
+from . import collections as collection_rows
 from .dialect.statements import among, insert_or_update, is_empty_list, lists_any
 from .schema.tables import replies, summaries
 
@@ -34,7 +34,7 @@ class Said:
 
 def keep(connection: Connection, name: str, said: Said) -> None:
     """Write a row; an older one of the same request loses its text."""
-    collection = corpora.number_of(connection, name)
+    collection = collection_rows.number_of(connection, name)
     connection.execute(update(replies).where(replies.c.digest == said.digest, _KEPT).values(text=None))
     row = {
         "digest": said.digest,
@@ -78,7 +78,7 @@ def trust(connection: Connection, digest: str) -> None:
     connection.execute(update(replies).where(replies.c.digest == digest, _KEPT).values(suspect=False))
 
 
-def spent(connection: Connection, name: str | None, job: str, model: str) -> list[Spent]:
+def sum_spending(connection: Connection, name: str | None, job: str, model: str) -> list[Spent]:
     """By step, in the order of their names."""
     statement = (
         select(
@@ -95,7 +95,7 @@ def spent(connection: Connection, name: str | None, job: str, model: str) -> lis
         .order_by(replies.c.step)
     )
     if name is not None:
-        statement = statement.where(replies.c.collection == corpora.number_of(connection, name))
+        statement = statement.where(replies.c.collection == collection_rows.number_of(connection, name))
     if job:
         statement = statement.where(replies.c.job == job)
     if model:
@@ -108,7 +108,7 @@ def spent(connection: Connection, name: str | None, job: str, model: str) -> lis
 
 def drop(connection: Connection, name: str, chunk_ids: Sequence[str]) -> None:
     """Replies of these chunks lose their texts; what may come from them is suspect."""
-    collection = corpora.number_of(connection, name)
+    collection = collection_rows.number_of(connection, name)
     here = (replies.c.collection == collection) & _KEPT
     theirs = lists_any(replies.c.chunk_ids, chunk_ids)
     connection.execute(update(replies).where(here, theirs).values(text=None))
@@ -118,7 +118,7 @@ def drop(connection: Connection, name: str, chunk_ids: Sequence[str]) -> None:
 
 
 def drop_suspect(connection: Connection, name: str) -> None:
-    collection = corpora.number_of(connection, name)
+    collection = collection_rows.number_of(connection, name)
     suspect = (replies.c.collection == collection) & replies.c.suspect & _KEPT
     connection.execute(update(replies).where(suspect).values(text=None, suspect=False))
     connection.execute(
@@ -133,7 +133,7 @@ def put_summaries(connection: Connection, name: str, written: Mapping[str, Mappi
     """Those of the same tasks give way. The collection's revision grows by one."""
     if not written:
         return
-    collection = corpora.raised(connection, name)
+    collection = collection_rows.raise_revision(connection, name)
     adding = insert_or_update(summaries)
     adding = adding.on_conflict_do_update(
         index_elements=["collection", "task"],
@@ -148,7 +148,7 @@ def put_summaries(connection: Connection, name: str, written: Mapping[str, Mappi
 
 def all_summaries(connection: Connection, name: str) -> dict[str, Mapping[str, Any]]:
     """In the order of the tasks' ids."""
-    here = summaries.c.collection == corpora.number_of(connection, name)
+    here = summaries.c.collection == collection_rows.number_of(connection, name)
     rows = connection.execute(
         select(summaries.c.task, summaries.c.summary).where(here).order_by(summaries.c.task)
     )
@@ -156,5 +156,5 @@ def all_summaries(connection: Connection, name: str) -> dict[str, Mapping[str, A
 
 
 def use_summaries(connection: Connection, name: str, tasks: Sequence[str]) -> None:
-    here = summaries.c.collection == corpora.number_of(connection, name)
+    here = summaries.c.collection == collection_rows.number_of(connection, name)
     connection.execute(update(summaries).where(here, among(summaries.c.task, tasks)).values(suspect=False))

@@ -30,9 +30,8 @@ from leanrag_engine.core.model import (
 )
 from leanrag_engine.core.ports import ChatRequest, ProgressReport, Reply, ignore_progress
 
-from . import collections as corpora
-from . import documents, jobs, replies
-from . import removal as forgetting
+from . import collections as collection_rows
+from . import documents, jobs, removal, replies
 from .dialect import opening
 from .dialect.transactions import Transactions
 from .generations import entities, relations
@@ -46,13 +45,13 @@ class SqlDocumentStore:
         self._transactions = transactions
 
     async def collections(self) -> list[Collection]:
-        return await self._transactions.read(corpora.find_all)
+        return await self._transactions.read(collection_rows.find_all)
 
     async def collection(self, name: str) -> Collection | None:
-        return await self._transactions.read(corpora.find, name)
+        return await self._transactions.read(collection_rows.find, name)
 
     async def create_collection(self, name: str) -> Collection:
-        return await self._transactions.write(corpora.create, name)
+        return await self._transactions.write(collection_rows.create, name)
 
     async def put(
         self,
@@ -62,7 +61,7 @@ class SqlDocumentStore:
         extracts: Sequence[Extract],
     ) -> Document:
         """Also raises ``InvalidInput`` for a chunk of another document and an extract without its chunk."""
-        incoming = await to_thread.run_sync(documents.incoming, document, chunks, extracts)
+        incoming = await to_thread.run_sync(documents.prepare_document, document, chunks, extracts)
         return await self._transactions.write(documents.put, collection, incoming)
 
     async def find(self, collection: str, document_id: str) -> Document | None:
@@ -90,7 +89,7 @@ class SqlDocumentStore:
         return await self._transactions.read(documents.all_extracts, collection)
 
     async def count_extracts(self, collection: str) -> dict[str, int]:
-        return await self._transactions.read(documents.extract_methods, collection)
+        return await self._transactions.read(documents.count_extracts, collection)
 
     async def heuristic_chunks(
         self, collection: str, *, pending: bool, after: tuple[int, int] = (0, 0), limit: int | None = None
@@ -120,7 +119,7 @@ class SqlDocumentStore:
         left = None
         if hierarchy is not None:
             ready = partial(
-                publishing.ready,
+                publishing.prepare_build,
                 hierarchy,
                 embedder=embedder,
                 dimension=dimension,
@@ -128,7 +127,7 @@ class SqlDocumentStore:
                 record=record,
             )
             left = await to_thread.run_sync(ready)
-        generation = await self._transactions.write(forgetting.forget, collection, document_ids, left)
+        generation = await self._transactions.write(removal.delete_documents, collection, document_ids, left)
         with suppress(Busy):
             await self._transactions.empty_log()
         return generation
@@ -154,7 +153,7 @@ class SqlGenerationStore:
     ) -> Generation:
         """Also raises ``InvalidInput`` if the hierarchy's layers do not fit together."""
         ready = partial(
-            publishing.ready,
+            publishing.prepare_build,
             hierarchy,
             embedder=embedder,
             dimension=dimension,
@@ -172,10 +171,10 @@ class SqlGenerationStore:
 
     async def embedder_state(self, generation: int) -> bytes:
         """Raises ``NotFound`` if the generation is not kept any more."""
-        return await self._transactions.read(corpora.embedder_state, generation)
+        return await self._transactions.read(collection_rows.embedder_state, generation)
 
     async def find_all(self, collection: str) -> list[Generation]:
-        return await self._transactions.read(corpora.published_in, collection)
+        return await self._transactions.read(collection_rows.find_generations_in, collection)
 
     async def layer(self, generation: int, layer: int) -> list[Entity]:
         return await self._transactions.read(entities.in_layer, generation, layer)
@@ -184,16 +183,16 @@ class SqlGenerationStore:
         return await self._transactions.read(entities.with_ids, generation, ids)
 
     async def entities_by_name(self, generation: int, names: Sequence[str]) -> list[Entity]:
-        return await self._transactions.read(entities.named, generation, names)
+        return await self._transactions.read(entities.find_by_name, generation, names)
 
     async def similar_entities(self, generation: int, name: str, limit: int) -> list[Entity]:
-        return await self._transactions.read(entities.similar, generation, name, limit)
+        return await self._transactions.read(entities.find_similar, generation, name, limit)
 
     async def entities_by_prefix(
         self, generation: int, prefix: str, limit: int, *, aggregated: bool
     ) -> list[Entity]:
         return await self._transactions.read(
-            entities.starting, generation, prefix, limit, aggregated=aggregated
+            entities.find_by_prefix, generation, prefix, limit, aggregated=aggregated
         )
 
     async def members(self, generation: int, id: str, offset: int, limit: int) -> list[Entity]:
@@ -211,10 +210,10 @@ class SqlGenerationStore:
         return await self._transactions.read(relations.in_layer, generation, layer)
 
     async def relations_of(self, generation: int, ids: Sequence[str], limit: int) -> list[Relation]:
-        return await self._transactions.read(relations.touching, generation, ids, limit)
+        return await self._transactions.read(relations.find_touching, generation, ids, limit)
 
     async def relations_among(self, generation: int, ids: Sequence[str]) -> list[Relation]:
-        return await self._transactions.read(relations.joining, generation, ids)
+        return await self._transactions.read(relations.find_joining, generation, ids)
 
     async def relations_page(
         self,
@@ -237,10 +236,10 @@ class SqlGenerationStore:
         )
 
     async def vector_version(self) -> int:
-        return await self._transactions.read(corpora.vector_version)
+        return await self._transactions.read(collection_rows.vector_version)
 
     async def bump_vector_version(self) -> int:
-        return await self._transactions.write(corpora.bump_vector_version)
+        return await self._transactions.write(collection_rows.bump_vector_version)
 
 
 class SqlReplyStore:
@@ -273,7 +272,7 @@ class SqlReplyStore:
         await self._transactions.write(replies.keep, collection, said)
 
     async def spending(self, collection: str | None, job_id: str = "", model: str = "") -> list[Spent]:
-        return await self._transactions.read(replies.spent, collection, job_id, model)
+        return await self._transactions.read(replies.sum_spending, collection, job_id, model)
 
     async def put_summaries(self, collection: str, summaries: Mapping[str, Mapping[str, Any]]) -> None:
         await self._transactions.write(replies.put_summaries, collection, summaries)
@@ -298,10 +297,10 @@ class SqlJobStore:
         return await self._transactions.read(jobs.find, job_id)
 
     async def find_newest(self, collection: str | None = None, limit: int = 20) -> list[Job]:
-        return await self._transactions.read(jobs.newest, collection, limit)
+        return await self._transactions.read(jobs.find_newest, collection, limit)
 
     async def find_unfinished(self) -> list[Job]:
-        return await self._transactions.read(jobs.unfinished)
+        return await self._transactions.read(jobs.find_unfinished)
 
     async def claim(self, job_id: str, seen_owner: str, new_owner: str) -> bool:
         return await self._transactions.write(jobs.claim, job_id, seen_owner, new_owner)

@@ -1,4 +1,4 @@
-"""The contract of a graph store: what every method gives, on small corpora whose answers are plain to see."""
+"""The contract of a graph store: what every method gives, on small collection_rows whose answers are plain to see."""
 
 from __future__ import annotations
 

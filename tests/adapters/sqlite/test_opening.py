@@ -314,7 +314,7 @@ async def test_the_migrations_make_the_schema_that_the_code_uses(tmp_path: Path)
     assert differences == []
     assert made == {(table.name, index.name) for table in metadata.tables.values() for index in table.indexes}
     assert clustered == ["names"]
-    assert migrations.known_revisions()[-1] == REVISION
+    assert migrations.list_revisions()[-1] == REVISION
 
 
 NEXT_STEP = f"""
@@ -343,10 +343,10 @@ async def test_an_older_store_is_brought_up_to_date_with_all_that_it_holds(
 ) -> None:
     await fill(tmp_path, parcel)
     engine = opening.open_engine(tmp_path, read_only=False)
-    assert opening.stored_revision(engine) == REVISION
+    assert opening.read_revision(engine) == REVISION
     opening.migrate(engine, tmp_path / opening.FILE, longer_steps)
     opening.migrate(engine, tmp_path / opening.FILE, longer_steps)  # the second to come finds it done
-    assert opening.stored_revision(engine) == "9001"
+    assert opening.read_revision(engine) == "9001"
     with engine.begin() as connection:
         rows = connection.execute(text("SELECT id, language, chunks FROM documents")).all()
     engine.dispose()
@@ -364,7 +364,7 @@ async def test_a_migration_that_fails_changes_nothing(
     engine = opening.open_engine(tmp_path, read_only=False)
     with pytest.raises(RuntimeError, match="half way"):
         opening.migrate(engine, tmp_path / opening.FILE, longer_steps)
-    assert opening.stored_revision(engine) == REVISION
+    assert opening.read_revision(engine) == REVISION
     with engine.begin() as connection:
         columns = {column["name"] for column in inspect(connection).get_columns("documents")}
     engine.dispose()

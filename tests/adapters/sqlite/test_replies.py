@@ -12,7 +12,16 @@ from sqlalchemy import text
 
 from leanrag_engine.adapters.sqlite import SqliteDatabase
 from leanrag_engine.core.errors import NotFound
-from leanrag_engine.core.model import Chunk, Extract, ExtractedEntity, Generation, Hierarchy, Method, Spent
+from leanrag_engine.core.model import (
+    BuildRecord,
+    Chunk,
+    Extract,
+    ExtractedEntity,
+    Generation,
+    Hierarchy,
+    Method,
+    Spent,
+)
 from leanrag_engine.core.ports import ChatRequest, FinishReason, Message, Reply
 
 pytestmark = pytest.mark.anyio
@@ -58,7 +67,7 @@ async def chunk_ids(store: SqliteDatabase, document_id: str = "carol") -> list[s
 
 async def delete_document(store: SqliteDatabase, document_id: str = "carol") -> None:
     await store.documents.delete(
-        "default", [document_id], None, embedder="", dimension=0, embedder_state=b"", settings={}
+        "default", [document_id], None, embedder="", dimension=0, embedder_state=b"", record=BuildRecord()
     )
 
 

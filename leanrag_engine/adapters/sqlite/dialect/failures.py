@@ -17,7 +17,7 @@ _CLASS = 0xFF
 
 
 @contextmanager
-def translated(path: Path) -> Iterator[None]:
+def map_errors(path: Path) -> Iterator[None]:
     """Inside, every exception of the database library becomes a :class:`LeanRAGError` about ``path``."""
     try:
         yield

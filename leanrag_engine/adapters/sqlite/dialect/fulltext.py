@@ -65,22 +65,22 @@ class IndexedEntity:
 # --- what goes in --------------------------------------------------------------------------
 
 
-def indexed_chunk(chunk: Chunk, title: str) -> IndexedChunk:
+def make_indexed_chunk(chunk: Chunk, title: str) -> IndexedChunk:
     heading = chunk.heading if chunk.heading != title else ""
     return IndexedChunk(chunk.number, search_text(title), search_text(heading), search_text(chunk.text))
 
 
-def indexed_entity(entity: Entity) -> IndexedEntity:
+def make_indexed_entity(entity: Entity) -> IndexedEntity:
     keys = dict.fromkeys(name_key(name) for name in (entity.name, *entity.aliases))
     return IndexedEntity(
         search_text(entity.name),
         search_text("\n".join(entity.aliases)) if entity.aliases else "",
-        search_text(_told(entity)),
+        search_text(_description_and_findings(entity)),
         tuple(key for key in keys if key),
     )
 
 
-def _told(entity: Entity) -> str:
+def _description_and_findings(entity: Entity) -> str:
     """The description, and what the findings say beside it: a word that stands in a finding alone is found too."""
     said = (text for each in entity.findings for text in (each.summary, each.explanation))
     return "\n".join((entity.description, *(text for text in said if text not in entity.description)))

@@ -52,7 +52,7 @@ def open_engine(folder: Path, *, read_only: bool) -> Engine:
             raise NotReady(f"The data folder {folder} holds no store yet.", "Ingest documents first.")
     else:
         _make_writable_folder(folder, path)
-    with failures.translated(path):
+    with failures.map_errors(path):
         engine = _engine(path, read_only=read_only)
         try:
             _check_schema(engine, path, read_only=read_only)
@@ -129,7 +129,7 @@ def _begin(connection: Connection) -> None:
 
 
 def _check_schema(engine: Engine, path: Path, *, read_only: bool) -> None:
-    stored = stored_revision(engine)
+    stored = read_revision(engine)
     if stored == REVISION:
         return
     if read_only:
@@ -137,12 +137,12 @@ def _check_schema(engine: Engine, path: Path, *, read_only: bool) -> None:
     migrate(engine, path)
 
 
-def stored_revision(engine: Engine) -> str | None:
+def read_revision(engine: Engine) -> str | None:
     with engine.begin() as connection:
-        return _stored_revision(connection)
+        return _read_revision(connection)
 
 
-def _stored_revision(connection: Connection) -> str | None:
+def _read_revision(connection: Connection) -> str | None:
     try:
         row = connection.execute(text("SELECT version_num FROM alembic_version")).first()
     except DBAPIError as problem:
@@ -161,7 +161,7 @@ def migrate(engine: Engine, path: Path, steps: Path = migrations.FOLDER) -> None
     # switch to WAL: SQLite does not wait there.
     with exclusive(path.with_name("schema.lock")):
         with engine.begin() as connection:
-            stored = _ours(connection, path, migrations.known_revisions(steps))
+            stored = _ours(connection, path, migrations.list_revisions(steps))
         _use_wal(path)
         with engine.execution_options(writes=True).begin() as connection:
             migrations.upgrade(connection, stored, steps)
@@ -169,7 +169,7 @@ def migrate(engine: Engine, path: Path, steps: Path = migrations.FOLDER) -> None
 
 def _ours(connection: Connection, path: Path, known: Sequence[str]) -> str | None:
     """The revision stored, ``None`` for an empty file. Nothing is written to a file that is not ours."""
-    stored = _stored_revision(connection)
+    stored = _read_revision(connection)
     if stored is None and inspect(connection).get_table_names():
         raise StoreUnusable(
             f"{path} holds tables that LeanRAG did not make.",

@@ -31,7 +31,7 @@ class Transactions:
         self, work: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
         def transaction() -> T:
-            with failures.translated(self._path), self._engine.begin() as connection:
+            with failures.map_errors(self._path), self._engine.begin() as connection:
                 return work(connection, *args, **kwargs)
 
         return await to_thread.run_sync(transaction)
@@ -40,7 +40,7 @@ class Transactions:
         self, work: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
         def transaction() -> T:
-            with self._writing, failures.translated(self._path), self._writer.begin() as connection:
+            with self._writing, failures.map_errors(self._path), self._writer.begin() as connection:
                 return work(connection, *args, **kwargs)
 
         return await to_thread.run_sync(transaction)
@@ -49,7 +49,7 @@ class Transactions:
         """Write the log of changes back into the file and empty it. Raises ``Busy`` if readers prevent it."""
 
         def empty() -> None:
-            with failures.translated(self._path):
+            with failures.map_errors(self._path):
                 opening.empty_log(self._engine)
 
         await to_thread.run_sync(empty)

@@ -7,7 +7,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, func, select
 
-from leanrag_engine.adapters.sqlite import collections as corpora
+from leanrag_engine.adapters.sqlite import collections as collection_rows
 from leanrag_engine.adapters.sqlite.dialect import fulltext
 from leanrag_engine.adapters.sqlite.dialect.statements import among, in_order
 from leanrag_engine.adapters.sqlite.schema.tables import entities, names
@@ -24,7 +24,7 @@ SHORT_KEY = 5
 
 
 def in_layer(connection: Connection, generation: int, layer: int) -> list[Entity]:
-    positions = corpora.layer_positions(connection, generation).get(layer, range(0))
+    positions = collection_rows.layer_positions(connection, generation).get(layer, range(0))
     statement = select(entities).where(
         entities.c.generation == generation,
         entities.c.position.between(positions.start, positions.stop - 1),
@@ -51,7 +51,7 @@ def members(connection: Connection, generation: int, id_: str, offset: int, limi
 
 def search(connection: Connection, generation: int, text: str, limit: int, layer: int | None) -> list[Hit]:
     """By keyword over name, aliases and description; ``layer`` None: all layers."""
-    layers = corpora.layer_positions(connection, generation)
+    layers = collection_rows.layer_positions(connection, generation)
     within = None if layer is None else layers.get(layer)
     if not layers or (layer is not None and within is None):
         return []
@@ -66,7 +66,7 @@ def search(connection: Connection, generation: int, text: str, limit: int, layer
 # --- by name -------------------------------------------------------------------------------
 
 
-def named(connection: Connection, generation: int, wanted: Sequence[str]) -> list[Entity]:
+def find_by_name(connection: Connection, generation: int, wanted: Sequence[str]) -> list[Entity]:
     """Entities of any layer with one of these names or aliases, in the order of building."""
     keys = {key for name in wanted if (key := name_key(name))}
     bearers = select(names.c.entity).where(names.c.generation == generation, among(names.c.key, keys))
@@ -74,12 +74,12 @@ def named(connection: Connection, generation: int, wanted: Sequence[str]) -> lis
     return _entities(connection.execute(statement.order_by(entities.c.position)))
 
 
-def starting(
+def find_by_prefix(
     connection: Connection, generation: int, prefix: str, limit: int, *, aggregated: bool
 ) -> list[Entity]:
     """Entities of layer 0, or ``aggregated`` ones, with a name or alias that begins so, in the order of the alphabet."""
     key = name_key(prefix[:LONGEST_KEY]).encode("utf-8", "ignore").decode()
-    first = corpora.layer_positions(connection, generation).get(1, range(0)).start
+    first = collection_rows.layer_positions(connection, generation).get(1, range(0)).start
     statement = (
         select(entities)
         .join(names, (names.c.generation == entities.c.generation) & (names.c.entity == entities.c.position))
@@ -92,14 +92,14 @@ def starting(
     return _entities(connection.execute(statement))
 
 
-def similar(connection: Connection, generation: int, name: str, limit: int) -> list[Entity]:
+def find_similar(connection: Connection, generation: int, name: str, limit: int) -> list[Entity]:
     """Entities whose name or an alias looks most like ``name``, best first; of equally good ones the most mentioned."""
     key = (
         name_key(name[:LONGEST_KEY]).encode("utf-8", "ignore").decode()
     )  # half a character could not be bound
-    if not key or limit < 1 or not corpora.layer_positions(connection, generation):
+    if not key or limit < 1 or not collection_rows.layer_positions(connection, generation):
         return []
-    positions = _spelled_alike(connection, generation, key)
+    positions = _find_spelled_alike(connection, generation, key)
     statement = select(entities).where(
         entities.c.generation == generation, among(entities.c.position, positions)
     )
@@ -110,7 +110,7 @@ def similar(connection: Connection, generation: int, name: str, limit: int) -> l
     return [entity for _, entity in ranked[:limit]]
 
 
-def _spelled_alike(connection: Connection, generation: int, key: str) -> list[int]:
+def _find_spelled_alike(connection: Connection, generation: int, key: str) -> list[int]:
     """Positions of names worth comparing: those that share three-letter pieces, and for a short key, which has
     few of them or none, also those that hold it or begin alike and are about as long."""
     found = fulltext.entities_spelled_like(connection, generation, key, SPELLING_CANDIDATES)
@@ -157,8 +157,7 @@ def _entities(rows: Iterable[Row[Any]]) -> list[Entity]:
             members=row.members,
             parent_id=row.parent_id,
             aliases=tuple(row.aliases),
-            # Those of generations before schema 0002 name no chunks.
-            findings=tuple(Finding(*each[:2], *map(tuple, each[2:])) for each in row.findings),
+            findings=tuple(Finding(summary, why, tuple(chunks)) for summary, why, chunks in row.findings),
             chunk_ids=tuple(row.chunk_ids),
             second_parent_id=row.second_parent_id,
             responsibility=row.responsibility,

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from sqlalchemy import Connection, Table, delete, insert, select
 
-from leanrag_engine.adapters.sqlite import collections as corpora
+from leanrag_engine.adapters.sqlite import collections as collection_rows
 from leanrag_engine.adapters.sqlite.dialect import fulltext
 from leanrag_engine.adapters.sqlite.dialect.fulltext import IndexedEntity
 from leanrag_engine.adapters.sqlite.schema import tables
@@ -77,7 +77,7 @@ class Build:
         return [(number, len(each.entities), len(each.relations)) for number, each in enumerate(layers)]
 
 
-def ready(
+def prepare_build(
     hierarchy: Hierarchy,
     *,
     embedder: str,
@@ -93,7 +93,7 @@ def ready(
     facts = base.facts()
     watch = _Watch(report, "preparing", sum(hierarchy.sizes) + len(facts))
     words = tuple(
-        fulltext.indexed_entity(each)
+        fulltext.make_indexed_entity(each)
         for layer in hierarchy.layers
         for batch in watch.batches(layer.entities)
         for each in batch
@@ -152,7 +152,7 @@ def publish(
     What ``report`` raises ends the transaction, so that nothing is published.
     """
     watch = _Watch(report, "writing", build.rows)
-    collection = corpora.number_of(connection, name)
+    collection = collection_rows.number_of(connection, name)
     number = _insert_generation(connection, collection, revision, build)
     _insert_all(connection, entities, watch.batches(_entity_rows(number, build)))
     fulltext.create_entities(connection, number)
@@ -163,12 +163,12 @@ def publish(
     for facts in watch.batches(build.facts):
         fulltext.add_facts(connection, number, facts)
     _insert_all(connection, tables.names, watch.batches((number, *name) for name in build.names))
-    return corpora.published(connection, collection, limit=1)[0]
+    return collection_rows.find_generations(connection, collection, limit=1)[0]
 
 
 def delete_older(connection: Connection, name: str) -> None:
     """Delete the collection's generations but the published one and the one before, and fits without a generation."""
-    for old in corpora.published_in(connection, name)[KEPT:]:
+    for old in collection_rows.find_generations_in(connection, name)[KEPT:]:
         fulltext.drop_generation(connection, old.number)
         connection.execute(delete(generations).where(generations.c.number == old.number))
     connection.execute(delete(embedders).where(embedders.c.identity.not_in(select(generations.c.embedder))))

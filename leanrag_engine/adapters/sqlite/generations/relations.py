@@ -15,13 +15,13 @@ from leanrag_engine.core.model import Evidence, Hit, Method, Relation
 _STRONGEST = (relations.c.strength.desc(), relations.c.weight.desc(), relations.c.position)
 
 
-def touching(connection: Connection, generation: int, ids: Sequence[str], limit: int) -> list[Relation]:
+def find_touching(connection: Connection, generation: int, ids: Sequence[str], limit: int) -> list[Relation]:
     """With at least one end in ``ids``, strongest first."""
     statement = _of(generation, _touches(generation, ids)).order_by(*_STRONGEST).limit(max(limit, 0))
     return _relations(connection, statement)
 
 
-def joining(connection: Connection, generation: int, ids: Sequence[str]) -> list[Relation]:
+def find_joining(connection: Connection, generation: int, ids: Sequence[str]) -> list[Relation]:
     """With both ends in ``ids``, strongest first."""
     joins = among(relations.c.source_id, ids) & among(relations.c.target_id, ids)
     return _relations(connection, _of(generation, joins).order_by(*_STRONGEST))

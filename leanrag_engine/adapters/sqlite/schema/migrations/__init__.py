@@ -9,7 +9,7 @@ from sqlalchemy import Connection
 FOLDER = Path(__file__).parent
 
 
-def known_revisions(folder: Path = FOLDER) -> list[str]:
+def list_revisions(folder: Path = FOLDER) -> list[str]:
     """Return all revisions that ``folder`` can reach, oldest first."""
     from alembic.script import ScriptDirectory  # noqa: PLC0415 - only a store of another schema needs alembic
 
