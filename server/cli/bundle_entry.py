@@ -1,8 +1,8 @@
-"""What an ``.mcpb`` bundle starts: turns what its host fills in into the server's arguments and variables.
+"""Entry point of an ``.mcpb`` bundle: turns the values from its host into the server's arguments and variables.
 
-A host expands several chosen folders into several arguments, and leaves the placeholder of a field
-that nobody filled in, or an empty text, where its value would be. Some hosts start this file as a
-script rather than the module that the manifest names: hence absolute imports.
+A host expands several chosen folders into several arguments, and leaves the placeholder or an empty text
+as the value of an empty field. Some hosts start this file as a script instead of the module that the
+manifest names: hence absolute imports.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ def is_filled(value: str) -> bool:
 
 
 def arguments_of(folders: Sequence[str]) -> list[str]:
-    """One ``--allow-dir`` for each folder that was chosen."""
+    """Return one ``--allow-dir`` for each chosen folder."""
     return [part for folder in folders if is_filled(folder) for part in ("--allow-dir", folder)]
 
 
 def find_unfilled(environ: Mapping[str, str], names: Sequence[str]) -> list[str]:
-    """Those of ``names`` that nobody filled in: an empty key is no key."""
+    """Return those of ``names`` whose variables are empty: an empty key is no key."""
     return [name for name in names if name in environ and not is_filled(environ[name])]
 
 
 def main() -> None:
     """Serve over standard input and output, as ``leanrag-mcp`` does."""
     if not __spec__:
-        sys.path.pop(0)  # this folder: its modules are no top-level ones
+        sys.path.pop(0)  # this folder: its modules are not top-level ones
     from leanrag_mcp.cli.main import serve_main  # noqa: PLC0415 - as above
     from leanrag_mcp.clients.bundle_fields import VARIABLES  # noqa: PLC0415 - see above
 

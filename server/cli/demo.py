@@ -1,4 +1,4 @@
-"""``leanrag demo``: the whole way on real input, through the real server and a real MCP client."""
+"""``leanrag demo``: everything on real input, with the real server and a real MCP client."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ QUESTIONS = (
 
 @dataclass(slots=True)
 class DemoFigures:
-    """What the demo measured."""
+    """Measurements of the demo."""
 
     documents: int = 0
     layers: list[int] = field(default_factory=list)
@@ -52,7 +52,7 @@ class DemoFigures:
 
 
 async def run_demo(data_dir: Path | None, collection: str, as_json: bool) -> None:
-    """Ingest, build, serve, ask; print what a user would see, and with ``as_json`` the figures last."""
+    """Ingest, build, serve and ask; print what a user would see, and with ``as_json`` the figures last."""
     console = Console(stderr=as_json)
     figures = DemoFigures()
     started = time.perf_counter()
@@ -137,7 +137,7 @@ async def ask(
 
 
 def lca_tree(reply: dict[str, Any]) -> Tree:
-    """The union of the LCA paths, drawn from the LCA of all seeds down to the seeds."""
+    """Draw the union of the LCA paths from the LCA of all seeds down to the seeds."""
     seeds = {seed["ref"] for seed in reply["seeds"]}
     nodes = {node["ref"]: node for node in reply["path"]}
     trees: dict[str, Tree] = {}
@@ -177,7 +177,7 @@ async def walk(console: Console, client: Client) -> None:
 
 
 async def call(client: Client, tool: str, arguments: dict[str, Any]) -> dict[str, Any]:
-    """The structured content of a call; an error result ends the demo with its text."""
+    """Call a tool and return its structured content; an error result ends the demo with its text."""
     result = await client.call_tool(tool, arguments)
     assert isinstance(result, CallToolResult)
     text = "\n".join(block.text for block in result.content if isinstance(block, TextContent))
@@ -188,6 +188,6 @@ async def call(client: Client, tool: str, arguments: dict[str, Any]) -> dict[str
 
 
 def show_clients(console: Console) -> None:
-    console.print(Rule("3. Put it into your client", align="left"))
+    console.print(Rule("3. Add it to your client", align="left"))
     for client in CLIENTS:
         console.print(f"  leanrag install {client} --allow-dir FOLDER", markup=False, highlight=False)

@@ -40,7 +40,7 @@ PACKAGE = "leanrag-mcp"
 
 
 def server_command() -> list[str]:
-    """How to start this installation: the console script beside the interpreter, else the module."""
+    """Return the command that starts this installation: the console script beside the interpreter, else the module."""
     here = Path(sys.executable)
     beside = [path for name in ("leanrag-mcp", "leanrag-mcp.exe") if (path := here.with_name(name)).exists()]
     script = str(beside[0]) if beside else shutil.which("leanrag-mcp")
@@ -48,20 +48,20 @@ def server_command() -> list[str]:
 
 
 def command_of(prefix: Path, environ: Mapping[str, str], *, uvx: bool) -> list[str]:
-    """How a client is to start the server: this installation, or ``uvx`` if this one will not last.
+    """Return the command for a client: this installation, or ``uvx`` if this one is temporary.
 
-    A desktop program does not see the shell's PATH, so that the full path of ``uvx`` is given, except
-    where the caller asks for ``uvx``: that is for a file shared with others.
+    Desktop programs do not see the shell's PATH, so ``uvx`` is given with its full path, except where the
+    user asks for ``uvx``, for a file shared with others.
     """
     if uvx:
         return ["uvx", PACKAGE]
-    if is_passing(prefix, environ):
+    if is_temporary(prefix, environ):
         return [shutil.which("uvx", path=environ.get("PATH")) or "uvx", PACKAGE]
     return server_command()
 
 
-def is_passing(prefix: Path, environ: Mapping[str, str]) -> bool:
-    """Whether ``uvx`` made this environment for one run: it lies in uv's cache, which is emptied now and then."""
+def is_temporary(prefix: Path, environ: Mapping[str, str]) -> bool:
+    """Return whether ``uvx`` made this environment for one run: it is in uv's cache, which is pruned."""
     if {"archive-v0", "environments-v2", "builds-v0"} & set(prefix.parts):
         return True
     cache = environ.get("UV_CACHE_DIR")
@@ -69,7 +69,7 @@ def is_passing(prefix: Path, environ: Mapping[str, str]) -> bool:
 
 
 def server_entry(client: Client, command: Sequence[str], settings: Settings) -> dict[str, Any]:
-    """The server as ``client`` writes it. Holds no key: ``settings`` has none, and no variable is copied."""
+    """Return the server's entry in the form of ``client``. It contains no key: ``settings`` has none, and no variable is copied."""
     program, *arguments = command
     for folder in settings.allow_dirs:
         arguments += ["--allow-dir", str(existing_folder(folder))]
@@ -86,12 +86,12 @@ def server_entry(client: Client, command: Sequence[str], settings: Settings) -> 
 def existing_folder(folder: Path) -> Path:
     found = folder.expanduser().absolute()
     if not found.is_dir():
-        raise InvalidInput(f"The folder {folder} does not exist.", "Make it, or give another --allow-dir.")
+        raise InvalidInput(f"The folder {folder} does not exist.", "Create it, or give another --allow-dir.")
     return found
 
 
 def unseen_variables(environ: Mapping[str, str]) -> list[str]:
-    """Settings of this shell that are not among the arguments: a desktop client does not see them."""
+    """Return the settings of this shell that are not among the arguments: a desktop client does not see them."""
     written = {"LEANRAG_DATA_DIR", "LEANRAG_ALLOW_DIRS", "LEANRAG_COLLECTION", "LEANRAG_READ_ONLY"}
     known = {f"LEANRAG_{name.upper()}" for name in Settings.model_fields}
     return sorted(name for name in known - written if environ.get(name))
@@ -142,9 +142,9 @@ def install(
     """Add this server to an MCP client's configuration.
 
     Other servers and settings there stay as they are, comments too where the client allows them; a
-    numbered backup is left beside the file. The command written is the full path of this installation's
-    `leanrag-mcp`, because desktop programs do not see your shell's PATH; run through `uvx`, which keeps
-    nothing, it is `uvx leanrag-mcp`. Keys are never written: they come from the environment.
+    numbered backup is made beside the file. The command written is the full path of this installation's
+    `leanrag-mcp`, because desktop programs do not see your shell's PATH; when run through `uvx`, it is
+    `uvx leanrag-mcp`. Keys are never written: they come from the environment.
 
     Example: `leanrag install claude-desktop --allow-dir ~/Documents`
     """
@@ -162,10 +162,10 @@ def install(
         if show:
             print_entry(client, file, check_name(name), scope, entry)
         else:
-            tell_if_absent(kind, file, scope)
+            warn_if_absent(kind, file, scope)
             finish(plan_install(kind, file, check_name(name), entry), kind.then, dry_run=dry_run)
             typer.echo(f"The client will start: {command_line([entry['command'], *entry['args']])}")
-            tell_what_is_missing(kind, settings, machine.environ)
+            warn_of_gaps(kind, settings, machine.environ)
 
 
 def uninstall(
@@ -175,24 +175,24 @@ def uninstall(
     config: ConfigOption = None,
     dry_run: DryRun = False,
 ) -> None:
-    """Take this server out of an MCP client's configuration. Your documents and their index stay."""
+    """Remove this server from an MCP client's configuration. Your documents and their index stay."""
     with report_errors():
         file = config or config_file(client, scope, Machine.here())
         kind = CLIENTS[client]
-        then = f"{kind.title} does without it from its next start on."
+        then = f"{kind.title} runs without it from its next start."
         finish(plan_uninstall(kind, file, check_name(name)), then, dry_run=dry_run)
 
 
 def check_name(name: str) -> str:
     if not NAME.fullmatch(name):
         raise InvalidInput(
-            f"The name {name!r} would not do for every client.", "Use up to 64 letters, digits, - and _."
+            f"Not every client accepts the name {name!r}.", "Use up to 64 letters, digits, - and _."
         )
     return name
 
 
 def print_entry(client: ClientName, file: Path, name: str, scope: Scope, entry: Mapping[str, Any]) -> None:
-    """The entry on standard output, ready to be pasted; where it goes on standard error."""
+    """Print the entry on standard output, ready to paste, and its file on standard error."""
     typer.echo(f"Goes into {file}:", err=True)
     typer.echo(json.dumps({CLIENTS[client].servers: {name: entry}}, indent=2, ensure_ascii=False))
     if client == "claude-code":
@@ -201,41 +201,39 @@ def print_entry(client: ClientName, file: Path, name: str, scope: Scope, entry: 
 
 
 def command_line(words: Sequence[str]) -> str:
-    """As this platform's shell takes it."""
+    """Quote ``words`` for this platform's shell."""
     return subprocess.list2cmdline(words) if sys.platform == "win32" else shlex.join(words)
 
 
 def finish(plan: ConfigChange, then: str, *, dry_run: bool) -> None:
     if not plan.changes:
-        typer.echo(f"{plan.file} says so already; nothing was written.")
+        typer.echo(f"{plan.file} is up to date; nothing was written.")
     elif dry_run:
         typer.echo(f"Would change {plan.file}:")
         typer.echo("\n".join(diff_lines(plan)))
     else:
         backup = apply_change(plan)
-        typer.echo(f"Wrote {plan.file}" + (f" (as it was: {backup.name})." if backup else "."))
+        typer.echo(f"Wrote {plan.file}" + (f" (backup: {backup.name})." if backup else "."))
         typer.echo(then)
 
 
 def diff_lines(plan: ConfigChange) -> list[str]:
-    """The lines that go and come, without those around them: another server's key may stand there."""
+    """Return removed and added lines without context, which might show another server's key."""
     lines = difflib.unified_diff(plan.before.splitlines(), plan.after.splitlines(), n=0, lineterm="")
     return [line for line in lines if not line.startswith(("---", "+++", "@@"))]
 
 
-def tell_if_absent(client: Client, file: Path, scope: Scope) -> None:
+def warn_if_absent(client: Client, file: Path, scope: Scope) -> None:
     if scope == "user" and not file.parent.is_dir():
         typer.echo(
-            f"Note: {file.parent} is not there. Is {client.title} installed, and has it run once?", err=True
+            f"Note: {file.parent} does not exist. Is {client.title} installed, and has it run once?", err=True
         )
 
 
-def tell_what_is_missing(client: Client, settings: Settings, environ: Mapping[str, str]) -> None:
-    """What the user would otherwise find out later."""
+def warn_of_gaps(client: Client, settings: Settings, environ: Mapping[str, str]) -> None:
+    """Print notes about what the server will lack."""
     if not settings.allow_dirs:
-        typer.echo(
-            "Note: without --allow-dir the server reads no file, only texts that it is given.", err=True
-        )
+        typer.echo("Note: without --allow-dir the server reads no files, only texts passed to it.", err=True)
     if unseen := unseen_variables(environ):
         typer.echo(
             f"Note: {', '.join(unseen)} set in this shell may not reach {client.title}, nor do keys. "

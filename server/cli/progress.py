@@ -1,4 +1,4 @@
-"""Progress bars for a person at a terminal: one bar for each stage of a job."""
+"""Progress bars at a terminal: one bar for each stage of a job."""
 
 from __future__ import annotations
 
@@ -22,12 +22,9 @@ if TYPE_CHECKING:
     from leanrag_engine.core.model import Job
     from leanrag_engine.engine import LeanRAG
 
-REFRESH = 0.1
-"""Seconds between two looks at a job."""
-
 
 class StageProgress(Protocol):
-    """How far some work has come: ``done`` of ``total`` units of ``stage``."""
+    """Progress of some work: ``done`` of ``total`` units of ``stage``."""
 
     @property
     def stage(self) -> str: ...
@@ -41,7 +38,7 @@ class StageProgress(Protocol):
 
 @contextmanager
 def stage_bars() -> Iterator[Callable[[StageProgress], None]]:
-    """Draws the steps that it is told on standard error, one bar for each stage."""
+    """Yield a function that draws the progress on standard error, one bar for each stage."""
     columns = (
         SpinnerColumn(),
         TextColumn("{task.description}"),
@@ -62,7 +59,7 @@ async def follow(engine: LeanRAG, job: Job) -> Job:
         with stage_bars() as show:
             while not (job := await engine.job(job.id)).status.finished:
                 show(job)
-                await anyio.sleep(REFRESH)
+                await anyio.sleep(0.1)
     except (anyio.get_cancelled_exc_class(), KeyboardInterrupt):
         with anyio.CancelScope(shield=True):
             await engine.cancel_job(job.id)
@@ -78,7 +75,7 @@ def draw(bars: Progress, drawn: dict[str, TaskID], step: StageProgress) -> None:
 
 
 def finish(bars: Progress, drawn: dict[str, TaskID]) -> None:
-    """Fill the bars of the stages that are over."""
+    """Fill the bars of finished stages."""
     for task in bars.tasks:
         if task.id in drawn.values():
             total = task.total or 1

@@ -21,19 +21,19 @@ class Field:
     default: str | bool | None = None
 
     def schema(self) -> dict[str, Any]:
-        """The field in the words of the bundle's manifest."""
-        shown: dict[str, Any] = {"type": self.kind, "title": self.title, "description": self.description}
+        """Return the field as the bundle's manifest declares it."""
+        schema: dict[str, Any] = {"type": self.kind, "title": self.title, "description": self.description}
         if self.kind == "directory":
-            shown["multiple"] = not self.variable
+            schema["multiple"] = not self.variable
         if self.secret:
-            shown["sensitive"] = True
+            schema["sensitive"] = True
         if self.default is not None:
-            shown["default"] = self.default
-        return shown | {"required": False}
+            schema["default"] = self.default
+        return schema | {"required": False}
 
 
 def of_setting(name: str, title: str, kind: str = "string", *, default: str | bool | None = "") -> Field:
-    """A field for one setting, described as the setting itself is."""
+    """Return a field for one setting, with the setting's own description."""
     description = Settings.model_fields[name].description or ""
     return Field(name, kind, title, description, variable=f"LEANRAG_{name.upper()}", default=default)
 
@@ -47,7 +47,7 @@ DOCUMENTS = Field(
     "documents",
     "directory",
     "Folders with your documents",
-    "The server reads files beneath these folders and nowhere else. Without one it takes texts alone.",
+    "The server reads files beneath these folders and nowhere else. Without one it accepts texts only.",
 )
 
 FIELDS = (

@@ -1,8 +1,8 @@
-"""Makes the ``.mcpb`` bundle from a checkout: ``python -m leanrag_mcp.clients.bundling OUT.mcpb``.
+"""Make the ``.mcpb`` bundle from a checkout: ``python -m leanrag_mcp.clients.bundling OUT.mcpb``.
 
-A bundle is a zip of the sources with a manifest (version 0.4, ``server.type`` uv): the host installs
-what pyproject.toml asks for with uv, on every platform, and shows the form of ``bundling_fields``. Same
-sources, same bundle, byte by byte.
+A bundle is a zip of the sources with a manifest (version 0.4, ``server.type`` uv): the host installs the
+dependencies of pyproject.toml with uv, on every platform, and shows the form of ``bundle_fields``. The same
+sources give the same bundle, byte by byte.
 """
 
 from __future__ import annotations
@@ -25,30 +25,28 @@ from ..app import create_server
 from .bundle_fields import DOCUMENTS, FIELDS
 
 PARTS = ("pyproject.toml", "README.md", "LICENSE", "leanrag_engine", "prompts", "server")
-CARRIED = {".py", ".md", ".toml", ".typed", ""}
+SUFFIXES = {".py", ".md", ".toml", ".typed", ""}
 MODULE = "leanrag_mcp.cli.bundle_entry"
 ENTRY_POINT = "server/cli/bundle_entry.py"
-DAY_ONE = (1980, 1, 1, 0, 0, 0)
-"""The earliest date that a zip can hold: no clock in the result."""
 
 
 @dataclass(frozen=True, slots=True)
 class ServerFeatures:
-    """What the server offers, for the manifest: tools as name and title, and whether there are prompts."""
+    """What the server offers, for the manifest: name and title of each tool, and whether there are prompts."""
 
     tools: tuple[tuple[str, str], ...]
     prompts: bool
 
 
 async def read_features() -> ServerFeatures:
-    """Asked of the server itself, with default settings; opens no store."""
+    """Read the features from the server itself, with default settings; opens no store."""
     server = create_server(Settings(read_only=False))
     tools = tuple((tool.name, tool.title or tool.name) for tool in await server.list_tools())
     return ServerFeatures(tools, bool(await server.list_prompts()))
 
 
 def manifest(project: dict[str, Any], offer: ServerFeatures) -> dict[str, Any]:
-    """The manifest of a project whose ``[project]`` table is given."""
+    """Return the manifest of a project, given its ``[project]`` table."""
     return {
         "manifest_version": "0.4",
         "name": project["name"],
@@ -70,7 +68,7 @@ def manifest(project: dict[str, Any], offer: ServerFeatures) -> dict[str, Any]:
 
 
 def launch() -> dict[str, Any]:
-    """How the host starts the server. Keys go to environment variables: arguments show in process lists."""
+    """Return how the host starts the server. Keys are environment variables: process lists show arguments."""
     return {
         "command": "uv",
         "args": [
@@ -82,33 +80,34 @@ def launch() -> dict[str, Any]:
 
 
 def sources(root: Path) -> Iterator[Path]:
-    """Every file that the bundle carries, in the order of their names."""
+    """Yield every file of the bundle, by name."""
     for part in PARTS:
         for path in sorted([root / part, *(root / part).rglob("*")]):
             hidden = any(name.startswith((".", "__pycache__")) for name in path.relative_to(root).parts)
-            if path.is_file() and not hidden and path.suffix in CARRIED:
+            if path.is_file() and not hidden and path.suffix in SUFFIXES:
                 yield path
 
 
 def project_of(root: Path) -> dict[str, Any]:
-    """The ``[project]`` table of a checkout. Raises :class:`InvalidInput` if ``root`` is none."""
+    """Return the ``[project]`` table of a checkout. Raises :class:`InvalidInput` if ``root`` is not one."""
     file = root / "pyproject.toml"
     table = tomllib.loads(file.read_text(encoding="utf-8")).get("project", {}) if file.is_file() else {}
     if table.get("name") != "leanrag-mcp" or not (root / ENTRY_POINT).is_file():
         raise InvalidInput(
-            f"{root} is no checkout of leanrag-mcp.", "Run this in one, or name it with --source."
+            f"{root} is not a checkout of leanrag-mcp.", "Run this in one, or name it with --source."
         )
     return dict(table)
 
 
 def write_bundle(root: Path, out: Path, offer: ServerFeatures) -> int:
-    """Write the bundle of the checkout at ``root``; gives the number of files in it."""
+    """Write the bundle of the checkout at ``root`` and return the number of its files."""
     described = json.dumps(manifest(project_of(root), offer), indent=2, ensure_ascii=False) + "\n"
     files = {path.relative_to(root).as_posix(): path.read_bytes() for path in sources(root)}
     files["manifest.json"] = described.encode("utf-8")
     with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
         for name in sorted(files):
-            record = zipfile.ZipInfo(name, DAY_ONE)
+            # The earliest date of a zip: the clock must not change the bundle.
+            record = zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0))
             record.compress_type = zipfile.ZIP_DEFLATED
             record.create_system = 3
             record.external_attr = 0o644 << 16

@@ -1,8 +1,8 @@
-"""Where each MCP client keeps its servers, and how that file is changed without losing anything.
+"""The configuration file of each MCP client, and how to change it without losing anything.
 
-The places are those of each client's documentation; Claude Desktop from the Microsoft Store reads a
-copy inside its package folder and nothing else. Only the server's own entry is touched, byte by byte,
-after a backup, and the file is replaced at once.
+The paths are those of each client's documentation; Claude Desktop from the Microsoft Store reads only a
+copy inside its package folder. Only the server's own entry changes, every other byte stays; a backup is
+made first, and the file is replaced atomically.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Scope = Literal["user", "project"]
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """What is peculiar to one MCP client's configuration."""
+    """How one MCP client's configuration differs from the others."""
 
     title: str
     servers: str
@@ -69,7 +69,7 @@ CLIENTS: dict[ClientName, Client] = {
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """Where a configuration could lie: the platform as ``sys.platform`` says it, home, environment, folder."""
+    """What determines the paths: the platform as in ``sys.platform``, home, environment, current folder."""
 
     platform: str
     home: Path
@@ -84,7 +84,7 @@ class Machine:
         return Path(self.environ.get(name) or otherwise)
 
     def applications(self) -> Path:
-        """The folder in which desktop programs keep their settings."""
+        """Return the folder in which desktop programs keep their settings."""
         if self.platform == "darwin":
             return self.home / "Library" / "Application Support"
         if self.platform == "win32":
@@ -94,7 +94,7 @@ class Machine:
 
 @dataclass(frozen=True, slots=True)
 class ConfigChange:
-    """What would be written where. ``before`` and ``after`` are whole texts."""
+    """A change of one file. ``before`` and ``after`` are whole texts."""
 
     file: Path
     before: str
@@ -106,11 +106,11 @@ class ConfigChange:
         return self.before != self.after
 
 
-# --- where ---------------------------------------------------------------------------------
+# --- paths ---------------------------------------------------------------------------------
 
 
 def config_file(client: ClientName, scope: Scope, machine: Machine) -> Path:
-    """The file in which ``client`` looks for its servers. Raises :class:`InvalidInput` if it has none such."""
+    """Return the file with the servers of ``client``. Raises :class:`InvalidInput` if there is none in this scope."""
     if client == "claude-desktop":
         if scope == "project":
             raise InvalidInput("Claude Desktop has no configuration per project.", "Leave out --scope.")
@@ -126,7 +126,7 @@ def config_file(client: ClientName, scope: Scope, machine: Machine) -> Path:
 
 
 def claude_desktop_folder(machine: Machine) -> Path:
-    """Its folder; on Windows that inside the package, if it was installed as one: it reads no other."""
+    """Return its folder; on Windows the one inside the package if it was installed as a package."""
     plain = machine.applications() / "Claude"
     if machine.platform != "win32":
         return plain
@@ -141,11 +141,11 @@ def claude_desktop_folder(machine: Machine) -> Path:
     return (used or inside or [plain])[0]
 
 
-# --- how -----------------------------------------------------------------------------------
+# --- changes ---------------------------------------------------------------------------------
 
 
 def plan_install(client: Client, file: Path, name: str, entry: Mapping[str, Any]) -> ConfigChange:
-    """``entry`` under ``name``. What a user added to an older entry, such as ``env``, stays."""
+    """Plan to write ``entry`` under ``name``. What a user added to an older entry, such as ``env``, stays."""
     before, document, existed = read_config(client, file)
     try:
         present = document.member([client.servers, name])
@@ -162,12 +162,12 @@ def plan_install(client: Client, file: Path, name: str, entry: Mapping[str, Any]
 
 
 def plan_uninstall(client: Client, file: Path, name: str) -> ConfigChange:
-    """The file without the server called ``name``. Raises :class:`NotFound` if there is none."""
+    """Plan to remove the server called ``name``. Raises :class:`NotFound` if there is none."""
     before, document, existed = read_config(client, file)
     try:
         present = document.member([client.servers, name])
         if present is None:
-            raise NotFound(f"{file} has no server called {name!r}.", there_are(document.value, client))
+            raise NotFound(f"{file} has no server called {name!r}.", list_servers(document.value, client))
         refuse_foreign(document, present, name, file)
         document = jsonc.without_member(document, [client.servers, name])
     except jsonc.Malformed as problem:
@@ -175,20 +175,20 @@ def plan_uninstall(client: Client, file: Path, name: str) -> ConfigChange:
     return ConfigChange(file, before, document.text, existed)
 
 
-def there_are(value: Mapping[str, Any], client: Client) -> str:
+def list_servers(value: Mapping[str, Any], client: Client) -> str:
     names = ", ".join(value.get(client.servers) or {})
-    return f"It has: {names}." if names else "It has none at all."
+    return f"It has: {names}." if names else "It has none."
 
 
 def read_config(client: Client, file: Path) -> tuple[str, jsonc.JsonDocument, bool]:
-    """The text as it is, parsed; an absent or blank file counts as an empty object."""
+    """Return the text, the parsed document and whether the file exists; a missing or blank file is an empty object."""
     try:
         before = file.read_bytes().decode("utf-8")
     except FileNotFoundError:
         return "", jsonc.parse("{}\n"), False
     except UnicodeDecodeError as problem:
         raise InvalidInput(
-            f"{file} is no UTF-8 text (byte {problem.start}).",
+            f"{file} is not UTF-8 text (byte {problem.start}).",
             f"{client.title} cannot read it either: save it as UTF-8. Nothing was written.",
         ) from problem
     except OSError as problem:
@@ -202,29 +202,28 @@ def read_config(client: Client, file: Path) -> tuple[str, jsonc.JsonDocument, bo
 def malformed_file(client: Client, file: Path, problem: jsonc.Malformed) -> InvalidInput:
     return InvalidInput(
         f"{file}, line {problem.line}: {problem.problem}.",
-        f"Mend it first ({client.title} reads this file), or add what --print shows by hand. Nothing was written.",
+        f"Fix it first ({client.title} reads this file), or add what --print shows by hand. Nothing was written.",
     )
 
 
 def refuse_foreign(document: jsonc.JsonDocument, present: jsonc.JsonMember, name: str, file: Path) -> None:
-    """Only an entry that starts this server is ours to change."""
+    """Raise ``InvalidInput`` if the entry starts another server than this one."""
     value = present.node.value
     words = [value.get("command"), *(value.get("args") or [])] if isinstance(value, dict) else []
     if not any("leanrag" in str(word) for word in words):
         raise InvalidInput(
-            f"{file}, line {document.line_of(present.start)}: the server {name!r} is another one, it does not start leanrag.",
+            f"{file}, line {document.line_of(present.start)}: the server {name!r} is a different one: it does not start leanrag.",
             "Choose another --name, or change that entry by hand. Nothing was written.",
         )
 
 
 def apply_change(plan: ConfigChange) -> Path | None:
-    """Write the plan: backup first, then one replacement. Gives the backup, None if there was nothing to keep.
+    """Back up the file and replace it. Returns the backup, None if there was no file.
 
     Raises :class:`InvalidInput` if the file cannot be written or has changed since it was read.
     """
-    file = Path(
-        os.path.realpath(plan.file)
-    )  # a link to it, as people keep among their dotfiles, stays a link
+    # A symbolic link to the file, as in a dotfiles repository, stays a link.
+    file = Path(os.path.realpath(plan.file))
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
         now = file.read_bytes() if file.exists() else b""
@@ -237,13 +236,13 @@ def apply_change(plan: ConfigChange) -> Path | None:
     except OSError as problem:
         raise InvalidInput(
             f"{plan.file} cannot be written: {problem.strerror}.",
-            "Check who may write there, or add what --print shows by hand.",
+            "Check the file's permissions, or add what --print shows by hand.",
         ) from problem
     return backup
 
 
 def back_up(file: Path, content: bytes) -> Path:
-    """A copy beside the file, under the first free number; an equal one that is there already serves."""
+    """Copy the file beside itself, under the first free number; an existing equal backup is used instead."""
     number = 1
     while (backup := file.with_name(f"{file.name}.bak{number}")).exists():
         if backup.read_bytes() == content:
@@ -254,7 +253,7 @@ def back_up(file: Path, content: bytes) -> Path:
 
 
 def replace(file: Path, content: bytes) -> None:
-    """Put ``content`` in the place of ``file`` at once, with the same rights; a new file is for its owner alone."""
+    """Replace ``file`` atomically with ``content``, keeping its permissions; a new file is readable by its owner only."""
     handle, scratch = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")
     try:
         with os.fdopen(handle, "wb") as stream:

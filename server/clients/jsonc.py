@@ -1,7 +1,7 @@
-"""Edits a JSON text where it stands: comments, order, spacing and numbers of everything else stay as they are.
+"""Edit a JSON text in place: comments, order, spacing and numbers of everything else stay as they are.
 
-Reads JSON, and JSON with comments and trailing commas where ``comments`` allows them. Every edit is
-checked against what it was meant to give before it is handed out.
+Reads JSON, and JSON with comments and trailing commas where ``comments`` allows them. The result of every
+edit is parsed again and compared with the intended value.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 DEEPEST = 100
-"""Levels of nesting. A client's configuration has five; more would exhaust the stack."""
+"""Levels of nesting. A client's configuration has five; the limit protects the stack."""
 
 SPACE = re.compile(r"[ \t\r\n]*")
 COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
@@ -24,7 +24,7 @@ SCALAR = re.compile(r"-?\d[\d.eE+-]*|true|false|null")
 
 
 class Malformed(ValueError):
-    """The text is not what it should be at ``line`` (from 1)."""
+    """The text is malformed at ``line`` (from 1)."""
 
     def __init__(self, text: str, position: int, problem: str) -> None:
         self.line = text.count("\n", 0, position) + 1
@@ -34,7 +34,7 @@ class Malformed(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A value and where it stands: ``text[start:end]``."""
+    """A value and its place: ``text[start:end]``."""
 
     start: int
     end: int
@@ -44,7 +44,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class JsonMember:
-    """One member of an object. ``comma`` is the place of the comma after it, -1 without one."""
+    """One member of an object. ``comma`` is the offset of the comma after it, -1 without one."""
 
     key: str
     start: int
@@ -68,10 +68,10 @@ class JsonDocument:
         return self.text.count("\n", 0, position) + 1
 
     def member(self, path: Sequence[str]) -> JsonMember | None:
-        """The member at ``path``. Raises :class:`Malformed` if the way there is ambiguous or no object."""
+        """Return the member at ``path``. Raises :class:`Malformed` if the path is ambiguous or leads through no object."""
         node, found = self.root, None
         for key in path:
-            found = only(self, node, key)
+            found = find_member(self, node, key)
             if found is None:
                 return None
             node = found.node
@@ -79,7 +79,7 @@ class JsonDocument:
 
 
 def parse(text: str, *, comments: bool = False) -> JsonDocument:
-    """Raises :class:`Malformed` with the line of the first mistake."""
+    """Parse ``text``. Raises :class:`Malformed` with the line of the first error."""
     reader = JsonReader(text, comments)
     position = reader.skip(1 if text.startswith("\ufeff") else 0)
     root = reader.value(position, 0)
@@ -90,14 +90,14 @@ def parse(text: str, *, comments: bool = False) -> JsonDocument:
 
 
 def with_member(document: JsonDocument, path: Sequence[str], value: Any) -> JsonDocument:
-    """The document with ``value`` at ``path``; objects on the way there are made where they are missing."""
+    """Return the document with ``value`` at ``path``; missing objects on the path are created."""
     text = document.text
     *way, _ = path
     at = 0
     node = document.root
-    while at < len(way) and (member := only(document, node, way[at])) is not None:
+    while at < len(way) and (member := find_member(document, node, way[at])) is not None:
         node, at = member.node, at + 1
-    existing = only(document, node, path[-1]) if at == len(way) else None
+    existing = find_member(document, node, path[-1]) if at == len(way) else None
     if existing is not None:
         indent = line_indent(text, existing.start)
         edited = text[: existing.node.start] + dump_indented(text, value, indent) + text[existing.node.end :]
@@ -110,10 +110,10 @@ def with_member(document: JsonDocument, path: Sequence[str], value: Any) -> Json
 
 
 def without_member(document: JsonDocument, path: Sequence[str]) -> JsonDocument:
-    """The document without the member at ``path``, which must be there."""
+    """Return the document without the member at ``path``, which must exist."""
     text = document.text
     *way, name = path
-    parent = document.root if not way else holder(document, way)
+    parent = document.root if not way else find_node(document, way)
     members = parent.members or ()
     index = next(place for place, each in enumerate(members) if each.key == name)
     gone = members[index]
@@ -122,7 +122,7 @@ def without_member(document: JsonDocument, path: Sequence[str]) -> JsonDocument:
     line_start = text.rfind("\n", 0, start) + 1
     alone = SAME_LINE.match(text, end)
     if alone and not text[line_start:start].strip():
-        # The whole of its lines, with a comment that ends the last of them.
+        # Remove its lines whole, with a comment at the end of the last one.
         broken = LINE_END.match(text, alone.end())
         start, end = line_start, broken.end() if broken else alone.end()
     kept = text[:start] + text[end:]
@@ -148,7 +148,7 @@ class JsonReader:
     decoder: json.JSONDecoder = field(default_factory=json.JSONDecoder)
 
     def skip(self, position: int) -> int:
-        """Past white space and comments."""
+        """Return the position after white space and comments."""
         while True:
             match = SPACE.match(self.text, position)
             position = match.end() if match else position
@@ -156,9 +156,9 @@ class JsonReader:
                 return position
             comment = COMMENT.match(self.text, position)
             if not self.comments:
-                raise Malformed(self.text, position, "a comment stands here, which this client does not read")
+                raise Malformed(self.text, position, "there is a comment, which this client does not accept")
             if comment is None:
-                raise Malformed(self.text, position, "this comment has no end")
+                raise Malformed(self.text, position, "this comment is not closed")
             position = comment.end()
 
     def value(self, position: int, depth: int) -> Node:
@@ -189,7 +189,7 @@ class JsonReader:
         try:
             return Node(position, match.end(), json.loads(match[0]))
         except json.JSONDecodeError as problem:
-            raise Malformed(self.text, position, f"{match[0]!r} is no number") from problem
+            raise Malformed(self.text, position, f"{match[0]!r} is not a number") from problem
 
     def array(self, position: int, depth: int) -> Node:
         values: list[Any] = []
@@ -221,7 +221,7 @@ class JsonReader:
         return Node(position, at + 1, {each.key: each.node.value for each in members}, tuple(members))
 
     def after(self, end: int, closing: str) -> tuple[int, int]:
-        """Past the comma after a value, or at the closing sign; and the comma's place, -1 without one."""
+        """Return the position after the comma that follows a value, or of the closing sign, and the comma's offset or -1."""
         at = self.skip(end)
         if self.text.startswith(",", at):
             return self.skip(at + 1), at
@@ -235,7 +235,7 @@ class JsonReader:
         if not self.text.startswith(closing, at):
             return False
         if not first and not self.comments and self.text[:at].rstrip().endswith(","):
-            raise Malformed(self.text, at, f"a comma too many before {closing!r}")
+            raise Malformed(self.text, at, f"an extra comma before {closing!r}")
         return True
 
 
@@ -246,24 +246,24 @@ def describe_sign(text: str, position: int) -> str:
 # --- writing -------------------------------------------------------------------------------
 
 
-def only(document: JsonDocument, node: Node, key: str) -> JsonMember | None:
-    """The member ``key`` of an object: what cannot be told apart is refused rather than guessed."""
+def find_member(document: JsonDocument, node: Node, key: str) -> JsonMember | None:
+    """Return the member ``key`` of an object, None if missing. Raises :class:`Malformed` for duplicate keys."""
     if node.members is None:
         raise Malformed(document.text, node.start, f"expected an object that holds {key!r}")
     found = [each for each in node.members if each.key == key]
     if len(found) > 1:
-        raise Malformed(document.text, found[1].start, f"{key!r} stands here a second time")
+        raise Malformed(document.text, found[1].start, f"{key!r} appears a second time")
     return found[0] if found else None
 
 
-def holder(document: JsonDocument, way: Sequence[str]) -> Node:
+def find_node(document: JsonDocument, way: Sequence[str]) -> Node:
     member = document.member(way)
     assert member is not None
     return member.node
 
 
 def insert_member(document: JsonDocument, parent: Node, key: str, value: Any) -> str:
-    """The text with one more member, the last, on a line of its own."""
+    """Return the text with a new last member on a line of its own."""
     text, members = document.text, parent.members or ()
     line = newline(text)
     outer = line_indent(text, parent.start)
@@ -297,7 +297,7 @@ def newline(text: str) -> str:
 
 
 def unit(text: str) -> str:
-    """What one level is indented by: as the first indented line has it, else two spaces."""
+    """Return the indentation of one level: that of the first indented line, else two spaces."""
     match = FIRST_INDENT.search(text)
     return match[1] if match else "  "
 
@@ -309,7 +309,7 @@ def line_indent(text: str, position: int) -> str:
 
 
 def set_value(whole: Any, way: Sequence[str], last: Sequence[str], value: Any) -> Any:
-    """``whole`` with ``value`` put at ``way`` and the first of ``last``; nothing is changed in place."""
+    """Return a copy of ``whole`` with ``value`` at ``way`` and the first key of ``last``."""
     if not way:
         return {**whole, last[0]: value}
     return {**whole, way[0]: set_value(whole[way[0]], way[1:], last, value)}
@@ -322,10 +322,8 @@ def delete_value(whole: Any, path: Sequence[str]) -> Any:
 
 
 def check_edit(edited: str, before: JsonDocument, wanted: Any) -> JsonDocument:
-    """The edited text, parsed again: nothing but what was meant may have changed."""
+    """Parse the edited text again. Raises ``RuntimeError`` if its value is not ``wanted``."""
     after = parse(edited, comments=before.comments)
     if after.value != wanted:
-        raise RuntimeError(
-            "An edit of a configuration changed more than it was meant to; nothing was written."
-        )
+        raise RuntimeError("An edit of a configuration changed more than intended; nothing was written.")
     return after

@@ -1,4 +1,4 @@
-"""What ``leanrag eval answers`` prints for a person: tables of scores, of pairs, and of the answers themselves."""
+"""The printed report of ``leanrag eval answers``: tables of scores, of pairs, and of the answers themselves."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from leanrag_engine.evaluation.answers.judge import Judgement
 from leanrag_engine.evaluation.answers.rubric import MEASURES
 
 SHORT = ("compreh.", "diversity", "empower.", "overall")
-"""The measures as they fit into a terminal of 80 columns."""
+"""The measures, short enough for a terminal of 80 columns."""
 
 
 def show(found: Judgement, settings: Settings) -> None:
@@ -68,9 +68,8 @@ def overview_table(found: Judgement) -> Table:
     known = any(each.found is not None for each in found.overviews.values())
     columns = ["way", "answers", "context tokens", "cited", "false marks"]
     table = make_table("The answers themselves, unjudged", *columns, *(["right"] if known else []))
-    table.caption = (
-        "cited: answers with a citation; false marks: citations that do not stand in the context."
-        + (" right: the answer of the set stands in ours." if known else "")
+    table.caption = "cited: answers with a citation; false marks: citations that are not in the context." + (
+        " right: ours contains the answer of the set." if known else ""
     )
     for name, each in found.overviews.items():
         cells = [

@@ -1,4 +1,4 @@
-"""What ``leanrag eval health`` prints for a person."""
+"""The printed report of ``leanrag eval health``."""
 
 from __future__ import annotations
 

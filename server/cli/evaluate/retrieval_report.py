@@ -1,4 +1,4 @@
-"""What ``leanrag eval retrieval`` prints for a person: remarks, tables, a plot."""
+"""The printed report of ``leanrag eval retrieval``: remarks, tables, a plot."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ from leanrag_engine.evaluation.retrieval.plots import plot
 from leanrag_engine.evaluation.retrieval.run import DEPTHS, Evaluation, RetrievalFigures, by_type
 from leanrag_engine.evaluation.scratch import CHUNK_TOKENS, GivenGraph
 
-SHOWN = 3
+EXAMPLES = 3
 """Rows of one kind that a remark names."""
 
 
 def remarks(questions: QuestionSet, given: GivenGraph | None, found: Evaluation) -> Iterator[str]:
-    """What is not as the set says, and what made answers worse than they could be."""
+    """Describe differences from the set, and what degraded the answers."""
     scratch = found.scratch
     if questions.repeated:
-        yield f"{questions.repeated:,} passages are the same as earlier ones, and count as one with them."
+        yield f"{questions.repeated:,} passages repeat earlier ones and count as one with them."
     if given:
         yield from _graph_remarks(given)
     if scratch.failed:
-        yield f"{len(scratch.failed):,} passages could not be ingested: {'; '.join(scratch.failed[:SHOWN])}"
+        yield f"{len(scratch.failed):,} passages could not be ingested: {'; '.join(scratch.failed[:EXAMPLES])}"
     if scratch.split:
         yield (
             f"{scratch.split:,} passages are longer than {CHUNK_TOKENS:,} tokens and were split: "
             "any chunk of a passage counts as the passage, and rankings name fewer than ten."
         )
     if scratch.reused:
-        yield "The collection was there already: build seconds tell how long it took to see that."
+        yield "The collection existed already: the build seconds are those of checking it."
     for name, answered in found.answered.items():
         warned = Counter(warning for each in answered for warning in each.warnings)
         several = sum(bool(each.warnings) for each in answered)
@@ -49,7 +49,7 @@ def _graph_remarks(given: GivenGraph) -> Iterator[str]:
     )
     for kind, count in graph.malformed.items():
         yield f"{count:,} malformed {kind} were left out."
-    yield from (f"  {problem}" for problem in graph.problems[:SHOWN])
+    yield from (f"  {problem}" for problem in graph.problems[:EXAMPLES])
 
 
 def show(questions: QuestionSet, given: GivenGraph | None, found: Evaluation, *, by_type: bool) -> None:
@@ -69,7 +69,7 @@ def show(questions: QuestionSet, given: GivenGraph | None, found: Evaluation, *,
 
 
 def figures_table(figures: Mapping[str, RetrievalFigures]) -> Table:
-    """Measures down, ways across."""
+    """Return a table with a row for each measure and a column for each strategy."""
     table = Table("", *figures)
     for column in table.columns[1:]:
         column.justify = "right"
@@ -80,7 +80,7 @@ def figures_table(figures: Mapping[str, RetrievalFigures]) -> Table:
 
 
 def figures_cells(each: RetrievalFigures) -> dict[str, str]:
-    """What stands in the column of one way, by measure."""
+    """Return the column of one strategy, by measure."""
     cells = {f"recall@{depth} (%)": f"{value:.1f}" for depth, value in each.recall.items()}
     cells |= {"all@5 (%)": f"{each.all_at_5:.1f}", "MRR": f"{each.mrr:.3f}"}
     for budget, value in each.coverage.items():
