@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from leanrag_engine.core.model import DocumentSource, Job
     from leanrag_engine.engine import LeanRAG
 
+PROGRESS_INTERVAL_S = 1.0
+"""Seconds between two progress notifications of a waiting call."""
+
 Documents = Annotated[
     list[DocumentOrJson], BeforeValidator(wrap_single), Field(min_length=1, max_length=1000)
 ]
@@ -127,10 +130,10 @@ published build does not change. Calling ingest_documents or build_hierarchy aga
 
 
 async def wait_for_job(engine: LeanRAG, job: Job, seconds: float, context: Context[None, Any]) -> Job:
-    """Return the job at its end or after ``seconds``; report its progress to the client every second."""
+    """Return the job at its end or after ``seconds``; report its progress to the client meanwhile."""
     started = anyio.current_time()
     while True:
-        job = await engine.job(job.id, min(1.0, remaining_seconds(started, seconds)))
+        job = await engine.job(job.id, min(PROGRESS_INTERVAL_S, remaining_seconds(started, seconds)))
         passed = anyio.current_time() - started
         if job.status.finished or passed >= seconds or job.status.value == "interrupted":
             return job

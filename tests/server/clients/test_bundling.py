@@ -142,7 +142,7 @@ def test_the_entry_serves_as_a_module_and_as_a_script(way: list[str], tmp_path: 
 
 
 def test_what_is_no_checkout_is_told(tmp_path: Path) -> None:
-    with pytest.raises(InvalidInput, match=r"is no checkout of leanrag-mcp.*--source"):
+    with pytest.raises(InvalidInput, match=r"is not a checkout of leanrag-mcp.*--source"):
         bundling.write_bundle(tmp_path, tmp_path / "x.mcpb", bundling.ServerFeatures((), prompts=False))
 
 

@@ -315,7 +315,7 @@ def test_a_file_in_another_encoding_is_told(home: Path) -> None:
     file.write_bytes('{"mcpServers": {}}'.encode("utf-16"))
     ran = leanrag("install", "cursor")
     assert ran.exit_code == 1
-    assert "is no UTF-8 text" in ran.output
+    assert "is not UTF-8 text" in ran.output
 
 
 @pytest.mark.parametrize(

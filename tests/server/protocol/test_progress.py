@@ -16,7 +16,7 @@ pytestmark = pytest.mark.anyio
 async def test_a_waiting_call_tells_its_progress_and_the_figure_always_grows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("leanrag_mcp.tools.manage.BEAT", 0.05)
+    monkeypatch.setattr("leanrag_mcp.tools.manage.PROGRESS_INTERVAL_S", 0.05)
     told: list[tuple[float, str]] = []
 
     async def hear(progress: float, total: float | None, message: str | None) -> None:
