@@ -1,6 +1,6 @@
-"""Every setting, once: name, default, meaning. The environment variable is ``LEANRAG_`` + the name.
+"""The settings: name, default, meaning. The environment variable is ``LEANRAG_`` + the name.
 
-The command line's options, the server's and the README's table are made from this class.
+The options of the command line and server and the README's table are generated from this class.
 """
 
 from __future__ import annotations
@@ -144,13 +144,13 @@ class Settings(BaseSettings):
     @field_validator("allow_dirs", mode="before")
     @classmethod
     def _split_path(cls, value: object) -> object:
-        """In the environment, folders are separated as in PATH."""
+        """Split folders as in PATH: that is their form in the environment."""
         return tuple(filter(None, value.split(os.pathsep))) if isinstance(value, str) else value
 
     @field_validator("toolsets", mode="before")
     @classmethod
     def _split_commas(cls, value: object) -> object:
-        """In the environment and on the command line, toolsets are separated by commas."""
+        """Split toolsets at commas: that is their form in the environment and on the command line."""
         return tuple(part.strip() for part in value.split(",")) if isinstance(value, str) else value
 
     @model_validator(mode="after")
@@ -167,7 +167,7 @@ class Settings(BaseSettings):
 
 
 def load_settings(**overrides: object) -> Settings:
-    """Settings from the environment, overridden by those of ``overrides`` that are not None.
+    """Read settings from the environment, overridden by the ``overrides`` that are not None.
 
     Raises :class:`InvalidInput` naming the setting, its value and what was expected.
     """

@@ -1,4 +1,4 @@
-"""Every error that LeanRAG raises on purpose, named by what the caller can do about it.
+"""The errors that LeanRAG raises on purpose, named by what the caller can do.
 
     LeanRAGError
      ├─ InvalidInput           give another value
@@ -10,13 +10,13 @@
      ├─ Ambiguous              say which of the candidates is meant
      ├─ NotReady               do the named step first
      ├─ Busy                   wait for the named holder, or stop it
-     ├─ StoreUnusable          the data folder needs a hand: read-only, newer, damaged
+     ├─ StoreUnusable          repair the data folder: read-only, newer, damaged
      ├─ ModelUnavailable       a model's service does not answer: wait, or use another
-     ├─ ReplyUnusable          a model's reply is not what was asked for: ask again, or do without
-     └─ Cancelled              somebody asked the work to stop
+     ├─ ReplyUnusable          a model's reply has the wrong form: ask again, or do without
+     └─ Cancelled              the user asked the work to stop
 
 A message names the value and what was expected; ``next_step`` says what to do now. ``str()``
-gives both, so no surface can lose the second half.
+gives both, so that no interface loses the next step.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """Something the caller may have meant: its ref, its name, and what tells it apart."""
+    """Something that the caller may have meant: its ref, its name, and a hint that distinguishes it."""
 
     ref: str
     name: str
@@ -99,11 +99,11 @@ class _WithCandidates(LeanRAGError):
 
 
 class NotFound(_WithCandidates):
-    """Nothing bears that name; ``candidates`` are the nearest, best first."""
+    """Nothing has that name; ``candidates`` are the nearest, best first."""
 
 
 class Ambiguous(_WithCandidates):
-    """Several bear that name; ``candidates`` are all of them, with what tells them apart."""
+    """Several things have that name; ``candidates`` are all of them, with a hint that distinguishes them."""
 
 
 class NotReady(LeanRAGError):
@@ -121,11 +121,11 @@ class Busy(LeanRAGError):
 
 
 class StoreUnusable(LeanRAGError):
-    """The data folder cannot be used as it is; nothing in it was changed."""
+    """The data folder cannot be used in its present state; nothing in it was changed."""
 
 
 class ModelUnavailable(LeanRAGError):
-    """A model's service cannot be reached, is overloaded, or limits the rate, also after every retry."""
+    """A model's service cannot be reached, is overloaded, or limits the rate, even after all retries."""
 
 
 class ReplyUnusable(LeanRAGError):
@@ -134,8 +134,8 @@ class ReplyUnusable(LeanRAGError):
 
 
 class CapReached(LeanRAGError):
-    """A call would pass the most calls, tokens or dollars that the user allows. It was not made."""
+    """A call would exceed the user's limit of calls, tokens or dollars. It was not made."""
 
 
 class Cancelled(LeanRAGError):
-    """The work was asked to stop. What it had finished is kept."""
+    """The work was asked to stop. Finished parts are kept."""

@@ -1,6 +1,6 @@
-"""The nouns of LeanRAG: frozen values that every stage hands to the next.
+"""The nouns of LeanRAG: frozen values that each stage passes to the next.
 
-Vectors never sit inside a noun: they travel beside a sequence of nouns as one
+Vectors are never a field of a noun: they accompany a sequence of nouns as one
 ``(n, d)`` float32 array in the same order. An id is never a name; ids are derived
 from content, so that a second run over the same input is a no-op.
 """
@@ -28,11 +28,11 @@ NO_METADATA: Mapping[str, str] = MappingProxyType({})
 
 _BASE_32 = "abcdefghijklmnopqrstuvwxyz234567"
 _PAIRS = ["".join(letters) for letters in product(_BASE_32, repeat=2)]
-"""What 10 bits are in base 32: in pairs, an id takes half the time, and a build makes a million of them."""
+"""10 bits in base 32. Pairs halve the time of an id, and a build makes a million of them."""
 
 
 def content_id(prefix: str, *parts: str) -> str:
-    """A short stable id: ``prefix`` and 12 base-32 characters (60 bits) of the parts' digest."""
+    """Return a short stable id: ``prefix`` and 12 base-32 characters (60 bits) of the digest of ``parts``."""
     text = "\x00".join((*parts, ""))
     digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=10).digest()
     bits = int.from_bytes(digest[:8], "big") >> 4
@@ -41,23 +41,23 @@ def content_id(prefix: str, *parts: str) -> str:
 
 
 def window_id(owner: str, number: int) -> str:
-    """The id of a vector of ``owner``: its own id for the first window of its text, from 0 on."""
+    """Return the id of the vector of window ``number`` (from 0) of ``owner``; the first one has the owner's own id."""
     return f"{owner}#{number}" if number else owner
 
 
 def window_owner(id: str) -> str:
-    """Whose vector bears the id."""
+    """Return the id of the owner of a vector."""
     return id.partition("#")[0]
 
 
 class Method(StrEnum):
-    """How a text was made. Every extract, description and relation says so."""
+    """How a text was made. Every extract, description and relation records it."""
 
     HEURISTIC = "heuristic"
     MODEL = "model"
     AGENT = "agent"
     JOINED = "joined"
-    """The texts of the relations beneath, put side by side (paper eq. 5, λ ≤ τ)."""
+    """The joined texts of the relations beneath (paper eq. 5, λ ≤ τ)."""
 
 
 # --- documents -----------------------------------------------------------------------------
@@ -65,10 +65,10 @@ class Method(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class DocumentSource:
-    """What a caller asks to ingest: exactly one of ``path`` and ``text``.
+    """A document to ingest: exactly one of ``path`` and ``text``.
 
-    ``id`` is the caller's own name for the document; without it the resolved path, or the
-    text's digest, is the id. The same id with other content replaces the document.
+    ``id`` is the caller's own name for the document; by default it is the resolved path or the
+    text's digest. The same id with other content replaces the document.
     """
 
     path: str = ""
@@ -88,7 +88,7 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class LoadedDocument:
-    """A source once read: plain text whose offsets every chunk and citation refer to."""
+    """A source after reading: plain text whose offsets every chunk and citation refer to."""
 
     id: str
     title: str
@@ -100,17 +100,17 @@ class LoadedDocument:
 
     @property
     def digest(self) -> str:
-        """Equal digests mean that ingesting again would change nothing."""
+        """Return a digest; if it is equal, ingesting again would change nothing."""
         labels = [f"{key}={value}" for key, value in sorted(self.metadata.items())]
         return content_id("", self.title, self.text, *labels)
 
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A document as the graph store keeps it.
+    """A document in the graph store.
 
     ``number`` counts from 1 within the collection and is never reused: citations start with it.
-    ``revision`` is the collection's revision at which this content came in.
+    ``revision`` is the collection's revision that brought this content.
     """
 
     id: str
@@ -148,7 +148,7 @@ class Chunk:
 
     @property
     def indexed_text(self) -> str:
-        """What is embedded and put into the full-text index: title, heading and text."""
+        """Return the text that is embedded and indexed: title, heading and text."""
         lines = [self.title, self.heading if self.heading != self.title else "", self.text]
         return "\n".join(line for line in lines if line)
 
@@ -158,7 +158,7 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True)
 class ExtractedEntity:
-    """``aliases``: other names that the document itself gives it (an acronym, a surname)."""
+    """An entity in one chunk. ``aliases`` are its other names in the document (an acronym, a surname)."""
 
     name: str
     type: str = "concept"
@@ -168,9 +168,9 @@ class ExtractedEntity:
 
 @dataclass(frozen=True, slots=True)
 class ExtractedRelation:
-    """``source`` and ``target`` are names of entities of the same extract.
+    """A relation in one chunk. ``source`` and ``target`` are names of entities of the same extract.
 
-    ``importance`` is a model's rating from 1 (mentioned together in passing) to 10; 0 means that there is none.
+    ``importance`` is a model's rating from 1 (mentioned together in passing) to 10; 0 means no rating.
     """
 
     source: str
@@ -181,7 +181,7 @@ class ExtractedRelation:
 
 @dataclass(frozen=True, slots=True)
 class Extract:
-    """What one chunk said. Extracts are kept: G0 is a pure function of them."""
+    """The entities and relations of one chunk. Extracts are stored: G0 is a pure function of them."""
 
     chunk_id: str
     method: Method
@@ -191,7 +191,7 @@ class Extract:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """Where a part of a description comes from: ``description[start:end]`` is what the chunk says."""
+    """The origin of a part of a description: ``description[start:end]`` comes from the chunk."""
 
     start: int
     end: int
@@ -200,7 +200,7 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """``chunk_ids`` are the chunks that say it, the first of them best; empty where that is not known."""
+    """A finding about a cluster. ``chunk_ids`` are the chunks that support it, the best first; empty if unknown."""
 
     summary: str
     explanation: str = ""
@@ -209,16 +209,16 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Entity:
-    """A node of any layer; above layer 0 it is an aggregated entity, which stands for a cluster.
+    """A node of any layer; above layer 0 an aggregated entity, which represents a cluster.
 
     ``id`` doubles as the ``ref`` that replies carry. ``mentions`` is the number of chunks that
     mention it (layer 0) or the number of base entities beneath it. ``chunk_ids`` (layer 0 only)
     are the chunks of all its mentions, in reading order. ``members`` is the number of children.
-    ``parent_id`` is the node one layer up, ``None`` for the root alone; the tree is made of it.
-    ``second_parent_id`` is the runner-up of the same layer, ``None`` where that has no other node. The
+    ``parent_id`` is the node one layer up, ``None`` for the root alone.
+    ``second_parent_id`` is the runner-up of the same layer, ``None`` if that layer has no other node. The
     responsibilities are how strongly the entity belongs to either, at most 1 together; the runner-up's
-    may be the higher where the parent was full. ``evidence`` says which chunk each part of the
-    description was taken from, in the order of the description; parts of no chunk are not in it.
+    may be higher if the parent was full. ``evidence`` names the chunk of each part of the
+    description, in order; parts that come from no chunk are left out.
     """
 
     id: str
@@ -240,7 +240,7 @@ class Entity:
 
     @property
     def indexed_text(self) -> str:
-        """What is embedded and put into the full-text index: name, aliases and description."""
+        """Return the text that is embedded and indexed: name, aliases and description."""
         names = " / ".join((self.name, *self.aliases))
         return f"{names}\n{self.description}" if self.description else names
 
@@ -276,8 +276,8 @@ class Graph:
     relations: tuple[Relation, ...]
 
     def facts(self) -> list[tuple[str, str]]:
-        """Each distinct description of a relation once: the id of the first relation that bears it, and the
-        text by which it is found, with the names of that relation's ends where the description lacks them."""
+        """Return each distinct description of a relation once: the id of the first relation with it, and the text for
+        search, to which the names of that relation's ends are added if the description lacks them."""
         names = {entity.id: entity.name for entity in self.entities}
         first: dict[str, Relation] = {}
         for relation in self.relations:
@@ -287,9 +287,9 @@ class Graph:
 
 
 def _fact_text(relation: Relation, names: Mapping[str, str]) -> str:
-    said = relation.description.casefold()
+    text = relation.description.casefold()
     ends = dict.fromkeys(names[end] for end in (relation.source_id, relation.target_id))
-    missing = [name for name in ends if name.casefold() not in said]
+    missing = [name for name in ends if name.casefold() not in text]
     return f"{', '.join(missing)}: {relation.description}" if missing else relation.description
 
 
@@ -394,7 +394,7 @@ class BuildRecord:
 
 @dataclass(frozen=True, slots=True)
 class Generation:
-    """One published build. ``revision`` is the collection's revision that it was built from."""
+    """One published build of a collection, from revision ``revision``."""
 
     number: int
     collection: str
@@ -422,11 +422,11 @@ class Collection:
     documents: int
     chunks: int
     pending_documents: int
-    """Documents that came in after the published generation was built."""
+    """Documents ingested after the published generation was built."""
 
     @classmethod
     def empty(cls, name: str) -> Self:
-        """A collection that nobody has put anything into yet, and that is therefore not kept."""
+        """Return a collection without documents, which is not stored yet."""
         return cls(
             name, 0, 0, None, datetime.fromtimestamp(0, UTC), documents=0, chunks=0, pending_documents=0
         )

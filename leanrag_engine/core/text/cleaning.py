@@ -16,17 +16,17 @@ _INVISIBLE = re.compile(
     "\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u3164\uffa0"  # soft hyphen, joiners and fillers
     "\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"  # zero width, direction overrides
     "\ufdd0-\ufdef\ufffe\uffff\ufe00-\ufe0f\U000e0000-\U000e01ef]"  # no characters, selectors, tags
-    # A joiner is spelling in Arabic and Indic scripts, and nothing but a hiding place elsewhere.
+    # A joiner is part of the spelling in Arabic and Indic scripts, and only hides text elsewhere.
     "|(?<![\u0600-\u08ff\u0900-\u0dff\u1000-\u109f\u1780-\u17ff])[\u200c\u200d]"
 )
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def clean(text: str) -> str:
-    """``text`` without what nobody sees: control, zero-width, direction and tag characters.
+    """Return ``text`` without invisible characters: control, zero-width, direction and tag characters.
 
-    Newlines become line feeds, odd spaces plain ones, lone surrogates U+FFFD, and the whole is NFC. Offsets move:
-    clean a document once, when it is loaded, before anything refers to places in it.
+    Newlines become line feeds, special spaces plain ones, lone surrogates U+FFFD, and the whole is NFC. Offsets change:
+    clean a document once, when it is loaded, before offsets refer to it.
     """
     if text.isascii() and text.isprintable():
         return text

@@ -1,4 +1,4 @@
-"""Documents' text as data: between fences that nothing in it can close, so that no order in it is taken for one."""
+"""Mark text of documents as data: fence it so that a model does not take instructions in it as its own."""
 
 from __future__ import annotations
 
@@ -6,13 +6,12 @@ import re
 from collections.abc import Iterable
 
 _BACKTICKS = re.compile(r"`+")
-_SHORTEST = 3
 
 
 def fence_for(texts: Iterable[str]) -> str:
-    """A fence of backticks longer than any run of them in ``texts``, so that none can close it."""
+    """Return a fence of backticks longer than any run of them in ``texts``, so that none can close it."""
     longest = max((len(run) for text in texts for run in _BACKTICKS.findall(text)), default=0)
-    return "`" * max(_SHORTEST, longest + 1)
+    return "`" * max(3, longest + 1)
 
 
 def wrap_in_fence(body: str, fence: str) -> str:
@@ -20,5 +19,5 @@ def wrap_in_fence(body: str, fence: str) -> str:
 
 
 def fence(text: str) -> str:
-    """``text`` between lines of backticks that nothing in it can close."""
+    """Put ``text`` between lines of backticks that nothing in it can close."""
     return wrap_in_fence(text, fence_for([text]))

@@ -26,28 +26,26 @@ KANA_CHARACTER = re.compile(f"[{KANA}]")
 _HANGUL_CHARACTER = re.compile(f"[{HANGUL}]")
 CJK_CHARACTER = re.compile(f"[{HAN}{KANA}{HANGUL}]")
 
-_JAPANESE_SHARE = 0.05
-"""From this share of kana among its Han and kana characters on, a text is Japanese."""
-
 
 def has_cjk(text: str) -> bool:
-    """Whether any Chinese, Japanese or Korean character stands in ``text``."""
+    """Return whether ``text`` contains a Chinese, Japanese or Korean character."""
     return not text.isascii() and CJK_CHARACTER.search(text) is not None
 
 
 def has_kana(text: str) -> bool:
-    """Whether hiragana or katakana stand in ``text``."""
+    """Return whether ``text`` contains hiragana or katakana."""
     return not text.isascii() and KANA_CHARACTER.search(text) is not None
 
 
 def has_hangul(text: str) -> bool:
-    """Whether Korean letters stand in ``text``."""
+    """Return whether ``text`` contains Korean letters."""
     return not text.isascii() and _HANGUL_CHARACTER.search(text) is not None
 
 
 def is_japanese(text: str) -> bool:
-    """Whether the Han and kana characters of ``text`` are Japanese rather than Chinese."""
+    """Return whether the Han and kana characters of ``text`` are Japanese rather than Chinese."""
     if text.isascii():
         return False
     kana = len(KANA_CHARACTER.findall(text))
-    return kana > 0 and kana >= _JAPANESE_SHARE * sum(map(len, CJK_RUN.findall(text)))
+    # At least 5 % kana: Chinese texts quote some.
+    return kana > 0 and kana >= 0.05 * sum(map(len, CJK_RUN.findall(text)))

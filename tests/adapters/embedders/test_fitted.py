@@ -44,11 +44,11 @@ TEXTS = st.lists(
 
 
 @settings(max_examples=60, deadline=None)
-@given(fit=TEXTS, asked=TEXTS)
+@given(texts=TEXTS, asked=TEXTS)
 def test_any_collection_fits_and_what_is_restored_gives_the_same_bits(
-    fit: list[str], asked: list[str]
+    texts: list[str], asked: list[str]
 ) -> None:
-    embedder, state = fit(fit)
+    embedder, state = fit(texts)
     vectors = embedded(embedder, asked)
     assert vectors.shape == (len(asked), embedder.dimension)
     assert vectors.dtype == np.float32

@@ -12,7 +12,7 @@ __all__ = ["fold_case", "name_key"]
 
 _QUOTES = "\"'`“”‘’«» "
 _CALL = re.compile(r"(?<=[\w\]])\([^()]*\)$")
-"""Call brackets stand right behind a name; a remark in brackets stands after a space."""
+"""Call brackets follow a name directly; a remark in brackets follows a space."""
 _NAME_TOKEN = re.compile(
     r"(?:(?<![\w.])\.(?=[^\W\d_]))?[^\W_](?:[^\W_]|(?<=\d)\.(?=\d)|&(?=[^\W_]))*"  # words, figures, .NET, R&B
     r"(?:\+\+|#|\+(?!\w)|(?<=\b\w)\*(?!\w))?"  # C++, C#, Disney+, A*
@@ -52,7 +52,7 @@ _SINGULAR_ENDINGS = (
 )
 _SHORTEST_PLURAL = 4
 _ACRONYM_PLURAL = re.compile("[b-df-hj-np-tv-xz]{2}s")
-"""TVs, CDs, KGs; harmless for GPS, which nothing singular stands beside."""
+"""TVs, CDs, KGs; harmless for GPS, which has no singular."""
 
 
 def fold_case(text: str) -> str:
@@ -62,11 +62,11 @@ def fold_case(text: str) -> str:
 
 @lru_cache(maxsize=1 << 16)
 def name_key(name: str) -> str:
-    """What makes two names one: they are the same iff their keys are equal.
+    """Return the normalised form of a name: two names are the same iff their keys are equal.
 
     Case, accents on Latin letters, punctuation, leading articles, possessive endings, call brackets and a simple English
-    plural of the last word do not count. Signs that carry meaning do: ``__init__``, ``os.path``, ``C++``, ``C#``,
-    ``.NET``, ``+=``. A key is for comparing, not for reading. It is empty only if the name is blank.
+    plural of the last word are ignored. Signs with a meaning are kept: ``__init__``, ``os.path``, ``C++``, ``C#``,
+    ``.NET``, ``+=``. A key is for comparison, not for display. It is empty only if the name is blank.
     """
     folded = _normalize(name)
     bare = _CALL.sub("", folded.strip(_QUOTES)).strip(_QUOTES) or folded
@@ -82,8 +82,8 @@ def name_key(name: str) -> str:
 
 
 def _normalize(name: str) -> str:
-    """Case-folded NFKC in single spaces, Latin letters without accents, no trade mark behind a name. A NUL is a
-    space: no database compares it."""
+    """Return case-folded NFKC with single spaces, Latin letters without accents, without a trade mark sign at the end.
+    A NUL becomes a space: databases cannot compare it."""
     if "\x00" in name:
         name = name.replace("\x00", " ")
     if name.isascii():
@@ -94,7 +94,7 @@ def _normalize(name: str) -> str:
 
 
 def _join_initials(tokens: list[str]) -> list[str]:
-    """``j k rowling`` → ``jk rowling``: initials are one word however they are set."""
+    """Join initials into one word, however they are written: ``j k rowling`` → ``jk rowling``."""
     joined: list[str] = []
     initials = False
     for token in tokens:

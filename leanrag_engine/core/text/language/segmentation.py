@@ -13,16 +13,16 @@ if TYPE_CHECKING:
 __all__ = ["japanese_morphemes", "segment", "tag_chinese"]
 
 _SUDACHI_BYTES = 48_000
-"""Sudachi refuses more than 49,149 bytes in one call; a call this long is cut at a character."""
+"""Limit of one call: Sudachi refuses more than 49,149 bytes."""
 
 _per_thread = threading.local()
-"""Lazy cache: each thread's own Sudachi tokenizer, for one must not be shared while it works."""
+"""Lazy cache of a Sudachi tokenizer for each thread: tokenizers are not thread-safe."""
 
 _dictionary_lock = threading.Lock()
 
 
 def segment(run: str, *, japanese: bool, search: bool) -> list[str]:
-    """A run of Han and kana as words; ``search`` adds the words within long Chinese words."""
+    """Cut a run of Han and kana into words; ``search`` adds the words within long Chinese words."""
     if japanese:
         if search:
             return [morpheme.normalized_form() for morpheme in japanese_morphemes(run)]
@@ -34,7 +34,7 @@ def segment(run: str, *, japanese: bool, search: bool) -> list[str]:
 
 
 def tag_chinese(text: str) -> list[tuple[str, str]]:
-    """Chinese ``text`` as (word, part of speech) pairs, with jieba's tags (``n``, ``nr``, ``v``, …)."""
+    """Return Chinese ``text`` as (word, part of speech) pairs, with jieba's tags (``n``, ``nr``, ``v``, …)."""
     import rjieba  # noqa: PLC0415 - only Chinese pays for it
 
     pairs: list[tuple[str, str]] = rjieba.tag(text, True)
@@ -42,7 +42,7 @@ def tag_chinese(text: str) -> list[tuple[str, str]]:
 
 
 def japanese_morphemes(text: str) -> Iterator[Morpheme]:
-    """Sudachi's morphemes of Japanese ``text`` in order, in its shortest units, whatever the length."""
+    """Yield Sudachi's morphemes of Japanese ``text`` of any length, in order and in its shortest units."""
     tokenizer = _tokenizer()
     for piece in _portions(text, _SUDACHI_BYTES):
         yield from tokenizer.tokenize(piece)

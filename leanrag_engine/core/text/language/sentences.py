@@ -42,16 +42,16 @@ _PROSE_WORD = re.compile(
     re.IGNORECASE,
 )
 _PROSE_LINE = 2
-"""A line with as many of the words above as this is prose, whatever signs stand in it."""
+"""A line with this many of the words above is prose, whatever signs it contains."""
 
 _RAGGED = 0.75
-"""Lines of one paragraph differ in length by a quarter where a proportional font was wrapped."""
+"""Lines of one paragraph differ in length by a quarter if a proportional font was wrapped."""
 
 _CLOSERS = "\"'”’»)\\]}）」』】》〉］"
 _OPENERS = "\"'“‘«([{（「『【《〈［"
 _TERMINATOR = re.compile(
     f"[.!?…]+[{_CLOSERS}]*(?=\\s)|[。｡！？؟।॥።]+[{_CLOSERS}]*"
-    # The next sentence may follow a CJK full stop's western cousin without a space.
+    # In CJK text the next sentence may follow a western full stop without a space.
     f"|[.!?][{_CLOSERS}]*(?=[{HAN}])"
 )
 _SENTENCE_END = re.compile(r"[.!?…。！？؟।][\"'”’»)\]}*_」』）]*$")
@@ -80,7 +80,7 @@ class Piece(NamedTuple):
 
 
 class _TextLine:
-    """One line of a text: where its words start and end, and what kind of line it is."""
+    """One line of a text: the places of its words, and its kind."""
 
     __slots__ = ("code", "end", "heading", "indent", "start", "text")
 
@@ -94,16 +94,16 @@ class _TextLine:
 
 
 def sentences(text: str) -> list[tuple[int, int]]:
-    """The sentences of ``text`` as ``(start, end)`` spans without surrounding white space.
+    """Return the sentences of ``text`` as ``(start, end)`` spans without surrounding white space.
 
     A blank line, a heading, a list item and a line of code end a sentence, a wrapped line does not.
-    Each line of code is a span of its own; rules, code fences and other lines without a letter or digit belong to none.
+    Each line of code is a span of its own; rules, code fences and other lines without a letter or digit are in no span.
     """
     return [(piece.start, piece.end) for piece in pieces(text)]
 
 
 def pieces(text: str) -> list[Piece]:
-    """The spans of :func:`sentences`, each with what it is: prose, a heading, or a line of code."""
+    """Return the spans of :func:`sentences`, each with its kind: prose, a heading, or a line of code."""
     found: list[Piece] = []
     for lines in _blocks(text):
         if lines[0].code:
@@ -123,7 +123,7 @@ def ends_sentence(text: str) -> bool:
 
 
 def whole_sentences(text: str, limit: int, count: Callable[[str], int] | None = None) -> str:
-    """The longest beginning of ``text`` that ends with a sentence and counts at most ``limit``.
+    """Return the longest beginning of ``text`` that ends with a sentence and counts at most ``limit``.
 
     ``count`` measures a text (default :func:`word_count`) and never shrinks as the text grows.
     Empty if not even the first sentence fits: a sentence is never cut.
@@ -143,7 +143,7 @@ def whole_sentences(text: str, limit: int, count: Callable[[str], int] | None = 
 
 
 def _blocks(text: str) -> Iterator[list[_TextLine]]:
-    """Runs of neighbouring lines that are all prose or all code; lines without a word are dropped."""
+    """Yield runs of neighbouring lines that are all prose or all code; lines without a word are dropped."""
     for paragraph in _lines_between_blanks(text):
         _mark_code(paragraph)
         _mark_heading(paragraph)
@@ -158,7 +158,7 @@ def _blocks(text: str) -> Iterator[list[_TextLine]]:
 
 def _lines_between_blanks(text: str) -> Iterator[list[_TextLine]]:
     raws = text.split("\n")
-    # A passage may begin or end within a fenced block: an odd fence tells nothing.
+    # A passage may begin or end within a fenced block: an odd number of fences says nothing.
     fences = sum(_FENCE.match(raw) is not None for raw in raws) if "```" in text or "~~~" in text else 0
     fenced = False
     lines: list[_TextLine] = []
@@ -183,7 +183,7 @@ def _lines_between_blanks(text: str) -> Iterator[list[_TextLine]]:
 
 
 def _mark_code(lines: list[_TextLine]) -> None:
-    """A paragraph is code where most of its lines have the shape of code; else only its prompts are."""
+    """Mark all lines of a paragraph as code if most have the shape of code, else only its prompts."""
     shaped = [line.code or _looks_like_code(line.text) for line in lines]
     indented = all(line.indent > 1 for line in lines)
     whole = 2 * sum(shaped) > len(lines) - indented
@@ -205,7 +205,7 @@ def _mark_heading(lines: list[_TextLine]) -> None:
 
 
 def _short_title(line: str) -> bool:
-    """Whether a line that stands alone is short enough and unpunctuated as a heading is."""
+    """Return whether a line on its own is short and unpunctuated like a heading."""
     return (
         word_count(line) <= _HEADING_WORDS
         and line[-1] not in '.!?:;,。！？：；，、…"”’)'
@@ -219,7 +219,7 @@ def _short_title(line: str) -> bool:
 
 
 def _paragraphs(lines: list[_TextLine]) -> Iterator[tuple[int, int, bool]]:
-    """Spans of the lines that read on: wrapped lines are joined, deliberate breaks are kept."""
+    """Yield the spans of continuous text: wrapped lines are joined, deliberate breaks are kept."""
     width = max(len(line.text) for line in lines)
     first = lines[0]
     for line, following in zip(lines, [*lines[1:], None], strict=True):
@@ -242,7 +242,7 @@ def _breaks_after(line: _TextLine, following: _TextLine, width: int) -> bool:
 
 
 def _split(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
-    """The sentences of one paragraph."""
+    """Yield the sentences of one paragraph."""
     item = _LIST_ITEM.match(text, start, end)
     scan = item.end() if item else start
     for mark in _TERMINATOR.finditer(text, scan, end):
@@ -271,7 +271,7 @@ def _is_boundary(text: str, start: int, mark: re.Match[str], end: int) -> bool:
 
 
 def _is_abbreviation(last: str, following: str) -> bool:
-    """Whether the full stop after ``last`` belongs to it, given the word after."""
+    """Return whether the full stop after ``last`` belongs to it, given the following word."""
     folded = last.lower()
     if folded in _NEVER_LAST and not (len(last) == 1 and last.isupper()):
         # "no." and "v." are abbreviations before a figure or a name, not before a sentence's first word.

@@ -23,7 +23,7 @@ from .segmentation import segment
 __all__ = ["STOPWORDS", "search_terms", "search_text", "word_count", "words"]
 
 STOPWORDS = read_words("language", "stopwords")
-"""Words that say nothing on their own: English, Chinese and Japanese, lower case."""
+"""Words without content of their own: English, Chinese and Japanese, in lower case."""
 
 _WORD = re.compile(
     f"[{HAN}{KANA}]+"
@@ -42,7 +42,7 @@ _KOREAN_PARTICLE = re.compile(
 
 
 def words(text: str) -> list[str]:
-    """The words of ``text``, lower-cased and in order; Chinese and Japanese is cut into words.
+    """Return the words of ``text``, lower-cased and in order; Chinese and Japanese is cut into words.
 
     An identifier is followed by its parts (``read_file`` → ``read_file read file``); possessive
     endings are dropped; C++ and C# keep their signs.
@@ -61,7 +61,7 @@ def words(text: str) -> list[str]:
 
 
 def word_count(text: str) -> int:
-    """About how many words ``text`` has, without cutting it: two CJK characters count as one word."""
+    """Estimate the number of words of ``text`` without cutting it: two CJK characters count as one word."""
     if text.isascii():
         return len(text.split())
     cjk = sum(map(len, CJK_RUN.findall(text)))
@@ -69,14 +69,14 @@ def word_count(text: str) -> int:
 
 
 def search_text(text: str) -> str:
-    """What goes into a full-text index for ``text``: a tokenizer that splits at punctuation does the rest.
+    """Return the form of ``text`` for a full-text index whose tokenizer splits at punctuation.
 
-    CJK is segmented, camel-case names are followed by their parts, C++ and its like become words
-    that survive such a tokenizer. Plain text comes back as it is.
+    CJK is segmented, camel-case names are followed by their parts, and names such as C++ become words
+    that such a tokenizer keeps. Plain text is returned unchanged.
     """
     if not text.isascii():
         text = _segment_text(text)
-    # Looking for these names costs ten times as much as seeing that a text can hold none.
+    # Searching for these names takes ten times as long as checking that a text can contain none.
     camels = _CAMEL.findall(text) if _HUMP.search(text) else []
     signs = _SIGNED.findall(text) if _SIGN.search(text) else []
     extra = [part for name in camels for part in _CAMEL_PART.findall(name)]
@@ -85,9 +85,9 @@ def search_text(text: str) -> str:
 
 
 def search_terms(text: str, limit: int = 32) -> list[str]:
-    """The distinct terms of a query in order, at most ``limit``, to be matched against :func:`search_text`.
+    """Return the distinct terms of a query in order, at most ``limit``, for a search in :func:`search_text`.
 
-    Stopwords are dropped unless nothing else remains. A term never holds a quote sign or white space.
+    Stopwords are dropped unless nothing else remains. A term never contains a quote sign or white space.
     """
     found = dict.fromkeys(_query_words(text))
     content = [term for term in found if term not in STOPWORDS]
@@ -109,8 +109,8 @@ def _query_words(text: str) -> Iterator[str]:
 
 
 def _cjk_query_words(run: str, *, japanese: bool) -> Iterator[str]:
-    """The words of a query's run. Without kana it may be Chinese or Japanese: words of three characters and more are
-    asked for by their pairs, which the index holds however its text was cut."""
+    """Yield the words of a run in a query. Without kana it may be Chinese or Japanese: words of three characters and
+    more are replaced by their pairs, which the index contains however its text was cut."""
     if japanese:
         yield from segment(run, japanese=True, search=True)
         return
@@ -147,7 +147,7 @@ def _segment_text(text: str) -> str:
 
 
 def _find_other_pairs(run: str, found: list[str]) -> list[str]:
-    """Neighbouring Han characters that are no word of the cut: the same word may be cut otherwise in a query."""
+    """Return pairs of Han characters that are not words of the cut: a query may cut the same text differently."""
     words_ = set(found)
     return [pair for pair in dict.fromkeys(_han_pairs(run)) if pair not in words_]
 
@@ -161,6 +161,6 @@ def _han_pairs(run: str) -> list[str]:
 
 
 def _korean_forms(word: str) -> list[str]:
-    """The word, and the word without its particle."""
+    """Return the word, and the word without its particle."""
     stem = _KOREAN_PARTICLE.sub("", word)
     return [word] if stem == word else [word, stem]
