@@ -23,25 +23,36 @@ from .texts.naming import ClusterPhrases, NameRegister, PhraseTable, choose_name
 from .texts.quoting import Quote, end_sentence, is_whole, join_quotes, quotes_of
 from .texts.sentences import SHORTEST, is_speech, score_sentence, stands_alone
 
-WORDS = 90
-"""Bound on the words of a description."""
 
-FINDINGS = 5
+@dataclass(frozen=True, slots=True)
+class SummaryOptions:
+    """Dials of heuristic summaries. No recorded measurement fixed any of them: set by reading."""
 
-_NAMED = 3
-_TRIED = 12
-_SENTENCES = 2
-_LONGEST = 60
-_PHRASES = 60
-_FADING = 0.8
-_WORTHWHILE = 0.3
-"""A sentence below this share of the best one's score is left out of the description (by reading)."""
+    words: int = 90
+    """Most words of a description."""
+    findings: int = 5
+    """Most findings (paper, appendix D.1)."""
+    named: int = 3
+    """Members that the description names."""
+    tried: int = 12
+    """Central members, and best attested relations, whose sentences are candidates."""
+    sentences: int = 2
+    """Sentences taken from one member or relation."""
+    longest: int = 60
+    """Words of the longest sentence that is quoted."""
+    phrases: int = 60
+    """Phrases of a cluster that count for the score of a sentence."""
+    fading: float = 0.8
+    """Factor of a member's second, third, … finding."""
+    worthwhile: float = 0.3
+    """Share of the best sentence's score below which a sentence is left out of the description."""
+    repeated: float = 0.65
+    """Share of the shorter sentence's words from which on two sentences are repetitions."""
+    statements: int = 2
+    """With this many statements, questions and direct speech are not quoted."""
 
-_REPEATED = 0.65
-"""Two sentences that share this much of the shorter one's words are repetitions (by reading)."""
 
-_FEW = 2
-"""With this many statements, questions and direct speech are not quoted."""
+DEFAULT = SummaryOptions()
 
 Weights = NDArray[np.float64]
 
@@ -77,7 +88,13 @@ class _CandidateSentence:
 
 
 def aggregate(
-    step: LayerStep, vectors: Vectors, terms: PhraseTable, taken: set[str], *, kind: str
+    step: LayerStep,
+    vectors: Vectors,
+    terms: PhraseTable,
+    taken: set[str],
+    *,
+    kind: str,
+    options: SummaryOptions = DEFAULT,
 ) -> Iterator[Entity]:
     """Yield one aggregated entity for each cluster 0, 1, … of ``step.labels``.
 
@@ -89,8 +106,8 @@ def aggregate(
     for group, found in zip(groups, rank_phrases(terms, step.base_labels, len(groups)), strict=True):
         name = choose_name(terms, found, [member.name for member in group.members], names)
         names.add(name)
-        chosen = _central_sentences(group, _phrase_weights(terms, found))
-        description, evidence = join_quotes(_summary(group, chosen))
+        chosen = _central_sentences(group, _phrase_weights(terms, found, options.phrases), options)
+        description, evidence = join_quotes(_summary(group, chosen, options))
         yield Entity(
             id=_id(group.members),
             name=name,
@@ -158,23 +175,25 @@ def _share_of_best(values: NDArray[np.intp], labels: NDArray[np.intp]) -> Weight
 # --- texts ---------------------------------------------------------------------------------
 
 
-def _summary(group: _ClusterMembers, chosen: Sequence[_CandidateSentence]) -> list[Quote]:
+def _summary(
+    group: _ClusterMembers, chosen: Sequence[_CandidateSentence], options: SummaryOptions
+) -> list[Quote]:
     """Return the best sentences, then the list of members, within the bound on words."""
-    contents = _contents(group)
-    left = WORDS - word_count(contents)
+    contents = _contents(group, options.named)
+    left = options.words - word_count(contents)
     quotes = []
     for candidate in chosen:
         left -= word_count(candidate.text)
-        if left < 0 or candidate.score < _WORTHWHILE * chosen[0].score:
+        if left < 0 or candidate.score < options.worthwhile * chosen[0].score:
             break
         quotes.append(candidate.quote)
     return [*quotes, Quote(contents)]
 
 
-def _contents(group: _ClusterMembers) -> str:
+def _contents(group: _ClusterMembers, named: int) -> str:
     """Return a sentence with the names of the most central members and the number of the others."""
     above_base = group.members[0].layer > 0
-    shown = group.members if len(group.members) <= _NAMED + 1 else _unlike(group.members)[:_NAMED]
+    shown = group.members if len(group.members) <= named + 1 else _unlike(group.members)[:named]
     names = [f"“{member.name}”" if above_base else member.name for member in shown]
     others = len(group.members) - len(shown)
     text = f"Holds {join_names([*names, f'{others} more'] if others else names)}"
@@ -193,20 +212,22 @@ def _unlike(members: Sequence[Entity]) -> list[Entity]:
     return first + later
 
 
-def _phrase_weights(terms: PhraseTable, found: ClusterPhrases) -> dict[str, float]:
+def _phrase_weights(terms: PhraseTable, found: ClusterPhrases, most: int) -> dict[str, float]:
     best = found.scores[0] if len(found.scores) else 1.0
-    pairs = zip(found.columns[:_PHRASES].tolist(), found.scores[:_PHRASES].tolist(), strict=True)
+    pairs = zip(found.columns[:most].tolist(), found.scores[:most].tolist(), strict=True)
     return {terms.keys[column]: score / best for column, score in pairs}
 
 
-def _central_sentences(group: _ClusterMembers, weights: dict[str, float]) -> list[_CandidateSentence]:
+def _central_sentences(
+    group: _ClusterMembers, weights: dict[str, float], options: SummaryOptions
+) -> list[_CandidateSentence]:
     """Return the best sentences first, without repetitions, from as many members as possible."""
-    candidates = sorted(_candidates(group, weights), key=lambda candidate: -candidate.score)
+    candidates = sorted(_candidates(group, weights, options), key=lambda candidate: -candidate.score)
     # A clause, or a heading that looks like a sentence, is better than nothing.
     candidates = [each for each in candidates if each.whole] or candidates
     # So is direct speech or a question, where there are hardly any statements.
     statements = [each for each in candidates if not is_speech(each.text)]
-    candidates = statements if len(statements) >= _FEW else candidates
+    candidates = statements if len(statements) >= options.statements else candidates
     chosen: list[_CandidateSentence] = []
     contents: list[set[str]] = []
     for again in (False, True):
@@ -214,44 +235,46 @@ def _central_sentences(group: _ClusterMembers, weights: dict[str, float]) -> lis
         for candidate in candidates:
             content = set(words(candidate.text)) - STOPWORDS
             fresh = all(
-                len(content & other) < _REPEATED * min(len(content), len(other)) for other in contents
+                len(content & other) < options.repeated * min(len(content), len(other)) for other in contents
             )
-            if fresh and candidate.owner not in owners and len(chosen) < FINDINGS:
+            if fresh and candidate.owner not in owners and len(chosen) < options.findings:
                 chosen.append(candidate)
                 contents.append(content)
                 owners |= set() if again else {candidate.owner}
     return chosen
 
 
-def _candidates(group: _ClusterMembers, weights: dict[str, float]) -> Iterator[_CandidateSentence]:
+def _candidates(
+    group: _ClusterMembers, weights: dict[str, float], options: SummaryOptions
+) -> Iterator[_CandidateSentence]:
     central = list(zip(group.members, group.centrality, strict=True))
-    for member, centrality in central[:_TRIED]:
+    for member, centrality in central[: options.tried]:
         for rank, finding in enumerate(member.findings):
             quote = Quote(finding.explanation, finding.chunk_ids[0] if finding.chunk_ids else "")
-            score = score_sentence(quote.text, finding.summary, weights, centrality) * _FADING**rank
+            score = score_sentence(quote.text, finding.summary, weights, centrality) * options.fading**rank
             yield _CandidateSentence(member.id, finding.summary, quote, is_whole(quote.text), score)
-        for quote, whole in _usable(member) if not member.layer else ():
+        for quote, whole in _usable(member, options) if not member.layer else ():
             score = score_sentence(quote.text, member.name, weights, centrality)
             yield _CandidateSentence(member.id, member.name, quote, whole, score)
     names = {member.id: member.name for member in group.members}
     centralities = {member.id: centrality for member, centrality in central}
-    for relation in group.relations[:_TRIED] if not group.members[0].layer else ():
+    for relation in group.relations[: options.tried] if not group.members[0].layer else ():
         source, target = relation.source_id, relation.target_id
         centrality = max(centralities[source], centralities[target])
-        for quote, whole in _usable(relation):
+        for quote, whole in _usable(relation, options):
             subject = f"{names[source]} – {names[target]}"
             score = score_sentence(quote.text, subject, weights, centrality)
             yield _CandidateSentence(source, subject, quote, whole, score)
 
 
-def _usable(item: Entity | Relation) -> list[tuple[Quote, bool]]:
+def _usable(item: Entity | Relation, options: SummaryOptions) -> list[tuple[Quote, bool]]:
     """Return the first sentences that are prose, not long and self-contained, with whether they are whole."""
     found = []
     for kind, quote in quotes_of(item):
-        if kind is not PieceKind.PROSE or not SHORTEST <= word_count(quote.text) <= _LONGEST:
+        if kind is not PieceKind.PROSE or not SHORTEST <= word_count(quote.text) <= options.longest:
             continue
         if stands_alone(quote.text):
             found.append((replace(quote, text=end_sentence(quote.text)), is_whole(quote.text)))
-        if len(found) == _SENTENCES:
+        if len(found) == options.sentences:
             break
     return found

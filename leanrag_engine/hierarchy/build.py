@@ -17,7 +17,7 @@ from leanrag_engine.core.ports import Embedder, Progress, ProgressReport
 from leanrag_engine.core.text.language.names import name_key
 from leanrag_engine.core.vectors import unit_rows
 
-from .aggregation import aggregate
+from .aggregation import SummaryOptions, aggregate
 from .by_model.write import TextSources, apply_sentences, apply_summaries, write_sentences, write_summaries
 from .clustering.balancing import SizeChoice, cluster_means
 from .clustering.links import EdgeList
@@ -49,6 +49,7 @@ class HierarchyOptions:
     cap: int | None = None
     tau: int | Literal["auto"] = 3
     clustering: ClusteringOptions = field(default_factory=ClusteringOptions)
+    summaries: SummaryOptions = field(default_factory=SummaryOptions)
     relation_calls: int = 100
     batch: int = 4
 
@@ -232,7 +233,9 @@ def _draft_layer(context: _BuildContext, step: LayerStep, vectors: Vectors) -> _
     layer = f"layer {step.lower.entities[0].layer + 1}"
     kind = "cluster" if total > 1 else "root"
     entities: list[Entity] = []
-    for entity in aggregate(step, vectors, context.phrases, set(context.taken), kind=kind):
+    for entity in aggregate(
+        step, vectors, context.phrases, set(context.taken), kind=kind, options=context.options.summaries
+    ):
         if len(entities) % 50 == 0:
             context.progress(Progress("aggregate", len(entities), total, layer))
         entities.append(entity)

@@ -10,7 +10,7 @@ import pytest
 from leanrag_engine.core.model import Entity, Evidence, Graph, Method, Relation, Vectors, content_id
 from leanrag_engine.core.text.language.names import name_key
 from leanrag_engine.core.text.language.words import word_count
-from leanrag_engine.hierarchy.aggregation import FINDINGS, WORDS, aggregate
+from leanrag_engine.hierarchy.aggregation import SummaryOptions, aggregate
 from leanrag_engine.hierarchy.relations import LayerStep
 from leanrag_engine.hierarchy.texts.naming import find_phrases
 
@@ -82,7 +82,7 @@ def test_every_sentence_is_taken_whole_from_a_member_or_a_relation_among_members
     family, firm = aggregates()
     assert {"Bob Cratchit", "Tiny Tim"} & {finding.summary for finding in family.findings}
     for aggregated in (family, firm):
-        assert 0 < len(aggregated.findings) <= FINDINGS
+        assert 0 < len(aggregated.findings) <= SummaryOptions().findings
         for finding in aggregated.findings:
             assert any(finding.explanation in source for source in sources)
         said, _, _ = aggregated.description.rpartition(" Holds ")
@@ -220,7 +220,7 @@ def test_a_description_stays_within_its_bound_however_much_there_is_to_say() -> 
     (one,) = aggregate(
         LayerStep(graph, labels, graph, labels), vectors, find_phrases(graph), set(), kind="root"
     )
-    assert word_count(one.description) <= WORDS
+    assert word_count(one.description) <= SummaryOptions().words
     assert one.type == "root"
 
 

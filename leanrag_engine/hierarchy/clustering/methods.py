@@ -23,10 +23,6 @@ from .links import EdgeList, matrix_rows
 from .mixture import Clusters, assign_clusters, check_vectors, measure_memberships, reduce_dimensions
 from .shrinking import split_by_meaning, split_by_relations, split_until_enough
 
-TIES = 0.05
-"""Weight of relations for ``gmm``. On real vectors it costs at most 0.1 % of the tightness and keeps 1.2 to 1.9 times
-as many relations inside clusters."""
-
 
 class ClusteringMethod(StrEnum):
     GMM = "gmm"
@@ -36,11 +32,14 @@ class ClusteringMethod(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ClusteringOptions:
-    """How layers are clustered. ``relation_weight`` is for ``dual`` only, 0 means vectors alone; :mod:`.joining` has the
-    objective that it weights."""
+    """How layers are clustered. :mod:`.joining` has the objective in which the weights of relations count."""
 
     method: ClusteringMethod = ClusteringMethod.GMM
     relation_weight: float = 0.3
+    """Weight of relations for ``dual``; 0 means vectors alone."""
+    tie_weight: float = 0.05
+    """Weight of relations for ``gmm``. On real vectors it costs at most 0.1 % of the tightness and keeps 1.2 to 1.9 times
+    as many relations inside clusters (tests/programs/benchmarks/tightness.py)."""
 
 
 def partition(
@@ -65,7 +64,7 @@ def partition(
         return _relation_responsibilities(
             links, labels, measure_memberships(reduce_dimensions(vectors), labels)
         )
-    points, weight = vectors, TIES
+    points, weight = vectors, clustering.tie_weight
     if clustering.method is ClusteringMethod.DUAL:
         weight = clustering.relation_weight
         points = mix_with_neighbours(vectors, links, weight)
