@@ -524,7 +524,7 @@ class LeanRAG:
 
     async def _with_embedder(self, index: IndexSnapshot) -> IndexSnapshot:
         """Raises what ``restore_embedder`` does: another embedder than the collection's answers no query, as the same
-        question would find less and nobody would know."""
+        question would find less without a warning."""
         generation = index.collection.generation
         return replace(index, embedder=await self._embedder(generation)) if generation else index
 

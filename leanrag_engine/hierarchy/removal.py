@@ -1,8 +1,8 @@
-"""What is left of a hierarchy when some of its chunks are forgotten, until the next build makes it anew.
+"""Remove chunks from a hierarchy without a new build.
 
 What only those chunks supported is gone. What they supported among others keeps the words that stand in
-a chunk which is left. A summary that they fed cannot be cut: it is hidden, and so are the relations of
-its cluster; their figures (members, λ, support) are counted again. A pure function of its arguments.
+a remaining chunk (see ``core/restriction.py``). A summary that they fed cannot be cut: it is hidden, and so are the
+relations of its cluster; their figures (members, λ, support) are counted again. All functions are pure.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Pair = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class RemainingChunks:
-    """The chunks that are left, and what they say."""
+    """The chunks that remain, and what was extracted from them."""
 
     chunks: Mapping[str, Chunk]
     extracts: Mapping[str, Sequence[Extract]]
@@ -34,10 +34,10 @@ class RemainingChunks:
 
 
 def remove_chunks(hierarchy: Hierarchy, remaining: RemainingChunks) -> Hierarchy | None:
-    """``hierarchy`` as if only the ``remaining`` chunks existed; ``None`` if no entity is left.
+    """Return ``hierarchy`` as if only the ``remaining`` chunks existed; ``None`` if no entity is left.
 
     Every entity that is left has its parent one layer up, and ids stay. Cost is linear in entities, relations
-    and the text of chunks that share an entity or relation with a forgotten one.
+    and the text of chunks that share an entity or relation with a removed one.
     """
     base = hierarchy.layers[0]
     entities = [kept for each in base.entities if (kept := _reduce_entity(each, remaining))]

@@ -1,4 +1,4 @@
-"""Walking the graph by hand: names to entities, entities to their ancestors, clusters, relations and passages."""
+"""Browse the graph: names to entities, entities to their ancestors, clusters, relations and passages."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ CANDIDATES = 8
 """Entities that an error lists."""
 
 FIRST_WORDS = 12
-"""Words of its description by which a candidate is told from others."""
+"""Words of its description that distinguish a candidate from others."""
 
 SEARCH_DEPTH = 200
 """Entities that each search gives; pages are cut from the fusion of these."""
@@ -45,7 +45,7 @@ SHOWN = 80
 
 
 async def resolve(index: IndexSnapshot, name_or_ref: str) -> Entity:
-    """The entity of any layer that has this ref or bears this name; who bears it as an alias comes second.
+    """The entity of any layer that has this ref or bears this name; one whose alias it is comes second.
 
     Raises ``NotFound`` with the nearest candidates, ``Ambiguous`` with all that bear the name.
     """
@@ -284,13 +284,13 @@ def _check_aggregated(entity: Entity) -> None:
 
 
 async def sample_beneath(index: IndexSnapshot, entity: Entity, width: int) -> list[Entity]:
-    """Some layer-0 entities beneath ``entity``: up to ``width`` members with most mentions, down the layers."""
+    """Sample layer-0 entities beneath ``entity``: up to ``width`` members with most mentions, down the layers."""
     row = [entity]
     while row and row[0].layer > 0:
         members = [
             await index.generations.members(index.generation.number, each.id, 0, width) for each in row
         ]
-        # In turns, so that each branch is heard before the bound.
+        # In turns, so that each branch contributes before the limit is reached.
         row = [each for place in range(width) for group in members for each in group[place : place + 1]][
             :width
         ]

@@ -1,4 +1,4 @@
-"""What a query's filters allow, and what remains of entities, summaries and relations under them.
+"""Which documents and chunks a query's filters allow.
 
 A filter holds throughout: nothing is shown that an excluded document alone supports, and no text
 into which an excluded document may have flowed. Where some support is excluded, a description
@@ -46,11 +46,11 @@ class ChunkScope:
         return np.isin(chunk_ids, np.array(sorted(self.allowed), dtype=np.bytes_))
 
     def select(self, chunk_ids: Sequence[str]) -> tuple[str, ...]:
-        """Those of ``chunk_ids`` that are allowed, in their order."""
+        """Return those of ``chunk_ids`` that are allowed, in their order."""
         return tuple(id_ for id_ in chunk_ids if self.allows(id_))
 
     def supports(self, item: Entity | Relation) -> bool:
-        """Whether an allowed chunk stands behind an entity or relation of layer 0."""
+        """Whether an allowed chunk supports an entity or relation of layer 0."""
         return self.allowed is None or any(map(self.allows, item.chunk_ids))
 
     def covers(self, item: Entity | Relation) -> bool:
@@ -65,9 +65,9 @@ EVERYTHING = ChunkScope()
 
 
 def select_documents(documents: Sequence[Document], filters: Filters) -> list[Document]:
-    """The documents that ``filters`` allow.
+    """Select the documents that ``filters`` allow.
 
-    Raises ``NotFound`` for a document that nothing bears the name of, ``InvalidInput`` if the conditions
+    Raises ``NotFound`` for an unknown document, ``InvalidInput`` if the conditions
     together leave no document; both say what exists.
     """
     matching = list(documents)
@@ -86,7 +86,7 @@ def select_documents(documents: Sequence[Document], filters: Filters) -> list[Do
 
 
 def find_documents(name: str, documents: Sequence[Document]) -> list[Document]:
-    """The documents of that id, title, file name or number. Raises ``NotFound`` with the nearest."""
+    """Find the documents of that id, title, file name or number. Raises ``NotFound`` with the nearest."""
     folded = name.casefold()
     found = [
         each

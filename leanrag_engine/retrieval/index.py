@@ -1,4 +1,4 @@
-"""What a query is asked of: one collection's stores as they are at this moment."""
+"""One collection as a query reads it: its published generation and the stores."""
 
 from __future__ import annotations
 

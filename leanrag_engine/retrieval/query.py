@@ -1,4 +1,4 @@
-"""From a query to its evidence: where searches, graph, ranking and context come together."""
+"""Answer a query: one function per mode, from the searches to the context."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ NEIGHBOURS = 40
 
 @dataclass(frozen=True, slots=True)
 class QueryResult:
-    """What a query brings. ``sources`` are the ranked passages, those that stand in the context first."""
+    """The result of a query. ``sources`` are the ranked passages, those that the context cites first."""
 
     query: Query
     context: Context
@@ -55,10 +55,10 @@ class QueryResult:
 
 
 async def answer_query(index: IndexSnapshot, query: Query) -> QueryResult:
-    """The retrieved subgraph of a query and its context (paper eq. 6–10).
+    """Return the retrieved subgraph of a query and its context (paper eq. 6–10).
 
-    Raises ``InvalidInput`` for a value that cannot be, or filters that exclude everything; ``NotFound`` and
-    ``Ambiguous`` for an entity or document that is not one; ``NotReady`` if there is no document.
+    Raises ``InvalidInput`` for an invalid value, or filters that exclude everything; ``NotFound`` and
+    ``Ambiguous`` for an entity or document of unknown or ambiguous name; ``NotReady`` if there is no document.
     """
     query = query.check()
     index.check_documents()
@@ -84,7 +84,7 @@ async def _open_scope(index: IndexSnapshot, filters: Filters) -> ChunkScope:
 
 
 async def _answer_naive(run: QueryRun) -> QueryResult:
-    """Passages alone: what plain search finds. Also what answers before any build."""
+    """Answer with passages alone, as plain search finds them. Serves every mode before the first build."""
     found = await search_chunks(run.index, run.scope, run.query.texts)
     run.warn_of_dense(found)
     if not run.query.include_sources:
@@ -95,6 +95,7 @@ async def _answer_naive(run: QueryRun) -> QueryResult:
 
 
 async def _answer_lca(run: QueryRun) -> QueryResult:
+    """Answer with the seeds, the paths to their lowest common ancestors, relations and passages (eq. 6–10)."""
     found, seeds = await select_seeds(run)
     if not seeds:
         return await _answer_naive(run)
@@ -109,7 +110,7 @@ async def _answer_lca(run: QueryRun) -> QueryResult:
 
 
 async def _answer_local(run: QueryRun) -> QueryResult:
-    """Seeds, their strongest relations, and the entities at the other end."""
+    """Answer with the seeds, their strongest relations, and the entities at the other ends."""
     found, seeds = await select_seeds(run)
     if not seeds:
         return await _answer_naive(run)
@@ -133,7 +134,7 @@ async def _answer_local(run: QueryRun) -> QueryResult:
 
 
 async def _answer_global(run: QueryRun) -> QueryResult:
-    """The best summaries of the highest layer that has several, and the relations between them."""
+    """Answer with the best summaries of the highest layer that has several, and the relations between them."""
     beneath = {} if run.scope.everything else await find_allowed_beneath(run)
     summaries = await select_summaries(run, None if run.scope.everything else set(beneath))
     if not summaries:

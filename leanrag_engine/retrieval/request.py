@@ -50,36 +50,44 @@ class Ranking(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RankingOptions:
-    """How ranking by ``spread`` weighs the evidence: round numbers from the middle of a plateau.
+    """The weights of ranking by ``spread``: round numbers from the middle of a plateau.
 
-    Chosen on two question sets of 100 each with two embedders at once, and with the names of the questions
-    taken away: ``tests/programs/benchmarks/ablations.py`` shows what each part is worth. Zero leaves a part out.
+    All were chosen together on two question sets of 100 questions each (MuSiQue, HotpotQA) with two embedders, and
+    again with the names removed from the questions. ``tests/programs/benchmarks/ablations.py`` measures what each
+    part contributes. Zero switches a part off.
     """
 
     damping: float = 0.85
-    """Multi-hop evidence lies several steps from what the query names."""
+    """Probability of another step. High, as multi-hop evidence lies several steps from what the query names."""
     sharpness: float = 6.0
-    """Seeds and facts start the walk by this power of their score: the first few carry it, a long tail does
-    not blur it."""
+    """Power of the score with which seeds and facts start the walk: the first few dominate, a long tail does not
+    blur it."""
     fact_mass: float = 0.5
-    """Start at both ends of matching facts, beside 1 for the seeds, as far as the best seed is in doubt: where
+    """Start mass at both ends of matching facts (seeds have 1), multiplied by the doubt about the best seed: where
     the query names its entities, facts add little but noise."""
     facts: int = 5
+    """Facts that start the walk, the best of both searches."""
     dense_mass: float = 0.2
-    """Start at similar passages. Much of it would keep the walker from the second hop."""
+    """Start mass at similar passages. A large one would keep the walk from the second hop."""
     mention: float = 1.0
+    """Weight of an edge between a passage and an entity that it mentions."""
     title: float = 5.0
+    """Weight of a mention where the passage's document is named after the entity."""
     relation: float = 1.0
+    """Weight of a base relation."""
     parent: float = 0.3
-    """A way between entities that no passage joins."""
+    """Weight of an edge to a parent: a way between entities that no passage joins."""
     inter_cluster: float = 0.1
+    """Weight of an inter-cluster relation."""
     dense: float = 1.5
+    """Exponent of a passage's relative dense score: its share of the walk is multiplied by e to that power."""
     keyword: float = 1.0
-    """A passage's share of the walk is multiplied by e to the power of its relative scores in both searches."""
+    """Exponent of a passage's relative keyword score, likewise."""
     keywords: bool = True
     """Whether keyword search takes part at all."""
 
     def edges(self) -> dict[EdgeKind, float]:
+        """Return the weight of each kind of edge."""
         return {
             EdgeKind.MENTION: self.mention,
             EdgeKind.TITLE: self.title,
@@ -111,7 +119,7 @@ class Filters:
         return bool(self.documents or self.metadata or self.since or self.until)
 
     def check(self) -> Filters:
-        """The filters without blanks. Raises ``InvalidInput`` for a date that is none."""
+        """Return the filters without blanks. Raises ``InvalidInput`` for a date that is none."""
         documents = tuple(name.strip() for name in self.documents if name.strip())
         since, until = (self.since or "").strip() or None, (self.until or "").strip() or None
         checked = replace(self, documents=documents, since=since, until=until)
@@ -133,7 +141,7 @@ class Filters:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """One question, and how it is to be answered. ``ranking_options`` are those of ranking by ``spread``.
+    """One question and the options of its answer. ``ranking_options`` are those of ranking by ``spread``.
 
     ``sub_queries`` are searched for too, and their evidence is united with that of ``text``.
     ``entities`` are names or refs that anchor directly. ``seeds`` and ``top_k`` are the paper's N
@@ -162,7 +170,7 @@ class Query:
         return tuple(dict.fromkeys((self.text, *self.sub_queries)))
 
     def check(self) -> Query:
-        """The query, cleaned of what nobody sees and of blanks.
+        """Return the query without invisible characters and blanks.
 
         Raises ``InvalidInput`` naming the value, what was expected and the next step.
         """

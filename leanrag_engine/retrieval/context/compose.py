@@ -1,4 +1,4 @@
-"""What of the evidence fits into a token budget, and in which order it is said.
+"""Fit the evidence into a token budget, best first.
 
 Passages get at least half of the budget, relations and summaries up to a fifth each, entities a tenth;
 what a section leaves flows on. Long items are cut at sentences, never within one, and nothing is said

@@ -1,4 +1,4 @@
-"""What the graph's nodes and relations say in a context: one line each, with the passages that support it."""
+"""Write the graph's nodes and relations as lines of a context, one each, with the passages that support it."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def summaries_of(subgraph: Subgraph, beneath: Mapping[str, Sequence[Entity]]) ->
     """The clusters on the LCA paths, those first that say how seeds belong together.
 
     First the LCAs of several seeds, then what joins some on the way, then the clusters of lone
-    seeds; the root, which says least, stands last, and only where it is a group's LCA.
+    seeds; the root, which says least, comes last, and only where it is a group's LCA.
     """
     if not subgraph.groups:
         return [node for node in subgraph.path if node.layer > 0]

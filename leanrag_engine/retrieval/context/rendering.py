@@ -1,7 +1,7 @@
-"""How evidence is written down: compact Markdown in which retrieved text is fenced and every line cited.
+"""Render evidence as compact Markdown in which retrieved text is fenced and every line cited.
 
-Retrieved text is data from documents that anybody may have written. It stands in fences longer
-than any within it, is cleaned of what nobody sees, and cannot forge a citation.
+Retrieved text is untrusted data. It is put in fences longer than any within it, loses its invisible
+characters, and cannot forge a citation.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def collapse_blank_lines(text: str) -> str:
 
 
 def passage_label(chunk: Chunk) -> str:
-    """Where a passage stands: citation, title, heading, page."""
+    """Return the label of a passage: citation, title, heading, page."""
     title, heading = _shorten_label(chunk.title), _shorten_label(chunk.heading)
     place = " › ".join(part for part in (title, heading if heading != title else "") if part)
     page = f" (page {chunk.page})" if chunk.page is not None else ""

@@ -1,4 +1,4 @@
-"""One query on its way: what it asks, what it may see, what was loaded for it, what there is to tell."""
+"""The state of one query: its request, its allowed chunks, the chunks loaded for it, its warnings."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ class QueryRun:
     warnings: list[str] = field(default_factory=list)
 
     async def load(self, ids: Iterable[str]) -> None:
-        """See to it that those of these chunks that exist and are in scope stand in ``chunks``."""
+        """Load into ``chunks`` those of these chunks that exist and are in scope."""
         missing = [id_ for id_ in dict.fromkeys(ids) if id_ not in self.chunks and self.scope.allows(id_)]
         if missing:
             loaded = await self.index.documents.chunks(self.index.collection.name, missing)
             self.chunks.update((chunk.id, chunk) for chunk in loaded)
 
     def warn_of_build(self) -> None:
-        """Say that a build is missing or stale."""
+        """Warn if the build is missing or stale."""
         pending = self.index.collection.pending_documents
         if self.index.state is BuildState.MISSING:
             self.warnings.append(
@@ -44,11 +44,11 @@ class QueryRun:
             )
         elif self.index.state is BuildState.STALE:
             self.warnings.append(
-                "Documents changed since the last build: the graph and its summaries may tell of what is gone."
+                "Documents changed since the last build: the graph and its summaries may still describe removed text."
             )
 
     def warn_of_unused(self) -> None:
-        """Say what of the query cannot serve."""
+        """Warn of the parts of the query that have no effect."""
         if not self.query.entities:
             return
         if self.index.state is BuildState.MISSING:
@@ -57,9 +57,9 @@ class QueryRun:
             self.warnings.append(f"The entities were ignored: mode {self.query.mode} starts from none.")
 
     def warn_of_dense(self, found: Iterable[SearchHits]) -> None:
-        """Say where keywords alone served, which is no news before the first build."""
+        """Warn where keyword search alone answered, except before the first build."""
         if self.index.state is BuildState.MISSING or self.index.embedder is None:
-            return  # no news, or told by whoever left the embedder out
+            return  # already in the warnings
         blind = [each.text for each in found if each.vector is None]
         if blind:
             self.warnings.append(

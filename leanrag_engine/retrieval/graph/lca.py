@@ -1,7 +1,7 @@
 """Lowest common ancestors and the paths up to them (paper eq. 7): pure work on chains of ids.
 
 A chain lists the ids from a node up to the root, the node itself first. In a tree the chain is
-the one shortest path, so the LCA of several nodes is the first id of any chain that stands in all of
+the one shortest path, so the LCA of several nodes is the first id of any chain that is in all of
 them, and the union of the paths from each node up to it is the smallest subtree that joins them.
 Everything here costs O(nodes × depth).
 """
@@ -78,7 +78,7 @@ def branches(chains: Sequence[Chain]) -> tuple[Branch, ...]:
 
 def _local_lca(part: Sequence[Chain], root: str) -> str:
     lca = lowest_common_ancestor(part)
-    # A lone node right below the root stands for its own branch.
+    # A lone node right below the root is its own branch.
     return part[0][0] if lca == root else lca
 
 

@@ -45,11 +45,11 @@ class Shares:
 def pagerank(
     graph: Adjacency, restart: Mapping[int, float], walk: WalkRules, tolerance: float = TOLERANCE
 ) -> Shares:
-    """The share of time that the walker spends at each node that it reaches.
+    """Compute the share of time that a random walker spends at each node that it reaches.
 
     At each step it follows an edge with probability ``walk.damping`` (chosen by weight), else it starts anew at
     a node drawn by ``restart`` (weights ≥ 0, any sum); from a node without edges it always starts anew. The
-    shares sum to 1; mass below ``tolerance`` stays where it is. Nobody walks if ``restart`` has no weight.
+    shares sum to 1; mass below ``tolerance`` stays where it is. The result is empty if ``restart`` has no weight.
     """
     # Zeroed memory costs nothing until it is touched: these are not a scan of the graph.
     shares, waiting = np.zeros(graph.nodes), np.zeros(graph.nodes)

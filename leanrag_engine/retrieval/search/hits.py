@@ -255,7 +255,7 @@ def _in_graph(index: IndexSnapshot, scope: ChunkScope) -> Callable[[list[Hit]], 
 
 
 async def _find_named_entities(index: IndexSnapshot, scope: ChunkScope, text: str) -> list[Hit]:
-    """The layer-0 entities whose name, or part of whose name, stands in the text."""
+    """Find the layer-0 entities of which the text holds the name or a part of it."""
     spans = name_spans(text)
     if not spans:
         return []
@@ -290,7 +290,7 @@ async def _keyword_facts(index: IndexSnapshot, scope: ChunkScope, text: str) -> 
 
 def adjacency_of(index: IndexSnapshot) -> Adjacency:
     """The arrays of a built index."""
-    assert index.adjacency is not None, "whoever asks a built index loads its adjacency"
+    assert index.adjacency is not None, "the adjacency of a built index is loaded before it is asked"
     return index.adjacency
 
 

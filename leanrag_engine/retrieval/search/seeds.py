@@ -19,7 +19,7 @@ RANK_CONSTANT = 60
 """k of reciprocal rank fusion: how little the first places differ from those after them."""
 
 NAME_WEIGHT = 2.0
-"""A name that stands in the text counts as much as the first place in both searches together."""
+"""A name in the text counts as much as the first place in both searches together."""
 
 PART_WEIGHT = 0.5
 """Weight of the best known bearer of a name of which the text has one word ("Scrooge" for Ebenezer Scrooge)."""
@@ -97,7 +97,7 @@ def name_spans(text: str) -> list[NameSpan]:
 
 
 @dataclass(frozen=True, slots=True)
-class _NameWord:
+class _SpanWord:
     text: str
     glued: bool
     """Whether it follows the piece before without a space, as within a run of CJK text."""
@@ -107,17 +107,17 @@ class _NameWord:
         return name_key(self.text) in STOPWORDS
 
 
-def _name_words(text: str) -> list[_NameWord]:
-    found: list[_NameWord] = []
+def _name_words(text: str) -> list[_SpanWord]:
+    found: list[_SpanWord] = []
     for token in text.split():
         if has_cjk(token) and not has_hangul(token):
-            found += (_NameWord(word, place > 0) for place, word in enumerate(words(token)))
+            found += (_SpanWord(word, place > 0) for place, word in enumerate(words(token)))
         else:
-            found.append(_NameWord(token, glued=False))
+            found.append(_SpanWord(token, glued=False))
     return found
 
 
-def _read_spans(pieces: Sequence[_NameWord], start: int) -> Iterable[NameSpan]:
+def _read_spans(pieces: Sequence[_SpanWord], start: int) -> Iterable[NameSpan]:
     """The pieces as a name, without the punctuation around them: "__init__?" would be another name."""
     if all(piece.stopword for piece in pieces):
         return
