@@ -176,7 +176,7 @@ def repetition_share(items: Sequence[Hashable]) -> float:
 
 
 def redundancy(results: Sequence[QueryResult]) -> ContextRedundancy:
-    texts = [spoken_text(result.context.text) for result in results]
+    texts = [context_body(result.context.text) for result in results]
     return ContextRedundancy(
         len(results),
         mean([repetition_share(sentences_of(text)) for text in texts]),
@@ -189,7 +189,7 @@ _LABEL = re.compile(rf"^\[{CITATION_PATTERN}\].*$|^## .*$|^`{{3,}}$", re.MULTILI
 _CITATION = re.compile(rf"\[{CITATION_PATTERN}\]")
 
 
-def spoken_text(context: str) -> str:
+def context_body(context: str) -> str:
     """Return the text of a context without its first line, headings, labels, fences and citations."""
     _, _, body = context.partition("\n")
     return _CITATION.sub("", _LABEL.sub("", body))

@@ -17,13 +17,13 @@ from leanrag_engine.engine import LeanRAG
 from leanrag_engine.evaluation.health import (
     adjusted_rand_index,
     collection_health,
+    context_body,
     measure_meetings,
     measure_shape,
     phrases_of,
     repetition_share,
     sample_queries,
     sentences_of,
-    spoken_text,
     stability,
 )
 
@@ -71,7 +71,7 @@ def test_only_what_a_context_says_counts_and_the_second_time_is_a_repetition() -
         "Tea grows in the hills. Tea grows on high hills.\n```\n\n## Relations\n```\n"
         "- Tea — hills: Tea grows in the hills. [d1:c1]\n```"
     )
-    text = spoken_text(context)
+    text = context_body(context)
     assert "title" not in text
     assert "d1" not in text
     assert repetition_share(["x", "y", "x", "x"]) == 0.5

@@ -219,7 +219,7 @@ def choose_name(
     plain = ""
     for most in (*([_PHRASES] * _ATTEMPTS), *range(_PHRASES, 2 * _PHRASES + 1)):
         phrases = _select_phrases(terms, found, most, barred)
-        phrases += _unused_names(fallback, phrases)[: max(0, 2 - len(phrases))]
+        phrases += _select_unused(fallback, phrases)[: max(0, 2 - len(phrases))]
         name = join_names(phrases)
         if not name or names.has(name):
             continue
@@ -231,7 +231,7 @@ def choose_name(
     return plain or _add_number(phrases, fallback, names)
 
 
-def _unused_names(names: Sequence[str], phrases: Sequence[str]) -> list[str]:
+def _select_unused(names: Sequence[str], phrases: Sequence[str]) -> list[str]:
     """Return the ``names`` that are not among the phrases, first those that repeat no word of one."""
     used = {word for phrase in phrases for word in _content(phrase)}
     others = [name for name in names if name not in phrases]
@@ -257,7 +257,7 @@ def join_names(names: Sequence[str]) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class _NameWord:
+class _PhraseWord:
     key: str
     text: str
 
@@ -267,16 +267,16 @@ def _key(token: str) -> str:
     return name_key(token.strip(_AROUND + ".'’()[]{}"))
 
 
-def _tokens(text: str) -> list[_NameWord]:
+def _tokens(text: str) -> list[_PhraseWord]:
     """Return the words in order; runs of Chinese or Japanese are segmented."""
     found = []
     for token in text.split():
         parts = words(token) if has_cjk(token) else [token]
-        found += [_NameWord(key, part) for part in parts if (key := _key(part))]
+        found += [_PhraseWord(key, part) for part in parts if (key := _key(part))]
     return found
 
 
-def _runs(tokens: Sequence[_NameWord]) -> Iterator[tuple[str, Sequence[_NameWord]]]:
+def _runs(tokens: Sequence[_PhraseWord]) -> Iterator[tuple[str, Sequence[_PhraseWord]]]:
     """Yield (key, words) of every run of up to four words within commas that neither starts nor ends with an
     empty word."""
     full = [not _empty(token) for token in tokens]
@@ -292,7 +292,7 @@ def _runs(tokens: Sequence[_NameWord]) -> Iterator[tuple[str, Sequence[_NameWord
                 break
 
 
-def _surface(tokens: Sequence[_NameWord]) -> str:
+def _surface(tokens: Sequence[_PhraseWord]) -> str:
     """Return the words as written, without the punctuation and the possessive ending around them; empty if
     they open a bracket and don't close it."""
     text = tokens[0].text
@@ -314,7 +314,7 @@ def phrase_keys(text: str, limit: int = _DESCRIPTION_WORDS) -> set[str]:
     return {key for key, _ in _runs(_tokens(text)[:limit])}
 
 
-def _empty(token: _NameWord) -> bool:
+def _empty(token: _PhraseWord) -> bool:
     """Return whether a word alone means nothing: a stop word, a number, a letter that is no initial."""
     if len(token.key) == 1:
         return not (token.text[0].isupper() and token.text.endswith("."))
