@@ -65,7 +65,7 @@ async def test_each_process_finds_what_the_other_wrote(
     other = child(OTHER, tmp_path)
     assert other.hear() == "1"
     ours = parcel("ours", "Written by us.")
-    await graph.documents.put("default", ours.documents.find, ours.documents.chunks, ours.documents.extracts)
+    await graph.documents.put("default", ours.document, ours.chunks, ours.extracts)
     vectors = ChromaVectorStore(tmp_path / "vectors")
     await vectors.upsert("space", ["ours"], basis[1:2])
     seen = await graph.generations.bump_vector_version()

@@ -11,7 +11,7 @@ from leanrag_engine.core.errors import Candidate, NotFound
 from leanrag_engine.core.model import Collection, Generation, LayerCount
 
 from .dialect import fulltext
-from .generations.records import record_from_json
+from .schema.records import record_from_json
 from .schema.tables import collections, documents, embedders, generations, store
 
 

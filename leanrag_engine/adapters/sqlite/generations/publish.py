@@ -14,6 +14,7 @@ from leanrag_engine.adapters.sqlite import collections as collection_rows
 from leanrag_engine.adapters.sqlite.dialect import fulltext
 from leanrag_engine.adapters.sqlite.dialect.fulltext import IndexedEntity
 from leanrag_engine.adapters.sqlite.schema import tables
+from leanrag_engine.adapters.sqlite.schema.records import record_to_json
 from leanrag_engine.adapters.sqlite.schema.tables import (
     as_json,
     embedders,
@@ -25,8 +26,6 @@ from leanrag_engine.core.errors import InvalidInput
 from leanrag_engine.core.model import BuildRecord, Entity, Generation, Graph, Hierarchy, Relation
 from leanrag_engine.core.ports import Progress, ProgressReport, ignore_progress
 from leanrag_engine.core.text.language.words import search_text
-
-from .records import record_to_json
 
 T = TypeVar("T")
 
