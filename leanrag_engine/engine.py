@@ -27,11 +27,14 @@ from .core.model import (
     BuildRequest,
     Chunk,
     Collection,
+    DeleteRequest,
     Document,
     DocumentSource,
     Entity,
     Generation,
+    IngestRequest,
     Job,
+    ReindexRequest,
     Relation,
     Seed,
 )
@@ -43,7 +46,7 @@ from .pipeline.agent_work import AgentWork, PendingWork, Submission, WorkKind
 from .pipeline.build import build_generation, forecast_build
 from .pipeline.delete import DocumentLookup, delete_documents, look_up_documents
 from .pipeline.index import Stores, embedder_trouble, rebuild_vectors, restore_embedder
-from .pipeline.ingest import extract_heuristically, ingest_all, source_record
+from .pipeline.ingest import absolute_source, extract_heuristically, ingest_all
 from .pipeline.jobs import JobProgress, Jobs
 from .pipeline.models import cache_replies, check_order, open_answer_model, open_models
 from .pipeline.status import Status, health_warnings, vector_counts
@@ -158,11 +161,11 @@ class LeanRAG:
         if not sources:
             raise InvalidInput("There is no document to ingest.", "Give at least one path or text.")
         await self._stores.documents.create_collection(check_name(collection))
-        request = {
-            "documents": [source_record(source, anywhere=allowed is None) for source in sources],
-            "build": build,
-            "allowed": None if allowed is None else [str(folder) for folder in allowed],
-        }
+        request = IngestRequest(
+            tuple(absolute_source(source, anywhere=allowed is None) for source in sources),
+            build,
+            None if allowed is None else tuple(str(folder) for folder in allowed),
+        )
         return await self._jobs.submit("ingest", collection, request)
 
     async def submit_build(
@@ -177,15 +180,15 @@ class LeanRAG:
         if not held.documents:
             raise no_documents(collection)
         check_order(order, self.settings)
-        return await self._jobs.submit("forecast" if dry_run else "build", collection, asdict(order))
+        return await self._jobs.submit("forecast" if dry_run else "build", collection, order)
 
     async def submit_reindex(self, *, collection: str = "default") -> Job:
         """Write the vector store anew from the graph store."""
         self._writable()
         await self._collection(collection)
-        return await self._jobs.submit("reindex", collection, {})
+        return await self._jobs.submit("reindex", collection, ReindexRequest())
 
-    async def submit_forget(
+    async def submit_delete(
         self, ids: Sequence[str], *, collection: str = "default"
     ) -> tuple[Job | None, DocumentLookup]:
         """Delete the documents of these ids or numbers (``d3``) with all that only they supported; summaries that
@@ -196,7 +199,7 @@ class LeanRAG:
         found = look_up_documents(await self._stores.documents.find_all(collection), ids)
         if not found.documents:
             return None, found
-        request = {"forget": sorted({document.id for _, document in found.documents})}
+        request = DeleteRequest(tuple(sorted({document.id for _, document in found.documents})))
         return await self._jobs.submit("forget", collection, request), found
 
     async def pending_work(
@@ -421,24 +424,22 @@ class LeanRAG:
         """What a job does, by its kind."""
         # Whoever wrote last may have been killed before it could say so: nothing that is open is trusted.
         await self._vectors.refresh()
-        if job.kind == "forget":
-            return await delete_documents(
-                self._stores, job.collection, job.request["forget"], progress.report
-            )
-        if job.kind == "reindex":
-            return await rebuild_vectors(self._stores, job.collection, progress.report)
-        if job.kind == "forecast":
-            return await forecast_build(
-                self._stores, job.collection, BuildRequest.of(job.request), progress.report
-            )
-        if job.kind == "ingest":
-            changed = await ingest_all(self._stores, job, progress)
-            if not (job.request["build"] and (changed or await self._is_stale(job.collection))):
-                return {"built": not await self._is_stale(job.collection)}
-        return await self._build(job, progress)
+        order = job.request if isinstance(job.request, BuildRequest) else PLAIN
+        match job.request:
+            case DeleteRequest(ids):
+                return await delete_documents(self._stores, job.collection, ids, progress.report)
+            case ReindexRequest():
+                return await rebuild_vectors(self._stores, job.collection, progress.report)
+            case BuildRequest() if job.kind == "forecast":
+                return await forecast_build(self._stores, job.collection, order, progress.report)
+            case IngestRequest():
+                changed = await ingest_all(self._stores, job.collection, job.request, progress)
+                if not (job.request.build and (changed or await self._is_stale(job.collection))):
+                    return {"built": not await self._is_stale(job.collection)}
+        return await self._build(job, order, progress)
 
-    async def _build(self, job: Job, progress: JobProgress) -> Mapping[str, Any]:
-        async with open_models(self._stores, job.collection, job.id, BuildRequest.of(job.request)) as models:
+    async def _build(self, job: Job, order: BuildRequest, progress: JobProgress) -> Mapping[str, Any]:
+        async with open_models(self._stores, job.collection, job.id, order) as models:
             generation = await build_generation(self._stores, job.collection, progress.report, models)
             for step, reason, count in models.fallbacks():
                 progress.fail(step, f"{count} left heuristic: {reason}")

@@ -450,6 +450,43 @@ class JobStatus(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class IngestRequest:
+    """Documents to ingest. ``allowed`` are the folders beneath which paths may lie; ``None`` allows any path."""
+
+    documents: tuple[DocumentSource, ...]
+    build: bool = True
+    allowed: tuple[str, ...] | None = ()
+
+
+@dataclass(frozen=True, slots=True)
+class BuildRequest:
+    """How to build. ``upgrade``: the model also reads what was read heuristically before.
+
+    Caps that are None are those of the settings, if any; ``max_cost`` is in US dollars.
+    """
+
+    upgrade: bool = False
+    max_calls: int | None = None
+    max_tokens: int | None = None
+    max_cost: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteRequest:
+    """Ids of the documents to delete; none once the job is finished."""
+
+    document_ids: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ReindexRequest:
+    """Write the vectors of the published build anew."""
+
+
+JobRequest = IngestRequest | BuildRequest | DeleteRequest | ReindexRequest
+
+
+@dataclass(frozen=True, slots=True)
 class Job:
     """Long work, kept in the graph store. ``owner`` names the process that runs it; ``rate`` is how many units of
     its stage it does in a second, 0 where that is not known yet."""
@@ -458,7 +495,7 @@ class Job:
     kind: str
     collection: str
     status: JobStatus
-    request: Mapping[str, Any]
+    request: JobRequest
     owner: str
     created_at: datetime
     updated_at: datetime
@@ -477,24 +514,6 @@ class Job:
         if self.status is not JobStatus.RUNNING or not self.rate or self.total <= self.done:
             return None
         return round((self.total - self.done) / self.rate)
-
-
-@dataclass(frozen=True, slots=True)
-class BuildRequest:
-    """How a build is asked for. ``upgrade``: also what was read heuristically before is to be read by the model.
-
-    Caps that are None are those of the settings, if there are any; ``max_cost`` is in US dollars.
-    """
-
-    upgrade: bool = False
-    max_calls: int | None = None
-    max_tokens: int | None = None
-    max_cost: float | None = None
-
-    @classmethod
-    def of(cls, request: Mapping[str, Any]) -> Self:
-        """As a job keeps it, among other things."""
-        return cls(**{name: request[name] for name in cls.__slots__ if name in request})
 
 
 @dataclass(frozen=True, slots=True)

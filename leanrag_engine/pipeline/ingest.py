@@ -10,7 +10,6 @@ from dataclasses import asdict, dataclass, replace
 from functools import partial
 from itertools import count
 from pathlib import Path
-from typing import Any
 
 import anyio
 import anyio.to_thread
@@ -23,7 +22,7 @@ from leanrag_engine.core.errors import (
     ModelUnavailable,
     StoreUnusable,
 )
-from leanrag_engine.core.model import Chunk, DocumentSource, Extract, Job, LoadedDocument
+from leanrag_engine.core.model import Chunk, DocumentSource, Extract, IngestRequest, LoadedDocument
 from leanrag_engine.core.ports import Progress, ProgressReport
 from leanrag_engine.documents.chunking import chunk
 from leanrag_engine.documents.loading import expand, load
@@ -59,28 +58,25 @@ class Outcome:
     error: str = ""
 
 
-async def ingest_all(stores: Stores, job: Job, progress: JobProgress) -> bool:
+async def ingest_all(stores: Stores, collection: str, request: IngestRequest, progress: JobProgress) -> bool:
     """Ingest what the job asks for. Whether any document was added or replaced.
 
     Raises ``LeanRAGError`` if every document failed.
     """
-    allowed = job.request["allowed"]
-    folders = None if allowed is None else [Path(folder) for folder in allowed]
-    sources, outcomes = expand_folders(
-        [DocumentSource(**document) for document in job.request["documents"]], folders
-    )
+    folders = None if request.allowed is None else [Path(folder) for folder in request.allowed]
+    sources, outcomes = expand_folders(request.documents, folders)
     statuses = [record_outcome(outcome, progress) for outcome in outcomes]
     for done, source in enumerate(sources):
         progress.report(Progress("ingest", done, len(sources), source.title or Path(source.path).name))
-        outcome = await ingest_or_fail(stores, job.collection, source, folders, progress)
+        outcome = await ingest_or_fail(stores, collection, source, folders, progress)
         statuses.append(record_outcome(outcome, progress))
     progress.report(Progress("ingest", len(sources), len(sources)))
     if "failed" in statuses and not {"added", "replaced", "unchanged"} & set(statuses):
         raise LeanRAGError("No document could be ingested.", "Each one's error says why.")
     changed = bool({"added", "replaced"} & set(statuses))
-    if changed and not job.request["build"]:
+    if changed and not request.build:
         try:
-            await index_pending(stores, job.collection, progress.report)
+            await index_pending(stores, collection, progress.report)
         except (StoreUnusable, ModelUnavailable, InvalidInput) as problem:
             progress.fail("vector index", str(problem))
     return changed
@@ -94,18 +90,15 @@ def record_outcome(outcome: Outcome, progress: JobProgress) -> str:
     return outcome.status
 
 
-def source_record(source: DocumentSource, *, anywhere: bool) -> dict[str, Any]:
-    """A source as a job keeps it. A path that may lie anywhere is made absolute, as the job may be
-    resumed from another working directory; others may be relative to an allowed folder."""
+def absolute_source(source: DocumentSource, *, anywhere: bool) -> DocumentSource:
+    """Return a source as a job stores it.
+
+    A path that may lie anywhere is made absolute, as the job may be resumed from another working directory; others may
+    be relative to an allowed folder.
+    """
     path = str(Path(source.path).expanduser().absolute()) if anywhere and source.path else source.path
-    return {
-        # A name that is no Unicode cannot be kept; written out, it fails alone, as a file that is not there.
-        "path": path.encode("utf-8", "backslashreplace").decode(),
-        "text": source.text,
-        "title": source.title,
-        "id": source.id,
-        "metadata": dict(source.metadata),
-    }
+    # A name that is not valid Unicode cannot be stored; written out, it fails alone, as a missing file.
+    return replace(source, path=path.encode("utf-8", "backslashreplace").decode())
 
 
 async def ingest_or_fail(

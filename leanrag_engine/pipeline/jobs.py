@@ -25,7 +25,7 @@ import psutil
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 from leanrag_engine.core.errors import Cancelled, LeanRAGError, NotFound
-from leanrag_engine.core.model import Job, JobStatus
+from leanrag_engine.core.model import DeleteRequest, IngestRequest, Job, JobRequest, JobStatus
 from leanrag_engine.core.ports import JobStore, LockHolder, Progress, WriterLock
 
 logger = logging.getLogger(__name__)
@@ -121,13 +121,14 @@ def is_abandoned(job: Job) -> bool:
     return job.status is JobStatus.INTERRUPTED or not is_alive(job)
 
 
-def without_texts(request: Mapping[str, Any]) -> dict[str, Any]:
-    """A request as a finished job keeps it: its documents are in the store, or were refused with a reason."""
-    kept = [{**each, "text": None} for each in request.get("documents", ())]
-    # What was forgotten is not even named any more.
-    return {name: [] if name == "forget" else value for name, value in request.items()} | (
-        {"documents": kept} if kept else {}
-    )
+def without_texts(request: JobRequest) -> JobRequest:
+    """Return a request as a finished job keeps it: without the texts of documents and the ids of deleted ones."""
+    match request:
+        case IngestRequest(documents):
+            return replace(request, documents=tuple(replace(each, text=None) for each in documents))
+        case DeleteRequest():
+            return DeleteRequest(())
+    return request
 
 
 class Jobs:
@@ -147,7 +148,7 @@ class Jobs:
         self._closing = False
         self._exit = contextlib.ExitStack()
 
-    async def submit(self, kind: str, collection: str, request: Mapping[str, Any]) -> Job:
+    async def submit(self, kind: str, collection: str, request: JobRequest) -> Job:
         """Write the job down, then start it. When this returns, a crash no longer loses it."""
         now = datetime.now(UTC)
         job = Job(

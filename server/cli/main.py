@@ -191,7 +191,7 @@ def forget(
 
         collection = engine.settings.collection
         known = {each.id for each in await engine.documents(collection=collection)}
-        job, found = await engine.submit_forget([id_of(each, known) for each in ids], collection=collection)
+        job, found = await engine.submit_delete([id_of(each, known) for each in ids], collection=collection)
         reply = DeleteReply.from_engine(await follow_job(engine, job) if job else None, found)
         if json:
             typer.echo(reply.model_dump_json())

@@ -104,7 +104,7 @@ Ids are those of list_collections or ingest_documents; each unknown one comes ba
 build_hierarchy."""
         started = anyio.current_time()
         engine = await self._engine.get()
-        job, found = await engine.submit_forget(ids, collection=self._engine.collection(collection))
+        job, found = await engine.submit_delete(ids, collection=self._engine.collection(collection))
         if job is not None:
             job = await engine.job(job.id, remaining_seconds(started, wait_seconds))
         return DeleteReply.from_engine(job, found).to_result()

@@ -16,7 +16,7 @@ import pytest
 
 from leanrag_engine.core.config import load_settings
 from leanrag_engine.core.errors import Busy, Cancelled, InvalidInput, NotFound, NotReady
-from leanrag_engine.core.model import DocumentSource, Job, JobStatus, Vectors
+from leanrag_engine.core.model import DocumentSource, IngestRequest, Job, JobStatus, Vectors
 from leanrag_engine.core.ports import Progress
 from leanrag_engine.engine import LeanRAG
 from leanrag_engine.pipeline.jobs import JobProgress
@@ -130,7 +130,7 @@ async def test_a_job_that_brought_its_process_down_three_times_is_not_tried_agai
         kind="ingest",
         collection="default",
         status=JobStatus.RUNNING,
-        request={"documents": [], "build": True, "allowed": None},
+        request=IngestRequest((), allowed=None),
         owner="999999999@nowhere@0.00",
         created_at=now,
         updated_at=datetime.fromtimestamp(0, UTC),
@@ -199,7 +199,8 @@ async def test_a_store_that_is_busy_for_a_while_does_not_end_the_job_that_report
 
 async def test_a_finished_job_keeps_no_text_of_its_documents(engine: LeanRAG) -> None:
     job = await engine.job((await engine.submit_ingest(STARS[:3])).id, wait_seconds=60)
-    assert [each["text"] for each in job.request["documents"]] == [None, None, None]
+    assert isinstance(job.request, IngestRequest)
+    assert [each.text for each in job.request.documents] == [None, None, None]
 
 
 async def test_a_reindex_that_was_stopped_half_way_is_seen_and_said(

@@ -49,7 +49,7 @@ async def _ingest(engine: LeanRAG, sources: list[DocumentSource], *, build: bool
 
 
 async def _delete(engine: LeanRAG) -> None:
-    job, _ = await engine.submit_forget(["secret"])
+    job, _ = await engine.submit_delete(["secret"])
     assert job
     assert (await engine.job(job.id, 60)).status == "done"
 

@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any
 
 from sqlalchemy import Connection, RowMapping, insert, select, update
 
-from leanrag_engine.core.model import Job, JobStatus
+from leanrag_engine.core.model import (
+    BuildRequest,
+    DeleteRequest,
+    DocumentSource,
+    IngestRequest,
+    Job,
+    JobRequest,
+    JobStatus,
+    ReindexRequest,
+)
 
 from .schema.tables import jobs
 
@@ -16,7 +27,10 @@ _NEWEST = (jobs.c.created_at.desc(), jobs.c.number.desc())
 
 def put(connection: Connection, job: Job) -> None:
     """Insert, or overwrite all but ``cancel_requested``: that belongs to those who ask."""
-    values = {name: getattr(job, name) for name in Job.__dataclass_fields__} | {"status": job.status.value}
+    values = {name: getattr(job, name) for name in Job.__dataclass_fields__} | {
+        "status": job.status.value,
+        "request": _request_to_json(job.request),
+    }
     cancel_requested = values.pop("cancel_requested")
     # A request may hold megabytes of text: it is written when the job comes in, and once more when it ends.
     news = {name: value for name, value in values.items() if name != "request" or job.status.finished}
@@ -63,5 +77,41 @@ def request_cancel(connection: Connection, id_: str) -> JobStatus | None:
 def _job(row: RowMapping) -> Job:
     values: dict[str, Any] = {**row}
     del values["number"]
-    values |= {"status": JobStatus(row["status"]), "failures": tuple(row["failures"])}
+    values |= {
+        "status": JobStatus(row["status"]),
+        "failures": tuple(row["failures"]),
+        "request": _request_from_json(row["kind"], row["request"]),
+    }
     return Job(**values)
+
+
+def _request_to_json(request: JobRequest) -> dict[str, Any]:
+    match request:
+        case IngestRequest(documents, build, allowed):
+            sources = [
+                {name: getattr(each, name) for name in DocumentSource.__dataclass_fields__}
+                | {"metadata": dict(each.metadata)}
+                for each in documents
+            ]
+            return {"documents": sources, "build": build, "allowed": None if allowed is None else [*allowed]}
+        case BuildRequest():
+            return asdict(request)
+        case DeleteRequest(ids):
+            return {"forget": [*ids]}
+    return {}
+
+
+def _request_from_json(kind: str, stored: Mapping[str, Any]) -> JobRequest:
+    match kind:
+        case "ingest":
+            allowed = stored["allowed"]
+            return IngestRequest(
+                tuple(DocumentSource(**each) for each in stored["documents"]),
+                stored["build"],
+                None if allowed is None else tuple(allowed),
+            )
+        case "forget":
+            return DeleteRequest(tuple(stored["forget"]))
+        case "reindex":
+            return ReindexRequest()
+    return BuildRequest(**stored)

@@ -14,6 +14,7 @@ from leanrag_engine.adapters.sqlite import SqliteDatabase
 from leanrag_engine.core.errors import InvalidInput, NotFound
 from leanrag_engine.core.model import (
     BuildRecord,
+    BuildRequest,
     EmbeddingCounts,
     Entity,
     Evidence,
@@ -518,7 +519,7 @@ def job(id_: str, status: JobStatus = JobStatus.QUEUED, minutes: int = 0, **fiel
         "build",
         fields.pop("collection", "default"),
         status,
-        {"mode": "auto"},
+        BuildRequest(upgrade=True),
         "first owner",
         at,
         at,

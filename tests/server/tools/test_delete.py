@@ -164,7 +164,7 @@ async def test_who_reads_while_a_document_is_deleted_gets_an_answer_without_it(t
         async with anyio.create_task_group() as group:
             for _ in range(4):
                 group.start_soon(read)
-            job, _ = await engine.submit_forget(["secret-file"])
+            job, _ = await engine.submit_delete(["secret-file"])
             assert job
             assert (await engine.job(job.id, 60)).status.value == "done"
             after = await engine.query(Query("beetle on Skerryvore"))
@@ -186,7 +186,7 @@ delete = SqlDocumentStore.delete
 SqlDocumentStore.delete = killed
 async def main():
     async with await LeanRAG.open(load_settings(data_dir=sys.argv[1])) as engine:
-        job, _ = await engine.submit_forget(["secret-file"])
+        job, _ = await engine.submit_delete(["secret-file"])
         await engine.job(job.id, 60)
 anyio.run(main)
 """
