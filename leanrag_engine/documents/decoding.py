@@ -38,7 +38,7 @@ _STRAY = re.compile("[\u3131-\u318e]")
 
 
 @dataclass(frozen=True, slots=True)
-class _Evidence:
+class _EncodingEvidence:
     """How much evidence a guess needs. Set by reading on texts that were encoded and damaged for the tests."""
 
     high_bytes: int = 8
@@ -51,7 +51,7 @@ class _Evidence:
     """Least likeness to a language that charset-normalizer must find, for encodings of one byte."""
 
 
-_REQUIRED = _Evidence()
+_REQUIRED = _EncodingEvidence()
 
 
 def decode(data: bytes, name: str) -> tuple[str, Mapping[str, str]]:
