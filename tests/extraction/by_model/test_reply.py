@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from leanrag_engine.core.errors import ReplyUnusable
@@ -351,6 +351,7 @@ JSON = st.recursive(
 )
 
 
+@settings(deadline=None)
 @given(JSON, JSON)
 def test_whatever_comes_is_read_or_refused_and_what_is_read_holds_together(
     entities: Any, relations: Any
