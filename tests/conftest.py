@@ -15,7 +15,6 @@ from hypothesis import settings
 
 from leanrag_engine.adapters.tokenizer import TiktokenTokenizer
 
-
 # No example is late on a busy machine: a test that hangs ends at the limit of pytest-timeout.
 settings.register_profile("project", deadline=None)
 settings.load_profile("project")
