@@ -157,7 +157,7 @@ def plan_install(client: Client, file: Path, name: str, entry: Mapping[str, Any]
                 if present.node.value.get(key) != value:
                     document = jsonc.with_member(document, [client.servers, name, key], value)
     except jsonc.Malformed as problem:
-        raise malformed_file(client, file, problem) from problem
+        raise syntax_error(client, file, problem) from problem
     return ConfigChange(file, before, document.text, existed)
 
 
@@ -171,7 +171,7 @@ def plan_uninstall(client: Client, file: Path, name: str) -> ConfigChange:
         refuse_foreign(document, present, name, file)
         document = jsonc.without_member(document, [client.servers, name])
     except jsonc.Malformed as problem:
-        raise malformed_file(client, file, problem) from problem
+        raise syntax_error(client, file, problem) from problem
     return ConfigChange(file, before, document.text, existed)
 
 
@@ -196,10 +196,10 @@ def read_config(client: Client, file: Path) -> tuple[str, jsonc.JsonDocument, bo
     try:
         return before, jsonc.parse(before if before.strip() else "{}\n", comments=client.comments), True
     except jsonc.Malformed as problem:
-        raise malformed_file(client, file, problem) from problem
+        raise syntax_error(client, file, problem) from problem
 
 
-def malformed_file(client: Client, file: Path, problem: jsonc.Malformed) -> InvalidInput:
+def syntax_error(client: Client, file: Path, problem: jsonc.Malformed) -> InvalidInput:
     return InvalidInput(
         f"{file}, line {problem.line}: {problem.problem}.",
         f"Fix it first ({client.title} reads this file), or add what --print shows by hand. Nothing was written.",
