@@ -104,7 +104,7 @@ class AgentWork:
 
     async def submit_summaries(self, items: Sequence[Mapping[str, Any]]) -> Submission:
         """Each item: ``work_id`` and the name, description and findings of its cluster."""
-        generation = await self._published()
+        generation = await self._require_generation()
         ids = list(dict.fromkeys(str(item.get("work_id")) for item in items))
         clusters = [each for each in await self._generations.entities(generation.number, ids) if each.layer]
         tasks = {each.id: await self._task(generation, each) for each in clusters}
@@ -115,7 +115,7 @@ class AgentWork:
         await self._replies.put_summaries(
             self._collection, {tasks[id_].id: {**item, "cluster": id_} for id_, item in given.items()}
         )
-        return Submission(tuple(given), tuple(rejected), await self._unsummarised(generation))
+        return Submission(tuple(given), tuple(rejected), await self._count_unsummarised(generation))
 
     # --- chunks ---------------------------------------------------------------------------
 
@@ -144,7 +144,7 @@ class AgentWork:
 
     async def _clusters(self, limit: int, cursor: str) -> PendingWork:
         """Of the lowest layer that has any: those above are made of its names and descriptions."""
-        generation = await self._published()
+        generation = await self._require_generation()
         waiting = await self._waiting(generation)
         start = next((place for place, each in enumerate(waiting, 1) if each.id == cursor), 0)
         items: list[WorkItem] = []
@@ -154,7 +154,7 @@ class AgentWork:
         handed = limit_size(items)
         end = handed[-1].work_id if handed and start + len(handed) < len(waiting) else ""
         return describe_work(
-            "summary", aggregation_kind(self._prompts), handed, await self._unsummarised(generation), end
+            "summary", aggregation_kind(self._prompts), handed, await self._count_unsummarised(generation), end
         )
 
     async def _waiting(self, generation: Generation) -> list[Entity]:
@@ -168,7 +168,7 @@ class AgentWork:
                 return [each for each in heuristic if each.id not in given]
         return []
 
-    async def _unsummarised(self, generation: Generation) -> int:
+    async def _count_unsummarised(self, generation: Generation) -> int:
         return len(await self._waiting(generation))
 
     async def _task(self, generation: Generation, cluster: Entity) -> Task[Any]:
@@ -176,7 +176,7 @@ class AgentWork:
         among = await self._generations.relations_among(generation.number, [each.id for each in members])
         return aggregation_task(members, among)
 
-    async def _published(self) -> Generation:
+    async def _require_generation(self) -> Generation:
         held = await self._documents.collection(self._collection)
         if held is None or held.generation is None:
             raise NotReady(f"Collection {self._collection!r} was never built.", "Build it first.", "build")
@@ -191,10 +191,10 @@ def describe_work(
         "properties": {"work_id": {"type": "string"}, **task_kind.item["properties"]},
         "required": ["work_id", *task_kind.item["required"]],
     }
-    told = task_kind.prompts.fill(
+    instructions = task_kind.prompts.fill(
         "agent_work", instructions=task_kind.instructions.partition(FORM)[0].strip()
     )
-    return PendingWork(kind, told, schema, tuple(items), remaining, cursor)
+    return PendingWork(kind, instructions, schema, tuple(items), remaining, cursor)
 
 
 def limit_size(items: Sequence[WorkItem]) -> list[WorkItem]:

@@ -172,10 +172,10 @@ async def base_graph(stores: Stores, held: Collection, report: ProgressReport, m
     if models.writing is None or not overlong:
         return base
 
-    def told(done: int, total: int) -> None:
+    def report_descriptions(done: int, total: int) -> None:
         report(Progress("describe", done, total))
 
-    return apply_descriptions(base, await describe_by_model(models.writing, base, overlong, told))
+    return apply_descriptions(base, await describe_by_model(models.writing, base, overlong, report_descriptions))
 
 
 async def publish(

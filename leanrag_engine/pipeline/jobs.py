@@ -258,7 +258,7 @@ class Jobs:
     async def _run(self, job: Job) -> None:
         progress = self._running[job.id]
         try:
-            async with self._kept(job, progress):
+            async with self._keep_row(job, progress):
                 ended = await self._work_under_lock(job, progress)
             await self._write_end(ended, progress)
         except anyio.get_cancelled_exc_class():
@@ -295,7 +295,7 @@ class Jobs:
         return replace(job, status=JobStatus.DONE, message="", result={**job.result, **result})
 
     @contextlib.asynccontextmanager
-    async def _kept(self, job: Job, progress: JobProgress) -> AsyncIterator[None]:
+    async def _keep_row(self, job: Job, progress: JobProgress) -> AsyncIterator[None]:
         """While the block runs, keep the job's row up to date and listen for a cancel from elsewhere."""
         async with anyio.create_task_group() as group:
             group.start_soon(self._keep, job, progress)

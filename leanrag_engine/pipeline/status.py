@@ -39,7 +39,7 @@ async def vector_counts(
     return counts, list(dict.fromkeys(problems))
 
 
-def expected_vectors(held: Collection) -> Mapping[str, int]:
+def count_expected_vectors(held: Collection) -> Mapping[str, int]:
     """How many rows of each kind the published build wrote: a long passage has several."""
     generation = held.generation
     if generation is None:
@@ -66,7 +66,7 @@ def health_warnings(held: Collection, vectors: Mapping[str, int]) -> list[str]:
         warnings.append("Documents changed since the last build: the hierarchy does not show it yet.")
     # What came and went since the build may have changed the number of its passages, and of no other rows.
     written = {
-        kind: rows for kind, rows in expected_vectors(held).items() if kind != "chunks" or not held.stale
+        kind: rows for kind, rows in count_expected_vectors(held).items() if kind != "chunks" or not held.stale
     }
     if any(vectors.get(kind, 0) < rows for kind, rows in written.items()):
         warnings.append(
