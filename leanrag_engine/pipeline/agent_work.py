@@ -154,7 +154,11 @@ class AgentWork:
         handed = limit_size(items)
         end = handed[-1].work_id if handed and start + len(handed) < len(waiting) else ""
         return describe_work(
-            "summary", aggregation_kind(self._prompts), handed, await self._count_unsummarised(generation), end
+            "summary",
+            aggregation_kind(self._prompts),
+            handed,
+            await self._count_unsummarised(generation),
+            end,
         )
 
     async def _waiting(self, generation: Generation) -> list[Entity]:

@@ -175,7 +175,9 @@ async def base_graph(stores: Stores, held: Collection, report: ProgressReport, m
     def report_descriptions(done: int, total: int) -> None:
         report(Progress("describe", done, total))
 
-    return apply_descriptions(base, await describe_by_model(models.writing, base, overlong, report_descriptions))
+    return apply_descriptions(
+        base, await describe_by_model(models.writing, base, overlong, report_descriptions)
+    )
 
 
 async def publish(

@@ -71,7 +71,9 @@ class ReusingEmbedder:
 
     async def embed(self, texts: Sequence[str], report: ProgressReport | None = None) -> Vectors:
         """As the port says."""
-        held = await self._fetch_unchanged(self.shelves.whole, texts, report or ignore_progress, several=False)
+        held = await self._fetch_unchanged(
+            self.shelves.whole, texts, report or ignore_progress, several=False
+        )
         fresh = [place for place in range(len(texts)) if place not in held]
         self._count(held, fresh)
         rows = np.empty((len(texts), self.dimension), dtype=np.float32)
@@ -84,7 +86,9 @@ class ReusingEmbedder:
 
     async def embed_windows(self, texts: Sequence[str], report: ProgressReport | None = None) -> Windows:
         """As the port says."""
-        held = await self._fetch_unchanged(self.shelves.windows, texts, report or ignore_progress, several=True)
+        held = await self._fetch_unchanged(
+            self.shelves.windows, texts, report or ignore_progress, several=True
+        )
         fresh = [place for place in range(len(texts)) if place not in held]
         self._count(held, fresh)
         if not held:

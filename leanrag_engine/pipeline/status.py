@@ -66,7 +66,9 @@ def health_warnings(held: Collection, vectors: Mapping[str, int]) -> list[str]:
         warnings.append("Documents changed since the last build: the hierarchy does not show it yet.")
     # What came and went since the build may have changed the number of its passages, and of no other rows.
     written = {
-        kind: rows for kind, rows in count_expected_vectors(held).items() if kind != "chunks" or not held.stale
+        kind: rows
+        for kind, rows in count_expected_vectors(held).items()
+        if kind != "chunks" or not held.stale
     }
     if any(vectors.get(kind, 0) < rows for kind, rows in written.items()):
         warnings.append(
