@@ -79,20 +79,6 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("filterwarnings", "ignore:Item '.*' on TypedDict class '.*' is using:UserWarning")
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_cmdline_main(config: pytest.Config) -> None:
-    """Run the whole suite in two processes where pytest-xdist is installed; a named folder or file runs in one.
-
-    Here and not in ``addopts``, so that ``-n 0``, ``-p no:xdist`` and an environment without the plugin work. A file
-    stays in one process, which makes the data that its tests share once.
-    """
-    whole = config.args_source is pytest.Config.ArgsSource.TESTPATHS
-    if whole and getattr(config.option, "numprocesses", 0) is None and not config.option.usepdb:
-        config.option.numprocesses = 2
-        config.option.dist = "loadfile"
-        config.option.loadscopereorder = False
-
-
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark the tests that use the extra by their fixture, so that no mark can be forgotten; run long files first."""
     for item in items:

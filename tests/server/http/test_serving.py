@@ -315,7 +315,7 @@ def test_unknown_paths_and_methods_are_refused_without_a_traceback(open_server: 
             {"LEANRAG_HTTP_OAUTH_ISSUER": "https://issuer.example"},
             "do not fit together",
         ),
-        (("--http", "127.0.0.1:0", "--http-allowed-origin", "*"), {}, "no origin"),
+        (("--http", "127.0.0.1:0", "--http-allowed-origin", "*"), {}, "not an origin"),
     ],
 )
 def test_what_cannot_be_served_is_refused_with_the_next_step(
