@@ -155,7 +155,7 @@ class LeanRAG:
         build: bool = True,
         allowed: Sequence[Path] | None = (),
     ) -> Job:
-        """Ingest documents, then build unless told otherwise. ``allowed`` are the folders beneath
+        """Ingest documents, then build if ``build`` is set. ``allowed`` are the folders beneath
         which paths may lie; ``None`` allows any path, for a caller who is the user in person."""
         self._writable()
         if not sources:
@@ -422,7 +422,7 @@ class LeanRAG:
 
     async def _work(self, job: Job, progress: JobProgress) -> Mapping[str, Any]:
         """What a job does, by its kind."""
-        # Whoever wrote last may have been killed before it could say so: nothing that is open is trusted.
+        # The last writer may have been killed before it changed the vector version: open clients may be stale.
         await self._vectors.refresh()
         order = job.request if isinstance(job.request, BuildRequest) else PLAIN
         match job.request:

@@ -510,7 +510,7 @@ class Job:
 
     @property
     def seconds_left(self) -> int | None:
-        """Of the present stage, at the present rate; None where nobody can tell."""
+        """Seconds left in the present stage at the present rate; None if they cannot be estimated."""
         if self.status is not JobStatus.RUNNING or not self.rate or self.total <= self.done:
             return None
         return round((self.total - self.done) / self.rate)

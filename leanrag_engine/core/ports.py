@@ -51,7 +51,7 @@ ProgressReport = Callable[[Progress], None]
 
 
 def ignore_progress(progress: Progress) -> None:
-    """The report of work that nobody watches or stops."""
+    """Discard the report: for work that is neither watched nor stopped."""
     del progress
 
 
@@ -219,7 +219,7 @@ class WriterLock(Protocol):
         ...
 
     async def holder(self) -> LockHolder | None:
-        """Who holds the lock at this moment; ``None`` if nobody does."""
+        """Return the present holder of the lock, ``None`` if it is free."""
         ...
 
 

@@ -146,8 +146,8 @@ def batch_request(
     """
     shown = [f"## Task {number}\n\n{task.text}" for number, task in enumerate(tasks, 1)]
     if problems:
-        told = "\n".join(f"- Task {number}: {problem}" for number, problem in enumerate(problems, 1))
-        shown.append(kind.prompts.fill("ask_again_each", problems=told))
+        listed = "\n".join(f"- Task {number}: {problem}" for number, problem in enumerate(problems, 1))
+        shown.append(kind.prompts.fill("ask_again_each", problems=listed))
     item = {
         **kind.item,
         "properties": {NUMBER: {"type": "integer"}, **kind.item["properties"]},
@@ -219,8 +219,9 @@ class _Round(Generic[T]):
 async def _ask_twice(
     model: ChatModel, kind: TaskKind, tasks: Sequence[Task[T]], request: ChatRequest, meter: Meter
 ) -> _Round[T]:
-    """If the reply that is kept is of no use, whoever pays may have it asked anew: it is the last one of its
-    tasks, so that what comes in its place is what later builds find."""
+    """Ask the model; if the cached reply is unusable, ask once more without the cache.
+
+    The newer reply replaces the cached one, so later builds find it."""
     found = await _ask_once(model, kind, tasks, request, meter)
     if found.kept and found.unusable:
         newer = await _ask_once(model, kind, tasks, replace(request, anew=True), meter)

@@ -226,7 +226,7 @@ def _new_client(folder: Path) -> Client:
     try:
         client = PersistentClient(folder, settings=Settings(anonymized_telemetry=False))
     except ChromaError:
-        # Chroma would give the half-made client to whoever tries next.
+        # Otherwise Chroma returns the half-made client from its cache at the next attempt.
         Client.clear_system_cache()
         raise
     assert isinstance(client, Client)  # the kind that can be closed

@@ -23,7 +23,7 @@ from leanrag_engine.core.errors import Busy, StoreUnusable
 from leanrag_engine.core.ports import LockHolder
 
 POLL_SECONDS = 0.1
-TELL_SECONDS = 0.5
+REPORT_SECONDS = 0.5
 """Seconds between two reports of the holder to a waiting task."""
 
 
@@ -47,11 +47,11 @@ class FileWriterLock:
         # two processes do. An attempt never blocks, so it needs no thread in which a cancelled wait could leave
         # a lock behind.
         lock = FileLock(self._path, thread_local=False)
-        told = -TELL_SECONDS
+        last_report = -REPORT_SECONDS
         while not self._try(lock):
-            if time.monotonic() - told >= TELL_SECONDS:
+            if time.monotonic() - last_report >= REPORT_SECONDS:
                 waiting(await self.holder())
-                told = time.monotonic()
+                last_report = time.monotonic()
             await anyio.sleep(POLL_SECONDS)
         try:
             self._write_note(purpose)

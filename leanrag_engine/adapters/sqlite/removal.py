@@ -1,4 +1,9 @@
-"""Forgetting documents: their rows, what of a build only they supported, what jobs tell of them, in one transaction."""
+"""Delete documents from the SQLite database: the part of a deletion that is one transaction on its tables.
+
+It removes the documents' rows and full-text entries, the cached replies about their chunks and their mentions in
+finished jobs, and replaces the published generation by what remains of it. ``pipeline/delete.py`` runs the whole
+deletion, vectors included; ``hierarchy/removal.py`` computes what remains.
+"""
 
 from __future__ import annotations
 
@@ -22,11 +27,14 @@ from .schema.tables import embedders, generations, jobs
 
 
 def delete_documents(
-    connection: Connection, name: str, ids: Sequence[str], left: Build | None
+    connection: Connection, name: str, ids: Sequence[str], remaining: Build | None
 ) -> Generation | None:
-    """See :meth:`leanrag_engine.core.ports.DocumentStore.delete`. Generations go whole, with their full-text tables:
-    what a table of words once held cannot be taken out of it row by row."""
-    names = _names_of(connection, name, ids)
+    """Delete the documents ``ids`` as :meth:`leanrag_engine.core.ports.DocumentStore.delete` specifies.
+
+    Each old generation is deleted as a whole, with its full-text tables: FTS5 cannot delete single rows of a table
+    without content. ``remaining`` is published in their place.
+    """
+    deleted = _find_names(connection, name, ids)
     replies.drop(connection, name, documents.chunk_ids(connection, name, ids))
     collection = collection_rows.raise_revision(connection, name)
     for id_ in ids:
@@ -37,8 +45,10 @@ def delete_documents(
         fulltext.drop_generation(connection, old.number)
         connection.execute(delete(generations).where(generations.c.number == old.number))
     connection.execute(delete(embedders).where(embedders.c.identity.not_in(select(generations.c.embedder))))
-    generation = publishing.publish(connection, name, before[0].revision, left) if before and left else None
-    _forget_in_jobs(connection, name, names)
+    generation = None
+    if before and remaining:
+        generation = publishing.publish(connection, name, before[0].revision, remaining)
+    _remove_from_jobs(connection, name, deleted)
     collection_rows.bump_vector_version(connection)
     return generation
 
@@ -47,45 +57,45 @@ def delete_documents(
 
 
 @dataclass(frozen=True, slots=True)
-class _Names:
-    """By what the forgotten documents may be called in a job."""
+class _DocumentNames:
+    """The ids, paths and titles by which a job may mention the deleted documents."""
 
     ids: frozenset[str]
     titles: frozenset[str]
 
-    def tell(self, item: Mapping[str, Any]) -> bool:
-        """Whether a document in a job's request, result or failures is one of them."""
-        named = {item.get("id"), item.get("path"), item.get("document")} - {"", None}
-        return bool(named & self.ids) or (not named and item.get("title") in self.titles)
+    def match(self, item: Mapping[str, Any]) -> bool:
+        """Return whether ``item``, a document in a job's request, result or failures, is one of them."""
+        found = {item.get("id"), item.get("path"), item.get("document")} - {"", None}
+        return bool(found & self.ids) or (not found and item.get("title") in self.titles)
 
 
-def _names_of(connection: Connection, name: str, ids: Collection[str]) -> _Names:
+def _find_names(connection: Connection, name: str, ids: Collection[str]) -> _DocumentNames:
     wanted = select(documents_table.c.id, documents_table.c.source, documents_table.c.title).where(
         documents_table.c.collection == collection_rows.number_of(connection, name),
         among(documents_table.c.id, ids),
     )
     rows = connection.execute(wanted).all()
     known = {text for row in rows for text in (row.id, row.source) if text}
-    return _Names(frozenset({*ids, *known}), frozenset(row.title for row in rows))
+    return _DocumentNames(frozenset({*ids, *known}), frozenset(row.title for row in rows))
 
 
-def _forget_in_jobs(connection: Connection, name: str, names: _Names) -> None:
-    """Finished jobs alone: one under way still needs its request."""
+def _remove_from_jobs(connection: Connection, name: str, deleted: _DocumentNames) -> None:
+    """Remove the documents from finished jobs only: an unfinished job still needs its request."""
     rows = select(jobs).where(jobs.c.collection == name, jobs.c.status.in_(FINISHED))
     for row in connection.execute(rows).mappings().all():
-        told = {
-            "request": _without(row["request"], names),
-            "result": _without(row["result"], names),
-            "failures": [each for each in row["failures"] if not names.tell(each)],
+        record = {
+            "request": _remove_documents(row["request"], deleted),
+            "result": _remove_documents(row["result"], deleted),
+            "failures": [each for each in row["failures"] if not deleted.match(each)],
         }
-        if any(told[field] != row[field] for field in told):
-            # The message may be the last thing that the job said, such as the title that it read.
+        if any(record[field] != row[field] for field in record):
+            # The last progress message may contain the title of a document.
             changed = update(jobs).where(jobs.c.number == row["number"])
-            connection.execute(changed.values(message="", **told))
+            connection.execute(changed.values(message="", **record))
 
 
-def _without(value: Mapping[str, Any], names: _Names) -> dict[str, Any]:
+def _remove_documents(value: Mapping[str, Any], deleted: _DocumentNames) -> dict[str, Any]:
     listed = value.get("documents")
     if not isinstance(listed, list):
         return dict(value)
-    return {**value, "documents": [each for each in listed if not names.tell(each)]}
+    return {**value, "documents": [each for each in listed if not deleted.match(each)]}

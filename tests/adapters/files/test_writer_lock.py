@@ -187,4 +187,4 @@ def test_a_short_lock_that_is_never_let_go_is_busy(tmp_path: Path) -> None:
 
 
 def test_waiting_tasks_are_told_about_twice_a_second() -> None:
-    assert 0.1 <= writer_lock.POLL_SECONDS <= writer_lock.TELL_SECONDS == 0.5
+    assert 0.1 <= writer_lock.POLL_SECONDS <= writer_lock.REPORT_SECONDS == 0.5
