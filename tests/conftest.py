@@ -58,6 +58,12 @@ def chat_server() -> Iterator[Any]:
         yield server
 
 
+@pytest.fixture(scope="session")
+def word_doubles() -> Any:
+    """A tokenizer and an embedder that see words alone: see ``tests/doubles/words.py``."""
+    return server_module("words")
+
+
 @pytest.fixture
 def scribe(chat_server: Any) -> Any:
     """The same service, doing the work of a build: see ``tests/doubles/scribe.py``."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
@@ -49,7 +50,7 @@ async def test_an_unknown_name_lists_the_nearest_with_what_tells_them_apart(inde
     assert "e-edmond-halley" in str(caught.value)
 
 
-async def test_a_name_of_several_lists_all_of_them(corpus: Corpus, make_corpus: type[Corpus]) -> None:
+async def test_a_name_of_several_lists_all_of_them(corpus: Corpus, make_corpus: partial[Corpus]) -> None:
     assert corpus.hierarchy is not None
     base, first, *above = corpus.hierarchy.layers
     twin = replace(first.entities[0], id="e-twin", name="Paris", description="A cluster.")
@@ -61,7 +62,7 @@ async def test_a_name_of_several_lists_all_of_them(corpus: Corpus, make_corpus: 
 
 
 async def test_who_bears_a_name_comes_before_who_bears_it_as_an_alias(
-    corpus: Corpus, make_corpus: type[Corpus]
+    corpus: Corpus, make_corpus: partial[Corpus]
 ) -> None:
     assert corpus.hierarchy is not None
     base, *above = corpus.hierarchy.layers
