@@ -1,4 +1,4 @@
-"""A large corpus: words that most rows hold take no part in a search, and every other search is what it was."""
+"""Keyword search in a large corpus: words that most rows contain are left out, all other searches are unchanged."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from leanrag_engine.core.model import Hit
 pytestmark = pytest.mark.anyio
 
 BOUND = 40
-"""Instead of the real bound: a row more or less is the same there, and thousands would take seconds."""
+"""Instead of the real bounds, which would need thousands of rows and take seconds."""
+LOW_BOUNDS = fulltext.FullTextOptions(large_table=BOUND, ranked_rows=BOUND)
 WORDS = ("amber", "birch", "cedar", "delta", "ember", "fjord", "grove", "heath")
 
 
@@ -29,117 +30,107 @@ def connection() -> Iterator[Connection]:
     engine.dispose()
 
 
-@pytest.fixture
-def low_bound(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fulltext, "RANKED", BOUND)
-    monkeypatch.setattr(fulltext, "LARGE", BOUND)
-
-
-def facts(connection: Connection, texts: Sequence[str]) -> None:
+def add_facts(connection: Connection, texts: Sequence[str]) -> None:
     fulltext.add_facts(connection, 1, list(enumerate(texts)))
 
 
-def found(connection: Connection, query: str, limit: int = 1000) -> list[int]:
-    return [row for row, _ in fulltext.search_facts(connection, 1, query, limit)]
+def find_rows(connection: Connection, query: str, limit: int = 1000) -> list[int]:
+    return [row for row, _ in fulltext.search_facts(connection, 1, query, limit, LOW_BOUNDS)]
 
 
-def statements(connection: Connection) -> list[str]:
-    """What is asked of the database from here on."""
+def record_statements(connection: Connection) -> list[str]:
+    """Return a list that receives every statement from here on."""
     asked: list[str] = []
     engine: Engine = connection.engine
     event.listen(engine, "before_cursor_execute", lambda *given: asked.append(str(given[2])))
     return asked
 
 
-@pytest.mark.usefixtures("low_bound")
-async def test_the_row_with_the_rare_word_comes_first_and_common_words_bring_no_row(
+async def test_only_the_row_with_the_rare_word_is_found(
     connection: Connection,
 ) -> None:
-    facts(connection, ["common words here"] * BOUND * 2 + ["common unicorn here"] + ["common words"] * BOUND)
-    assert found(connection, "common unicorn words") == [2 * BOUND]
+    add_facts(
+        connection, ["common words here"] * BOUND * 2 + ["common unicorn here"] + ["common words"] * BOUND
+    )
+    assert find_rows(connection, "common unicorn words") == [2 * BOUND]
 
 
-@pytest.mark.usefixtures("low_bound")
-async def test_common_words_alone_bring_the_rows_of_the_rarest(connection: Connection) -> None:
-    facts(connection, ["everywhere"] * BOUND + ["everywhere amber"] * (BOUND + 1) + ["everywhere"])
-    assert found(connection, "everywhere amber") == list(range(BOUND, 2 * BOUND + 1))
-    assert len(found(connection, "everywhere")) == 2 * BOUND + 2
+async def test_a_query_of_common_words_finds_the_rows_of_the_rarest(connection: Connection) -> None:
+    add_facts(connection, ["everywhere"] * BOUND + ["everywhere amber"] * (BOUND + 1) + ["everywhere"])
+    assert find_rows(connection, "everywhere amber") == list(range(BOUND, 2 * BOUND + 1))
+    assert len(find_rows(connection, "everywhere")) == 2 * BOUND + 2
 
 
-@pytest.mark.usefixtures("low_bound")
-async def test_a_word_that_no_row_holds_does_not_count_as_the_rarest(connection: Connection) -> None:
-    facts(connection, ["everywhere"] * (BOUND + 5))
-    assert len(found(connection, "nowhere everywhere \x00")) == BOUND + 5
-    assert found(connection, "nowhere") == []
+async def test_a_word_that_no_row_contains_does_not_count_as_the_rarest(connection: Connection) -> None:
+    add_facts(connection, ["everywhere"] * (BOUND + 5))
+    assert len(find_rows(connection, "nowhere everywhere \x00")) == BOUND + 5
+    assert find_rows(connection, "nowhere") == []
 
 
-@pytest.mark.usefixtures("low_bound")
-async def test_words_are_taken_from_the_rarest_on_until_the_bound_is_reached(connection: Connection) -> None:
-    facts(connection, ["amber"] * 10 + ["birch"] * 20 + ["cedar"] * 15 + ["delta"] * 5 + ["ember"] * 10)
+async def test_words_are_used_from_the_rarest_on_until_the_bound_is_reached(connection: Connection) -> None:
+    add_facts(connection, ["amber"] * 10 + ["birch"] * 20 + ["cedar"] * 15 + ["delta"] * 5 + ["ember"] * 10)
     # delta 5, amber 10, cedar 15: 30 in all; birch would make it 50.
-    assert sorted(found(connection, "birch cedar delta amber")) == [*range(10), *range(30, 50)]
+    assert sorted(find_rows(connection, "birch cedar delta amber")) == [*range(10), *range(30, 50)]
     # In all exactly the bound: nothing is left out.
-    assert len(found(connection, "amber birch ember")) == BOUND
+    assert len(find_rows(connection, "amber birch ember")) == BOUND
 
 
 @pytest.mark.parametrize("rows", [BOUND, BOUND * 5])
-async def test_up_to_the_bound_a_search_is_the_unbounded_one(
-    connection: Connection, monkeypatch: pytest.MonkeyPatch, rows: int
-) -> None:
-    """Rows and scores, in a small table and for queries with few rows in a large one."""
+async def test_up_to_the_bound_a_search_equals_the_unbounded_one(connection: Connection, rows: int) -> None:
+    """Compare rows and scores in a small table, and for queries that match few rows of a large one."""
     rare = [
         " ".join(WORDS[(place * step) % len(WORDS)] for step in (1, 3, 4, 6)) for place in range(BOUND // 4)
     ]
-    facts(connection, rare + ["filler"] * (rows - len(rare)))
+    add_facts(connection, rare + ["filler"] * (rows - len(rare)))
     queries = [*WORDS, "heath amber delta", "fjord grove unknown", " ".join(WORDS)]
     if rows <= BOUND:
         queries += ["amber filler", "filler"]
     unbounded = [fulltext.search_facts(connection, 1, query, 1000) for query in queries]
-    monkeypatch.setattr(fulltext, "RANKED", BOUND)
-    monkeypatch.setattr(fulltext, "LARGE", BOUND)
-    assert [fulltext.search_facts(connection, 1, query, 1000) for query in queries] == unbounded
+    assert [fulltext.search_facts(connection, 1, query, 1000, LOW_BOUNDS) for query in queries] == unbounded
     assert all(unbounded)
 
 
-@pytest.mark.usefixtures("low_bound")
-async def test_a_small_table_is_asked_once(connection: Connection) -> None:
-    facts(connection, ["amber birch"] * BOUND)
-    asked = statements(connection)
-    found(connection, "amber birch cedar")
+async def test_a_small_table_is_searched_with_one_statement(connection: Connection) -> None:
+    add_facts(connection, ["amber birch"] * BOUND)
+    asked = record_statements(connection)
+    find_rows(connection, "amber birch cedar")
     assert sum("MATCH" in each for each in asked) == 1
 
 
-@pytest.mark.usefixtures("low_bound")
-async def test_only_the_rows_of_a_layer_count_for_a_search_of_it(connection: Connection) -> None:
+async def test_a_search_of_a_layer_counts_only_its_rows(connection: Connection) -> None:
     below = [fulltext.IndexedEntity("oak", "", "common word", ("oak",))] * (2 * BOUND)
     above = [fulltext.IndexedEntity("elm", "", "common word", ("elm",))] * 5
     fulltext.add_entities(connection, 1, list(enumerate(below + above)))
     layer = range(2 * BOUND, 2 * BOUND + 5)
-    hits = fulltext.search_entities(connection, 1, "common elm", 100, layer)
+    hits = fulltext.search_entities(connection, 1, "common elm", 100, layer, LOW_BOUNDS)
     assert [row for row, _ in hits] == list(layer)
-    hits = fulltext.search_entities(connection, 1, "common", 10, layer)
+    hits = fulltext.search_entities(connection, 1, "common", 10, layer, LOW_BOUNDS)
     assert len(hits) == len(layer)
-    assert len(fulltext.search_entities(connection, 1, "common oak", 1000, range(2 * BOUND))) == 2 * BOUND
+    hits = fulltext.search_entities(connection, 1, "common oak", 1000, range(2 * BOUND), LOW_BOUNDS)
+    assert len(hits) == 2 * BOUND
 
 
-@pytest.mark.usefixtures("low_bound")
-async def test_passages_of_many_documents_are_counted_not_their_row_numbers(connection: Connection) -> None:
-    """Their row numbers are far apart, so that the largest says nothing of how many there are."""
+async def test_the_size_of_a_table_is_its_number_of_rows_not_its_largest_row_number(
+    connection: Connection,
+) -> None:
+    """Row numbers have gaps, so the largest is not the number of rows."""
     fulltext.create_chunks(connection, 1)
     for document in range(5):
         chunks = [fulltext.IndexedChunk(1, "", "", "common words"), fulltext.IndexedChunk(2, "", "", "rare")]
         fulltext.add_chunks(connection, 1, document, chunks)
-    assert len(fulltext.search_chunks(connection, 1, "common rare", 100)) == 10
+    assert len(fulltext.search_chunks(connection, 1, "common rare", 100, LOW_BOUNDS)) == 10
 
 
 async def test_a_store_of_more_passages_than_the_bound_finds_the_rare_one(
     store: SqliteDatabase, parcel: Callable[..., Any]
 ) -> None:
-    """With the real bound and the real store."""
+    """With the real bounds and the real store."""
     await store.documents.create_collection("default")
-    texts = ["The survey mentions granite."] * fulltext.LARGE + ["The survey mentions feldspar."]
-    held = parcel("x", *texts, title="")
-    await store.documents.put("default", held.document, held.chunks, ())
+    texts = ["The survey mentions granite."] * fulltext.DEFAULT.large_table + [
+        "The survey mentions feldspar."
+    ]
+    survey = parcel("x", *texts, title="")
+    await store.documents.put("default", survey.document, survey.chunks, ())
     rare: list[Hit] = await store.documents.search_chunks("default", "Which survey mentions feldspar?", 10)
-    assert [hit.id for hit in rare] == [held.chunks[-1].id]
+    assert [hit.id for hit in rare] == [survey.chunks[-1].id]
     assert len(await store.documents.search_chunks("default", "survey mentions", 10)) == 10

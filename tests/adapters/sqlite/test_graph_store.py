@@ -340,28 +340,32 @@ async def test_a_corpus_without_entities_can_be_published(filled: SqliteDatabase
     assert await filled.generations.search_entities(generation.number, "Scrooge", 5) == []
 
 
-async def test_readers_see_the_old_generation_whole_until_the_new_one_is(
+async def test_readers_see_complete_generations_while_others_are_published(
     filled: SqliteDatabase, hierarchy: MakeHierarchy, publish: Publish
 ) -> None:
+    """At most one publish falls into a read: a generation is kept until the second one after it."""
     sizes = (40, 20)
     names = [f"Name {number}" for number in range(max(sizes))]
     await publish(filled, hierarchy(*names[: sizes[0]]))
     seen: set[int] = set()
-    done = anyio.Event()
+    done, read_ended = anyio.Event(), anyio.Event()
 
     async def read() -> None:
         while not done.is_set():
-            held = await filled.documents.collection("default")
-            assert held
-            assert held.generation
-            entities = await filled.generations.layer(held.generation.number, 0)
-            assert len(entities) == held.generation.layers[0].entities
+            collection = await filled.documents.collection("default")
+            assert collection
+            assert collection.generation
+            entities = await filled.generations.layer(collection.generation.number, 0)
+            assert len(entities) == collection.generation.layers[0].entities
             seen.add(len(entities))
+            read_ended.set()
 
     async with anyio.create_task_group() as group:
         group.start_soon(read)
         for turn in range(10):
             await publish(filled, hierarchy(*names[: sizes[turn % 2]]))
+            read_ended = anyio.Event()
+            await read_ended.wait()
         done.set()
     assert seen <= set(sizes)
 

@@ -1,8 +1,8 @@
-"""Keyword search with SQLite's FTS5: which tables there are, what goes in, and how a query is phrased.
+"""Keyword search with SQLite's FTS5: its tables, what is indexed, and how a query is written.
 
-One table for each collection's chunks and three for each generation's entities, names and facts: BM25's statistics then
-belong to one corpus, and an old generation is dropped, not deleted row by row. Both sides of a
-search go through :mod:`leanrag_engine.core.text.language`, which cuts Chinese and Japanese text into words.
+Each collection has one table for its chunks, each generation three for its entities, names and facts. BM25's statistics
+then belong to one corpus, and an old generation is deleted by dropping its tables. Indexed texts and queries are
+segmented by :mod:`leanrag_engine.core.text.language`, which splits Chinese and Japanese text into words.
 """
 
 from __future__ import annotations
@@ -32,13 +32,25 @@ from leanrag_engine.core.text.language.words import search_terms, search_text
 
 _WORDS = "porter unicode61 remove_diacritics 2"
 CHUNK_NUMBERS = 1 << 24
-"""A chunk's row is ``document number × this + chunk number``: rows stand in reading order."""
-_TRIGRAM = 3
-LARGE = 20_000
-"""Rows of a table up to which all that match are ranked: there, counting first would cost more than it saves."""
+"""The row id of a chunk is ``document number × CHUNK_NUMBERS + chunk number``, so row ids are in reading order. Part of
+the stored format: it cannot change without a migration."""
 
-RANKED = 10_000
-"""Rows that a search ranks at most, unless every word of the query is in more. A row takes about a microsecond."""
+
+@dataclass(frozen=True, slots=True)
+class FullTextOptions:
+    """Bounds that keep the time of a keyword search from growing with the corpus.
+
+    Without them one word that most rows contain makes every search rank most rows.
+    """
+
+    large_table: int = 20_000
+    """Up to this number of rows, all rows that match are ranked: counting first would cost more than it saves there."""
+    ranked_rows: int = 10_000
+    """The most rows that a search of a larger table ranks, unless every word of the query is in more rows than this.
+    Ranking takes about a microsecond per row, so this bounds a search to about 10 ms."""
+
+
+DEFAULT = FullTextOptions()
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +65,10 @@ class IndexedChunk:
 
 @dataclass(frozen=True, slots=True)
 class IndexedEntity:
-    """An entity's row in the full-text index; ``description`` holds its findings too, ``keys`` are those of its
-    name and aliases."""
+    """An entity's row in the full-text index.
+
+    ``description`` includes its findings; ``keys`` are the name keys of its name and aliases.
+    """
 
     name: str
     aliases: str
@@ -62,15 +76,17 @@ class IndexedEntity:
     keys: tuple[str, ...]
 
 
-# --- what goes in --------------------------------------------------------------------------
+# --- indexed texts -------------------------------------------------------------------------
 
 
 def make_indexed_chunk(chunk: Chunk, title: str) -> IndexedChunk:
+    """Return the chunk's row; a heading that equals the title is left out, as it would count twice."""
     heading = chunk.heading if chunk.heading != title else ""
     return IndexedChunk(chunk.number, search_text(title), search_text(heading), search_text(chunk.text))
 
 
 def make_indexed_entity(entity: Entity) -> IndexedEntity:
+    """Return the entity's row, segmented into words."""
     keys = dict.fromkeys(name_key(name) for name in (entity.name, *entity.aliases))
     return IndexedEntity(
         search_text(entity.name),
@@ -81,9 +97,9 @@ def make_indexed_entity(entity: Entity) -> IndexedEntity:
 
 
 def _description_and_findings(entity: Entity) -> str:
-    """The description, and what the findings say beside it: a word that stands in a finding alone is found too."""
-    said = (text for each in entity.findings for text in (each.summary, each.explanation))
-    return "\n".join((entity.description, *(text for text in said if text not in entity.description)))
+    """Return the description and those texts of the findings that it does not contain."""
+    texts = (text for each in entity.findings for text in (each.summary, each.explanation))
+    return "\n".join((entity.description, *(text for text in texts if text not in entity.description)))
 
 
 # --- chunks of a collection ----------------------------------------------------------------
@@ -120,16 +136,16 @@ def remove_chunks(connection: Connection, collection: int, document: int) -> Non
 
 
 def purge_chunks(connection: Connection, collection: int) -> None:
-    """What was removed goes from the index itself too: FTS5 leaves words where they are until segments are merged."""
+    """Remove the words of deleted chunks from the index: FTS5 keeps them until it merges its segments."""
     name = _chunks(collection).name
     connection.execute(text(f"INSERT INTO {name}({name}) VALUES('optimize')"))
 
 
 def search_chunks(
-    connection: Connection, collection: int, query: str, limit: int
+    connection: Connection, collection: int, query: str, limit: int, options: FullTextOptions = DEFAULT
 ) -> list[tuple[int, int, float]]:
-    """Document number, chunk number and score, best first; equally good ones in reading order."""
-    found = _search(connection, _chunks(collection), query, limit, weights=(3.0, 2.0, 1.0))
+    """Return document number, chunk number and score of the best chunks, best first, ties in reading order."""
+    found = _search(connection, _chunks(collection), query, limit, options, weights=(3.0, 2.0, 1.0))
     return [(*divmod(row, CHUNK_NUMBERS), score) for row, score in found]
 
 
@@ -137,7 +153,7 @@ def search_chunks(
 
 
 def create_entities(connection: Connection, generation: int) -> None:
-    # content='': nothing is ever deleted from a generation but all of it, so the words need not be kept.
+    # content='': only whole generations are deleted, so the tables need not store the texts.
     connection.execute(
         text(
             f"CREATE VIRTUAL TABLE {_entities(generation).name} USING fts5"
@@ -155,7 +171,7 @@ def create_entities(connection: Connection, generation: int) -> None:
 def add_entities(
     connection: Connection, generation: int, numbered: Sequence[tuple[int, IndexedEntity]]
 ) -> None:
-    """Index entities, given with their positions."""
+    """Index entities, each given with its position."""
     words = [(row, entity.name, entity.aliases, entity.description) for row, entity in numbered]
     _insert_all(connection, _entities(generation), words)
     _insert_all(connection, _names(generation), [(row, "\n".join(entity.keys)) for row, entity in numbered])
@@ -167,11 +183,25 @@ def drop_generation(connection: Connection, generation: int) -> None:
 
 
 def search_entities(
-    connection: Connection, generation: int, query: str, limit: int, positions: range | None
+    connection: Connection,
+    generation: int,
+    query: str,
+    limit: int,
+    positions: range | None,
+    options: FullTextOptions = DEFAULT,
 ) -> list[tuple[int, float]]:
-    """Position and score, best first; equally good ones in the order of building."""
+    """Return position and score of the best entities, best first, ties by position.
+
+    ``positions``: only those; ``None``: all.
+    """
     return _search(
-        connection, _entities(generation), query, limit, weights=(4.0, 3.0, 1.0), rows_within=positions
+        connection,
+        _entities(generation),
+        query,
+        limit,
+        options,
+        weights=(4.0, 3.0, 1.0),
+        rows_within=positions,
     )
 
 
@@ -188,28 +218,32 @@ def create_facts(connection: Connection, generation: int) -> None:
 
 
 def add_facts(connection: Connection, generation: int, facts: Sequence[tuple[int, str]]) -> None:
-    """Index facts, given as positions of relations and texts ready to be indexed."""
+    """Index facts, given as positions of relations and segmented texts."""
     _insert_all(connection, _facts(generation), facts)
 
 
-def search_facts(connection: Connection, generation: int, query: str, limit: int) -> list[tuple[int, float]]:
-    """Return position of the relation and score, best first; [] if the generation does not exist any more."""
+def search_facts(
+    connection: Connection, generation: int, query: str, limit: int, options: FullTextOptions = DEFAULT
+) -> list[tuple[int, float]]:
+    """Return position of the relation and score, best first; [] if the generation was deleted."""
     known = text("SELECT 1 FROM sqlite_master WHERE name = :name").bindparams(name=_facts(generation).name)
     if connection.execute(known).first() is None:
         return []
-    return _search(connection, _facts(generation), query, limit, weights=(1.0,))
+    return _search(connection, _facts(generation), query, limit, options, weights=(1.0,))
 
 
 # --- names of a generation -----------------------------------------------------------------
 
 
-def entities_spelled_like(connection: Connection, generation: int, key: str, limit: int) -> list[int]:
-    """Positions of the entities that share the rarest three-letter pieces with ``key``, most first."""
-    pieces = dict.fromkeys(key[i : i + _TRIGRAM] for i in range(len(key) - _TRIGRAM + 1))
+def entities_spelled_like(
+    connection: Connection, generation: int, key: str, limit: int, options: FullTextOptions = DEFAULT
+) -> list[int]:
+    """Return positions of the entities that share the rarest trigrams with ``key``, those that share most first."""
+    pieces = dict.fromkeys(key[i : i + 3] for i in range(len(key) - 2))
     names = _names(generation)
-    if _is_large(connection, names, None):
-        # As for words: ranking costs time for each name that holds any of the pieces.
-        pieces = dict.fromkeys(_rarest(connection, names, list(pieces), None))
+    if _is_large(connection, names, None, options):
+        # As for words: ranking takes time for each name that contains any of the trigrams.
+        pieces = dict.fromkeys(_rarest(connection, names, list(pieces), None, options))
     wanted = _any_of(pieces)
     if not wanted:
         return []
@@ -223,11 +257,11 @@ def entities_spelled_like(connection: Connection, generation: int, key: str, lim
     return [int(row.rowid) for row in rows]
 
 
-# --- within --------------------------------------------------------------------------------
+# --- inside --------------------------------------------------------------------------------
 
 
 def _insert_all(connection: Connection, rows: TableClause, values: Sequence[tuple[Any, ...]]) -> None:
-    """Insert ``values``, which stand in the order of the columns; SQLAlchemy's own way takes twice as long."""
+    """Insert ``values``, given in the order of the columns. SQLAlchemy's own inserts take twice as long."""
     if values:
         statement = str(insert(rows).compile(dialect=connection.dialect))
         connection.exec_driver_sql(statement, list(values))
@@ -238,22 +272,23 @@ def _search(
     rows: TableClause,
     query: str,
     limit: int,
+    options: FullTextOptions,
     *,
     weights: Sequence[float],
     rows_within: range | None = None,
 ) -> list[tuple[int, float]]:
-    """Row and score of those that hold any of the query's terms, best first by BM25, ties by row.
+    """Return row and BM25 score of the rows that contain any of the query's terms, best first, ties by row.
 
-    Where more than ``LARGE`` rows are searched, common words take no part: ranking costs time for each row
-    that holds any of the terms, so that one word which most rows hold would make every search linear in the
-    corpus, while BM25 gives such a word next to no weight. What is lost is that they no longer decide
-    between rows that the rarer words leave equal, and that a row which holds only them is not found.
+    ``weights`` are those of the columns. In tables of more than ``options.large_table`` rows common words are left out
+    of the query: ranking takes time for each row that contains any term, while BM25 gives a word that most rows
+    contain almost no weight. The price: common words no longer decide between rows that are equal in the rarer
+    words, and rows that contain only common words are not found.
     """
     terms = search_terms(query)
     if limit < 1:
         return []
-    if _is_large(connection, rows, rows_within):
-        terms = _rarest(connection, rows, terms, rows_within)
+    if _is_large(connection, rows, rows_within, options):
+        terms = _rarest(connection, rows, terms, rows_within, options)
     wanted = _any_of(terms)
     if not wanted:
         return []
@@ -274,34 +309,44 @@ def _matching(rows: TableClause, wanted: str, rows_within: range | None) -> list
     return conditions
 
 
-def _is_large(connection: Connection, rows: TableClause, rows_within: range | None) -> bool:
-    """Whether a search could have more than ``LARGE`` rows to rank."""
-    if rows_within is not None and len(rows_within) <= LARGE:
+def _is_large(
+    connection: Connection, rows: TableClause, rows_within: range | None, options: FullTextOptions
+) -> bool:
+    """Return whether a search could have more than ``options.large_table`` rows to rank."""
+    if rows_within is not None and len(rows_within) <= options.large_table:
         return False
-    # FTS5's own table of the rows' lengths: an ordinary one, quick to step through.
+    # FTS5's shadow table of the rows' lengths is an ordinary table and fast to scan.
     lengths = table(f"{rows.name}_docsize", column("id"))
-    return connection.execute(select(lengths.c.id).limit(1).offset(LARGE)).first() is not None
+    return connection.execute(select(lengths.c.id).limit(1).offset(options.large_table)).first() is not None
 
 
 def _rarest(
-    connection: Connection, rows: TableClause, terms: Sequence[str], rows_within: range | None
+    connection: Connection,
+    rows: TableClause,
+    terms: Sequence[str],
+    rows_within: range | None,
+    options: FullTextOptions,
 ) -> list[str]:
-    """Those of ``terms``, in their order, that the fewest rows hold, ``RANKED`` in all; at least one that any holds."""
-    counts = {term: _count(connection, rows, term, rows_within, RANKED + 1) for term in terms}
-    # Of equally rare ones those that come first in the query.
-    held = sorted((term for term in terms if counts[term]), key=counts.__getitem__)
-    if held and counts[held[0]] > RANKED:
-        # Counting costs a twentieth of ranking: it is worth knowing which one is the rarest.
-        return [min(held, key=lambda term: _count(connection, rows, term, rows_within))]
-    totals = accumulate(counts[term] for term in held)
-    chosen = {term for term, total in zip(held, totals, strict=True) if total <= RANKED}
+    """Return the rarest of ``terms`` whose rows are ``options.ranked_rows`` at most in all, in the order of ``terms``.
+
+    At least one term that any row contains is returned, if there is one.
+    """
+    bound = options.ranked_rows
+    counts = {term: _count(connection, rows, term, rows_within, bound + 1) for term in terms}
+    # The sort is stable: of equally rare terms, those that come first in the query are first.
+    known = sorted((term for term in terms if counts[term]), key=counts.__getitem__)
+    if known and counts[known[0]] > bound:
+        # Counting takes a twentieth of the time of ranking, so it pays to find the rarest term.
+        return [min(known, key=lambda term: _count(connection, rows, term, rows_within))]
+    totals = accumulate(counts[term] for term in known)
+    chosen = {term for term, total in zip(known, totals, strict=True) if total <= bound}
     return [term for term in terms if term in chosen]
 
 
 def _count(
     connection: Connection, rows: TableClause, term: str, rows_within: range | None, limit: int | None = None
 ) -> int:
-    """Rows that hold ``term``; counting ends at ``limit``."""
+    """Return the number of rows that contain ``term``; counting stops at ``limit``."""
     wanted = _any_of([term])
     if not wanted:
         return 0
@@ -310,10 +355,10 @@ def _count(
 
 
 def _any_of(terms: Iterable[str]) -> str:
-    """An FTS5 expression that finds any of ``terms``.
+    """Return an FTS5 expression that matches any of ``terms``; "" if no term is left.
 
-    Between quotes nothing is syntax but the quote itself; NUL would end the expression, and half a
-    character has no place in SQLite's encoding.
+    Inside quotes only the quote itself is syntax. NUL would end the expression, and a lone surrogate cannot be
+    encoded, so both are removed.
     """
     plain = (term.replace("\x00", "").encode("utf-8", "ignore").decode() for term in terms)
     return " OR ".join('"' + term.replace('"', '""') + '"' for term in plain if term)

@@ -1,8 +1,9 @@
-"""Entities of a generation: by layer, by id, by name, by member and by keyword."""
+"""Read the entities of a generation: by layer, id, name, parent or keyword."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import Connection, Row, func, select
@@ -15,15 +16,27 @@ from leanrag_engine.core.model import Entity, Evidence, Finding, Hit, Method
 from leanrag_engine.core.text.language.names import name_key
 from leanrag_engine.core.text.nearest import similarity
 
-SPELLING_CANDIDATES = 200
-"""How many names that share letters with the one asked for are compared with it letter by letter."""
-LONGEST_KEY = 80
-"""Characters of a name that it is looked for by: what is longer is no name."""
-SHORT_KEY = 5
-"""Up to this length, one wrong letter can spoil every three-letter piece of a name."""
+
+@dataclass(frozen=True, slots=True)
+class NameSearchOptions:
+    """Limits of the search for names that look like a given one. None of them was tuned."""
+
+    candidates: int = 200
+    """Names that share trigrams with the given one and are compared with it letter by letter."""
+    key_length: int = 80
+    """Characters of the given name that are used: longer texts are hardly names, and comparing is quadratic."""
+    short_key: int = 5
+    """Up to this length of a name key, one wrong letter can change every trigram, so names of about the same length
+    with the same first letter are candidates too."""
+    word_weight: float = 0.95
+    """Factor of a match word by word, so that an equally good match of the whole name comes first."""
+
+
+DEFAULT = NameSearchOptions()
 
 
 def in_layer(connection: Connection, generation: int, layer: int) -> list[Entity]:
+    """Return the entities of a layer by position, which is the order of the build."""
     positions = collection_rows.layer_positions(connection, generation).get(layer, range(0))
     statement = select(entities).where(
         entities.c.generation == generation,
@@ -33,12 +46,13 @@ def in_layer(connection: Connection, generation: int, layer: int) -> list[Entity
 
 
 def with_ids(connection: Connection, generation: int, ids: Sequence[str]) -> list[Entity]:
+    """Return the entities with these ids in the order of ``ids``; unknown ids are left out."""
     statement = select(entities).where(entities.c.generation == generation, among(entities.c.id, ids))
     return in_order(ids, _entities(connection.execute(statement)), lambda entity: entity.id)
 
 
 def members(connection: Connection, generation: int, id_: str, offset: int, limit: int) -> list[Entity]:
-    """Children of an entity, those with most mentions first."""
+    """Return a page of the children of an entity, those with most mentions first."""
     statement = (
         select(entities)
         .where(entities.c.generation == generation, entities.c.parent_id == id_)
@@ -50,7 +64,7 @@ def members(connection: Connection, generation: int, id_: str, offset: int, limi
 
 
 def search(connection: Connection, generation: int, text: str, limit: int, layer: int | None) -> list[Hit]:
-    """By keyword over name, aliases and description; ``layer`` None: all layers."""
+    """Search names, aliases and descriptions by keyword; ``layer`` None: all layers."""
     layers = collection_rows.layer_positions(connection, generation)
     within = None if layer is None else layers.get(layer)
     if not layers or (layer is not None and within is None):
@@ -67,7 +81,7 @@ def search(connection: Connection, generation: int, text: str, limit: int, layer
 
 
 def find_by_name(connection: Connection, generation: int, wanted: Sequence[str]) -> list[Entity]:
-    """Entities of any layer with one of these names or aliases, in the order of building."""
+    """Return the entities of all layers with one of these names or aliases, by position."""
     keys = {key for name in wanted if (key := name_key(name))}
     bearers = select(names.c.entity).where(names.c.generation == generation, among(names.c.key, keys))
     statement = select(entities).where(entities.c.generation == generation, entities.c.position.in_(bearers))
@@ -77,13 +91,14 @@ def find_by_name(connection: Connection, generation: int, wanted: Sequence[str])
 def find_by_prefix(
     connection: Connection, generation: int, prefix: str, limit: int, *, aggregated: bool
 ) -> list[Entity]:
-    """Entities of layer 0, or ``aggregated`` ones, with a name or alias that begins so, in the order of the alphabet."""
-    key = name_key(prefix[:LONGEST_KEY]).encode("utf-8", "ignore").decode()
+    """Return the entities of layer 0, or of the layers above if ``aggregated``, with a name or alias that begins with
+    ``prefix``, in alphabetical order."""
+    key = _encodable_key(prefix, DEFAULT)
     first = collection_rows.layer_positions(connection, generation).get(1, range(0)).start
     statement = (
         select(entities)
         .join(names, (names.c.generation == entities.c.generation) & (names.c.entity == entities.c.position))
-        # A range of the key, which the table is sorted by: no LIKE, which reads all of it.
+        # A range of the key, by which the table is sorted; LIKE would read the whole table.
         .where(names.c.generation == generation, names.c.key >= key, names.c.key < f"{key}\U0010ffff")
         .where(names.c.entity >= first if aggregated else names.c.entity < first)
         .order_by(names.c.key, names.c.entity)
@@ -92,29 +107,45 @@ def find_by_prefix(
     return _entities(connection.execute(statement))
 
 
-def find_similar(connection: Connection, generation: int, name: str, limit: int) -> list[Entity]:
-    """Entities whose name or an alias looks most like ``name``, best first; of equally good ones the most mentioned."""
-    key = (
-        name_key(name[:LONGEST_KEY]).encode("utf-8", "ignore").decode()
-    )  # half a character could not be bound
+def find_similar(
+    connection: Connection, generation: int, name: str, limit: int, options: NameSearchOptions = DEFAULT
+) -> list[Entity]:
+    """Return the entities whose name or alias is most similar to ``name``, best first.
+
+    Ties: lower layers first, then those with most mentions.
+    """
+    key = _encodable_key(name, options)
     if not key or limit < 1 or not collection_rows.layer_positions(connection, generation):
         return []
-    positions = _find_spelled_alike(connection, generation, key)
+    positions = _find_spelled_alike(connection, generation, key, options)
     statement = select(entities).where(
         entities.c.generation == generation, among(entities.c.position, positions)
     )
     ranked = sorted(
-        ((_closest(key, entity), entity) for entity in _entities(connection.execute(statement))),
+        (
+            (_compute_similarity(key, entity, options), entity)
+            for entity in _entities(connection.execute(statement))
+        ),
         key=lambda pair: (-pair[0], pair[1].layer, -pair[1].mentions, pair[1].name, pair[1].id),
     )
     return [entity for _, entity in ranked[:limit]]
 
 
-def _find_spelled_alike(connection: Connection, generation: int, key: str) -> list[int]:
-    """Positions of names worth comparing: those that share three-letter pieces, and for a short key, which has
-    few of them or none, also those that hold it or begin alike and are about as long."""
-    found = fulltext.entities_spelled_like(connection, generation, key, SPELLING_CANDIDATES)
-    if len(key) > SHORT_KEY:
+def _encodable_key(name: str, options: NameSearchOptions) -> str:
+    """Return the name key without lone surrogates, which SQLite cannot bind."""
+    return name_key(name[: options.key_length]).encode("utf-8", "ignore").decode()
+
+
+def _find_spelled_alike(
+    connection: Connection, generation: int, key: str, options: NameSearchOptions
+) -> list[int]:
+    """Return positions of entities whose names are worth comparing with ``key``.
+
+    These share trigrams with it. A short key has few trigrams or none: for it, also those that contain it or have its
+    first letter and about its length.
+    """
+    found = fulltext.entities_spelled_like(connection, generation, key, options.candidates)
+    if len(key) > options.short_key:
         return found
     length = func.length(names.c.key)
     alike = names.c.key.startswith(key[0], autoescape=True) & length.between(len(key) - 1, len(key) + 2)
@@ -122,22 +153,26 @@ def _find_spelled_alike(connection: Connection, generation: int, key: str) -> li
         select(names.c.entity)
         .where(names.c.generation == generation, names.c.key.contains(key, autoescape=True) | alike)
         .order_by(length, names.c.key, names.c.entity)
-        .limit(SPELLING_CANDIDATES)
+        .limit(options.candidates)
     )
     return [*found, *connection.execute(statement).scalars()]
 
 
-def _closest(key: str, entity: Entity) -> float:
-    return max(likeness(key, name_key(name)) for name in (entity.name, *entity.aliases))
+def _compute_similarity(key: str, entity: Entity, options: NameSearchOptions) -> float:
+    """Return the similarity of ``key`` to the most similar of the entity's names."""
+    return max(_compare_keys(key, name_key(name), options) for name in (entity.name, *entity.aliases))
 
 
-def likeness(key: str, other: str) -> float:
-    """How alike two name keys look, from 0 to 1: as wholes, or word by word, where a word of ``key``
-    counts by its best match in ``other``: ``marley`` is nearer to ``jacob marley`` than to ``harley``."""
+def _compare_keys(key: str, other: str, options: NameSearchOptions) -> float:
+    """Return the similarity of two name keys, from 0 to 1: as a whole or word by word, whichever is greater.
+
+    Word by word, each word of ``key`` counts by its best match in ``other``: ``marley`` is more similar to
+    ``jacob marley`` than to ``harley``.
+    """
     whole = similarity(key, other)
     words = key.split()
     best = [max((similarity(word, each) for each in other.split()), default=0.0) for word in words]
-    by_word = 0.95 * sum(best) / len(words) if words else 0.0
+    by_word = options.word_weight * sum(best) / len(words) if words else 0.0
     return max(whole, by_word)
 
 

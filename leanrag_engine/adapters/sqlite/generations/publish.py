@@ -1,4 +1,4 @@
-"""Writing a build as a new generation, and deleting the ones that nobody reads any more."""
+"""Write a build as a new generation, and delete the generations that are no longer read."""
 
 from __future__ import annotations
 
@@ -30,18 +30,18 @@ from leanrag_engine.core.text.language.words import search_text
 T = TypeVar("T")
 
 BATCH = 10_000
-"""Rows in one round: a build of a million relations must not stand in memory a second time as rows. The rounds take
-a tenth of a second each, and between two a publish can be stopped."""
-KEPT = 2
-"""The published generation, and the one before it for readers that are in the middle of a query."""
+"""Rows per insert: a build of a million relations must not be in memory a second time as rows. A batch takes a tenth of
+a second, and between two batches a publish can be cancelled."""
+KEPT_GENERATIONS = 2
+"""The published generation, and the one before it for queries that began before the publish."""
 
 
 @dataclass(frozen=True, slots=True)
 class Build:
-    """A hierarchy ready to be written: what takes long is done before the write lock is taken.
+    """A hierarchy prepared for writing: slow steps are done before the write lock is taken.
 
-    ``words`` stand beside the entities of all layers. ``names`` are pairs of key and position, sorted as
-    their table is: rows then go to its end. ``facts`` are pairs of a relation's position and words.
+    ``words`` has one item for each entity of all layers. ``names`` are pairs of key and position, sorted like their
+    table, so that rows are appended. ``facts`` are pairs of a relation's position and segmented text.
     """
 
     hierarchy: Hierarchy
@@ -55,23 +55,23 @@ class Build:
 
     @property
     def entities(self) -> Iterator[Entity]:
-        """Of all layers, in the order of their positions."""
+        """The entities of all layers by position."""
         return (entity for layer in self.hierarchy.layers for entity in layer.entities)
 
     @property
     def relations(self) -> Iterator[Relation]:
-        """Of all layers, in the order of their positions."""
+        """The relations of all layers by position."""
         return (relation for layer in self.hierarchy.layers for relation in layer.relations)
 
     @property
     def rows(self) -> int:
-        """How many go into all tables; an entity has two."""
+        """The number of rows in all tables; an entity has two."""
         relations = sum(len(layer.relations) for layer in self.hierarchy.layers)
         return 2 * len(self.words) + relations + len(self.facts) + len(self.names)
 
     @property
     def layers(self) -> list[tuple[int, int, int]]:
-        """Number, entities and relations of each layer."""
+        """Number, count of entities and count of relations of each layer."""
         layers = self.hierarchy.layers
         return [(number, len(each.entities), len(each.relations)) for number, each in enumerate(layers)]
 
@@ -85,8 +85,11 @@ def prepare_build(
     record: BuildRecord,
     report: ProgressReport = ignore_progress,
 ) -> Build:
-    """Raises ``InvalidInput`` if an entity stands in the wrong layer, has no parent one layer up, or a
-    relation's end is not in its layer: readers rely on all of that; and whatever ``report`` raises."""
+    """Check the hierarchy and segment its texts into words.
+
+    Raises ``InvalidInput`` if an entity is in the wrong layer or has no parent one layer up, or if an end of a relation
+    is not in its layer: readers rely on all three. Also raises what ``report`` raises.
+    """
     _check(hierarchy)
     base = hierarchy.layers[0] if hierarchy.layers else Graph((), ())
     facts = base.facts()
@@ -99,8 +102,8 @@ def prepare_build(
     )
     names = sorted((key, position) for position, each in enumerate(words) for key in each.keys)
     positions = {relation.id: position for position, relation in enumerate(base.relations)}
-    said = [(positions[id_], search_text(text)) for batch in watch.batches(facts) for id_, text in batch]
-    return Build(hierarchy, words, names, said, embedder, dimension, embedder_state, record)
+    indexed = [(positions[id_], search_text(text)) for batch in watch.batches(facts) for id_, text in batch]
+    return Build(hierarchy, words, names, indexed, embedder, dimension, embedder_state, record)
 
 
 def _check(hierarchy: Hierarchy) -> None:
@@ -125,7 +128,7 @@ def _check(hierarchy: Hierarchy) -> None:
 
 @dataclass(slots=True)
 class _Watch:
-    """Hands out rows in batches, and reports before each batch how many of ``total`` went before."""
+    """Split rows into batches and report progress before each of them."""
 
     report: ProgressReport
     what: str
@@ -146,9 +149,9 @@ class _Watch:
 def publish(
     connection: Connection, name: str, revision: int, build: Build, report: ProgressReport = ignore_progress
 ) -> Generation:
-    """Write ``build`` as the collection's newest generation: the commit is the switch.
+    """Write ``build`` as the collection's newest generation; the commit publishes it.
 
-    What ``report`` raises ends the transaction, so that nothing is published.
+    An error that ``report`` raises rolls the transaction back: nothing is published.
     """
     watch = _Watch(report, "writing", build.rows)
     collection = collection_rows.number_of(connection, name)
@@ -166,8 +169,8 @@ def publish(
 
 
 def delete_older(connection: Connection, name: str) -> None:
-    """Delete the collection's generations but the published one and the one before, and fits without a generation."""
-    for old in collection_rows.find_generations_in(connection, name)[KEPT:]:
+    """Delete all but the newest generations of the collection, and embedder states without a generation."""
+    for old in collection_rows.find_generations_in(connection, name)[KEPT_GENERATIONS:]:
         fulltext.drop_generation(connection, old.number)
         connection.execute(delete(generations).where(generations.c.number == old.number))
     connection.execute(delete(embedders).where(embedders.c.identity.not_in(select(generations.c.embedder))))
@@ -191,9 +194,9 @@ def _insert_generation(connection: Connection, collection: int, revision: int, b
 
 
 def _insert_all(connection: Connection, target: Table, batches: Iterable[list[tuple[Any, ...]]]) -> None:
-    """Insert rows whose values stand in the order of the columns and as the database keeps them.
+    """Insert rows whose values are in the order of the columns and in the database's own types.
 
-    Past SQLAlchemy's own handling of parameters: for a million rows it takes three times as long.
+    This bypasses SQLAlchemy's handling of parameters, which takes three times as long for a million rows.
     """
     statement = str(insert(target).compile(dialect=connection.dialect))
     for batch in batches:

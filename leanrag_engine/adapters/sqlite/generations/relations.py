@@ -1,4 +1,4 @@
-"""Relations of a generation: around entities, among entities, and page by page."""
+"""Read the relations of a generation: by their ends, by layer, by keyword, or a page."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ _STRONGEST = (relations.c.strength.desc(), relations.c.weight.desc(), relations.
 
 
 def find_touching(connection: Connection, generation: int, ids: Sequence[str], limit: int) -> list[Relation]:
-    """With at least one end in ``ids``, strongest first."""
+    """Return the relations with at least one end in ``ids``, strongest first."""
     statement = _of(generation, _touches(generation, ids)).order_by(*_STRONGEST).limit(max(limit, 0))
     return _relations(connection, statement)
 
 
 def find_joining(connection: Connection, generation: int, ids: Sequence[str]) -> list[Relation]:
-    """With both ends in ``ids``, strongest first."""
+    """Return the relations with both ends in ``ids``, strongest first."""
     joins = among(relations.c.source_id, ids) & among(relations.c.target_id, ids)
     return _relations(connection, _of(generation, joins).order_by(*_STRONGEST))
 
 
 def in_layer(connection: Connection, generation: int, layer: int) -> list[Relation]:
-    """In the order of building."""
+    """Return the relations of a layer by position, which is the order of the build."""
     statement = _of(generation, relations.c.layer == layer)
     return _relations(connection, statement.order_by(relations.c.position))
 
 
 def search_facts(connection: Connection, generation: int, text: str, limit: int) -> list[Hit]:
-    """Return base relations by keyword, for each distinct description the first one that has it."""
+    """Search the descriptions of base relations by keyword; equal descriptions give only their first relation."""
     hits = fulltext.search_facts(connection, generation, text, limit)
     statement = select(relations.c.position, relations.c.id).where(
         relations.c.generation == generation, among(relations.c.position, [place for place, _ in hits])
@@ -53,7 +53,7 @@ def page(
     offset: int,
     limit: int,
 ) -> tuple[list[Relation], int]:
-    """Strongest first, and how many there are in all. ``layer`` None: all above the base."""
+    """Return a page of relations, strongest first, and the total. ``layer`` None: all layers above the base."""
     wanted = relations.c.strength >= min_strength
     wanted &= relations.c.layer > 0 if layer is None else relations.c.layer == layer
     if cluster is not None:
@@ -65,7 +65,7 @@ def page(
 
 
 def _touches(generation: int, ids: Sequence[str]) -> ColumnElement[bool]:
-    # A union, for each half to use its index: given an OR of two lists, SQLite reads the whole generation.
+    # A union, so that each half uses its index: for an OR of two lists SQLite reads the whole generation.
     ends = (
         select(relations.c.position).where(relations.c.generation == generation, among(end, ids))
         for end in (relations.c.source_id, relations.c.target_id)
