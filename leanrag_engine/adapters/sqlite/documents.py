@@ -1,4 +1,4 @@
-"""Documents, their chunks and what was extracted from them."""
+"""Write and read documents, their chunks and their extracts."""
 
 from __future__ import annotations
 
@@ -41,48 +41,51 @@ from .dialect.fulltext import IndexedChunk
 from .dialect.statements import among, in_order
 from .schema.tables import chunks, collections, documents, extracts
 
-# --- in ------------------------------------------------------------------------------------
+# --- write ---------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class PreparedDocument:
-    """A document with all that belongs to it, ready to be written: segmenting text takes long, and the
-    write lock must not be held meanwhile."""
+    """A document prepared for writing: its texts are segmented into words before the write lock is taken,
+    because that is slow."""
 
     document: LoadedDocument
     chunks: tuple[Chunk, ...]
     extracts: tuple[tuple[int, Extract], ...]
-    """Each with the number of its chunk."""
+    """Each extract with the number of its chunk."""
     words: tuple[IndexedChunk, ...]
 
 
 def prepare_document(
-    document: LoadedDocument, parts: Sequence[Chunk], said: Sequence[Extract]
+    document: LoadedDocument, parts: Sequence[Chunk], extracts: Sequence[Extract]
 ) -> PreparedDocument:
-    """Raises ``InvalidInput`` for a chunk of another document and for an extract without its chunk."""
+    """Check that the parts belong together and segment the texts into words.
+
+    Raises ``InvalidInput`` for a chunk of another document and for an extract without its chunk.
+    """
     numbers = {part.id: part.number for part in parts}
     for part in parts:
         if part.document_id != document.id:
             raise InvalidInput(
                 f"Chunk {part.id!r} belongs to document {part.document_id!r}, not to {document.id!r}.",
-                "Give the chunks of this document alone.",
+                "Give only chunks of this document.",
             )
-    for extract in said:
+    for extract in extracts:
         if extract.chunk_id not in numbers:
             raise InvalidInput(
                 f"An extract names chunk {extract.chunk_id!r}, which document {document.id!r} does not have.",
-                "Give extracts of the chunks that come with them.",
+                "Give only extracts of the chunks given with them.",
             )
     return PreparedDocument(
         document,
         tuple(parts),
-        tuple((numbers[extract.chunk_id], extract) for extract in said),
+        tuple((numbers[extract.chunk_id], extract) for extract in extracts),
         tuple(fulltext.make_indexed_chunk(part, document.title) for part in parts),
     )
 
 
 def put(connection: Connection, name: str, new: PreparedDocument) -> Document:
-    """Write ``new``, in place of the document of the same id if there is one."""
+    """Write ``new``, replacing a document of the same id; the collection's revision grows by one."""
     collection = collection_rows.number_of(connection, name)
     remove(connection, collection, new.document.id)
     raised = (
@@ -100,7 +103,7 @@ def put(connection: Connection, name: str, new: PreparedDocument) -> Document:
 
 
 def remove(connection: Connection, collection: int, id_: str) -> None:
-    """The document ``id_`` goes with all that hangs on it, if there is one."""
+    """Delete the document ``id_``, its chunks and extracts; do nothing if it does not exist."""
     this = (documents.c.collection == collection) & (documents.c.id == id_)
     number = connection.execute(select(documents.c.number).where(this)).scalar()
     if number is not None:
@@ -130,12 +133,15 @@ def _insert_document(connection: Connection, collection: int, document: Document
     connection.execute(insert(documents).values(collection=collection, **values))
 
 
-def put_extracts(connection: Connection, name: str, said: Sequence[Extract], revise: bool) -> list[str]:
-    """Replace all extracts of their chunks; the ids of the chunks that there are, in reading order."""
+def put_extracts(connection: Connection, name: str, new: Sequence[Extract], revise: bool) -> list[str]:
+    """Replace all extracts of the chunks of ``new``.
+
+    Returns the ids of those chunks that exist, in reading order. ``revise`` raises the collection's revision.
+    """
     collection = collection_rows.number_of(connection, name)
     statement = (
         select(chunks.c.id, chunks.c.document, chunks.c.number)
-        .where(chunks.c.collection == collection, among(chunks.c.id, {each.chunk_id for each in said}))
+        .where(chunks.c.collection == collection, among(chunks.c.id, {each.chunk_id for each in new}))
         .order_by(*_READING)
     )
     places = {row.id: (row.document, row.number) for row in connection.execute(statement)}
@@ -147,7 +153,7 @@ def put_extracts(connection: Connection, name: str, said: Sequence[Extract], rev
     _insert_extracts(
         connection,
         collection,
-        [(*places[each.chunk_id], each) for each in said if each.chunk_id in places],
+        [(*places[each.chunk_id], each) for each in new if each.chunk_id in places],
     )
     if revise:
         collection_rows.raise_revision(connection, name)
@@ -172,14 +178,14 @@ def _insert_chunks(connection: Connection, collection: int, document: int, new: 
     ]
     if rows:
         connection.execute(insert(chunks), rows)
-    _insert_extracts(connection, collection, [(document, chunk, said) for chunk, said in new.extracts])
+    _insert_extracts(connection, collection, [(document, chunk, extract) for chunk, extract in new.extracts])
 
 
 def _insert_extracts(
     connection: Connection, collection: int, placed: Sequence[tuple[int, int, Extract]]
 ) -> None:
-    """Each extract comes with the numbers of its document and its chunk."""
-    said = [
+    """Insert extracts, each given with the numbers of its document and its chunk."""
+    rows = [
         {
             "collection": collection,
             "document": document,
@@ -196,19 +202,21 @@ def _insert_extracts(
         }
         for position, (document, chunk, extract) in enumerate(placed)
     ]
-    if said:
-        connection.execute(insert(extracts), said)
+    if rows:
+        connection.execute(insert(extracts), rows)
 
 
-# --- documents out -------------------------------------------------------------------------
+# --- read documents ------------------------------------------------------------------------
 
 
 def find(connection: Connection, name: str, id_: str) -> Document | None:
+    """Return the document ``id_``, ``None`` if it does not exist."""
     row = connection.execute(_documents(connection, name).where(documents.c.id == id_)).mappings().first()
     return _document_of(row) if row else None
 
 
 def find_all(connection: Connection, name: str) -> list[Document]:
+    """Return all documents by number."""
     rows = connection.execute(_documents(connection, name).order_by(documents.c.number)).mappings()
     return [_document_of(row) for row in rows]
 
@@ -223,18 +231,19 @@ def _document_of(row: RowMapping) -> Document:
     return Document(**values)
 
 
-# --- chunks out ----------------------------------------------------------------------------
+# --- read chunks ---------------------------------------------------------------------------
 
 
 def chunks_with(connection: Connection, name: str, ids: Sequence[str]) -> list[Chunk]:
+    """Return the chunks with these ids in the order of ``ids``; unknown ids are left out."""
     rows = connection.execute(_chunks(connection, name).where(among(chunks.c.id, ids)))
     return in_order(ids, _chunks_of(rows), lambda chunk: chunk.id)
 
 
 def chunks_cited(connection: Connection, name: str, citations: Sequence[str]) -> list[Chunk]:
-    """What is no citation (``d3:c12``), or cites nothing that there is, is left out."""
+    """Return the cited chunks in the order of ``citations`` (``d3:c12``); invalid and unknown ones are left out."""
     places = [place for each in citations if (place := parse_citation(each))]
-    # Every document with every number is more than was asked for, but few rows, and found by the key.
+    # Every document with every number is more than needed, but few rows, and the key finds them.
     statement = _chunks(connection, name).where(
         among(chunks.c.document, {document for document, _ in places}),
         among(chunks.c.number, {number for _, number in places}),
@@ -244,17 +253,18 @@ def chunks_cited(connection: Connection, name: str, citations: Sequence[str]) ->
 
 
 def all_chunks(connection: Connection, name: str) -> list[Chunk]:
+    """Return all chunks in reading order."""
     return _chunks_of(connection.execute(_chunks(connection, name).order_by(*_READING)))
 
 
 def chunk_ids(connection: Connection, name: str, document_ids: Sequence[str]) -> list[str]:
-    """Of these documents, in reading order."""
+    """Return the ids of the chunks of these documents in reading order."""
     statement = _chunks(connection, name).where(among(documents.c.id, document_ids)).order_by(*_READING)
     return list(connection.execute(statement.with_only_columns(chunks.c.id)).scalars())
 
 
 def pending_chunks(connection: Connection, name: str) -> list[Chunk]:
-    """Those of documents that came in after the published generation; all of them before the first."""
+    """Return the chunks of documents added since the published generation; all chunks if there is no generation."""
     pending = _since_published(connection, collection_rows.number_of(connection, name))
     return _chunks_of(connection.execute(_chunks(connection, name).where(pending).order_by(*_READING)))
 
@@ -262,7 +272,11 @@ def pending_chunks(connection: Connection, name: str) -> list[Chunk]:
 def heuristic_chunks(
     connection: Connection, name: str, *, pending: bool, after: tuple[int, int], limit: int | None
 ) -> list[Chunk]:
-    """Those without an extract that a model or an agent made."""
+    """Return chunks without an extract by a model or an agent, in reading order.
+
+    ``pending``: only of documents added since the published generation. ``after``: only chunks after this document
+    number and chunk number.
+    """
     collection = collection_rows.number_of(connection, name)
     read = (
         select(extracts.c.chunk)
@@ -281,12 +295,13 @@ def heuristic_chunks(
 
 
 def _since_published(connection: Connection, collection: int) -> ColumnElement[bool]:
-    """Of documents that came in after the published generation; all of them before the first."""
-    kept = collection_rows.find_generations(connection, collection, limit=1)
-    return documents.c.revision > kept[0].revision if kept else true()
+    """Return the condition that a document was added since the published generation."""
+    published = collection_rows.find_generations(connection, collection, limit=1)
+    return documents.c.revision > published[0].revision if published else true()
 
 
 def search_chunks(connection: Connection, name: str, text: str, limit: int) -> list[Hit]:
+    """Search chunks by keyword, best first."""
     collection = collection_rows.number_of(connection, name)
     hits = fulltext.search_chunks(connection, collection, text, limit)
     statement = select(chunks.c.document, chunks.c.number, chunks.c.id).where(
@@ -329,11 +344,11 @@ def _chunks_of(rows: Iterable[Row[Any]]) -> list[Chunk]:
     ]
 
 
-# --- extracts out --------------------------------------------------------------------------
+# --- read extracts -------------------------------------------------------------------------
 
 
 def all_extracts(connection: Connection, name: str) -> list[Extract]:
-    """In the reading order of their chunks."""
+    """Return all extracts in the reading order of their chunks."""
     here = (
         (chunks.c.collection == extracts.c.collection)
         & (chunks.c.document == extracts.c.document)
@@ -360,7 +375,7 @@ def all_extracts(connection: Connection, name: str) -> list[Extract]:
 
 
 def count_extracts(connection: Connection, name: str) -> dict[str, int]:
-    """How many extracts were made by each method, by its name."""
+    """Return the number of extracts of each method, by its name."""
     statement = (
         select(extracts.c.method, func.count().label("extracts"))
         .where(extracts.c.collection == collection_rows.number_of(connection, name))

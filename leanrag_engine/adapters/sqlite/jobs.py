@@ -1,4 +1,4 @@
-"""Jobs: long work, and who does it."""
+"""Write and read jobs: their requests, owners, progress and results."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ _NEWEST = (jobs.c.created_at.desc(), jobs.c.number.desc())
 
 
 def put(connection: Connection, job: Job) -> None:
-    """Insert, or overwrite all but ``cancel_requested``: that belongs to those who ask."""
+    """Insert the job, or overwrite all but ``cancel_requested``, which only ``request_cancel`` sets."""
     values = {name: getattr(job, name) for name in Job.__dataclass_fields__} | {
         "status": job.status.value,
         "request": _request_to_json(job.request),
     }
     cancel_requested = values.pop("cancel_requested")
-    # A request may hold megabytes of text: it is written when the job comes in, and once more when it ends.
-    news = {name: value for name, value in values.items() if name != "request" or job.status.finished}
-    changed = connection.execute(update(jobs).where(jobs.c.id == job.id).values(news))
+    # A request may contain megabytes of text: it is written when the job is inserted and when it ends.
+    updated = {name: value for name, value in values.items() if name != "request" or job.status.finished}
+    changed = connection.execute(update(jobs).where(jobs.c.id == job.id).values(updated))
     if not changed.rowcount:
         connection.execute(insert(jobs).values(cancel_requested=cancel_requested, **values))
 
@@ -52,20 +52,23 @@ def find_newest(connection: Connection, collection: str | None, limit: int) -> l
 
 
 def find_unfinished(connection: Connection) -> list[Job]:
-    """Newest first."""
+    """Return queued and running jobs, newest first."""
     statement = select(jobs).where(jobs.c.status.not_in(FINISHED)).order_by(*_NEWEST)
     return [_job(row) for row in connection.execute(statement).mappings()]
 
 
 def claim(connection: Connection, id_: str, seen_owner: str, new_owner: str) -> bool:
-    """Compare and set: of several that saw the same owner, one wins."""
-    still = (jobs.c.id == id_) & (jobs.c.owner == seen_owner) & jobs.c.status.not_in(FINISHED)
-    claimed = {"owner": new_owner, "status": JobStatus.QUEUED.value}
-    return bool(connection.execute(update(jobs).where(still).values(claimed)).rowcount)
+    """Set the owner if it still is ``seen_owner``; return whether this succeeded.
+
+    Of several callers that saw the same owner, exactly one succeeds.
+    """
+    unchanged = (jobs.c.id == id_) & (jobs.c.owner == seen_owner) & jobs.c.status.not_in(FINISHED)
+    values = {"owner": new_owner, "status": JobStatus.QUEUED.value}
+    return bool(connection.execute(update(jobs).where(unchanged).values(values)).rowcount)
 
 
 def request_cancel(connection: Connection, id_: str) -> JobStatus | None:
-    """The job's status; a finished one is left as it is."""
+    """Request that the job is cancelled, unless it is finished; return its status, ``None`` if it does not exist."""
     status = connection.execute(select(jobs.c.status).where(jobs.c.id == id_)).scalar()
     if status is None:
         return None

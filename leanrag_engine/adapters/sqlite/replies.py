@@ -1,4 +1,4 @@
-"""What models said, which is a cache and a ledger in one, and what agents wrote."""
+"""Write and read model replies, which are both cache and ledger, and the summaries that agents wrote."""
 
 from __future__ import annotations
 
@@ -17,48 +17,52 @@ from . import collections as collection_rows
 from .dialect.statements import among, insert_or_update, is_empty_list, lists_any
 from .schema.tables import replies, summaries
 
-_KEPT = replies.c.text.is_not(None)
+_CACHED = replies.c.text.is_not(None)
+"""A row without its text counts for spending only."""
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
-    """A reply with all that is noted of it."""
+class ReplyRecord:
+    """A reply with its request, job and model."""
 
     job: str
     digest: str
-    asked: ChatRequest
+    request: ChatRequest
     reply: Reply
     model: str
     counted: int
 
 
-def keep(connection: Connection, name: str, said: Said) -> None:
-    """Write a row; an older one of the same request loses its text."""
+def put(connection: Connection, name: str, record: ReplyRecord) -> None:
+    """Insert a reply; older replies to the same request lose their texts."""
     collection = collection_rows.number_of(connection, name)
-    connection.execute(update(replies).where(replies.c.digest == said.digest, _KEPT).values(text=None))
+    connection.execute(update(replies).where(replies.c.digest == record.digest, _CACHED).values(text=None))
     row = {
-        "digest": said.digest,
+        "digest": record.digest,
         "collection": collection,
-        "job": said.job,
-        "step": said.asked.step,
-        "model": said.model,
+        "job": record.job,
+        "step": record.request.step,
+        "model": record.model,
         "created_at": datetime.now(UTC),
-        "finish_reason": said.reply.finish_reason.value,
-        "prompt_tokens": said.reply.prompt_tokens,
-        "completion_tokens": said.reply.completion_tokens,
-        "cost": said.reply.cost,
-        "counted": said.counted,
-        "room": said.asked.max_tokens,
+        "finish_reason": record.reply.finish_reason.value,
+        "prompt_tokens": record.reply.prompt_tokens,
+        "completion_tokens": record.reply.completion_tokens,
+        "cost": record.reply.cost,
+        "counted": record.counted,
+        "room": record.request.max_tokens,
         "suspect": False,
-        "chunk_ids": said.asked.chunk_ids,
-        "text": said.reply.text,
+        "chunk_ids": record.request.chunk_ids,
+        "text": record.reply.text,
     }
     connection.execute(insert(replies).values(row))
 
 
 def find(connection: Connection, digest: str, job: str) -> tuple[Reply, bool] | None:
-    """The reply kept of a request, if ``job`` asked for it or is "", and whether it is suspect."""
-    statement = select(replies).where(replies.c.digest == digest, _KEPT)
+    """Return the cached reply to a request and whether it is suspect; ``None`` if there is none.
+
+    Unless ``job`` is "", only a reply that this job asked for counts.
+    """
+    statement = select(replies).where(replies.c.digest == digest, _CACHED)
     row = connection.execute(statement.where(replies.c.job == job) if job else statement).first()
     if row is None:
         return None
@@ -74,12 +78,12 @@ def find(connection: Connection, digest: str, job: str) -> tuple[Reply, bool] | 
 
 
 def trust(connection: Connection, digest: str) -> None:
-    """The reply is not suspect any more."""
-    connection.execute(update(replies).where(replies.c.digest == digest, _KEPT).values(suspect=False))
+    """Mark the reply as not suspect."""
+    connection.execute(update(replies).where(replies.c.digest == digest, _CACHED).values(suspect=False))
 
 
 def sum_spending(connection: Connection, name: str | None, job: str, model: str) -> list[Spent]:
-    """By step, in the order of their names."""
+    """Add up calls, tokens and cost of each step, sorted by its name. ``None`` and "" select everything."""
     statement = (
         select(
             replies.c.step,
@@ -103,51 +107,56 @@ def sum_spending(connection: Connection, name: str | None, job: str, model: str)
     return [Spent(**row) for row in connection.execute(statement).mappings()]
 
 
-# --- what is forgotten ---------------------------------------------------------------------
+# --- deletion ------------------------------------------------------------------------------
 
 
 def drop(connection: Connection, name: str, chunk_ids: Sequence[str]) -> None:
-    """Replies of these chunks lose their texts; what may come from them is suspect."""
+    """Delete the texts of replies about these chunks.
+
+    Replies whose chunks are unknown, and the summaries of the collection, become suspect: they may contain text of
+    these chunks.
+    """
     collection = collection_rows.number_of(connection, name)
-    here = (replies.c.collection == collection) & _KEPT
-    theirs = lists_any(replies.c.chunk_ids, chunk_ids)
-    connection.execute(update(replies).where(here, theirs).values(text=None))
+    here = (replies.c.collection == collection) & _CACHED
+    about_chunks = lists_any(replies.c.chunk_ids, chunk_ids)
+    connection.execute(update(replies).where(here, about_chunks).values(text=None))
     unknown = is_empty_list(replies.c.chunk_ids)
     connection.execute(update(replies).where(here, unknown).values(suspect=True))
     connection.execute(update(summaries).where(summaries.c.collection == collection).values(suspect=True))
 
 
 def drop_suspect(connection: Connection, name: str) -> None:
+    """Delete the texts of suspect replies, and suspect summaries."""
     collection = collection_rows.number_of(connection, name)
-    suspect = (replies.c.collection == collection) & replies.c.suspect & _KEPT
+    suspect = (replies.c.collection == collection) & replies.c.suspect & _CACHED
     connection.execute(update(replies).where(suspect).values(text=None, suspect=False))
     connection.execute(
         delete_from(summaries).where(summaries.c.collection == collection, summaries.c.suspect)
     )
 
 
-# --- what agents wrote ---------------------------------------------------------------------
+# --- summaries -----------------------------------------------------------------------------
 
 
-def put_summaries(connection: Connection, name: str, written: Mapping[str, Mapping[str, Any]]) -> None:
-    """Those of the same tasks give way. The collection's revision grows by one."""
-    if not written:
+def put_summaries(connection: Connection, name: str, new: Mapping[str, Mapping[str, Any]]) -> None:
+    """Write summaries by task, replacing older ones of the same tasks; the collection's revision grows by one."""
+    if not new:
         return
     collection = collection_rows.raise_revision(connection, name)
-    adding = insert_or_update(summaries)
-    adding = adding.on_conflict_do_update(
+    statement = insert_or_update(summaries)
+    statement = statement.on_conflict_do_update(
         index_elements=["collection", "task"],
-        set_={"summary": adding.excluded.summary, "suspect": adding.excluded.suspect},
+        set_={"summary": statement.excluded.summary, "suspect": statement.excluded.suspect},
     )
     rows = [
         {"collection": collection, "task": task, "suspect": False, "summary": summary}
-        for task, summary in written.items()
+        for task, summary in new.items()
     ]
-    connection.execute(adding, rows)
+    connection.execute(statement, rows)
 
 
 def all_summaries(connection: Connection, name: str) -> dict[str, Mapping[str, Any]]:
-    """In the order of the tasks' ids."""
+    """Return the summaries by task id, sorted by it."""
     here = summaries.c.collection == collection_rows.number_of(connection, name)
     rows = connection.execute(
         select(summaries.c.task, summaries.c.summary).where(here).order_by(summaries.c.task)
@@ -156,5 +165,6 @@ def all_summaries(connection: Connection, name: str) -> dict[str, Mapping[str, A
 
 
 def use_summaries(connection: Connection, name: str, tasks: Sequence[str]) -> None:
+    """Mark the summaries of these tasks as not suspect."""
     here = summaries.c.collection == collection_rows.number_of(connection, name)
     connection.execute(update(summaries).where(here, among(summaries.c.task, tasks)).values(suspect=False))

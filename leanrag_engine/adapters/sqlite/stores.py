@@ -116,7 +116,7 @@ class SqlDocumentStore:
         record: BuildRecord,
     ) -> Generation | None:
         """Also raises ``InvalidInput`` if the hierarchy's layers do not fit together."""
-        left = None
+        remaining = None
         if hierarchy is not None:
             ready = partial(
                 publishing.prepare_build,
@@ -126,8 +126,10 @@ class SqlDocumentStore:
                 embedder_state=embedder_state,
                 record=record,
             )
-            left = await to_thread.run_sync(ready)
-        generation = await self._transactions.write(removal.delete_documents, collection, document_ids, left)
+            remaining = await to_thread.run_sync(ready)
+        generation = await self._transactions.write(
+            removal.delete_documents, collection, document_ids, remaining
+        )
         with suppress(Busy):
             await self._transactions.empty_log()
         return generation
@@ -249,10 +251,10 @@ class SqlReplyStore:
         self._transactions = transactions
 
     async def find(self, digest: str, job_id: str = "") -> Reply | None:
-        found = await self._transactions.read(replies.find, digest, job_id)
-        if found is None:
+        cached = await self._transactions.read(replies.find, digest, job_id)
+        if cached is None:
             return None
-        reply, suspect = found
+        reply, suspect = cached
         if suspect:
             await self._transactions.write(replies.trust, digest)
         return reply
@@ -268,8 +270,8 @@ class SqlReplyStore:
         model: str,
         counted: int,
     ) -> None:
-        said = replies.Said(job_id, digest, asked, reply, model, counted)
-        await self._transactions.write(replies.keep, collection, said)
+        record = replies.ReplyRecord(job_id, digest, asked, reply, model, counted)
+        await self._transactions.write(replies.put, collection, record)
 
     async def spending(self, collection: str | None, job_id: str = "", model: str = "") -> list[Spent]:
         return await self._transactions.read(replies.sum_spending, collection, job_id, model)

@@ -1,4 +1,4 @@
-"""What is SQLite's alone: files, pragmas, transactions, error codes, FTS5, lists of ids as JSON.
+"""Everything specific to SQLite: files, pragmas, transactions, error codes, FTS5, lists of ids as JSON.
 
-Another database needs a folder like this one; ``schema`` and the statements beside it stay as they are.
+Another database would replace this folder; ``schema`` and the statements beside it would not change.
 """
