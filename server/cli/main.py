@@ -16,7 +16,18 @@ from leanrag_engine.core.config import Settings, load_settings
 
 from .evaluate.commands import app as evaluation
 from .install import install, uninstall
-from .options import CollectionOption, DataDir, report_errors, run_async
+from .options import (
+    AllowDirs,
+    CollectionOption,
+    DataDir,
+    HttpAddress,
+    HttpAllowedHosts,
+    HttpAllowedOrigins,
+    HttpTokenFile,
+    Toolsets,
+    report_errors,
+    run_async,
+)
 
 if TYPE_CHECKING:
     from leanrag_engine.core.model import Job
@@ -44,53 +55,14 @@ Json = Annotated[bool, typer.Option("--json", help="Print one JSON object for pr
 @app.command()
 def serve(
     data_dir: DataDir = None,
-    allow_dir: Annotated[
-        list[Path] | None,
-        typer.Option(
-            help="A folder beneath which documents may be read; repeatable. Without one no path is read."
-        ),
-    ] = None,
+    allow_dir: AllowDirs = None,
     collection: CollectionOption = None,
     read_only: Annotated[bool, typer.Option("--read-only", help="Offer no tool that writes.")] = False,
-    toolsets: Annotated[
-        str | None,
-        typer.Option(
-            help="Which tools are offered, separated by commas.",
-            envvar="LEANRAG_TOOLSETS",
-            show_default="read,manage,agent",
-        ),
-    ] = None,
-    http: Annotated[
-        str | None,
-        typer.Option(
-            help="Serve streamable HTTP at this address, path /mcp, instead of standard input and output.",
-            metavar="HOST:PORT",
-            envvar="LEANRAG_HTTP",
-            show_default=False,
-        ),
-    ] = None,
-    http_token_file: Annotated[
-        Path | None,
-        typer.Option(
-            help="File with the bearer token that clients must send; or set LEANRAG_HTTP_TOKEN.",
-            envvar="LEANRAG_HTTP_TOKEN_FILE",
-            show_default=False,
-        ),
-    ] = None,
-    http_allowed_host: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="A name under which clients reach the server, such as rag.example; repeatable.",
-            show_default=False,
-        ),
-    ] = None,
-    http_allowed_origin: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="A web page that may call the server, such as https://app.example; repeatable.",
-            show_default=False,
-        ),
-    ] = None,
+    toolsets: Toolsets = None,
+    http: HttpAddress = None,
+    http_token_file: HttpTokenFile = None,
+    http_allowed_host: HttpAllowedHosts = None,
+    http_allowed_origin: HttpAllowedOrigins = None,
 ) -> None:
     """Run the MCP server. An MCP client starts it over standard input and output; see `leanrag demo` for how.
 
@@ -384,11 +356,11 @@ def leave_unless_done(status: str) -> None:
 
 
 def main() -> None:
-    """The console command ``leanrag``."""
+    """Run the console command ``leanrag``."""
     app()
 
 
 def serve_main() -> None:
-    """The console command ``leanrag-mcp``: the same as ``leanrag serve``."""
+    """Run the console command ``leanrag-mcp``, the same as ``leanrag serve``."""
     sys.argv.insert(1, "serve")
     app()

@@ -24,6 +24,54 @@ CollectionOption = Annotated[
     str | None, typer.Option(help="Which corpus.", envvar="LEANRAG_COLLECTION", show_default="default")
 ]
 
+# --- of ``leanrag serve`` ------------------------------------------------------------------
+
+AllowDirs = Annotated[
+    list[Path] | None,
+    typer.Option(
+        help="A folder beneath which documents may be read; repeatable. Without one no path is read."
+    ),
+]
+Toolsets = Annotated[
+    str | None,
+    typer.Option(
+        help="Which tools are offered, separated by commas.",
+        envvar="LEANRAG_TOOLSETS",
+        show_default="read,manage,agent",
+    ),
+]
+HttpAddress = Annotated[
+    str | None,
+    typer.Option(
+        help="Serve streamable HTTP at this address, path /mcp, instead of standard input and output.",
+        metavar="HOST:PORT",
+        envvar="LEANRAG_HTTP",
+        show_default=False,
+    ),
+]
+HttpTokenFile = Annotated[
+    Path | None,
+    typer.Option(
+        help="File with the bearer token that clients must send; or set LEANRAG_HTTP_TOKEN.",
+        envvar="LEANRAG_HTTP_TOKEN_FILE",
+        show_default=False,
+    ),
+]
+HttpAllowedHosts = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="A name under which clients reach the server, such as rag.example; repeatable.",
+        show_default=False,
+    ),
+]
+HttpAllowedOrigins = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="A web page that may call the server, such as https://app.example; repeatable.",
+        show_default=False,
+    ),
+]
+
 
 @contextmanager
 def report_errors() -> Iterator[None]:

@@ -31,14 +31,14 @@ TOO_LARGE, MISDIRECTED, FORBIDDEN, ENDING = 413, 421, 403, 503
 
 
 def run_http(settings: Settings, http: HttpSettings) -> None:
-    """Serve until the process is told to stop. Raises ``InvalidInput`` before anything is bound or opened."""
+    """Serve until the process receives a signal to stop. Raises ``InvalidInput`` before anything is bound or opened."""
     address = address_of(http.http)
     access = access_of(http, address)
     serve_at(address, create_server(settings, auth=access.auth, token_verifier=access.verifier), http, access)
 
 
 def serve_at(address: Address, server: LeanRAGServer, http: HttpSettings, access: Access) -> None:
-    """Bind, print the address, and serve ``server`` until the process is told to stop."""
+    """Bind, print the address, and serve ``server`` until the process receives a signal to stop."""
     with listening(address) as bound:
         address = Address(address.host, bound.getsockname()[1])
         calls = Calls(http_app(server, http, address))
@@ -90,7 +90,7 @@ class Calls:
 
 
 class Serving(uvicorn.Server):
-    """A web server that lets running calls finish for a few seconds when it is told to stop."""
+    """A web server that lets running calls finish for a few seconds before it stops."""
 
     def __init__(self, config: uvicorn.Config, calls: Calls) -> None:
         super().__init__(config)

@@ -1,4 +1,4 @@
-"""The prompts that a user may pick in a client: how to answer, to research, to index, to extract as an agent."""
+"""The prompts that a user can pick in a client: answer a question, research, index a folder, extract as an agent."""
 
 from __future__ import annotations
 
@@ -64,12 +64,13 @@ def add_prompts(server: MCPServer[None], handle: EngineHandle, offered: Offered)
     )
     for function, title, needs in known:
         if needs in offered.tools:
-            made = Prompt.from_function(function, title=title)
+            prompt = Prompt.from_function(function, title=title)
             if handle.fixed:
-                made.arguments = [each for each in made.arguments or () if each.name != "collection"]
-            server.add_prompt(made)
+                prompt.arguments = [each for each in prompt.arguments or () if each.name != "collection"]
+            server.add_prompt(prompt)
 
 
 def scope_of(collection: str) -> str:
-    named = plain(collection).strip()
-    return f" Pass collection={named!r} in every call." if named not in ("", "default") else ""
+    """Return the sentence that names the collection; empty for the default one."""
+    name = plain(collection).strip()
+    return f" Pass collection={name!r} in every call." if name not in ("", "default") else ""

@@ -33,17 +33,17 @@ class Resources:
         self._tools = ReadTools(engine)
 
     async def collections(self) -> str:
-        """Every collection with its counts, models and age; the documents of the default one."""
+        """List every collection with its counts, models and age, and the documents of the default one."""
         return text_of(await self._tools.list_collections(collection=self._engine.settings.collection))
 
     async def documents(self, collection: str) -> str:
-        """The documents of a collection, the first page of them."""
+        """List the documents of a collection, the first page of them."""
         return text_of(
             await self._tools.list_collections(limit=100, collection=self._check_collection(collection))
         )
 
     async def hierarchy(self, collection: str) -> str:
-        """The layers of a collection, and its topics from the root down two layers."""
+        """Show the layers of a collection, and its topics from the root down two layers."""
         engine = await self._engine.get()
         named = self._check_collection(collection)
         status = text_of(await self._tools.get_index_status(collection=named))
@@ -51,7 +51,7 @@ class Resources:
         return f"{status}\n\n{text_of(await self._tools.get_cluster(root.id, limit=30, collection=named))}"
 
     async def entity(self, collection: str, entity: str) -> str:
-        """What an entity is, what it belongs to up to the root, and where it is mentioned."""
+        """Show what an entity is, what it belongs to up to the root, and where it is mentioned."""
         named = self._check_collection(collection)
         chain = text_of(await self._tools.get_entity_ancestors(entity, collection=named))
         return (
@@ -59,19 +59,19 @@ class Resources:
         )
 
     async def cluster(self, collection: str, cluster: str) -> str:
-        """A topic: its summary, findings, members and relations."""
+        """Show a topic: its summary, findings, members and relations."""
         return text_of(
             await self._tools.get_cluster(cluster, limit=50, collection=self._check_collection(collection))
         )
 
     async def document(self, collection: str, document: str) -> str:
-        """The passages of a document (id, title, file name or number such as d3) in reading order."""
+        """Show the passages of a document (id, title, file name or number such as d3) in reading order."""
         return text_of(
             await self._tools.get_sources(document=document, collection=self._check_collection(collection))
         )
 
     async def chunk(self, collection: str, citation: str) -> str:
-        """One passage by its citation, such as d3:c12."""
+        """Show one passage by its citation, such as d3:c12."""
         return text_of(
             await self._tools.get_sources([citation], collection=self._check_collection(collection))
         )

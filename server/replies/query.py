@@ -197,12 +197,7 @@ class AnswerReply(ReplyModel):
             question=answered.result.query.text,
             answer=answer.text,
             sufficient=answer.sufficient,
-            sources=[
-                SourceCard(
-                    citation=each.citation, document=each.title, quote=shorten_line(each.text, LIMITS.brief)
-                )
-                for each in answered.sources
-            ],
+            sources=[SourceCard.from_engine(each, LIMITS.brief) for each in answered.sources],
             unfounded=list(answer.unfounded),
             tokens=answered.result.context.tokens,
             model=answered.model,

@@ -81,7 +81,7 @@ def test_ways_are_compared_side_by_side_by_type_too(tiny_path: Path, tmp_path: P
     ):
         assert said in ran.stdout
     again = CliRunner().invoke(app, ["retrieval", str(tiny_path), "--limit", "1", *data])
-    assert "The collection was there already" in again.stderr
+    assert "The collection existed already" in again.stderr
     assert "5 passages, 1 questions" in again.stdout
 
 
@@ -90,7 +90,7 @@ def test_ways_are_compared_side_by_side_by_type_too(tiny_path: Path, tmp_path: P
     [
         (("--mode", "magic"), "no mode 'magic'"),
         (("--ranking", "magic"), "no ranking 'magic'"),
-        (("--compare", "naive,magic"), "no mode or ranking 'magic'"),
+        (("--compare", "naive,magic"), "no 'magic' to compare"),
         (("--compare", "naive,lca", "--json"), "--compare asks for several"),
         (("--budgets", "many"), "Budgets cannot be 'many'"),
         (("--budgets", "10"), "token_budget cannot be 10"),

@@ -18,7 +18,7 @@ from leanrag_engine.core.model import Context
 from leanrag_engine.core.ports import ChatModel, Progress, ProgressReport
 from leanrag_engine.engine import LeanRAG
 from leanrag_engine.evaluation.datasets import Question
-from leanrag_engine.evaluation.retrieval.run import Strategy, parse_strategies, strategy
+from leanrag_engine.evaluation.retrieval.run import Strategy, parse_strategies
 from leanrag_engine.llm.answering import Answer, answer
 from leanrag_engine.llm.batching import Meter, ask
 from leanrag_engine.retrieval.request import Mode, Query, Ranking
@@ -40,12 +40,10 @@ QUESTIONS_AT_ONCE = 16
 FAILURES = 8
 """Consecutive unanswered calls, each after its retries, that end the evaluation."""
 
-WITHOUT_RELATIONS, WITHOUT_CHUNKS = "without-relations", "without-chunks"
-
-ABLATIONS = {
-    WITHOUT_RELATIONS: Strategy(WITHOUT_RELATIONS, Query("?", include_relations=False)),
-    WITHOUT_CHUNKS: Strategy(WITHOUT_CHUNKS, Query("?", include_sources=False)),
-}
+ABLATIONS = (
+    Strategy("without-relations", Query("?", include_relations=False)),
+    Strategy("without-chunks", Query("?", include_sources=False)),
+)
 """The paper's ablations (tables 2 and 3)."""
 
 # Tokens for the forecast: prompts with a question of usual length, and usual replies.
@@ -58,17 +56,9 @@ def strategies(compare: Sequence[str], *, ablations: bool) -> tuple[Strategy, ..
 
     Raises ``InvalidInput`` for a name that is neither a mode, a ranking nor an ablation.
     """
-    choices = [*(each.value for each in Mode), *(each.value for each in Ranking), *ABLATIONS]
-    names = [name for each in compare if (name := each.strip())]
-    for name in names:
-        if name not in choices:
-            raise InvalidInput(f"There is no {name!r} to compare.", f"Use some of: {', '.join(choices)}.")
-    found = {Mode.LCA.value: strategy()}
-    for name in names:
-        found.setdefault(name, ABLATIONS.get(name) or parse_strategies([name])[0])
+    names = [Mode.LCA.value, *compare, *((each.name for each in ABLATIONS) if ablations else ())]
     # The default ranking of the default mode is ``lca`` itself.
-    found.pop(Ranking.SPREAD.value, None)
-    return tuple((found | (ABLATIONS if ablations else {})).values())
+    return tuple(each for each in parse_strategies(names, ABLATIONS) if each.name != Ranking.SPREAD)
 
 
 @dataclass(frozen=True, slots=True)

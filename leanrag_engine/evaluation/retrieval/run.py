@@ -47,23 +47,24 @@ def strategy(mode: str = Mode.LCA, ranking: str = Ranking.SPREAD) -> Strategy:
     return Strategy(str(name), query)
 
 
-def parse_strategies(names: Sequence[str]) -> list[Strategy]:
-    """Return the strategies by name: a mode with its default ranking, or mode ``lca`` with a ranking.
+def parse_strategies(names: Sequence[str], more: Sequence[Strategy] = ()) -> list[Strategy]:
+    """Return the strategies by name, each once, in order.
 
-    Raises ``InvalidInput`` for other names and if there is none.
+    A name is a mode (with its default ranking), a ranking (of mode ``lca``) or the name of one of ``more``. Raises
+    ``InvalidInput`` for other names and if there is none.
     """
-    modes, rankings = [each.value for each in Mode], [each.value for each in Ranking]
+    known = (
+        {each.value: strategy(mode=each) for each in Mode}
+        | {each.value: strategy(ranking=each) for each in Ranking}
+        | {each.name: each for each in more}
+    )
     found = []
     for name in dict.fromkeys(filter(None, (each.strip() for each in names))):
-        if name not in (*modes, *rankings):
-            raise InvalidInput(
-                f"There is no mode or ranking {name!r} to compare.",
-                f"Use some of: {', '.join((*modes, *rankings))}.",
-            )
-        chosen = strategy(mode=name) if name in modes else strategy(ranking=name)
-        found.append(replace(chosen, name=name))
+        if name not in known:
+            raise InvalidInput(f"There is no {name!r} to compare.", f"Use some of: {', '.join(known)}.")
+        found.append(replace(known[name], name=name))
     if not found:
-        raise InvalidInput("There is nothing to compare.", f"Name some of: {', '.join((*modes, *rankings))}.")
+        raise InvalidInput("There is nothing to compare.", f"Name some of: {', '.join(known)}.")
     return found
 
 

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 import typer
 
@@ -20,6 +20,28 @@ from leanrag_engine.core.config import Settings, load_settings
 from leanrag_engine.core.errors import InvalidInput
 
 from ..options import run_async
+from .options import (
+    AnswererModel,
+    AnswersDataDir,
+    ApiBase,
+    Budget,
+    CompareWithLca,
+    Concurrency,
+    DetailsFile,
+    DryRun,
+    EmbedderName,
+    ExistingCollection,
+    Json,
+    JudgeApiBase,
+    JudgeModel,
+    JudgeTemperature,
+    Limit,
+    QuestionsFile,
+    Votes,
+    WithAblations,
+    WithPairs,
+    WithScores,
+)
 
 if TYPE_CHECKING:
     from leanrag_engine.evaluation.answers.figures import JudgedQuestion
@@ -28,78 +50,26 @@ if TYPE_CHECKING:
 
 
 def answers(
-    questions: Annotated[
-        Path,
-        typer.Argument(
-            metavar="SET",
-            help="Passages and questions (JSON), UltraDomain's JSON Lines, or with --collection a text file of questions.",
-        ),
-    ],
-    judge: Annotated[
-        str | None,
-        typer.Option(
-            metavar="MODEL", help="Who judges; default: the setting judge_model, else the answerer."
-        ),
-    ] = None,
-    answerer: Annotated[
-        str | None,
-        typer.Option(metavar="MODEL", help="Who writes the answers; default: the setting llm_model."),
-    ] = None,
-    api_base: Annotated[
-        str | None,
-        typer.Option(metavar="URL", help="Where the answerer is, and a judge of the same provider."),
-    ] = None,
-    judge_api_base: Annotated[
-        str | None, typer.Option(metavar="URL", help="Where the judge is, if elsewhere.")
-    ] = None,
-    compare: Annotated[
-        str,
-        typer.Option(
-            metavar="A,B,…",
-            help="Ways beside lca: local, global, naive, paper, fused, without-relations, without-chunks.",
-        ),
-    ] = "",
-    ablations: Annotated[
-        bool | None,
-        typer.Option(
-            help="The paper's ablations too: without relations (table 2), without chunks (table 3).",
-            show_default="with --compare",
-        ),
-    ] = None,
-    votes: Annotated[int, typer.Option(min=1, help="How often each answer and each pair is judged.")] = 5,
-    budget: Annotated[int, typer.Option(help="Most tokens of a context.")] = 4000,
-    limit: Annotated[
-        int | None, typer.Option(min=1, help="Ask so many questions only, the first ones.")
-    ] = None,
-    scores: Annotated[bool, typer.Option(help="Grade each answer from 1 to 10.")] = True,
-    pairs: Annotated[bool, typer.Option(help="Compare each way's answer with that of lca.")] = True,
-    temperature: Annotated[
-        float, typer.Option(min=0, max=2, help="Of the judge; 0 makes all votes alike.")
-    ] = 0.7,
-    concurrency: Annotated[int | None, typer.Option(min=1, help="Calls under way at once.")] = None,
-    collection: Annotated[
-        str | None,
-        typer.Option(help="Ask this collection as it is, instead of one made of the set's passages."),
-    ] = None,
-    embedder: Annotated[
-        str | None, typer.Option(help="What turns text into vectors; default: the setting's.")
-    ] = None,
-    data_dir: Annotated[
-        Path | None,
-        typer.Option(
-            help="Where the collection is, or where one made of the set is kept; default: the platform's, or removed."
-        ),
-    ] = None,
-    details: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE.jsonl", help="Write every answer and verdict with its reasons here, as they come."
-        ),
-    ] = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only say how many calls and tokens it takes.")
-    ] = False,
-    json: Annotated[bool, typer.Option("--json", help="End with one JSON object on one line.")] = False,
+    questions: QuestionsFile,
+    judge: JudgeModel = None,
+    answerer: AnswererModel = None,
+    api_base: ApiBase = None,
+    judge_api_base: JudgeApiBase = None,
+    compare: CompareWithLca = "",
+    ablations: WithAblations = None,
+    votes: Votes = 5,
+    budget: Budget = 4000,
+    limit: Limit = None,
+    scores: WithScores = True,
+    pairs: WithPairs = True,
+    temperature: JudgeTemperature = 0.7,
+    concurrency: Concurrency = None,
+    collection: ExistingCollection = None,
+    embedder: EmbedderName = None,
+    data_dir: AnswersDataDir = None,
+    details: DetailsFile = None,
+    dry_run: DryRun = False,
+    json: Json = False,
 ) -> None:
     """Have a model answer every question from the context alone, and a judge grade and compare the answers.
 
@@ -125,25 +95,17 @@ def answers(
             collection, embedder, data_dir, llm_model=answerer, llm_api_base=api_base,
             judge_model=judge, judge_api_base=judge_api_base, llm_concurrency=concurrency,
         )  # fmt: skip
-        question_set, plan = read_inputs(
+        question_set, plan = read_plan(
             questions, compare, limit, collection=collection,
             ablations=bool(compare) if ablations is None else ablations,
             votes=votes, budget=budget, scores=scores, pairs=pairs,
         )  # fmt: skip
         typer.echo(forecast(plan), err=True)
-        if dry_run:
-            if json:
-                typer.echo(json_.dumps({"forecast": forecast_figures(plan)}))
-            return
-        found = await run_judgement(settings, question_set, plan, temperature, data_dir, details)
-        for remark in remarks(found):
-            typer.echo(remark, err=True)
-        if json:
-            typer.echo(json_.dumps(figures(found, settings)))
-        else:
-            from .answers_report import show  # noqa: PLC0415 - rich is heavy
-
-            show(found, settings)
+        if not dry_run:
+            found = await run_judgement(settings, question_set, plan, temperature, data_dir, details)
+            print_judgement(found, settings, as_json=json)
+        elif json:
+            typer.echo(json_.dumps({"forecast": forecast_figures(plan)}))
 
     run_async(work)
 
@@ -161,10 +123,10 @@ def settings_of(
     )
 
 
-def read_inputs(
+def read_plan(
     path: Path, compare: str, limit: int | None, *, collection: str | None, ablations: bool, **options: int
 ) -> tuple[QuestionSet | None, JudgingPlan]:
-    """Read and check all input: the passages to ingest, if any, and the plan."""
+    """Read and check all input; return the set whose passages are ingested, if any, and the plan."""
     # Heavy, all of them: --help must not wait for them.
     from leanrag_engine.evaluation.answers.judge import JudgingPlan, strategies  # noqa: PLC0415
     from leanrag_engine.evaluation.answers.run import SET_SUFFIXES, read_questions  # noqa: PLC0415
@@ -237,6 +199,18 @@ def note_writer(file: TextIO) -> Callable[[JudgedQuestion], None]:
 
 
 # --- messages ------------------------------------------------------------------------------
+
+
+def print_judgement(found: Judgement, settings: Settings, *, as_json: bool) -> None:
+    """Print the remarks to standard error and the figures to standard output."""
+    for remark in remarks(found):
+        typer.echo(remark, err=True)
+    if as_json:
+        typer.echo(json_.dumps(figures(found, settings)))
+    else:
+        from .answers_report import show  # noqa: PLC0415 - rich is heavy
+
+        show(found, settings)
 
 
 def forecast_figures(plan: JudgingPlan) -> dict[str, int]:

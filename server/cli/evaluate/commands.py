@@ -10,7 +10,7 @@ import json as json_
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -18,6 +18,20 @@ from leanrag_engine.core.errors import InvalidInput
 
 from ..options import CollectionOption, DataDir, run_async
 from .answers import answers, scratch_folder
+from .options import (
+    Budgets,
+    ByType,
+    CompareStrategies,
+    EmbedderName,
+    GraphFile,
+    Json,
+    Limit,
+    ModeName,
+    PlotFile,
+    RankingName,
+    RetrievalSet,
+    ScratchDir,
+)
 
 if TYPE_CHECKING:
     from leanrag_engine.evaluation.datasets import QuestionSet
@@ -30,48 +44,23 @@ app = typer.Typer(
     rich_markup_mode="markdown",
 )
 
-Json = Annotated[bool, typer.Option("--json", help="End with one JSON object on one line.")]
-
 
 @app.command()
 def retrieval(
-    question_set: Annotated[
-        Path, typer.Argument(metavar="SET.json", help="Passages, and questions with their gold passages.")
-    ],
-    embedder: Annotated[
-        str | None, typer.Option(help="What turns text into vectors; default: the setting's.")
-    ] = None,
-    graph: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="OPENIE.json", help="Entities and triples in HippoRAG's OpenIE format to build on."
-        ),
-    ] = None,
-    mode: Annotated[str, typer.Option(help="lca, local, global or naive.")] = "lca",
-    ranking: Annotated[str, typer.Option(help="spread, fused or paper.")] = "spread",
-    compare: Annotated[
-        str,
-        typer.Option(
-            metavar="A,B,…", help="Several modes and rankings side by side instead, such as lca,naive,paper."
-        ),
-    ] = "",
-    budgets: Annotated[str, typer.Option(help="Token budgets for coverage.")] = "500,1000,2000,4000",
-    limit: Annotated[
-        int | None, typer.Option(min=1, help="Ask so many questions only, the first ones.")
-    ] = None,
-    by_type: Annotated[bool, typer.Option("--by-type", help="Recall by type of question as well.")] = False,
-    plot: Annotated[
-        Path | None, typer.Option(metavar="FILE.png", help="Draw recall, and coverage against tokens.")
-    ] = None,
-    data_dir: Annotated[
-        Path | None,
-        typer.Option(
-            help="Keep the scratch collection here, and use it again next time; default: a folder that is removed."
-        ),
-    ] = None,
+    question_set: RetrievalSet,
+    embedder: EmbedderName = None,
+    graph: GraphFile = None,
+    mode: ModeName = "lca",
+    ranking: RankingName = "spread",
+    compare: CompareStrategies = "",
+    budgets: Budgets = "500,1000,2000,4000",
+    limit: Limit = None,
+    by_type: ByType = False,
+    plot: PlotFile = None,
+    data_dir: ScratchDir = None,
     json: Json = False,
 ) -> None:
-    """Recall, coverage, tokens and latency on a question set. No model and no key needed.
+    """Measure recall, coverage, tokens and latency on a question set. No model and no key needed.
 
     Builds a scratch collection (one passage = one document = one chunk), asks every question and prints, as means
     over the questions:
@@ -160,7 +149,7 @@ def read_inputs(
     names: Sequence[str],
     plot: Path | None,
 ) -> tuple[QuestionSet, GivenGraph | None, list[Strategy]]:
-    """Read and check all input before any work."""
+    """Read and check all input before any work; return the set, the graph to build on and the strategies."""
     # Heavy, all of them: --help must not wait for them.
     from leanrag_engine.evaluation.datasets import read_set  # noqa: PLC0415
     from leanrag_engine.evaluation.retrieval.plots import check_plot  # noqa: PLC0415

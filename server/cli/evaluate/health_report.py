@@ -36,7 +36,7 @@ def show_health(found: CollectionHealth) -> None:
 
 
 def layers_table(layers: Sequence[Mapping[str, Any]]) -> Table:
-    """What the build recorded, one column for each layer."""
+    """Return what the build recorded, one column for each layer."""
     table = Table("of the build", *(f"G{each['layer']}" for each in layers))
     for label, shown in RECORDED.items():
         table.add_row(label, *(shown(each) for each in layers))
@@ -44,13 +44,13 @@ def layers_table(layers: Sequence[Mapping[str, Any]]) -> Table:
 
 
 def format_meetings(met: Mapping[str, Any]) -> str:
-    """Where similar entities meet, as the build measured it."""
-    told = [
+    """Describe where similar entities meet, as the build measured it."""
+    parts = [
         f"{what}: {', '.join(f'{100 * share:.0f} % in G{layer}' for layer, share in met[kind].items())}"
         for kind, what in (("pairs", "an entity and the one it resembles most"), ("sets", "with the nine"))
     ]
     return (
-        f"LCAs of {met['tried']} entities: {'; '.join(told)}. Half of the pairs' LCAs have at most "
+        f"LCAs of {met['tried']} entities: {'; '.join(parts)}. Half of the pairs' LCAs have at most "
         f"{100 * met['beneath']:.1f} % of G0 beneath them."
     )
 
@@ -85,7 +85,7 @@ RECORDED: dict[str, Callable[[Mapping[str, Any]], str]] = {
     "members in doubt": _percent("contested", of_clusters=True),
     "semantic islands": lambda each: f"{each['islands']}" if each["clusters"] else "",
 }
-"""What the table says of a layer, by its label; "clusters" are those of the layer's own entities."""
+"""How the table formats each figure of a layer, by the row's label. Clusters are those of the layer's own entities."""
 
 
 def meetings_table(found: CollectionHealth) -> Table:
