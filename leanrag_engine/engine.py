@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
@@ -23,21 +23,17 @@ from .core.errors import (
     NotReady,
     StoreUnusable,
 )
-from .core.model import (
+from .core.jobs import (
     BuildRequest,
-    Chunk,
-    Collection,
+    BuildResult,
     DeleteRequest,
-    Document,
-    DocumentSource,
-    Entity,
-    Generation,
     IngestRequest,
+    IngestResult,
     Job,
+    JobResult,
     ReindexRequest,
-    Relation,
-    Seed,
 )
+from .core.model import Chunk, Collection, Document, DocumentSource, Entity, Generation, Relation, Seed
 from .core.ports import ChatModel, Embedder, Extractor
 from .llm.answering import Answer, answer
 from .llm.batching import Meter
@@ -420,8 +416,8 @@ class LeanRAG:
 
     # --- inside ---------------------------------------------------------------------------
 
-    async def _work(self, job: Job, progress: JobProgress) -> Mapping[str, Any]:
-        """What a job does, by its kind."""
+    async def _work(self, job: Job, progress: JobProgress) -> JobResult:
+        """Do the work of a job, by the type of its request."""
         # The last writer may have been killed before it changed the vector version: open clients may be stale.
         await self._vectors.refresh()
         order = job.request if isinstance(job.request, BuildRequest) else PLAIN
@@ -435,21 +431,17 @@ class LeanRAG:
             case IngestRequest():
                 changed = await ingest_all(self._stores, job.collection, job.request, progress)
                 if not (job.request.build and (changed or await self._is_stale(job.collection))):
-                    return {"built": not await self._is_stale(job.collection)}
+                    return IngestResult(built=not await self._is_stale(job.collection))
+                return IngestResult(built=True, build=await self._build(job, order, progress))
         return await self._build(job, order, progress)
 
-    async def _build(self, job: Job, order: BuildRequest, progress: JobProgress) -> Mapping[str, Any]:
+    async def _build(self, job: Job, order: BuildRequest, progress: JobProgress) -> BuildResult:
         async with open_models(self._stores, job.collection, job.id, order) as models:
             generation = await build_generation(self._stores, job.collection, progress.report, models)
             for step, reason, count in models.fallbacks():
                 progress.fail(step, f"{count} left heuristic: {reason}")
         spent = await self._stores.replies.spending(job.collection, job.id)
-        return {
-            "built": True,
-            "generation": generation.number,
-            "layers": [asdict(each) for each in generation.layers],
-            **({"spent": [asdict(each) for each in spent]} if spent else {}),
-        }
+        return BuildResult(generation.number, generation.layers, tuple(spent))
 
     def _agent_work(self, collection: str) -> AgentWork:
         stores = self._stores

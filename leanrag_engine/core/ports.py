@@ -17,6 +17,7 @@ from typing import Any, Literal, Protocol
 
 from numpy.typing import NDArray
 
+from .jobs import Job, JobStatus
 from .model import (
     BuildRecord,
     Chunk,
@@ -27,8 +28,6 @@ from .model import (
     Generation,
     Hierarchy,
     Hit,
-    Job,
-    JobStatus,
     LoadedDocument,
     Relation,
     Spent,

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from leanrag_engine.adapters.wiring import compose
 from leanrag_engine.core.config import Settings, load_settings
 from leanrag_engine.core.errors import LeanRAGError
-from leanrag_engine.core.model import DocumentSource, Job, content_id
+from leanrag_engine.core.jobs import IngestOutcome, Job
+from leanrag_engine.core.model import DocumentSource, content_id
 from leanrag_engine.core.ports import Progress, ProgressReport
 from leanrag_engine.engine import LeanRAG
 from leanrag_engine.extraction.openie import OpenIE, OpenIEExtractor
@@ -104,7 +104,7 @@ async def open_scratch(
         job = await engine.submit_ingest(_sources(questions.passages), collection=name)
         job = await _await_job(engine, job, report)
         seconds = time.perf_counter() - started
-        outcomes = job.result.get("documents", ())
+        outcomes = job.documents
         built = (await engine.status(name)).collection
         assert built.generation is not None, "a finished job has built a generation"
         yield ScratchCollection(
@@ -112,8 +112,8 @@ async def open_scratch(
             collection=name,
             watch=timed.watch,
             build_s=seconds,
-            reused=all(each["status"] == "unchanged" for each in outcomes),
-            split=sum(each["chunks"] > 1 for each in outcomes),
+            reused=all(each.status == "unchanged" for each in outcomes),
+            split=sum(each.chunks > 1 for each in outcomes),
             failed=_failures(outcomes),
             layers=tuple(layer.entities for layer in built.generation.layers),
         )
@@ -128,8 +128,8 @@ def _sources(passages: Sequence[CorpusPassage]) -> list[DocumentSource]:
     ]
 
 
-def _failures(outcomes: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
-    return tuple(f"{each['id']}: {each['error']}" for each in outcomes if each["status"] == "failed")
+def _failures(outcomes: Sequence[IngestOutcome]) -> tuple[str, ...]:
+    return tuple(f"{each.id}: {each.error}" for each in outcomes if each.status == "failed")
 
 
 async def _await_job(engine: LeanRAG, job: Job, report: ProgressReport) -> Job:
@@ -138,6 +138,6 @@ async def _await_job(engine: LeanRAG, job: Job, report: ProgressReport) -> Job:
         job = await engine.job(job.id, wait_seconds=0.2)
         report(Progress(job.stage, job.done, job.total, job.message))
     if job.status != "done":
-        first = f" First: {job.failures[0]['error']}" if job.failures else ""
+        first = f" First: {job.failures[0].error}" if job.failures else ""
         raise LeanRAGError(f"The scratch collection was not built ({job.status}): {job.message}{first}")
     return job

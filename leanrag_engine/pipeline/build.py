@@ -5,9 +5,8 @@ Everything here runs inside a job, under the writer lock. A reader sees the buil
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import anyio
 import anyio.to_thread
@@ -15,9 +14,9 @@ import anyio.to_thread
 from leanrag_engine.adapters.wiring import embedder_source
 from leanrag_engine.core.config import Settings
 from leanrag_engine.core.errors import NotReady
+from leanrag_engine.core.jobs import BuildRequest, Forecast, StepRange
 from leanrag_engine.core.model import (
     BuildRecord,
-    BuildRequest,
     Chunk,
     Collection,
     EmbeddingCounts,
@@ -234,14 +233,13 @@ async def publish(
 
 async def forecast_build(
     stores: Stores, collection: str, order: BuildRequest, report: ProgressReport
-) -> Mapping[str, Any]:
-    """What a build of this order would ask its models for, by step: a dry run of it, with nobody asked.
+) -> Forecast:
+    """Return what a build of this order would request of its models, by step, from a dry run without calls.
 
-    Where chunks are still to be read, the steps after that are a range: they are counted on what was read
-    heuristically, and a model finds other entities.
+    While chunks are still to be read, the figures of the steps after reading are ranges: they are counted on the
+    heuristic extracts, and a model finds other entities.
     """
     held = await require_documents(stores, collection)
-    found: dict[str, Any] = {"documents": held.documents, "chunks": held.chunks}
     async with open_forecast_models(stores, collection, order) as (models, counting):
         unread = 0
         if counting:
@@ -249,8 +247,23 @@ async def forecast_build(
             fitted = await fit(stores, held, report, dry_embedders(stores))
             await draft(stores, held, fitted, report, models)
         steps = [each for model in counting for each in await model.forecast()]
-        rounds = stores.settings.gleaning
-        return {**found, **sum_steps(steps, exact=not unread, gleaning=rounds), "models": models.names()}
+        gleaning = stores.settings.gleaning
+        looks = [replace(each, step=GLEANING) for each in steps if each.step == READING and gleaning]
+        return Forecast(
+            documents=held.documents,
+            chunks=held.chunks,
+            steps=(
+                *(
+                    step_range(each, (1, 1) if not unread or each.step == READING else SPREAD)
+                    for each in steps
+                ),
+                # Whether a second look is needed depends on what the first one finds.
+                *(step_range(each, (0, gleaning * SECOND_LOOK)) for each in looks),
+            ),
+            exact=not unread and not looks,
+            guessed=tuple(sorted({each.step for each in (*steps, *looks) if each.guessed})),
+            models=models.names(),
+        )
 
 
 def dry_embedders(stores: Stores) -> EmbedderSource:
@@ -260,34 +273,21 @@ def dry_embedders(stores: Stores) -> EmbedderSource:
     return stores.embedders
 
 
-def sum_steps(steps: Sequence[StepForecast], *, exact: bool, gleaning: int) -> dict[str, Any]:
-    """The forecast of a build: by step, and in all. Each figure is its least and its most."""
-    rows = [step_range(each, (1, 1) if exact or each.step == READING else SPREAD) for each in steps]
-    # Whether a second look is taken shows in what the first one finds.
-    looks = [replace(each, step=GLEANING) for each in steps if each.step == READING and gleaning]
-    rows += [step_range(each, (0, gleaning * SECOND_LOOK)) for each in looks]
-    figures = ("calls", "input_tokens", "output_tokens", "cost")
-    total = {name: add_ranges([row[name] for row in rows]) for name in figures}
-    guessed = sorted({each.step for each in (*steps, *looks) if each.guessed})
-    return {**total, "steps": rows, "exact": exact and not looks, "guessed": guessed}
+def step_range(step: StepForecast, shares: tuple[float, float]) -> StepRange:
+    """Return the figures of a step at the least and at the greatest share of what was counted."""
 
+    def span(count: int) -> tuple[int, int]:
+        low, high = (round(share * count) for share in shares)
+        return low, high
 
-def step_range(step: StepForecast, shares: tuple[float, float]) -> dict[str, Any]:
-    """A step's figures, from the least to the greatest share of what was counted."""
     low, high = shares
-    return {
-        "step": step.step,
-        "calls": [round(low * step.calls), round(high * step.calls)],
-        "input_tokens": [round(low * step.prompt_tokens), round(high * step.prompt_tokens)],
-        "output_tokens": [round(low * step.completion_tokens), round(high * step.completion_tokens)],
-        "cost": None if step.cost is None else [round(low * step.cost, 4), round(high * step.cost, 4)],
-    }
-
-
-def add_ranges(ranges: Sequence[list[float] | None]) -> list[float] | None:
-    """The sum of ranges; None if one is unknown."""
-    known = [each for each in ranges if each is not None]
-    return None if len(known) < len(ranges) else [sum(each[end] for each in known) for end in (0, 1)]
+    return StepRange(
+        step.step,
+        calls=span(step.calls),
+        input_tokens=span(step.prompt_tokens),
+        output_tokens=span(step.completion_tokens),
+        cost=None if step.cost is None else (round(low * step.cost, 4), round(high * step.cost, 4)),
+    )
 
 
 def plan_of(settings: Settings) -> HierarchyOptions:

@@ -17,6 +17,7 @@ from difflib import SequenceMatcher
 import anyio.to_thread
 
 from leanrag_engine.core.errors import Candidate, InvalidInput, ModelUnavailable, StoreUnusable
+from leanrag_engine.core.jobs import DeleteResult
 from leanrag_engine.core.model import (
     BuildRecord,
     Chunk,
@@ -97,7 +98,7 @@ def _nearest(given: str, documents: Sequence[Document]) -> tuple[Candidate, ...]
 
 async def delete_documents(
     stores: Stores, collection: str, document_ids: Sequence[str], report: ProgressReport
-) -> dict[str, int]:
+) -> DeleteResult:
     """Forget those of the documents that the collection holds; how many documents and chunks went.
 
     Raises ``StoreUnusable`` if the graph store cannot be used; a vector store that cannot is dropped.
@@ -110,7 +111,7 @@ async def delete_documents(
             await drop_unused_spaces(
                 stores, held
             )  # a run that was killed may have left the spaces of older generations
-        return {"documents": 0, "chunks": 0}
+        return DeleteResult()
     report(Progress("read", 0, len(wanted)))
     chunks = await stores.documents.all_chunks(collection)
     gone = [each for each in chunks if each.document_id in wanted]
@@ -130,7 +131,7 @@ async def delete_documents(
     if remains and remains.hierarchy and generation:
         await stores.adjacencies.keep(generation, remains.hierarchy.layers, kept)
     await drop_unused_spaces(stores, held)
-    return {"documents": len(wanted), "chunks": len(gone)}
+    return DeleteResult(len(wanted), len(gone))
 
 
 async def _compute_remaining(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
@@ -25,6 +25,7 @@ from leanrag_engine.core.errors import (
     NotReady,
     StoreUnusable,
 )
+from leanrag_engine.core.jobs import ReindexResult
 from leanrag_engine.core.model import (
     Chunk,
     Collection,
@@ -73,7 +74,7 @@ class Stores:
     extractor: Extractor
 
 
-async def rebuild_vectors(stores: Stores, collection: str, report: ProgressReport) -> Mapping[str, int]:
+async def rebuild_vectors(stores: Stores, collection: str, report: ProgressReport) -> ReindexResult:
     """Write the vector store anew from the graph store; counts by kind. Raises ``NotReady`` before a build."""
     generation = await find_published(stores.documents, collection)
     if generation is None:
@@ -96,7 +97,7 @@ async def rebuild_vectors(stores: Stores, collection: str, report: ProgressRepor
             await stores.vectors.start_over()
         for space, held_rows in rows.items():
             await upsert(stores, space, held_rows, report)
-    return {kind: len(rows[space].ids) for kind, space in spaces.by_kind().items() if space}
+    return ReindexResult({kind: len(rows[space].ids) for kind, space in spaces.by_kind().items()})
 
 
 async def read_indexed_texts(

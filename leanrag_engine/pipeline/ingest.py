@@ -6,7 +6,7 @@ Everything here runs inside a job, under the writer lock.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import replace
 from functools import partial
 from itertools import count
 from pathlib import Path
@@ -22,7 +22,8 @@ from leanrag_engine.core.errors import (
     ModelUnavailable,
     StoreUnusable,
 )
-from leanrag_engine.core.model import Chunk, DocumentSource, Extract, IngestRequest, LoadedDocument
+from leanrag_engine.core.jobs import IngestOutcome, IngestRequest
+from leanrag_engine.core.model import Chunk, DocumentSource, Extract, LoadedDocument
 from leanrag_engine.core.ports import Progress, ProgressReport
 from leanrag_engine.documents.chunking import chunk
 from leanrag_engine.documents.loading import expand, load
@@ -45,17 +46,6 @@ async def extract_heuristically(
 ) -> list[Extract]:
     """The extractor that needs no model."""
     return await anyio.to_thread.run_sync(partial(extract, chunks, document.title, pulse=pulse))
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """What became of one document: ``added``, ``replaced``, ``unchanged``, ``skipped`` or ``failed``."""
-
-    id: str
-    title: str
-    status: str
-    chunks: int = 0
-    error: str = ""
 
 
 async def ingest_all(stores: Stores, collection: str, request: IngestRequest, progress: JobProgress) -> bool:
@@ -82,9 +72,9 @@ async def ingest_all(stores: Stores, collection: str, request: IngestRequest, pr
     return changed
 
 
-def record_outcome(outcome: Outcome, progress: JobProgress) -> str:
+def record_outcome(outcome: IngestOutcome, progress: JobProgress) -> str:
     """Write down what became of a document; gives its status."""
-    progress.record(asdict(outcome))
+    progress.record(outcome)
     if outcome.status == "failed":
         progress.fail(outcome.id, outcome.error)
     return outcome.status
@@ -107,7 +97,7 @@ async def ingest_or_fail(
     source: DocumentSource,
     allowed: Sequence[Path] | None,
     progress: JobProgress,
-) -> Outcome:
+) -> IngestOutcome:
     """Ingest one document; a bad one fails alone. A store that cannot be used ends the job."""
     try:
         return await ingest_one(stores, collection, source, allowed, progress.say)
@@ -115,15 +105,15 @@ async def ingest_or_fail(
         raise
     except LeanRAGError as problem:
         name = source.id or source.path or source.title
-        return Outcome(name, source.title, "failed", error=str(problem))
+        return IngestOutcome(name, source.title, "failed", error=str(problem))
 
 
 def expand_folders(
     sources: Iterable[DocumentSource], allowed: Sequence[Path] | None
-) -> tuple[list[DocumentSource], list[Outcome]]:
+) -> tuple[list[DocumentSource], list[IngestOutcome]]:
     """Each folder becomes its files; what cannot be read as documents becomes an outcome at once."""
     files: list[DocumentSource] = []
-    outcomes: list[Outcome] = []
+    outcomes: list[IngestOutcome] = []
     for source in sources:
         if not source.path or source.text is not None:
             files.append(source)
@@ -131,7 +121,9 @@ def expand_folders(
         try:
             found = expand(source.path, allowed=allowed)
         except LeanRAGError as problem:
-            outcomes.append(Outcome(source.id or source.path, source.title, "failed", error=str(problem)))
+            outcomes.append(
+                IngestOutcome(source.id or source.path, source.title, "failed", error=str(problem))
+            )
             continue
         single = len(found.files) == 1 and not Path(source.path).is_dir()
         files.extend(
@@ -140,10 +132,12 @@ def expand_folders(
             )
             for path in found.files
         )
-        outcomes.extend(Outcome(str(path), path.name, "skipped", error=why) for path, why in found.skipped)
+        outcomes.extend(
+            IngestOutcome(str(path), path.name, "skipped", error=why) for path, why in found.skipped
+        )
         if not found.files and not found.skipped:
             why = f"The folder {source.path} holds no file to ingest."
-            outcomes.append(Outcome(source.path, "", "failed", error=why))
+            outcomes.append(IngestOutcome(source.path, "", "failed", error=why))
     return files, outcomes
 
 
@@ -153,7 +147,7 @@ async def ingest_one(
     source: DocumentSource,
     allowed: Sequence[Path] | None,
     pulse: Callable[[str], None],
-) -> Outcome:
+) -> IngestOutcome:
     """Load, chunk, extract and store one document. Raises a ``LeanRAGError`` if it cannot be ingested.
 
     ``pulse`` hears now and then what is done with the document; what it raises ends the work.
@@ -163,7 +157,7 @@ async def ingest_one(
     document = await anyio.to_thread.run_sync(partial(load, source, allowed=allowed, max_bytes=limit))
     before = await stores.documents.find(collection, document.id)
     if before is not None and before.digest == document.digest:
-        return Outcome(document.id, document.title, "unchanged", before.chunks)
+        return IngestOutcome(document.id, document.title, "unchanged", before.chunks)
     chunks = await anyio.to_thread.run_sync(
         partial(
             chunk,
@@ -184,7 +178,7 @@ async def ingest_one(
 
     extracts = await stores.extractor(document, chunks, beat)
     await stores.documents.put(collection, document, chunks, extracts)
-    return Outcome(document.id, document.title, "added" if before is None else "replaced", len(chunks))
+    return IngestOutcome(document.id, document.title, "added" if before is None else "replaced", len(chunks))
 
 
 async def index_pending(stores: Stores, collection: str, report: ProgressReport) -> None:

@@ -14,10 +14,9 @@ import socket
 import threading
 import time
 import uuid
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 import anyio
 import anyio.to_thread
@@ -25,7 +24,17 @@ import psutil
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 from leanrag_engine.core.errors import Cancelled, LeanRAGError, NotFound
-from leanrag_engine.core.model import DeleteRequest, IngestRequest, Job, JobRequest, JobStatus
+from leanrag_engine.core.jobs import (
+    DeleteRequest,
+    IngestOutcome,
+    IngestRequest,
+    IngestResult,
+    Job,
+    JobFailure,
+    JobRequest,
+    JobResult,
+    JobStatus,
+)
 from leanrag_engine.core.ports import JobStore, LockHolder, Progress, WriterLock
 
 logger = logging.getLogger(__name__)
@@ -58,8 +67,8 @@ class JobProgress:
     """
 
     latest: Progress = field(default_factory=lambda: Progress("queued"))
-    outcomes: list[Mapping[str, Any]] = field(default_factory=list)
-    failures: list[Mapping[str, str]] = field(default_factory=list)
+    outcomes: list[IngestOutcome] = field(default_factory=list)
+    failures: list[JobFailure] = field(default_factory=list)
     stop: threading.Event = field(default_factory=threading.Event)
     scope: anyio.CancelScope | None = None
     """The work runs in it: what does not come to report for a while after a stop is cancelled."""
@@ -89,14 +98,14 @@ class JobProgress:
         if self.stop.is_set():
             raise Cancelled(f"Stopped during {self.latest.stage}.", "What was finished before is kept.")
 
-    def record(self, outcome: Mapping[str, Any]) -> None:
+    def record(self, outcome: IngestOutcome) -> None:
         self.outcomes.append(outcome)
 
     def fail(self, what: str, error: str) -> None:
-        self.failures.append({"document": what, "error": error})
+        self.failures.append(JobFailure(what, error))
 
 
-Work = Callable[[Job, JobProgress], Awaitable[Mapping[str, Any]]]
+Work = Callable[[Job, JobProgress], Awaitable[JobResult]]
 """Runs one job to its end and returns its result."""
 
 
@@ -207,12 +216,17 @@ class Jobs:
             if not is_abandoned(job) or not await self._store.claim(job.id, job.owner, self._owner):
                 continue
             # Only a crash counts, and only one before any progress: being closed in good order is no fault.
-            crashed = job.status is not JobStatus.INTERRUPTED and job.done <= job.result.get("reached", -1)
-            attempts = int(job.result.get("attempts", 1)) + crashed
-            note = {**job.result, "attempts": attempts, "reached": job.done}
-            claimed = replace(job, status=JobStatus.QUEUED, owner=self._owner, message="", result=note)
-            if job.cancel_requested or attempts > ATTEMPTS:
-                await self._end_unrun(claimed, attempts)
+            crashed = job.status is not JobStatus.INTERRUPTED and job.done <= job.reached
+            claimed = replace(
+                job,
+                status=JobStatus.QUEUED,
+                owner=self._owner,
+                message="",
+                attempts=job.attempts + crashed,
+                reached=job.done,
+            )
+            if job.cancel_requested or claimed.attempts > ATTEMPTS:
+                await self._end_unrun(claimed)
                 continue
             self._start(claimed)
             resumed.append(claimed)
@@ -228,14 +242,14 @@ class Jobs:
             portal.start_task_soon(portal.stop, True)
             await anyio.to_thread.run_sync(self._exit.close)
 
-    async def _end_unrun(self, job: Job, attempts: int) -> None:
+    async def _end_unrun(self, job: Job) -> None:
         if job.cancel_requested:
             ended = replace(job, status=JobStatus.CANCELLED, message="Cancelled before it was resumed.")
         else:
             ended = replace(
                 job,
                 status=JobStatus.FAILED,
-                message=f"Its process crashed {attempts - 1} times at the same place in {job.stage}; "
+                message=f"Its process crashed {job.attempts - 1} times at the same place in {job.stage}; "
                 "it is not tried again.",
             )
         await self._store.put(replace(ended, updated_at=datetime.now(UTC)))
@@ -292,7 +306,7 @@ class Jobs:
             return replace(job, status=JobStatus.FAILED, message=f"Unexpected {type(bug).__name__}: {bug}")
         # What it said last was said while it worked.
         progress.latest = replace(progress.latest, message="", done=progress.latest.total)
-        return replace(job, status=JobStatus.DONE, message="", result={**job.result, **result})
+        return replace(job, status=JobStatus.DONE, message="", result=result)
 
     @contextlib.asynccontextmanager
     async def _keep_row(self, job: Job, progress: JobProgress) -> AsyncIterator[None]:
@@ -341,7 +355,10 @@ class Jobs:
         return await self._write(ended, progress)
 
     async def _write(self, job: Job, progress: JobProgress) -> None:
-        latest = progress.latest
+        latest, result = progress.latest, job.result
+        if progress.outcomes:
+            ingest = result if isinstance(result, IngestResult) else IngestResult()
+            result = replace(ingest, documents=tuple(progress.outcomes))
         waits = latest.stage in ("queued", "waiting") and job.status is JobStatus.RUNNING
         await self._store.put(
             replace(
@@ -353,9 +370,7 @@ class Jobs:
                 rate=round(progress.rate, 3),
                 message=job.message or latest.message,
                 failures=tuple(progress.failures),
-                result={**job.result, "documents": list(progress.outcomes)}
-                if progress.outcomes
-                else job.result,
+                result=result,
                 updated_at=datetime.now(UTC),
             )
         )

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from leanrag_engine.adapters.wiring import chat_model, same_service
 from leanrag_engine.core.config import Settings
 from leanrag_engine.core.errors import InvalidInput
-from leanrag_engine.core.model import BuildRequest
+from leanrag_engine.core.jobs import BuildRequest
 from leanrag_engine.core.ports import ChatModel
 from leanrag_engine.llm.batching import ModelWork
 from leanrag_engine.llm.budget import Budget, Caps

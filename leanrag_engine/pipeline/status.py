@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from leanrag_engine.core.errors import StoreUnusable
-from leanrag_engine.core.model import Collection, Generation, Job, Method, Spent
+from leanrag_engine.core.jobs import Job
+from leanrag_engine.core.model import Collection, Generation, Method, Spent
 from leanrag_engine.core.ports import LockHolder, VectorStore
 
 

@@ -82,9 +82,11 @@ async def index_reference(console: Console, settings: Settings, figures: DemoFig
         if job.status.value != "done":
             message = f"The demo's job {job.status.value}: {job.message}"
             raise SystemExit(message)
-        figures.documents = len(job.result["documents"])
-        figures.layers = [each["entities"] for each in job.result["layers"]]
-        figures.relations = [each["relations"] for each in job.result["layers"]]
+        generation = (await engine.status(settings.collection)).collection.generation
+        assert generation is not None, "a finished job has built a generation"
+        figures.documents = len(job.documents)
+        figures.layers = [each.entities for each in generation.layers]
+        figures.relations = [each.relations for each in generation.layers]
     figures.index_seconds = round(time.perf_counter() - started, 1)
     table = Table("layer", "entities", "relations", "what it holds")
     for depth, (entities, relations) in enumerate(zip(figures.layers, figures.relations, strict=True)):

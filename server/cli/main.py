@@ -30,7 +30,7 @@ from .options import (
 )
 
 if TYPE_CHECKING:
-    from leanrag_engine.core.model import Job
+    from leanrag_engine.core.jobs import Job
     from leanrag_engine.engine import LeanRAG
 
 app = typer.Typer(
@@ -227,7 +227,7 @@ def build(
     """
 
     async def work(engine: LeanRAG) -> None:
-        from leanrag_engine.core.model import BuildRequest  # noqa: PLC0415 - heavy
+        from leanrag_engine.core.jobs import BuildRequest  # noqa: PLC0415 - heavy
 
         from ..replies.jobs import JobReply  # noqa: PLC0415 - heavy
 

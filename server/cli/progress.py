@@ -19,7 +19,7 @@ from rich.progress import (
 )
 
 if TYPE_CHECKING:
-    from leanrag_engine.core.model import Job
+    from leanrag_engine.core.jobs import Job
     from leanrag_engine.engine import LeanRAG
 
 

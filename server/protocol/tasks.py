@@ -23,7 +23,7 @@ from ..engine_handle import EngineHandle
 from ..replies.jobs import IngestReply, JobReply
 
 if TYPE_CHECKING:
-    from leanrag_engine.core.model import Job
+    from leanrag_engine.core.jobs import Job
 
 IDENTIFIER = "io.modelcontextprotocol/tasks"
 

@@ -13,7 +13,7 @@ from .base import LIMITS, Card, JobState, ReplyModel, shorten_line
 from .status import LayerCard, layers_line
 
 if TYPE_CHECKING:
-    from leanrag_engine.core.model import Job
+    from leanrag_engine.core.jobs import IngestOutcome, Job
     from leanrag_engine.pipeline.delete import DocumentLookup
 
 DeletionState = Literal["deleted", "deleting", "not_deleted", "unknown"]
@@ -56,7 +56,10 @@ class JobReply(ReplyModel):
     @classmethod
     def from_engine(cls, job: Job) -> JobReply:
         failures = [
-            {key: shorten_line(value, LIMITS.error) for key, value in failure.items()}
+            {
+                "document": shorten_line(failure.document, LIMITS.error),
+                "error": shorten_line(failure.error, LIMITS.error),
+            }
             for failure in job.failures[: LIMITS.failures]
         ]
         return cls(
@@ -103,14 +106,14 @@ class JobReply(ReplyModel):
 
 
 def public_result(job: Job) -> dict[str, Any]:
-    """Return a job's result without internal keys, its documents counted by outcome."""
-    result = {key: value for key, value in job.result.items() if key not in {"attempts", "reached"}}
+    """Return a job's result with its documents counted by outcome."""
+    result = job.result.figures() if job.result else {}
     return result | ({"documents": count_outcomes(job)} if isinstance(result.get("documents"), list) else {})
 
 
 def count_outcomes(job: Job) -> str:
     """Count the documents of a job by outcome, e.g. ``8 added, 1 failed``."""
-    counts = Counter(each["status"] for each in job.result["documents"])
+    counts = Counter(each.status for each in job.documents)
     return ", ".join(f"{count} {status}" for status, count in counts.items())
 
 
@@ -158,7 +161,7 @@ def _step_after_success(job: Job) -> str:
         return "Call build_hierarchy to make the hidden summaries anew."
     if job.kind == "forecast":
         return "Call build_hierarchy without dry_run to build."
-    if job.result.get("built", True):
+    if public_result(job).get("built", True):
         return "Call query_lca_context with a question."
     return "Call build_hierarchy, then query_lca_context."
 
@@ -174,9 +177,14 @@ class DocumentOutcome(Card):
     error: str
 
     @classmethod
-    def from_record(cls, record: Mapping[str, Any]) -> DocumentOutcome:
-        title, error = shorten_line(record["title"], LIMITS.brief), record["error"][: LIMITS.error]
-        return cls(**{**record, "title": title, "error": error})
+    def from_engine(cls, outcome: IngestOutcome) -> DocumentOutcome:
+        return cls(
+            id=outcome.id,
+            title=shorten_line(outcome.title, LIMITS.brief),
+            status=outcome.status,
+            chunks=outcome.chunks,
+            error=outcome.error[: LIMITS.error],
+        )
 
     def to_line(self) -> str:
         name = f"{self.title} (id {self.id})" if self.title else self.id
@@ -200,7 +208,7 @@ class IngestReply(ReplyModel):
     @classmethod
     def from_engine(cls, job: Job) -> IngestReply:
         """Build the reply; where there are too many documents to list, failures come first."""
-        outcomes = [DocumentOutcome.from_record(each) for each in job.result.get("documents", [])]
+        outcomes = [DocumentOutcome.from_engine(each) for each in job.documents]
         message = job.message
         listed = fit_outcomes(outcomes)
         if len(listed) < len(outcomes):

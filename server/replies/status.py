@@ -11,7 +11,8 @@ from .base import Card, JobState, ReplyModel
 from .errors import READ_ONLY
 
 if TYPE_CHECKING:
-    from leanrag_engine.core.model import Generation, Job, Spent
+    from leanrag_engine.core.jobs import Job
+    from leanrag_engine.core.model import Generation, Spent
     from leanrag_engine.pipeline.status import Status
 
 

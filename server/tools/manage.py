@@ -24,7 +24,8 @@ from .arguments import (
 )
 
 if TYPE_CHECKING:
-    from leanrag_engine.core.model import DocumentSource, Job
+    from leanrag_engine.core.jobs import Job
+    from leanrag_engine.core.model import DocumentSource
     from leanrag_engine.engine import LeanRAG
 
 PROGRESS_INTERVAL_S = 1.0
@@ -88,7 +89,7 @@ get_job with job_id. Next: query_lca_context."""
         started = anyio.current_time()
         engine = await self._engine.get()
         named = self._engine.collection(collection)
-        from leanrag_engine.core.model import BuildRequest  # noqa: PLC0415 - brings numpy; only a build needs it
+        from leanrag_engine.core.jobs import BuildRequest  # noqa: PLC0415 - heavy
 
         order = BuildRequest(upgrade=mode == "upgrade")
         job = await engine.submit_build(collection=named, order=order, dry_run=dry_run)

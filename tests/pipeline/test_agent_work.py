@@ -11,7 +11,8 @@ import pytest
 
 from leanrag_engine.core.config import load_settings
 from leanrag_engine.core.errors import InvalidInput, NotReady
-from leanrag_engine.core.model import DocumentSource, Job, JobStatus, Method
+from leanrag_engine.core.jobs import Job, JobStatus
+from leanrag_engine.core.model import DocumentSource, Method
 from leanrag_engine.engine import LeanRAG
 from leanrag_engine.pipeline.agent_work import PendingWork, WorkKind
 

@@ -12,7 +12,8 @@ import pytest
 
 from leanrag_engine.core.config import Settings, load_settings
 from leanrag_engine.core.errors import InvalidInput, NotReady
-from leanrag_engine.core.model import DocumentSource, Job, JobStatus
+from leanrag_engine.core.jobs import Job, JobStatus, ReindexResult
+from leanrag_engine.core.model import DocumentSource
 from leanrag_engine.engine import LeanRAG
 from leanrag_engine.retrieval.request import Filters, Mode, Query, Ranking
 
@@ -180,7 +181,7 @@ async def test_a_build_tells_how_many_windows_are_embedded_and_counts_them(
         assert not any("incomplete" in warning for warning in status.warnings)
         assert len({text for text in embedding_server.texts if "Bath. William" in text}) > 1
         reindexed = await done(engine, await engine.submit_reindex())
-        assert reindexed.result == generation.record.vectors
+        assert reindexed.result == ReindexResult(generation.record.vectors)
 
 
 async def test_a_second_build_keeps_no_vector_of_what_was_replaced(served: Settings) -> None:

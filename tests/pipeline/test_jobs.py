@@ -16,7 +16,8 @@ import pytest
 
 from leanrag_engine.core.config import load_settings
 from leanrag_engine.core.errors import Busy, Cancelled, InvalidInput, NotFound, NotReady
-from leanrag_engine.core.model import DocumentSource, IngestRequest, Job, JobStatus, Vectors
+from leanrag_engine.core.jobs import IngestRequest, Job, JobStatus
+from leanrag_engine.core.model import DocumentSource, Vectors
 from leanrag_engine.core.ports import Progress
 from leanrag_engine.engine import LeanRAG
 from leanrag_engine.pipeline.jobs import JobProgress
@@ -57,7 +58,7 @@ async def test_a_cancelled_job_keeps_what_it_had_finished_and_can_be_carried_on(
     kept = (await engine.status()).collection.documents
     assert 5 <= kept < len(STARS)
     again = await engine.job((await engine.submit_ingest(STARS)).id, wait_seconds=120)
-    statuses = [each["status"] for each in again.result["documents"]]
+    statuses = [each.status for each in again.documents]
     assert statuses.count("unchanged") == kept
     assert statuses.count("added") == len(STARS) - kept
 
@@ -134,7 +135,8 @@ async def test_a_job_that_brought_its_process_down_three_times_is_not_tried_agai
         owner="999999999@nowhere@0.00",
         created_at=now,
         updated_at=datetime.fromtimestamp(0, UTC),
-        result={"attempts": 3, "reached": 0},
+        attempts=3,
+        reached=0,
     )
     await engine._stores.documents.create_collection("default")
     await engine._stores.jobs.put(crashing)

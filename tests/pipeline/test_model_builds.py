@@ -16,7 +16,8 @@ import pytest
 
 from leanrag_engine.core.config import load_settings
 from leanrag_engine.core.errors import InvalidInput
-from leanrag_engine.core.model import BuildRequest, DocumentSource, Job, JobStatus, Method
+from leanrag_engine.core.jobs import BuildRequest, BuildResult, Forecast, Job, JobStatus
+from leanrag_engine.core.model import DocumentSource, Method
 from leanrag_engine.engine import LeanRAG
 
 pytestmark = pytest.mark.anyio
@@ -69,6 +70,12 @@ async def built(engine: LeanRAG, **order: Any) -> Job:
     return await finished(engine, await engine.submit_build(order=BuildRequest(**order)))
 
 
+async def forecast(engine: LeanRAG) -> Forecast:
+    found = (await finished(engine, await engine.submit_build(dry_run=True))).result
+    assert isinstance(found, Forecast)
+    return found
+
+
 def works(server: Any) -> Counter[str]:
     """How often each kind of work was asked for."""
     work_of = import_module("leanrag_tests_scribe").work_of
@@ -91,35 +98,37 @@ async def test_a_build_reads_and_writes_with_the_model_and_a_second_one_makes_no
         root = (await opened.ancestors("London"))[-1]
         assert root.method is Method.MODEL
         assert len(root.findings) >= 5
-        assert len(job.result["layers"]) >= 2
+        assert isinstance(job.result, BuildResult)
+        assert len(job.result.layers) >= 2
 
         before = scribe.calls
         again = await built(opened)
         assert scribe.calls == before
-        assert again.result["layers"] == job.result["layers"]
+        assert isinstance(again.result, BuildResult)
+        assert again.result.layers == job.result.layers
 
 
 async def test_a_dry_run_makes_no_call_and_says_what_the_run_then_makes(tmp_path: Path, scribe: Any) -> None:
     async with engine(tmp_path, scribe) as opened:
         await ingested(opened, 30)
-        first = (await finished(opened, await opened.submit_build(dry_run=True))).result
+        first = await forecast(opened)
         assert scribe.calls == 0
-        assert not first["exact"]
-        assert first["calls"][0] < first["calls"][1]
+        assert not first.exact
+        assert first.calls[0] < first.calls[1]
         await built(opened)
-        assert first["calls"][0] <= scribe.calls <= first["calls"][1]
-        then = (await finished(opened, await opened.submit_build(dry_run=True))).result
-        assert (then["calls"], then["exact"]) == ([0, 0], True)
+        assert first.calls[0] <= scribe.calls <= first.calls[1]
+        then = await forecast(opened)
+        assert (then.calls, then.exact) == ((0, 0), True)
 
 
 async def test_a_forecast_of_gleaning_is_a_range_from_nothing(tmp_path: Path, scribe: Any) -> None:
     async with engine(tmp_path, scribe, gleaning=2) as opened:
         await ingested(opened, 8)
-        found = (await finished(opened, await opened.submit_build(dry_run=True))).result
-        steps = {each["step"]: each["calls"] for each in found["steps"]}
+        found = await forecast(opened)
+        steps = {each.step: each.calls for each in found.steps}
         assert steps["glean"][0] == 0
         await built(opened)
-        assert steps["extract"] == [works(scribe)["extract"]] * 2
+        assert steps["extract"] == (works(scribe)["extract"],) * 2
         assert works(scribe)["glean"] <= steps["glean"][1]
 
 
@@ -131,7 +140,7 @@ async def test_a_cap_on_calls_is_never_passed_and_an_upgrade_does_the_rest(
         job = await built(opened, max_calls=5)
         assert scribe.calls == 5
         assert (await opened.status()).extracts == {"model": 5, "heuristic": 7}
-        assert any("cap" in failure["error"] for failure in job.failures)
+        assert any("cap" in failure.error for failure in job.failures)
         await built(opened, upgrade=True)
         assert (await opened.status()).extracts == {"model": 12}
         assert works(scribe)["extract"] == 12
@@ -186,7 +195,7 @@ async def test_a_dead_service_leaves_everything_heuristic_and_says_so(
         await ingested(opened, 20)
         job = await built(opened)
         assert (await opened.status()).extracts == {"heuristic": 20}
-        assert any(failure["document"] == "extract" for failure in job.failures)
+        assert any(failure.document == "extract" for failure in job.failures)
 
 
 async def test_one_document_with_bad_replies_stays_heuristic_alone(tmp_path: Path, scribe: Any) -> None:
@@ -196,7 +205,7 @@ async def test_one_document_with_bad_replies_stays_heuristic_alone(tmp_path: Pat
         await ingested(opened, 6)
         job = await built(opened)
         assert (await opened.status()).extracts == {"model": 5, "heuristic": 1}
-        assert any("Sorry, no." in failure["error"] for failure in job.failures)
+        assert any("Sorry, no." in failure.error for failure in job.failures)
 
 
 KILLED = """

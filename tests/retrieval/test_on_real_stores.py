@@ -12,7 +12,8 @@ import anyio
 import pytest
 
 from leanrag_engine.core.config import load_settings
-from leanrag_engine.core.model import DocumentSource, JobStatus
+from leanrag_engine.core.jobs import JobStatus
+from leanrag_engine.core.model import DocumentSource
 from leanrag_engine.core.text.language.names import fold_case
 from leanrag_engine.engine import LeanRAG
 from leanrag_engine.retrieval.query import QueryResult

@@ -8,16 +8,25 @@ from typing import Any
 
 from sqlalchemy import Connection, RowMapping, insert, select, update
 
-from leanrag_engine.core.model import (
+from leanrag_engine.core.jobs import (
     BuildRequest,
+    BuildResult,
     DeleteRequest,
-    DocumentSource,
+    DeleteResult,
+    Forecast,
+    IngestOutcome,
     IngestRequest,
+    IngestResult,
     Job,
+    JobFailure,
     JobRequest,
+    JobResult,
     JobStatus,
     ReindexRequest,
+    ReindexResult,
+    StepRange,
 )
+from leanrag_engine.core.model import DocumentSource, LayerCount, Spent
 
 from .schema.tables import jobs
 
@@ -30,7 +39,10 @@ def put(connection: Connection, job: Job) -> None:
     values = {name: getattr(job, name) for name in Job.__dataclass_fields__} | {
         "status": job.status.value,
         "request": _request_to_json(job.request),
+        "failures": [asdict(each) for each in job.failures],
+        "result": _result_to_json(job),
     }
+    del values["attempts"], values["reached"]
     cancel_requested = values.pop("cancel_requested")
     # A request may contain megabytes of text: it is written when the job is inserted and when it ends.
     updated = {name: value for name, value in values.items() if name != "request" or job.status.finished}
@@ -82,8 +94,9 @@ def _job(row: RowMapping) -> Job:
     del values["number"]
     values |= {
         "status": JobStatus(row["status"]),
-        "failures": tuple(row["failures"]),
+        "failures": tuple(JobFailure(**each) for each in row["failures"]),
         "request": _request_from_json(row["kind"], row["request"]),
+        **_result_from_json(row["kind"], row["result"]),
     }
     return Job(**values)
 
@@ -118,3 +131,53 @@ def _request_from_json(kind: str, stored: Mapping[str, Any]) -> JobRequest:
         case "reindex":
             return ReindexRequest()
     return BuildRequest(**stored)
+
+
+def _result_to_json(job: Job) -> dict[str, Any]:
+    """Return the column ``result``: the figures of the result beside what resuming needs to know."""
+    resumed = {"attempts": job.attempts, "reached": job.reached} if job.reached >= 0 else {}
+    return {**resumed, **(job.result.figures() if job.result else {})}
+
+
+def _result_from_json(kind: str, stored: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of ``Job`` that the column ``result`` holds."""
+    figures = dict(stored)
+    fields: dict[str, Any] = {name: figures.pop(name) for name in ("attempts", "reached") if name in figures}
+    return {**fields, "result": _figures_to_result(kind, figures) if figures else None}
+
+
+def _figures_to_result(kind: str, figures: Mapping[str, Any]) -> JobResult:
+    match kind:
+        case "ingest":
+            documents = tuple(IngestOutcome(**each) for each in figures.get("documents", ()))
+            build = _figures_to_build(figures) if "generation" in figures else None
+            return IngestResult(documents, figures.get("built"), build)
+        case "forget":
+            return DeleteResult(**figures)
+        case "reindex":
+            return ReindexResult(figures)
+        case "forecast":
+            return Forecast(
+                figures["documents"],
+                figures["chunks"],
+                tuple(_step_from_json(each) for each in figures["steps"]),
+                figures["exact"],
+                tuple(figures["guessed"]),
+                figures["models"],
+            )
+    return _figures_to_build(figures)
+
+
+def _figures_to_build(figures: Mapping[str, Any]) -> BuildResult:
+    return BuildResult(
+        figures["generation"],
+        tuple(LayerCount(**each) for each in figures["layers"]),
+        tuple(Spent(**each) for each in figures.get("spent", ())),
+    )
+
+
+def _step_from_json(stored: Mapping[str, Any]) -> StepRange:
+    fields: dict[str, Any] = {
+        name: tuple(each) if isinstance(each, list) else each for name, each in stored.items()
+    }
+    return StepRange(**fields)

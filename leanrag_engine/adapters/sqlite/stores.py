@@ -12,6 +12,7 @@ from anyio import to_thread
 from sqlalchemy import Engine
 
 from leanrag_engine.core.errors import Busy
+from leanrag_engine.core.jobs import Job, JobStatus
 from leanrag_engine.core.model import (
     BuildRecord,
     Chunk,
@@ -22,8 +23,6 @@ from leanrag_engine.core.model import (
     Generation,
     Hierarchy,
     Hit,
-    Job,
-    JobStatus,
     LoadedDocument,
     Relation,
     Spent,

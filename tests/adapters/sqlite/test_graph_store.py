@@ -12,9 +12,26 @@ import pytest
 
 from leanrag_engine.adapters.sqlite import SqliteDatabase
 from leanrag_engine.core.errors import InvalidInput, NotFound
+from leanrag_engine.core.jobs import (
+    BuildRequest,
+    BuildResult,
+    DeleteRequest,
+    DeleteResult,
+    Forecast,
+    IngestOutcome,
+    IngestRequest,
+    IngestResult,
+    Job,
+    JobFailure,
+    JobRequest,
+    JobResult,
+    JobStatus,
+    ReindexRequest,
+    ReindexResult,
+    StepRange,
+)
 from leanrag_engine.core.model import (
     BuildRecord,
-    BuildRequest,
     EmbeddingCounts,
     Entity,
     Evidence,
@@ -25,12 +42,11 @@ from leanrag_engine.core.model import (
     Generation,
     Graph,
     Hierarchy,
-    Job,
-    JobStatus,
     LayerCount,
     Method,
     MethodCounts,
     Relation,
+    Spent,
     VectorSpaces,
 )
 
@@ -515,6 +531,13 @@ async def test_a_page_of_relations_is_a_slice_of_all_that_fit(
 
 # --- jobs ----------------------------------------------------------------------------------
 
+REQUESTS: dict[str, JobRequest] = {
+    "ingest": IngestRequest(()),
+    "forget": DeleteRequest(()),
+    "reindex": ReindexRequest(),
+    "forecast": BuildRequest(),
+}
+
 
 def job(id_: str, status: JobStatus = JobStatus.QUEUED, minutes: int = 0, **fields: Any) -> Job:
     at = NOW + timedelta(minutes=minutes)
@@ -535,13 +558,46 @@ async def test_a_job_comes_back_as_it_went_in_and_is_overwritten(store: SqliteDa
     first = job("j1")
     await store.jobs.put(first)
     assert await store.jobs.find("j1") == first
+    result = BuildResult(2, (LayerCount(0, 3, 4),), (Spent("extract", 1, 2, 3, 0.5),))
     later = replace(
         first, status=JobStatus.RUNNING, stage="embed", done=3, total=9, message="on it",
-        failures=({"id": "x", "error": "unreadable"},), result={"chunks": [1, 2]}, updated_at=NOW + timedelta(hours=1),
+        failures=(JobFailure("x", "unreadable"),), result=result, attempts=2, reached=1, updated_at=NOW + timedelta(hours=1),
     )  # fmt: skip
     await store.jobs.put(later)
     assert await store.jobs.find("j1") == later
     assert await store.jobs.find("unknown") is None
+
+
+@pytest.mark.parametrize(
+    ("kind", "result"),
+    [
+        ("ingest", IngestResult((IngestOutcome("k1", "Kepler", "added", 2),))),
+        ("ingest", IngestResult((), built=False)),
+        ("ingest", IngestResult((), True, BuildResult(2, (LayerCount(0, 3, 4),)))),
+        ("forget", DeleteResult(1, 2)),
+        ("reindex", ReindexResult({"chunks": 3, "entities": 2})),
+        (
+            "forecast",
+            Forecast(
+                1,
+                2,
+                (
+                    StepRange("extract", (1, 1), (20, 20), (3, 3), (0.5, 0.5)),
+                    StepRange("glean", (0, 1), (0, 2), (0, 3), None),
+                ),
+                exact=False,
+                guessed=("glean",),
+                models={"reading": "small"},
+            ),
+        ),
+    ],
+)
+async def test_every_result_of_a_job_comes_back_as_it_went_in(
+    store: SqliteDatabase, kind: str, result: JobResult
+) -> None:
+    done = replace(job("j1", JobStatus.DONE, result=result), kind=kind, request=REQUESTS[kind])
+    await store.jobs.put(done)
+    assert await store.jobs.find("j1") == done
 
 
 async def test_jobs_come_newest_first(store: SqliteDatabase) -> None:

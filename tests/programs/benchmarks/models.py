@@ -30,7 +30,8 @@ import anyio
 
 from leanrag_engine.adapters.tokenizer import TiktokenTokenizer
 from leanrag_engine.core.config import load_settings
-from leanrag_engine.core.model import BuildRequest, DocumentSource, Job, JobStatus, LoadedDocument
+from leanrag_engine.core.jobs import BuildRequest, Job, JobStatus
+from leanrag_engine.core.model import DocumentSource, LoadedDocument
 from leanrag_engine.documents.chunking import chunk
 from leanrag_engine.engine import LeanRAG
 
@@ -229,7 +230,7 @@ async def build(engine: LeanRAG, *, dry_run: bool = False, **order: Any) -> tupl
     """The job's result, and its seconds."""
     started = time.perf_counter()
     job = await ended(engine, await engine.submit_build(order=BuildRequest(**order), dry_run=dry_run))
-    return dict(job.result), time.perf_counter() - started
+    return job.result.figures() if job.result else {}, time.perf_counter() - started
 
 
 async def spent(engine: LeanRAG) -> dict[str, tuple[int, int, int]]:

@@ -1,0 +1,266 @@
+"""Jobs: requests, progress, failures and results of the work that runs in the background."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Literal
+
+from .model import DocumentSource, LayerCount, Spent
+
+
+class JobStatus(StrEnum):
+    QUEUED = "queued"
+    RUNNING = "running"
+    DONE = "done"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+    INTERRUPTED = "interrupted"
+
+    @property
+    def finished(self) -> bool:
+        return self in (JobStatus.DONE, JobStatus.FAILED, JobStatus.CANCELLED)
+
+
+# --- requests ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class IngestRequest:
+    """Documents to ingest. ``allowed`` are the folders beneath which paths may lie; ``None`` allows any path."""
+
+    documents: tuple[DocumentSource, ...]
+    build: bool = True
+    allowed: tuple[str, ...] | None = ()
+
+
+@dataclass(frozen=True, slots=True)
+class BuildRequest:
+    """How to build. ``upgrade``: the model also reads what was read heuristically before.
+
+    Caps that are None are those of the settings, if any; ``max_cost`` is in US dollars.
+    """
+
+    upgrade: bool = False
+    max_calls: int | None = None
+    max_tokens: int | None = None
+    max_cost: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteRequest:
+    """Ids of the documents to delete; none once the job is finished."""
+
+    document_ids: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ReindexRequest:
+    """Write the vectors of the published build anew."""
+
+
+JobRequest = IngestRequest | BuildRequest | DeleteRequest | ReindexRequest
+
+
+# --- results -------------------------------------------------------------------------------
+#
+# ``figures`` returns a result as JSON values under the names that clients see.
+
+
+@dataclass(frozen=True, slots=True)
+class JobFailure:
+    """A part of a job that failed while the job went on: ``document`` is a document's id or the name of a step."""
+
+    document: str
+    error: str
+
+
+@dataclass(frozen=True, slots=True)
+class IngestOutcome:
+    """What became of one document. ``error`` says why it failed or was skipped."""
+
+    id: str
+    title: str
+    status: Literal["added", "replaced", "unchanged", "skipped", "failed"]
+    chunks: int = 0
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class BuildResult:
+    """The published generation, and what its model calls used, by step."""
+
+    generation: int
+    layers: tuple[LayerCount, ...]
+    spent: tuple[Spent, ...] = ()
+
+    def figures(self) -> dict[str, object]:
+        figures: dict[str, object] = {
+            "built": True,
+            "generation": self.generation,
+            "layers": [asdict(each) for each in self.layers],
+        }
+        return figures | ({"spent": [asdict(each) for each in self.spent]} if self.spent else {})
+
+
+@dataclass(frozen=True, slots=True)
+class IngestResult:
+    """The outcome of each document so far, and the build that followed.
+
+    ``built``: the published generation covers the present documents; ``None`` until the job is done. ``build`` is
+    ``None`` if the job did not build.
+    """
+
+    documents: tuple[IngestOutcome, ...] = ()
+    built: bool | None = None
+    build: BuildResult | None = None
+
+    def figures(self) -> dict[str, object]:
+        figures: dict[str, object] = {} if self.built is None else {"built": self.built}
+        if self.build is not None:
+            figures |= self.build.figures()
+        return figures | {"documents": [asdict(each) for each in self.documents]}
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteResult:
+    """How many documents and chunks were deleted."""
+
+    documents: int = 0
+    chunks: int = 0
+
+    def figures(self) -> dict[str, object]:
+        return {"documents": self.documents, "chunks": self.chunks}
+
+
+@dataclass(frozen=True, slots=True)
+class ReindexResult:
+    """The rows that were written, by kind of vector space."""
+
+    vectors: Mapping[str, int]
+
+    def figures(self) -> dict[str, object]:
+        return dict(self.vectors)
+
+
+@dataclass(frozen=True, slots=True)
+class StepRange:
+    """The least and the most that one step of a build requests. Costs are in US dollars, ``None`` if unknown."""
+
+    step: str
+    calls: tuple[int, int]
+    input_tokens: tuple[int, int]
+    output_tokens: tuple[int, int]
+    cost: tuple[float, float] | None
+
+    def figures(self) -> dict[str, object]:
+        return {
+            "step": self.step,
+            "calls": [*self.calls],
+            "input_tokens": [*self.input_tokens],
+            "output_tokens": [*self.output_tokens],
+            "cost": None if self.cost is None else [*self.cost],
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """What a build would request of its models, by step. Totals are sums over ``steps``.
+
+    ``exact``: each range is one number. ``guessed`` are the steps whose output is estimated without any earlier reply;
+    ``models`` the names of the models by their work.
+    """
+
+    documents: int
+    chunks: int
+    steps: tuple[StepRange, ...]
+    exact: bool
+    guessed: tuple[str, ...]
+    models: Mapping[str, str]
+
+    @property
+    def calls(self) -> tuple[int, int]:
+        return _sum_ranges([each.calls for each in self.steps])
+
+    @property
+    def input_tokens(self) -> tuple[int, int]:
+        return _sum_ranges([each.input_tokens for each in self.steps])
+
+    @property
+    def output_tokens(self) -> tuple[int, int]:
+        return _sum_ranges([each.output_tokens for each in self.steps])
+
+    @property
+    def cost(self) -> tuple[float, float] | None:
+        """In US dollars; ``None`` if the cost of a step is unknown."""
+        costs = [each.cost for each in self.steps if each.cost is not None]
+        if len(costs) < len(self.steps):
+            return None
+        return sum(low for low, _ in costs), sum(high for _, high in costs)
+
+    def figures(self) -> dict[str, object]:
+        return {
+            "documents": self.documents,
+            "chunks": self.chunks,
+            "calls": [*self.calls],
+            "input_tokens": [*self.input_tokens],
+            "output_tokens": [*self.output_tokens],
+            "cost": None if self.cost is None else [*self.cost],
+            "steps": [each.figures() for each in self.steps],
+            "exact": self.exact,
+            "guessed": [*self.guessed],
+            "models": dict(self.models),
+        }
+
+
+def _sum_ranges(ranges: Sequence[tuple[int, int]]) -> tuple[int, int]:
+    return sum(low for low, _ in ranges), sum(high for _, high in ranges)
+
+
+JobResult = IngestResult | BuildResult | DeleteResult | ReindexResult | Forecast
+
+
+# --- a job ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """Work that runs in the background, stored in the database.
+
+    ``owner`` names the process that runs it. ``done`` of ``total`` units of ``stage`` are finished; ``rate`` is the
+    number of units per second, 0 if it is not known yet. ``attempts`` counts the runs that crashed without progress
+    and the present one; ``reached`` is ``done`` at the last interruption, -1 before the first.
+    """
+
+    id: str
+    kind: str
+    collection: str
+    status: JobStatus
+    request: JobRequest
+    owner: str
+    created_at: datetime
+    updated_at: datetime
+    stage: str = ""
+    done: int = 0
+    total: int = 0
+    message: str = ""
+    failures: tuple[JobFailure, ...] = ()
+    result: JobResult | None = None
+    cancel_requested: bool = False
+    rate: float = 0.0
+    attempts: int = 1
+    reached: int = -1
+
+    @property
+    def documents(self) -> tuple[IngestOutcome, ...]:
+        """The outcomes of the documents that an ingest has processed so far; none for other kinds of jobs."""
+        return self.result.documents if isinstance(self.result, IngestResult) else ()
+
+    @property
+    def seconds_left(self) -> int | None:
+        """The time that the present stage still takes at the present rate; None if the rate is unknown."""
+        if self.status is not JobStatus.RUNNING or not self.rate or self.total <= self.done:
+            return None
+        return round((self.total - self.done) / self.rate)
