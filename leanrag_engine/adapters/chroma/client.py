@@ -1,16 +1,16 @@
-"""What calls Chroma: the client of a folder, shared within the process, and the operations on its spaces.
+"""Call Chroma: the client of a folder, shared within the process, and the operations on its spaces.
 
-What was measured with chromadb 1.5.9, and what follows from it here:
+Measured with chromadb 1.5.9, with the consequences here:
 
 - Closing a client stops every other one of the same folder in the process, so all stores of a folder
-  share one. Importing chromadb takes a second: it is opened at first use.
-- Rows of one insert go into the index in parallel and in no fixed order, so two builds differ in their
-  HNSW graph. Settings that make the search exact in practice, and ties broken by id, give same input,
-  same output (``HNSW``; measured by tests/programs/benchmarks/vectors.py).
-- After each write, Chroma reads again from its log whatever was not synchronised with the index's files
-  yet, and does so at every opening too. Our writes are large batches, and each is synchronised at once.
-- The space is ``ip`` on normalised rows, which is their cosine, and is defined for zero rows too.
-- A process that is killed while it writes may leave its space broken (3 of 28 trials): ``chroma_marks``.
+  share one. Importing chromadb takes a second, so the client is opened at first use.
+- Rows of one insert are indexed in parallel and in no fixed order, so two builds have different HNSW graphs.
+  Settings that make the search exact in practice, and ties broken by id, make results reproducible all the same
+  (``HNSW``; measured by tests/programs/benchmarks/vectors.py).
+- After each write and at each opening, Chroma reads from its log what was not yet synchronised with the index
+  files. Our writes are large batches, and each is synchronised at once.
+- The distance is ``ip`` on normalised rows, which equals their cosine and is also defined for zero rows.
+- A process that is killed while it writes may leave its space broken (3 of 28 trials): see ``marks``.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ import numpy as np
 from leanrag_engine.core.errors import InvalidInput, StoreUnusable
 from leanrag_engine.core.model import Hit, Vectors
 
-from . import marks as chroma_marks
+from . import marks
 
 if TYPE_CHECKING:
     from chromadb.api.client import Client
@@ -44,13 +44,10 @@ HNSW: CreateHNSWConfiguration = {
     "ef_search": 400,
     "sync_threshold": 2,
 }
-"""How a space is indexed. Twice as wide a search while building (32 neighbours, 200 candidates) cost a third to
-double the time and found no more: recall@10 was 1.000 either way on 16,000 entities in MiniLM's and in the
-built-in embedder's vectors, 0.996 against 0.995 on 100,000 facts made from a few templates. Half as many
-neighbours found less there (0.986). 2 is the least ``sync_threshold``."""
-
-TIES = 32
-"""Hits fetched beyond the limit, so that equal scores at the cut are ordered by id, not by the index."""
+"""Settings of the HNSW index. A wider search while building (32 neighbours, 200 candidates) took a third to twice more
+time without better recall@10: 1.000 either way on 16,000 entities with vectors of MiniLM and of the built-in
+embedder, 0.996 against 0.995 on 100,000 facts made from a few templates. Half as many neighbours had less
+recall there (0.986). 2 is the smallest ``sync_threshold`` that Chroma accepts."""
 
 
 # --- operations ----------------------------------------------------------------------------
@@ -58,7 +55,7 @@ TIES = 32
 
 @dataclass(frozen=True, slots=True)
 class Index:
-    """An open client on ``folder``; its methods block."""
+    """Operations on the spaces of an open client; all of them block."""
 
     folder: Path
     client: Client
@@ -66,17 +63,18 @@ class Index:
     def upsert(self, space: str, ids: list[str], rows: Vectors) -> None:
         dimension = rows.shape[1]
         collection = self._whole(space, dimension)
-        with chroma_marks.writing(self.folder, space):
+        with marks.writing(self.folder, space):
             if collection is None:
                 collection = self._create(space, dimension)
             collection.upsert(ids=ids, embeddings=rows)
 
     def search(self, space: str, query: Vectors, limit: int) -> list[Hit]:
-        """``query`` is a ``(1, d)`` array."""
+        """Return the ``limit`` best hits for ``query``, a ``(1, d)`` array, best first, ties by id."""
         collection = self._whole(space, query.shape[1])
         if collection is None:
             return []
-        found = collection.query(query_embeddings=query, n_results=limit + TIES, include=["distances"])
+        # More hits than needed, so that ids decide between equal scores at the cut, not the order of the index.
+        found = collection.query(query_embeddings=query, n_results=limit + 32, include=["distances"])
         pairs = zip(found["ids"][0], (found["distances"] or [[]])[0], strict=True)
         hits = [Hit(id_, 1.0 - distance) for id_, distance in pairs]
         return sorted(hits, key=lambda hit: (-hit.score, hit.id))[:limit]
@@ -91,7 +89,7 @@ class Index:
     def delete(self, space: str, ids: list[str]) -> None:
         collection = self._whole(space)
         if collection is not None:
-            with chroma_marks.writing(self.folder, space):
+            with marks.writing(self.folder, space):
                 collection.delete(ids=ids)
 
     def count(self, space: str) -> int:
@@ -103,7 +101,7 @@ class Index:
 
     def drop(self, space: str) -> None:
         if self._find_collection(space) is not None:
-            with chroma_marks.writing(self.folder, space):
+            with marks.writing(self.folder, space):
                 self.client.delete_collection(space)
 
     def _create(self, space: str, dimension: int) -> Collection:
@@ -115,25 +113,28 @@ class Index:
         )
 
     def _whole(self, space: str, dimension: int | None = None) -> Collection | None:
-        """The collection, unless it is broken or holds vectors of another dimension."""
+        """Return the Chroma collection of a space, ``None`` if there is none.
+
+        Raises ``StoreUnusable`` if its writer was killed, ``InvalidInput`` if its vectors have another dimension.
+        """
         collection = self._find_collection(space)
         if collection is None:
             return None
-        if chroma_marks.is_broken(self.folder, space):
+        if marks.is_broken(self.folder, space):
             raise StoreUnusable(
-                f"The process that wrote the vector space {space!r} ended before it was done.",
-                "Rebuild the vector index: it is made from the graph store, nothing is lost.",
+                f"The process that wrote the vector space {space!r} was killed before it had finished.",
+                "Rebuild the vector index from the graph store; no data is lost.",
             )
         expected = (collection.metadata or {}).get("dimension")
         if dimension is not None and dimension != expected:
             raise InvalidInput(
-                f"The vector space {space!r} holds vectors of {expected} numbers, not of {dimension}.",
+                f"The vector space {space!r} contains vectors of {expected} numbers, not of {dimension}.",
                 "Use the embedder that it was built with, or rebuild the vector index.",
             )
         return collection
 
     def _find_collection(self, space: str) -> Collection | None:
-        from chromadb.errors import NotFoundError  # noqa: PLC0415 - loaded already: the client is open
+        from chromadb.errors import NotFoundError  # noqa: PLC0415 - already imported: the client is open
 
         try:
             return self.client.get_collection(space, embedding_function=None)
@@ -145,7 +146,7 @@ class Index:
 
 
 class SharedClient:
-    """The client of one folder: opened when first needed, closed when no call is under way."""
+    """The client of one folder: opened at the first call, closed only while no call is running."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -155,7 +156,7 @@ class SharedClient:
         self._changed = threading.Condition()
 
     def run(self, work: Callable[[Index], T]) -> T:
-        """``work`` on the open index. Chroma's exceptions become ``StoreUnusable``."""
+        """Run ``work`` on the open index. Chroma's exceptions become ``StoreUnusable``."""
         with _map_errors(self.folder), self._open() as client:
             return work(Index(self.folder, client))
 
@@ -179,7 +180,7 @@ class SharedClient:
                 self._client = None
 
     def start_over(self) -> Path:
-        """Move the folder aside, whatever it holds; gives where it lies now."""
+        """Move the folder aside, whatever it contains, and return its new path."""
         with self._changed:
             self._changed.wait_for(lambda: not self._calls)
             if self._client is not None:
@@ -196,11 +197,12 @@ class SharedClient:
 
 
 _shared: dict[Path, SharedClient] = {}
-"""The clients of this process by folder: a cache that a store joins when it is made and leaves when closed."""
+"""The clients of this process by folder, with a count of the stores that use each."""
 _shared_lock = threading.Lock()
 
 
-def join(folder: Path) -> SharedClient:
+def acquire_client(folder: Path) -> SharedClient:
+    """Return the client of ``folder`` and count one more store that uses it."""
     with _shared_lock:
         place = folder.absolute()
         client = _shared.setdefault(place, SharedClient(place))
@@ -208,7 +210,8 @@ def join(folder: Path) -> SharedClient:
         return client
 
 
-def leave(client: SharedClient) -> None:
+def release_client(client: SharedClient) -> None:
+    """Count one store less, and close the client after the last one."""
     with _shared_lock:
         client.stores -= 1
         if not client.stores:
@@ -217,7 +220,7 @@ def leave(client: SharedClient) -> None:
 
 
 def _new_client(folder: Path) -> Client:
-    # Here because it takes a second, and keyword search and browsing do without.
+    # Imported here because it takes a second, and keyword search and browsing do not need it.
     from chromadb import PersistentClient  # noqa: PLC0415
     from chromadb.api.client import Client  # noqa: PLC0415
     from chromadb.config import Settings  # noqa: PLC0415
@@ -229,7 +232,7 @@ def _new_client(folder: Path) -> Client:
         # Otherwise Chroma returns the half-made client from its cache at the next attempt.
         Client.clear_system_cache()
         raise
-    assert isinstance(client, Client)  # the kind that can be closed
+    assert isinstance(client, Client)  # this class can be closed
     return client
 
 
@@ -242,6 +245,6 @@ def _map_errors(folder: Path) -> Iterator[None]:
     except (ChromaError, OSError) as problem:
         raise StoreUnusable(
             f"The vector index in {folder} cannot be used ({problem}).",
-            "Check that the folder can be written to. If it is damaged, rebuild the vector index: it is made "
-            "from the graph store, nothing is lost.",
+            "Check that the folder can be written to. If it is damaged, rebuild the vector index from the graph "
+            "store; no data is lost.",
         ) from problem

@@ -1,8 +1,8 @@
-"""Marks beside the vector index: which of its spaces is being written, and by which process.
+"""Marks beside the vector index: which space is being written, and by which process.
 
-Chroma writes its index files in place. A process that is killed meanwhile may leave a space that
-cannot be read, that gives wrong hits, or (measured) that ends every process which opens it. A mark
-that outlived its process tells such a space before Chroma touches it.
+Chroma writes its index files in place. A process that is killed meanwhile may leave a space that cannot be read, that
+gives wrong hits, or (measured) that crashes every process which opens it. A mark whose process has ended
+identifies such a space before Chroma opens it.
 """
 
 from __future__ import annotations
@@ -18,13 +18,10 @@ import psutil
 
 from leanrag_engine.core.model import content_id
 
-CLOCK_SECONDS = 2.0
-"""How far apart two readings of one process's start may lie; another process with its number started later."""
-
 
 @contextmanager
 def writing(folder: Path, space: str) -> Iterator[None]:
-    """Mark ``space`` while the block runs. If it fails the mark stays: the space is whole no more."""
+    """Mark ``space`` while the block runs. If the block fails, the mark stays: the space may be damaged."""
     mark = _mark(folder, space)
     me = psutil.Process()
     mark.parent.mkdir(parents=True, exist_ok=True)
@@ -36,26 +33,26 @@ def writing(folder: Path, space: str) -> Iterator[None]:
 
 
 def is_broken(folder: Path, space: str) -> bool:
-    """Whether a process began to write ``space`` and ended before it was done."""
+    """Return whether a process began to write ``space`` and ended before it had finished."""
     try:
         host, pid, started, _ = json.loads(_mark(folder, space).read_text(encoding="utf-8"))
     except FileNotFoundError:
         return False
-    except ValueError:  # not even the mark was finished, so nothing after it was begun
+    except ValueError:  # the mark is incomplete, so writing the space had not begun
         return False
     return not _is_alive(host, pid, started)
 
 
 def _is_alive(host: str, pid: int, started: float) -> bool:
-    # A process of another machine cannot be asked. A restarted container is such a machine, and its
-    # predecessor is dead; a folder that two machines write to at once is not supported anyway.
+    # Processes of another machine cannot be checked. A restarted container counts as another machine, and the process
+    # of its predecessor has ended. Two machines that write to one folder at once are not supported.
     if host != socket.gethostname():
         return False
     try:
         process = psutil.Process(pid)
-        return (
-            abs(process.create_time() - started) < CLOCK_SECONDS and process.status() != psutil.STATUS_ZOMBIE
-        )
+        # Two readings of one process's start may differ a little; a later process with the same id started later.
+        tolerance = 2.0
+        return abs(process.create_time() - started) < tolerance and process.status() != psutil.STATUS_ZOMBIE
     except psutil.Error:
         return False
 

@@ -1,6 +1,6 @@
 """The vector store on embedded Chroma: one Chroma collection for each space.
 
-Here is the port: checks at the door and the hop to a thread. What calls Chroma is in ``chroma_client``.
+This module implements the Protocol: it checks arguments and runs the calls on worker threads; ``client`` calls Chroma.
 """
 
 from __future__ import annotations
@@ -17,88 +17,85 @@ from anyio import to_thread
 from leanrag_engine.core.errors import InvalidInput
 from leanrag_engine.core.model import Hit, Vectors
 
-from . import client as chroma_client
-from .client import Index
+from .client import Index, acquire_client, release_client
 
 T = TypeVar("T")
 
 SPACE_NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9._-]{1,510}[a-zA-Z0-9]")
 UPSERT_BATCH = 2500
-"""Chroma takes 5,461 rows at most and writes its map of all ids anew with each batch, so that small ones cost more.
-This many take about a second: searches get in between, and a cancelled build stops soon."""
-UNIT = 1e-5
-"""How far from 1 a length may be for its row to count as normalised: a few roundings of float32."""
-FETCH_BATCH = 500
-"""Chroma fails for very long lists of ids."""
+"""Rows per upsert. Chroma accepts 5,461 at most and rewrites its map of all ids with each batch, so small batches are
+slow. This many take about a second: searches run in between, and a cancelled build stops soon."""
+ID_BATCH = 500
+"""Ids per fetch or delete: Chroma fails for very long lists of ids."""
 
 
 class ChromaVectorStore:
-    """A :class:`leanrag_engine.core.ports.VectorStore` in ``folder``, which is made at its first use.
+    """A :class:`leanrag_engine.core.ports.VectorStore` in ``folder``, which is created at its first use.
 
-    At most one process may write at a time, and one that reads must ``refresh`` after another has
+    At most one process may write at a time, and a reading process must ``refresh`` after another one has
     written. Every method may raise ``StoreUnusable``, those that take a space's name ``InvalidInput``.
     """
 
     def __init__(self, folder: Path) -> None:
-        self._shared = chroma_client.join(folder)
+        self._shared = acquire_client(folder)
 
     async def upsert(self, space: str, ids: Sequence[str], vectors: Vectors) -> None:
         """Write ``vectors``, an ``(n, d)`` array, under ``ids``. Rows are normalised; zero rows are kept.
 
-        Raises ``InvalidInput`` if an id, a number, the shape or the dimension is wrong; nothing is
-        written then.
+        Raises ``InvalidInput``, before anything is written, if an id, a number, the shape or the dimension is
+        wrong.
         """
         _check_name(space)
         rows = _normalise_rows(_check_rows(ids, vectors))
         for start in range(0, len(ids), UPSERT_BATCH):
             part = slice(start, start + UPSERT_BATCH)
-            await self._hop(partial(Index.upsert, space=space, ids=list(ids[part]), rows=rows[part]))
+            await self._run(partial(Index.upsert, space=space, ids=list(ids[part]), rows=rows[part]))
 
     async def search(self, space: str, vector: Vectors, limit: int) -> list[Hit]:
-        """The ``limit`` nearest ids to one ``(d,)`` vector by cosine similarity, best first, ties by id.
+        """Return the ``limit`` ids with the highest cosine to a ``(d,)`` vector, best first, ties by id.
 
-        [] if there is no such space, or if the vector is zero: it is near nothing.
+        [] if the space does not exist, or if the vector is zero and has no cosine.
         """
         _check_name(space)
         query = _normalise_rows(_check_rows(["of the query"], np.atleast_2d(vector)))
         if limit < 1 or not query.any():
             return []
-        return await self._hop(partial(Index.search, space=space, query=query, limit=limit))
+        return await self._run(partial(Index.search, space=space, query=query, limit=limit))
 
     async def fetch(self, space: str, ids: Sequence[str]) -> dict[str, Vectors]:
-        """The ``(d,)`` vectors of those of ``ids`` that the space holds."""
+        """Return the ``(d,)`` vectors by id; ids that the space does not contain are left out."""
         _check_name(space)
         wanted = list(dict.fromkeys(ids))
         found: dict[str, Vectors] = {}
-        for start in range(0, len(wanted), FETCH_BATCH):
-            batch = wanted[start : start + FETCH_BATCH]
-            found |= await self._hop(partial(Index.fetch, space=space, ids=batch))
+        for start in range(0, len(wanted), ID_BATCH):
+            batch = wanted[start : start + ID_BATCH]
+            found |= await self._run(partial(Index.fetch, space=space, ids=batch))
         return found
 
     async def delete(self, space: str, ids: Sequence[str]) -> None:
-        """Remove the vectors of those of ``ids`` that the space holds. Nothing happens if there is no such space."""
+        """Delete the vectors of ``ids``; unknown ids and an unknown space are ignored."""
         _check_name(space)
-        # Chroma warns of ids that are not there.
-        held = list(await self.fetch(space, ids))
-        for start in range(0, len(held), FETCH_BATCH):
-            await self._hop(partial(Index.delete, space=space, ids=held[start : start + FETCH_BATCH]))
+        # Chroma warns about unknown ids.
+        known = list(await self.fetch(space, ids))
+        for start in range(0, len(known), ID_BATCH):
+            await self._run(partial(Index.delete, space=space, ids=known[start : start + ID_BATCH]))
 
     async def count(self, space: str) -> int:
-        """How many vectors the space holds; 0 if there is none."""
+        """Return the number of vectors in the space; 0 if it does not exist."""
         _check_name(space)
-        return await self._hop(partial(Index.count, space=space))
+        return await self._run(partial(Index.count, space=space))
 
     async def spaces(self) -> list[str]:
-        """By name."""
-        return await self._hop(Index.spaces)
+        """Return the names of all spaces, sorted."""
+        return await self._run(Index.spaces)
 
     async def drop(self, space: str) -> None:
-        """Remove the space, also one that is damaged. Nothing happens if there is none."""
+        """Delete the space, even a damaged one; do nothing if it does not exist."""
         _check_name(space)
-        await self._hop(partial(Index.drop, space=space))
+        await self._run(partial(Index.drop, space=space))
 
     async def start_over(self) -> None:
-        """Begin with an empty folder; the one before is moved aside, as nobody knows what is left in it."""
+        """Begin with an empty folder; the old one is moved aside, not deleted, because its content is unknown."""
         await to_thread.run_sync(self._shared.start_over)
 
     async def refresh(self) -> None:
@@ -106,10 +103,10 @@ class ChromaVectorStore:
         await to_thread.run_sync(self._shared.close)
 
     async def close(self) -> None:
-        """The store must not be used after this."""
-        await to_thread.run_sync(chroma_client.leave, self._shared)
+        """Release the client; the store must not be used afterwards."""
+        await to_thread.run_sync(release_client, self._shared)
 
-    async def _hop(self, work: Callable[[Index], T]) -> T:
+    async def _run(self, work: Callable[[Index], T]) -> T:
         return await to_thread.run_sync(self._shared.run, work)
 
 
@@ -117,7 +114,7 @@ def _check_name(space: str) -> None:
     if not SPACE_NAME.fullmatch(space):
         raise InvalidInput(
             f"A vector space cannot be called {space!r}.",
-            "Use 3 to 512 letters, digits, dots, hyphens and underscores, with a letter or digit at both ends.",
+            "Use 3 to 512 letters, digits, dots, hyphens and underscores; begin and end with a letter or digit.",
         )
 
 
@@ -130,19 +127,24 @@ def _check_rows(ids: Sequence[str], vectors: Vectors) -> Vectors:
     seen: set[str] = set()
     for id_ in ids:
         if not id_ or id_ in seen:
-            raise InvalidInput(f"The id {id_!r} is empty or given twice.", "Give each row an id of its own.")
+            raise InvalidInput(f"The id {id_!r} is empty or given twice.", "Give each row a unique id.")
         seen.add(id_)
     finite = np.isfinite(rows).all(axis=1)
     if not finite.all():
         raise InvalidInput(
-            f"The vector {ids[int(np.argmin(finite))]!r} holds a value that is not a finite number.",
+            f"The vector {ids[int(np.argmin(finite))]!r} contains a value that is not a finite number.",
             "Embed its text again.",
         )
     return rows
 
 
 def _normalise_rows(rows: Vectors) -> Vectors:
-    """Rows of length 1 stay as they are, to the bit: what is fetched is what was embedded."""
+    """Return the rows with length 1.
+
+    Zero rows, and rows whose length is 1 up to a few roundings of float32, stay unchanged to the bit: the vector
+    fetched is then the vector embedded.
+    """
     lengths = np.linalg.norm(rows, axis=1, keepdims=True)
-    kept = (lengths == 0) | (np.abs(lengths - 1) < UNIT)
-    return np.asarray(rows / np.where(kept, 1, lengths), dtype=np.float32)
+    tolerance = 1e-5
+    unchanged = (lengths == 0) | (np.abs(lengths - 1) < tolerance)
+    return np.asarray(rows / np.where(unchanged, 1, lengths), dtype=np.float32)

@@ -1,4 +1,4 @@
-"""Collections and their generations as rows; what a build writes is in ``publishing``."""
+"""Write and read collections and the rows of their generations; ``generations`` has their entities and relations."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .schema.tables import collections, documents, embedders, generations, store
 
 
 def create(connection: Connection, name: str) -> Collection:
-    """The collection of that name, made with its full-text table if there is none."""
+    """Return the collection ``name``; create it and its full-text table if it does not exist."""
     if find(connection, name) is None:
         row = {"name": name, "revision": 0, "last_document": 0, "created_at": datetime.now(UTC)}
         number = connection.execute(
@@ -29,31 +29,32 @@ def create(connection: Connection, name: str) -> Collection:
 
 
 def find(connection: Connection, name: str) -> Collection | None:
+    """Return the collection ``name``, ``None`` if it does not exist."""
     row = connection.execute(select(collections).where(collections.c.name == name)).first()
     return _collection(connection, row) if row else None
 
 
 def find_all(connection: Connection) -> list[Collection]:
-    """By name."""
+    """Return all collections, sorted by name."""
     rows = connection.execute(select(collections).order_by(collections.c.name)).all()
     return [_collection(connection, row) for row in rows]
 
 
 def number_of(connection: Connection, name: str) -> int:
-    """Raises ``NotFound`` naming the collections that there are."""
+    """Return the number of the collection. Raises ``NotFound`` with the existing collections as candidates."""
     number = connection.execute(select(collections.c.number).where(collections.c.name == name)).scalar()
     if number is not None:
         return int(number)
-    there_are = connection.execute(select(collections.c.name).order_by(collections.c.name)).scalars()
+    existing = connection.execute(select(collections.c.name).order_by(collections.c.name)).scalars()
     raise NotFound(
         f"There is no collection {name!r}.",
         "Ingest documents into it, or name one that exists.",
-        tuple(Candidate("", each) for each in there_are),
+        tuple(Candidate("", each) for each in existing),
     )
 
 
 def raise_revision(connection: Connection, name: str) -> int:
-    """The collection's number, after its revision grew by one: its generation is behind now."""
+    """Raise the collection's revision by one, so that its generation is stale; return the collection's number."""
     number = number_of(connection, name)
     here = collections.c.number == number
     connection.execute(update(collections).where(here).values(revision=collections.c.revision + 1))
@@ -61,8 +62,8 @@ def raise_revision(connection: Connection, name: str) -> int:
 
 
 def _collection(connection: Connection, row: Row[Any]) -> Collection:
-    kept = find_generations(connection, row.number, limit=1)
-    generation = kept[0] if kept else None
+    published = find_generations(connection, row.number, limit=1)
+    generation = published[0] if published else None
     built = generation.revision if generation else -1
     count = func.count()
     counts = connection.execute(
@@ -88,7 +89,7 @@ def _collection(connection: Connection, row: Row[Any]) -> Collection:
 
 
 def find_generations(connection: Connection, collection: int, limit: int = -1) -> list[Generation]:
-    """The generations of collection number ``collection`` that are kept, newest first."""
+    """Return the stored generations of collection number ``collection``, newest first."""
     rows = connection.execute(
         select(generations, collections.c.name)
         .join(collections, collections.c.number == generations.c.collection)
@@ -117,7 +118,7 @@ def _generation(row: Row[Any]) -> Generation:
 
 
 def layer_positions(connection: Connection, generation: int) -> dict[int, range]:
-    """The positions that the entities of each layer take; {} if the generation is not kept."""
+    """Return the positions of the entities of each layer; {} if the generation was deleted."""
     layers = connection.execute(
         select(generations.c.layers).where(generations.c.number == generation)
     ).scalar()
@@ -130,7 +131,7 @@ def layer_positions(connection: Connection, generation: int) -> dict[int, range]
 
 
 def embedder_state(connection: Connection, generation: int) -> bytes:
-    """Raises ``NotFound`` if the generation is not kept any more."""
+    """Return the state of the embedder of a generation. Raises ``NotFound`` if the generation was deleted."""
     state = connection.execute(
         select(embedders.c.state)
         .join(generations, generations.c.embedder == embedders.c.identity)
@@ -138,7 +139,8 @@ def embedder_state(connection: Connection, generation: int) -> bytes:
     ).scalar()
     if state is None:
         raise NotFound(
-            f"Generation {generation} is not kept any more.", "Ask again with the generation published now."
+            f"Generation {generation} no longer exists.",
+            "Repeat the query: it will use the generation published now.",
         )
     return bytes(state)
 
@@ -151,5 +153,6 @@ def vector_version(connection: Connection) -> int:
 
 
 def bump_vector_version(connection: Connection) -> int:
+    """Raise the vector version by one and return it."""
     raised = update(store).values(vector_version=store.c.vector_version + 1)
     return int(connection.execute(raised.returning(store.c.vector_version)).scalar_one())

@@ -171,7 +171,7 @@ class SqlGenerationStore:
         return generation
 
     async def embedder_state(self, generation: int) -> bytes:
-        """Raises ``NotFound`` if the generation is not kept any more."""
+        """Return the state of the embedder of a generation. Raises ``NotFound`` if the generation was deleted."""
         return await self._transactions.read(collection_rows.embedder_state, generation)
 
     async def find_all(self, collection: str) -> list[Generation]:

@@ -280,7 +280,7 @@ async def test_a_space_whose_writer_was_killed_is_unusable_until_it_is_dropped(
         store.fetch("half", ["a"]),
         store.upsert("half", ["a"], query[None]),
     ):
-        with pytest.raises(StoreUnusable, match=r"'half'(.|\n)*nothing is lost"):
+        with pytest.raises(StoreUnusable, match=r"'half'(.|\n)*no data is lost"):
             await call
     assert [hit.id for hit in await store.search("whole", query, 3)] == ["a"]
     await store.drop("half")

@@ -1,4 +1,4 @@
-"""What SQLAlchemy's and SQLite's exceptions mean to the caller: the one place where they are mapped."""
+"""Map the exceptions of SQLAlchemy and SQLite to errors of the engine."""
 
 from __future__ import annotations
 
@@ -12,25 +12,20 @@ from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from leanrag_engine.core.errors import Busy, InvalidInput, LeanRAGError, StoreUnusable
 
-_CLASS = 0xFF
-"""An extended result code keeps its class in its low byte."""
-
 
 @contextmanager
 def map_errors(path: Path) -> Iterator[None]:
-    """Inside, every exception of the database library becomes a :class:`LeanRAGError` about ``path``."""
+    """Turn every exception that the database library raises inside into a :class:`LeanRAGError` about ``path``."""
     try:
         yield
     except DBAPIError as problem:
-        raise _meaning(problem.orig, path) from problem
-    except sqlite3.Error as problem:
-        raise _meaning(problem, path) from problem
-    except SQLAlchemyError as problem:
-        raise _meaning(problem, path) from problem
+        raise _map_error(problem.orig, path) from problem
+    except (sqlite3.Error, SQLAlchemyError) as problem:
+        raise _map_error(problem, path) from problem
     except UnicodeEncodeError as problem:
         raise InvalidInput(
             f"The text around {problem.object[max(0, problem.start - 20) : problem.end + 20]!r} "
-            f"holds half a character (position {problem.start}) and cannot be kept.",
+            f"contains half a character (position {problem.start}) and cannot be stored.",
             "Read the document again with the right encoding.",
         ) from problem
 
@@ -47,54 +42,57 @@ def not_writable(folder: Path, reason: str) -> StoreUnusable:
 
 
 @dataclass(frozen=True, slots=True)
-class _Meaning:
+class _MappedError:
+    """The error of one result code of SQLite."""
+
     error: type[LeanRAGError]
     message: str
-    """With places for ``path`` and SQLite's own ``reason``."""
+    """A template with the fields ``path`` and ``reason``, which is SQLite's own message."""
     next_step: str
 
 
-_DAMAGED = _Meaning(
+_DAMAGED = _MappedError(
     StoreUnusable,
     "The graph store {path} is damaged ({reason}).",
-    "Put a backup of the file in its place, or move it away and ingest the documents again.",
+    "Replace the file by a backup, or move it away and ingest the documents again.",
 )
-_DISK = _Meaning(
+_DISK = _MappedError(
     StoreUnusable,
     "The disk that holds {path} is full or failed ({reason}); the change was not made.",
-    "Make room on the disk or check it, then try again.",
+    "Free space on the disk or check it, then try again.",
 )
-_BUSY = _Meaning(
+_BUSY = _MappedError(
     Busy, "Another process has been writing to {path} for too long ({reason}).", "Try again in a minute."
 )
-_UNKNOWN = _Meaning(
+_UNKNOWN = _MappedError(
     StoreUnusable,
     "The graph store {path} failed ({reason}).",
-    "Check the file, or put a backup in its place.",
+    "Check the file, or replace it by a backup.",
 )
-_MEANINGS = {
+_FAILURES = {
     sqlite3.SQLITE_NOTADB: _DAMAGED,
     sqlite3.SQLITE_CORRUPT: _DAMAGED,
     sqlite3.SQLITE_FULL: _DISK,
     sqlite3.SQLITE_IOERR: _DISK,
     sqlite3.SQLITE_BUSY: _BUSY,
     sqlite3.SQLITE_LOCKED: _BUSY,
-    sqlite3.SQLITE_CANTOPEN: _Meaning(
+    sqlite3.SQLITE_CANTOPEN: _MappedError(
         StoreUnusable,
         "The graph store {path} cannot be opened ({reason}).",
-        "Check that you may read it. One that a crash left behind must be opened for writing once.",
+        "Check the permission to read it. After a crash it must be opened for writing once.",
     ),
-    sqlite3.SQLITE_CONSTRAINT: _Meaning(
+    sqlite3.SQLITE_CONSTRAINT: _MappedError(
         InvalidInput,
-        "The graph store {path} refused a row ({reason}).",
-        "Give every item an id of its own, and known ends.",
+        "The graph store {path} rejected a row ({reason}).",
+        "Give every item a unique id, and every relation ends that exist.",
     ),
 }
 
 
-def _meaning(problem: BaseException | None, path: Path) -> LeanRAGError:
-    code = getattr(problem, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & _CLASS
+def _map_error(problem: BaseException | None, path: Path) -> LeanRAGError:
+    # The low byte of an extended result code is its primary result code.
+    code = getattr(problem, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
     if code in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM):
         return not_writable(path.parent, str(problem))
-    found = _MEANINGS.get(code, _UNKNOWN)
-    return found.error(found.message.format(path=path, reason=problem), found.next_step)
+    failure = _FAILURES.get(code, _UNKNOWN)
+    return failure.error(failure.message.format(path=path, reason=problem), failure.next_step)

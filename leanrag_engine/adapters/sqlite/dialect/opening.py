@@ -1,9 +1,8 @@
-"""How the database file is opened: pragmas, transactions, schema check and migration.
+"""Open the database file: pragmas, start of transactions, schema check and migration.
 
-SQLite runs in WAL mode, so that readers never wait for a writer. ``synchronous=FULL`` because work
-is announced once it is committed: FULL keeps a commit through a power cut too, where NORMAL keeps
-it through a killed process only. Measured, a commit takes 0.3 ms on a quiet disk and 7 ms on a busy
-one, and an ingest commits once for each document.
+SQLite runs in WAL mode, so that readers never wait for a writer. ``synchronous=FULL``, because a client learns of
+work once it is committed: a commit under FULL survives a power cut, one under NORMAL only a killed process.
+Measured, a commit takes 0.3 ms on an idle disk and 7 ms on a busy one; an ingest commits once for each document.
 """
 
 from __future__ import annotations
@@ -28,20 +27,23 @@ from . import failures
 
 FILE = "graph.sqlite3"
 BUSY_SECONDS = 30.0
-"""How long to wait for another process's write: a large publish takes seconds, a tool call may take 45 s."""
+"""How long SQLite waits for another process's write: a large publish takes seconds, and a tool call may take at most
+45 s."""
 
 _PRAGMAS = (
     "PRAGMA foreign_keys=ON",
     "PRAGMA synchronous=FULL",
-    "PRAGMA cache_size=-16384",  # 16 MB for each connection: measured, more does not help a publish
+    "PRAGMA cache_size=-16384",  # 16 MB per connection; measured, more does not make a publish faster
     "PRAGMA temp_store=MEMORY",
-    "PRAGMA secure_delete=ON",  # what is deleted is overwritten: a forgotten text must not stand in a free page
-    "PRAGMA journal_size_limit=67108864",  # a large publish must not leave its WAL behind at full length
+    "PRAGMA secure_delete=ON",  # overwrite deleted texts, which would otherwise stay in free pages
+    "PRAGMA journal_size_limit=67108864",  # shorten the WAL after a large publish
 )
 
 
 def open_engine(folder: Path, *, read_only: bool) -> Engine:
-    """The engine of the store in ``folder``, its schema checked; made or migrated if need be and allowed.
+    """Return an engine on the store in ``folder`` after checking its schema.
+
+    Unless ``read_only``, a missing store is created and an older schema is migrated.
 
     Raises ``StoreUnusable`` if the folder or the file cannot be used, ``NotReady`` if there is nothing
     to open read-only.
@@ -49,7 +51,7 @@ def open_engine(folder: Path, *, read_only: bool) -> Engine:
     path = folder / FILE
     if read_only:
         if not path.exists():
-            raise NotReady(f"The data folder {folder} holds no store yet.", "Ingest documents first.")
+            raise NotReady(f"The data folder {folder} contains no store yet.", "Ingest documents first.")
     else:
         _make_writable_folder(folder, path)
     with failures.map_errors(path):
@@ -77,7 +79,7 @@ def _engine(path: Path, *, read_only: bool) -> Engine:
     engine = create_engine(
         "sqlite+pysqlite://",
         creator=partial(_connect, path, read_only=read_only),
-        # A frozen file is looked at anew for each connection: see _is_frozen.
+        # Whether the file is frozen is checked for each new connection: see _is_frozen.
         poolclass=NullPool if frozen else QueuePool,
         **({} if frozen else {"pool_size": 8, "max_overflow": -1}),
     )
@@ -91,7 +93,7 @@ def _connect(path: Path, *, read_only: bool) -> sqlite3.Connection:
         f"file:{quote(str(path))}?mode={mode}",
         uri=True,
         timeout=BUSY_SECONDS,
-        isolation_level=None,  # transactions begin in _begin, not where the driver guesses
+        isolation_level=None,  # transactions begin in _begin, not implicitly in the driver
         check_same_thread=False,  # the pool hands a connection to one thread at a time
     )
     try:
@@ -104,23 +106,26 @@ def _connect(path: Path, *, read_only: bool) -> sqlite3.Connection:
 
 
 def empty_log(engine: Engine) -> None:
-    """Write the log into the file and cut it to nothing, unless somebody reads what is in it."""
+    """Write the WAL into the file and truncate it, unless a reader still uses it."""
     with engine.connect() as connection:
-        connection.exec_driver_sql("COMMIT")  # it cannot be done within a transaction
+        connection.exec_driver_sql("COMMIT")  # a checkpoint is not possible within a transaction
         connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
 
 
 def _is_frozen(path: Path) -> bool:
-    """Whether SQLite must be told that nobody writes: in a folder where it cannot make the files that
-    coordinate readers and writers it refuses to open a WAL database otherwise. A log that is there means
-    that somebody does write, through another mount."""
+    """Return whether the file must be opened as immutable.
+
+    In a read-only folder SQLite cannot create the files that coordinate readers and writers, and refuses to open a WAL
+    database unless it is immutable. If there is a WAL, another process writes through another mount, and the
+    file is not immutable.
+    """
     log = path.with_name(f"{path.name}-wal")
     return not os.access(path.parent, os.W_OK) and not (log.exists() and log.stat().st_size)
 
 
 def _begin(connection: Connection) -> None:
-    # IMMEDIATE: a transaction that reads first and writes later would fail at once, not wait, if another
-    # one wrote in between.
+    # IMMEDIATE: a transaction that reads first and writes later would fail without waiting if another one wrote in
+    # between.
     writes = connection.get_execution_options().get("writes", False)
     connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
 
@@ -153,26 +158,29 @@ def _read_revision(connection: Connection) -> str | None:
 
 
 def migrate(engine: Engine, path: Path, steps: Path = migrations.FOLDER) -> None:
-    """Make or upgrade the schema in one transaction; whoever comes second finds it done.
+    """Create or upgrade the schema in one transaction; do nothing if another process did it first.
 
-    Raises ``StoreUnusable`` if the file holds a newer schema, or tables that are not ours.
+    Raises ``StoreUnusable`` if the file has a newer schema, or tables that LeanRAG did not create.
     """
-    # Without the lock, two processes that open a new folder at once would both be told "locked" by the
-    # switch to WAL: SQLite does not wait there.
+    # The switch to WAL does not wait for other connections: without the lock, two processes that open a new
+    # folder at the same time would both fail with "locked".
     with exclusive(path.with_name("schema.lock")):
         with engine.begin() as connection:
-            stored = _ours(connection, path, migrations.list_revisions(steps))
+            stored = _check_revision(connection, path, migrations.list_revisions(steps))
         _use_wal(path)
         with engine.execution_options(writes=True).begin() as connection:
             migrations.upgrade(connection, stored, steps)
 
 
-def _ours(connection: Connection, path: Path, known: Sequence[str]) -> str | None:
-    """The revision stored, ``None`` for an empty file. Nothing is written to a file that is not ours."""
+def _check_revision(connection: Connection, path: Path, known: Sequence[str]) -> str | None:
+    """Return the stored revision, ``None`` for an empty file.
+
+    Raises ``StoreUnusable`` for an unknown revision and for tables that LeanRAG did not create.
+    """
     stored = _read_revision(connection)
     if stored is None and inspect(connection).get_table_names():
         raise StoreUnusable(
-            f"{path} holds tables that LeanRAG did not make.",
+            f"{path} contains tables that LeanRAG did not make.",
             "Choose another data folder, or move that file away.",
         )
     if stored is not None and stored not in known:
@@ -193,5 +201,5 @@ def _other_schema(path: Path, stored: str | None, *, read_only: bool) -> StoreUn
         f"The graph store {path} has schema {stored or 'none'}, this version of LeanRAG reads {REVISION}."
     )
     if read_only and (stored is None or stored < REVISION):
-        return StoreUnusable(message, "Open it once for writing; that brings it up to date.")
+        return StoreUnusable(message, "Open it once for writing to upgrade it.")
     return StoreUnusable(message, "Use a newer version of LeanRAG, or another data folder.")

@@ -1,6 +1,6 @@
-"""Parts of statements that SQLite writes in its own way: lists of ids, lists in a column, insert or update.
+"""Parts of statements in SQLite's dialect: lists of ids, lists in a column, insert or update.
 
-A list of ids of any length goes into a statement as one JSON value, not as thousands of variables.
+A list of ids of any length is passed as one JSON value instead of thousands of variables.
 """
 
 from __future__ import annotations
@@ -35,6 +35,6 @@ def is_empty_list(column: ColumnElement[Any]) -> ColumnElement[bool]:
 
 
 def in_order(ids: Sequence[str], found: Iterable[T], id_of: Callable[[T], str]) -> list[T]:
-    """Return ``found`` in the order of ``ids``; an id that is given twice is found twice."""
+    """Return ``found`` in the order of ``ids``; an id given twice is returned twice, a missing one is left out."""
     by_id = {id_of(each): each for each in found}
     return [by_id[each] for each in ids if each in by_id]

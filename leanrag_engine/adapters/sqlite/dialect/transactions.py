@@ -1,4 +1,4 @@
-"""Transactions on a thread: reads at once, writes of this process one after another."""
+"""Run transactions on worker threads: reads at the same time, writes of this process one after another."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ T = TypeVar("T")
 
 
 class Transactions:
-    """Runs functions of a connection, each in a transaction of its own on a thread."""
+    """Runs functions that take a connection, each in its own transaction on a worker thread."""
 
     def __init__(self, engine: Engine, path: Path) -> None:
         self._engine = engine
         self._writer = engine.execution_options(writes=True)
         self._path = path
-        # SQLite lets one writer in at a time; here the others of this process wait in line, where SQLite
-        # would let them try again and again. A plain lock: an asynchronous one belongs to one event loop.
+        # SQLite admits one writer at a time, and the others poll. This lock makes the writers of this process
+        # wait without polling. It is a thread lock because an asynchronous one belongs to one event loop.
         self._writing = threading.Lock()
 
     async def read(
@@ -46,7 +46,7 @@ class Transactions:
         return await to_thread.run_sync(transaction)
 
     async def empty_log(self) -> None:
-        """Write the log of changes back into the file and empty it. Raises ``Busy`` if readers prevent it."""
+        """Write the WAL into the file and truncate it. Raises ``Busy`` if readers prevent it."""
 
         def empty() -> None:
             with failures.map_errors(self._path):
