@@ -7,7 +7,7 @@ its siblings, the description and the findings from whole sentences of its membe
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,8 +20,9 @@ from leanrag_engine.core.vectors import unit_rows
 from .clustering.balancing import cluster_means
 from .relations import LayerStep, id_ranks, relation_ends
 from .texts.naming import ClusterPhrases, NameRegister, PhraseTable, choose_name, join_names, rank_phrases
+from .texts.options import TextOptions
 from .texts.quoting import Quote, end_sentence, is_whole, join_quotes, quotes_of
-from .texts.sentences import SHORTEST, is_speech, score_sentence, stands_alone
+from .texts.sentences import is_speech, score_sentence, stands_alone
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +39,8 @@ class SummaryOptions:
     """Central members, and best attested relations, whose sentences are candidates."""
     sentences: int = 2
     """Sentences taken from one member or relation."""
+    shortest: int = 6
+    """Words of the shortest sentence that is quoted."""
     longest: int = 60
     """Words of the longest sentence that is quoted."""
     phrases: int = 60
@@ -50,6 +53,7 @@ class SummaryOptions:
     """Share of the shorter sentence's words from which on two sentences are repetitions."""
     statements: int = 2
     """With this many statements, questions and direct speech are not quoted."""
+    texts: TextOptions = field(default_factory=TextOptions)
 
 
 DEFAULT = SummaryOptions()
@@ -102,9 +106,10 @@ def aggregate(
     ``taken`` (name keys), to which the new ones are added. Each sentence names the chunk that says it.
     """
     groups = _groups(step, vectors)
-    names = NameRegister(taken)
-    for group, found in zip(groups, rank_phrases(terms, step.base_labels, len(groups)), strict=True):
-        name = choose_name(terms, found, [member.name for member in group.members], names)
+    names = NameRegister(taken, options.texts)
+    ranked = rank_phrases(terms, step.base_labels, len(groups), options.texts)
+    for group, found in zip(groups, ranked, strict=True):
+        name = choose_name(terms, found, [member.name for member in group.members], names, options.texts)
         names.add(name)
         chosen = _central_sentences(group, _phrase_weights(terms, found, options.phrases), options)
         description, evidence = join_quotes(_summary(group, chosen, options))
@@ -247,14 +252,16 @@ def _central_sentences(
 def _candidates(
     group: _ClusterMembers, weights: dict[str, float], options: SummaryOptions
 ) -> Iterator[_CandidateSentence]:
+    texts = options.texts
     central = list(zip(group.members, group.centrality, strict=True))
     for member, centrality in central[: options.tried]:
         for rank, finding in enumerate(member.findings):
             quote = Quote(finding.explanation, finding.chunk_ids[0] if finding.chunk_ids else "")
-            score = score_sentence(quote.text, finding.summary, weights, centrality) * options.fading**rank
+            score = score_sentence(quote.text, finding.summary, weights, centrality, texts)
+            score *= options.fading**rank
             yield _CandidateSentence(member.id, finding.summary, quote, is_whole(quote.text), score)
         for quote, whole in _usable(member, options) if not member.layer else ():
-            score = score_sentence(quote.text, member.name, weights, centrality)
+            score = score_sentence(quote.text, member.name, weights, centrality, texts)
             yield _CandidateSentence(member.id, member.name, quote, whole, score)
     names = {member.id: member.name for member in group.members}
     centralities = {member.id: centrality for member, centrality in central}
@@ -263,7 +270,7 @@ def _candidates(
         centrality = max(centralities[source], centralities[target])
         for quote, whole in _usable(relation, options):
             subject = f"{names[source]} – {names[target]}"
-            score = score_sentence(quote.text, subject, weights, centrality)
+            score = score_sentence(quote.text, subject, weights, centrality, texts)
             yield _CandidateSentence(source, subject, quote, whole, score)
 
 
@@ -271,7 +278,7 @@ def _usable(item: Entity | Relation, options: SummaryOptions) -> list[tuple[Quot
     """Return the first sentences that are prose, not long and self-contained, with whether they are whole."""
     found = []
     for kind, quote in quotes_of(item):
-        if kind is not PieceKind.PROSE or not SHORTEST <= word_count(quote.text) <= options.longest:
+        if kind is not PieceKind.PROSE or not options.shortest <= word_count(quote.text) <= options.longest:
             continue
         if stands_alone(quote.text):
             found.append((replace(quote, text=end_sentence(quote.text)), is_whole(quote.text)))

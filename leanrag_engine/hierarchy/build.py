@@ -129,7 +129,7 @@ async def build(
         )
     sizes = options.sizes()
     progress(Progress("name", 0, len(graph.entities)))
-    phrases = await in_thread(find_phrases, graph)
+    phrases = await in_thread(find_phrases, graph, options.summaries.texts)
     taken = {name_key(entity.name) for entity in graph.entities}
     context = _BuildContext(graph, options, phrases, taken, embedder, sources or TextSources(), progress)
     vectors = await _embed(graph.entities, embedder, progress)

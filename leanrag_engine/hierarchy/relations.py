@@ -21,10 +21,6 @@ from .texts.quoting import Quote, end_sentence, join_quotes, quotes_of
 CHARACTERS = 600
 """Bound on the text of one relation."""
 
-_EXAMPLE = 280
-_SHOWN = 3
-_TRIED = 5
-
 Labels = NDArray[np.intp]
 Counts = NDArray[np.int64]
 
@@ -248,18 +244,26 @@ class _RelationTexts:
         self._names = {entity.id: _format_name(entity) for entity in step.lower.entities}
         self._base_names = {entity.id: entity.name for entity in step.base.entities}
 
-    def summary(self, source: int, numbers: Sequence[int], base_numbers: Sequence[int]) -> _CitedText:
-        """Return the number of relations, the strongest ones, and a sentence of the best attested base relation."""
+    def summary(
+        self,
+        source: int,
+        numbers: Sequence[int],
+        base_numbers: Sequence[int],
+        *,
+        shown: int = 3,
+        tried: int = 5,
+    ) -> _CitedText:
+        """Return the number of relations, the strongest ``shown``, and a sentence of the best attested base relations."""
         others: dict[str, list[str]] = {}
-        for number in numbers[:_SHOWN]:
+        for number in numbers[:shown]:
             near, far = self._ends(number)
             if self._sources[number] != source:
                 near, far = far, near
             others.setdefault(near, []).append(far)
         links = [f"{near} – {join_names(far)}" for near, far in others.items()]
-        more = len(numbers) - len(numbers[:_SHOWN])
+        more = len(numbers) - len(numbers[:shown])
         lead = f"{len(numbers)} relations: {'; '.join(links)}{f'; and {more} more' if more else ''}."
-        example = self._example(base_numbers[:_TRIED])
+        example = self._example(base_numbers[:tried])
         return _CitedText(*join_quotes([Quote(lead), *([example] if example else [])]))
 
     def join(self, numbers: Sequence[int]) -> _CitedText:
@@ -282,14 +286,14 @@ class _RelationTexts:
                 joined = " ".join(quote.text for quote in quotes)
         return _CitedText(*join_quotes(quotes))
 
-    def _example(self, base_numbers: Iterable[int]) -> Quote | None:
-        """Return a sentence that names both ends, else the first short one, else None."""
+    def _example(self, base_numbers: Iterable[int], *, longest: int = 280) -> Quote | None:
+        """Return a sentence of at most ``longest`` characters that names both ends, else the first so short, else None."""
         first = None
         for number in base_numbers:
             relation = self._base[number]
             names = [self._base_names[end] for end in (relation.source_id, relation.target_id)]
             for quote in _sentences(relation):
-                if len(quote.text) <= _EXAMPLE:
+                if len(quote.text) <= longest:
                     first = first or quote
                     if _names_all(quote.text, names):
                         return quote

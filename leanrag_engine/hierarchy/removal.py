@@ -15,8 +15,6 @@ from leanrag_engine.core.model import Chunk, Entity, Extract, Graph, Hierarchy, 
 from leanrag_engine.core.restriction import hide_summary, reduce_entity, reduce_relation
 
 HIDDEN = "Hidden until the next build: it drew on documents that were deleted."
-NAMED = 5
-"""Base entities that a hidden summary names."""
 
 Pair = tuple[str, str]
 
@@ -93,13 +91,13 @@ class _ClusterRest:
     members: int = 0
     mentions: int = 0
     foremost: list[Entity] = field(default_factory=list)
-    """Base entities with most mentions, at most ``NAMED``."""
+    """The base entities with most mentions, which a hidden summary names."""
 
-    def add(self, child: Entity, foremost: Sequence[Entity]) -> None:
+    def add(self, child: Entity, foremost: Sequence[Entity], *, most: int = 5) -> None:
         self.members += 1
         self.mentions += child.mentions if child.layer else 1
         known = [*self.foremost, *foremost]
-        self.foremost = sorted(known, key=lambda each: (-each.mentions, each.id))[:NAMED]
+        self.foremost = sorted(known, key=lambda each: (-each.mentions, each.id))[:most]
 
 
 def _rebuild_layers(hierarchy: Hierarchy, base: Graph, touched: set[str]) -> Hierarchy:

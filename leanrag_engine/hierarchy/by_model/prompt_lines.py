@@ -12,15 +12,6 @@ from leanrag_engine.core.text.language.words import word_count
 from leanrag_engine.core.text.scripts import has_cjk
 from leanrag_engine.core.text.shortening import cut_end
 
-_NAME = 80
-"""Characters of a name that are shown."""
-
-_BYTES = 4
-"""Bytes of UTF-8 per token, about: close for Latin letters, on the safe side for Han characters."""
-
-_SHORTEST_NAME = 2
-"""A name of one character occurs in many words that do not mean it."""
-
 
 class PromptSheet:
     """Prompt lines within a token budget. No sentence occurs in two lines: one sentence of a document often describes
@@ -29,7 +20,7 @@ class PromptSheet:
     def __init__(self) -> None:
         self.lines: list[str] = []
         self.tokens = 0
-        self._said: set[str] = set()
+        self._sentences: set[str] = set()
 
     def title(self, line: str) -> None:
         """Add a line regardless of the budget."""
@@ -42,20 +33,20 @@ class PromptSheet:
         Returns False, and adds nothing, if all lines would take more than ``room`` tokens.
         """
         fresh = self._fresh(text)
-        told = _limit_words(fresh, words)
-        line = f"- {head}: {told}" if told else f"- {head}"
+        part = _limit_words(fresh, words)
+        line = f"- {head}: {part}" if part else f"- {head}"
         size = approximate_tokens(line)
         if self.tokens + size > room:
             return False
         self.lines.append(line)
         self.tokens += size
-        self._said.update(sentence.casefold() for sentence in fresh if sentence in told)
+        self._sentences.update(sentence.casefold() for sentence in fresh if sentence in part)
         return True
 
     def _fresh(self, text: str) -> list[str]:
         line = clean_line(text)
         found = (line[start:end] for start, end in sentences(line))
-        return [each for each in found if each.casefold() not in self._said]
+        return [each for each in found if each.casefold() not in self._sentences]
 
     @property
     def text(self) -> str:
@@ -64,7 +55,8 @@ class PromptSheet:
 
 def approximate_tokens(text: str) -> int:
     """Estimate the tokens of a text and its line break; a budget needs no tokenizer."""
-    return len(text.encode("utf-8", "surrogatepass")) // _BYTES + 1
+    # About four bytes of UTF-8 per token: close for Latin letters, on the safe side for Han characters.
+    return len(text.encode("utf-8", "surrogatepass")) // 4 + 1
 
 
 def kind_of(entity: Entity) -> str:
@@ -88,26 +80,27 @@ def by_text(relations: Iterable[Relation]) -> list[list[Relation]]:
 
 
 def short_name(entity: Entity) -> str:
-    return cut_end(clean_line(entity.name), _NAME)
+    """Return the name on one line, cut after 80 characters."""
+    return cut_end(clean_line(entity.name), 80)
 
 
 def shorten_text(text: str, words: int) -> str:
-    """On one line: the first sentences of about ``words`` words, or the beginning of the first."""
+    """Return on one line the first sentences of about ``words`` words, or the beginning of the first."""
     line = clean_line(text)
     return _limit_words([line[start:end] for start, end in sentences(line)], words)
 
 
 def _limit_words(parts: Sequence[str], words: int) -> str:
-    """The first of these sentences; one that alone has more than so many words is cut."""
-    kept: list[str] = []
+    """Return the first sentences of at most ``words`` words; the first is cut if it alone has more."""
+    chosen: list[str] = []
     left = words
     for part in parts:
         left -= word_count(part)
         if left < 0:
             break
-        kept.append(part)
-    if kept or not parts:
-        return " ".join(kept)
+        chosen.append(part)
+    if chosen or not parts:
+        return " ".join(chosen)
     pieces = parts[0].split()
     # Chinese and Japanese have no spaces: two of their characters count as a word.
     spaced = word_count(parts[0]) <= 2 * len(pieces)
@@ -136,7 +129,8 @@ def names_exactly(name: str, text: str) -> bool:
     return _contains_name(name, text)
 
 
-def _contains_name(name: str, text: str) -> bool:
-    if len(name) < _SHORTEST_NAME or name not in text:
+def _contains_name(name: str, text: str, *, shortest: int = 2) -> bool:
+    # A name of one character occurs in many words that do not mean it.
+    if len(name) < shortest or name not in text:
         return False
     return has_cjk(name) or re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text) is not None

@@ -17,27 +17,11 @@ from leanrag_engine.core.text.scripts import has_cjk
 from leanrag_engine.llm.batching import Task, TaskKind
 from leanrag_engine.llm.prompts import BUILT_IN, Prompts
 
+from .options import DEFAULT, TaskOptions
 from .prompt_lines import PromptSheet, by_text, ends_of, names_exactly, short_name, shorten_text
 from .summaries import read_text
 
 STEP = "relation"
-
-WORDS = 40
-"""Words of a sentence that the prompt asks for."""
-
-BUDGET = 700
-"""Tokens, about, of the relations shown of one pair."""
-
-MOST_WORDS = 60
-"""Longer sentences are rejected; a few words too many are no reason to pay for a second call."""
-
-_LEAST_WORDS = 4
-_DESCRIPTION_WORDS = 70
-_RELATION_WORDS = 35
-_TELLING = 3
-"""Characters of the shortest Chinese or Japanese name that counts as a proper name."""
-
-_ROOM = 300
 
 _ITEM = {
     "type": "object",
@@ -47,9 +31,10 @@ _ITEM = {
 }
 
 
-def relation_kind(prompts: Prompts = BUILT_IN) -> TaskKind:
-    """What is asked of a model that relates clusters."""
-    return TaskKind(STEP, prompts.fill("relate", words=str(WORDS)), _ITEM, _ROOM, prompts=prompts)
+def relation_kind(prompts: Prompts = BUILT_IN, options: TaskOptions = DEFAULT) -> TaskKind:
+    """Return the kind of task in which a model relates clusters."""
+    instructions = prompts.fill("relate", words=str(options.sentence_words))
+    return TaskKind(STEP, instructions, _ITEM, room=300, prompts=prompts)
 
 
 def relation_task(
@@ -57,6 +42,7 @@ def relation_task(
     far: Entity,
     relations: Sequence[Relation],
     members: Mapping[str, Entity],
+    options: TaskOptions = DEFAULT,
 ) -> Task[str]:
     """Say how ``near`` and ``far`` are related by the ``relations`` between their ``members`` (by id).
 
@@ -64,10 +50,10 @@ def relation_task(
     (paper, appendix D.2). Its reader raises ``ReplyUnusable`` for what is no single sentence, is too long, or names a
     member.
     """
-    shown = _format_task(near, far, relations, members)
-    barred = tuple(_forbidden_names(near, far, members.values()))
-    id_ = content_id("t", near.id, far.id, shown)
-    return Task(id_, shown, partial(_read, barred), _chunk_ids(relations, members))
+    text = _format_task(near, far, relations, members, options.pair_tokens)
+    forbidden = tuple(_forbidden_names(near, far, members.values()))
+    id_ = content_id("t", near.id, far.id, text)
+    return Task(id_, text, partial(_read, forbidden, options), _chunk_ids(relations, members))
 
 
 def _chunk_ids(relations: Sequence[Relation], members: Mapping[str, Entity]) -> tuple[str, ...]:
@@ -79,21 +65,22 @@ def _chunk_ids(relations: Sequence[Relation], members: Mapping[str, Entity]) -> 
 
 
 def _format_task(
-    near: Entity, far: Entity, relations: Sequence[Relation], members: Mapping[str, Entity]
+    near: Entity, far: Entity, relations: Sequence[Relation], members: Mapping[str, Entity], budget: int
 ) -> str:
     sheet = PromptSheet()
     for title, group in (("First", near), ("Second", far)):
         sheet.title(f"{title} group: {short_name(group)}")
-        sheet.title(shorten_text(group.description, _DESCRIPTION_WORDS))
+        sheet.title(shorten_text(group.description, 70))
     sheet.title("Relations between members of the two:")
-    room = sheet.tokens + BUDGET
-    told = 0
+    room = sheet.tokens + budget
+    shown = 0
     for alike in by_text(relations):
-        if not sheet.add(ends_of(alike, members), alike[0].description, words=_RELATION_WORDS, room=room):
+        if not sheet.add(ends_of(alike, members), alike[0].description, words=35, room=room):
             break
-        told += len(alike)
+        shown += len(alike)
     total = "1 relation joins them" if len(relations) == 1 else f"{len(relations)} relations join them"
-    lead = f"{total} ({len(relations) - told} left out for length)." if told < len(relations) else f"{total}."
+    missing = len(relations) - shown
+    lead = f"{total} ({missing} left out for length)." if missing else f"{total}."
     return f"{lead}\n\n{fence(sheet.text)}"
 
 
@@ -107,23 +94,27 @@ def _forbidden_names(near: Entity, far: Entity, members: Iterable[Entity]) -> It
             yield member.name
 
 
-def _is_proper(name: str) -> bool:
+def _is_proper(name: str, *, shortest_cjk: int = 3) -> bool:
     if has_cjk(name):
-        return len(name) >= _TELLING
+        return len(name) >= shortest_cjk
     return any(character.isupper() for character in name)
 
 
-def _read(barred: Sequence[str], item: Mapping[str, Any]) -> str:
+def _read(
+    forbidden: Sequence[str], options: TaskOptions, item: Mapping[str, Any], *, least_words: int = 4
+) -> str:
     text = read_text(item, "sentence")
-    if word_count(text) < _LEAST_WORDS:
+    if word_count(text) < least_words:
         raise ReplyUnusable("The sentence is empty or says too little.")
     if not ends_sentence(text):
         raise ReplyUnusable("The sentence breaks off: end it with a full stop.")
     if len(sentences(text)) > 1:
         raise ReplyUnusable(f"These are {len(sentences(text))} sentences: give one.")
-    if word_count(text) > MOST_WORDS:
-        raise ReplyUnusable(f"The sentence has {word_count(text)} words: give one of {WORDS} at most.")
-    named = [name for name in barred if names_exactly(name, text)]
+    if word_count(text) > options.longest_sentence:
+        raise ReplyUnusable(
+            f"The sentence has {word_count(text)} words: give one of {options.sentence_words} at most."
+        )
+    named = [name for name in forbidden if names_exactly(name, text)]
     if named:
         raise ReplyUnusable(
             f"The sentence names the member “{named[0]}”: speak of the groups as wholes, by their names or what they"

@@ -23,6 +23,7 @@ from leanrag_engine.core.text.language.words import word_count
 from leanrag_engine.llm.batching import Task, TaskKind
 from leanrag_engine.llm.prompts import BUILT_IN, Prompts
 
+from .options import DEFAULT, TaskOptions
 from .prompt_lines import (
     PromptSheet,
     best_first,
@@ -36,35 +37,6 @@ from .prompt_lines import (
 
 STEP = "summary"
 
-WORDS = 110
-"""Words of a description that the prompt asks for."""
-
-FINDINGS = 5
-"""Findings that the prompt asks for (paper, appendix D.1)."""
-
-BUDGET = 2600
-"""Tokens, about, that a task shows of one cluster."""
-
-MOST_WORDS = 2 * WORDS
-"""Longer descriptions are cut at a sentence: a second call costs more than the words are worth."""
-
-_LEAST_WORDS = 6
-_NAME_WORDS = 12
-_MEMBERS = 0.7
-"""Share of the budget that members take before relations."""
-
-_MEMBER_WORDS = (25, 110)
-"""Words of one member's description: few where there are many members."""
-
-_RELATION_WORDS = 45
-_LEAST_FINDINGS = 3
-"""Fewest findings of a usable summary. Fewer than ``FINDINGS`` are no reason to pay for a second call."""
-
-_SMALL = 3
-"""A cluster of so many members may have a single finding."""
-
-_CITED = 3
-_ROOM = 1500
 _AROUND = " \t\n\"'“”‘’«»*_#`"
 
 _TEXT = {"type": "string"}
@@ -93,13 +65,17 @@ class ClusterSummary:
     evidence: tuple[Evidence, ...] = ()
 
 
-def aggregation_kind(prompts: Prompts = BUILT_IN) -> TaskKind:
-    """What is asked of everybody who writes aggregated entities."""
-    instructions = prompts.fill("aggregate", words=str(WORDS), findings=str(FINDINGS))
-    return TaskKind(STEP, instructions, _ITEM, _ROOM, prompts=prompts)
+def aggregation_kind(prompts: Prompts = BUILT_IN, options: TaskOptions = DEFAULT) -> TaskKind:
+    """Return the kind of task in which a model or an agent writes aggregated entities."""
+    instructions = prompts.fill(
+        "aggregate", words=str(options.description_words), findings=str(options.findings)
+    )
+    return TaskKind(STEP, instructions, _ITEM, room=1500, prompts=prompts)
 
 
-def aggregation_task(members: Sequence[Entity], relations: Sequence[Relation]) -> Task[ClusterSummary]:
+def aggregation_task(
+    members: Sequence[Entity], relations: Sequence[Relation], options: TaskOptions = DEFAULT
+) -> Task[ClusterSummary]:
     """Write the entity that stands for ``members``, with the ``relations`` among them.
 
     The most central members come first: those with most relations to others and most mentions. What does not fit
@@ -108,19 +84,18 @@ def aggregation_task(members: Sequence[Entity], relations: Sequence[Relation]) -
     """
     ordered = _central_first(members, relations)
     best = best_first(relations)
-    shown = _format_task(ordered, best)
-    least = 1 if len(members) <= _SMALL else _LEAST_FINDINGS
+    text = _format_task(ordered, best, options)
+    least = 1 if len(members) <= options.small_cluster else options.least_findings
     keys = {name_key(name): each.name for each in ordered for name in (each.name, *each.aliases)}
-    id_ = content_id("s", *(each.id for each in sorted(ordered, key=lambda each: each.id)), shown)
-    return Task(
-        id_, shown, partial(_read, keys, least, _ChunkFinder(ordered, best)), _chunk_ids(members, relations)
-    )
+    id_ = content_id("s", *(each.id for each in sorted(ordered, key=lambda each: each.id)), text)
+    read = partial(_read, keys, least, _ChunkFinder(ordered, best), options)
+    return Task(id_, text, read, _chunk_ids(members, relations))
 
 
-def estimate_tokens(members: Sequence[Entity], relations: int) -> int:
+def estimate_tokens(members: Sequence[Entity], relations: int, options: TaskOptions = DEFAULT) -> int:
     """Estimate the tokens of a task from its members and the number of its relations."""
-    sheet, _ = _list_members(_central_first(members, ()))
-    return min(BUDGET, sheet.tokens + relations * _RELATION_WORDS)
+    sheet, _ = _list_members(_central_first(members, ()), options)
+    return min(options.cluster_tokens, sheet.tokens + relations * options.relation_words)
 
 
 def _chunk_ids(members: Sequence[Entity], relations: Sequence[Relation]) -> tuple[str, ...]:
@@ -145,41 +120,45 @@ def _central_first(members: Sequence[Entity], relations: Sequence[Relation]) -> 
     return sorted(members, key=lambda each: (-round(centrality(each), 9), each.id))
 
 
-def _words_for(members: int) -> int:
-    least, most = _MEMBER_WORDS
-    return min(most, max(least, int(_MEMBERS * BUDGET / 1.4 / members)))
+def _words_for(members: int, options: TaskOptions) -> int:
+    least, most = options.member_words
+    # A word has about 1.4 tokens.
+    return min(most, max(least, int(options.member_share * options.cluster_tokens / 1.4 / members)))
 
 
-def _format_task(members: Sequence[Entity], relations: Sequence[Relation]) -> str:
-    sheet, known = _list_members(members)
-    told = 0
+def _format_task(members: Sequence[Entity], relations: Sequence[Relation], options: TaskOptions) -> str:
+    sheet, known = _list_members(members, options)
+    words, room = options.relation_words, options.cluster_tokens
+    shown = 0
     if relations:
         sheet.title("Relations among them:")
     for alike in by_text(each for each in relations if {each.source_id, each.target_id} <= known.keys()):
-        if not sheet.add(ends_of(alike, known), alike[0].description, words=_RELATION_WORDS, room=BUDGET):
+        if not sheet.add(ends_of(alike, known), alike[0].description, words=words, room=room):
             break
-        told += len(alike)
-    lead = f"{_format_count('member', len(members), len(known))}; {_format_count('relation', len(relations), told)}."
-    return f"{lead}\n\n{fence(sheet.text)}"
+        shown += len(alike)
+    counts = (("member", len(members), len(known)), ("relation", len(relations), shown))
+    lead = "; ".join(_format_count(*each) for each in counts)
+    return f"{lead}.\n\n{fence(sheet.text)}"
 
 
-def _list_members(members: Sequence[Entity]) -> tuple[PromptSheet, dict[str, Entity]]:
-    """What is shown of the members, and those of them that are, by id."""
-    words = _words_for(len(members))
+def _list_members(members: Sequence[Entity], options: TaskOptions) -> tuple[PromptSheet, dict[str, Entity]]:
+    """Return the lines on as many members as fit, and these members by id."""
+    words = _words_for(len(members), options)
+    room = int(options.member_share * options.cluster_tokens)
     sheet = PromptSheet()
     sheet.title("Members, the most central first:")
     known: dict[str, Entity] = {}
     for each in members:
         head = f"{short_name(each)}{kind_of(each)}"
-        if not sheet.add(head, each.description, words=words, room=int(_MEMBERS * BUDGET)):
+        if not sheet.add(head, each.description, words=words, room=room):
             break
         known[each.id] = each
     return sheet, known
 
 
 def _format_count(noun: str, total: int, shown: int) -> str:
-    said = f"{total} {noun}{'' if total == 1 else 's'}"
-    return f"{said} ({total - shown} left out for length)" if shown < total else said
+    count = f"{total} {noun}{'' if total == 1 else 's'}"
+    return f"{count} ({total - shown} left out for length)" if shown < total else count
 
 
 # --- reply ---------------------------------------------------------------------------------
@@ -192,8 +171,8 @@ class _ChunkFinder:
         self._members = members
         self._relations = relations
 
-    def chunks(self, text: str) -> tuple[str, ...]:
-        """Return the chunks behind ``text``, of the best attested relations first."""
+    def chunks(self, text: str, *, most: int = 3) -> tuple[str, ...]:
+        """Return at most ``most`` chunks behind ``text``, of the best attested relations first."""
         named = {
             each.id
             for each in self._members
@@ -202,7 +181,7 @@ class _ChunkFinder:
         found = (
             origin(each) for each in self._relations if each.source_id in named and each.target_id in named
         )
-        return tuple(dict.fromkeys(filter(None, found)))[:_CITED]
+        return tuple(dict.fromkeys(filter(None, found)))[:most]
 
     def evidence(self, text: str) -> tuple[Evidence, ...]:
         parts = ((start, end, self.chunks(text[start:end])) for start, end in sentences(text))
@@ -210,26 +189,30 @@ class _ChunkFinder:
 
 
 def _read(
-    members: Mapping[str, str], least: int, ground: _ChunkFinder, item: Mapping[str, Any]
+    members: Mapping[str, str],
+    least: int,
+    finder: _ChunkFinder,
+    options: TaskOptions,
+    item: Mapping[str, Any],
 ) -> ClusterSummary:
     name = _name(item, members)
-    description = _description(item)
-    findings = tuple(_findings(item, ground.chunks))
+    description = _description(item, options.description_words)
+    findings = tuple(_findings(item, finder.chunks))
     if len(findings) < least:
         raise ReplyUnusable(
-            f"Only {len(findings)} of its findings can be used: give {max(FINDINGS, least)}, each with a summary and"
+            f"Only {len(findings)} of its findings can be used: give {max(options.findings, least)}, each with a summary and"
             " an explanation, and no two alike."
         )
-    return ClusterSummary(name, description, findings, ground.evidence(description))
+    return ClusterSummary(name, description, findings, finder.evidence(description))
 
 
-def _name(item: Mapping[str, Any], members: Mapping[str, str]) -> str:
+def _name(item: Mapping[str, Any], members: Mapping[str, str], *, most_words: int = 12) -> str:
     name = read_text(item, "name").strip(_AROUND)
     if name.count(".") == 1:  # a full stop, and no abbreviation's
         name = name.removesuffix(".").strip(_AROUND)
     if not name_key(name):
         raise ReplyUnusable("The name is empty: give the group one.")
-    if word_count(name) > _NAME_WORDS:
+    if word_count(name) > most_words:
         raise ReplyUnusable(f"The name has {word_count(name)} words: give one of two to six.")
     if name_key(name) in members:
         raise ReplyUnusable(
@@ -238,15 +221,15 @@ def _name(item: Mapping[str, Any], members: Mapping[str, str]) -> str:
     return name
 
 
-def _description(item: Mapping[str, Any]) -> str:
-    """Return the description, cut at a sentence where it breaks off or is too long."""
-    text = whole_sentences(read_text(item, "description"), MOST_WORDS)
+def _description(item: Mapping[str, Any], words: int, *, least: int = 6) -> str:
+    """Return the description, cut at a sentence where it breaks off or has more than twice the ``words`` asked for."""
+    text = whole_sentences(read_text(item, "description"), 2 * words)
     while text and not ends_sentence(text):
         spans = sentences(text)
         text = text[: spans[-2][1]] if len(spans) > 1 else ""
-    if word_count(text) < _LEAST_WORDS:
+    if word_count(text) < least:
         raise ReplyUnusable(
-            f"The description is too short or breaks off: give whole sentences of {WORDS} words at most in all."
+            f"The description is too short or breaks off: give whole sentences of {words} words at most in all."
         )
     return text
 
@@ -272,7 +255,7 @@ def _line(value: object) -> str:
 
 
 def read_text(item: Mapping[str, Any], key: str) -> str:
-    """The text under ``key``, on one line. Raises ``ReplyUnusable`` if there is none."""
+    """Return the text under ``key`` on one line. Raises ``ReplyUnusable`` if there is none."""
     text = item.get(key)
     if not isinstance(text, str):
         raise ReplyUnusable(f"The {key} is {_kind(text)}: give text.")

@@ -23,12 +23,10 @@ from leanrag_engine.hierarchy.relations import LayerStep, PairCounts
 from leanrag_engine.llm.batching import ModelWork, Task, TaskKind, ask_each, first_error, for_each
 from leanrag_engine.llm.prompts import Prompts
 
+from .options import DEFAULT, TaskOptions
 from .prompt_lines import approximate_tokens
 from .relation_sentences import relation_kind, relation_task
 from .summaries import ClusterSummary, aggregation_kind, aggregation_task, estimate_tokens
-
-TOKENS = 3000
-"""Clusters share a call only while their tasks show about this many tokens in all (by reading, not tuned)."""
 
 BEAT = 1.0
 """Seconds between two progress reports while calls are under way: the listener may cancel the build then."""
@@ -44,6 +42,7 @@ class TextSources:
     work: ModelWork | None = None
     summaries: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     used: set[str] = field(default_factory=set)
+    options: TaskOptions = DEFAULT
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +65,7 @@ async def write_summaries(
     clusters = _list_clusters(step, counts)
     layer = f"layer {step.lower.entities[0].layer + 1}"
     most = sources.work.batch if sources.work else 1
-    batches = await anyio.to_thread.run_sync(_batch_clusters, clusters, most)
+    batches = await anyio.to_thread.run_sync(_batch_clusters, clusters, most, sources.options)
     found: dict[int, WrittenSummary] = {}
     done = 0
 
@@ -75,10 +74,10 @@ async def write_summaries(
 
     async def summarise(batch: Sequence[int]) -> None:
         nonlocal done
-        tasks = {number: aggregation_task(*clusters[number]) for number in batch}
+        tasks = {number: aggregation_task(*clusters[number], sources.options) for number in batch}
         by_agents = _read_agent_summaries(tasks, sources)
         rest = {number: task for number, task in tasks.items() if number not in by_agents}
-        by_model = await _ask_model(sources.work, aggregation_kind, rest)
+        by_model = await _ask_model(sources, aggregation_kind, rest)
         found.update(by_agents)
         found.update({number: WrittenSummary(text, Method.MODEL) for number, text in by_model.items()})
         done += len(batch)
@@ -110,18 +109,18 @@ def _group_by_label(values: NDArray[np.intp], labels: NDArray[np.intp], count: i
     return [part.tolist() for part in np.split(values[order], ends)]
 
 
-def _batch_clusters(clusters: Sequence[Cluster], most: int) -> list[list[int]]:
-    """Group clusters in their order into calls of at most ``most`` clusters and about ``TOKENS`` tokens."""
+def _batch_clusters(clusters: Sequence[Cluster], most: int, options: TaskOptions) -> list[list[int]]:
+    """Group clusters in their order into calls of at most ``most`` clusters and about ``options.call_tokens`` tokens."""
     batches: list[list[int]] = []
     room = 0
     for number, (members, inner) in enumerate(clusters):
         if members[0].layer:
-            size = estimate_tokens(members, len(inner))
+            size = estimate_tokens(members, len(inner), options)
         else:
-            size = approximate_tokens(aggregation_task(members, inner).text)
+            size = approximate_tokens(aggregation_task(members, inner, options).text)
         if not batches or len(batches[-1]) == most or size > room:
             batches.append([])
-            room = TOKENS
+            room = options.call_tokens
         batches[-1].append(number)
         room -= size
     return batches
@@ -228,12 +227,12 @@ async def write_sentences(
         if name_key(near.name) == name_key(far.name):
             far = replace(far, name=_qualify_name(far.name, upper[second][0].name))
         beneath = [step.lower.relations[number] for number in counts.pairs.relations_of(pair)]
-        return relation_task(near, far, beneath, members[first] | members[second])
+        return relation_task(near, far, beneath, members[first] | members[second], sources.options)
 
     async def relate(batch: Sequence[int]) -> None:
         nonlocal done
         tasks = {pair: make_task(pair) for pair in batch}
-        found.update(await _ask_model(sources.work, relation_kind, tasks))
+        found.update(await _ask_model(sources, relation_kind, tasks))
         done += len(batch)
         report()
 
@@ -266,12 +265,13 @@ def apply_sentences(relations: Sequence[Relation], sentences: Mapping[int, str])
 
 
 async def _ask_model(
-    work: ModelWork | None, kind_with: Callable[[Prompts], TaskKind], tasks: Mapping[int, Task[T]]
+    sources: TextSources, kind_with: Callable[[Prompts, TaskOptions], TaskKind], tasks: Mapping[int, Task[T]]
 ) -> dict[int, T]:
     """Return the model's usable answers by the keys of ``tasks``; the others are noted as fallbacks."""
+    work = sources.work
     if work is None or not tasks:
         return {}
-    kind = kind_with(work.prompts)
+    kind = kind_with(work.prompts, sources.options)
     answers = await ask_each(work.model, kind, list(tasks.values()), work.meter)
     found = {}
     for key, answer in zip(tasks, answers, strict=True):

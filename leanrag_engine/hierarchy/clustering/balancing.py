@@ -20,19 +20,8 @@ Labels = NDArray[np.intp]
 SHORTLIST = 512
 """Most clusters that a point is scored against; with more clusters, those of its region. A limit on cost."""
 
-CANDIDATES = 16
-"""Best clusters stored per point, in case the best is full."""
-
 SMALLEST = 2
 """Members of the smallest cluster that is more than a lone member."""
-
-_ROUNDS = 6
-_PASSES = 3
-_REGION = 32
-_BLOCK = 4096
-_TINY = 1e-12
-_ROUGH = 1e-6
-"""Differences below these, in double and in single precision, are rounding."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +51,15 @@ class ClusterCandidates:
     own: Points
 
 
-def balance(points: Points, labels: Labels, *, mean_size: int, cap: int, pulse: Callable[[], None]) -> Labels:
+def balance(
+    points: Points,
+    labels: Labels,
+    *,
+    mean_size: int,
+    cap: int,
+    pulse: Callable[[], None],
+    rounds: int = 6,
+) -> Labels:
     """Even out ``labels`` (n,), numbered from 0 without gaps; n must not exceed clusters * cap.
 
     Returns labels numbered without gaps, as many as before unless too few points differ. No cluster
@@ -72,7 +69,7 @@ def balance(points: Points, labels: Labels, *, mean_size: int, cap: int, pulse: 
     """
     runt = max(SMALLEST, mean_size // 4)
     count = int(labels.max()) + 1
-    for _ in range(_ROUNDS):
+    for _ in range(rounds):
         labels = _settle(points, labels, count, cap, pulse)
         regrouped = _regroup(points, labels, count, runt=runt, cap=cap)
         if np.array_equal(regrouped, labels):
@@ -96,16 +93,16 @@ def cluster_means(points: NDArray[Any], labels: Labels, count: int) -> Points:
     return means
 
 
-def find_candidates(points: Points, labels: Labels, means: Points) -> ClusterCandidates:
-    """Score each point against the clusters of its region and store the best ``CANDIDATES``."""
-    kept = min(CANDIDATES, len(means))
-    ids = np.empty((len(points), kept), dtype=np.intp)
-    scores = np.empty((len(points), kept))
+def find_candidates(points: Points, labels: Labels, means: Points, *, most: int = 16) -> ClusterCandidates:
+    """Score each point against the clusters of its region and store the best ``most``, in case the best is full."""
+    width = min(most, len(means))
+    ids = np.empty((len(points), width), dtype=np.intp)
+    scores = np.empty((len(points), width))
     own = np.empty(len(points))
     for rows, shortlist in _regions(labels, means):
         found = _scores(points[rows], means[shortlist])
         own[rows] = found[np.arange(len(rows)), np.searchsorted(shortlist, labels[rows])]
-        best = _best_columns(found, kept)
+        best = _best_columns(found, width)
         ids[rows] = shortlist[best]
         scores[rows] = np.take_along_axis(found, best, axis=1)
     return ClusterCandidates(ids, scores, own)
@@ -131,33 +128,37 @@ def _best_columns(scores: Points, kept: int) -> Labels:
     return np.take_along_axis(part, order, axis=1)
 
 
-def _regions(labels: Labels, means: Points) -> Iterator[tuple[Labels, Labels]]:
+def _regions(
+    labels: Labels, means: Points, *, step: int = 32, block: int = 4096
+) -> Iterator[tuple[Labels, Labels]]:
     """Yield blocks of rows, each with the sorted clusters that its points are scored against.
 
-    A region is what lies nearest to one of every ``_REGION`` clusters. Clusters come from a recursive
+    A region is what lies nearest to one of every ``step`` clusters. Clusters come from a recursive
     split, so that picking at even steps gives a fair sample of all parts of the space.
     """
     count = len(means)
     if count <= SHORTLIST:
         everything = np.arange(count)
-        for start in range(0, len(labels), _BLOCK):
-            yield np.arange(start, min(start + _BLOCK, len(labels))), everything
+        for start in range(0, len(labels), block):
+            yield np.arange(start, min(start + block, len(labels))), everything
         return
     norms = np.einsum("ij,ij->i", means, means)
-    pivots = means[::_REGION]
-    distances = norms[None, :] - 2.0 * (pivots @ means.T) + norms[::_REGION, None]
+    pivots = means[::step]
+    distances = norms[None, :] - 2.0 * (pivots @ means.T) + norms[::step, None]
     homes = distances.argmin(axis=0)
     for region, rows in _members(homes[labels], len(pivots)):
         near = np.argsort(distances[region], kind="stable")[:SHORTLIST]
         shortlist = np.union1d(near, np.flatnonzero(homes == region))
-        for start in range(0, len(rows), _BLOCK):
-            yield rows[start : start + _BLOCK], shortlist
+        for start in range(0, len(rows), block):
+            yield rows[start : start + block], shortlist
 
 
-def _settle(points: Points, labels: Labels, count: int, cap: int, pulse: Callable[[], None]) -> Labels:
-    """Alternate between means and best clusters until nothing moves, or for ``_PASSES`` passes."""
+def _settle(
+    points: Points, labels: Labels, count: int, cap: int, pulse: Callable[[], None], *, passes: int = 3
+) -> Labels:
+    """Alternate between means and best clusters until nothing moves, or for ``passes`` passes."""
     rough = points.astype(np.float32)
-    for _ in range(_PASSES):
+    for _ in range(passes):
         pulse()
         means = cluster_means(points, labels, count)
         moved = _relieve(points, _best_clusters(rough, labels, means), means, cap)
@@ -176,7 +177,7 @@ def _best_clusters(points: NDArray[np.float32], labels: Labels, means: Points) -
         everyone = np.arange(len(rows))
         choice = scores.argmax(axis=1)
         own = scores[everyone, np.searchsorted(shortlist, labels[rows])]
-        better = scores[everyone, choice] > own + _ROUGH
+        better = scores[everyone, choice] > own + 1e-6  # less is rounding in single precision
         best[rows[better]] = shortlist[choice[better]]
     return best
 
@@ -251,7 +252,8 @@ def _regroup(points: Points, labels: Labels, count: int, *, runt: int, cap: int)
         used[[kept, freed]] = True
         while position < len(splits) and used[splits[position].cluster]:
             position += 1
-        if position == len(splits) or splits[position].gain <= cost + _TINY:
+        # A difference below 1e-12 is rounding.
+        if position == len(splits) or splits[position].gain <= cost + 1e-12:
             break
         split = splits[position]
         used[split.cluster] = True
@@ -292,7 +294,7 @@ def _possible_merges(
     return list(zip(costs[order].tolist(), kept[order].tolist(), freed[order].tolist(), strict=True))
 
 
-def _halve(points: Points, runt: int) -> tuple[float, NDArray[np.bool_]]:
+def _halve(points: Points, runt: int, *, passes: int = 3) -> tuple[float, NDArray[np.bool_]]:
     """Cut at least 2 * ``runt`` points along their first principal axis, then by 2-means; the gain and one
     half's mask."""
     centred = points - points.mean(axis=0)
@@ -302,7 +304,7 @@ def _halve(points: Points, runt: int) -> tuple[float, NDArray[np.bool_]]:
     size = int(np.clip(np.count_nonzero(axis > 0), runt, len(points) - runt))
     half = np.zeros(len(points), dtype=bool)
     half[order[-size:]] = True
-    for _ in range(_PASSES):
+    for _ in range(passes):
         moved = _nearer_half(products, half)
         if moved.sum() < runt or (~moved).sum() < runt or np.array_equal(moved, half):
             break

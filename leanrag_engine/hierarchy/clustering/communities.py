@@ -21,12 +21,6 @@ from .balancing import Labels, SizeChoice, cluster_means, place_lone_members, re
 from .links import EdgeList
 from .mixture import cluster
 
-_STEP = 4.0
-"""Factor of the resolution from level to level (not tuned)."""
-
-_FINEST = 4.0**8
-_ITERATIONS = 2
-
 
 def find_communities(
     vectors: Vectors, links: EdgeList, sizes: SizeChoice, *, seed: int = 0, pulse: Callable[[], None]
@@ -50,8 +44,19 @@ def find_communities(
     return renumber(place_lone_members(vectors.astype(np.float64), labels, sizes.cap))
 
 
-def _divide(links: EdgeList, cap: int, seed: int, pulse: Callable[[], None]) -> Iterator[Labels]:
-    """Yield the rows of communities of at least two members; no resolution divides those above the cap."""
+def _divide(
+    links: EdgeList,
+    cap: int,
+    seed: int,
+    pulse: Callable[[], None],
+    *,
+    factor: float = 4.0,
+    finest: float = 4.0**8,
+) -> Iterator[Labels]:
+    """Yield the rows of communities of at least two members; no resolution divides those above the cap.
+
+    The resolution rises by ``factor`` (not tuned) from level to level, up to ``finest``.
+    """
     linked = np.full(links.count, -1, dtype=np.intp)
     linked[np.unique(links.ends)] = 0
     stack = [(rows, part, 1.0) for rows, part in links.within(linked)]
@@ -60,10 +65,10 @@ def _divide(links: EdgeList, cap: int, seed: int, pulse: Callable[[], None]) -> 
         pulse()
         parts = leiden(part, resolution, seed)
         for places, inner in part.within(parts):
-            if len(places) <= cap or (len(places) == len(rows) and resolution >= _FINEST):
+            if len(places) <= cap or (len(places) == len(rows) and resolution >= finest):
                 yield rows[places]
             else:
-                stack.append((rows[places], inner, resolution * _STEP))
+                stack.append((rows[places], inner, resolution * factor))
 
 
 def leiden(links: EdgeList, resolution: float, seed: int = 0) -> Labels:
@@ -77,7 +82,7 @@ def leiden(links: EdgeList, resolution: float, seed: int = 0) -> Labels:
         near.data,
         links.count,
         resolution=resolution,
-        iterations=_ITERATIONS,
+        iterations=2,
         seed=seed,
     )
     parts = np.arange(links.count) + len(found)

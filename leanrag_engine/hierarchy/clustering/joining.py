@@ -17,12 +17,8 @@ from numpy.typing import NDArray
 from .balancing import SMALLEST, Labels, cluster_means
 from .links import EdgeList, matrix_rows
 
-_PASSES = 8
-_ENOUGH = 1e-3
-"""A pass that moves fewer than this share of all entities is the last."""
-
-_BLOCK = 1 << 15
 _TINY = 1e-9
+"""A gain below this is rounding."""
 
 Rows = NDArray[np.float64]
 
@@ -35,18 +31,20 @@ def join_related(
     weight: float,
     cap: int,
     pulse: Callable[[], None],
+    passes: int = 8,
+    enough: float = 1e-3,
 ) -> Labels:
     """Return better labels (n,) for unit ``vectors`` (n, d): as many clusters as before, of 2 to ``cap`` members.
 
     Clusters that hold a single entity stay as they are. O(m·d) a pass; a pass moves those first that
-    gain most. ``pulse`` is called before each pass and may raise to stop.
+    gain most, and one that moves at most the share ``enough`` of all entities is the last. ``pulse`` is called before each pass and may raise to stop.
     """
     if not weight or not links.total or int(labels.max()) == 0:
         return labels
     state = _PartitionState(vectors, labels, links, weight, cap)
-    for _ in range(_PASSES):
+    for _ in range(passes):
         pulse()
-        if state.improve() <= _ENOUGH * len(labels):
+        if state.improve() <= enough * len(labels):
             break
     return state.labels
 
@@ -85,7 +83,7 @@ class _PartitionState:
             moved += self._try(row, target)
         return moved
 
-    def _promising(self) -> _Moves:
+    def _promising(self, *, block: int = 1 << 15) -> _Moves:
         """Return the best move of each entity to a cluster of its neighbours, if it gains."""
         rows, targets, related = self._relation_weights()
         own = np.zeros(len(self.labels))
@@ -94,8 +92,8 @@ class _PartitionState:
         away = ~at_home & (self._sizes[targets] < self._cap)
         rows, targets, related = rows[away], targets[away], related[away]
         gains = self._worth * (related - own[rows])
-        for start in range(0, len(rows), _BLOCK):
-            part = slice(start, start + _BLOCK)
+        for start in range(0, len(rows), block):
+            part = slice(start, start + block)
             gains[part] += self._tightness_gains(rows[part], targets[part])
         good = np.flatnonzero(gains > _TINY)
         order = good[np.lexsort((targets[good], rows[good], -gains[good]))]

@@ -23,21 +23,6 @@ from leanrag_engine.core.model import Vectors
 
 from .balancing import SMALLEST, Labels, Points, balance, cluster_means, find_candidates, renumber
 
-_GLOBAL = 512
-"""Most dimensions in which clusters are evened out: the first principal axes of the whole layer."""
-
-_COARSE = 128
-"""Dimensions of it in which the layer is split."""
-
-_LOCAL = 32
-"""Dimensions of the principal subspace of one part, in which its mixture is fitted."""
-
-_BRANCHES = 16
-"""Most components of one mixture."""
-
-_SAMPLE = 4096
-"""Most points that a mixture is fitted on; all are then assigned by it."""
-
 
 @dataclass(frozen=True, slots=True)
 class Clusters:
@@ -74,10 +59,10 @@ def cluster(
     return measure_memberships(reduced, labels)
 
 
-def reduce_dimensions(vectors: Vectors) -> Points:
-    """Return the coordinates of the rows of ``vectors`` (n, d) along their first principal axes, (n, at most 512)."""
+def reduce_dimensions(vectors: Vectors, *, most: int = 512) -> Points:
+    """Return the coordinates of the rows of ``vectors`` (n, d) along their first principal axes, (n, at most ``most``)."""
     with threadpool_limits(limits=1):
-        return _principal(np.ascontiguousarray(vectors, dtype=np.float64), _GLOBAL)
+        return _principal(np.ascontiguousarray(vectors, dtype=np.float64), most)
 
 
 def assign_clusters(
@@ -86,7 +71,8 @@ def assign_clusters(
     """Return the labels (n,) of :func:`cluster` for coordinates that are reduced already."""
     with threadpool_limits(limits=1):
         count = _count(len(reduced), mean_size, cap)
-        labels = _partition(reduced[:, -_COARSE:], count, seed, pulse)
+        # The layer is split in its first 128 principal axes, and evened out in all of ``reduced``.
+        labels = _partition(reduced[:, -128:], count, seed, pulse)
         return balance(reduced, labels, mean_size=mean_size, cap=cap, pulse=pulse)
 
 
@@ -153,14 +139,17 @@ def _partition(points: Points, count: int, seed: int, pulse: Callable[[], None])
     return labels
 
 
-def _branches(wanted: int) -> int:
-    """Return the branches of one split: all if they are few, else as many as fill the last level."""
-    return wanted if wanted <= _BRANCHES else min(_BRANCHES, math.ceil(wanted / _BRANCHES))
+def _branches(wanted: int, *, most: int = 16) -> int:
+    """Return the branches of one split: all if they are at most ``most``, else as many as fill the last level."""
+    return wanted if wanted <= most else min(most, math.ceil(wanted / most))
 
 
-def _split(points: Points, branches: int, seed: int) -> Labels:
-    """Return parts 0, 1, … (at least two, none empty) by a mixture; equal slices where all points are equal."""
-    parts = renumber(_mixture(_principal(points, _LOCAL), branches, seed))
+def _split(points: Points, branches: int, seed: int, *, dimensions: int = 32) -> Labels:
+    """Return parts 0, 1, … (at least two, none empty) by a mixture in the first principal axes of ``points``.
+
+    Where all points are equal the parts are equal slices.
+    """
+    parts = renumber(_mixture(_principal(points, dimensions), branches, seed))
     if parts.max() == 0:
         parts = np.arange(len(points)) * branches // len(points)
     return parts
@@ -175,9 +164,9 @@ def _principal(points: Points, dimensions: int) -> Points:
     return np.asarray(centred @ np.linalg.eigh(centred.T @ centred)[1][:, -dimensions:])
 
 
-def _mixture(points: Points, components: int, seed: int) -> Labels:
-    """Return the most probable of ``components`` spherical Gaussians for each point."""
-    sample = points[np.linspace(0, len(points) - 1, min(len(points), _SAMPLE)).astype(np.intp)]
+def _mixture(points: Points, components: int, seed: int, *, most: int = 4096) -> Labels:
+    """Return the most probable of ``components`` spherical Gaussians, fitted on at most ``most`` points, for each."""
+    sample = points[np.linspace(0, len(points) - 1, min(len(points), most)).astype(np.intp)]
     centres, _ = kmeans_plusplus(sample, components, random_state=seed)
     spread = ((sample[:, None, :] - centres[None]) ** 2).sum(axis=2).min(axis=1).mean() / points.shape[1]
     floor = 1e-3 * max(spread, 1e-9)

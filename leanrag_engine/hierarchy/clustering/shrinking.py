@@ -19,8 +19,6 @@ from .mixture import cluster
 Divide = Callable[[Vectors, EdgeList, int], Labels]
 """Divides entities, given by vectors and relations, into the wanted number of parts of at least two."""
 
-_STEPS = 6
-
 
 def fewest_clusters(entities: int, mean_size: int) -> int:
     """Return the least number of clusters of a layer, so that the average is at most ``mean_size`` entities."""
@@ -89,4 +87,4 @@ def split_by_relations(vectors: Vectors, links: EdgeList, wanted: int) -> Labels
 
 def _finer_communities(links: EdgeList) -> Iterator[Labels]:
     """Yield communities at rising resolutions."""
-    return (leiden(links, 2.0**step) for step in range(_STEPS))
+    return (leiden(links, 2.0**step) for step in range(6))

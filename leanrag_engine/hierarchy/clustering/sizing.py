@@ -22,13 +22,6 @@ USUAL = 20
 """The paper's size (appendix B.4), used unless another is clearly better."""
 
 CANDIDATES = (8, 12, 16, 20, 25, 30, 40)
-MARGIN = 0.01
-"""How much higher the silhouette of another size must be than that of the usual one."""
-
-_REGION = 3000
-_REGIONS = 2
-_FEWEST = 4 * max(CANDIDATES)
-"""With fewer entities every size leaves a handful of clusters, and chance decides."""
 
 
 def cap_for(mean: int) -> int:
@@ -36,37 +29,43 @@ def cap_for(mean: int) -> int:
     return mean + mean // 2
 
 
-def choose_size(vectors: Vectors, *, cap: int | None = None, pulse: Callable[[], None]) -> SizeChoice:
+def choose_size(
+    vectors: Vectors, *, cap: int | None = None, pulse: Callable[[], None], margin: float = 0.01
+) -> SizeChoice:
     """Return the mean size and cap for a layer with the unit ``vectors`` (n, d), with the reason in words.
 
-    A given ``cap`` stays, and no larger size is tried. Clusters at most 6,000 rows once for each candidate. Raises whatever ``pulse`` raises.
+    A given ``cap`` stays, and no larger size is tried. A size other than the usual one needs a silhouette that is
+    higher by ``margin``. Clusters at most 6,000 rows once for each candidate. Raises whatever ``pulse`` raises.
     """
     sizes = [size for size in CANDIDATES if cap is None or size <= cap] or [max(SMALLEST, cap or 0)]
     usual = USUAL if USUAL in sizes else sizes[-1]
-    if len(vectors) < _FEWEST or len(sizes) == 1:
+    # With fewer entities every size leaves a handful of clusters, and chance decides.
+    if len(vectors) < 4 * max(CANDIDATES) or len(sizes) == 1:
         reason = f"{usual}, the usual size: {len(vectors)} entities are too few to tell a better one."
         return SizeChoice(usual, cap or cap_for(usual), reason)
     regions = _regions(vectors, pulse)
     scores = {size: _mean_silhouette(regions, size, cap, pulse) for size in sizes}
     best = max(sizes, key=lambda size: (scores[size], -abs(size - usual)))
     figures = ", ".join(f"{size}: {score:.3f}" for size, score in scores.items())
-    if scores[best] < scores[usual] + MARGIN:
+    if scores[best] < scores[usual] + margin:
         best, why = usual, "the usual size: no other gives clearly more distinct clusters"
     else:
         why = "the size that gives the most distinct clusters"
     return SizeChoice(best, cap or cap_for(best), f"{best}, {why} (silhouettes: {figures}).")
 
 
-def _regions(vectors: Vectors, pulse: Callable[[], None]) -> list[Vectors]:
-    """Return the whole layer, or a few of its coarse parts."""
-    if len(vectors) <= _REGIONS * _REGION:
+def _regions(
+    vectors: Vectors, pulse: Callable[[], None], *, most: int = 2, size: int = 3000
+) -> list[Vectors]:
+    """Return the whole layer, or ``most`` of its coarse parts of ``size`` rows each."""
+    if len(vectors) <= most * size:
         return [vectors]
-    steps = np.linspace(0, len(vectors) - 1, _REGIONS * _REGION).astype(np.intp)
-    coarse = cluster(vectors[steps], mean_size=_REGION // 2, cap=_REGION, pulse=pulse)
+    steps = np.linspace(0, len(vectors) - 1, most * size).astype(np.intp)
+    coarse = cluster(vectors[steps], mean_size=size // 2, cap=size, pulse=pulse)
     means = cluster_means(vectors[steps], coarse.labels, coarse.count)
-    chosen = np.linspace(0, coarse.count - 1, _REGIONS).astype(np.intp)
+    chosen = np.linspace(0, coarse.count - 1, most).astype(np.intp)
     near = (vectors @ means[chosen].T.astype(np.float32)).T
-    return [vectors[np.sort(np.argsort(-row, kind="stable")[:_REGION])] for row in near]
+    return [vectors[np.sort(np.argsort(-row, kind="stable")[:size])] for row in near]
 
 
 def _mean_silhouette(regions: list[Vectors], size: int, cap: int | None, pulse: Callable[[], None]) -> float:

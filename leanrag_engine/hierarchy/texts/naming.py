@@ -23,37 +23,7 @@ from leanrag_engine.core.text.language.names import name_key
 from leanrag_engine.core.text.language.words import STOPWORDS, words
 from leanrag_engine.core.text.scripts import has_cjk
 
-_LONGEST = 4
-"""Words of the longest phrase that is not a whole name."""
-
-_PHRASES = 3
-_PHRASE_WORDS = 3
-_IN_DESCRIPTION = 0.25
-_DESCRIPTION_WORDS = 80
-_ATTEMPTS = 3
-"""Attempts to find a name without the words shared with a sibling."""
-
-_ENDING, _FRAGMENT = 0.8, 0.5
-"""What a part of names is worth beside a whole name: one that a name ends with, and any other, which may be no
-more than an adjective."""
-
-_ONCE, _ONCE_SMALL = 0.8, 0.6
-"""What an entity is worth that one chunk alone mentions: a name, and a phrase that is written small."""
-
-_SAME_TEXT = 80
-"""Characters by which two descriptions are known to begin with the same sentence."""
-
-_BROAD = 3.0
-"""From seven members on it no longer counts how many more have a phrase."""
-
-_FAINT = 0.3
-"""A phrase with less than this share of the best one's score says little about the cluster."""
-
-_ALIKE = 0.5
-"""Names that have this share of their words in common are near duplicates."""
-
-_PART_OF = 0.6
-"""A phrase gives way to a longer one that stands for this share of its occurrences."""
+from .options import DEFAULT, TextOptions
 
 _AROUND = ',;:!?"“”‘«»'
 BRACKETS = (("(", ")"), ("[", "]"), ("{", "}"))
@@ -93,8 +63,9 @@ class ClusterPhrases:
 class NameRegister:
     """The names in use, by key, and the names of the siblings so far, by their words."""
 
-    def __init__(self, taken: set[str]) -> None:
+    def __init__(self, taken: set[str], options: TextOptions = DEFAULT) -> None:
         self._taken = taken
+        self._alike = options.alike
         self._siblings: dict[str, list[frozenset[str]]] = defaultdict(list)
 
     def add(self, name: str) -> None:
@@ -111,7 +82,7 @@ class NameRegister:
         content = _content(name)
         for word in sorted(content):
             for other in self._siblings.get(word, ()):
-                if len(content & other) >= _ALIKE * len(content | other):
+                if len(content & other) >= self._alike * len(content | other):
                     return content & other
         return frozenset()
 
@@ -120,24 +91,25 @@ def _content(name: str) -> frozenset[str]:
     return frozenset(name_key(name).split()) - STOPWORDS
 
 
-def find_phrases(graph: Graph) -> PhraseTable:
+def find_phrases(graph: Graph, options: TextOptions = DEFAULT, *, same_text: int = 80) -> PhraseTable:
     """Return the phrases of up to four words in the names of G0 and where they occur in names and descriptions.
 
-    An entity's occurrences weigh more, the more often it is mentioned and the more relations it has.
+    An entity's occurrences weigh more, the more often it is mentioned and the more relations it has. Descriptions of
+    equal first ``same_text`` characters begin with the same sentence.
     """
-    spelled, worths = _spellings(graph.entities)
+    spelled, worths = _spellings(graph.entities, options)
     keys = tuple(sorted(spelled))
     column = {key: number for number, key in enumerate(keys)}
-    alike = Counter(entity.description[:_SAME_TEXT] for entity in graph.entities)
+    alike = Counter(entity.description[:same_text] for entity in graph.entities)
     rows, columns, weights, witnesses = array("q"), array("q"), array("d"), array("d")
-    for row, (entity, importance) in enumerate(zip(graph.entities, _importance(graph), strict=True)):
-        named, told = phrase_keys(entity.name), phrase_keys(entity.description)
-        share = 1.0 / alike[entity.description[:_SAME_TEXT]]
-        for key in sorted((named | told) & spelled.keys()):
+    for row, (entity, importance) in enumerate(zip(graph.entities, _importance(graph, options), strict=True)):
+        in_name, in_description = phrase_keys(entity.name), phrase_keys(entity.description)
+        share = 1.0 / alike[entity.description[:same_text]]
+        for key in sorted((in_name | in_description) & spelled.keys()):
             rows.append(row)
             columns.append(column[key])
-            weights.append(importance * (1.0 if key in named else _IN_DESCRIPTION * share))
-            witnesses.append(1.0 if key in named else share)
+            weights.append(importance * (1.0 if key in in_name else options.in_description * share))
+            witnesses.append(1.0 if key in in_name else share)
     return PhraseTable(
         keys,
         tuple(spelled[key] for key in keys),
@@ -149,7 +121,7 @@ def find_phrases(graph: Graph) -> PhraseTable:
     )
 
 
-def _spellings(entities: Sequence[Entity]) -> tuple[dict[str, str], dict[str, float]]:
+def _spellings(entities: Sequence[Entity], options: TextOptions) -> tuple[dict[str, str], dict[str, float]]:
     """Return the usual spelling of each whole name and each phrase in two names, by key, and the worth of each key."""
     spelled: dict[str, Counter[str]] = defaultdict(Counter)
     worths: dict[str, float] = {}
@@ -160,8 +132,8 @@ def _spellings(entities: Sequence[Entity]) -> tuple[dict[str, str], dict[str, fl
             surface = entity.name if entire else _surface(run)
             if surface:
                 spelled[key][surface] += 1
-            worth = 1.0 if entire else _ENDING if run[-1] is tokens[-1] else _FRAGMENT
-            worths[key] = max(worth, worths.get(key, 0.0))
+            part = options.ending if run[-1] is tokens[-1] else options.fragment
+            worths[key] = max(1.0 if entire else part, worths.get(key, 0.0))
     found = {
         key: max(surfaces.items(), key=lambda item: (item[1], item[0]))[0]
         for key, surfaces in spelled.items()
@@ -170,21 +142,24 @@ def _spellings(entities: Sequence[Entity]) -> tuple[dict[str, str], dict[str, fl
     return found, worths
 
 
-def _importance(graph: Graph) -> list[float]:
+def _importance(graph: Graph, options: TextOptions) -> list[float]:
     degree = Counter(end for one in graph.relations for end in (one.source_id, one.target_id))
     return [
-        (1.0 + math.log(max(1, entity.mentions)) + 0.5 * math.log1p(degree[entity.id])) * _attestation(entity)
+        (1.0 + math.log(max(1, entity.mentions)) + 0.5 * math.log1p(degree[entity.id]))
+        * _attestation(entity, options)
         for entity in graph.entities
     ]
 
 
-def _attestation(entity: Entity) -> float:
+def _attestation(entity: Entity, options: TextOptions) -> float:
     if entity.mentions > 1:
         return 1.0
-    return _ONCE_SMALL if entity.name[:1].islower() else _ONCE
+    return options.once_lowercase if entity.name[:1].islower() else options.once
 
 
-def rank_phrases(terms: PhraseTable, labels: Labels, count: int) -> list[ClusterPhrases]:
+def rank_phrases(
+    terms: PhraseTable, labels: Labels, count: int, options: TextOptions = DEFAULT
+) -> list[ClusterPhrases]:
     """Return the phrases of each of ``count`` clusters by class-based TF-IDF; ``labels`` are those of the base entities.
 
     Beside how often a phrase stands in a cluster it counts in how many of its members it does: what one
@@ -199,7 +174,7 @@ def rank_phrases(terms: PhraseTable, labels: Labels, count: int) -> list[Cluster
     average = everywhere.sum() / count
     share = counts / everywhere[columns]
     scores = counts * np.sqrt(share) * np.log1p(average / everywhere[columns])
-    scores *= np.minimum(np.log2(1.0 + members), _BROAD) * terms.worths[columns]
+    scores *= np.minimum(np.log2(1.0 + members), options.broad) * terms.worths[columns]
     order = np.lexsort((columns, -scores, clusters))
     starts = np.searchsorted(clusters[order], np.arange(count + 1))
     return [
@@ -209,7 +184,11 @@ def rank_phrases(terms: PhraseTable, labels: Labels, count: int) -> list[Cluster
 
 
 def choose_name(
-    terms: PhraseTable, found: ClusterPhrases, fallback: Sequence[str], names: NameRegister
+    terms: PhraseTable,
+    found: ClusterPhrases,
+    fallback: Sequence[str],
+    names: NameRegister,
+    options: TextOptions = DEFAULT,
 ) -> str:
     """Return a unique name of two to six phrases, few if possible, that is no near duplicate of a sibling's.
 
@@ -217,8 +196,10 @@ def choose_name(
     """
     barred: frozenset[str] = frozenset()
     plain = ""
-    for most in (*([_PHRASES] * _ATTEMPTS), *range(_PHRASES, 2 * _PHRASES + 1)):
-        phrases = _select_phrases(terms, found, most, barred)
+    usual = options.phrases
+    # Three attempts to do without the words shared with a sibling.
+    for most in (usual, usual, usual, *range(usual, 2 * usual + 1)):
+        phrases = _select_phrases(terms, found, most, barred, options)
         phrases += _select_unused(fallback, phrases)[: max(0, 2 - len(phrases))]
         name = join_names(phrases)
         if not name or names.has(name):
@@ -276,15 +257,15 @@ def _tokens(text: str) -> list[_PhraseWord]:
     return found
 
 
-def _runs(tokens: Sequence[_PhraseWord]) -> Iterator[tuple[str, Sequence[_PhraseWord]]]:
-    """Yield (key, words) of every run of up to four words within commas that neither starts nor ends with an
+def _runs(tokens: Sequence[_PhraseWord], *, longest: int = 4) -> Iterator[tuple[str, Sequence[_PhraseWord]]]:
+    """Yield (key, words) of every run of up to ``longest`` words within commas that neither starts nor ends with an
     empty word."""
     full = [not _empty(token) for token in tokens]
     for start in range(len(tokens)):
         if not full[start]:
             continue
         key = ""
-        for end in range(start, min(start + _LONGEST, len(tokens))):
+        for end in range(start, min(start + longest, len(tokens))):
             key = f"{key} {tokens[end].key}" if key else tokens[end].key
             if full[end]:
                 yield key, tokens[start : end + 1]
@@ -309,7 +290,7 @@ def _surface(tokens: Sequence[_PhraseWord]) -> str:
     return text
 
 
-def phrase_keys(text: str, limit: int = _DESCRIPTION_WORDS) -> set[str]:
+def phrase_keys(text: str, limit: int = 80) -> set[str]:
     """Return the keys of all phrases among the first ``limit`` words of ``text``."""
     return {key for key, _ in _runs(_tokens(text)[:limit])}
 
@@ -322,19 +303,21 @@ def _empty(token: _PhraseWord) -> bool:
 
 
 def _select_phrases(
-    terms: PhraseTable, found: ClusterPhrases, most: int, barred: frozenset[str]
+    terms: PhraseTable, found: ClusterPhrases, most: int, barred: frozenset[str], options: TextOptions
 ) -> list[str]:
     """Return the best phrases that share no word, each as long as it stays common; none consists of ``barred`` words."""
     chosen: list[int] = []
     used: set[str] = set()
     length = 0
     for place in range(min(50, len(found.columns))):
-        faint = most == _PHRASES and found.scores[place] < _FAINT * found.scores[0]
+        faint = most == options.phrases and found.scores[place] < options.faint * found.scores[0]
         if len(chosen) == most or (chosen and faint):
             break
-        longest = _longest_form(terms, found, place)
+        longest = _longest_form(terms, found, place, options.part_of)
         parts = set(terms.keys[longest].split())
-        if parts & used or parts <= barred or (chosen and length + len(parts) > most * _PHRASE_WORDS):
+        if parts & used or parts <= barred:
+            continue
+        if chosen and length + len(parts) > most * options.phrase_words:
             continue
         chosen.append(longest)
         used |= parts
@@ -342,9 +325,9 @@ def _select_phrases(
     return [terms.surfaces[column] for column in chosen]
 
 
-def _longest_form(terms: PhraseTable, found: ClusterPhrases, place: int) -> int:
+def _longest_form(terms: PhraseTable, found: ClusterPhrases, place: int, part_of: float) -> int:
     best = int(found.columns[place])
-    needed = _PART_OF * found.counts[place]
+    needed = part_of * found.counts[place]
     key = f" {terms.keys[best]} "
     for other, count in zip(found.columns[:200].tolist(), found.counts[:200].tolist(), strict=True):
         longer = f" {terms.keys[other]} "

@@ -11,32 +11,7 @@ from collections.abc import Mapping
 from leanrag_engine.core.text.language.words import word_count
 
 from .naming import BRACKETS, phrase_keys
-
-SHORTEST = 6
-"""Words of the shortest sentence that says enough."""
-
-_VOICED = 0.5
-"""What direct speech, a question or an exclamation is worth: it shows a voice, and tells little of what it is about."""
-
-_PERSONAL = 0.75
-"""What a sentence keeps for each pronoun in it, up to four: whom it means is said elsewhere."""
-
-_MOST_PRONOUNS = 4
-
-_LABELLED = 0.6
-"""What a sentence is worth that a label precedes (Note: …), for it is beside the point."""
-
-_TERSE = 14
-"""Words that are added to the length of a sentence: else the shortest would always tell most for their length."""
-
-_DEFINING = 1.4
-"""What a sentence is worth that begins with its subject and says what it is."""
-
-_SOON = 24
-"""Characters within which a definition says *is*."""
-
-_SHOUTED = 0.4
-"""A sentence with this share of capital letters is a line of a table of contents."""
+from .options import DEFAULT, TextOptions
 
 _OPENERS = (
     "he she it they we you i his her its their this that these those such here there and but or so then however"
@@ -78,16 +53,22 @@ def stands_alone(sentence: str) -> bool:
     return not _leans(sentence) and not _is_listing(sentence)
 
 
-def score_sentence(text: str, subject: str, weights: Mapping[str, float], centrality: float) -> float:
+def score_sentence(
+    text: str,
+    subject: str,
+    weights: Mapping[str, float],
+    centrality: float,
+    options: TextOptions = DEFAULT,
+) -> float:
     """Return the weight of distinguishing phrases relative to length, times the centrality of the subject."""
     present = {key for key in phrase_keys(text) if key in weights}
-    worth = centrality * sum(weights[key] for key in sorted(present)) / (_TERSE + word_count(text))
+    worth = centrality * sum(weights[key] for key in sorted(present)) / (options.terse + word_count(text))
     if is_speech(text):
-        worth *= _VOICED
+        worth *= options.voiced
     if _LABEL.match(text):
-        worth *= _LABELLED
-    worth *= _PERSONAL ** min(_MOST_PRONOUNS, len(_PRONOUNS.findall(text)))
-    return worth * _DEFINING if _defines(text, subject) else worth
+        worth *= options.labelled
+    worth *= options.personal ** min(4, len(_PRONOUNS.findall(text)))
+    return worth * options.defining if _defines(text, subject) else worth
 
 
 def is_speech(text: str) -> bool:
@@ -96,12 +77,12 @@ def is_speech(text: str) -> bool:
     return bool(spoken) or text.rstrip("\"'”’»)」』")[-1:] in {*"!?！？"}
 
 
-def _defines(text: str, subject: str) -> bool:
-    """Return whether a sentence begins with its subject and defines it."""
+def _defines(text: str, subject: str, *, soon: int = 24) -> bool:
+    """Return whether a sentence begins with its subject and says what it is within ``soon`` characters."""
     opening = text.lower().lstrip("\"'“‘ ").removeprefix("the ").removeprefix("a ").removeprefix("an ")
     if not opening.startswith(subject.lower()):
         return False
-    return not _IS.isdisjoint(opening[len(subject) : len(subject) + _SOON].split())
+    return not _IS.isdisjoint(opening[len(subject) : len(subject) + soon].split())
 
 
 def _leans(sentence: str) -> bool:
@@ -126,11 +107,11 @@ def _half_spoken(sentence: str) -> bool:
     return closed > opened or opened > closed + len(_QUOTE_CLOSES.findall(sentence))
 
 
-def _is_listing(sentence: str) -> bool:
-    """Return whether a sentence is a table of contents or a heading merged with its text: pages, capitals, or four
-    consecutive words that occur twice."""
+def _is_listing(sentence: str, *, capitals: float = 0.4) -> bool:
+    """Return whether a sentence is a table of contents or a heading merged with its text: pages, that share of capital
+    letters, or four consecutive words that occur twice."""
     letters = [letter for letter in sentence if letter.isalpha()]
-    if sum(letter.isupper() for letter in letters) >= _SHOUTED * max(1, len(letters)):
+    if sum(letter.isupper() for letter in letters) >= capitals * max(1, len(letters)):
         return True
     if len(_PAGES.findall(sentence)) > 1:
         return True

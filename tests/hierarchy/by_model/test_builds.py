@@ -22,6 +22,7 @@ from leanrag_engine.core.ports import ChatRequest, Embedder, FinishReason, Progr
 from leanrag_engine.core.text.language.names import name_key
 from leanrag_engine.hierarchy.build import BuiltHierarchy, HierarchyOptions, build
 from leanrag_engine.hierarchy.by_model import write as writing
+from leanrag_engine.hierarchy.by_model.options import DEFAULT
 from leanrag_engine.hierarchy.by_model.summaries import aggregation_task
 from leanrag_engine.hierarchy.by_model.write import TextSources
 from leanrag_engine.hierarchy.health import count_methods
@@ -29,6 +30,7 @@ from leanrag_engine.llm.batching import ModelWork
 
 Maker = Callable[..., tuple[Graph, Embedder]]
 Item = Mapping[str, Any] | None
+CALL_TOKENS = DEFAULT.call_tokens
 PLAN = HierarchyOptions(cluster_size=5, cap=8, tau=1)
 
 
@@ -260,7 +262,7 @@ def test_several_small_clusters_and_several_pairs_share_a_call(case: tuple[Graph
         assert all(len(parts(each.messages[1].text)) <= batch for each in model.asked)
         for each in model.asked:
             if each.step == "summary" and len(parts(each.messages[1].text)) > 1:
-                assert len(each.messages[1].text) < 4.2 * writing.TOKENS
+                assert len(each.messages[1].text) < 4.2 * CALL_TOKENS
     assert counts[4]["summary"] < 0.4 * counts[1]["summary"]
     assert counts[4]["relation"] < 0.4 * counts[1]["relation"]
 
@@ -274,7 +276,7 @@ def test_large_clusters_have_a_call_of_their_own(random_case: Maker) -> None:
     lowest = [parts(each.messages[1].text) for each in model.asked if "many" in each.messages[1].text]
     assert sum(map(len, lowest)) == len(built.hierarchy.layers[1].entities)
     for found in lowest:
-        assert len(found) == 1 or sum(map(len, found)) < 4.2 * writing.TOKENS
+        assert len(found) == 1 or sum(map(len, found)) < 4.2 * CALL_TOKENS
     assert len(lowest) > 5
 
 

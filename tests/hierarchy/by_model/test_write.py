@@ -13,11 +13,9 @@ import pytest
 from leanrag_engine.core.errors import ReplyUnusable
 from leanrag_engine.core.model import Entity, Finding, Method, Relation
 from leanrag_engine.core.text.language.names import name_key
+from leanrag_engine.hierarchy.by_model.options import DEFAULT
 from leanrag_engine.hierarchy.by_model.relation_sentences import relation_kind, relation_task
 from leanrag_engine.hierarchy.by_model.summaries import (
-    BUDGET,
-    FINDINGS,
-    MOST_WORDS,
     ClusterSummary,
     aggregation_kind,
     aggregation_task,
@@ -52,7 +50,7 @@ def content(**changes: Any) -> dict[str, Any]:
     good = {
         "name": "A miser and his clerk's family",
         "description": "Everything here turns on wages. Ebenezer Scrooge pays Bob Cratchit too little.",
-        "findings": findings(FINDINGS),
+        "findings": findings(DEFAULT.findings),
     }
     return good | changes
 
@@ -139,7 +137,7 @@ def test_over_budget_the_least_central_are_left_out_and_that_is_said() -> None:
         for number in range(1, 120)
     ]
     shown = aggregation_task(members, relations).text
-    assert len(shown) < 5 * BUDGET
+    assert len(shown) < 5 * DEFAULT.cluster_tokens
     lead = re.match(
         r"120 members \((\d+) left out for length\); 119 relations \((\d+) left out for length\)\.", shown
     )
@@ -194,7 +192,7 @@ def test_a_good_summary_is_taken_whole() -> None:
     summary = read(content())
     assert summary.name == "A miser and his clerk's family"
     assert summary.description.endswith("too little.")
-    assert [each.summary for each in summary.findings] == [f"Insight {n}." for n in range(FINDINGS)]
+    assert [each.summary for each in summary.findings] == [f"Insight {n}." for n in range(DEFAULT.findings)]
 
 
 def test_a_sentence_that_names_both_ends_of_a_relation_cites_the_chunk_that_states_it() -> None:
@@ -248,7 +246,7 @@ def test_what_cannot_be_used_is_refused_with_a_reason_to_act_on(changes: dict[st
 
 def test_what_can_be_mended_is_not_asked_for_again() -> None:
     long = " ".join(f"Sentence number {number} says something." for number in range(100))
-    assert len(read(content(description=long)).description.split()) <= MOST_WORDS
+    assert len(read(content(description=long)).description.split()) <= 2 * DEFAULT.description_words
     broken = "Everything here turns on wages and on warmth. And then the clerk"
     assert read(content(description=broken)).description == "Everything here turns on wages and on warmth."
     assert read(content(name='**"Wages and warmth"**.')).name == "Wages and warmth"
