@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from itertools import pairwise
 
 from leanrag_engine.core.errors import LeanRAGError
+from leanrag_engine.core.layers import find_misfit
 from leanrag_engine.core.model import Graph, Hierarchy
 
 Pair = tuple[str, str]
@@ -49,44 +50,26 @@ def _check_layers(hierarchy: Hierarchy, cap: int) -> None:
     _require(shrinks, f"its layers have {sizes} entities, each must be smaller than the one below")
     ids = [entity.id for layer in hierarchy.layers for entity in layer.entities]
     _require(len(set(ids)) == len(ids), "two entities have the same id")
+    fault = find_misfit(hierarchy)
+    _require(fault is None, fault or "")
     for number, layer in enumerate(hierarchy.layers):
-        _check_layer(layer, number)
-        above = hierarchy.layers[number + 1].entities if number + 1 < len(sizes) else ()
-        known: set[str | None] = {entity.id for entity in above} or {None}
-        orphans = [entity.id for entity in layer.entities if entity.parent_id not in known]
+        relation_ids = {relation.id for relation in layer.relations}
         _require(
-            not orphans,
-            f"{len(orphans)} entities of layer {number} lack a parent one layer up, the first is {orphans[:1]}",
+            len(relation_ids) == len(layer.relations), f"two relations of layer {number} have the same id"
         )
+        above = hierarchy.layers[number + 1].entities if number + 1 < len(sizes) else ()
+        known = {entity.id for entity in above}
         astray = [
             entity.id
             for entity in layer.entities
             if entity.second_parent_id is not None
-            and entity.second_parent_id not in known - {entity.parent_id}
+            and (entity.second_parent_id == entity.parent_id or entity.second_parent_id not in known)
         ]
         _require(
             not astray, f"the second parent of {astray[:1]} of layer {number} is not another one layer up"
         )
         crowded = [entity.id for entity in layer.entities if entity.members > cap]
         _require(not crowded, f"{crowded[:1]} of layer {number} has more than {cap} members")
-
-
-def _check_layer(layer: Graph, number: int) -> None:
-    known = {entity.id for entity in layer.entities}
-    _require(
-        all(entity.layer == number for entity in layer.entities),
-        f"layer {number} holds entities of another layer",
-    )
-    _require(
-        all(each.layer == number for each in layer.relations),
-        f"layer {number} holds relations of another layer",
-    )
-    loose = [
-        each.id for each in layer.relations if each.source_id not in known or each.target_id not in known
-    ]
-    _require(not loose, f"the ends of the relation {loose[:1]} are not in layer {number}")
-    ids = {relation.id for relation in layer.relations}
-    _require(len(ids) == len(layer.relations), f"two relations of layer {number} have the same id")
 
 
 def _check_members(parents: Mapping[str, str], lifted: Mapping[str, str], upper: Graph) -> None:

@@ -23,6 +23,7 @@ from leanrag_engine.adapters.sqlite.schema.tables import (
     relations,
 )
 from leanrag_engine.core.errors import InvalidInput
+from leanrag_engine.core.layers import find_misfit
 from leanrag_engine.core.model import BuildRecord, Entity, Generation, Graph, Hierarchy, Relation
 from leanrag_engine.core.ports import Progress, ProgressReport, ignore_progress
 from leanrag_engine.core.text.language.words import search_text
@@ -90,7 +91,12 @@ def prepare_build(
     Raises ``InvalidInput`` if an entity is in the wrong layer or has no parent one layer up, or if an end of a relation
     is not in its layer: readers rely on all three. Also raises what ``report`` raises.
     """
-    _check(hierarchy)
+    fault = find_misfit(hierarchy)
+    if fault:
+        raise InvalidInput(
+            f"The hierarchy does not fit together: {fault}.",
+            "Build the hierarchy again; if that does not help, report it.",
+        )
     base = hierarchy.layers[0] if hierarchy.layers else Graph((), ())
     facts = base.facts()
     watch = _Watch(report, "preparing", sum(hierarchy.sizes) + len(facts))
@@ -104,26 +110,6 @@ def prepare_build(
     positions = {relation.id: position for position, relation in enumerate(base.relations)}
     indexed = [(positions[id_], search_text(text)) for batch in watch.batches(facts) for id_, text in batch]
     return Build(hierarchy, words, names, indexed, embedder, dimension, embedder_state, record)
-
-
-def _check(hierarchy: Hierarchy) -> None:
-    ids = [{entity.id for entity in layer.entities} for layer in hierarchy.layers]
-    for number, layer in enumerate(hierarchy.layers):
-        above = ids[number + 1] if number + 1 < len(ids) else {None}
-        for entity in layer.entities:
-            if entity.layer != number or entity.parent_id not in above:
-                raise InvalidInput(
-                    f"Entity {entity.id!r} of layer {number} says layer {entity.layer} and parent "
-                    f"{entity.parent_id!r}, which is not one layer up.",
-                    "Build the hierarchy again; if that does not help, report it.",
-                )
-        for relation in layer.relations:
-            if not {relation.source_id, relation.target_id} <= ids[number] or relation.layer != number:
-                raise InvalidInput(
-                    f"Relation {relation.id!r} of layer {number} says layer {relation.layer!r} and joins "
-                    f"{relation.source_id!r} and {relation.target_id!r}, which are not both in that layer.",
-                    "Build the hierarchy again; if that does not help, report it.",
-                )
 
 
 @dataclass(slots=True)

@@ -1,0 +1,42 @@
+"""Whether the layers of a hierarchy fit together: the part of its invariants that every store relies on."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from .model import Graph, Hierarchy
+
+
+def find_misfit(hierarchy: Hierarchy) -> str | None:
+    """Return the first fault in how the layers fit together, in words, or None.
+
+    An entity or relation is in the layer that it says. A parent is one layer up; the last layer has none. Both ends of
+    a relation are in its layer. Linear in the size of the hierarchy.
+    """
+    ids = [{entity.id for entity in layer.entities} for layer in hierarchy.layers]
+    parents: list[Collection[str | None]] = [*ids[1:], {None}]
+    for number, layer in enumerate(hierarchy.layers):
+        fault = _find_fault(layer, number, ids[number], parents[number])
+        if fault:
+            return fault
+    return None
+
+
+def _find_fault(
+    layer: Graph, number: int, ids: Collection[str], parents: Collection[str | None]
+) -> str | None:
+    for item in (*layer.entities, *layer.relations):
+        if item.layer != number:
+            return f"layer {number} holds {item.id!r}, which says that it is of another layer, layer {item.layer}"
+    orphans = [entity for entity in layer.entities if entity.parent_id not in parents]
+    if orphans:
+        first = orphans[0]
+        return (
+            f"{len(orphans)} entities of layer {number} lack a parent one layer up,"
+            f" the first is {first.id!r} with the parent {first.parent_id!r}"
+        )
+    for each in layer.relations:
+        if each.source_id not in ids or each.target_id not in ids:
+            ends = f"{each.source_id!r} and {each.target_id!r}"
+            return f"the ends of the relation {each.id!r}, {ends}, are not in layer {number}"
+    return None
