@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from .model import Graph, Hierarchy
+from .model import Entity, Graph, Hierarchy, Relation
 
 
 def find_misfit(hierarchy: Hierarchy) -> str | None:
@@ -25,7 +25,8 @@ def find_misfit(hierarchy: Hierarchy) -> str | None:
 def _find_fault(
     layer: Graph, number: int, ids: Collection[str], parents: Collection[str | None]
 ) -> str | None:
-    for item in (*layer.entities, *layer.relations):
+    items: list[Entity | Relation] = [*layer.entities, *layer.relations]
+    for item in items:
         if item.layer != number:
             return f"layer {number} holds {item.id!r}, which says that it is of another layer, layer {item.layer}"
     orphans = [entity for entity in layer.entities if entity.parent_id not in parents]

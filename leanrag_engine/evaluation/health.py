@@ -28,7 +28,13 @@ from leanrag_engine.engine import LeanRAG
 from leanrag_engine.hierarchy.clustering.balancing import SizeChoice
 from leanrag_engine.hierarchy.clustering.links import EdgeList
 from leanrag_engine.hierarchy.clustering.methods import ClusteringMethod, ClusteringOptions, partition
-from leanrag_engine.hierarchy.health import find_ancestors, meeting_layers, parent_places, tightness
+from leanrag_engine.hierarchy.health import (
+    ClusterShape,
+    find_ancestors,
+    measure_shape,
+    meeting_layers,
+    parent_places,
+)
 from leanrag_engine.retrieval.query import QueryResult
 from leanrag_engine.retrieval.request import Mode, Query
 
@@ -55,22 +61,6 @@ class PairMeetings:
     pairs: int
     below_root: float
     mean_layer: float
-
-
-@dataclass(frozen=True, slots=True)
-class ClusterShape:
-    """The clusters that form layer ``layer``: member counts, and the mean cosine of members to their centroid.
-
-    Members without a vector do not count for ``tightness``.
-    """
-
-    layer: int
-    clusters: int
-    smallest: int
-    median: float
-    mean: float
-    largest: int
-    tightness: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,21 +110,6 @@ def measure_meetings(ancestors: Sequence[Labels], pairs: Sequence[tuple[int, int
     layers = meeting_layers(ancestors, np.array(pairs, dtype=np.intp)).tolist()
     root = len(ancestors) - 1
     return PairMeetings(len(pairs), mean([layer < root for layer in layers]), mean(layers))
-
-
-def measure_shape(layer: int, labels: Labels, vectors: Vectors) -> ClusterShape:
-    """Return the shape of the clusters ``labels`` (n,); ``vectors`` (n, d) are unit rows, or zeros where unknown."""
-    sizes = np.bincount(labels)
-    known = np.any(vectors, axis=1)
-    return ClusterShape(
-        layer,
-        len(sizes),
-        int(sizes.min()),
-        float(np.median(sizes)),
-        float(sizes.mean()),
-        int(sizes.max()),
-        tightness(vectors[known].astype(np.float64), labels[known]) if known.any() else 0.0,
-    )
 
 
 def adjusted_rand_index(one: Labels, other: Labels) -> float:
@@ -219,12 +194,12 @@ async def collection_health(
     settings = settings.model_copy(update={"read_only": True})
     adapters = await compose(settings)
     async with LeanRAG(settings, adapters) as engine:
-        held = (await engine.status(collection)).collection
-        if held.generation is None:
+        state = (await engine.status(collection)).collection
+        if state.generation is None:
             raise NotReady(f"Collection {collection!r} was never built.", "Build it first.", "build")
-        built = await _read(adapters, held.generation)
+        built = await _read(adapters, state.generation)
         report(Progress("cluster anew"))
-        steady = await anyio.to_thread.run_sync(partial(_stability, built, held.generation))
+        steady = await anyio.to_thread.run_sync(partial(_stability, built, state.generation))
         chunks = await adapters.documents.all_chunks(collection)
         results = await _run_queries(engine, collection, chunks, report)
         return CollectionHealth(
@@ -234,7 +209,7 @@ async def collection_health(
             _shapes(built),
             steady,
             {str(mode): redundancy(each) for mode, each in results.items()},
-            held.generation.record.health,
+            state.generation.record.health,
         )
 
 
@@ -287,10 +262,12 @@ def _stability(built: _PublishedHierarchy, generation: Generation) -> Clustering
 
 
 def _shapes(built: _PublishedHierarchy) -> tuple[ClusterShape, ...]:
-    return tuple(
-        measure_shape(number, parent_places(lower, upper), built.rows(lower))
-        for number, (lower, upper) in enumerate(pairwise(built.layers), 1)
-    )
+    shapes = []
+    for number, (lower, upper) in enumerate(pairwise(built.layers), 1):
+        vectors = built.rows(lower)
+        known = np.any(vectors, axis=1)
+        shapes.append(measure_shape(number, parent_places(lower, upper), vectors, known=known))
+    return tuple(shapes)
 
 
 def _collect_meetings(built: _PublishedHierarchy, results: Sequence[QueryResult]) -> dict[str, PairMeetings]:

@@ -45,6 +45,24 @@ class Distribution:
 
 
 @dataclass(frozen=True, slots=True)
+class ClusterShape:
+    """The clusters that form layer ``layer``: member counts, and the mean cosine of members to their centroid."""
+
+    layer: int
+    clusters: int
+    smallest: int
+    median: float
+    mean: float
+    largest: int
+    tightness: float
+
+    @property
+    def sizes(self) -> Distribution:
+        values = (self.smallest, self.median, self.mean, self.largest)
+        return Distribution(*(round(float(value), 4) for value in values))
+
+
+@dataclass(frozen=True, slots=True)
 class LayerHealth:
     """One layer and its clusters. Shares are from 0 to 1.
 
@@ -184,18 +202,39 @@ def _layer(
 def _measure_clusters(
     plain: LayerHealth, lower: Graph, upper: Graph, vectors: Vectors, links: EdgeList
 ) -> LayerHealth:
-    labels, count = parent_places(lower.entities, upper.entities), len(upper.entities)
+    labels = parent_places(lower.entities, upper.entities)
+    shape = measure_shape(plain.layer + 1, labels, vectors)
     shares = np.array([entity.responsibility for entity in lower.entities])
     half = 0.5
     return replace(
         plain,
-        clusters=count,
-        sizes=Distribution.of(np.bincount(labels, minlength=count)),
-        tightness=round(tightness(vectors, labels), 4),
+        clusters=shape.clusters,
+        sizes=shape.sizes,
+        tightness=round(shape.tightness, 4),
         inside=round(links.inside(labels), 4),
-        connected=_share(int((_pieces(links, labels) == 1).sum()), count),
+        connected=_share(int((_pieces(links, labels) == 1).sum()), shape.clusters),
         contested=_share(int(np.count_nonzero(shares < half)), len(shares)),
         islands=_islands(links, labels, upper),
+    )
+
+
+def measure_shape(
+    layer: int, labels: Labels, vectors: Vectors, *, known: NDArray[np.bool_] | None = None
+) -> ClusterShape:
+    """Return the shape of the clusters ``labels`` (n,) of the unit rows ``vectors`` (n, d), none of which is empty.
+
+    Only the rows where ``known`` (n,) is true count for the tightness; all of them by default.
+    """
+    sizes = np.bincount(labels)
+    rows = slice(None) if known is None else known
+    return ClusterShape(
+        layer,
+        len(sizes),
+        int(sizes.min()),
+        float(np.median(sizes)),
+        float(sizes.mean()),
+        int(sizes.max()),
+        tightness(vectors[rows], labels[rows]) if known is None or known.any() else 0.0,
     )
 
 

@@ -19,7 +19,6 @@ from leanrag_engine.evaluation.health import (
     collection_health,
     context_body,
     measure_meetings,
-    measure_shape,
     phrases_of,
     repetition_share,
     sample_queries,
@@ -33,14 +32,6 @@ ANCESTORS = [np.array(places) for places in ((0, 1, 2, 3), (0, 0, 1, 1), (0, 0, 
 def test_pairs_meet_where_their_ancestors_first_agree() -> None:
     found = measure_meetings(ANCESTORS, [(0, 1), (0, 2), (2, 3), (1, 3)])
     assert (found.pairs, found.below_root, found.mean_layer) == (4, 0.5, 1.5)
-
-
-def test_a_shape_counts_members_and_measures_how_near_they_are_to_their_centre() -> None:
-    right_angle = np.eye(2, dtype=np.float32)
-    alike = np.array([[1, 0], [1, 0], [0, 0]], dtype=np.float32)
-    found = measure_shape(1, np.array([0, 0, 1, 1, 1]), np.concatenate((right_angle, alike)))
-    assert (found.clusters, found.smallest, found.median, found.largest) == (2, 2, 2.5, 3)
-    assert found.tightness == pytest.approx((2 * np.sqrt(0.5) + 2 * 1.0) / 4)
 
 
 @pytest.mark.parametrize("seed", range(5))

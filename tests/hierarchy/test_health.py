@@ -18,7 +18,7 @@ from leanrag_engine.hierarchy.clustering.balancing import SizeChoice
 from leanrag_engine.hierarchy.clustering.communities import leiden
 from leanrag_engine.hierarchy.clustering.links import EdgeList
 from leanrag_engine.hierarchy.clustering.methods import ClusteringMethod, ClusteringOptions
-from leanrag_engine.hierarchy.health import SEEDS, measure_hierarchy
+from leanrag_engine.hierarchy.health import SEEDS, measure_hierarchy, measure_shape
 from leanrag_engine.hierarchy.relations import Threshold
 
 Maker = Callable[..., tuple[Graph, Embedder]]
@@ -212,3 +212,12 @@ def test_a_size_left_to_the_data_is_told_with_its_reason(random_case: Maker) -> 
     health = build_case(*random_case(60), HierarchyOptions(cluster_size=None)).health
     assert health.cluster_size == 20
     assert "60 entities are too few" in health.size_reason
+
+
+def test_a_shape_counts_members_and_measures_how_near_they_are_to_their_centre() -> None:
+    right_angle = np.eye(2, dtype=np.float32)
+    alike = np.array([[1, 0], [1, 0], [0, 0]], dtype=np.float32)
+    vectors = np.concatenate((right_angle, alike))
+    found = measure_shape(1, np.array([0, 0, 1, 1, 1]), vectors, known=vectors.any(axis=1))
+    assert (found.clusters, found.smallest, found.median, found.largest) == (2, 2, 2.5, 3)
+    assert found.tightness == pytest.approx((2 * np.sqrt(0.5) + 2 * 1.0) / 4)
