@@ -26,19 +26,8 @@ from .search.seeds import best_first, match_names, name_spans, rank_entities
 CANDIDATES = 8
 """Entities that an error lists."""
 
-FIRST_WORDS = 12
-"""Words of its description that distinguish a candidate from others."""
-
 SEARCH_DEPTH = 200
 """Entities that each search gives; pages are cut from the fusion of these."""
-
-ENTITY_SOURCES = 100
-"""Passages that are given for one entity."""
-
-MEMBERS_SAMPLED = 5
-
-SHOWN = 80
-"""Characters of a value that an error repeats."""
 
 
 # --- names ---------------------------------------------------------------------------------
@@ -95,7 +84,7 @@ def _hint(entity: Entity, parents: Mapping[str, str]) -> str:
     """What tells an entity from its namesakes: layer, type, parent, first words."""
     parent = parents.get(entity.parent_id or "")
     place = f", in {parent}" if parent else ""
-    words = " ".join(entity.description.split(None, FIRST_WORDS)[:FIRST_WORDS])
+    words = " ".join(entity.description.split(None, 12)[:12])
     return f"layer {entity.layer}, {entity.type}{place}" + (f". {words} …" if words else "")
 
 
@@ -354,10 +343,12 @@ async def sources_of_document(index: IndexSnapshot, name: str, offset: int, limi
 
 
 async def _sources_of_entity(index: IndexSnapshot, entity: Entity) -> list[Chunk]:
-    base = [entity] if entity.layer == 0 else await sample_beneath(index, entity, MEMBERS_SAMPLED)
-    each = ENTITY_SOURCES if entity.layer == 0 else 1
-    ids = dict.fromkeys(id_ for member in base for id_ in member.chunk_ids[:each])
-    return await index.documents.chunks(index.collection.name, list(ids))
+    if entity.layer == 0:
+        ids = list(entity.chunk_ids[:100])
+    else:
+        members = await sample_beneath(index, entity, 5)
+        ids = list(dict.fromkeys(id_ for member in members for id_ in member.chunk_ids[:1]))
+    return await index.documents.chunks(index.collection.name, ids)
 
 
 def _citations(text: str) -> list[str]:
@@ -366,7 +357,7 @@ def _citations(text: str) -> list[str]:
 
 def _no_citation(text: str) -> LeanRAGError:
     return InvalidInput(
-        f"{text[:SHOWN]!r} is not a citation.", "Citations look like d3:c12: document 3, chunk 12."
+        f"{text[:80]!r} is not a citation.", "Citations look like d3:c12: document 3, chunk 12."
     )
 
 

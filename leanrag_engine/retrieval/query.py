@@ -28,13 +28,8 @@ from .graph import subgraph
 from .index import BuildState, IndexSnapshot
 from .request import Filters, Mode, Query
 from .search import ranking
-from .search.hits import (
-    search_chunks,
-)
+from .search.hits import search_chunks
 from .search.seeds import unite
-
-NEIGHBOURS = 40
-"""Strongest relations of the seeds that mode ``local`` looks at."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +80,7 @@ async def _open_scope(index: IndexSnapshot, filters: Filters) -> ChunkScope:
 
 async def _answer_naive(run: QueryRun) -> QueryResult:
     """Answer with passages alone, as plain search finds them. Serves every mode before the first build."""
-    found = await search_chunks(run.index, run.scope, run.query.texts)
+    found = await search_chunks(run.index, run.scope, run.query.texts, run.query.search_options)
     run.warn_of_dense(found)
     if not run.query.include_sources:
         run.warnings.append("include_sources=false was ignored: passages are all that this answer has.")
@@ -115,7 +110,8 @@ async def _answer_local(run: QueryRun) -> QueryResult:
     if not seeds:
         return await _answer_naive(run)
     number, ids = run.index.generation.number, [seed.entity.id for seed in seeds]
-    relations = await run.index.generations.relations_of(number, ids, NEIGHBOURS)
+    neighbours = run.query.evidence_options.neighbours
+    relations = await run.index.generations.relations_of(number, ids, neighbours)
     ends = [end for each in relations for end in (each.source_id, each.target_id)]
     near = await run.index.generations.entities(number, list(dict.fromkeys([*ids, *ends])))
     path = tuple(each for each in near if each.layer > 0 or run.scope.supports(each))
@@ -205,7 +201,13 @@ def _make_result(
 ) -> QueryResult:
     query, index = run.query, run.index
     context = compose_context(
-        material, query.texts, query.token_budget, index.tokenizer, shares=shares, detailed=query.detailed
+        material,
+        query.texts,
+        query.token_budget,
+        index.tokenizer,
+        shares=shares,
+        detailed=query.detailed,
+        options=query.context_options,
     )
     if not query.include_relations:
         graph = replace(graph, base_relations=(), inter_cluster_relations=())

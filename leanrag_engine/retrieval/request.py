@@ -101,6 +101,105 @@ DEFAULT_RANKING = RankingOptions()
 
 
 @dataclass(frozen=True, slots=True)
+class SearchOptions:
+    """How far each search of a query looks, and how names in its text count.
+
+    Where a field does not say otherwise, its value was chosen by reading contexts and was not tuned.
+    """
+
+    chunk_hits: int = 100
+    """Chunks that each search gives."""
+    entity_hits: int = 40
+    """Entities that each search gives, at least."""
+    fact_hits: int = 30
+    """Facts that each search gives."""
+    part_hits: int = 20
+    """Entities that are examined for a word that may be part of a name."""
+    min_doubt: float = 0.1
+    """Facts weigh as much as the entities are in doubt (see ``RankingOptions.fact_mass``): below this doubt they are
+    not searched for. Measured: this saves a quarter of the search."""
+    widening: int = 8
+    """Factor by which a search is repeated if most of its hits are out of scope."""
+    max_hits: int = 4096
+    """Hits up to which a search is widened."""
+    exact_scope: int = 500
+    """Chunks of a filtered scope up to which it is searched exactly, vector by vector."""
+    name_weight: float = 2.0
+    """Weight of a name in the text: it counts as much as the first place in both searches together."""
+    part_weight: float = 0.5
+    """Weight of the best known bearer of a name of which the text has one word ("Scrooge" for Ebenezer Scrooge)."""
+    name_parts: int = 3
+    """Words of a text that may be parts of names."""
+    name_length: int = 8
+    """Words (or CJK words) that a name in a text may have."""
+    cjk_name_length: int = 3
+    """Characters from which on a Chinese or Japanese word is read as a name or term, not as a plain word."""
+    words: int = 64
+    """Words of a text in which names are looked for."""
+
+
+DEFAULT_SEARCH = SearchOptions()
+
+
+@dataclass(frozen=True, slots=True)
+class EvidenceOptions:
+    """How much of the graph is loaded around the seeds. Bounds on the time of a query; none was tuned."""
+
+    neighbours: int = 40
+    """Strongest relations of the seeds that mode ``local`` uses."""
+    samples: int = 10
+    """Layer-0 entities that represent one cluster."""
+    support: int = 4
+    """Chunks that are loaded for the citations of one line: a deletion may have removed some."""
+    checked_chunks: int = 40
+    """Chunks of a seed that are looked up after a deletion, to see whether any is left."""
+    quoted_chunks: int = 40
+    """Allowed chunks of an entity in which the sentences of its description are looked for."""
+    checked_members: int = 100
+    """Base entities of a summary up to which its support is checked. A larger summary counts as one that draws on
+    excluded documents."""
+    listed_members: int = 5
+    """Members that the text in place of a hidden summary lists."""
+
+
+DEFAULT_EVIDENCE = EvidenceOptions()
+
+
+@dataclass(frozen=True, slots=True)
+class ContextOptions:
+    """How a context divides its token budget and what counts as a repetition.
+
+    All were chosen by reading contexts; none was tuned on a question set.
+    """
+
+    full_shares: int = 2000
+    """Tokens from which on the sections of lines claim their whole shares. With less room passages come first."""
+    findings: int = 2
+    """Findings that are added to a summary at most, after everything else is in place."""
+    detail: int = 3
+    """How many times longer a line may be in a detailed context."""
+    passage_part: int = 4
+    """A passage may always take the whole room for passages divided by this, as far as room is left; beyond that no
+    more than half of what is left, so that several pieces of evidence fit into any budget."""
+    passage_tokens: int = 256
+    """Tokens that a passage may always take, likewise."""
+    crumb: int = 40
+    """Tokens below which a shortened passage says too little for its label."""
+    repeated_line: int = 25
+    """Characters from which on a sentence is not repeated in a line. A CJK character counts for two and a half."""
+    repeated_passage: int = 60
+    """The same in a passage, where a shorter sentence may be a line of code or of a table."""
+    near_copy: float = 0.5
+    """Share of repeated text from which on a passage is a copy of others: then nothing of it is repeated, however
+    short."""
+    omission_tokens: int = 36
+    """Tokens reserved for the line that says what was left out. The final count is exact all the same."""
+
+
+DEFAULT_CONTEXT = ContextOptions()
+
+
+@dataclass(frozen=True, slots=True)
 class Filters:
     """What the evidence may come from. All conditions must hold; within ``documents`` any one.
 
@@ -141,7 +240,8 @@ class Filters:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """One question and the options of its answer. ``ranking_options`` are those of ranking by ``spread``.
+    """One question and the options of its answer. ``ranking_options`` are those of ranking by ``spread``; callers
+    leave it and the three fields after it as they are, experiments change them.
 
     ``sub_queries`` are searched for too, and their evidence is united with that of ``text``.
     ``entities`` are names or refs that anchor directly. ``seeds`` and ``top_k`` are the paper's N
@@ -163,6 +263,9 @@ class Query:
     include_summaries: bool = True
     detailed: bool = False
     ranking_options: RankingOptions = DEFAULT_RANKING
+    search_options: SearchOptions = DEFAULT_SEARCH
+    evidence_options: EvidenceOptions = DEFAULT_EVIDENCE
+    context_options: ContextOptions = DEFAULT_CONTEXT
 
     @property
     def texts(self) -> tuple[str, ...]:

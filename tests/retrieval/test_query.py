@@ -16,7 +16,7 @@ from leanrag_engine.core.model import Entity, Evidence, Graph, Hierarchy, Vector
 from leanrag_engine.retrieval.filters import EVERYTHING
 from leanrag_engine.retrieval.index import BuildState, IndexSnapshot
 from leanrag_engine.retrieval.query import QueryResult, answer_query
-from leanrag_engine.retrieval.request import DEFAULT_RANKING, Filters, Query
+from leanrag_engine.retrieval.request import DEFAULT_RANKING, Filters, Query, SearchOptions
 from leanrag_engine.retrieval.search.hits import search_all
 
 if TYPE_CHECKING:
@@ -489,12 +489,11 @@ async def test_a_summary_whose_support_is_all_allowed_stays(corpus: Corpus) -> N
     assert "Fermentation brings together" in result.context.text
 
 
-async def test_a_large_scope_is_searched_by_widening(corpus: Corpus, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("leanrag_engine.retrieval.search.hits.SMALL", 0)
-    monkeypatch.setattr("leanrag_engine.retrieval.search.hits.CHUNK_HITS", 1)
-    monkeypatch.setattr("leanrag_engine.retrieval.search.hits.ENTITY_HITS", 1)
+async def test_a_large_scope_is_searched_by_widening(corpus: Corpus) -> None:
+    options = SearchOptions(exact_scope=0, chunk_hits=1, entity_hits=1)
     query = "Caroline Herschel discovered eight comets and lived in Slough"
-    result = await ask(corpus, query, filters=Filters(documents=("Nebulae",)), seeds=1, top_k=1)
+    filters = Filters(documents=("Nebulae",))
+    result = await ask(corpus, query, filters=filters, seeds=1, top_k=1, search_options=options)
     assert [ranked.chunk.citation for ranked in result.sources] == ["d4:c1"]
 
 

@@ -19,6 +19,7 @@ from leanrag_engine.core.text.language.names import fold_case
 from leanrag_engine.core.text.language.sentences import sentences
 from leanrag_engine.core.text.scripts import has_cjk
 from leanrag_engine.core.text.shortening import one_line
+from leanrag_engine.retrieval.request import DEFAULT_CONTEXT, ContextOptions
 from leanrag_engine.retrieval.search.matching import QueryWords
 
 from .rendering import (
@@ -39,9 +40,6 @@ from .rendering import (
 
 PASSAGES = "Passages"
 
-FULL_SHARES = 2000
-"""Tokens from which on the sections of lines claim their whole shares. With less room passages come first."""
-
 SHARES = {"Relations": 0.2, "Summaries": 0.2, "Entities": 0.1}
 """Largest share of the budget that each section of lines claims before passages get the rest, in their order."""
 
@@ -50,31 +48,6 @@ GLOBAL_SHARES = {"Summaries": 0.7, "Relations": 0.3}
 
 LINE_TOKENS = {"Relations": 60, "Summaries": 110, "Entities": 60}
 """Tokens of text that one line may have."""
-
-MORE = 2
-"""Findings that are added to a summary at most, where everything else has found its place."""
-
-DETAILED = 3
-"""Lines may be this many times longer in a detailed context."""
-
-LEAST_SHARE = 4
-LEAST_TOKENS = 256
-"""A passage takes no more than half of what is left, so that several pieces of evidence fit into any budget; but
-it may always take so many tokens, or a quarter of the whole room, as far as there is any left."""
-
-CRUMB = 40
-"""A passage cut to less says too little to be worth its label."""
-
-REPEATED_LINE = 25
-REPEATED_PASSAGE = 60
-"""Characters from which on a sentence is not said a second time in a line, or in a passage, where what is
-shorter may be a line of code or of a table. A CJK character counts for two and a half."""
-
-NEAR_COPY = 0.5
-"""From this share of repeated text on a passage is a copy of others: nothing of it is said again, however short."""
-
-FOOT_TOKENS = 36
-"""Kept free for the line that says what was left out; the final count is exact all the same."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +72,7 @@ def compose_context(
     *,
     shares: Mapping[str, float] = SHARES,
     detailed: bool = False,
+    options: ContextOptions = DEFAULT_CONTEXT,
 ) -> Context:
     """The context for the query ``texts``, of at most ``budget`` tokens as ``tokenizer`` counts them.
 
@@ -107,8 +81,8 @@ def compose_context(
     words = QueryWords(texts)
     sources = _passage_sources(material.passages, words)
     lines = {title: [_make_line_source(each) for each in material.sections[title]] for title in shares}
-    limits = _TokenCounter(tokenizer, _choose_fence(sources, lines), shares, detailed)
-    filled = _fit_context(sources, lines, budget - limits.of(HEAD) - FOOT_TOKENS, limits)
+    limits = _TokenCounter(tokenizer, _choose_fence(sources, lines), shares, detailed, options)
+    filled = _fit_context(sources, lines, budget - limits.of(HEAD) - options.omission_tokens, limits)
     text = _render_context(filled, limits)
     while (tokens := tokenizer.count(text)) > budget and (shorter := _drop_last(filled)) is not None:
         filled = shorter
@@ -129,8 +103,13 @@ class _TokenCounter:
     fence: str
     shares: Mapping[str, float]
     detailed: bool
+    options: ContextOptions
     counts: dict[str, int] = field(default_factory=dict)
     """What was counted before: each block and sentence is measured several times on its way."""
+
+    def longest(self, title: str) -> int:
+        """Tokens of text that a line of that section may have."""
+        return LINE_TOKENS[title] * (self.options.detail if self.detailed else 1)
 
     def of(self, text: str) -> int:
         """Tokens of a block and the blank line after it."""
@@ -205,8 +184,8 @@ def _fit_context(
 
 def _claim(title: str, sources: Sequence[_LineSource], room: int, limits: _TokenCounter) -> int:
     """What a section asks for before passages get the rest: its share, or less if it has less to say."""
-    share = round(limits.shares[title] * room * min(1.0, room / FULL_SHARES))
-    longest = LINE_TOKENS[title] * (DETAILED if limits.detailed else 1)
+    share = round(limits.shares[title] * room * min(1.0, room / limits.options.full_shares))
+    longest = limits.longest(title)
     asked = limits.section(title, [ContextLine("", "", ())])
     for source in sources:
         if asked >= share:
@@ -219,7 +198,8 @@ def _claim(title: str, sources: Sequence[_LineSource], room: int, limits: _Token
 class _Repetitions:
     """What a context has already said."""
 
-    def __init__(self) -> None:
+    def __init__(self, options: ContextOptions) -> None:
+        self._options = options
         self._texts: list[str] = []
 
     def add(self, text: str) -> None:
@@ -236,15 +216,15 @@ class _Repetitions:
         sizes = {span: span[1] - span[0] for span in source.spans}
         total = sum(sizes.values())
         # A passage of a few words may well stand within another without being its copy.
-        shortest = 1 if total >= REPEATED_PASSAGE else REPEATED_LINE
+        shortest = 1 if total >= self._options.repeated_passage else self._options.repeated_line
         again = {span for span in source.spans if self.has(source.text[slice(*span)], shortest)}
-        if sum(sizes[span] for span in again) >= NEAR_COPY * total:
+        if sum(sizes[span] for span in again) >= self._options.near_copy * total:
             rest = [span for span in source.spans if span not in again]
             return rest if sum(source.worth[span] for span in rest) > 0 else []
         return [
             span
             for span in source.spans
-            if span not in again or not self.has(source.text[slice(*span)], REPEATED_PASSAGE)
+            if span not in again or not self.has(source.text[slice(*span)], self._options.repeated_passage)
         ]
 
 
@@ -280,8 +260,9 @@ def _passage_sources(chunks: Sequence[Chunk], words: QueryWords) -> list[_Passag
 def _fit_passages(sources: Sequence[_PassageSource], room: int, limits: _TokenCounter) -> _FittedPassages:
     """Best first, each whole if it fits, else cut around the sentences that serve the query best."""
     spare = room - limits.of(f"## {PASSAGES}")
-    least = spare if len(sources) == 1 else max(spare // LEAST_SHARE, LEAST_TOKENS)
-    said, shown = _Repetitions(), _ShownStretches()
+    options = limits.options
+    least = spare if len(sources) == 1 else max(spare // options.passage_part, options.passage_tokens)
+    said, shown = _Repetitions(options), _ShownStretches()
     kept: list[ContextPassage] = []
     left = 0
     for source in sources:
@@ -348,7 +329,7 @@ def _fit_passage(source: _PassageSource, fresh: list[Span], room: int, limits: _
 
 def _is_crumb(source: _PassageSource, chosen: Sequence[Span], room: int, limits: _TokenCounter) -> bool:
     """Whether a cut passage says too little for its label, given that all passages have ``room``."""
-    return limits.tokenizer.count(_make_passage(source, chosen).body) < min(CRUMB, room // 4)
+    return limits.tokenizer.count(_make_passage(source, chosen).body) < min(limits.options.crumb, room // 4)
 
 
 def _best_sentences(
@@ -366,7 +347,8 @@ def _best_sentences(
             size += sizes[end]
             worth += source.worth[spans[end]]
             end += 1
-        if end > start and worth > most + _EPSILON:
+        # Sums of the same numbers in another order may differ by less than 1e-9.
+        if end > start and worth > most + 1e-9:
             best, most = (start, end), worth
         if end > start:
             size -= sizes[start]
@@ -374,10 +356,6 @@ def _best_sentences(
         else:
             end = start + 1
     return list(spans[slice(*best)])
-
-
-_EPSILON = 1e-9
-"""Sums of the same numbers in another order may differ by less."""
 
 
 # --- lines ---------------------------------------------------------------------------------
@@ -422,7 +400,7 @@ def _fit_sections(
     limits: _TokenCounter,
 ) -> dict[str, _FittedSection]:
     """Each section has its claim and what those before it left."""
-    said = _Repetitions()
+    said = _Repetitions(limits.options)
     for passage in passages.kept:
         said.add(passage.body)
     filled: dict[str, _FittedSection] = {}
@@ -437,12 +415,14 @@ def _fit_sections(
 def _fit_lines(
     title: str, sources: Sequence[_LineSource], said: _Repetitions, room: int, limits: _TokenCounter
 ) -> _FittedSection:
-    longest = LINE_TOKENS[title] * (DETAILED if limits.detailed else 1)
+    longest = limits.longest(title)
     spare = room - limits.section(title, [ContextLine("", "", ())])
     kept: list[ContextLine] = []
     left = 0
     for source in sources:
-        news = [sentence for sentence in source.sentences if not said.has(sentence, REPEATED_LINE)]
+        news = [
+            sentence for sentence in source.sentences if not said.has(sentence, limits.options.repeated_line)
+        ]
         if not news and not source.line.bare:
             continue
         line = _fit_line(source, news, min(longest, spare), limits)
@@ -479,19 +459,20 @@ def _add_findings(
 ) -> _FittedContext:
     """With what may be added to the lines, as far as it serves the query and was not said: the best of each line,
     as many as fit into ``room``."""
-    said = _Repetitions()
+    said = _Repetitions(limits.options)
     for passage in filled.passages.kept:
         said.add(passage.body)
     for line in chain.from_iterable(section.kept for section in filled.sections.values()):
         said.add(line.text)
+    shortest = limits.options.repeated_line
     sections = {}
     for title, section in filled.sections.items():
         kept = []
         for line in section.kept:
             worth = dict(zip(line.more, words.score(line.more), strict=True))
-            for text in sorted(line.more, key=lambda each: -worth[each])[:MORE]:
+            for text in sorted(line.more, key=lambda each: -worth[each])[: limits.options.findings]:
                 size = limits.count(f" {text}") + 1
-                if worth[text] > 0 and size <= room and not said.has(text, REPEATED_LINE):
+                if worth[text] > 0 and size <= room and not said.has(text, shortest):
                     room -= size
                     said.add(text)
                     line = replace(line, text=f"{line.text} {text}".strip())  # noqa: PLW2901 - it grows

@@ -10,13 +10,6 @@ from leanrag_engine.core.text.shortening import cut_end, one_line
 
 from .rendering import ContextLine
 
-CITED = 2
-"""Passages that a line cites at most."""
-
-NAME_LENGTH = 80
-NAMED = 4
-"""Seeds that the line of a summary names."""
-
 Origins = tuple[tuple[int, int, str], ...]
 """Start and end of parts of a text, and the citation of the passage that each was taken from."""
 
@@ -30,8 +23,8 @@ class LineCitations:
     origins: Mapping[str, Origins] = field(default_factory=dict)
 
     def of(self, id_: str) -> tuple[str, ...]:
-        """At most ``CITED``."""
-        return self.supporting.get(id_, ())[:CITED]
+        """Return the two best citations of the node or relation."""
+        return self.supporting.get(id_, ())[:2]
 
     def origins_of(self, id_: str) -> Origins:
         return self.origins.get(id_, ())
@@ -119,11 +112,9 @@ def drop_unsupported(lines: Sequence[ContextLine]) -> tuple[ContextLine, ...]:
 
 def shorten_name(name: str) -> str:
     """A name on one line, cut where it is longer than a name should be."""
-    return cut_end(one_line(name), NAME_LENGTH)
+    return cut_end(one_line(name), 80)
 
 
-def _joins(seeds: Sequence[Entity]) -> str:
-    names = ", ".join(shorten_name(seed.name) for seed in seeds[:NAMED]) + (
-        ", …" if len(seeds) > NAMED else ""
-    )
+def _joins(seeds: Sequence[Entity], most: int = 4) -> str:
+    names = ", ".join(shorten_name(seed.name) for seed in seeds[:most]) + (", …" if len(seeds) > most else "")
     return f"; {'joins' if len(seeds) > 1 else 'holds'} {names}" if seeds else ""

@@ -24,7 +24,6 @@ CUT = " […] "
 Span = tuple[int, int]
 
 _BLANK_LINES = re.compile(r"\n\s*\n(?:[ \t]*\n)+")
-_LABEL_LENGTH = 80
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +76,7 @@ def passage_label(chunk: Chunk) -> str:
 
 
 def _shorten_label(text: str) -> str:
-    return shorten(one_line(sanitise(text)).replace("`", "'"), _LABEL_LENGTH)
+    return shorten(one_line(sanitise(text)).replace("`", "'"), 80)
 
 
 def render_passage(passage: ContextPassage, fence: str) -> str:

@@ -10,9 +10,6 @@ from leanrag_engine.retrieval.graph import subgraph
 
 from .run import QueryRun
 
-SAMPLES = 10
-"""Layer-0 entities that stand for one cluster. Not tuned."""
-
 Beneath = Mapping[str, Sequence[Entity]]
 """For the id of a node, layer-0 entities beneath it, best first."""
 
@@ -23,7 +20,7 @@ async def find_bearers(run: QueryRun, graph: Subgraph) -> dict[str, tuple[Entity
     base = {id_: tuple(each for each in seeds if each.layer == 0) for id_, seeds in found.items()}
     for seed in graph.seeds:
         if seed.entity.layer > 0:
-            samples = await sample_beneath(run.index, seed.entity, SAMPLES)
+            samples = await sample_beneath(run.index, seed.entity, run.query.evidence_options.samples)
             kept = tuple(each for each in samples if run.scope.supports(each))
             base |= {id_: base[id_] or kept for id_, seeds in found.items() if seed.entity in seeds}
     return base
@@ -34,6 +31,6 @@ async def sample_clusters(run: QueryRun, nodes: Iterable[Entity]) -> dict[str, t
     found = {}
     for node in nodes:
         if node.layer > 0:
-            samples = await sample_beneath(run.index, node, SAMPLES)
+            samples = await sample_beneath(run.index, node, run.query.evidence_options.samples)
             found[node.id] = tuple(each for each in samples if run.scope.supports(each))
     return found

@@ -10,28 +10,26 @@ from leanrag_engine.retrieval.context.lines import LineCitations
 from .beneath import Beneath
 from .run import QueryRun
 
-SUPPORT = 4
-"""Chunks looked up for the citations of one line: a deletion may have removed some. Not tuned."""
-
 
 async def load_citations(
     run: QueryRun, graph: Subgraph, beneath: Beneath, sources: Sequence[RankedChunk]
 ) -> LineCitations:
     """For each node and relation the passages that its words were taken from; where that is not known those that
     support it: ranked ones first, then in reading order."""
+    most = run.query.evidence_options.support
     place = {ranked.chunk.id: number for number, ranked in enumerate(sources)}
     stated: list[Entity | Relation] = [*graph.path, *graph.base_relations]
     support = {each.id: each.chunk_ids for each in stated if each.layer == 0}
-    support |= {node.id: _in_turns(beneath.get(node.id, ())) for node in graph.path if node.layer > 0}
+    support |= {node.id: _in_turns(beneath.get(node.id, ()), most) for node in graph.path if node.layer > 0}
     for relation in graph.inter_cluster_relations:
         ends = (beneath.get(relation.source_id, ()), beneath.get(relation.target_id, ()))
-        support[relation.id] = _in_turns([seeds[0] for seeds in ends if seeds])
+        support[relation.id] = _in_turns([seeds[0] for seeds in ends if seeds], most)
     chosen = {
-        id_: sorted(run.scope.select(ids), key=lambda each: place.get(each, len(place)))[:SUPPORT]
+        id_: sorted(run.scope.select(ids), key=lambda each: place.get(each, len(place)))[:most]
         for id_, ids in support.items()
     }
     items = [*stated, *graph.inter_cluster_relations]
-    evidence = {each.id: each.evidence[:SUPPORT] for each in items if each.evidence}
+    evidence = {each.id: each.evidence[:most] for each in items if each.evidence}
     origins = (part.chunk_id for parts in evidence.values() for part in parts)
     await run.load([*(chunk_id for ids in chosen.values() for chunk_id in ids), *origins])
     citation = {id_: chunk.citation for id_, chunk in run.chunks.items()}
@@ -46,10 +44,10 @@ async def load_citations(
     )
 
 
-def _in_turns(entities: Sequence[Entity]) -> tuple[str, ...]:
-    """The first chunk of each of the entities, then the second of each, …"""
-    first = [entity.chunk_ids[:SUPPORT] for entity in entities[:SUPPORT]]
-    return tuple(dict.fromkeys(ids[place] for place in range(SUPPORT) for ids in first if place < len(ids)))
+def _in_turns(entities: Sequence[Entity], most: int) -> tuple[str, ...]:
+    """Return the first chunk of each of the entities, then the second of each, …: of ``most`` entities ``most`` chunks each."""
+    first = [entity.chunk_ids[:most] for entity in entities[:most]]
+    return tuple(dict.fromkeys(ids[place] for place in range(most) for ids in first if place < len(ids)))
 
 
 def select_cited(run: QueryRun, ids: Sequence[str], citations: LineCitations) -> list[RankedChunk]:

@@ -10,15 +10,6 @@ from leanrag_engine.core.restriction import hide_summary, quote_entity, quote_re
 
 from .run import QueryRun
 
-QUOTED_CHUNKS = 40
-"""Allowed chunks of an entity in which the sentences of its description are looked for. Not tuned."""
-
-LARGEST_CHECKED = 100
-"""Base entities of a summary up to which its support is checked; a larger one counts as fed by excluded documents."""
-
-NAMED_MEMBERS = 5
-"""Members that the text in place of a hidden summary names."""
-
 
 async def restrict_subgraph(
     run: QueryRun, graph: Subgraph, beneath: Mapping[str, Sequence[Entity]]
@@ -31,7 +22,8 @@ async def restrict_subgraph(
         *(seed.entity for seed in graph.seeds),
         *graph.base_relations,
     ]
-    await run.load(id_ for item in items for id_ in run.scope.select(item.chunk_ids)[:QUOTED_CHUNKS])
+    quoted = run.query.evidence_options.quoted_chunks
+    await run.load(id_ for item in items for id_ in run.scope.select(item.chunk_ids)[:quoted])
     nodes = {node.id: node for node in (*graph.path, *(seed.entity for seed in graph.seeds))}
     whole = {id_ for id_, node in nodes.items() if await _is_whole(run, node)}
     remaining = {
@@ -58,7 +50,8 @@ async def restrict_subgraph(
 def _restrict_entity(run: QueryRun, node: Entity, beneath: Mapping[str, Sequence[Entity]]) -> Entity:
     if node.layer == 0:
         return quote_entity(node, run.scope.select(node.chunk_ids), run.chunks)
-    names = ", ".join(member.name for member in beneath.get(node.id, ())[:NAMED_MEMBERS])
+    listed = beneath.get(node.id, ())[: run.query.evidence_options.listed_members]
+    names = ", ".join(member.name for member in listed)
     return hide_summary(
         node,
         f"Cluster of {names}",
@@ -85,9 +78,10 @@ async def _is_whole(run: QueryRun, node: Entity) -> bool:
     """Whether allowed chunks alone support a node and everything beneath it."""
     if node.layer == 0:
         return run.scope.covers(node)
-    if node.mentions > LARGEST_CHECKED:
+    most = run.query.evidence_options.checked_members
+    if node.mentions > most:
         return False
-    members = await run.index.generations.members(run.index.generation.number, node.id, 0, LARGEST_CHECKED)
+    members = await run.index.generations.members(run.index.generation.number, node.id, 0, most)
     for member in members:
         if not await _is_whole(run, member):
             return False

@@ -12,16 +12,13 @@ from leanrag_engine.retrieval.search.seeds import unite
 
 from .run import QueryRun
 
-CHECKED_CHUNKS = 40
-"""Chunks of a seed that are looked up after a deletion, to see whether any is left. Not tuned."""
-
 
 async def select_seeds(run: QueryRun) -> tuple[list[SearchHits], list[Seed]]:
     """What the searches found, and the seeds: those that the query names, then the best of each text in turns (eq. 6)."""
     query, paper = run.query, run.query.ranking == Ranking.PAPER
     named = await _resolve_given(run)
     find = search_dense_entities if paper else search_all
-    found = await find(run.index, run.scope, query.texts, query.seeds)
+    found = await find(run.index, run.scope, query.texts, query.seeds, query.search_options)
     run.warn_of_dense(found)
     if not query.ranking_options.keywords:
         found = [each.without_keywords() for each in found]
@@ -50,11 +47,12 @@ async def _drop_vanished(run: QueryRun, seeds: list[Seed]) -> list[Seed]:
     """Without the seeds all of whose passages went since the build."""
     if run.index.state is BuildState.READY:
         return seeds
-    await run.load(id_ for seed in seeds for id_ in seed.entity.chunk_ids[:CHECKED_CHUNKS])
+    most = run.query.evidence_options.checked_chunks
+    await run.load(id_ for seed in seeds for id_ in seed.entity.chunk_ids[:most])
     return [
         seed
         for seed in seeds
-        if seed.entity.layer > 0 or any(id_ in run.chunks for id_ in seed.entity.chunk_ids[:CHECKED_CHUNKS])
+        if seed.entity.layer > 0 or any(id_ in run.chunks for id_ in seed.entity.chunk_ids[:most])
     ]
 
 

@@ -25,7 +25,8 @@ async def select_summaries(run: QueryRun, among: set[str] | None) -> list[Seed]:
         dense = [] if vector is None else await rank_by_similarity(run.index, space, ids, vector)
         keyword = await run.index.generations.search_entities(generation.number, text, len(nodes), layer)
         by_meaning = [hit.id for hit in dense if hit.score > 0]
-        ranked.append(rank_entities(by_meaning, [hit.id for hit in keyword if hit.id in ids], (), len(ids)))
+        by_keyword = [hit.id for hit in keyword if hit.id in ids]
+        ranked.append(rank_entities(by_meaning, by_keyword, (), len(ids), run.query.search_options))
     scores = {hit.id: hit.score for hit in unite(ranked, len(ids))}
     largest = sorted(ids, key=lambda id_: -nodes[id_].mentions)
     order = list(dict.fromkeys([*scores, *largest]))[: run.query.seeds]

@@ -13,14 +13,17 @@ from leanrag_engine.core.ports import ArrayStore, DocumentStore, GenerationStore
 
 from .adjacency import Adjacency
 
-KEPT = 4
-"""Generations whose arrays one process holds open."""
-
 
 class AdjacencyCache:
-    """The adjacency of each generation that is asked for. May be used from several event loops."""
+    """The adjacency of each requested generation; ``capacity`` of them stay open in this process.
 
-    def __init__(self, documents: DocumentStore, generations: GenerationStore, arrays: ArrayStore) -> None:
+    May be used from several event loops.
+    """
+
+    def __init__(
+        self, documents: DocumentStore, generations: GenerationStore, arrays: ArrayStore, capacity: int = 4
+    ) -> None:
+        self._capacity = capacity
         self._documents = documents
         self._generations = generations
         self._arrays = arrays
@@ -48,7 +51,7 @@ class AdjacencyCache:
 
     def _hold(self, generation: Generation, adjacency: Adjacency) -> None:
         self._held[generation.number] = adjacency
-        for old in sorted(self._held)[:-KEPT]:
+        for old in sorted(self._held)[: -self._capacity]:
             self._held.pop(old, None)
 
     async def _from_store(self, generation: Generation) -> Adjacency:

@@ -15,12 +15,6 @@ from numpy.typing import NDArray
 
 from .adjacency import Adjacency, EdgeKind
 
-TOLERANCE = 3e-5
-"""Mass that a node must hold for each of its edges before it is passed on: the shares left out are too small
-to move a passage among the first twenty."""
-
-MAX_ROUNDS = 100
-
 
 @dataclass(frozen=True, slots=True)
 class WalkRules:
@@ -43,13 +37,14 @@ class Shares:
 
 
 def pagerank(
-    graph: Adjacency, restart: Mapping[int, float], walk: WalkRules, tolerance: float = TOLERANCE
+    graph: Adjacency, restart: Mapping[int, float], walk: WalkRules, tolerance: float = 3e-5
 ) -> Shares:
     """Compute the share of time that a random walker spends at each node that it reaches.
 
     At each step it follows an edge with probability ``walk.damping`` (chosen by weight), else it starts anew at
     a node drawn by ``restart`` (weights ≥ 0, any sum); from a node without edges it always starts anew. The
-    shares sum to 1; mass below ``tolerance`` stays where it is. The result is empty if ``restart`` has no weight.
+    shares sum to 1. Mass below ``tolerance`` for each edge of a node stays there; by default the shares left out
+    are too small to move a passage among the first twenty. The result is empty if ``restart`` has no weight.
     """
     # Zeroed memory costs nothing until it is touched: these are not a scan of the graph.
     shares, waiting = np.zeros(graph.nodes), np.zeros(graph.nodes)
@@ -60,7 +55,7 @@ def pagerank(
     waiting[active] = start / start.sum()
     kinds = np.array([walk.weights.get(kind, 0.0) for kind in EdgeKind])
     reached = [active]
-    for _ in range(MAX_ROUNDS):
+    for _ in range(100):  # a bound: the tolerance ends the walk long before
         degree = graph.offsets[active + 1] - graph.offsets[active]
         active = active[waiting[active] > tolerance * np.maximum(degree, 1)]
         if not len(active):

@@ -20,10 +20,6 @@ from leanrag_engine.retrieval.request import DEFAULT_RANKING, RankingOptions
 from .matching import QueryWords
 from .seeds import best_first, fuse
 
-RANKED = 400
-"""Passages that spreading puts in order: more than any query may ask for."""
-
-
 # --- the paper's rule ----------------------------------------------------------------------
 
 
@@ -109,7 +105,8 @@ def rank_by_spreading(
         id_: share * math.exp(options.dense * dense(id_) + options.keyword * keyword(id_))
         for id_, share in _chunk_shares(graph, shares, allowed)
     }
-    return _insert_unknown(best_first(scores)[:RANKED], graph, searched)
+    # 400 are more than any query may ask for.
+    return _insert_unknown(best_first(scores)[:400], graph, searched)
 
 
 def _chunk_shares(

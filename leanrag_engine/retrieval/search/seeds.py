@@ -14,30 +14,13 @@ from leanrag_engine.core.model import Entity, Hit
 from leanrag_engine.core.text.language.names import name_key
 from leanrag_engine.core.text.language.words import STOPWORDS, search_terms, words
 from leanrag_engine.core.text.scripts import has_cjk, has_hangul
+from leanrag_engine.retrieval.request import DEFAULT_SEARCH, SearchOptions
 
 RANK_CONSTANT = 60
 """k of reciprocal rank fusion: how little the first places differ from those after them."""
 
-NAME_WEIGHT = 2.0
-"""A name in the text counts as much as the first place in both searches together."""
-
-PART_WEIGHT = 0.5
-"""Weight of the best known bearer of a name of which the text has one word ("Scrooge" for Ebenezer Scrooge)."""
-
-PARTS_READ = 3
-"""Words of a text that may be parts of names."""
-
-LONGEST_NAME = 8
-"""Words (or CJK words) that a name looked for in a text may have."""
-
-CJK_NAME = 3
-"""Characters from which on Chinese and Japanese is read as a name or term rather than a plain word."""
-
 _PUNCTUATION = ".,;:!?。，、；：？！…`\"'“”‘’«»"
 _BRACKETS = f"()[]{{}}<>（）「」『』《》【】{_PUNCTUATION}"
-
-WORDS_READ = 64
-"""Words of a text in which names are looked for."""
 
 
 def fuse(
@@ -86,13 +69,13 @@ class NameSpan:
     proper: bool
 
 
-def name_spans(text: str) -> list[NameSpan]:
-    """Every run of up to ``LONGEST_NAME`` words of ``text`` that is more than stopwords, longest first."""
-    pieces = _name_words(text)[:WORDS_READ]
+def name_spans(text: str, options: SearchOptions = DEFAULT_SEARCH) -> list[NameSpan]:
+    """Every run of up to ``options.name_length`` words of ``text`` that is more than stopwords, longest first."""
+    pieces = _name_words(text)[: options.words]
     spans: list[NameSpan] = []
-    for length in range(min(LONGEST_NAME, len(pieces)), 0, -1):
+    for length in range(min(options.name_length, len(pieces)), 0, -1):
         for start in range(len(pieces) - length + 1):
-            spans += _read_spans(pieces[start : start + length], start)
+            spans += _read_spans(pieces[start : start + length], start, options.cjk_name_length)
     return spans
 
 
@@ -117,7 +100,7 @@ def _name_words(text: str) -> list[_SpanWord]:
     return found
 
 
-def _read_spans(pieces: Sequence[_SpanWord], start: int) -> Iterable[NameSpan]:
+def _read_spans(pieces: Sequence[_SpanWord], start: int, cjk_name_length: int) -> Iterable[NameSpan]:
     """The pieces as a name, without the punctuation around them: "__init__?" would be another name."""
     if all(piece.stopword for piece in pieces):
         return
@@ -131,7 +114,7 @@ def _read_spans(pieces: Sequence[_SpanWord], start: int) -> Iterable[NameSpan]:
     for key in dict.fromkeys(map(name_key, readings)):
         if key:
             # Chinese and Japanese have no capitals: there what is longer than most words is taken for a name.
-            plain = key.isalpha() and (len(key) < CJK_NAME if has_cjk(key) else lower)
+            plain = key.isalpha() and (len(key) < cjk_name_length if has_cjk(key) else lower)
             proper = " " in key or not plain
             yield NameSpan(start, start + len(pieces), key, proper)
 
@@ -163,7 +146,9 @@ def _by_key(entities: Iterable[Entity]) -> dict[str, list[Entity]]:
     return bearers
 
 
-def name_parts(spans: Sequence[NameSpan], entities: Sequence[Entity]) -> list[str]:
+def name_parts(
+    spans: Sequence[NameSpan], entities: Sequence[Entity], options: SearchOptions = DEFAULT_SEARCH
+) -> list[str]:
     """Capitalised words of a text that no name of ``entities`` accounts for: they may be parts of names."""
     known = _by_key(entities)
     matched = [span for span in spans if span.key in known]
@@ -173,10 +158,12 @@ def name_parts(spans: Sequence[NameSpan], entities: Sequence[Entity]) -> list[st
         if span.end - span.start == 1 and span.proper and span.key.isalpha() and not has_cjk(span.key)
         if not any(each.start <= span.start < each.end for each in matched)
     )
-    return list(dict.fromkeys(parts))[:PARTS_READ]
+    return list(dict.fromkeys(parts))[: options.name_parts]
 
 
-def match_name_part(part: str, entities: Sequence[Entity]) -> list[Hit]:
+def match_name_part(
+    part: str, entities: Sequence[Entity], options: SearchOptions = DEFAULT_SEARCH
+) -> list[Hit]:
     """Those of ``entities`` in whose name ``part`` is a word: the better known, the more it is likely to be meant."""
     bearers = {
         each.id: each.mentions
@@ -184,7 +171,7 @@ def match_name_part(part: str, entities: Sequence[Entity]) -> list[Hit]:
         if any(part in name_key(name).split() for name in (each.name, *each.aliases))
     }
     most = max(bearers.values(), default=1)
-    return best_first({id_: PART_WEIGHT * mentions / most for id_, mentions in bearers.items()})
+    return best_first({id_: options.part_weight * mentions / most for id_, mentions in bearers.items()})
 
 
 def _within(inner: NameSpan, outer: NameSpan) -> bool:
@@ -203,7 +190,11 @@ def _rarity(mentions: int, chunks: int) -> float:
 
 
 def rank_entities(
-    dense: Sequence[str], keyword: Sequence[str], names: Sequence[Hit], limit: int
+    dense: Sequence[str],
+    keyword: Sequence[str],
+    names: Sequence[Hit],
+    limit: int,
+    options: SearchOptions = DEFAULT_SEARCH,
 ) -> list[Hit]:
     """The ``limit`` best entities for one text; scores lie in 0–1, 1 is first in everything.
 
@@ -212,6 +203,6 @@ def rank_entities(
     first = 1.0 / (RANK_CONSTANT + 1)
     scores = {hit.id: hit.score for hit in fuse([dense, keyword])}
     for name in names:
-        scores[name.id] = scores.get(name.id, 0.0) + NAME_WEIGHT * name.score * first
-    most = (2.0 + NAME_WEIGHT) * first
+        scores[name.id] = scores.get(name.id, 0.0) + options.name_weight * name.score * first
+    most = (2.0 + options.name_weight) * first
     return [Hit(hit.id, hit.score / most) for hit in best_first(scores)[:limit]]
