@@ -1,11 +1,11 @@
-"""How a build gets out: all extracts become G0, layers are stacked on it, and the whole is published at once.
+"""Build a generation: merge all extracts into G0, build the layers above it, publish everything at once.
 
-Everything here runs inside a job, under the writer lock. A reader sees the build before, or this one.
+All of this runs inside a job, under the writer lock. A reader sees either the previous build or this one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import anyio
@@ -52,19 +52,19 @@ from .index import (
 from .models import NO_MODELS, BuildModels, open_forecast_models
 
 READING, GLEANING = "extract", "glean"
-"""The step that reads chunks, whose calls are known before it, and that which looks at them again."""
+"""The step that reads chunks, whose calls are known in advance, and the step that looks at them again."""
 
 SECOND_LOOK = 1.2
-"""What a second look is shown, as a share of the first one: the same, and what was found."""
+"""Input of a second look as a share of the first one: the same text and what was found. By reading."""
 
 SPREAD = (0.1, 1.7)
-"""What the steps after reading may come to, as shares of what is counted before anything was read: models find
-from a tenth of the entities that the heuristics find, on terse text, to half as many again."""
+"""The least and the most of the steps after reading, as shares of what is counted before reading: models find
+between a tenth (terse text) and about one and a half times of the entities that the heuristics find."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FittedChunks:
-    """The chunks of a collection, the embedder that a build of them uses, and what restores it."""
+    """The chunks of a collection, the embedder of their build, and the state that restores it."""
 
     chunks: Sequence[Chunk]
     embedder: ReusingEmbedder
@@ -74,22 +74,22 @@ class FittedChunks:
 async def build_generation(
     stores: Stores, collection: str, report: ProgressReport, models: BuildModels = NO_MODELS
 ) -> Generation:
-    """Have chunks read, merge all extracts into G0, build the layers, write their vectors, publish.
+    """Read chunks, merge all extracts into G0, build the layers, write their vectors and publish.
 
-    Raises ``NotReady`` if the collection holds no document.
+    Raises ``NotReady`` if the collection has no document.
     """
-    held = await require_documents(stores, collection)
-    fitted, rows = await read_beside_embedding(stores, held, report, models)
-    # Again: what was read has changed it.
-    held = await require_documents(stores, collection)
-    built = await draft(stores, held, fitted, report, models)
-    return await publish(stores, held, fitted, rows, built, report, models)
+    found = await require_documents(stores, collection)
+    fitted, rows = await read_beside_embedding(stores, found, report, models)
+    # Once more: new extracts have changed its revision.
+    found = await require_documents(stores, collection)
+    built = await draft(stores, found, fitted, report, models)
+    return await publish(stores, found, fitted, rows, built, report, models)
 
 
 async def read_beside_embedding(
-    stores: Stores, held: Collection, report: ProgressReport, models: BuildModels
+    stores: Stores, collection: Collection, report: ProgressReport, models: BuildModels
 ) -> tuple[FittedChunks, Rows]:
-    """Embed the chunks while a model reads those that are due: neither needs the other."""
+    """Embed the chunks and let a model read new ones at the same time: neither step depends on the other."""
     reading: list[Progress] = []
     done: list[tuple[FittedChunks, Rows]] = []
 
@@ -101,13 +101,13 @@ async def read_beside_embedding(
         report(reading[0] if reading else progress)
 
     async def embed() -> None:
-        fitted = await fit(stores, held, beside, stores.embedders)
+        fitted = await fit(stores, collection, beside, stores.embedders)
         done.append((fitted, await embed_windows(fitted.embedder, texts_of(fitted.chunks), beside)))
 
     try:
         async with anyio.create_task_group() as group:
             group.start_soon(embed)
-            await read_chunks(stores, held.name, read, models)
+            await read_chunks(stores, collection.name, read, models)
             reading.clear()
     except BaseExceptionGroup as problems:
         raise first_error(problems) from None
@@ -115,57 +115,61 @@ async def read_beside_embedding(
 
 
 async def require_documents(stores: Stores, collection: str) -> Collection:
-    held = await stores.documents.collection(collection)
-    if held is None or not held.documents:
+    found = await stores.documents.collection(collection)
+    if found is None or not found.documents:
         raise NotReady(f"Collection {collection!r} holds no document.", "Ingest documents first, then build.")
-    return held
+    return found
 
 
 async def read_chunks(
     stores: Stores, collection: str, report: ProgressReport, models: BuildModels, *, dry: bool = False
 ) -> int:
-    """Have the model read what is due: the chunks of new documents, in an upgrade all that nobody has read yet.
-    The number of them. ``dry``: nothing is written down."""
+    """Let the model read the chunks of new documents, in an upgrade all heuristic ones; return how many these are.
+
+    ``dry``: nothing is stored.
+    """
     if models.reading is None:
         return 0
     due = await stores.documents.heuristic_chunks(collection, pending=not models.upgrade)
 
-    async def took(extracts: Sequence[Extract]) -> None:
+    async def store(extracts: Sequence[Extract]) -> None:
         if not dry:
             await stores.documents.put_extracts(collection, extracts, revise=True)
 
     def read(done: int, total: int) -> None:
         report(Progress("extract", done, total))
 
-    await extract_by_model(models.reading, due, took, read, gleaning=stores.settings.gleaning)
+    await extract_by_model(models.reading, due, store, read, gleaning=stores.settings.gleaning)
     return len(due)
 
 
 async def fit(
-    stores: Stores, held: Collection, report: ProgressReport, embedders: EmbedderSource
+    stores: Stores, collection: Collection, report: ProgressReport, embedders: EmbedderSource
 ) -> FittedChunks:
-    chunks = await stores.documents.all_chunks(held.name)
+    chunks = await stores.documents.all_chunks(collection.name)
     report(Progress("fit", 0, len(chunks)))
     embedder, state = await embedders.fit([each.indexed_text for each in chunks])
-    return FittedChunks(chunks, await reuse_vectors(stores, held.generation, embedder), state)
+    return FittedChunks(chunks, await reuse_vectors(stores, collection.generation, embedder), state)
 
 
 async def draft(
-    stores: Stores, held: Collection, fitted: FittedChunks, report: ProgressReport, models: BuildModels
+    stores: Stores, collection: Collection, fitted: FittedChunks, report: ProgressReport, models: BuildModels
 ) -> BuiltHierarchy:
-    """Merge, describe, cluster, summarise: everything but writing it down."""
-    base = await base_graph(stores, held, report, models)
-    sources = TextSources(models.writing, await stores.replies.summaries(held.name))
+    """Merge, describe, cluster and summarise; nothing is written yet but which summaries of agents were used."""
+    base = await base_graph(stores, collection, report, models)
+    sources = TextSources(models.writing, await stores.replies.summaries(collection.name))
     plan = plan_of(stores.settings)
     built = await build(base, fitted.embedder, plan, progress=report, sources=sources)
-    await stores.replies.use_summaries(held.name, sorted(sources.used))
+    await stores.replies.use_summaries(collection.name, sorted(sources.used))
     return built
 
 
-async def base_graph(stores: Stores, held: Collection, report: ProgressReport, models: BuildModels) -> Graph:
-    """G0: all extracts merged; of what models and agents said much about, one description."""
-    report(Progress("merge", 0, held.chunks))
-    extracts = await stores.documents.extracts(held.name)
+async def base_graph(
+    stores: Stores, collection: Collection, report: ProgressReport, models: BuildModels
+) -> Graph:
+    """Merge all extracts into G0 and let the model condense long descriptions."""
+    report(Progress("merge", 0, collection.chunks))
+    extracts = await stores.documents.extracts(collection.name)
     overlong: list[LongDescription] = []
     base = await anyio.to_thread.run_sync(merge, extracts, report, overlong.append, abandon_on_cancel=True)
     if models.writing is None or not overlong:
@@ -181,7 +185,7 @@ async def base_graph(stores: Stores, held: Collection, report: ProgressReport, m
 
 async def publish(
     stores: Stores,
-    held: Collection,
+    collection: Collection,
     fitted: FittedChunks,
     chunk_rows: Rows,
     built: BuiltHierarchy,
@@ -189,43 +193,55 @@ async def publish(
     models: BuildModels,
 ) -> Generation:
     """Write the vectors, then switch the collection to the new generation in one transaction."""
-    embedder, chunks, hierarchy = fitted.embedder, fitted.chunks, built.hierarchy
-    texts = texts_by_kind(chunks, hierarchy.layers)
-    spaces = VectorSpaces.of_build(held, embedder.identity, texts)
+    embedder, layers = fitted.embedder, built.hierarchy.layers
+    texts = texts_by_kind(fitted.chunks, layers)
+    spaces = VectorSpaces.of_build(collection, embedder.identity, texts)
     report(Progress("embed", 0, len(texts["facts"])))
     rows = {
         spaces.chunks: chunk_rows,
         spaces.facts: await embed_rows(embedder, texts["facts"], report),
-        **rows_of_layers(spaces, hierarchy, built.vectors),
+        **rows_of_layers(spaces, built.hierarchy, built.vectors),
     }
     async with announce_vector_change(stores):
-        for space, held_rows in rows.items():
-            await write_space(stores, space, held_rows, report)
+        for space, space_rows in rows.items():
+            await write_space(stores, space, space_rows, report)
     report(Progress("publish"))
     generation = await stores.generations.publish(
-        held.name,
-        held.revision,
-        hierarchy,
+        collection.name,
+        collection.revision,
+        built.hierarchy,
         embedder=embedder.identity,
         dimension=embedder.dimension,
         embedder_state=fitted.state,
-        record=BuildRecord(
-            embedder=stores.embedders.name,
-            spaces=spaces,
-            vectors={kind: len(rows[space].ids) for kind, space in spaces.by_kind().items()},
-            cluster_size=built.health.cluster_size,
-            cluster_cap=built.health.cluster_cap,
-            health=built.health.as_settings(),
-            tau=stores.settings.tau,
-            models=models.names(),
-            methods=count_methods(hierarchy),
-            embedded=EmbeddingCounts(embedder.embedded, embedder.reused),
-        ),
+        record=describe_build(stores, spaces, rows, fitted, built, models),
         report=report,
     )
-    await stores.adjacencies.keep(generation, hierarchy.layers, chunks)
-    await drop_unused_spaces(stores, held)
+    await stores.adjacencies.keep(generation, layers, fitted.chunks)
+    await drop_unused_spaces(stores, collection)
     return generation
+
+
+def describe_build(
+    stores: Stores,
+    spaces: VectorSpaces,
+    rows: Mapping[str, Rows],
+    fitted: FittedChunks,
+    built: BuiltHierarchy,
+    models: BuildModels,
+) -> BuildRecord:
+    """Return the record that is stored beside the hierarchy; ``rows`` are the vectors by space."""
+    return BuildRecord(
+        embedder=stores.embedders.name,
+        spaces=spaces,
+        vectors={kind: len(rows[space].ids) for kind, space in spaces.by_kind().items()},
+        cluster_size=built.health.cluster_size,
+        cluster_cap=built.health.cluster_cap,
+        health=built.health.as_settings(),
+        tau=stores.settings.tau,
+        models=models.names(),
+        methods=count_methods(built.hierarchy),
+        embedded=EmbeddingCounts(fitted.embedder.embedded, fitted.embedder.reused),
+    )
 
 
 # --- before a build ------------------------------------------------------------------------
@@ -239,19 +255,19 @@ async def forecast_build(
     While chunks are still to be read, the figures of the steps after reading are ranges: they are counted on the
     heuristic extracts, and a model finds other entities.
     """
-    held = await require_documents(stores, collection)
+    found = await require_documents(stores, collection)
     async with open_forecast_models(stores, collection, order) as (models, counting):
         unread = 0
         if counting:
             unread = await read_chunks(stores, collection, report, models, dry=True)
-            fitted = await fit(stores, held, report, dry_embedders(stores))
-            await draft(stores, held, fitted, report, models)
+            fitted = await fit(stores, found, report, dry_embedders(stores))
+            await draft(stores, found, fitted, report, models)
         steps = [each for model in counting for each in await model.forecast()]
         gleaning = stores.settings.gleaning
         looks = [replace(each, step=GLEANING) for each in steps if each.step == READING and gleaning]
         return Forecast(
-            documents=held.documents,
-            chunks=held.chunks,
+            documents=found.documents,
+            chunks=found.chunks,
             steps=(
                 *(
                     step_range(each, (1, 1) if not unread or each.step == READING else SPREAD)
@@ -267,7 +283,7 @@ async def forecast_build(
 
 
 def dry_embedders(stores: Stores) -> EmbedderSource:
-    """Those of the collection; in the place of a service that asks for money, the built-in ones."""
+    """Return the source of embedders for a dry run: the configured one, but the built-in one if that is a paid service."""
     if stores.embedders.name.startswith("litellm/"):
         return embedder_source(stores.settings.model_copy(update={"embedder": "builtin"}))
     return stores.embedders
@@ -291,7 +307,7 @@ def step_range(step: StepForecast, shares: tuple[float, float]) -> StepRange:
 
 
 def plan_of(settings: Settings) -> HierarchyOptions:
-    """How the settings ask for hierarchies to be built."""
+    """Return the hierarchy options of the settings."""
     return HierarchyOptions(
         cluster_size=None if settings.cluster_size == "auto" else settings.cluster_size,
         cap=settings.cluster_cap or None,

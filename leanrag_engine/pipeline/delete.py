@@ -1,8 +1,8 @@
-"""Forgetting documents: what is deleted, what is hidden until the next build, in which order.
+"""Delete documents: what is removed, what is hidden until the next build, in which order.
 
-Runs inside a job, under the writer lock. Vectors go first: should the process be killed, the job that
-is resumed finds the documents still there and does the same again. The graph store forgets in one
-transaction; from then on no reply holds what only those documents said.
+Runs inside a job, under the writer lock. Vectors are deleted first: if the process is killed, the resumed job finds
+the documents still in the database and repeats the work. The database deletes in one transaction; after it no reply
+contains what only those documents said.
 """
 
 from __future__ import annotations
@@ -45,34 +45,34 @@ from .index import (
 logger = logging.getLogger(__name__)
 
 NEAREST = 3
-"""Documents that are named for an id that none bears."""
+"""Suggested documents for an unknown id."""
 LOOKED_AT = 100
-"""Characters of an id that are compared: its end, where paths differ."""
+"""Characters at the end of an id that are compared, since paths differ there."""
 
 
 @dataclass(frozen=True, slots=True)
 class RemainingBuild:
-    """A published build, what is left of it, and the embedder that goes on with it."""
+    """A published build, what remains of it, and the embedder of the remainder."""
 
     before: Generation
     old: Hierarchy
     hierarchy: Hierarchy | None
     embedder: Embedder | None
-    """``None`` if it cannot be had now: what was reworded is then found by its words alone."""
+    """``None`` if it is unavailable now: changed texts are then found by keywords only."""
     identity: str
     state: bytes
 
 
 @dataclass(frozen=True, slots=True)
 class DocumentLookup:
-    """Of the ids that a caller gave: the documents that bear them, and for each of the others the nearest ones."""
+    """The documents that given ids name, and the nearest documents for each unknown id."""
 
     documents: tuple[tuple[str, Document], ...]
     unknown: tuple[tuple[str, tuple[Candidate, ...]], ...]
 
 
 def look_up_documents(documents: Sequence[Document], ids: Sequence[str]) -> DocumentLookup:
-    """By id or by number (``d3``). Not by title: two documents may share one, and what is deleted is gone."""
+    """Look up documents by id or number (``d3``), not by title: two documents may share a title."""
     known = {format_document(each.number): each for each in documents} | {each.id: each for each in documents}
     given = list(dict.fromkeys(ids))
     return DocumentLookup(
@@ -99,9 +99,9 @@ def _nearest(given: str, documents: Sequence[Document]) -> tuple[Candidate, ...]
 async def delete_documents(
     stores: Stores, collection: str, document_ids: Sequence[str], report: ProgressReport
 ) -> DeleteResult:
-    """Forget those of the documents that the collection holds; how many documents and chunks went.
+    """Delete those of the documents that the collection holds; return how many documents and chunks were deleted.
 
-    Raises ``StoreUnusable`` if the graph store cannot be used; a vector store that cannot is dropped.
+    Raises ``StoreUnusable`` if the database cannot be used; an unusable vector space is dropped.
     """
     held = await stores.documents.collection(collection)
     documents = await stores.documents.find_all(collection) if held else []
@@ -157,8 +157,10 @@ async def _compute_remaining(
 async def _remaining_embedder(
     stores: Stores, generation: Generation, gone: Sequence[Chunk], kept: Sequence[Chunk]
 ) -> tuple[Embedder | None, str, bytes]:
-    """The embedder without the words of the chunks that go. One that cannot be had may hold them: its state goes
-    whole, and the next build makes another."""
+    """Return the embedder without the words of deleted chunks, its identity and its state.
+
+    The state of an unavailable embedder is deleted, since it may contain them; the next build makes another.
+    """
     try:
         if await stores.embedders.gave(generation.embedder):
             state = await stores.generations.embedder_state(generation.number)
@@ -176,7 +178,7 @@ async def _remaining_embedder(
 async def _update_vectors(
     stores: Stores, remains: RemainingBuild, gone: Sequence[Chunk], kept: Sequence[Chunk]
 ) -> BuildRecord:
-    """Delete the vectors of what is gone, write those of what was reworded; return the record of what is left."""
+    """Delete the vectors of deleted texts, write those of changed ones; return the record of the remainder."""
     spaces = remains.before.record.spaces.by_kind()
     before = texts_by_kind([*gone, *kept], remains.old.layers)
     after = texts_by_kind(kept, remains.hierarchy.layers) if remains.hierarchy else {}
@@ -217,7 +219,7 @@ async def _update_space(
 
 
 async def _delete_windows(stores: Stores, space: str, ids: Sequence[str]) -> None:
-    """Every window of each: how many there are shows from the first that is missing."""
+    """Delete every window of each id; the windows of an id end at the first missing one."""
     wanted, number = list(ids), 0
     while wanted:
         windows = {window_id(id_, number): id_ for id_ in wanted}
@@ -232,9 +234,9 @@ async def _drop(stores: Stores, space: str) -> None:
     try:
         await stores.vectors.drop(space)
     except StoreUnusable:
-        # Not even that: the whole store is put aside. Other collections' status says that theirs is incomplete.
+        # The whole store is put aside. The status of other collections reports their index as incomplete.
         await stores.vectors.start_over()
 
 
 def _ignore_progress(_: Progress) -> None:
-    """Between the first deleted vector and the graph store's transaction, work is not interrupted."""
+    """Ignore progress: work is not interrupted between the first deleted vector and the transaction of the database."""

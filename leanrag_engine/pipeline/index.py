@@ -1,8 +1,7 @@
-"""The vector store as a collection's index: what is embedded, in which space it stands, how it is written anew.
+"""The vector store as a collection's index: what is embedded, in which space, and how a space is rewritten.
 
-What writes here runs inside a job, under the writer lock. The order of writes is what makes a crash
-harmless: vectors are written before the generation that needs them is published; what nothing refers to
-any more is dropped last.
+Writes happen inside a job, under the writer lock. Their order makes a crash harmless: vectors are written before the
+generation that needs them is published, and spaces that nothing refers to any more are dropped last.
 """
 
 from __future__ import annotations
@@ -55,12 +54,12 @@ from leanrag_engine.retrieval.graph.adjacency_cache import AdjacencyCache
 logger = logging.getLogger(__name__)
 
 BATCH = 2500
-"""Rows handed to the vector store between two looks at whether the work should stop."""
+"""Rows written to the vector store between two checks whether the work should stop."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stores:
-    """The tools of the writing half."""
+    """The stores, embedders and settings that every step of the pipeline works with."""
 
     settings: Settings
     documents: DocumentStore
@@ -75,7 +74,7 @@ class Stores:
 
 
 async def rebuild_vectors(stores: Stores, collection: str, report: ProgressReport) -> ReindexResult:
-    """Write the vector store anew from the graph store; counts by kind. Raises ``NotReady`` before a build."""
+    """Rewrite the vector spaces of the published build from the database. Raises ``NotReady`` before a build."""
     generation = await find_published(stores.documents, collection)
     if generation is None:
         raise NotReady(
@@ -85,8 +84,8 @@ async def rebuild_vectors(stores: Stores, collection: str, report: ProgressRepor
     spaces = generation.record.spaces
     texts = await read_indexed_texts(stores, generation, spaces)
     rows = {
-        space: await (embed_windows if space == spaces.chunks else embed_rows)(embedder, held, report)
-        for space, held in texts.items()
+        space: await (embed_windows if space == spaces.chunks else embed_rows)(embedder, pairs, report)
+        for space, pairs in texts.items()
     }
     async with announce_vector_change(stores):
         try:
@@ -95,15 +94,15 @@ async def rebuild_vectors(stores: Stores, collection: str, report: ProgressRepor
         except StoreUnusable:
             # The whole store is damaged. Other collections lose their vectors too, and their status says so.
             await stores.vectors.start_over()
-        for space, held_rows in rows.items():
-            await upsert(stores, space, held_rows, report)
+        for space, space_rows in rows.items():
+            await upsert(stores, space, space_rows, report)
     return ReindexResult({kind: len(rows[space].ids) for kind, space in spaces.by_kind().items()})
 
 
 async def read_indexed_texts(
     stores: Stores, generation: Generation, spaces: VectorSpaces
 ) -> dict[str, list[tuple[str, str]]]:
-    """What each space of a generation holds: ids and the texts that are embedded."""
+    """Return the ids and embedded texts of each space of a generation."""
     number, kinds = generation.number, spaces.by_kind()
     layers = [
         Graph(
@@ -118,7 +117,7 @@ async def read_indexed_texts(
 
 
 def texts_by_kind(chunks: Sequence[Chunk], layers: Sequence[Graph]) -> dict[str, list[tuple[str, str]]]:
-    """What a build embeds, as ids and texts by kind (see :class:`VectorSpaces`)."""
+    """Return what a build embeds, as ids and texts by kind (see :class:`VectorSpaces`)."""
     base, *above = layers
     return {
         "chunks": texts_of(chunks),
@@ -129,7 +128,7 @@ def texts_by_kind(chunks: Sequence[Chunk], layers: Sequence[Graph]) -> dict[str,
 
 
 def texts_of(items: Sequence[Chunk] | Sequence[Entity]) -> list[tuple[str, str]]:
-    """Ids, and what is embedded for each."""
+    """Return ids with the text that is embedded for each."""
     return [(each.id, each.indexed_text) for each in items]
 
 
@@ -138,8 +137,10 @@ def texts_of(items: Sequence[Chunk] | Sequence[Entity]) -> list[tuple[str, str]]
 
 @asynccontextmanager
 async def announce_vector_change(stores: Stores) -> AsyncIterator[None]:
-    """Move the version counter before the first write and after the last, however the writing ends, so
-    that no reader trusts what it has open."""
+    """Increase the vector version before the first write and after the last, also after an error.
+
+    Readers then reopen the vector store.
+    """
     await stores.generations.bump_vector_version()
     try:
         yield
@@ -149,15 +150,15 @@ async def announce_vector_change(stores: Stores) -> AsyncIterator[None]:
 
 
 async def find_published(documents: DocumentStore, collection: str) -> Generation | None:
-    held = await documents.collection(collection)
-    return held.generation if held else None
+    found = await documents.collection(collection)
+    return found.generation if found else None
 
 
 async def restore_embedder(stores: Stores, generation: Generation) -> Embedder:
-    """The embedder of a generation.
+    """Return the embedder of a generation.
 
-    Raises ``InvalidInput`` if another one is configured now, or the configured one cannot be used at all;
-    ``ModelUnavailable`` if it cannot be reached; ``StoreUnusable`` if what was kept of it is damaged.
+    Raises ``InvalidInput`` if another one is configured now or the configured one cannot be used,
+    ``ModelUnavailable`` if it cannot be reached, ``StoreUnusable`` if its stored state is damaged.
     """
     if await stores.embedders.gave(generation.embedder):
         state = await stores.generations.embedder_state(generation.number)
@@ -168,7 +169,7 @@ async def restore_embedder(stores: Stores, generation: Generation) -> Embedder:
 
 
 async def embedder_trouble(stores: Stores, generation: Generation | None) -> list[str]:
-    """Why search by meaning would fail now, as far as that shows without loading a model."""
+    """Return why search by meaning would fail now, as far as that is known without loading a model."""
     try:
         if generation is None or await stores.embedders.gave(generation.embedder):
             return []
@@ -187,26 +188,26 @@ def other_embedder(stores: Stores, generation: Generation) -> InvalidInput:
 
 
 def embedder_name(generation: Generation) -> str:
-    """What the setting said when the generation was built."""
+    """Return the value of the setting ``embedder`` when the generation was built."""
     return generation.record.embedder or generation.embedder.partition("-")[0]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Rows:
-    """What a vector space gets: ids, and an ``(n, d)`` array in the same order."""
+    """Rows of a vector space: ids, and an ``(n, d)`` array in the same order."""
 
     ids: Sequence[str]
     vectors: Vectors
 
 
 async def embed_rows(embedder: Embedder, texts: Sequence[tuple[str, str]], report: ProgressReport) -> Rows:
-    """One row for each (id, text)."""
+    """Return one row for each (id, text)."""
     vectors = await embedder.embed([text for _, text in texts], report)
     return Rows([id_ for id_, _ in texts], vectors)
 
 
 async def embed_windows(embedder: Embedder, texts: Sequence[tuple[str, str]], report: ProgressReport) -> Rows:
-    """One row for each window of each (id, text): all that a long text says is found."""
+    """Return one row for each window of each (id, text), so that all parts of a long text are found."""
     windows = await embedder.embed_windows([text for _, text in texts], report)
     seen: Counter[int] = Counter()
     ids = []
@@ -217,7 +218,7 @@ async def embed_windows(embedder: Embedder, texts: Sequence[tuple[str, str]], re
 
 
 def rows_of_layers(spaces: VectorSpaces, hierarchy: Hierarchy, layers: Sequence[Vectors]) -> dict[str, Rows]:
-    """Layer 0 for one space, all layers above it for another."""
+    """Return the rows of layer 0 and those of all layers above it, by their spaces."""
     base, *above = hierarchy.layers
     ids = [entity.id for layer in above for entity in layer.entities]
     return {
@@ -227,17 +228,19 @@ def rows_of_layers(spaces: VectorSpaces, hierarchy: Hierarchy, layers: Sequence[
 
 
 async def write_space(stores: Stores, space: str, rows: Rows, report: ProgressReport) -> None:
-    """Write all rows of a space, and no other. What a killed writer left of it is dropped and written anew,
-    as is a space of the same content that documents without a build were added to; what a cancelled build
-    left of it is gone on with."""
+    """Write exactly these rows to a space.
+
+    Rows that a cancelled build left there are completed. A space that a killed process left inconsistent is dropped
+    and rewritten, as is one that documents ingested without a build were added to.
+    """
     try:
-        # A space's name tells its ids and texts, and rows are written in order: those it holds are the first.
-        held = await stores.vectors.count(space)
-        await upsert(stores, space, rows, report, start=held)
+        # A space's name identifies its ids and texts, and rows are written in order: the rows in it are the first.
+        start = await stores.vectors.count(space)
+        await upsert(stores, space, rows, report, start=start)
         if await stores.vectors.count(space) == len(rows.ids):
             return
     except StoreUnusable:
-        logger.info("Vector space %s is written anew.", space)
+        logger.info("Vector space %s is rewritten.", space)
     await stores.vectors.drop(space)
     await upsert(stores, space, rows, report)
 
@@ -264,5 +267,5 @@ async def drop_unused_spaces(stores: Stores, collection: Collection) -> None:
             if space.startswith(f"c{collection.number}-") and space not in kept:
                 await stores.vectors.drop(space)
     except StoreUnusable as problem:
-        # The build is published: what is left over costs room, no answer. The next build sweeps again.
+        # The build is published: leftover spaces only cost disk space. The next build sweeps again.
         logger.warning("Vector spaces of %s could not be swept: %s", collection.name, problem)

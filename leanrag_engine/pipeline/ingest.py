@@ -1,6 +1,6 @@
-"""How documents get in: each is loaded, chunked, read heuristically, and stored in one transaction.
+"""Ingest documents: load, chunk and extract each one, and store it in one transaction.
 
-Everything here runs inside a job, under the writer lock.
+All of this runs inside a job, under the writer lock.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ from .jobs import JobProgress
 async def extract_heuristically(
     document: LoadedDocument, chunks: Sequence[Chunk], pulse: Callable[[], None]
 ) -> list[Extract]:
-    """The extractor that needs no model."""
+    """Return one extract per chunk, made without a model."""
     return await anyio.to_thread.run_sync(partial(extract, chunks, document.title, pulse=pulse))
 
 
 async def ingest_all(stores: Stores, collection: str, request: IngestRequest, progress: JobProgress) -> bool:
-    """Ingest what the job asks for. Whether any document was added or replaced.
+    """Ingest the documents of a request; return whether any was added or replaced.
 
     Raises ``LeanRAGError`` if every document failed.
     """
@@ -73,7 +73,7 @@ async def ingest_all(stores: Stores, collection: str, request: IngestRequest, pr
 
 
 def record_outcome(outcome: IngestOutcome, progress: JobProgress) -> str:
-    """Write down what became of a document; gives its status."""
+    """Record what became of a document and return its status."""
     progress.record(outcome)
     if outcome.status == "failed":
         progress.fail(outcome.id, outcome.error)
@@ -98,7 +98,7 @@ async def ingest_or_fail(
     allowed: Sequence[Path] | None,
     progress: JobProgress,
 ) -> IngestOutcome:
-    """Ingest one document; a bad one fails alone. A store that cannot be used ends the job."""
+    """Ingest one document. An error becomes its outcome, except ``StoreUnusable`` and ``Cancelled``."""
     try:
         return await ingest_one(stores, collection, source, allowed, progress.say)
     except (StoreUnusable, Cancelled):
@@ -111,7 +111,7 @@ async def ingest_or_fail(
 def expand_folders(
     sources: Iterable[DocumentSource], allowed: Sequence[Path] | None
 ) -> tuple[list[DocumentSource], list[IngestOutcome]]:
-    """Each folder becomes its files; what cannot be read as documents becomes an outcome at once."""
+    """Replace each folder by its files; paths that hold no document become outcomes."""
     files: list[DocumentSource] = []
     outcomes: list[IngestOutcome] = []
     for source in sources:
@@ -150,7 +150,7 @@ async def ingest_one(
 ) -> IngestOutcome:
     """Load, chunk, extract and store one document. Raises a ``LeanRAGError`` if it cannot be ingested.
 
-    ``pulse`` hears now and then what is done with the document; what it raises ends the work.
+    ``pulse`` is called now and then with a message; an exception from it ends the work.
     """
     settings = stores.settings
     limit = settings.max_document_mb * 1024 * 1024
@@ -182,7 +182,7 @@ async def ingest_one(
 
 
 async def index_pending(stores: Stores, collection: str, report: ProgressReport) -> None:
-    """Embed the chunks that came in since the published build, so that they are found by meaning too."""
+    """Embed the chunks ingested since the published build, so that search by meaning finds them."""
     generation = await find_published(stores.documents, collection)
     if generation is None:
         return

@@ -1,8 +1,7 @@
-"""Long work: jobs that are safe on disk before they are announced, run in the background, can be
-watched, cancelled from any process, and are taken up again after a crash.
+"""Run jobs in the background: stored before they start, cancellable from any process, resumed after a crash.
 
-A job belongs to the process that runs it. While it works it holds the writer lock of the data
-folder; while another process does, it waits and says for whom.
+A job belongs to the process that runs it. It holds the writer lock of the data folder while it works; it waits, and
+its message names the holder, while another process has the lock.
 """
 
 from __future__ import annotations
@@ -43,27 +42,26 @@ HEARTBEAT = timedelta(seconds=2)
 """How often a running job's row is written even if nothing moved."""
 
 GRACE = 1.0
-"""Seconds that work has to come to report, and so to stop, before it is cancelled where it waits."""
+"""Seconds within which work must report, and so notice a stop, before it is cancelled where it waits."""
 
 YOUNG = 1.0
-"""Seconds before a stage's rate says anything."""
+"""Seconds that a stage must have run before its rate is computed."""
 
 SILENCE = timedelta(seconds=60)
-"""A job on another machine that was silent for so long is taken for dead."""
+"""A job on another machine counts as dead after so long without an update."""
 
 END_PAUSES = (1, 5, 20, 60)
-"""Seconds to wait before each new try to note how a job ended."""
+"""Seconds to wait before each retry of writing how a job ended."""
 
 ATTEMPTS = 3
-"""How often an interrupted job is taken up again before it counts as failed."""
+"""Attempts at a job that crashes without progress, before it counts as failed."""
 
 
 @dataclass(slots=True)
 class JobProgress:
-    """What a job writes down as it runs: progress, outcomes, failures. Written to by one job, read by its keeper.
+    """Progress, outcomes and failures of one running job, which ``Jobs`` writes to the job's row.
 
-    Its methods are cheap and may be called from any thread. ``report`` is where work stops when
-    somebody asked for it.
+    The methods are cheap and may be called from any thread. ``report`` raises ``Cancelled`` once a stop was requested.
     """
 
     latest: Progress = field(default_factory=lambda: Progress("queued"))
@@ -71,13 +69,13 @@ class JobProgress:
     failures: list[JobFailure] = field(default_factory=list)
     stop: threading.Event = field(default_factory=threading.Event)
     scope: anyio.CancelScope | None = None
-    """The work runs in it: what does not come to report for a while after a stop is cancelled."""
+    """The scope that the work runs in: work that does not report for a while after a stop is cancelled."""
 
     began: tuple[float, int] = field(default_factory=lambda: (time.monotonic(), 0))
-    """When the present stage began, and how far it was then."""
+    """When the present stage began, and ``done`` at that time."""
 
     def report(self, progress: Progress) -> None:
-        """Note how far the work is. Raises ``Cancelled`` if it should stop."""
+        """Record the progress. Raises ``Cancelled`` if the work should stop."""
         if progress.stage != self.latest.stage or progress.done < self.latest.done:
             self.began = (time.monotonic(), progress.done)
         self.latest = progress
@@ -85,12 +83,12 @@ class JobProgress:
 
     @property
     def rate(self) -> float:
-        """Units of the present stage in a second, over all of it; 0 while it is too young to tell."""
+        """Units per second, over the whole present stage; 0 while the stage is too young."""
         seconds = time.monotonic() - self.began[0]
         return (self.latest.done - self.began[1]) / seconds if seconds >= YOUNG else 0.0
 
     def say(self, message: str) -> None:
-        """Note what is done with the present unit of work. Raises ``Cancelled`` if it should stop."""
+        """Record what is done with the present unit of work. Raises ``Cancelled`` if the work should stop."""
         self.report(replace(self.latest, message=message))
 
     def check(self) -> None:
@@ -106,16 +104,16 @@ class JobProgress:
 
 
 Work = Callable[[Job, JobProgress], Awaitable[JobResult]]
-"""Runs one job to its end and returns its result."""
+"""Run one job to its end and return its result."""
 
 
 def this_process() -> str:
-    """An owner's name that no other process, past or future, bears."""
+    """Return a name of this process that is unique over time and machines."""
     return f"{os.getpid()}@{socket.gethostname()}@{psutil.Process().create_time():.2f}"
 
 
 def is_alive(job: Job) -> bool:
-    """Whether the process that runs an unfinished job still exists."""
+    """Return whether the process that runs an unfinished job still exists."""
     pid, host, created = job.owner.split("@")
     if host != socket.gethostname():
         return datetime.now(UTC) - job.updated_at < SILENCE
@@ -126,7 +124,7 @@ def is_alive(job: Job) -> bool:
 
 
 def is_abandoned(job: Job) -> bool:
-    """Whether nobody works on an unfinished job: it was interrupted in good order, or its process is gone."""
+    """Return whether an unfinished job has no process: it was interrupted by a close, or its process is gone."""
     return job.status is JobStatus.INTERRUPTED or not is_alive(job)
 
 
@@ -141,10 +139,10 @@ def without_texts(request: JobRequest) -> JobRequest:
 
 
 class Jobs:
-    """Keeps the jobs of one process: submits, runs, watches, cancels and resumes them.
+    """The jobs of one process: submits, runs, watches, cancels and resumes them.
 
-    Jobs run on an event loop in a thread of their own, so they outlive the call that asked for
-    them, and a burst of queries does not wait for their steps.
+    Jobs run on an event loop in a separate thread, so they outlive the call that submitted them, and queries do not
+    wait for their steps.
     """
 
     def __init__(self, store: JobStore, lock: WriterLock, work: Work) -> None:
@@ -158,7 +156,7 @@ class Jobs:
         self._exit = contextlib.ExitStack()
 
     async def submit(self, kind: str, collection: str, request: JobRequest) -> Job:
-        """Write the job down, then start it. When this returns, a crash no longer loses it."""
+        """Store the job, then start it. A crash after this call does not lose it."""
         now = datetime.now(UTC)
         job = Job(
             id=f"job-{uuid.uuid4().hex[:12]}",
@@ -176,8 +174,10 @@ class Jobs:
         return job
 
     async def job(self, job_id: str, wait_seconds: float = 0, collection: str | None = None) -> Job:
-        """The job as it stands, after waiting up to ``wait_seconds`` for its end. Raises ``NotFound`` for one that
-        there is not, or not in ``collection`` if one is given."""
+        """Return the present state of a job, after waiting up to ``wait_seconds`` for its end.
+
+        Raises ``NotFound`` if the job does not exist, or not in ``collection`` if one is given.
+        """
         deadline = anyio.current_time() + wait_seconds
         while True:
             job = await self._store.find(job_id)
@@ -193,29 +193,29 @@ class Jobs:
             await anyio.sleep(min(0.1, left))
 
     async def cancel(self, job_id: str, collection: str | None = None) -> Job:
-        """Ask a job to stop, wherever it runs; waits briefly for it to do so. Raises as :meth:`job`."""
+        """Request a job to stop, in whichever process it runs, and wait briefly for that. Raises as :meth:`job`."""
         await self.job(job_id, 0, collection)
         if progress := self._running.get(job_id):
-            # First: while the job publishes, nobody else can write to the store.
+            # First, because while the job publishes, no other write to the store succeeds.
             progress.stop.set()
         await self._store.request_cancel(job_id)
         job = await self.job(job_id, wait_seconds=2)
         if job.status is JobStatus.INTERRUPTED:
-            job = replace(job, status=JobStatus.CANCELLED, message="Cancelled while nobody ran it.")
+            job = replace(job, status=JobStatus.CANCELLED, message="Cancelled while no process ran it.")
             await self._store.put(job)
         return job
 
     async def recent(self, collection: str | None = None, limit: int = 5) -> list[Job]:
-        """The newest jobs first, each with the status that it has now."""
+        """Return jobs with their present status, newest first."""
         return [self._as_seen(job) for job in await self._store.find_newest(collection, limit)]
 
     async def resume(self) -> list[Job]:
-        """Take up the jobs of processes that are gone. A job that was interrupted too often fails instead."""
+        """Take over the jobs of processes that are gone. A job that crashed too often fails instead."""
         resumed = []
         for job in await self._store.find_unfinished():
             if not is_abandoned(job) or not await self._store.claim(job.id, job.owner, self._owner):
                 continue
-            # Only a crash counts, and only one before any progress: being closed in good order is no fault.
+            # An attempt counts only if the process crashed and made no progress; a regular close does not count.
             crashed = job.status is not JobStatus.INTERRUPTED and job.done <= job.reached
             claimed = replace(
                 job,
@@ -233,7 +233,7 @@ class Jobs:
         return resumed
 
     async def close(self) -> None:
-        """Stop all jobs of this process where they are; they count as interrupted and can be resumed."""
+        """Stop all jobs of this process; they count as interrupted and can be resumed."""
         self._closing = True
         for progress in list(self._running.values()):
             progress.stop.set()
@@ -284,7 +284,7 @@ class Jobs:
             del self._running[job.id]
 
     async def _work_under_lock(self, job: Job, progress: JobProgress) -> Job:
-        """Run the job; whatever happens inside, its end is told in the job that comes back."""
+        """Run the job and return it with its end, whatever happens inside."""
 
         def waiting(holder: LockHolder | None) -> None:
             progress.report(Progress("waiting", message=f"Waiting for {holder or 'the writer lock'}."))
@@ -301,16 +301,16 @@ class Jobs:
         except LeanRAGError as problem:
             return replace(job, status=JobStatus.FAILED, message=str(problem))
         except Exception as bug:
-            # A crash must reach the job's row as well as the log, or nobody who waits for it ever learns.
+            # A crash must reach the job's row as well as the log, or callers would wait forever.
             logger.exception("Job %s crashed", job.id)
             return replace(job, status=JobStatus.FAILED, message=f"Unexpected {type(bug).__name__}: {bug}")
-        # What it said last was said while it worked.
+        # The last message belongs to work that is finished now.
         progress.latest = replace(progress.latest, message="", done=progress.latest.total)
         return replace(job, status=JobStatus.DONE, message="", result=result)
 
     @contextlib.asynccontextmanager
     async def _keep_row(self, job: Job, progress: JobProgress) -> AsyncIterator[None]:
-        """While the block runs, keep the job's row up to date and listen for a cancel from elsewhere."""
+        """Keep the job's row up to date and watch for a cancel request while the block runs."""
         async with anyio.create_task_group() as group:
             group.start_soon(self._keep, job, progress)
             group.start_soon(self._enforce, progress)
@@ -330,13 +330,13 @@ class Jobs:
                 if row is not None and row.cancel_requested:
                     progress.stop.set()
             except LeanRAGError as problem:
-                # A store that is busy for a while must not end the work that it reports on.
-                logger.warning("Job %s could not note its progress: %s", job.id, problem)
+                # A busy store must not end the work.
+                logger.warning("Job %s could not write its progress: %s", job.id, problem)
             await anyio.sleep(0.25)
 
     @staticmethod
     async def _enforce(progress: JobProgress) -> None:
-        """Work that reports stops itself; work that is silent for longer than the grace is cancelled."""
+        """Cancel work that does not stop by itself within ``GRACE`` seconds after a stop."""
         while not progress.stop.is_set():  # noqa: ASYNC110 - it is set from any thread
             await anyio.sleep(0.1)
         await anyio.sleep(GRACE)
@@ -344,13 +344,13 @@ class Jobs:
             progress.scope.cancel()
 
     async def _write_end(self, job: Job, progress: JobProgress) -> None:
-        """Note how the job ended, however long the store is busy: nobody else can tell."""
+        """Write how the job ended, with retries while the store is busy: no other process knows it."""
         ended = replace(job, request=without_texts(job.request))
         for pause in END_PAUSES:
             try:
                 return await self._write(ended, progress)
             except LeanRAGError as problem:
-                logger.warning("Job %s could not note its end: %s", job.id, problem)
+                logger.warning("Job %s could not write its end: %s", job.id, problem)
                 await anyio.sleep(pause)
         return await self._write(ended, progress)
 
