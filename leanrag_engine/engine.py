@@ -1,5 +1,8 @@
-"""LeanRAG: the few verbs. Each finds its collection, hands the work to the stage that does it, and
-keeps the process rules: writing happens in jobs, reading sees what other processes wrote."""
+"""The facade of the engine: one method per operation.
+
+Each method finds its collection and calls the module that does the work. Writing happens in jobs; reading sees what
+other processes wrote.
+"""
 
 from __future__ import annotations
 
@@ -87,7 +90,7 @@ class RelationPage:
 
 
 class LeanRAG:
-    """One data folder, opened. Use it as an asynchronous context manager, or call ``close``."""
+    """The engine on one data folder. Use it as an asynchronous context manager, or call ``close``."""
 
     def __init__(
         self, settings: Settings, adapters: Adapters, extractor: Extractor = extract_heuristically
@@ -118,7 +121,7 @@ class LeanRAG:
 
     @classmethod
     async def open(cls, settings: Settings, *, extractor: Extractor = extract_heuristically) -> Self:
-        """Documents that come in are read by ``extractor``.
+        """Open the data folder of the settings; ``extractor`` reads the documents that are ingested.
 
         Raises ``StoreUnusable`` if the data folder cannot be used as it is.
         """
@@ -141,7 +144,7 @@ class LeanRAG:
     ) -> None:
         await self.close()
 
-    # --- writing: every verb gives a job that is safe on disk -----------------------------
+    # --- writing: each method returns a job that is already stored ------------------------
 
     async def submit_ingest(
         self,
@@ -167,7 +170,7 @@ class LeanRAG:
     async def submit_build(
         self, *, collection: str = "default", order: BuildRequest = PLAIN, dry_run: bool = False
     ) -> Job:
-        """Build and publish a new generation; ``dry_run``: only forecast what its model calls would take.
+        """Build and publish a new generation; ``dry_run``: only forecast its model calls, tokens and cost.
 
         Raises ``NotReady`` if there is no document, ``InvalidInput`` for an order that cannot be carried out.
         """
@@ -179,7 +182,7 @@ class LeanRAG:
         return await self._jobs.submit("forecast" if dry_run else "build", collection, order)
 
     async def submit_reindex(self, *, collection: str = "default") -> Job:
-        """Write the vector store anew from the graph store."""
+        """Rewrite the vectors of a collection from the database."""
         self._writable()
         await self._collection(collection)
         return await self._jobs.submit("reindex", collection, ReindexRequest())
@@ -187,9 +190,11 @@ class LeanRAG:
     async def submit_delete(
         self, ids: Sequence[str], *, collection: str = "default"
     ) -> tuple[Job | None, DocumentLookup]:
-        """Delete the documents of these ids or numbers (``d3``) with all that only they supported; summaries that
-        they fed are hidden until the next build. Ids that no document bears are named with the nearest ones;
-        without any that one bears there is no job."""
+        """Delete the documents with these ids or numbers (``d3``) and everything that only they supported.
+
+        Summaries that used them are hidden until the next build. Unknown ids come back with the nearest documents; if
+        all ids are unknown, there is no job.
+        """
         self._writable()
         await self._collection(collection)
         found = look_up_documents(await self._stores.documents.find_all(collection), ids)
@@ -201,7 +206,7 @@ class LeanRAG:
     async def pending_work(
         self, kind: WorkKind, limit: int = 5, cursor: str = "", *, collection: str = "default"
     ) -> PendingWork:
-        """Chunks to extract or clusters to summarise, for a calling agent that does a model's work."""
+        """Return chunks to extract or clusters to summarise, for an agent that does the work of a model."""
         self._writable()
         await self._collection(collection)
         return await self._agent_work(collection).pending(kind, limit, cursor)
@@ -209,7 +214,7 @@ class LeanRAG:
     async def submit_extractions(
         self, items: Sequence[Mapping[str, Any]], *, collection: str = "default"
     ) -> Submission:
-        """Take what an agent extracted, item by item; the next build works with it."""
+        """Store an agent's extractions, item by item; the next build uses them."""
         self._writable()
         await self._collection(collection)
         return await self._agent_work(collection).submit_extractions(items)
@@ -217,23 +222,25 @@ class LeanRAG:
     async def submit_summaries(
         self, items: Sequence[Mapping[str, Any]], *, collection: str = "default"
     ) -> Submission:
-        """Take what an agent wrote of clusters, item by item; the next build works with it."""
+        """Store an agent's summaries of clusters, item by item; the next build uses them."""
         self._writable()
         await self._collection(collection)
         return await self._agent_work(collection).submit_summaries(items)
 
     async def job(self, job_id: str, wait_seconds: float = 0, *, collection: str | None = None) -> Job:
-        """A job as it stands, after waiting for its end at most so long. Raises ``NotFound`` for one that there is
-        not, or not in ``collection``."""
+        """Return the present state of a job, after waiting for its end for at most ``wait_seconds``.
+
+        Raises ``NotFound`` if it does not exist, or not in ``collection``.
+        """
         return await self._jobs.job(job_id, wait_seconds, collection)
 
     async def cancel_job(self, job_id: str, *, collection: str | None = None) -> Job:
-        """Ask a job to stop, in whichever process it runs."""
+        """Request a job to stop, in whichever process it runs."""
         self._writable()
         return await self._jobs.cancel(job_id, collection)
 
     async def resume_jobs(self) -> list[Job]:
-        """Take up the jobs whose process is gone."""
+        """Resume the jobs whose process is gone, and return them."""
         return await self._jobs.resume()
 
     # --- reading --------------------------------------------------------------------------
@@ -248,7 +255,7 @@ class LeanRAG:
             try:
                 return await answer_query(await self._with_embedder(index), query)
             except (StoreUnusable, ModelUnavailable) as problem:
-                # If it is the graph store that fails, it fails again, and its error is the answer.
+                # If the database is what fails, this raises its error.
                 result = await answer_query(index, query)
                 return replace(result, warnings=(*result.warnings, f"Search by meaning failed: {problem}"))
 
@@ -257,9 +264,9 @@ class LeanRAG:
     async def answer(
         self, question: str, *, token_budget: int = 4000, collection: str = "default"
     ) -> ModelAnswer:
-        """The configured model's answer from the context of ``question``, with citations that were checked.
+        """Answer a question by the configured model from its context, with checked citations.
 
-        Raises ``InvalidInput`` if no chat model is configured, and what the model raises.
+        Raises ``InvalidInput`` if no chat model is configured, and the errors of the model.
         """
         result = await self.query(Query(text=question, token_budget=token_budget), collection=collection)
         if self._chat is None:
@@ -365,11 +372,11 @@ class LeanRAG:
         return await self._read(collection, read, built=bool(entity))
 
     async def collections(self) -> list[Collection]:
-        """All collections by name."""
+        """Return all collections by name."""
         return await self._stores.documents.collections()
 
     async def documents(self, *, collection: str = "default") -> list[Document]:
-        """All documents of a collection, by number."""
+        """Return all documents of a collection, by number."""
         await self._collection(collection)
         return await self._stores.documents.find_all(collection)
 
@@ -384,15 +391,15 @@ class LeanRAG:
         return await self._read(collection, read, built=True)
 
     def count_tokens(self, texts: Sequence[str]) -> list[int]:
-        """Tokens of each text, as everything here counts them."""
+        """Return the number of tokens of each text, by the tokenizer that all budgets use."""
         return self._tokenizer.count_many(texts)
 
     async def version(self) -> int:
-        """A number that moves with every write to what queries read."""
+        """Return a number that grows with every write to what queries read."""
         return await self._stores.generations.vector_version()
 
     async def status(self, collection: str = "default") -> Status:
-        """Counts, layers, jobs, the writer, and what is degraded. The default collection need not exist yet."""
+        """Return counts, layers, jobs, the writer and warnings. The default collection need not exist yet."""
         collections = await self._stores.documents.collections()
         names = tuple(each.name for each in collections)
         unborn = collection == self.settings.collection and collection not in names
@@ -469,9 +476,8 @@ class LeanRAG:
     ) -> T:
         """Return what ``read`` finds in the published generation, which stays the same from its start to its end.
 
-        A build keeps the generation that it replaces, so a reader goes on with the old one. A deletion removes it at
-        once: what was read of it is void then, as are errors due to missing rows, and reading starts again on the
-        generation that is published now. Raises ``NotReady`` if ``built`` and there is no build.
+        A build keeps the generation that it replaces, so readers finish with the old one. A deletion removes it at
+        once: results and errors of such a read are discarded, and it is repeated on the generation published then. Raises ``NotReady`` if ``built`` and there is no build.
         """
         while True:  # each repetition needs another deletion within the time of one reading
             index = await self._open_index(collection)
@@ -505,9 +511,9 @@ class LeanRAG:
         )
 
     async def _is_valid(self, index: IndexSnapshot) -> bool:
-        """Whether what was read of ``index`` still may be shown: no document was deleted from it meanwhile.
+        """Return whether no document was deleted since ``index`` was opened, so that results from it may be shown.
 
-        Without a build, passages alone were read, and any write counts: a deletion moves the version.
+        Without a build only passages were read, and any write counts: a deletion increases the version.
         """
         generation = index.collection.generation
         if generation is None:
@@ -516,8 +522,10 @@ class LeanRAG:
         return generation.number in (each.number for each in kept)
 
     async def _with_embedder(self, index: IndexSnapshot) -> IndexSnapshot:
-        """Raises what ``restore_embedder`` does: another embedder than the collection's answers no query, as the same
-        question would find less without a warning."""
+        """Return ``index`` with the embedder of its generation. Raises as ``restore_embedder``.
+
+        Another embedder would find less, without a warning.
+        """
         generation = index.collection.generation
         return replace(index, embedder=await self._embedder(generation)) if generation else index
 
@@ -530,7 +538,7 @@ class LeanRAG:
 
     async def _embedder(self, generation: Generation) -> Embedder:
         if generation.number not in self._embedders:
-            # One at a time: an embedder of a generation that is gone is never needed again.
+            # Only one is kept: the embedder of a replaced generation is not needed again.
             self._embedders = {generation.number: await restore_embedder(self._stores, generation)}
         return self._embedders[generation.number]
 
@@ -550,7 +558,7 @@ class LeanRAG:
 
 
 def check_name(collection: str) -> str:
-    """The name if a collection may bear it, else ``InvalidInput``."""
+    """Return the name. Raises ``InvalidInput`` if it is no valid name of a collection."""
     if re.fullmatch(COLLECTION_NAME, collection):
         return collection
     raise InvalidInput(

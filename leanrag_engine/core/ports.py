@@ -1,8 +1,8 @@
 """The boundaries of the engine: one small Protocol for each thing that lives outside it.
 
-Adapters implement these; :mod:`leanrag_engine.adapters.wiring` chooses them. Everything here is
-asynchronous: that a library blocks is its adapter's secret, which hops to a thread. An adapter
-maps its library's exceptions to :mod:`leanrag_engine.core.errors` once, and lets none escape.
+Adapters implement these; :mod:`leanrag_engine.adapters.wiring` chooses them. All methods that
+wait are asynchronous: the adapter of a blocking library uses threads. An adapter converts the exceptions of its
+library to :mod:`leanrag_engine.core.errors`, and lets none escape.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from .model import (
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far long work has come: ``done`` of ``total`` units of ``stage`` (0 = not known yet)."""
+    """Progress of long work: ``done`` of ``total`` units of ``stage`` (0: not known yet)."""
 
     stage: str
     done: int = 0
@@ -55,13 +55,15 @@ def ignore_progress(progress: Progress) -> None:
 
 
 class Extractor(Protocol):
-    """Finds what the chunks of one document say, by whichever way; every extract tells its method."""
+    """Extracts entities and relations from the chunks of one document; every extract names its method."""
 
     async def __call__(
         self, document: LoadedDocument, chunks: Sequence[Chunk], pulse: Callable[[], None]
     ) -> list[Extract]:
-        """One extract for each chunk, in their order. ``pulse`` is called now and then, from any thread;
-        what it raises ends the work."""
+        """Return one extract for each chunk, in their order.
+
+        ``pulse`` is called now and then, from any thread; an exception from it ends the work.
+        """
         ...
 
 
@@ -87,9 +89,9 @@ class Windows:
 class Embedder(Protocol):
     """Turns texts into vectors. ``identity`` names the model or the fit: equal identities, equal vectors.
 
-    An identity is short, and may stand in the name of a vector space. Every row is L2-normalised float32;
-    a text without a word that it knows is a zero row. ``report`` hears of the stage ``embed`` between
-    batches, from any thread; what it raises ends the work. Every method raises ``InvalidInput`` naming
+    An identity is short and may be part of the name of a vector space. Every row is L2-normalised float32; a text
+    without any known word is a zero row. ``report`` is called with the stage ``embed`` between batches, from any
+    thread; an exception from it ends the work. Every method raises ``InvalidInput`` naming
     the text if a row is not finite or not of ``dimension``, ``ModelUnavailable`` if a service does not answer.
     """
 
@@ -100,21 +102,23 @@ class Embedder(Protocol):
     def dimension(self) -> int: ...
 
     async def embed(self, texts: Sequence[str], report: ProgressReport | None = None) -> Vectors:
-        """One row for each text, ``(len(texts), dimension)``: of one longer than the embedder's window,
-        the mean of all its windows."""
+        """Return one row for each text, ``(len(texts), dimension)``.
+
+        A text longer than the embedder's window gets the mean of all its windows.
+        """
         ...
 
     async def embed_windows(self, texts: Sequence[str], report: ProgressReport | None = None) -> Windows:
-        """One row for each window of each text; a text that the embedder reads at once has one window."""
+        """Return one row for each window of each text; a text that fits into one window has one row."""
         ...
 
     async def embed_queries(self, texts: Sequence[str]) -> Vectors:
-        """As ``embed``, for what is searched with: some models put another prompt before it."""
+        """Embed queries; some models put another prompt before these. Otherwise as ``embed``."""
         ...
 
 
 class EmbedderSource(Protocol):
-    """Where embedders come from: a pretrained one gives itself; the built-in one is fitted on a corpus.
+    """Provides embedders: a pretrained one as it is, the built-in one fitted on a corpus.
 
     ``name`` is the setting's value. Every method raises ``InvalidInput`` if there is no such model or what
     it needs is not installed, ``ModelUnavailable`` if it cannot be reached.
@@ -124,37 +128,41 @@ class EmbedderSource(Protocol):
     def name(self) -> str: ...
 
     async def fit(self, texts: Sequence[str]) -> tuple[Embedder, bytes]:
-        """An embedder for a build over ``texts``, and the state that ``restore`` needs (may be empty)."""
+        """Return an embedder for a build over ``texts``, and the state that ``restore`` needs (may be empty)."""
         ...
 
     async def gave(self, identity: str) -> bool:
-        """Whether an embedder of this source bears that identity, as far as that shows without loading or
-        fetching anything: ``restore`` may still give one of another identity."""
+        """Return whether the identity is one of this source's, as far as known without loading or fetching anything.
+
+        ``restore`` may still return an embedder of another identity.
+        """
         ...
 
     async def restore(self, identity: str, state: bytes) -> Embedder:
-        """The embedder whose ``fit`` gave ``state``. Raises ``StoreUnusable`` if the state is damaged."""
+        """Return the embedder whose ``fit`` returned ``state``. Raises ``StoreUnusable`` if the state is damaged."""
         ...
 
     async def without(
         self, identity: str, state: bytes, gone: Sequence[str], kept: Sequence[str]
     ) -> tuple[str, bytes]:
-        """Identity and state of that embedder without what the texts ``gone`` alone left in it; the texts
-        ``kept`` embed as before. Raises as ``restore``."""
+        """Return identity and state of that embedder without what only the texts ``gone`` contributed to it.
+
+        The vectors of the texts ``kept`` do not change. Raises as ``restore``.
+        """
         ...
 
 
 class VectorStore(Protocol):
-    """Nearest-neighbour search in named spaces. Everything in it can be rebuilt from the graph store."""
+    """Nearest-neighbour search in named spaces. Everything in it can be rebuilt from the database."""
 
     async def upsert(self, space: str, ids: Sequence[str], vectors: Vectors) -> None: ...
 
     async def search(self, space: str, vector: Vectors, limit: int) -> list[Hit]:
-        """The ``limit`` nearest ids to one ``(d,)`` vector, by cosine similarity; [] if there is no such space."""
+        """Return the ``limit`` nearest ids to one ``(d,)`` vector, by cosine similarity; [] if there is no such space."""
         ...
 
     async def fetch(self, space: str, ids: Sequence[str]) -> dict[str, Vectors]:
-        """The vectors of those of ``ids`` that the space holds."""
+        """Return the vectors of those of ``ids`` that the space holds."""
         ...
 
     async def delete(self, space: str, ids: Sequence[str]) -> None:
@@ -168,35 +176,35 @@ class VectorStore(Protocol):
     async def drop(self, space: str) -> None: ...
 
     async def start_over(self) -> None:
-        """Put aside a store that cannot even drop its spaces, and begin with none."""
+        """Put aside a store that cannot even drop its spaces, and start with an empty one."""
         ...
 
     async def refresh(self) -> None:
-        """Forget everything cached: another process has written."""
+        """Discard everything cached, since another process has written."""
         ...
 
     async def close(self) -> None: ...
 
 
 class ArrayStore(Protocol):
-    """Arrays computed once and mapped into memory ever after. A mere cache: losing it costs time alone."""
+    """A cache of arrays that are mapped into memory. Losing it only costs time."""
 
     async def load(self, key: str) -> dict[str, NDArray[Any]] | None:
-        """The arrays by name; None if they are not there whole."""
+        """Return the arrays by name; None if any is missing."""
         ...
 
     async def save(self, key: str, arrays: Mapping[str, NDArray[Any]]) -> None:
-        """Keep the arrays, all or none. Where nothing can be written, nothing is kept, without an error."""
+        """Store the arrays, all or none. If nothing can be written, nothing is stored, without an error."""
         ...
 
     async def drop_all_but(self, prefix: str, keys: AnyCollection[str]) -> None:
-        """Drop what begins with ``prefix`` and is none of ``keys``."""
+        """Delete all keys that begin with ``prefix``, except ``keys``."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class LockHolder:
-    """Who writes now: process, machine, what for, since when."""
+    """The process that holds the writer lock: its machine, its purpose, and since when."""
 
     pid: int
     host: str
@@ -213,8 +221,10 @@ class WriterLock(Protocol):
     def hold(
         self, purpose: str, *, waiting: Callable[[LockHolder | None], None]
     ) -> AbstractAsyncContextManager[None]:
-        """Wait for the lock, then hold it. ``waiting`` hears of the holder about every half second,
-        and may raise ``Cancelled`` to give up."""
+        """Wait for the lock, then hold it.
+
+        ``waiting`` is called with the holder about every half second, and may raise ``Cancelled`` to give up.
+        """
         ...
 
     async def holder(self) -> LockHolder | None:
@@ -523,12 +533,12 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class ChatRequest:
-    """What a chat model is asked: equal requests to one model ask for the same thing.
+    """A request to a chat model. Equal requests to one model share a cached reply.
 
-    ``schema`` is a JSON schema with a ``title``; a model that can be held to it is, any other sees only the
-    words, so that the words must ask for it too. ``seed`` is passed on to models that take one. The rest is not
-    sent: ``step`` names the work that it is part of; ``chunk_ids`` are all the chunks that it comes from, none if
-    they are not known; ``anew`` says that a reply that was kept of it is of no use.
+    ``schema`` is a JSON schema with a ``title``, enforced if the model supports that; the messages must demand it too,
+    for other models. ``seed`` is passed on to models that accept one. The remaining fields are not sent: ``step`` names
+    the step of the build; ``chunk_ids`` are all chunks that the request comes from, empty if unknown; ``anew``: a
+    cached reply is of no use.
     """
 
     messages: tuple[Message, ...]
@@ -542,22 +552,22 @@ class ChatRequest:
 
 
 class FinishReason(StrEnum):
-    """Why a reply ended. Only ``stop`` is a whole reply."""
+    """Why a reply ended. Only ``stop`` means a complete reply."""
 
     STOP = "stop"
     LENGTH = "length"
     """Cut off at ``max_tokens``."""
     REFUSAL = "refusal"
-    """The model declined, or its service filtered what it said; ``text`` holds its words, if any."""
+    """The model refused, or its service filtered the reply; ``text`` holds the words, if any."""
     EMPTY = "empty"
-    """Nothing was said."""
+    """The reply has no text."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What a chat model said, and what that used. ``cost`` is in US dollars, ``None`` where no price is known.
+    """A chat model's reply and what it used. ``cost`` is in US dollars, ``None`` if no price is known.
 
-    ``kept``: it was said before, to an equal request, and cost nothing now.
+    ``kept``: it is the cached reply to an equal request and cost nothing now.
     """
 
     text: str
@@ -570,33 +580,33 @@ class Reply:
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """What a model's provider asks for, in US dollars a token."""
+    """The price of a model, in US dollars per token."""
 
     prompt: float
     completion: float
 
 
 class ChatModel(Protocol):
-    """A language model behind a chat. Calls may run concurrently: the adapter holds the limit."""
+    """A language model behind a chat. Calls may run concurrently: the adapter enforces the limit."""
 
     @property
     def name(self) -> str: ...
 
     @property
     def concurrency(self) -> int:
-        """Calls that are under way at once at most."""
+        """The maximum number of concurrent calls."""
         ...
 
     @property
     def price(self) -> Price | None:
-        """``None`` where no price is known."""
+        """The price per token; ``None`` if unknown."""
         ...
 
     async def complete(self, request: ChatRequest) -> Reply:
-        """One reply, whole or not (see ``finish_reason``), after as many attempts as the adapter makes.
+        """Return one reply, complete or not (see ``finish_reason``), after as many attempts as the adapter makes.
 
         Raises ``InvalidInput`` if every request would fail (key, model name, address), ``ModelUnavailable``
-        if the service does not answer, ``ReplyUnusable`` if it takes this request not.
+        if the service does not answer, ``ReplyUnusable`` if the service rejects this request.
         """
         ...
 

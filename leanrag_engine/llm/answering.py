@@ -1,4 +1,4 @@
-"""Answering a question by a model from a context alone, with citations that are checked against it."""
+"""Answer a question by a model from a context alone, and check the citations against it."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from .prompts import BUILT_IN, Prompts
 __all__ = ["ANSWER_TOKENS", "Answer", "answer", "answer_request"]
 
 ANSWER_TOKENS = 2000
-"""Room of an answer. Models that think before they write need more than the answer shows."""
+"""Output tokens of an answer. Reasoning models need more tokens than the answer shows."""
 
 _GAP = re.compile(r"\A\W*insufficient\b[^\w\n]*", re.IGNORECASE)
-"""How an answer begins that the evidence does not settle, as the prompt asks for it."""
+"""The beginning of an answer for which the evidence is insufficient, as the prompt demands."""
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a model answered. ``cited`` citations stand in its context, ``unfounded`` ones do not.
+    """A model's answer. ``cited`` citations are in its context, ``unfounded`` ones are not.
 
-    ``sufficient``: the evidence settles the question, as the model says and its citations bear out.
+    ``sufficient``: the model does not call the evidence insufficient, and it cites some of it.
     """
 
     text: str
@@ -45,7 +45,7 @@ async def answer(
     temperature: float = 0.0,
     prompts: Prompts = BUILT_IN,
 ) -> Answer:
-    """Raises what the model raises, and ``ReplyUnusable`` if twice no whole answer came."""
+    """Answer the question. Raises the errors of the model, and ``ReplyUnusable`` if two replies are incomplete."""
     request = answer_request(question, context, temperature=temperature, prompts=prompts)
     return await ask(model, request, lambda text: check_answer(text, context), meter, prompts)
 
@@ -53,14 +53,16 @@ async def answer(
 def answer_request(
     question: str, context: Context, *, temperature: float = 0.0, prompts: Prompts = BUILT_IN
 ) -> ChatRequest:
-    """What is asked: equal questions and contexts, equal requests."""
+    """Return the request; equal questions and contexts give equal requests."""
     text = prompts.fill("answer", question=fence(question), evidence=fence(context.text))
     return ChatRequest((Message("user", text),), ANSWER_TOKENS, temperature=temperature, step="answer")
 
 
 def check_answer(text: str, context: Context) -> Answer:
-    """The answer with its citations sorted by whether the context holds them. Raises ``ReplyUnusable`` if it
-    says no more than that the evidence is insufficient."""
+    """Return the answer with its citations divided by whether the context contains them.
+
+    Raises ``ReplyUnusable`` if it only says that the evidence is insufficient.
+    """
     settled = _GAP.search(text) is None
     text = _GAP.sub("", text).strip()
     if not text:

@@ -1,7 +1,7 @@
-"""Asking a model: its reply read and checked, one second chance, and what it all used.
+"""Send requests to a model: parse and check the reply, retry once, count the use.
 
-:func:`ask` is one question. :func:`ask_each` gives a model several tasks of one kind in one request, and takes
-of its reply what can be used, task by task; a calling agent that does the same work is read the same way.
+:func:`ask` sends one question. :func:`ask_each` sends several tasks of one kind in one request and parses the reply
+task by task; the answers of a calling agent are parsed the same way.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ S = TypeVar("S")
 T = TypeVar("T")
 
 _THOUGHT = re.compile(r"<think(?:ing)?>.*?</think(?:ing)?>", re.DOTALL | re.IGNORECASE)
-"""Some local servers leave a reasoning model's thoughts in its reply."""
+"""The thoughts of a reasoning model, which some local servers leave in its reply."""
 
 _QUOTED = 80
 """Characters of a bad reply that an error shows."""
 
 ROOM = 2
-"""A reply that was cut off gets so many times the room at the second try."""
+"""Factor of ``max_tokens`` at the second try after a reply that was cut off."""
 
 
 @dataclass(slots=True)
 class Meter:
-    """Adds up what replies used, also those that could not be used. ``cost`` leaves out ``unpriced`` replies."""
+    """The sum of what replies used, unusable ones included. ``cost`` leaves out ``unpriced`` replies."""
 
     calls: int = 0
     prompt_tokens: int = 0
@@ -45,7 +45,7 @@ class Meter:
     unpriced: int = 0
 
     def note(self, reply: Reply) -> None:
-        """A reply that was kept from before used nothing."""
+        """Add a reply; a cached one used nothing."""
         if reply.kept:
             return
         self.calls += 1
@@ -62,8 +62,11 @@ async def ask(
     meter: Meter,
     prompts: Prompts = BUILT_IN,
 ) -> T:
-    """What ``read`` makes of the reply. A reply that is not whole, or that ``read`` refuses with
-    ``ReplyUnusable``, is asked for once more with the problem quoted; then its error is the caller's."""
+    """Return what ``read`` makes of the reply.
+
+    If the reply is incomplete or ``read`` raises ``ReplyUnusable``, the request is sent once more with the problem
+    quoted; an error of the second reply is raised.
+    """
     reply = await model.complete(request)
     meter.note(reply)
     try:
@@ -77,7 +80,7 @@ async def ask(
 
 @dataclass(slots=True)
 class Fallbacks:
-    """Tasks without a usable answer, whose heuristic result stands instead: how many by step, and why."""
+    """Tasks without a usable answer, which keep their heuristic result: their number by step, and the reasons."""
 
     counts: Counter[str] = field(default_factory=Counter)
     reasons: dict[str, Counter[str]] = field(default_factory=dict)
@@ -89,7 +92,7 @@ class Fallbacks:
 
 @dataclass(frozen=True, slots=True)
 class ModelWork:
-    """A model at work on a build: so many small tasks in one call, what it used, and what it could not do."""
+    """A model at work on a build: tasks per request, what it used, and which tasks fell back."""
 
     model: ChatModel
     batch: int = 1
@@ -103,11 +106,11 @@ class ModelWork:
 
 @dataclass(frozen=True, slots=True)
 class TaskKind:
-    """A kind of task: what explains it, and what one task's answer must look like.
+    """A kind of task: its instructions and the form of an answer.
 
-    ``item`` is the JSON schema of one answer, an object; ``room`` the output tokens that one may take. ``step``
-    is what the ledger adds up by. ``other_form`` reads replies that hold no JSON, if they may come in
-    another form; it gives the answers in the order of the tasks.
+    ``item`` is the JSON schema of one answer, an object; ``room`` the output tokens of one. Spending is summed by
+    ``step``. ``other_form`` parses replies without JSON, if another form is allowed; it returns the answers in the
+    order of the tasks.
     """
 
     step: str
@@ -120,11 +123,11 @@ class TaskKind:
 
 @dataclass(frozen=True, slots=True)
 class Task(Generic[T]):
-    """One piece of work. ``id`` is derived from all that the answer may depend on.
+    """One task. ``id`` is derived from everything that the answer may depend on.
 
-    ``text`` is what is read, with documents' text fenced; ``chunk_ids`` are all the chunks that it comes from,
-    none if they are not known.
-    ``read`` makes the answer of a JSON object, or raises ``ReplyUnusable`` with a reason to act on.
+    ``text`` is the input, with the text of documents fenced; ``chunk_ids`` are all chunks that it comes from, empty if
+    they are unknown. ``read`` converts a JSON object to the answer, or raises ``ReplyUnusable`` with an actionable
+    reason.
     """
 
     id: str
@@ -140,9 +143,9 @@ ITEMS, NUMBER = "items", "task"
 def batch_request(
     kind: TaskKind, tasks: Sequence[Task[Any]], problems: Sequence[str] = (), room: int = 1
 ) -> ChatRequest:
-    """What is asked for these tasks; ``problems``: what was wrong with each one's last answer.
+    """Return the request for these tasks; ``problems``: what was wrong with the last answer of each.
 
-    The instructions come first and are always the same, so that services that cache prompts can do so.
+    The instructions come first and are always the same, for services that cache prompts.
     """
     shown = [f"## Task {number}\n\n{task.text}" for number, task in enumerate(tasks, 1)]
     if problems:
@@ -169,7 +172,7 @@ def batch_request(
 
 
 def _chunks_of(tasks: Sequence[Task[Any]]) -> tuple[str, ...]:
-    """All the chunks that they come from; none if those of one are not known."""
+    """Return all chunks that the tasks come from; none if those of one task are unknown."""
     if not all(task.chunk_ids for task in tasks):
         return ()
     return tuple(dict.fromkeys(id_ for task in tasks for id_ in task.chunk_ids))
@@ -178,11 +181,10 @@ def _chunks_of(tasks: Sequence[Task[Any]]) -> tuple[str, ...]:
 async def ask_each(
     model: ChatModel, kind: TaskKind, tasks: Sequence[Task[T]], meter: Meter
 ) -> list[T | LeanRAGError]:
-    """For each task its answer, or why there is none (``ReplyUnusable``, ``ModelUnavailable``, ``CapReached``),
-    in their order.
+    """Return the answer of each task, or its error (``ReplyUnusable``, ``ModelUnavailable``, ``CapReached``), in order.
 
-    One request for all of them; if the service does not take that, one for each. Those without a usable answer
-    are asked once more, together, with what was wrong. What every request would meet is raised.
+    All tasks share one request; if the service rejects it, each gets its own. Tasks without a usable answer are sent
+    once more, together, with what was wrong. Errors that every request would meet are raised.
     """
     first = await _ask_once(model, kind, tasks, batch_request(kind, tasks), meter)
     answers = first.answers
@@ -204,7 +206,7 @@ async def ask_each(
 
 @dataclass(frozen=True, slots=True)
 class _Round(Generic[T]):
-    """What one request gave: whether the service took it, and whether its reply was cut off or kept from before."""
+    """The answers of one request; whether the service accepted it, and whether its reply was cut off or cached."""
 
     answers: list[T | LeanRAGError]
     taken: bool = True
@@ -252,7 +254,7 @@ async def _ask_once(
 
 
 def _items(kind: TaskKind, reply: Reply, count: int) -> dict[int, Mapping[str, Any]]:
-    """The answers of a reply by the number of their task; of one that was cut off, all but the last."""
+    """Return the answers of a reply by the number of their task; all but the last if it was cut off."""
     cut = reply.finish_reason is FinishReason.LENGTH
     text = complete_text(replace(reply, finish_reason=FinishReason.STOP) if cut else reply)
     items = _find_items(kind, text)
@@ -261,12 +263,12 @@ def _items(kind: TaskKind, reply: Reply, count: int) -> dict[int, Mapping[str, A
         if not items:
             complete_text(reply)
     numbered = {number: each for each in reversed(items) if (number := _number(each)) in range(1, count + 1)}
-    # A model that was given one task, or all of them in a row, may leave the numbers out.
+    # A model that got one task, or that answers all in order, may omit the numbers.
     return numbered or (dict(enumerate(items, 1)) if len(items) == count else {})
 
 
 def _number(item: Mapping[str, Any]) -> int:
-    """The number of the task that it answers; 0 if it has none."""
+    """Return the number of the task that an item answers; 0 if it has none."""
     try:
         return int(item.get(NUMBER) or 0)
     except (TypeError, ValueError):
@@ -302,16 +304,16 @@ def _reason(problem: object) -> str:
 
 
 async def for_each(items: Iterable[S], work: Callable[[S], Awaitable[None]], *, places: int) -> None:
-    """Do ``work`` for each item, ``places`` of them at once: none waits for a slow one while a place is free.
+    """Run ``work`` for each item, ``places`` of them at once.
 
-    The first error ends the rest, and is raised as it is.
+    The first error cancels the rest and is raised.
     """
     rest = iter(items)
 
     async def place() -> None:
         for item in rest:
             await work(item)
-            # A reply that was kept from before is no wait: others must get their turn all the same.
+            # A cached reply does not wait, but other tasks must run too.
             await anyio.lowlevel.checkpoint()
 
     try:
@@ -323,7 +325,7 @@ async def for_each(items: Iterable[S], work: Callable[[S], Awaitable[None]], *, 
 
 
 def first_error(problems: BaseExceptionGroup[BaseException]) -> BaseException:
-    """What a group of tasks met first."""
+    """Return the first exception of a group, which is no group itself."""
     first = problems.exceptions[0]
     return first_error(first) if isinstance(first, BaseExceptionGroup) else first
 
@@ -334,7 +336,7 @@ def first_error(problems: BaseExceptionGroup[BaseException]) -> BaseException:
 def retry_request(
     request: ChatRequest, reply: Reply, problem: str, prompts: Prompts = BUILT_IN
 ) -> ChatRequest:
-    """The same request after the reply and what is wrong with it."""
+    """Return the request extended by the reply and what is wrong with it."""
     given = (Message("assistant", reply.text),) if reply.text.strip() else ()
     note = Message("user", prompts.fill("ask_again", problem=problem))
     room = ROOM if reply.finish_reason is FinishReason.LENGTH else 1
@@ -342,7 +344,7 @@ def retry_request(
 
 
 def complete_text(reply: Reply) -> str:
-    """The text of a reply that is one. Raises ``ReplyUnusable`` for one that is cut off, refused or empty."""
+    """Return the text of a complete reply. Raises ``ReplyUnusable`` if it is cut off, refused or empty."""
     text = _THOUGHT.sub("", reply.text).strip()
     match reply.finish_reason:
         case FinishReason.LENGTH:
@@ -355,14 +357,14 @@ def complete_text(reply: Reply) -> str:
 
 
 def read_object(text: str, answers: Sequence[str] = ()) -> dict[str, Any]:
-    """The JSON object in a reply: in a code fence, amid prose, with small faults. Raises ``ReplyUnusable``.
+    """Return the JSON object in a reply: in a code fence, amid prose, with small faults. Raises ``ReplyUnusable``.
 
-    A list of objects that all have the keys ``answers`` is as good as an object that holds it as its items.
+    A list whose first object has all the keys ``answers`` is returned as the items of an object.
     """
     from json_repair import loads  # noqa: PLC0415 - only where a model is asked
 
     found = loads(text)
-    # Several stand in a list; the last is what the model arrived at.
+    # Several objects come as a list; the last one is the model's result.
     objects = [each for each in (found if isinstance(found, list) else [found]) if isinstance(each, dict)]
     if (
         answers

@@ -1,7 +1,6 @@
-"""Which small tasks a model does in one call.
+"""Group small tasks into requests.
 
-Groups must not shift when some of the work is done, or when something is added in the middle: what is asked once
-more is then the same request, whose reply was kept.
+Groups must stay the same when some of the work is done or items are inserted: equal requests have cached replies.
 """
 
 from __future__ import annotations
@@ -20,9 +19,9 @@ def pack(
     size: Callable[[T], int],
     parts: Callable[[T, T], bool] = lambda _one, _other: False,
 ) -> Iterator[Sequence[T]]:
-    """``items`` in their order, in groups of at most ``most`` whose sizes sum up to ``room`` at most.
+    """Yield ``items`` in order, in groups of at most ``most`` items with a total size of at most ``room``.
 
-    An item that is larger is a group of its own. ``parts`` says of two neighbours that they never share a group.
+    A larger item is a group by itself. ``parts`` returns whether two neighbours must not share a group.
     """
     group: list[T] = []
     left = room

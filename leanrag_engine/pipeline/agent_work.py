@@ -1,8 +1,8 @@
-"""The calling agent as the model: what is still to be read or summarised, and what the agent hands in.
+"""The calling agent as the model: pending chunks and clusters, and the agent's submissions.
 
-No key is needed. A chunk's extract and a cluster's summary are the same tasks that a model is given, read by
-the same readers, one by one. What is accepted is kept at once; the next build works with it. Anybody may go on:
-another agent, a model, or nobody, for everything has a heuristic form already.
+No API key is needed. The tasks are those that a model is given, and the same functions parse the answers, one by one.
+Accepted answers are stored at once, and the next build uses them. The work may stop at any point or be continued by
+another agent or a model, since everything already has a heuristic form.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from leanrag_engine.llm.prompts import Prompts
 WorkKind = Literal["extraction", "summary"]
 
 MEMBERS = 1000
-"""More members than any cluster has."""
+"""A limit above the size of any cluster."""
 
 FORM = "\n---\n"
-"""What comes behind it in the instructions is how a chat model has to reply; an agent has a schema."""
+"""Separator in the instructions: the text after it is the reply format of chat models; agents have a schema."""
 
 SHOWN = 24_000
-"""Characters of all items that are handed out at once: about 6,000 tokens. The first one is always whole."""
+"""Characters of all items in one reply: about 6,000 tokens. The first item is always whole."""
 
 
 @dataclass(frozen=True, slots=True)
 class WorkItem:
-    """One piece of work: what it is about in a few words, and what is to be read."""
+    """One task: a short title and the text to read."""
 
     work_id: str
     title: str
@@ -43,7 +43,7 @@ class WorkItem:
 
 @dataclass(frozen=True, slots=True)
 class PendingWork:
-    """Work to be done, how, and in which form (``schema``, of one item). ``remaining`` counts these items too."""
+    """Pending tasks with instructions and the JSON ``schema`` of one answer. ``remaining`` includes these items."""
 
     kind: WorkKind
     instructions: str
@@ -51,12 +51,12 @@ class PendingWork:
     items: tuple[WorkItem, ...]
     remaining: int
     cursor: str = ""
-    """Where a second agent goes on; "" at the end."""
+    """The cursor of the next page, e.g. for a second agent; "" at the end."""
 
 
 @dataclass(frozen=True, slots=True)
 class Submission:
-    """What became of what was handed in: ids that were accepted, and for the others why not."""
+    """The accepted ids of a submission, and the rejected ones with reasons."""
 
     accepted: tuple[str, ...]
     rejected: tuple[tuple[str, str], ...]
@@ -64,7 +64,7 @@ class Submission:
 
 
 class AgentWork:
-    """The work that a collection has for agents."""
+    """The tasks of a collection for agents."""
 
     def __init__(
         self,
@@ -81,7 +81,7 @@ class AgentWork:
         self._collection = collection
 
     async def pending(self, kind: WorkKind, limit: int, cursor: str) -> PendingWork:
-        """At most ``limit`` items, in reading order, after those that ``cursor`` stands for.
+        """Return at most ``limit`` items in reading order, after ``cursor``.
 
         Raises ``NotReady`` if there is no document, or no build whose clusters could be summarised.
         """
@@ -90,7 +90,7 @@ class AgentWork:
         return await self._clusters(limit, cursor)
 
     async def submit_extractions(self, items: Sequence[Mapping[str, Any]]) -> Submission:
-        """Each item: ``work_id`` and what its chunk says. Accepted ones replace what was read before."""
+        """Store extractions, each with a ``work_id``. Accepted ones replace earlier extracts."""
         ids = [str(item.get("work_id")) for item in items]
         chunks = {each.id: each for each in await self._documents.chunks(self._collection, ids)}
         found = {id_: extraction_task(chunk) for id_, chunk in chunks.items()}
@@ -103,7 +103,7 @@ class AgentWork:
         return Submission(tuple(kept), (*rejected, *gone), await self._unread())
 
     async def submit_summaries(self, items: Sequence[Mapping[str, Any]]) -> Submission:
-        """Each item: ``work_id`` and the name, description and findings of its cluster."""
+        """Store summaries, each with a ``work_id`` and the name, description and findings of its cluster."""
         generation = await self._require_generation()
         ids = list(dict.fromkeys(str(item.get("work_id")) for item in items))
         clusters = [each for each in await self._generations.entities(generation.number, ids) if each.layer]
@@ -143,7 +143,7 @@ class AgentWork:
     # --- clusters -------------------------------------------------------------------------
 
     async def _clusters(self, limit: int, cursor: str) -> PendingWork:
-        """Of the lowest layer that has any: those above are made of its names and descriptions."""
+        """Return clusters of the lowest layer with pending ones: layers above use its names and descriptions."""
         generation = await self._require_generation()
         waiting = await self._waiting(generation)
         start = next((place for place, each in enumerate(waiting, 1) if each.id == cursor), 0)
@@ -162,13 +162,13 @@ class AgentWork:
         )
 
     async def _waiting(self, generation: Generation) -> list[Entity]:
-        """The clusters of the lowest layer that has heuristic ones for which nothing was handed in."""
+        """Return the clusters without a submission, of the lowest layer that has heuristic clusters."""
         given = {each.get("cluster") for each in (await self._replies.summaries(self._collection)).values()}
         for layer in generation.layers[1:]:
             clusters = await self._generations.layer(generation.number, layer.layer)
             heuristic = [each for each in clusters if each.method is Method.HEURISTIC]
             if heuristic:
-                # What was handed in counts from the next build on: until then no layer above has its turn.
+                # Submissions count from the next build on: layers above wait for it.
                 return [each for each in heuristic if each.id not in given]
         return []
 
@@ -202,7 +202,7 @@ def describe_work(
 
 
 def limit_size(items: Sequence[WorkItem]) -> list[WorkItem]:
-    """The first of ``items``, as many as may be handed out at once."""
+    """Return the first of ``items``, as many as one reply may hold."""
     handed: list[WorkItem] = []
     size = 0
     for item in items:
@@ -214,7 +214,7 @@ def limit_size(items: Sequence[WorkItem]) -> list[WorkItem]:
 
 
 def parse_cursor(cursor: str) -> tuple[int, int]:
-    """Document and chunk number of a citation; "" stands before the first."""
+    """Return the document and chunk number of a citation; (0, 0) for ""."""
     if not cursor:
         return 0, 0
     if place := parse_citation(cursor):
@@ -227,7 +227,7 @@ def parse_cursor(cursor: str) -> tuple[int, int]:
 def read_items(
     items: Sequence[Mapping[str, Any]], tasks: Mapping[str, Task[Any]], gone: str
 ) -> tuple[dict[str, Any], list[tuple[str, str]]]:
-    """The answers by the id of their work, and the ids of the others with the reason."""
+    """Return the answers by ``work_id``, and the rejected ids with reasons."""
     said: dict[str, Any] = {}
     rejected: list[tuple[str, str]] = []
     for item in items:
@@ -247,7 +247,7 @@ def read_items(
 def read_item(
     said: dict[str, Any], id_: str, read: Callable[[Mapping[str, Any]], Any], item: Mapping[str, Any]
 ) -> str:
-    """Read one item into ``said``; why that cannot be done, or ""."""
+    """Parse one item into ``said``; return the problem, or ""."""
     try:
         said[id_] = read({key: value for key, value in item.items() if key != "work_id"})
     except ReplyUnusable as problem:

@@ -1,7 +1,7 @@
-"""Embedding only what changed: the vectors of the build before, found again by the texts that they stand for.
+"""Embed only what changed: vectors of the previous build are found by their texts and reused.
 
 Equal identities mean equal vectors, so a text that the published build embedded under the same identity is fetched
-from its vector space. That is a shortcut and never a need: what cannot be fetched is embedded again.
+from its vector space. What cannot be fetched is embedded again.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from .index import Stores, read_indexed_texts
 logger = logging.getLogger(__name__)
 
 PORTION = 5_000
-"""Rows fetched between two looks at whether the work should stop: a fraction of a second."""
+"""Rows fetched between two checks whether the work should stop: a fraction of a second."""
 
 
 @dataclass(frozen=True, slots=True)
 class SpaceIndex:
-    """What one vector space holds: the id of each text, by the text's digest."""
+    """The content of one vector space: the id of each text, by the digest of the text."""
 
     space: str
     ids: Mapping[str, str]
@@ -70,7 +70,7 @@ class ReusingEmbedder:
         return self.inner.dimension
 
     async def embed(self, texts: Sequence[str], report: ProgressReport | None = None) -> Vectors:
-        """As the port says."""
+        """See the Protocol."""
         held = await self._fetch_unchanged(
             self.shelves.whole, texts, report or ignore_progress, several=False
         )
@@ -85,7 +85,7 @@ class ReusingEmbedder:
         return rows
 
     async def embed_windows(self, texts: Sequence[str], report: ProgressReport | None = None) -> Windows:
-        """As the port says."""
+        """See the Protocol."""
         held = await self._fetch_unchanged(
             self.shelves.windows, texts, report or ignore_progress, several=True
         )
@@ -102,7 +102,7 @@ class ReusingEmbedder:
         return Windows(np.stack([row for _, row in rows]), tuple(place for place, _ in rows))
 
     async def embed_queries(self, texts: Sequence[str]) -> Vectors:
-        """As the port says."""
+        """See the Protocol."""
         return await self.inner.embed_queries(texts)
 
     def _count(self, held: Mapping[int, object], fresh: Sequence[int]) -> None:
@@ -112,7 +112,7 @@ class ReusingEmbedder:
     async def _fetch_unchanged(
         self, shelves: Sequence[SpaceIndex], texts: Sequence[str], report: ProgressReport, *, several: bool
     ) -> dict[int, list[Vectors]]:
-        """The vectors of those texts that the shelves hold, by the places of the texts."""
+        """Return the vectors of texts that the previous build embedded, by the positions of the texts."""
         held: dict[int, list[Vectors]] = {}
         if not shelves:
             return held
@@ -131,7 +131,7 @@ class ReusingEmbedder:
         return held
 
     async def _fetch(self, space: str, ids: Mapping[int, str], *, several: bool) -> dict[int, list[Vectors]]:
-        """The windows of each id's text: the first, or, if ``several``, all of them."""
+        """Return the first window of each id's text, or all of them if ``several``."""
         held: dict[int, list[Vectors]] = {}
         sought, number = dict(ids), 0
         while sought:
@@ -154,7 +154,7 @@ class ReusingEmbedder:
 
 
 async def reuse_vectors(stores: Stores, before: Generation | None, embedder: Embedder) -> ReusingEmbedder:
-    """``embedder``, with the vectors of the build ``before`` at hand if one of the same identity made them."""
+    """Return ``embedder``, which reuses the vectors of the build ``before`` if they have the same identity."""
     shelves = BuildIndex()
     if before is not None and (before.embedder, before.dimension) == (embedder.identity, embedder.dimension):
         shelves = await index_build(stores, before)
@@ -162,8 +162,10 @@ async def reuse_vectors(stores: Stores, before: Generation | None, embedder: Emb
 
 
 async def index_build(stores: Stores, generation: Generation) -> BuildIndex:
-    """What the spaces of a build hold. Chunks of documents that came in later are left out: under the id of a chunk
-    whose title alone changed, its space may hold the old vector or the new one."""
+    """Return the content of a build's spaces, without the chunks of documents ingested later.
+
+    For a chunk of which only the title changed, the space may hold the old vector or the new one under the same id.
+    """
     spaces = generation.record.spaces
     texts = await read_indexed_texts(stores, generation, spaces)
     later = {chunk.id for chunk in await stores.documents.pending_chunks(generation.collection)}
@@ -182,7 +184,7 @@ def _by_digest(texts: Sequence[tuple[str, str]]) -> dict[str, str]:
 
 
 async def _is_complete(stores: Stores, generation: Generation, space: str) -> bool:
-    """Whether no window can be missing from a space of chunks: nothing else tells how many a text has."""
+    """Return whether a space of chunks holds all windows: their number per text is not stored."""
     try:
         return await stores.vectors.count(space) >= generation.record.vectors["chunks"]
     except StoreUnusable:
@@ -196,12 +198,12 @@ def _portions(places: Sequence[int], size: int) -> list[Sequence[int]]:
 def _after(
     held: Mapping[int, object], texts: Sequence[str], report: ProgressReport | None
 ) -> ProgressReport | None:
-    """The report of embedding what is left, as a part of the whole."""
+    """Return a report that counts the reused texts as done while the rest is embedded."""
     if report is None or not held:
         return report
 
-    def tell(step: Progress) -> None:
+    def report_rest(step: Progress) -> None:
         said = f"{len(held)} of {len(texts)} texts unchanged"
         report(replace(step, done=step.done + len(held), total=len(texts), message=said))
 
-    return tell
+    return report_rest

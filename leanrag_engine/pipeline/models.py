@@ -1,4 +1,4 @@
-"""Who writes what a build needs written: the configured models, within the caps of the build's order, or nobody."""
+"""The chat models of a build: the configured ones within the caps of its request, or none."""
 
 from __future__ import annotations
 
@@ -20,27 +20,27 @@ from leanrag_engine.llm.prompts import Prompts
 from .index import Stores
 
 REASONS = 5
-"""Reasons that are told for each step whose tasks were left heuristic."""
+"""Reported reasons for each step with tasks that were left heuristic."""
 
 
 @dataclass(frozen=True, slots=True)
 class BuildModels:
-    """``reading`` reads chunks, ``writing`` writes summaries and relations; None where nobody does."""
+    """``reading`` reads chunks, ``writing`` writes summaries and relations; None without a configured model."""
 
     reading: ModelWork | None = None
     writing: ModelWork | None = None
     upgrade: bool = False
 
     def names(self) -> dict[str, str]:
-        """Who does what."""
+        """Return the names of the models by their work."""
         if self.reading is None or self.writing is None:
             return {}
         return {"reading": self.reading.model.name, "writing": self.writing.model.name}
 
     def fallbacks(self) -> Iterator[tuple[str, str, int]]:
-        """The commonest reasons why tasks were left heuristic: step, reason, count."""
+        """Return the most frequent reasons why tasks were left heuristic: step, reason, count."""
         if self.writing:
-            # Both note theirs in one place.
+            # Both models record theirs in one place.
             for step, reasons in self.writing.fallbacks.reasons.items():
                 yield from ((step, reason, count) for reason, count in reasons.most_common(REASONS))
 
@@ -57,7 +57,7 @@ def caps_of(order: BuildRequest, settings: Settings) -> Caps:
 
 
 def check_order(order: BuildRequest, settings: Settings) -> None:
-    """Raises ``InvalidInput`` for an upgrade without a model."""
+    """Raise ``InvalidInput`` for an upgrade without a model."""
     if order.upgrade and not settings.llm_model:
         raise InvalidInput(
             "There is no chat model to upgrade with: the setting llm_model is empty.",
@@ -69,8 +69,10 @@ def check_order(order: BuildRequest, settings: Settings) -> None:
 async def open_models(
     stores: Stores, collection: str, job_id: str, order: BuildRequest
 ) -> AsyncIterator[BuildModels]:
-    """The models of the settings at work on one build. Raises ``InvalidInput`` if one cannot be called at all,
-    or its price is unknown where dollars are capped."""
+    """Open the configured models for one build.
+
+    Raises ``InvalidInput`` if one cannot be called at all, or if its price is unknown and the cost is capped.
+    """
     async with _open_chat_models(stores.settings) as models:
         if not models:
             yield NO_MODELS
@@ -90,7 +92,7 @@ async def open_models(
 async def open_forecast_models(
     stores: Stores, collection: str, order: BuildRequest
 ) -> AsyncIterator[tuple[BuildModels, list[ForecastModel]]]:
-    """The same models, counting what they would be asked; nothing is sent."""
+    """Open the same models so that they count requests and send none."""
     async with _open_chat_models(stores.settings) as models:
         counting = [
             ForecastModel(model, stores.replies, collection, stores.tokenizer, redo=order.upgrade)
@@ -101,7 +103,7 @@ async def open_forecast_models(
 
 @asynccontextmanager
 async def _open_chat_models(settings: Settings) -> AsyncIterator[list[ChatModel]]:
-    """The one that writes, then the one that reads if it is another; none without a setting."""
+    """Open the model that writes, then the one that reads if it is another; none if none is configured."""
     async with AsyncExitStack() as stack:
         models = []
         if settings.llm_model:
@@ -122,7 +124,7 @@ def _assign(models: Sequence[ChatModel], settings: Settings, order: BuildRequest
 
 
 async def open_answer_model(settings: Settings) -> ChatModel:
-    """The model that answers questions. Raises ``InvalidInput`` if none is configured, or it cannot be called."""
+    """Open the model that answers questions. Raises ``InvalidInput`` if none is configured, or it cannot be called."""
     if not settings.llm_model:
         raise InvalidInput(
             "There is no chat model to answer with: the setting llm_model is empty.",
@@ -132,7 +134,7 @@ async def open_answer_model(settings: Settings) -> ChatModel:
 
 
 def cache_replies(model: ChatModel, stores: Stores, collection: str) -> ChatModel:
-    """The model, noting what its answers use and giving kept ones again; where nothing may be written, as it is."""
+    """Return the model with its replies cached and its spending recorded; unchanged if the data folder is read-only."""
     if stores.settings.read_only:
         return model
     ledger = Ledger(stores.replies, collection, "")

@@ -1,4 +1,4 @@
-"""How a collection stands: what is in it, how it was made, and what makes its answers worse than they could be."""
+"""The status of a collection: its content, how it was built, and what degrades its answers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from leanrag_engine.core.ports import LockHolder, VectorStore
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """How a collection stands, and what goes on in its data folder."""
+    """The state of a collection and the activity in its data folder."""
 
     collection: Collection
     collections: tuple[str, ...]
@@ -28,7 +28,7 @@ class Status:
 async def vector_counts(
     vectors: VectorStore, generation: Generation | None
 ) -> tuple[dict[str, int], list[str]]:
-    """Rows in the vector store by kind, and what is wrong with those that cannot be read."""
+    """Return the rows in the vector store by kind, and the errors of spaces that cannot be read."""
     counts: dict[str, int] = {}
     problems: list[str] = []
     spaces = generation.record.spaces.by_kind() if generation else {}
@@ -41,7 +41,7 @@ async def vector_counts(
 
 
 def count_expected_vectors(held: Collection) -> Mapping[str, int]:
-    """How many rows of each kind the published build wrote: a long passage has several."""
+    """Return how many rows of each kind the published build wrote; a long passage has several."""
     generation = held.generation
     if generation is None:
         return {}
@@ -51,12 +51,12 @@ def count_expected_vectors(held: Collection) -> Mapping[str, int]:
 
 
 def has_written_texts(generation: Generation) -> bool:
-    """Whether a model or an agent wrote any summary of the build."""
+    """Return whether a model or an agent wrote any summary of the build."""
     return bool({Method.MODEL, Method.AGENT} & generation.record.summaries.keys())
 
 
 def health_warnings(held: Collection, vectors: Mapping[str, int]) -> list[str]:
-    """What makes answers worse than they could be."""
+    """Return a warning for each thing that degrades answers."""
     warnings = []
     generation = held.generation
     if generation is None:
@@ -65,7 +65,7 @@ def health_warnings(held: Collection, vectors: Mapping[str, int]) -> list[str]:
         return warnings
     if held.stale:
         warnings.append("Documents changed since the last build: the hierarchy does not show it yet.")
-    # What came and went since the build may have changed the number of its passages, and of no other rows.
+    # Ingests and deletions since the build change the number of passages only.
     written = {
         kind: rows
         for kind, rows in count_expected_vectors(held).items()
