@@ -43,20 +43,20 @@ def test_the_adjusted_rand_index_is_scikit_learns(seed: int) -> None:
     assert adjusted_rand_index(np.zeros(5, dtype=np.intp), np.zeros(5, dtype=np.intp)) == 1.0
 
 
-def test_stability_tells_a_steady_clusterer_from_a_whimsical_one() -> None:
+def test_stability_is_one_unless_the_clusters_depend_on_the_seed() -> None:
     points = np.random.default_rng(0).standard_normal((200, 4))
 
     def steady(rows: np.ndarray, _seed: int) -> np.ndarray:
         return (points[rows, 0] > 0).astype(np.intp)
 
-    def whimsical(rows: np.ndarray, seed: int) -> np.ndarray:
+    def seeded(rows: np.ndarray, seed: int) -> np.ndarray:
         return (points[rows, seed] > 0).astype(np.intp)
 
     assert stability(200, steady).other_seed == stability(200, steady).without_a_tenth == 1.0
-    assert stability(200, whimsical).other_seed < 0.2
+    assert stability(200, seeded).other_seed < 0.2
 
 
-def test_only_what_a_context_says_counts_and_the_second_time_is_a_repetition() -> None:
+def test_only_the_body_of_a_context_counts_for_repetition() -> None:
     context = (
         "Quoted from documents: evidence.\n\n## Passages\n\n[d1:c1] A title of five words here\n```\n"
         "Tea grows in the hills. Tea grows on high hills.\n```\n\n## Relations\n```\n"
@@ -84,7 +84,7 @@ def test_queries_are_whole_sentences_of_the_corpus_and_the_same_each_time() -> N
 
 
 @pytest.mark.anyio
-async def test_a_built_collection_tells_its_health_and_is_not_touched(tmp_path: Path) -> None:
+async def test_measuring_the_health_of_a_collection_does_not_change_it(tmp_path: Path) -> None:
     settings = load_settings(data_dir=tmp_path)
     async with await LeanRAG.open(settings) as engine:
         sources = [DocumentSource(text=topics[name], id=name) for name in sorted(topics)[:8]]

@@ -114,7 +114,7 @@ def test_every_quoted_sentence_names_the_chunk_that_says_it() -> None:
     assert top.evidence
 
 
-def test_a_clause_is_quoted_only_where_nothing_better_is_said() -> None:
+def test_a_clause_is_quoted_only_without_a_better_sentence() -> None:
     clause = "while the bell of the tower rang at noon"
     entities = (Entity(id="a", name="bell", description=clause), Entity(id="b", name="tower"))
     graph, labels = Graph(entities, ()), np.zeros(2, dtype=np.intp)
@@ -129,7 +129,7 @@ def test_a_relation_that_leaves_the_cluster_is_not_quoted_for_it() -> None:
     assert not any("fifteen shillings" in each.description for each in aggregates())
 
 
-def test_sentences_that_lean_on_another_or_run_on_are_not_quoted() -> None:
+def test_sentences_that_depend_on_another_or_run_on_are_not_quoted() -> None:
     texts = " ".join(each.description for each in aggregates())
     assert "He is" not in texts
     assert "Very long" not in texts
@@ -164,7 +164,7 @@ def test_fragments_are_not_quoted(fragment: str) -> None:
     ["'Ring the great bell, good people!' said a man from the town.", "What a great bell for poor people, bell of all bells!",
      "Who among the people hears the great bell at noon?"],
 )  # fmt: skip
-def test_voices_are_quoted_only_where_next_to_nothing_is_stated(voice: str) -> None:
+def test_direct_speech_is_quoted_only_without_enough_statements(voice: str) -> None:
     stated = ("The bell of the tower rings every day.", "A tower stands by the bridge of the market town.")
     texts = (voice, *stated)
     entities = tuple(Entity(id=f"e{n}", name=f"bell {n}", description=text) for n, text in enumerate(texts))
@@ -172,7 +172,7 @@ def test_voices_are_quoted_only_where_next_to_nothing_is_stated(voice: str) -> N
     assert voice in {each.explanation for each in aggregate_all(entities[:2]).findings}
 
 
-def test_a_sentence_that_tells_little_is_left_out_of_the_description() -> None:
+def test_a_sentence_with_a_low_score_is_left_out_of_the_description() -> None:
     texts = (
         "The bell of the tower rings.",
         "He saw them, and they saw him, and we saw them all at the bell.",
@@ -181,7 +181,7 @@ def test_a_sentence_that_tells_little_is_left_out_of_the_description() -> None:
     assert "saw" not in aggregate_all(entities).description
 
 
-def test_what_two_chunks_say_is_never_run_together() -> None:
+def test_sentences_of_two_chunks_are_never_joined() -> None:
     text = "The bell of the tower A tower stands by the bridge of the market town."
     evidence = (Evidence(0, 21, "one"), Evidence(22, len(text), "two"))
     entities = (

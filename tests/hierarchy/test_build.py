@@ -161,7 +161,7 @@ def test_layers_are_stacked_until_one_root_holds_the_last(
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_a_giant_component_among_crumbs_and_a_star_are_well_formed(random_case: Maker, method: str) -> None:
+def test_a_giant_component_with_fragments_and_a_star_are_well_formed(random_case: Maker, method: str) -> None:
     graph, embedder = random_case(160)
     hub, *others = graph.entities
     ends = [(hub, other) for other in others[:90]]
@@ -270,7 +270,7 @@ def test_the_order_of_relations_does_not_change_the_tree(random_case: Maker, met
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_nothing_to_build_on_is_said(random_case: Maker, method: str) -> None:
+def test_a_build_without_entities_is_not_ready(random_case: Maker, method: str) -> None:
     _, embedder = random_case(1)
     with pytest.raises(NotReady, match="no entities"):
         build_case(Graph((), ()), embedder, method=method)

@@ -40,24 +40,28 @@ def one(request: pytest.FixtureRequest, random_case: Maker) -> BuiltHierarchy:
 def test_counts_sizes_and_shares_are_what_a_recount_gives(one: BuiltHierarchy) -> None:
     layers = one.hierarchy.layers
     assert [each.layer for each in one.health.layers] == list(range(len(layers)))
-    for told, (lower, upper) in zip(one.health.layers, pairwise(layers), strict=False):
+    for layer_health, (lower, upper) in zip(one.health.layers, pairwise(layers), strict=False):
         ends = {end for relation in lower.relations for end in (relation.source_id, relation.target_id)}
-        assert (told.entities, told.relations) == (len(lower.entities), len(lower.relations))
-        assert told.joined == pytest.approx(len(ends) / len(lower.entities), abs=1e-4)
+        assert (layer_health.entities, layer_health.relations) == (len(lower.entities), len(lower.relations))
+        assert layer_health.joined == pytest.approx(len(ends) / len(lower.entities), abs=1e-4)
         sizes = [entity.members for entity in upper.entities]
-        assert told.sizes is not None
-        assert (told.clusters, told.sizes.least, told.sizes.most) == (len(sizes), min(sizes), max(sizes))
-        assert told.sizes.mean == pytest.approx(float(np.mean(sizes)), abs=1e-3)
+        assert layer_health.sizes is not None
+        assert (layer_health.clusters, layer_health.sizes.least, layer_health.sizes.most) == (
+            len(sizes),
+            min(sizes),
+            max(sizes),
+        )
+        assert layer_health.sizes.mean == pytest.approx(float(np.mean(sizes)), abs=1e-3)
         strong = [relation for relation in lower.relations if relation.strength > 3]
-        assert told.above_tau == pytest.approx(len(strong) / len(lower.relations or [0]), abs=1e-4)
+        assert layer_health.above_tau == pytest.approx(len(strong) / len(lower.relations or [0]), abs=1e-4)
         contested = sum(entity.responsibility < 0.5 for entity in lower.entities)
-        assert told.contested == pytest.approx(contested / len(lower.entities), abs=1e-4)
+        assert layer_health.contested == pytest.approx(contested / len(lower.entities), abs=1e-4)
     top = one.health.layers[-1]
     assert (top.entities, top.clusters, top.sizes) == (1, 0, None)
 
 
 def test_inside_and_connected_are_what_networkx_gives(one: BuiltHierarchy) -> None:
-    for told, (lower, upper) in zip(one.health.layers, pairwise(one.hierarchy.layers), strict=False):
+    for layer_health, (lower, upper) in zip(one.health.layers, pairwise(one.hierarchy.layers), strict=False):
         parent = {entity.id: entity.parent_id for entity in lower.entities}
         graph = nx.Graph()
         graph.add_nodes_from(parent)
@@ -67,23 +71,25 @@ def test_inside_and_connected_are_what_networkx_gives(one: BuiltHierarchy) -> No
             if parent[relation.source_id] == parent[relation.target_id]:
                 graph.add_edge(relation.source_id, relation.target_id)
                 inside += relation.strength
-        assert told.inside == pytest.approx(inside / max(1, total), abs=1e-4)
+        assert layer_health.inside == pytest.approx(inside / max(1, total), abs=1e-4)
         members = {entity.id: [] for entity in upper.entities}
         for id_, above in parent.items():
             members[above].append(id_)
         connected = sum(nx.is_connected(graph.subgraph(ids)) for ids in members.values())
-        assert told.connected == pytest.approx(connected / len(members), abs=1e-4)
+        assert layer_health.connected == pytest.approx(connected / len(members), abs=1e-4)
 
 
 def test_tightness_is_the_mean_cosine_to_the_mean_of_the_cluster(one: BuiltHierarchy) -> None:
-    for told, rows, lower in zip(one.health.layers[:-1], one.vectors, one.hierarchy.layers, strict=False):
+    for layer_health, rows, lower in zip(
+        one.health.layers[:-1], one.vectors, one.hierarchy.layers, strict=False
+    ):
         parents = np.array([entity.parent_id for entity in lower.entities])
         cosines = []
         for parent in set(parents.tolist()):
             members = rows[parents == parent].astype(np.float64)
             mean = members.mean(axis=0)
             cosines += (members @ mean / max(1e-12, float(np.linalg.norm(mean)))).tolist()
-        assert told.tightness == pytest.approx(float(np.mean(cosines)), abs=1e-3)
+        assert layer_health.tightness == pytest.approx(float(np.mean(cosines)), abs=1e-3)
 
 
 def test_no_cluster_with_a_relation_leaving_it_is_an_island(one: BuiltHierarchy) -> None:
@@ -151,12 +157,12 @@ def test_each_aggregate_that_a_base_relation_leaves_has_a_relation_of_its_own(on
         assert len(left) > 1 or len(upper.entities) == 1
 
 
-def test_what_leiden_had_to_force_apart_is_told_and_nothing_of_the_other_methods(one: BuiltHierarchy) -> None:
-    for told, lower, upper in zip(
+def test_communities_split_by_the_cap_are_recorded_for_leiden_only(one: BuiltHierarchy) -> None:
+    for layer_health, lower, upper in zip(
         one.health.layers, one.hierarchy.layers, one.hierarchy.layers[1:], strict=False
     ):
         if one.health.clustering != "leiden":
-            assert (told.communities, told.apart) == (0, 0.0)
+            assert (layer_health.communities, layer_health.apart) == (0, 0.0)
             continue
         place = {entity.id: number for number, entity in enumerate(lower.entities)}
         parts = leiden(EdgeList.of(lower), 1.0)
@@ -166,10 +172,12 @@ def test_what_leiden_had_to_force_apart_is_told_and_nothing_of_the_other_methods
         ]
         apart = [each for each in within if parent[each.source_id] != parent[each.target_id]]
         total = sum(each.strength for each in within)
-        assert told.apart == pytest.approx(sum(each.strength for each in apart) / max(1, total), abs=1e-4)
+        assert layer_health.apart == pytest.approx(
+            sum(each.strength for each in apart) / max(1, total), abs=1e-4
+        )
         sizes = np.bincount(parts)
-        assert told.communities == np.count_nonzero(sizes > 1)
-        assert len(upper.entities) > 1 or told.apart == 0
+        assert layer_health.communities == np.count_nonzero(sizes > 1)
+        assert len(upper.entities) > 1 or layer_health.apart == 0
 
 
 def test_seeds_meet_where_the_tree_says(one: BuiltHierarchy) -> None:
@@ -195,7 +203,7 @@ def test_seeds_meet_where_the_tree_says(one: BuiltHierarchy) -> None:
         assert found == pytest.approx(expected, abs=0.02)  # float32 products may rank near ties otherwise
 
 
-def test_the_record_is_kept_as_json_would_have_it(one: BuiltHierarchy) -> None:
+def test_the_record_survives_a_round_trip_through_json(one: BuiltHierarchy) -> None:
     plain = one.health.as_settings()
     assert json.loads(json.dumps(plain)) == plain
     assert plain["clustering"] in ("gmm", "dual", "leiden")
@@ -208,7 +216,7 @@ def test_a_single_entity_has_a_record_too(random_case: Maker) -> None:
     assert [each.entities for each in health.layers] == [1, 1]
 
 
-def test_a_size_left_to_the_data_is_told_with_its_reason(random_case: Maker) -> None:
+def test_a_size_chosen_from_the_data_is_recorded_with_its_reason(random_case: Maker) -> None:
     health = build_case(*random_case(60), HierarchyOptions(cluster_size=None)).health
     assert health.cluster_size == 20
     assert "60 entities are too few" in health.size_reason

@@ -159,7 +159,7 @@ def test_the_example_is_a_sentence_that_names_both_ends() -> None:
     assert one.description.endswith("Bob warmed himself while Scrooge watched.")
 
 
-def test_joined_texts_of_a_higher_layer_say_between_whom() -> None:
+def test_joined_texts_of_a_higher_layer_name_both_ends() -> None:
     lower = Graph(
         (*ABOVE, Entity(id="ghosts", name="Ghosts", layer=1)),
         (Relation("r1", "ghosts", "families", layer=1, description="The spirits show the feast."),),
@@ -197,7 +197,7 @@ def test_a_sentence_that_states_several_relations_is_said_once() -> None:
     assert one.description == f"{shared} Scrooge laughs with Tim."
 
 
-def test_relations_without_a_text_are_told_by_the_names_of_their_ends() -> None:
+def test_relations_without_a_text_are_described_by_the_names_of_their_ends() -> None:
     graph = Graph(PEOPLE, (relation(PEOPLE[0], PEOPLE[2]),))
     (one,) = inter_cluster_relations(first_step(graph, LABELS), ABOVE, tau=3)
     assert one.description == "Scrooge – Bob."

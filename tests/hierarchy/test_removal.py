@@ -124,9 +124,7 @@ def join_clusters(below: Graph, layer: int) -> list[Relation]:
 
 @pytest.mark.parametrize("seed", range(8))
 @pytest.mark.parametrize("lost", [1, 4, 11])
-def test_no_word_of_a_forgotten_chunk_is_left_and_every_figure_is_as_counted_anew(
-    seed: int, lost: int
-) -> None:
+def test_no_word_of_a_removed_chunk_is_left_and_every_figure_is_recounted(seed: int, lost: int) -> None:
     hierarchy, chunks = random_hierarchy(seed)
     gone = {f"k{n}" for n in np.random.default_rng(seed).permutation(12)[:lost]}
     living = {id_: each for id_, each in chunks.items() if id_ not in gone}
@@ -153,7 +151,7 @@ def test_no_word_of_a_forgotten_chunk_is_left_and_every_figure_is_as_counted_ane
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_what_a_forgotten_chunk_did_not_feed_is_left_as_it_is(seed: int) -> None:
+def test_items_without_a_removed_chunk_are_unchanged(seed: int) -> None:
     hierarchy, chunks = random_hierarchy(seed)
     assert remove_chunks(hierarchy, RemainingChunks(chunks, {})) == hierarchy
     gone = hierarchy.layers[0].entities[0].chunk_ids[0]
@@ -177,7 +175,7 @@ def test_without_any_chunk_there_is_no_hierarchy() -> None:
     assert remove_chunks(hierarchy, RemainingChunks({}, {})) is None
 
 
-def test_a_name_that_only_a_forgotten_chunk_used_gives_way_to_one_that_another_used() -> None:
+def test_a_name_that_only_a_removed_chunk_used_is_replaced() -> None:
     entity = Entity(
         "e",
         "Board of Lights",

@@ -24,7 +24,9 @@ Maker = Callable[..., tuple[Graph, Embedder]]
     calls=st.integers(0, 8),
     batch=st.integers(1, 5),
 )
-def test_it_is_the_smallest_one_whose_calls_are_enough(strengths: list[int], calls: int, batch: int) -> None:
+def test_tau_is_the_smallest_whose_relations_fit_into_the_calls(
+    strengths: list[int], calls: int, batch: int
+) -> None:
     found = fit_threshold(np.array(strengths, dtype=np.int64), calls, batch)
 
     def needed(tau: int) -> int:
@@ -46,13 +48,13 @@ def test_auto_chooses_for_each_layer_and_says_why(random_case: Maker, calls: int
     case = random_case(150, density=3.0, seed=3)
     found = build_case(case, HierarchyOptions(5, 8, tau="auto", relation_calls=calls, batch=4))
     assert found.health.layers[0].tau is None
-    for layer, told in zip(found.hierarchy.layers[1:], found.health.layers[1:], strict=True):
+    for layer, health in zip(found.hierarchy.layers[1:], found.health.layers[1:], strict=True):
         own = [one for one in layer.relations if one.method is Method.HEURISTIC]
-        assert told.tau is not None
-        assert {one.id for one in own} == {one.id for one in layer.relations if one.strength > told.tau}
+        assert health.tau is not None
+        assert {one.id for one in own} == {one.id for one in layer.relations if one.strength > health.tau}
         assert len(own) <= 4 * calls
         assert all(one.description for one in layer.relations)
-        assert told.tau_reason.startswith(f"auto: {len(own)} of {len(layer.relations)} relations")
+        assert health.tau_reason.startswith(f"auto: {len(own)} of {len(layer.relations)} relations")
     plain = found.health.as_settings()
     assert [layer["tau"] for layer in plain["layers"]] == [layer.tau for layer in found.health.layers]
 

@@ -1,7 +1,7 @@
 """Name clusters by the phrases of their members' names that distinguish them from siblings.
 
 Phrases are scored by class-based TF-IDF (Grootendorst 2022) over the base entities beneath each
-cluster: a phrase counts in full where it stands in a name and in part where it stands in a description.
+cluster: a phrase counts in full where it occurs in a name and in part where it occurs in a description.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ Weights = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class PhraseTable:
-    """Which phrases stand where: entity ``rows[i]`` has phrase ``columns[i]`` with ``weights[i]``.
+    """Which phrases occur where: entity ``rows[i]`` has phrase ``columns[i]`` with ``weights[i]``.
 
-    ``witnesses[i]`` is 1, but where the phrase stands in a description alone that other entities have too: there
+    ``witnesses[i]`` is 1, but where the phrase occurs in a description alone that other entities have too: there
     it is a share of 1, for one sentence is one witness. ``keys`` are normalised phrases (words in single spaces),
     ``surfaces`` how they are best written, ``worths`` what each is worth as a name.
     """
@@ -162,7 +162,7 @@ def rank_phrases(
 ) -> list[ClusterPhrases]:
     """Return the phrases of each of ``count`` clusters by class-based TF-IDF; ``labels`` are those of the base entities.
 
-    Beside how often a phrase stands in a cluster it counts in how many of its members it does: what one
+    Beside how often a phrase occurs in a cluster it counts in how many of its members it does: what one
     member alone says is no topic.
     """
     width = max(1, len(terms.keys))

@@ -164,7 +164,7 @@ def test_a_model_writes_every_aggregate_and_every_relation_above_the_threshold(
     assert not work.fallbacks.counts
 
 
-def test_what_is_written_takes_the_place_of_texts_alone(case: tuple[Graph, Embedder]) -> None:
+def test_written_summaries_replace_only_texts(case: tuple[Graph, Embedder]) -> None:
     """The layers above may differ, for they are clustered by what was written; the first may not."""
     plain, _ = build_case(case)
     built, _ = build_case(case, Scribe())
@@ -184,7 +184,7 @@ def test_what_is_written_takes_the_place_of_texts_alone(case: tuple[Graph, Embed
     )
 
 
-def test_layers_are_written_from_what_was_written_beneath(case: tuple[Graph, Embedder]) -> None:
+def test_tasks_of_a_layer_show_the_written_texts_of_the_layer_below(case: tuple[Graph, Embedder]) -> None:
     model = Scribe()
     built, _ = build_case(case, model)
     summaries = {content_id("", part): part for part in model.shown("summary")}
@@ -202,7 +202,7 @@ def test_layers_are_written_from_what_was_written_beneath(case: tuple[Graph, Emb
             )
 
 
-def test_joined_texts_quote_the_sentences_beneath_also_those_that_came_late(random_case: Maker) -> None:
+def test_joined_texts_quote_the_written_sentences_beneath_even_late_ones(random_case: Maker) -> None:
     """At τ = 1 a joined relation has one relation beneath, so that its text must hold that one's."""
     late = Scribe(delay=lambda: 40)
     built, _ = build_case(random_case(800, kind="clustered", density=1.0, seed=1), late)
@@ -303,7 +303,7 @@ def test_a_model_that_fails_at_every_call_leaves_exactly_the_heuristic_hierarchy
     assert work.meter.calls == 0
 
 
-def test_one_bad_answer_does_no_harm_to_the_others_of_its_call(case: tuple[Graph, Embedder]) -> None:
+def test_one_bad_answer_does_not_affect_the_others_of_its_call(case: tuple[Graph, Embedder]) -> None:
     bad: dict[str, Item] = {}
 
     def answer(step: str, part: str) -> Item:
@@ -343,7 +343,7 @@ def test_a_name_that_is_a_member_s_is_asked_for_once_more(case: tuple[Graph, Emb
     assert all("that of a member" in reason for reason in work.fallbacks.reasons["summary"])
 
 
-def test_clusters_that_a_model_names_alike_are_told_apart_and_so_are_those_named_like_one_below(
+def test_written_names_are_unique_among_siblings_and_layers(
     case: tuple[Graph, Embedder],
 ) -> None:
     graph, _ = case
@@ -376,7 +376,7 @@ def test_a_model_that_takes_no_request_at_all_ends_the_build_with_its_own_error(
         build_case(case, Locked())
 
 
-def test_whoever_waits_for_a_model_that_never_answers_can_still_stop(
+def test_a_build_can_be_cancelled_while_the_model_does_not_answer(
     case: tuple[Graph, Embedder], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(writing, "BEAT", 0.01)
@@ -417,7 +417,7 @@ def summaries_of(hierarchy: Hierarchy, layers: Iterable[int]) -> dict[str, dict[
     return found
 
 
-def test_what_an_agent_wrote_of_a_published_build_is_in_the_next_one(case: tuple[Graph, Embedder]) -> None:
+def test_summaries_that_an_agent_wrote_are_in_the_next_build(case: tuple[Graph, Embedder]) -> None:
     built, _ = build_case(case)
     given: dict[str, dict[str, Any]] = {}
     for layer in range(1, len(built.hierarchy.layers)):
@@ -431,7 +431,7 @@ def test_what_an_agent_wrote_of_a_published_build_is_in_the_next_one(case: tuple
     assert same(build_case(case, summaries=given)[0], built)
 
 
-def test_what_an_agent_wrote_wins_and_is_not_asked_of_the_model(case: tuple[Graph, Embedder]) -> None:
+def test_summaries_that_an_agent_wrote_are_not_asked_of_the_model(case: tuple[Graph, Embedder]) -> None:
     plain, _ = build_case(case)
     written = summaries_of(plain.hierarchy, [1])
     given = dict(list(written.items())[::2])
@@ -442,7 +442,9 @@ def test_what_an_agent_wrote_wins_and_is_not_asked_of_the_model(case: tuple[Grap
     assert len(model.shown("summary")) == len(aggregates(built)) - len(given)
 
 
-def test_what_cannot_be_read_any_more_is_written_by_the_model(case: tuple[Graph, Embedder]) -> None:
+def test_an_agents_summary_that_is_no_longer_valid_is_written_by_the_model(
+    case: tuple[Graph, Embedder],
+) -> None:
     plain, _ = build_case(case)
     spoilt = {id_: {**each, "name": ""} for id_, each in summaries_of(plain.hierarchy, [1]).items()}
     assert {each.method for each in aggregates(build_case(case, Scribe(), summaries=spoilt)[0])} == {
@@ -454,11 +456,11 @@ def test_what_cannot_be_read_any_more_is_written_by_the_model(case: tuple[Graph,
 # --- figures -------------------------------------------------------------------------------
 
 
-def test_each_layer_tells_how_its_texts_were_made(case: tuple[Graph, Embedder]) -> None:
+def test_the_methods_of_each_layer_are_counted(case: tuple[Graph, Embedder]) -> None:
     built, _ = build_case(case, Scribe(lambda step, part: good(step, part) if step == "summary" else None))
-    told = count_methods(built.hierarchy)
-    assert [each.layer for each in told] == list(range(1, len(built.hierarchy.layers)))
-    for layer, each in zip(built.hierarchy.layers[1:], told, strict=True):
+    counted = count_methods(built.hierarchy)
+    assert [each.layer for each in counted] == list(range(1, len(built.hierarchy.layers)))
+    for layer, each in zip(built.hierarchy.layers[1:], counted, strict=True):
         assert each.entities == {"model": len(layer.entities)}
         strong = sum(one.strength > 1 for one in layer.relations)
         expected = {"heuristic": strong, "joined": len(layer.relations) - strong}
@@ -510,7 +512,7 @@ def test_a_real_service_writes_a_hierarchy(chat_server: Any, small: tuple[Graph,
 
 
 @pytest.mark.parametrize("kind", ["cut off", "refused", "prose", "wrong types", "empty", "failing"])
-def test_a_service_that_gives_nothing_of_use_leaves_the_heuristic_hierarchy(
+def test_a_service_with_only_unusable_replies_leaves_the_heuristic_hierarchy(
     chat_server: Any, small: tuple[Graph, Embedder], kind: str
 ) -> None:
     answers = {

@@ -89,7 +89,7 @@ def test_the_most_central_members_come_first() -> None:
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_the_same_task_is_made_from_the_same_nouns_in_any_order_and_at_any_place_of_the_tree(
+def test_a_task_does_not_depend_on_the_order_of_entities_or_their_place_in_the_tree(
     seed: int,
 ) -> None:
     built = [replace(each, parent_id="c1", second_parent_id="c2", responsibility=0.4) for each in PEOPLE]
@@ -126,7 +126,7 @@ def test_no_sentence_is_shown_twice() -> None:
     assert f"- {ends}" in shown.splitlines()
 
 
-def test_over_budget_the_least_central_are_left_out_and_that_is_said() -> None:
+def test_members_over_the_budget_are_left_out_and_counted() -> None:
     words = " ".join(f"word{number}" for number in range(60))
     members = [
         Entity(f"e{number:03}", f"Entity {number}", description=f"It is {number} {words}.", mentions=number)
@@ -172,7 +172,7 @@ def test_a_task_names_the_chunks_it_comes_from_and_above_the_first_layer_none() 
     assert aggregation_task(above, ()).chunk_ids == ()
 
 
-def test_the_schemas_are_strict_all_the_way_down() -> None:
+def test_the_schemas_are_strict_at_every_level() -> None:
     def objects(schema: Any) -> list[Mapping[str, Any]]:
         if not isinstance(schema, Mapping):
             return []
@@ -239,12 +239,12 @@ def test_every_sentence_of_a_summary_that_states_a_relation_cites_its_chunk() ->
         ({"findings": [*findings(2), "third", {"summary": "Fourth."}, {"summary": 5}]}, "Only 2 of its"),
     ],
 )
-def test_what_cannot_be_used_is_refused_with_a_reason_to_act_on(changes: dict[str, Any], said: str) -> None:
+def test_an_unusable_summary_is_rejected_with_a_reason(changes: dict[str, Any], said: str) -> None:
     with pytest.raises(ReplyUnusable, match=said):
         read(content(**changes))
 
 
-def test_what_can_be_mended_is_not_asked_for_again() -> None:
+def test_a_repairable_summary_is_repaired() -> None:
     long = " ".join(f"Sentence number {number} says something." for number in range(100))
     assert len(read(content(description=long)).description.split()) <= 2 * DEFAULT.description_words
     broken = "Everything here turns on wages and on warmth. And then the clerk"
@@ -285,7 +285,7 @@ def test_a_pair_is_shown_with_both_descriptions_and_the_relations_but_no_member_
     assert not any(each.description in shown for each in PEOPLE)
 
 
-def test_relations_that_say_the_same_are_one_line_and_what_has_no_room_is_counted() -> None:
+def test_relations_of_equal_text_are_one_line_and_omitted_ones_are_counted() -> None:
     many = [
         replace(AMONG[0], id=f"r{n}", description=f"They met {n} times in a place with a long, long name.")
         for n in range(200)
@@ -320,7 +320,7 @@ def test_a_sentence_that_cannot_be_used_is_refused(text: Any, said: str) -> None
         sentence(text)
 
 
-def test_a_member_whose_name_is_part_of_a_group_s_and_one_in_small_letters_may_be_said() -> None:
+def test_a_sentence_may_contain_a_member_name_in_small_letters_or_within_a_group_s_name() -> None:
     town = Entity("e9", "Camden Town")
     members = by_id((*PEOPLE, town))
     said = "The misers of the counting-house employ those of Camden Town."
@@ -338,7 +338,7 @@ def summary_named(name: str) -> WrittenSummary:
     return WrittenSummary(ClusterSummary(name, "A text.", (Finding("A."),)), Method.MODEL)
 
 
-def test_clusters_that_were_named_alike_are_told_apart_in_their_order() -> None:
+def test_equal_written_names_get_heuristic_names_in_brackets() -> None:
     heuristic = clusters("mill and tower", "oven and pulley", "river and bridge", "The sea")
     given = {0: summary_named("Works"), 1: summary_named("works"), 2: summary_named("Seas")}
     taken = {"harbour"}
@@ -347,12 +347,12 @@ def test_clusters_that_were_named_alike_are_told_apart_in_their_order() -> None:
     assert taken == {"harbour", *map(name_key, names)}
 
 
-def test_a_cluster_named_like_one_below_gets_its_own_term_too() -> None:
+def test_a_name_in_use_in_a_lower_layer_gets_the_heuristic_name_in_brackets() -> None:
     (found,) = apply_summaries(clusters("mill and tower"), {0: summary_named("Harbours")}, {"harbour"})
     assert found.name == "Harbours (mill and tower)"
 
 
-def test_even_a_name_whose_every_form_is_taken_is_unlike_all_others() -> None:
+def test_a_name_of_which_every_form_is_taken_gets_a_number() -> None:
     taken = {"work", "mill", "works mill", name_key("Works (mill)"), name_key("Works (mill) 2")}
     (found,) = apply_summaries(clusters("mill"), {0: summary_named("Works")}, set(taken))
     assert name_key(found.name) not in taken

@@ -63,7 +63,7 @@ def silent() -> None:
     sizes=st.sampled_from([(20, 30), (20, 20), (5, 7), (2, 2), (2, 3), (10, 200)]),
     weight=st.sampled_from([0.0, 0.3, 5.0]),
 )
-def test_every_method_keeps_the_cap_leaves_nobody_alone_and_numbers_by_first_members(
+def test_every_method_keeps_the_cap_leaves_no_lone_member_and_numbers_by_first_members(
     some_vectors: MakeVectors,
     method: ClusteringMethod,
     kind: str,
@@ -137,7 +137,9 @@ def groups_of(size: int, rows: int) -> EdgeList:
 
 
 @pytest.mark.parametrize("shape", ["random", "groups of 27"])
-def test_what_the_tree_forces_apart_is_divided_along_relations(some_vectors: MakeVectors, shape: str) -> None:
+def test_clusters_that_are_too_large_are_divided_along_relations(
+    some_vectors: MakeVectors, shape: str
+) -> None:
     links = links_of(shape, 600) if shape in SHAPES else groups_of(27, 600)
     found = partition(
         some_vectors("spread", 600, 1), links, USUAL, ClusteringOptions(ClusteringMethod.LEIDEN), pulse=silent
@@ -235,7 +237,7 @@ def objective(vectors: Vectors, labels: np.ndarray, links: EdgeList, weight: flo
     weight=st.sampled_from([0.05, 0.5, 3.0]),
     seed=st.integers(0, 50),
 )
-def test_joining_never_lowers_what_it_is_to_raise(
+def test_joining_never_lowers_its_objective(
     some_vectors: MakeVectors, kind: str, weight: float, seed: int
 ) -> None:
     vectors, links = some_vectors(kind, 120, seed), links_of("random", 120, seed)

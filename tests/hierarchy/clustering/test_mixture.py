@@ -33,7 +33,7 @@ MakeVectors = Callable[[str, int, int], Vectors]
     sizes=st.sampled_from([(20, 30), (20, 20), (5, 7), (2, 2), (3, 4), (10, 400)]),
     seed=st.integers(0, 5),
 )
-def test_every_row_has_one_cluster_within_the_cap_and_company(
+def test_every_row_is_in_one_cluster_of_two_to_cap_members(
     some_vectors: MakeVectors, kind: str, rows: int, sizes: tuple[int, int], seed: int
 ) -> None:
     mean_size, cap = sizes

@@ -52,7 +52,7 @@ def test_a_phrase_is_as_long_as_it_stays_as_common() -> None:
     assert name.startswith("augmented assignment")
 
 
-def test_how_a_phrase_is_mostly_written_is_how_it_is_shown() -> None:
+def test_a_phrase_is_shown_in_its_most_frequent_spelling() -> None:
     (name,) = names_of(("J. B. Lippincott Company", "Philadelphia's", "the Undertaker's man", "undertaker"))
     assert "J. B. Lippincott Company" in name
     assert "’s" not in name
@@ -60,7 +60,7 @@ def test_how_a_phrase_is_mostly_written_is_how_it_is_shown() -> None:
 
 
 @pytest.mark.parametrize("names", [("await",), ("1984", "2001"), ("的", "了"), ("???", "…"), ("a", "the")])
-def test_names_without_a_telling_word_still_make_a_name(names: tuple[str, ...]) -> None:
+def test_names_without_a_distinctive_word_still_make_a_name(names: tuple[str, ...]) -> None:
     assert names_of(names)[0]
 
 
@@ -79,7 +79,7 @@ def test_a_name_that_is_taken_gets_another_phrase_and_at_last_a_number() -> None
     assert numbered == "Tim (2)"
 
 
-def test_siblings_that_share_their_best_phrase_are_told_apart_by_others() -> None:
+def test_siblings_that_share_their_best_phrase_are_named_by_others() -> None:
     clusters = tuple(
         tuple(f"Christmas {word} {place}" for word in ("dinner", "eve", "carol"))
         for place in ("London", "Paris", "Rome")
@@ -90,7 +90,7 @@ def test_siblings_that_share_their_best_phrase_are_told_apart_by_others() -> Non
             assert len(one & other) < 0.5 * len(one | other)
 
 
-def test_what_one_member_alone_says_does_not_lead() -> None:
+def test_a_phrase_of_a_single_member_does_not_lead() -> None:
     (first, _) = names_of(
         ("river bank", "river mouth", "river boat", "extraordinary dishes"), ("mill", "miller", "mill stone")
     )
@@ -119,7 +119,7 @@ def test_a_part_of_names_that_ends_none_is_worth_less_than_a_whole_name() -> Non
     assert worth["negative"] < worth["index"] < worth["slice"] == worth["negative value"]
 
 
-def test_one_sentence_is_one_witness_however_many_entities_it_describes() -> None:
+def test_a_sentence_counts_once_however_many_entities_it_describes() -> None:
     sentence = "A wintry emblem beside the green holly, in singular contradiction to its summer flowers."
     names = ("wintry emblem", "green holly", "singular contradiction", "summer flowers")
     told = tuple(Entity(id=name, name=name, description=sentence) for name in names)
