@@ -46,7 +46,7 @@ TINY: dict[str, Any] = {
 
 @pytest.fixture
 def tiny() -> dict[str, Any]:
-    """A set to be spoilt: each test has its own."""
+    """Return a set that a test may change."""
     copied: dict[str, Any] = json.loads(json.dumps(TINY))
     return copied
 

@@ -1,4 +1,4 @@
-"""Question sets at the door: what is read, and what each kind of mistake is told."""
+"""Reading question sets, and the error for each kind of mistake."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from leanrag_engine.core.errors import InvalidInput
 from leanrag_engine.evaluation.datasets import CorpusPassage, Question, read_set
 
 
-def written(tmp_path: Path, content: object, name: str = "set.json") -> Path:
+def write_set(tmp_path: Path, content: object, name: str = "set.json") -> Path:
     path = tmp_path / name
     path.write_text(content if isinstance(content, str) else json.dumps(content), encoding="utf-8")
     return path
@@ -41,7 +41,7 @@ def test_equal_passages_become_one_and_gold_follows(tmp_path: Path, tiny: dict[s
     tiny["queries"][0]["gold"] = [4]
     tiny["queries"][1]["gold"] = [0, 5]
     tiny["queries"][2]["gold"] = [5, 3]
-    found = read_set(written(tmp_path, tiny))
+    found = read_set(write_set(tmp_path, tiny))
     assert len(found.passages) == 5
     assert found.repeated == 1
     assert [each.gold for each in found.questions] == [(4,), (0,), (0, 3)]
@@ -94,7 +94,7 @@ def test_a_mistake_is_reported_with_place_value_and_expectation(
     spoil: Callable[[dict[str, Any]], object], said: str, tmp_path: Path, tiny: dict[str, Any]
 ) -> None:
     spoil(tiny)
-    path = written(tmp_path, tiny)
+    path = write_set(tmp_path, tiny)
     with pytest.raises(InvalidInput) as refused:
         read_set(path)
     assert said in refused.value.message
@@ -107,7 +107,7 @@ def test_of_many_mistakes_the_first_are_named_and_all_are_counted(
 ) -> None:
     tiny["queries"] = [{"id": str(number), "question": "x", "gold": [99]} for number in range(30)]
     with pytest.raises(InvalidInput, match=r"has 30 problems.*query 4.* and 25 more\."):
-        read_set(written(tmp_path, tiny))
+        read_set(write_set(tmp_path, tiny))
 
 
 @pytest.mark.parametrize(
@@ -123,7 +123,7 @@ def test_the_error_for_another_file_describes_the_format_of_a_set(
     content: str, said: str, tmp_path: Path
 ) -> None:
     with pytest.raises(InvalidInput, match=said) as refused:
-        read_set(written(tmp_path, content))
+        read_set(write_set(tmp_path, content))
     assert '"gold": [passage index' in refused.value.next_step
 
 
@@ -165,7 +165,7 @@ ROWS = [
 @pytest.mark.parametrize("name", ["mix.jsonl", "mix.json"])
 def test_ultradomain_asks_several_questions_of_one_document(name: str, tmp_path: Path) -> None:
     lines = "\n".join(json.dumps(row, ensure_ascii=False) for row in ROWS)
-    found = read_set(written(tmp_path, lines + "\n", name))
+    found = read_set(write_set(tmp_path, lines + "\n", name))
     assert found.name == "mix"
     assert [passage.title for passage in found.passages] == ["Bees", ""]
     assert [(each.id, each.gold, each.answers) for each in found.questions] == [
@@ -179,7 +179,7 @@ def test_ultradomain_asks_several_questions_of_one_document(name: str, tmp_path:
 def test_a_bad_line_is_named_by_its_number(tmp_path: Path) -> None:
     lines = [json.dumps(ROWS[0]), "", "{", json.dumps({"input": "x"}), "7"]
     with pytest.raises(InvalidInput) as refused:
-        read_set(written(tmp_path, "\n".join(lines), "bad.jsonl"))
+        read_set(write_set(tmp_path, "\n".join(lines), "bad.jsonl"))
     said = refused.value.message
     assert "has 3 problems" in said
     assert "line 3: it is not JSON" in said

@@ -73,7 +73,7 @@ async def over_stdio(folder: Path, *options: str) -> AsyncIterator[Caller]:
 
 @pytest.fixture(scope="session")
 def lighthouses(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A data folder with the corpus ingested and built. Tests read it; none writes to it."""
+    """Return a data folder with the corpus ingested and built. Tests only read it."""
     # Not an asynchronous fixture: of this scope it would hold an event loop over all tests that follow.
     folder = tmp_path_factory.mktemp("lighthouses")
 
@@ -89,18 +89,18 @@ def lighthouses(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 async def call(lighthouses: Path) -> AsyncIterator[Caller]:
-    """Calls tools of a server over the corpus, in process."""
+    """Return a caller for the tools of a server over the corpus, in process."""
     async with in_process(lighthouses) as caller:
         yield caller
 
 
 @pytest.fixture
 def serve_in_process() -> Callable[..., AbstractAsyncContextManager[Caller]]:
-    """Opens a server on a data folder in this process."""
+    """Return a function that opens a server on a data folder in this process."""
     return in_process
 
 
 @pytest.fixture
 def serve_over_stdio() -> Callable[..., AbstractAsyncContextManager[Caller]]:
-    """Starts the real server on a data folder as a child process."""
+    """Return a function that starts the real server on a data folder as a child process."""
     return over_stdio

@@ -50,7 +50,7 @@ async def surface(data_dir: Path) -> dict[str, str]:
         named = [*(("tools", each) for each in tools), *(("prompts", each) for each in prompts)]
         named += [("resources", each) for each in (*templates, *resources)]
         for kind, each in named:
-            files[f"{kind}/{each.name}.json"] = dump_json(readable(plain(each)))
+            files[f"{kind}/{each.name}.json"] = dump_json(format_card(plain(each)))
     return files
 
 
@@ -58,8 +58,8 @@ def plain(model: BaseModel) -> dict[str, Any]:
     return model.model_dump(mode="json", by_alias=True, exclude_none=True)
 
 
-def readable(card: dict[str, Any]) -> dict[str, Any]:
-    """The description as lines, so that a diff shows which one changed."""
+def format_card(card: dict[str, Any]) -> dict[str, Any]:
+    """Split the description into lines, so that a diff shows which one changed."""
     return {**card, "description": card.get("description", "").splitlines()}
 
 
@@ -72,7 +72,7 @@ def read_snapshots() -> Iterator[tuple[str, str]]:
         yield file.relative_to(SNAPSHOTS).as_posix(), file.read_text(encoding="utf-8")
 
 
-async def test_what_clients_see_is_what_was_reviewed(tmp_path: Path) -> None:
+async def test_what_clients_see_equals_the_reviewed_snapshots(tmp_path: Path) -> None:
     offered, reviewed = await surface(tmp_path), dict(read_snapshots())
     changes = [
         line
@@ -89,7 +89,7 @@ async def test_what_clients_see_is_what_was_reviewed(tmp_path: Path) -> None:
     assert not changes, f"What clients see has changed. If that is meant, renew it with: {RENEW}\n{shown}"
 
 
-def renew() -> None:
+def write_snapshots() -> None:
     with tempfile.TemporaryDirectory() as folder:
         offered = anyio.run(surface, Path(folder))
     for name, _ in read_snapshots():
@@ -102,4 +102,4 @@ def renew() -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(renew())
+    sys.exit(write_snapshots())

@@ -88,7 +88,7 @@ async def test_old_and_new_clients_are_served_alike(lighthouses: Path, mode: str
         assert "Alan Stevenson" in str(reply.content)
 
 
-async def test_a_server_that_nobody_called_has_opened_nothing(tmp_path: Path) -> None:
+async def test_a_server_without_calls_has_opened_nothing(tmp_path: Path) -> None:
     folder = tmp_path / "data"
     async with Client(create_server(load_settings(data_dir=folder))) as client:
         await client.list_tools()

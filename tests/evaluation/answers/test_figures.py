@@ -13,11 +13,11 @@ from leanrag_engine.evaluation.datasets import Question
 from leanrag_engine.llm.answering import Answer
 
 
-def scored(value: float | None) -> Scores | None:
+def make_scores(value: float | None) -> Scores | None:
     return None if value is None else {measure: Score(value, "r") for measure in MEASURES}
 
 
-def won(winner: int) -> Choices:
+def make_choices(winner: int) -> Choices:
     return {measure: Choice(winner, "r") for measure in MEASURES}
 
 
@@ -33,7 +33,7 @@ def sitting(
         Question(f"q{number}", "?", gold),
         tokens={"lca": 100 * number},
         answers={"lca": answer},
-        scores={"lca": tuple(map(scored, votes))},
+        scores={"lca": tuple(map(make_scores, votes))},
         duels={"naive": tuple(duels)},
         same=same,
     )
@@ -69,33 +69,38 @@ def test_no_vote_at_all_gives_no_grade() -> None:
 
 
 def test_a_judge_that_always_takes_the_first_side_decides_nothing() -> None:
-    found = wins([sitting(number, duels=[Duel(won(1), won(1))] * 5) for number in range(4)], "naive")
+    found = wins(
+        [sitting(number, duels=[Duel(make_choices(1), make_choices(1))] * 5) for number in range(4)], "naive"
+    )
     for each in found.values():
         assert (each.share, each.flips, each.first, each.votes) == (50, 100, 100, 20)
         assert (each.low, each.high) == (50, 50)
 
 
 def test_a_judge_that_takes_the_last_side_decides_nothing_either() -> None:
-    each = wins([sitting(1, duels=[Duel(won(2), won(2))])], "naive")["overall"]
+    each = wins([sitting(1, duels=[Duel(make_choices(2), make_choices(2))])], "naive")["overall"]
     assert (each.share, each.flips, each.first) == (50, 100, 0)
 
 
 def test_a_judge_that_means_it_flips_never() -> None:
-    always = Duel(won(1), won(2))  # the first strategy wins, wherever it stands
-    never = Duel(won(2), won(1))
+    always = Duel(make_choices(1), make_choices(2))  # the first strategy wins, wherever it stands
+    never = Duel(make_choices(2), make_choices(1))
     each = wins([sitting(1, duels=[always, always]), sitting(2, duels=[always, never])], "naive")["overall"]
     assert (each.share, each.flips, each.first, each.votes) == (75, 0, 50, 4)
 
 
 def test_a_vote_with_one_lost_verdict_counts_in_neither_order() -> None:
-    half = Duel(won(1), None)
+    half = Duel(make_choices(1), None)
     assert wins([sitting(1, duels=[half, Duel(None, None)])], "naive") == {}
-    each = wins([sitting(1, duels=[half, Duel(won(2), won(1))])], "naive")["overall"]
+    each = wins([sitting(1, duels=[half, Duel(make_choices(2), make_choices(1))])], "naive")["overall"]
     assert (each.share, each.votes, each.first) == (0, 1, 50)
 
 
 def test_equal_contexts_are_even_without_any_vote() -> None:
-    each = wins([sitting(1, duels=[Duel(won(1), won(2))]), sitting(2, same=frozenset({"naive"}))], "naive")
+    each = wins(
+        [sitting(1, duels=[Duel(make_choices(1), make_choices(2))]), sitting(2, same=frozenset({"naive"}))],
+        "naive",
+    )
     assert each["overall"].share == 75
     assert each["overall"].votes == 1
     none = wins([sitting(1, same=frozenset({"naive"}))], "naive")["overall"]

@@ -21,7 +21,7 @@ from leanrag_engine.evaluation.datasets import CorpusPassage, Question, Question
 
 pytestmark = [
     pytest.mark.anyio,
-    # litellm prepares each call in a thread; one that is cancelled meanwhile leaves a coroutine that nobody awaits.
+    # litellm prepares each call in a thread; one that is cancelled meanwhile leaves a coroutine that is never awaited.
     pytest.mark.filterwarnings("ignore:coroutine .*acompletion' was never awaited:RuntimeWarning"),
 ]
 
@@ -85,10 +85,12 @@ Judge = Callable[..., Awaitable[Judgement]]
 
 @pytest.fixture
 def judge(settings: Settings) -> Judge:
-    async def judged(compare: str = "naive", *, plan: JudgingPlan | None = None, **options: Any) -> Judgement:
+    async def run_judge(
+        compare: str = "naive", *, plan: JudgingPlan | None = None, **options: Any
+    ) -> Judgement:
         return await judge_set(settings, TOWERS, plan or plan_of(compare, **options), lambda _: None)
 
-    return judged
+    return run_judge
 
 
 def plan_of(compare: str = "naive", **options: Any) -> JudgingPlan:
@@ -174,7 +176,7 @@ def test_equal_texts_share_the_first_name() -> None:
 # --- bad replies ---------------------------------------------------------------------------
 
 
-async def test_a_malformed_reply_is_asked_for_once_more_with_its_fault(
+async def test_a_malformed_reply_is_requested_once_more_with_its_error(
     chat_server: Any, judge: Judge
 ) -> None:
     def script(request: Any) -> str:
@@ -301,7 +303,7 @@ def test_each_strategy_is_listed_once_and_lca_first() -> None:
     assert not queries["without-chunks"].include_sources
 
 
-def test_a_name_that_is_nothing_to_compare_lists_what_is() -> None:
+def test_the_error_for_an_unknown_name_lists_the_known_ones() -> None:
     with pytest.raises(InvalidInput, match=r"'magic'.*naive.*paper.*without-chunks"):
         strategies(["magic"], ablations=False)
 
@@ -360,9 +362,9 @@ async def test_progress_ends_at_the_planned_number_of_calls(settings: Settings, 
 
 
 async def test_each_question_is_noted_when_it_is_done(settings: Settings) -> None:
-    told: list[JudgedQuestion] = []
-    found = await judge_set(settings, TOWERS, plan_of(), lambda _: None, note=told.append)
-    assert sorted(each.question.id for each in told) == ["q1", "q2"]
+    notes: list[JudgedQuestion] = []
+    found = await judge_set(settings, TOWERS, plan_of(), lambda _: None, note=notes.append)
+    assert sorted(each.question.id for each in notes) == ["q1", "q2"]
     assert [each.question.id for each in found.sittings] == ["q1", "q2"]
 
 
@@ -404,7 +406,7 @@ async def test_a_model_that_cannot_be_called_is_reported_before_anything_is_buil
     assert not (tmp_path / "none").exists()
 
 
-async def test_the_user_s_own_questions_are_asked_of_a_collection_as_it_is(
+async def test_the_users_own_questions_are_asked_of_an_existing_collection(
     settings: Settings, tmp_path: Path, judge: Judge
 ) -> None:
     await judge(votes=1)  # so that there is a collection

@@ -40,13 +40,13 @@ pytestmark = pytest.mark.anyio
 BUDGETS = (200, 4000)
 
 
-def answered(ranked: tuple[int, ...], gold: tuple[int, ...], kind: str, **more: Any) -> QuestionResult:
+def make_result(ranked: tuple[int, ...], gold: tuple[int, ...], kind: str, **more: Any) -> QuestionResult:
     question = Question("q", "?", gold=gold, type=kind)
     return QuestionResult(question, ranked, more["coverage"], more["tokens"], more["seconds"])
 
 
 HAND = [
-    answered(
+    make_result(
         (1, 2, 3, 4, 5, 6),
         (2, 6),
         "a",
@@ -54,7 +54,9 @@ HAND = [
         tokens={500: 400, 1000: 800},
         seconds=0.01,
     ),
-    answered((9, 8), (7,), "b", coverage={500: 0.0, 1000: 0.0}, tokens={500: 300, 1000: 301}, seconds=0.03),
+    make_result(
+        (9, 8), (7,), "b", coverage={500: 0.0, 1000: 0.0}, tokens={500: 300, 1000: 301}, seconds=0.03
+    ),
 ]
 
 
@@ -171,7 +173,7 @@ def _fields(held: ScratchCollection) -> list[Any]:
     return [getattr(held, name) for name in ScratchCollection.__dataclass_fields__]
 
 
-async def test_a_kept_collection_is_used_again_and_another_graph_is_another_one(
+async def test_a_scratch_collection_is_reused_and_another_graph_has_its_own(
     tiny_path: Path, tmp_path: Path
 ) -> None:
     settings, questions = scratch_settings(tmp_path / "data"), read_set(tiny_path)
@@ -204,7 +206,7 @@ async def test_a_passage_that_is_too_long_is_split_and_still_counts_as_one(tmp_p
     assert len(set(found.ranked)) == len(found.ranked)
 
 
-async def test_what_cannot_be_asked_is_refused_before_any_work(tiny_path: Path, tmp_path: Path) -> None:
+async def test_invalid_questions_are_refused_before_any_work(tiny_path: Path, tmp_path: Path) -> None:
     questions, folder = read_set(tiny_path), tmp_path / "data"
     unasked = replace(questions, questions=(replace(questions.questions[0], text="x" * 10_001),))
     for bad, budgets, said in (

@@ -21,7 +21,7 @@ def leanrag(*arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def leanrag_here(*arguments: str) -> subprocess.CompletedProcess[str]:
+def run_leanrag(*arguments: str) -> subprocess.CompletedProcess[str]:
     """Run the command in this process: a process of its own spends seconds on its imports."""
     ran = CliRunner().invoke(app, arguments)
     assert ran.exception is None or isinstance(ran.exception, SystemExit), ran.exception
@@ -30,7 +30,7 @@ def leanrag_here(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.fixture(scope="module")
 def indexed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A data folder with one document, to copy."""
+    """Return a data folder with one document, to copy."""
     folder = tmp_path_factory.mktemp("indexed")
     (folder / "note.txt").write_text(
         "Darjeeling tea grows in West Bengal. Assam tea grows along the Brahmaputra."
@@ -42,13 +42,13 @@ def indexed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def vectors_indexed(indexed: Path) -> object:
-    """The vectors of that folder, as ``status`` counts them."""
-    return json.loads(leanrag_here("status", "--data-dir", str(indexed), "--json").stdout)["vectors"]
+    """Return the number of vectors in that folder, as ``status`` counts them."""
+    return json.loads(run_leanrag("status", "--data-dir", str(indexed), "--json").stdout)["vectors"]
 
 
 @pytest.mark.parametrize("command", ["serve", "ingest", "build", "query", "status", "reindex", "demo"])
 def test_every_command_explains_itself(command: str) -> None:
-    ran = leanrag_here(command, "--help")
+    ran = run_leanrag(command, "--help")
     assert ran.returncode == 0
     assert "--data-dir" in ran.stdout
     assert "--collection" in ran.stdout
@@ -60,30 +60,30 @@ def test_ingest_build_query_status_and_reindex_speak_json(tmp_path: Path) -> Non
     data = ("--data-dir", str(tmp_path / "data"), "--json")
     ingested = json.loads(leanrag("ingest", str(note), "--no-build", *data).stdout)
     assert [each["status"] for each in ingested["documents"]] == ["added"]
-    assert json.loads(leanrag_here("build", *data).stdout)["status"] == "done"
+    assert json.loads(run_leanrag("build", *data).stdout)["status"] == "done"
     answer = json.loads(leanrag("query", "Where does Assam tea grow?", *data).stdout)
     assert "Brahmaputra" in answer["context"]
-    assert json.loads(leanrag_here("reindex", *data).stdout)["status"] == "done"
+    assert json.loads(run_leanrag("reindex", *data).stdout)["status"] == "done"
     for arguments, said in (((" ",), "query is empty"), (("x", "--mode", "magic"), "'magic'")):
-        refused = leanrag_here("query", *arguments, *data)
+        refused = run_leanrag("query", *arguments, *data)
         assert refused.returncode == 1
         assert said in refused.stderr
-    status = json.loads(leanrag_here("status", *data).stdout)
+    status = json.loads(run_leanrag("status", *data).stdout)
     assert status["documents"] == 1
     assert not status["stale"]
 
 
-def test_the_index_is_whole_again_after_its_folder_was_lost(
+def test_the_index_is_restored_after_its_folder_was_lost(
     tmp_path: Path, indexed: Path, vectors_indexed: object
 ) -> None:
     shutil.copytree(indexed, tmp_path / "data")
     data = ("--data-dir", str(tmp_path / "data"), "--json")
     shutil.rmtree(tmp_path / "data" / "vectors")
-    lost = json.loads(leanrag_here("status", *data).stdout)
+    lost = json.loads(run_leanrag("status", *data).stdout)
     assert any("eindex" in warning for warning in lost["warnings"])
-    assert leanrag_here("query", "Assam", *data).returncode == 0
+    assert run_leanrag("query", "Assam", *data).returncode == 0
     leanrag("reindex", *data)
-    assert json.loads(leanrag_here("status", *data).stdout)["vectors"] == vectors_indexed
+    assert json.loads(run_leanrag("status", *data).stdout)["vectors"] == vectors_indexed
 
 
 def test_a_damaged_vector_index_leaves_keyword_search_and_says_how_to_mend_it(
@@ -95,10 +95,10 @@ def test_a_damaged_vector_index_leaves_keyword_search_and_says_how_to_mend_it(
     answer = json.loads(leanrag("query", "Where does Assam tea grow?", *data).stdout)
     assert "Brahmaputra" in answer["context"]
     assert any("vector index" in warning for warning in answer["warnings"])
-    status = json.loads(leanrag_here("status", *data).stdout)
+    status = json.loads(run_leanrag("status", *data).stdout)
     assert any("vector index" in warning for warning in status["warnings"])
-    assert json.loads(leanrag_here("reindex", *data).stdout)["status"] == "done"
-    assert json.loads(leanrag_here("status", *data).stdout)["vectors"] == vectors_indexed
+    assert json.loads(run_leanrag("reindex", *data).stdout)["status"] == "done"
+    assert json.loads(run_leanrag("status", *data).stdout)["vectors"] == vectors_indexed
 
 
 @pytest.mark.parametrize(
@@ -113,7 +113,7 @@ def test_a_damaged_vector_index_leaves_keyword_search_and_says_how_to_mend_it(
 def test_an_error_goes_to_standard_error_with_exit_code_one(
     tmp_path: Path, arguments: tuple[str, ...], said: str
 ) -> None:
-    ran = leanrag_here(*arguments, "--data-dir", str(tmp_path))
+    ran = run_leanrag(*arguments, "--data-dir", str(tmp_path))
     assert ran.returncode == 1
     assert said in ran.stderr + ran.stdout
     assert "Traceback" not in ran.stderr

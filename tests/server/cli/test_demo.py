@@ -12,7 +12,7 @@ import pytest
 
 @pytest.fixture(scope="module")
 def demo_output() -> tuple[str, dict[str, list[int]]]:
-    """What the demo prints for a person, and its figures."""
+    """Return what the demo prints for a person, and its figures."""
     ran = subprocess.run(
         [sys.executable, "-P", "-m", "leanrag_mcp", "demo", "--json"],
         capture_output=True,

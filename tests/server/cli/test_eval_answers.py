@@ -60,7 +60,7 @@ def data_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def leanrag(chat_server: Any, data_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
-    """Runs the command in this process: its libraries take seconds to load."""
+    """Return a function that runs the command in this process: its libraries take seconds to load."""
     chat_server.follows(usual)
     (tmp_path / "set.json").write_text(json.dumps(SET))
     monkeypatch.chdir(tmp_path)
@@ -105,7 +105,7 @@ def test_a_person_sees_tables_that_fit_their_terminal(leanrag: Run) -> None:
     assert "2 questions, each by lca, naive, paper, without-relations, without-chunks" in ran.stderr
 
 
-def test_a_dry_run_counts_and_calls_nobody(leanrag: Run, chat_server: Any) -> None:
+def test_a_dry_run_counts_and_calls_no_model(leanrag: Run, chat_server: Any) -> None:
     ran = leanrag("set.json", "--compare", "naive", "--no-ablations", "--dry-run", "--json")
     assert ran.returncode == 0, ran.stderr
     forecast = json.loads(ran.stdout)["forecast"]
@@ -114,7 +114,7 @@ def test_a_dry_run_counts_and_calls_nobody(leanrag: Run, chat_server: Any) -> No
     assert chat_server.calls == 0
 
 
-def test_every_reason_is_kept_as_it_comes(leanrag: Run, tmp_path: Path) -> None:
+def test_every_reason_is_written_as_soon_as_it_arrives(leanrag: Run, tmp_path: Path) -> None:
     leanrag("set.json", "--compare", "naive", "--no-ablations", "--votes", "1", "--details", "all.jsonl")
     rows = [json.loads(line) for line in (tmp_path / "all.jsonl").read_text().splitlines()]
     assert sorted(row["question"]["id"] for row in rows) == ["q1", "q2"]
@@ -123,7 +123,7 @@ def test_every_reason_is_kept_as_it_comes(leanrag: Run, tmp_path: Path) -> None:
     assert rows[0]["duels"]["naive"][0]["ahead"]["overall"] == {"winner": 1, "reason": "well said"}
 
 
-def test_lost_votes_are_told_with_their_reasons(leanrag: Run, chat_server: Any) -> None:
+def test_lost_votes_are_reported_with_their_reasons(leanrag: Run, chat_server: Any) -> None:
     chat_server.follows(
         lambda request: (
             "no idea" if "examiner" in request.prompt and request.body["seed"] == 0 else usual(request)
@@ -155,7 +155,7 @@ def test_when_no_verdict_can_be_read_it_fails(leanrag: Run, chat_server: Any) ->
         (("set.json", "--details", "no/such/folder.jsonl"), "no/such/folder.jsonl"),
     ],
 )
-def test_what_cannot_be_is_an_error_before_any_call(
+def test_invalid_options_are_an_error_before_any_call(
     leanrag: Run, chat_server: Any, tmp_path: Path, arguments: tuple[str, ...], said: str
 ) -> None:
     ran = leanrag(*arguments, folder=tmp_path / "data")
@@ -170,7 +170,7 @@ def test_a_missing_key_is_named(leanrag: Run) -> None:
     assert "ANTHROPIC_API_KEY" in missing.stderr
 
 
-def test_a_key_is_never_shown_even_if_the_service_says_it_back(
+def test_a_key_is_never_shown_even_if_the_service_repeats_it(
     chat_server: Any, data_folder: Path, tmp_path: Path
 ) -> None:
     key = "sk-planted-8f2c1d9e7b6a5f4e3d2c1b0a"

@@ -88,7 +88,7 @@ def test_every_variable_of_the_form_is_a_setting_or_a_key() -> None:
         assert not field.variable or (field.variable in settings) != field.secret
 
 
-def test_a_form_left_as_it_is_gives_the_settings_that_nobody_touched(
+def test_an_unchanged_form_gives_the_default_settings(
     manifest: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in VARIABLES:
@@ -114,7 +114,7 @@ def test_chosen_folders_become_options_and_an_empty_form_none(given: list[str], 
     assert arguments_of(given) == arguments
 
 
-def test_variables_that_nobody_filled_in_are_taken_away() -> None:
+def test_variables_that_were_not_filled_in_are_removed() -> None:
     environ = {
         "OPENAI_API_KEY": "${user_config.openai_api_key}",
         "LEANRAG_LLM_MODEL": "",
@@ -141,7 +141,7 @@ def test_the_entry_serves_as_a_module_and_as_a_script(way: list[str], tmp_path: 
     assert (ran.returncode, ran.stderr, ran.stdout) == (0, "", "")
 
 
-def test_what_is_no_checkout_is_told(tmp_path: Path) -> None:
+def test_a_folder_that_is_no_checkout_is_reported(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match=r"is not a checkout of leanrag-mcp.*--source"):
         bundling.write_bundle(tmp_path, tmp_path / "x.mcpb", bundling.ServerFeatures((), prompts=False))
 
@@ -174,7 +174,7 @@ def test_the_command_says_what_it_wrote_or_why_not(tmp_path: Path, out: str, cod
 # offline, against what the registry's documentation asks for.
 
 
-def test_server_json_is_what_the_registry_asks_for() -> None:
+def test_server_json_is_what_the_registry_requires() -> None:
     assert re.fullmatch(r"[a-zA-Z0-9.-]+/[a-zA-Z0-9._-]+", SERVER_JSON["name"])
     assert 1 <= len(SERVER_JSON["description"]) <= 100
     (package,) = SERVER_JSON["packages"]

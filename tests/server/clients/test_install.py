@@ -29,7 +29,7 @@ def machine(platform: str, home: Path, **environ: str) -> Machine:
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A home of its own, on this platform, without any setting from outside."""
+    """Return an empty home folder on this platform, without settings from the environment."""
     folder = tmp_path / "home"
     (folder / "notes").mkdir(parents=True)
     for name in [*os.environ]:
@@ -114,7 +114,7 @@ def test_claude_desktop_from_the_microsoft_store_reads_only_the_copy_in_its_pack
     assert file == tmp_path / PACKAGED / "claude_desktop_config.json"
 
 
-def test_two_packages_of_claude_desktop_are_told_rather_than_guessed(tmp_path: Path) -> None:
+def test_two_packages_of_claude_desktop_are_an_error_rather_than_a_guess(tmp_path: Path) -> None:
     for package in ("Claude_one", "Claude_two"):
         (tmp_path / "AppData/Local/Packages" / package / "LocalCache/Roaming/Claude").mkdir(parents=True)
     with pytest.raises(InvalidInput, match=r"Claude_one.*Claude_two.*--config"):
@@ -182,7 +182,7 @@ def test_under_uvx_the_passing_environment_is_not_written_but_uvx_itself(tmp_pat
     assert "uvx" not in lasting[0]
 
 
-def test_a_file_that_is_shared_gets_a_command_without_anybodys_path(home: Path) -> None:
+def test_a_shared_file_gets_a_command_without_a_personal_path(home: Path) -> None:
     leanrag("install", "vscode", "--scope", "project", "--uvx")
     entry = read_json(home / ".vscode/mcp.json")["servers"]["leanrag"]
     assert entry == {"type": "stdio", "command": "uvx", "args": ["leanrag-mcp"]}
@@ -253,7 +253,7 @@ def test_backups_are_numbered_and_none_is_overwritten(home: Path) -> None:
     assert [each.read_text(encoding="utf-8") for each in backups] == texts[1:]
 
 
-def test_a_server_of_that_name_that_is_not_ours_is_left_alone(home: Path) -> None:
+def test_another_server_of_the_same_name_is_left_alone(home: Path) -> None:
     file = home / ".cursor/mcp.json"
     file.parent.mkdir()
     before = '{"mcpServers": {\n"leanrag": {"url": "https://example.org/mcp"}}}'
@@ -294,7 +294,7 @@ def test_a_linked_configuration_stays_a_link_and_keeps_its_rights(home: Path) ->
         ("cursor", '["mcpServers"]', 1),
     ],
 )
-def test_a_malformed_file_is_told_with_its_line_and_left_as_it_is(
+def test_a_malformed_file_is_reported_with_its_line_and_left_unchanged(
     home: Path, client: ClientName, text: str, line: int
 ) -> None:
     file = config_file(client, "user", Machine.here())
@@ -309,7 +309,7 @@ def test_a_malformed_file_is_told_with_its_line_and_left_as_it_is(
     assert home in file.parents
 
 
-def test_a_file_in_another_encoding_is_told(home: Path) -> None:
+def test_a_file_in_another_encoding_is_reported(home: Path) -> None:
     file = home / ".cursor/mcp.json"
     file.parent.mkdir()
     file.write_bytes('{"mcpServers": {}}'.encode("utf-16"))
@@ -326,7 +326,7 @@ def test_a_file_in_another_encoding_is_told(home: Path) -> None:
         (("--collection", "../up"), "../up"),
     ],
 )
-def test_a_bad_argument_is_told_before_anything_is_written(
+def test_a_bad_argument_is_reported_before_anything_is_written(
     home: Path, arguments: tuple[str, str], said: str
 ) -> None:
     ran = leanrag("install", "cursor", *arguments)
@@ -345,16 +345,16 @@ def test_a_change_by_another_program_in_between_is_not_lost(home: Path) -> None:
     assert file.read_text(encoding="utf-8") == '{"numStartups": 2}'
 
 
-def test_a_failed_write_leaves_the_old_file_and_no_scraps(
+def test_a_failed_write_leaves_the_old_file_and_no_temporary_one(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = home / ".claude.json"
     file.write_text("{}", encoding="utf-8")
 
-    def full(_: int) -> None:
+    def raise_disk_full(_: int) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(os, "fsync", full)
+    monkeypatch.setattr(os, "fsync", raise_disk_full)
     ran = leanrag("install", "claude-code")
     assert ran.exit_code == 1
     assert "No space left on device" in ran.output
@@ -362,7 +362,7 @@ def test_a_failed_write_leaves_the_old_file_and_no_scraps(
     assert {each.name for each in home.iterdir()} == {"notes", ".claude.json", ".claude.json.bak1"}
 
 
-def test_what_is_not_there_cannot_be_uninstalled(home: Path) -> None:
+def test_a_server_that_is_not_installed_cannot_be_uninstalled(home: Path) -> None:
     file = home / ".cursor/mcp.json"
     with pytest.raises(NotFound, match="no server called 'leanrag'"):
         client_files.plan_uninstall(CLIENTS["cursor"], file, "leanrag")
@@ -432,7 +432,7 @@ def test_a_blank_file_counts_as_an_empty_one(home: Path, scope: Scope) -> None:
     assert home in file.parents
 
 
-def test_what_was_installed_really_starts(home: Path) -> None:
+def test_an_installed_entry_starts_the_server(home: Path) -> None:
     """The command, as written, answers a client's handshake; arguments are those the server takes."""
     from leanrag_mcp.cli.install import server_command  # noqa: PLC0415 - only this test starts anything
 

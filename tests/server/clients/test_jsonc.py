@@ -35,7 +35,7 @@ def test_a_member_is_added_on_its_own_line_and_every_comment_stays_where_it_was(
     assert after == expected
 
 
-def test_taking_out_what_was_put_in_gives_the_same_bytes_again() -> None:
+def test_removing_an_added_member_restores_the_same_bytes() -> None:
     document = jsonc.parse(WITH_COMMENTS, comments=True)
     added = jsonc.with_member(document, ["servers", "leanrag"], ENTRY)
     assert jsonc.without_member(added, ["servers", "leanrag"]).text == WITH_COMMENTS
@@ -86,19 +86,19 @@ def test_indentation_line_ends_and_odd_numbers_stay_the_users_own(before: str, a
         ("[" * 200 + "]" * 200, 1, "nested deeper than 100"),
     ],
 )
-def test_a_mistake_is_told_with_its_line(text: str, line: int, said: str) -> None:
+def test_a_mistake_is_reported_with_its_line(text: str, line: int, said: str) -> None:
     with pytest.raises(jsonc.Malformed, match=r"line \d+") as caught:
         jsonc.parse(text)
     assert caught.value.line == line
     assert said in caught.value.problem
 
 
-def test_a_comment_without_end_is_told_too() -> None:
+def test_an_unterminated_comment_is_reported_too() -> None:
     with pytest.raises(jsonc.Malformed, match="line 2: this comment is not closed"):
         jsonc.parse('{\n/* "a": 1}', comments=True)
 
 
-def test_what_stands_twice_or_is_no_object_is_refused_rather_than_guessed() -> None:
+def test_a_repeated_key_or_a_value_that_is_no_object_is_refused_rather_than_guessed() -> None:
     twice = jsonc.parse('{"a": {},\n"a": {}}')
     with pytest.raises(jsonc.Malformed, match="line 2: 'a' appears a second time"):
         jsonc.with_member(twice, ["a", "b"], 1)

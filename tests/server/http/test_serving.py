@@ -49,7 +49,7 @@ def command(folder: Path, *options: str) -> list[str]:
 
 @contextmanager
 def serve(folder: Path, *options: str, http: str = "127.0.0.1:0", **environment: str) -> Iterator[Served]:
-    """The real command, until the block ends."""
+    """Run the real command until the block ends."""
     import os  # noqa: PLC0415 - only this function needs it
 
     child = subprocess.Popen(
@@ -60,7 +60,7 @@ def serve(folder: Path, *options: str, http: str = "127.0.0.1:0", **environment:
     )
     assert child.stderr
     greeting = child.stderr.readline()
-    # A pipe that nobody reads fills up, and then the server waits for ever to log a line.
+    # An unread pipe fills up, and then the server waits for ever to log a line.
     said: list[str] = []
     drain = threading.Thread(target=said.extend, args=(child.stderr,), daemon=True)
     drain.start()
@@ -172,7 +172,7 @@ async def test_the_right_token_opens_and_a_wrong_one_does_not(token_server: Serv
 
 
 @pytest.mark.parametrize("header", ["", "Bearer", "Bearer wrong", f"Basic {TOKEN}", TOKEN, "Bearer \xff"])
-def test_without_the_token_nothing_is_told(token_server: Served, header: str) -> None:
+def test_a_refusal_without_the_token_reveals_nothing(token_server: Served, header: str) -> None:
     reply = post(token_server.url, **({"authorization": header} if header else {}))
     assert reply.status_code == 401
     assert reply.headers["www-authenticate"].startswith("Bearer ")
@@ -226,7 +226,7 @@ def test_a_browser_may_ask_first_without_a_token(token_server: Served) -> None:
     )
 
 
-def test_a_request_that_is_too_large_is_told_the_limit(token_server: Served) -> None:
+def test_a_request_that_is_too_large_is_refused_with_the_limit(token_server: Served) -> None:
     reply = post(token_server.url, content=b" " * (1 << 20) + b"{}", authorization=f"Bearer {TOKEN}")
     assert reply.status_code == 413
     assert "larger than 1 MB" in reply.json()["error"]["message"]
@@ -235,7 +235,7 @@ def test_a_request_that_is_too_large_is_told_the_limit(token_server: Served) -> 
     )
 
 
-def test_a_stream_without_an_announced_size_is_cut_off_too(token_server: Served) -> None:
+def test_a_stream_without_a_declared_size_is_cut_off_too(token_server: Served) -> None:
     host, port = token_server.root.removeprefix("http://").split(":")
     head = (
         f"POST /mcp HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {TOKEN}\r\n"
@@ -253,7 +253,7 @@ def test_a_stream_without_an_announced_size_is_cut_off_too(token_server: Served)
 
 
 @pytest.mark.parametrize("server", ["open_server", "token_server"])
-def test_health_is_open_and_tells_nothing_but_the_version(
+def test_health_needs_no_token_and_shows_only_the_version(
     server: str, request: pytest.FixtureRequest
 ) -> None:
     root = request.getfixturevalue(server).root
@@ -387,7 +387,7 @@ async def test_a_job_goes_on_after_its_server_was_ended_and_started_again(
 
 
 async def end_during_job(server: Served, how: signal.Signals) -> str:
-    """Begin a job, end its server while the client listens, and see that the client is told."""
+    """Begin a job, end its server while the client listens, and check that the client gets an error."""
     job_id = ""
     try:
         async with client_of(server.url, "legacy") as client:
@@ -414,14 +414,14 @@ def state_of(folder: Path, job_id: str) -> str:
 
 @pytest.mark.parametrize(("how", "code"), [(signal.SIGINT, 0), (signal.SIGTERM, -signal.SIGTERM)])
 @pytest.mark.parametrize("era", ERAS)
-async def test_a_server_that_is_asked_to_end_does_so_while_clients_wait(
+async def test_a_server_stops_on_a_signal_while_clients_wait(
     tmp_path: Path, era: str, how: signal.Signals, code: int
 ) -> None:
     with serve(tmp_path) as server:
         try:
             async with client_of(server.url, era) as client, anyio.create_task_group() as tasks:
                 job = await call_tool(client, "ingest_documents", documents=LONG, wait_seconds=0)
-                tasks.start_soon(waits_in_vain, client, job["job_id"])
+                tasks.start_soon(check_refusal_while_waiting, client, job["job_id"])
                 await call_tool(client, "get_job", job_id=job["job_id"])
                 server.process.send_signal(how)
                 assert await anyio.to_thread.run_sync(server.process.wait, 30) == code
@@ -430,8 +430,8 @@ async def test_a_server_that_is_asked_to_end_does_so_while_clients_wait(
     assert not [line for line in server.said if "Traceback" in line or "Error" in line]
 
 
-async def waits_in_vain(client: Client, job_id: str) -> None:
-    """It hears of the interruption, or of the end of the server, whichever is first."""
+async def check_refusal_while_waiting(client: Client, job_id: str) -> None:
+    """Check that the call ends with the interruption or with the end of the server, whichever is first."""
     with suppress(MCPError):
         job = await call_tool(client, "get_job", job_id=job_id, wait_seconds=40)
         assert job["status"] == "interrupted"

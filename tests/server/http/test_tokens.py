@@ -104,11 +104,11 @@ def access(issuer: Issuer, **more: Any) -> Access:
     return access_of(load_http_settings(**given, **more), HERE)
 
 
-def by_keys(issuer: Issuer) -> dict[str, Any]:
+def signing_key_settings(issuer: Issuer) -> dict[str, Any]:
     return {"http_oauth_jwks_url": f"{issuer.url}/keys"}
 
 
-def by_asking(issuer: Issuer) -> dict[str, Any]:
+def introspection_settings(issuer: Issuer) -> dict[str, Any]:
     return {
         "http_oauth_introspection_url": f"{issuer.url}/introspect",
         "http_oauth_client_id": "leanrag",
@@ -133,8 +133,8 @@ def ping(client: TestClient, token: str) -> httpx2.Response:
 LET_IN = 400  # as far as the protocol, which misses a handshake
 
 
-def test_a_signed_token_opens_and_the_keys_are_asked_for_once(issuer: Issuer, tmp_path: Path) -> None:
-    with client_with(tmp_path, access(issuer, **by_keys(issuer))) as client:
+def test_a_signed_token_is_accepted_and_the_keys_are_fetched_once(issuer: Issuer, tmp_path: Path) -> None:
+    with client_with(tmp_path, access(issuer, **signing_key_settings(issuer))) as client:
         for changed in ({}, {"aud": ["https://other.example", RESOURCE]}, {"scope": None, "scp": ["read"]}):
             assert ping(client, issuer.sign(**changed)).status_code == LET_IN
     assert issuer.asked == ["keys"]
@@ -156,27 +156,27 @@ FORGED: dict[str, Callable[[Issuer], str]] = {
 
 @pytest.mark.parametrize("kind", FORGED)
 def test_a_token_is_refused(issuer: Issuer, tmp_path: Path, kind: str) -> None:
-    with client_with(tmp_path, access(issuer, **by_keys(issuer))) as client:
+    with client_with(tmp_path, access(issuer, **signing_key_settings(issuer))) as client:
         reply = ping(client, FORGED[kind](issuer))
     assert reply.status_code == 401, kind
     assert reply.json()["error"] == "invalid_token"
 
 
-def test_a_token_without_the_scope_is_told_which_is_missing(issuer: Issuer, tmp_path: Path) -> None:
-    with client_with(tmp_path, access(issuer, **by_keys(issuer))) as client:
+def test_the_refusal_of_a_token_names_the_missing_scope(issuer: Issuer, tmp_path: Path) -> None:
+    with client_with(tmp_path, access(issuer, **signing_key_settings(issuer))) as client:
         reply = ping(client, issuer.sign(scope="write"))
     assert reply.status_code == 403
     assert reply.json() == {"error": "insufficient_scope", "error_description": "Required scope: read"}
 
 
-def test_an_opaque_token_is_asked_about_each_time_so_that_a_revoked_one_ends_at_once(
+def test_an_opaque_token_is_checked_at_every_request_so_that_revoking_it_takes_effect_at_once(
     issuer: Issuer, tmp_path: Path
 ) -> None:
     issuer.live["good"] = {**issuer.claims(), "active": True}
     issuer.live["for another"] = {**issuer.claims(aud="https://other.example"), "active": True}
     issuer.live["from another"] = {**issuer.claims(iss="https://evil.example"), "active": True}
     issuer.live["odd"] = {**issuer.claims(), "active": "true"}
-    with client_with(tmp_path, access(issuer, **by_asking(issuer))) as client:
+    with client_with(tmp_path, access(issuer, **introspection_settings(issuer))) as client:
         assert ping(client, "good").status_code == LET_IN
         for refused in ("for another", "from another", "odd", "unknown"):
             assert ping(client, refused).status_code == 401, refused
@@ -184,8 +184,8 @@ def test_an_opaque_token_is_asked_about_each_time_so_that_a_revoked_one_ends_at_
         assert ping(client, "good").status_code == 401
 
 
-def test_where_tokens_come_from_is_published(issuer: Issuer, tmp_path: Path) -> None:
-    with client_with(tmp_path, access(issuer, **by_keys(issuer))) as client:
+def test_the_metadata_names_the_issuer_of_tokens(issuer: Issuer, tmp_path: Path) -> None:
+    with client_with(tmp_path, access(issuer, **signing_key_settings(issuer))) as client:
         challenge = client.post("/mcp", json={}).headers["www-authenticate"]
         path = "/.well-known/oauth-protected-resource/mcp"
         assert f'resource_metadata="https://rag.example{path}"' in challenge
@@ -195,7 +195,7 @@ def test_where_tokens_come_from_is_published(issuer: Issuer, tmp_path: Path) -> 
     assert published["scopes_supported"] == ["read"]
 
 
-@pytest.mark.parametrize("way", [by_keys, by_asking])
+@pytest.mark.parametrize("way", [signing_key_settings, introspection_settings])
 def test_an_issuer_that_is_down_is_not_the_callers_fault(
     tmp_path: Path, way: Callable[[Issuer], Any]
 ) -> None:
@@ -213,7 +213,7 @@ def test_an_issuer_that_does_not_know_this_server_is_not_the_callers_fault_eithe
     issuer: Issuer, tmp_path: Path
 ) -> None:
     with client_with(
-        tmp_path, access(issuer, **by_asking(issuer) | {"http_oauth_client_secret": "wrong"})
+        tmp_path, access(issuer, **introspection_settings(issuer) | {"http_oauth_client_secret": "wrong"})
     ) as client:
         assert ping(client, "good").status_code == 503
 
@@ -232,7 +232,7 @@ def test_an_issuer_that_does_not_know_this_server_is_not_the_callers_fault_eithe
         },
     ],
 )
-def test_half_of_the_oauth_settings_is_refused(settings: dict[str, str]) -> None:
+def test_incomplete_oauth_settings_are_refused(settings: dict[str, str]) -> None:
     with pytest.raises(InvalidInput, match="do not fit together"):
         access_of(load_http_settings(**settings), HERE)
 
@@ -256,7 +256,7 @@ def test_two_kinds_of_token_at_once_are_refused() -> None:
         ("192.168.1.5:65535", "192.168.1.5", 65535, False),
     ],
 )
-def test_an_address_tells_whether_others_can_reach_it(
+def test_an_address_knows_whether_other_machines_can_reach_it(
     text: str, host: str, port: int, loopback: bool
 ) -> None:
     address = address_of(text)
@@ -280,6 +280,6 @@ def test_an_address_tells_whether_others_can_reach_it(
         "http://h:1",
     ],
 )
-def test_what_is_no_address_is_named_with_an_example(text: str) -> None:
+def test_an_invalid_address_is_refused_with_an_example(text: str) -> None:
     with pytest.raises(InvalidInput, match=r"127\.0\.0\.1:8000"):
         address_of(text)

@@ -13,23 +13,25 @@ from leanrag_mcp.app import create_server
 pytestmark = pytest.mark.anyio
 
 
-async def test_a_waiting_call_tells_its_progress_and_the_figure_always_grows(
+async def test_a_waiting_call_reports_progress_that_always_grows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("leanrag_mcp.tools.manage.PROGRESS_INTERVAL_S", 0.05)
-    told: list[tuple[float, str]] = []
+    reports: list[tuple[float, str]] = []
 
-    async def hear(progress: float, total: float | None, message: str | None) -> None:
+    async def note_progress(progress: float, total: float | None, message: str | None) -> None:
         del total
-        told.append((progress, message or ""))
+        reports.append((progress, message or ""))
 
     text = "".join(f"Alan Stevenson lit lamp {number} of Skerryvore. " for number in range(8000))
     async with Client(create_server(load_settings(data_dir=tmp_path))) as client:
         await client.call_tool("get_index_status", {})
         await client.call_tool(
-            "ingest_documents", {"documents": [{"text": text}], "wait_seconds": 10}, progress_callback=hear
+            "ingest_documents",
+            {"documents": [{"text": text}], "wait_seconds": 10},
+            progress_callback=note_progress,
         )
-    figures = [progress for progress, _ in told]
+    figures = [progress for progress, _ in reports]
     assert len(figures) >= 3
     assert figures == sorted(set(figures))
-    assert all("stage" in message for _, message in told)
+    assert all("stage" in message for _, message in reports)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.anyio
 
 
-async def text_at(call: Caller, address: str) -> str:
+async def read_text_at(call: Caller, address: str) -> str:
     (content,) = (await call.client.read_resource(address)).contents
     assert isinstance(content, TextResourceContents)
     assert content.mime_type == "text/markdown"
@@ -41,7 +41,7 @@ async def test_every_kind_of_resource_says_what_its_tool_says(call: Caller) -> N
         ("leanrag://default/document/Fresnel%20lens", ["Augustin Fresnel invented"]),
         ("leanrag://default/chunk/d5:c1", ["Augustin Fresnel invented"]),
     ):
-        text = await text_at(call, address)
+        text = await read_text_at(call, address)
         for part in said:
             assert part in text, address
         assert "Next:" not in text
@@ -103,7 +103,7 @@ async def test_completions_begin_with_what_is_typed_and_are_bounded(call: Caller
     assert await complete("entity", "\x00" + "é" * 10_000) is not None
 
 
-async def test_completing_in_a_collection_that_is_not_there_gives_nothing(call: Caller) -> None:
+async def test_completing_in_an_unknown_collection_gives_nothing(call: Caller) -> None:
     done = await call.client.complete(
         ref=ResourceTemplateReference(uri="leanrag://{collection}/entity/{entity}"),
         argument={"name": "entity", "value": "a"},

@@ -57,7 +57,7 @@ RECORD = {
 }  # fmt: skip
 
 
-def test_a_record_is_told_in_few_words() -> None:
+def test_the_record_of_a_build_is_summarised_in_few_words() -> None:
     card = HealthCard.from_engine(generation(health=RECORD))
     assert card is not None
     assert (card.heuristic, card.islands) == (round((10 + 3) / 24, 2), 3)

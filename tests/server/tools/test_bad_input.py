@@ -74,8 +74,8 @@ VALUES = st.one_of(
 FAST = {"wait_seconds": 0}
 
 
-def proper(name: str, schema: dict[str, Any]) -> Any:
-    """A value that fits the schema of an argument."""
+def valid_argument(name: str, schema: dict[str, Any]) -> Any:
+    """Return a value that fits the schema of an argument."""
     if "enum" in schema:
         return schema["enum"][0]
     kind = schema.get("type")
@@ -92,7 +92,7 @@ def schemas() -> dict[str, dict[str, Any]]:
     return {tool.name: tool.input_schema for tool in tools}
 
 
-def sound(name: str, result: Any) -> None:
+def check_reply(name: str, result: Any) -> None:
     assert isinstance(result, CallToolResult)
     (block,) = result.content
     assert isinstance(block, TextContent)
@@ -110,14 +110,14 @@ def sound(name: str, result: Any) -> None:
 
 
 def call_each(folder: Path, name: str, calls: list[dict[str, Any]], **more: Any) -> None:
-    """Each of the calls, in one server, none longer than a call may take."""
+    """Make each of the calls, on one server, none longer than a call may take."""
 
     async def call_all() -> None:
         server = create_server(load_settings(data_dir=folder, **more))
         async with server._lowlevel_server.lifespan(server._lowlevel_server):
             for arguments in calls:
                 with anyio.fail_after(45):
-                    sound(name, await server.call_tool(name, arguments))
+                    check_reply(name, await server.call_tool(name, arguments))
 
     anyio.run(call_all)
 
@@ -138,7 +138,7 @@ def test_every_argument_may_be_missing_null_of_another_type_or_huge(
     schemas: dict[str, dict[str, Any]], lighthouses: Path, tmp_path: Path, name: str
 ) -> None:
     known = schemas[name]["properties"]
-    right = {each: proper(each, schema) for each, schema in known.items()} | {
+    right = {each: valid_argument(each, schema) for each, schema in known.items()} | {
         each: 0 for each in known if each == "wait_seconds"
     }
     calls: list[dict[str, Any]] = [{}, right, {"nope": 1}, {**right, "x" * 5000: 1}, {**right, "a\nb": None}]
@@ -169,7 +169,7 @@ def test_no_combination_of_odd_values_is_answered_with_a_bare_error(
 
 @pytest.fixture(scope="module")
 def reader(lighthouses: Path) -> Iterator[Callable[[str, dict[str, Any]], Any]]:
-    """Calls tools of one server over the corpus."""
+    """Return a caller for the tools of one server over the corpus."""
     server = create_server(load_settings(data_dir=lighthouses))
     lifespan = server._lowlevel_server.lifespan(server._lowlevel_server)
     with start_blocking_portal() as portal, portal.wrap_async_context_manager(lifespan):
@@ -177,7 +177,7 @@ def reader(lighthouses: Path) -> Iterator[Callable[[str, dict[str, Any]], Any]]:
 
 
 @pytest.mark.parametrize("text", AWKWARD)
-def test_any_text_may_stand_for_a_name(reader: Callable[[str, dict[str, Any]], Any], text: str) -> None:
+def test_any_text_is_accepted_as_a_name(reader: Callable[[str, dict[str, Any]], Any], text: str) -> None:
     for name, key in (
         ("query_lca_context", "query"),
         ("search_entities", "query"),
@@ -191,10 +191,12 @@ def test_any_text_may_stand_for_a_name(reader: Callable[[str, dict[str, Any]], A
         ("get_job", "job_id"),
     ):
         for value in (text, [text]):
-            sound(name, reader(name, {key: value}))
+            check_reply(name, reader(name, {key: value}))
 
 
-def test_what_some_clients_send_as_json_in_a_string_is_taken(lighthouses: Path, tmp_path: Path) -> None:
+def test_arguments_that_a_client_sends_as_json_in_a_string_are_accepted(
+    lighthouses: Path, tmp_path: Path
+) -> None:
     async def ask() -> None:
         server = create_server(load_settings(data_dir=lighthouses))
         for arguments in (

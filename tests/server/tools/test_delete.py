@@ -55,7 +55,7 @@ def traces(folder: Path) -> list[str]:
 
 
 async def everything(call: Any) -> str:
-    """What every reading tool says, one text."""
+    """Return what every reading tool says, as one text."""
     replies = [
         await call(
             "query_lca_context", query=f"zyzzyvaq Brobdingnag {more}", mode=mode, response_format="detailed"
@@ -115,7 +115,7 @@ async def test_after_a_deletion_no_table_no_file_and_no_reply_holds_a_word_that_
     assert traces(tmp_path) == []
 
 
-async def test_unknown_ids_come_back_with_the_nearest_and_the_others_are_deleted(
+async def test_unknown_ids_are_returned_with_the_nearest_and_the_others_are_deleted(
     serve_in_process: Serve, tmp_path: Path
 ) -> None:
     async with serve_in_process(tmp_path) as call:
@@ -145,7 +145,7 @@ async def test_when_all_documents_are_gone_the_collection_is_empty_and_can_be_fi
         assert "Tiree" in (await call("query_lca_context", query="Skerryvore")).data["context"]
 
 
-async def test_who_reads_while_a_document_is_deleted_gets_an_answer_without_it(tmp_path: Path) -> None:
+async def test_a_query_during_a_deletion_gets_an_answer_without_the_document(tmp_path: Path) -> None:
     async with await LeanRAG.open(load_settings(data_dir=tmp_path)) as engine:
         sources = [DocumentSource(**each) for each in (*OTHERS, SECRET)]  # type: ignore[arg-type]
         await engine.job((await engine.submit_ingest(sources)).id, 60)
@@ -178,12 +178,12 @@ from leanrag_engine.adapters.sqlite.stores import SqlDocumentStore
 from leanrag_engine.core.config import load_settings
 from leanrag_engine.engine import LeanRAG
 place = sys.argv[2]
-async def killed(*args, **kwargs):
+async def delete_and_die(*args, **kwargs):
     if place == "after":
         await delete(*args, **kwargs)
     os.kill(os.getpid(), signal.SIGKILL)
 delete = SqlDocumentStore.delete
-SqlDocumentStore.delete = killed
+SqlDocumentStore.delete = delete_and_die
 async def main():
     async with await LeanRAG.open(load_settings(data_dir=sys.argv[1])) as engine:
         job, _ = await engine.submit_delete(["secret-file"])
@@ -194,7 +194,7 @@ anyio.run(main)
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs a signal that cannot be caught")
 @pytest.mark.parametrize("place", ["before", "after"])
-async def test_a_deletion_that_is_killed_is_carried_on_by_the_next_process(
+async def test_a_killed_deletion_is_continued_by_the_next_process(
     serve_in_process: Serve, tmp_path: Path, place: str
 ) -> None:
     async with serve_in_process(tmp_path) as call:

@@ -42,7 +42,7 @@ async def test_the_same_content_again_is_unchanged_and_other_content_replaces_it
         assert "build_hierarchy" in status.data["next_step"]
 
 
-async def test_a_document_that_is_not_built_yet_is_found_and_said_to_be_pending(
+async def test_a_document_that_is_not_built_yet_is_found_and_reported_as_pending(
     serve_in_process: Serve, tmp_path: Path
 ) -> None:
     async with serve_in_process(tmp_path) as call:
@@ -171,7 +171,7 @@ async def test_a_wrong_list_of_documents_is_refused_by_name(
     assert said in reply.text
 
 
-async def test_a_collection_name_that_cannot_be_is_refused(serve_in_process: Serve, tmp_path: Path) -> None:
+async def test_an_invalid_collection_name_is_refused(serve_in_process: Serve, tmp_path: Path) -> None:
     async with serve_in_process(tmp_path) as call:
         reply = await call("ingest_documents", documents=[MOON], collection="../up")
     assert reply.is_error

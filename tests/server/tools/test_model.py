@@ -18,7 +18,7 @@ def model(server: Any) -> dict[str, Any]:
     return {"llm_model": "openai/tiny", "llm_api_base": server.url}
 
 
-async def test_an_answer_brings_its_sources_and_names_citations_that_no_evidence_bears(
+async def test_an_answer_has_its_sources_and_names_citations_without_evidence(
     lighthouses: Path, serve_in_process: Any, chat_server: Any
 ) -> None:
     chat_server.says("Alan Stevenson designed it [d1:c1], some say [d9:c9].")
@@ -34,7 +34,7 @@ async def test_an_answer_brings_its_sources_and_names_citations_that_no_evidence
         assert (again.data["answer"], chat_server.calls) == (reply.data["answer"], 1)
 
 
-async def test_an_answer_that_the_evidence_does_not_bear_says_so(
+async def test_an_answer_without_sufficient_evidence_says_so(
     lighthouses: Path, serve_in_process: Any, chat_server: Any
 ) -> None:
     chat_server.says("INSUFFICIENT. The evidence does not tell its colour.")
@@ -69,18 +69,18 @@ def test_the_command_line_forecasts_and_keeps_its_cap(tmp_path: Path, scribe: An
         "LEANRAG_DATA_DIR": str(tmp_path / "d"),
     }
 
-    def ran(*arguments: str) -> Any:
+    def run_cli(*arguments: str) -> Any:
         result = CliRunner().invoke(app, [*arguments, "--json"], env=env)
         assert result.exit_code == 0, result.output
         return json.loads(result.stdout.strip().splitlines()[-1])
 
-    ran("ingest", str(tmp_path / "note.md"), "--no-build")
-    forecast = ran("build", "--dry-run")
+    run_cli("ingest", str(tmp_path / "note.md"), "--no-build")
+    forecast = run_cli("build", "--dry-run")
     assert scribe.calls == 0
     (extract, *_) = forecast["result"]["steps"]
     assert (extract["step"], extract["calls"]) == ("extract", [1, 1])
     assert extract["input_tokens"][0] > 100
-    built = ran("build", "--max-calls", "1")
+    built = run_cli("build", "--max-calls", "1")
     assert scribe.calls == 1
     assert built["result"]["spent"][0]["calls"] == 1
 
