@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @pytest.mark.anyio
-async def test_a_status_tells_the_health_in_text_and_data_alike(call: Caller) -> None:
+async def test_a_status_has_the_health_in_text_and_in_data(call: Caller) -> None:
     reply = await call("get_index_status")
     health = reply.data["health"]
     assert health["clustering"] == "gmm"
