@@ -98,9 +98,9 @@ class Overview:
     found: float | None
 
 
-def grades(sittings: Sequence[JudgedQuestion], strategy: str) -> dict[str, Grade]:
+def grades(results: Sequence[JudgedQuestion], strategy: str) -> dict[str, Grade]:
     """Return the grades by measure, without those that have no vote."""
-    scores = [sitting.scores.get(strategy, ()) for sitting in sittings]
+    scores = [result.scores.get(strategy, ()) for result in results]
     return {measure: grade for measure in MEASURES if (grade := _grade(scores, measure))}
 
 
@@ -132,23 +132,23 @@ def _rounds(scores: Sequence[Sequence[Scores | None]], measure: str) -> list[flo
     return [mean(values) for values in rounds if values]
 
 
-def wins(sittings: Sequence[JudgedQuestion], strategy: str) -> dict[str, Wins]:
+def wins(results: Sequence[JudgedQuestion], strategy: str) -> dict[str, Wins]:
     """Return the first strategy's wins against ``strategy`` by measure; equal contexts count as ties."""
-    return {measure: found for measure in MEASURES if (found := _wins(sittings, strategy, measure))}
+    return {measure: found for measure in MEASURES if (found := _wins(results, strategy, measure))}
 
 
-def _wins(sittings: Sequence[JudgedQuestion], strategy: str, measure: str) -> Wins | None:
+def _wins(results: Sequence[JudgedQuestion], strategy: str, measure: str) -> Wins | None:
     shares, votes = [], []
-    for sitting in sittings:
-        duels = sitting.duels.get(strategy, ())
+    for result in results:
+        duels = result.duels.get(strategy, ())
         decided = [share for duel in duels if (share := duel.share(measure)) is not None]
         votes += decided
-        if strategy in sitting.same or decided:
+        if strategy in result.same or decided:
             shares.append(mean(decided) if decided else EVEN)
     if not shares:
         return None
     interval = bootstrap_difference(shares, [EVEN] * len(shares))
-    firsts = [first for sitting in sittings for first in _firsts(sitting.duels.get(strategy, ()), measure)]
+    firsts = [first for result in results for first in _firsts(result.duels.get(strategy, ()), measure)]
     return Wins(
         share=100 * mean(shares),
         low=100 * (EVEN + interval.low),
@@ -165,19 +165,19 @@ def _firsts(duels: Sequence[Duel], measure: str) -> list[bool]:
     return [each[measure].winner == 1 for pair in whole if None not in pair for each in pair if each]
 
 
-def overview(sittings: Sequence[JudgedQuestion], strategy: str) -> Overview:
+def overview(results: Sequence[JudgedQuestion], strategy: str) -> Overview:
     answered = [
-        (sitting, answer) for sitting in sittings if (answer := sitting.answers.get(strategy)) is not None
+        (result, answer) for result in results if (answer := result.answers.get(strategy)) is not None
     ]
     answers = [answer for _, answer in answered]
     citations = sum(len(each.cited) + len(each.unfounded) for each in answers)
-    known = [(sitting, answer) for sitting, answer in answered if sitting.question.answers]
+    known = [(result, answer) for result, answer in answered if result.question.answers]
     return Overview(
         answers=len(answers),
-        context_tokens=mean([sitting.tokens[strategy] for sitting in sittings if strategy in sitting.tokens]),
+        context_tokens=mean([result.tokens[strategy] for result in results if strategy in result.tokens]),
         cited=100 * mean([bool(each.cited) for each in answers]),
         unfounded=100 * sum(len(each.unfounded) for each in answers) / citations if citations else 0.0,
-        found=100 * mean([holds(answer.text, sitting.question.answers) for sitting, answer in known])
+        found=100 * mean([holds(answer.text, result.question.answers) for result, answer in known])
         if known
         else None,
     )

@@ -136,7 +136,7 @@ class Judgement:
     """The result of an evaluation. ``answering`` and ``judging`` are the usage of the two models."""
 
     plan: JudgingPlan
-    sittings: tuple[JudgedQuestion, ...]
+    results: tuple[JudgedQuestion, ...]
     losses: tuple[LostCall, ...]
     answering: Meter
     judging: Meter
@@ -148,18 +148,18 @@ class Judgement:
     @property
     def grades(self) -> Mapping[str, Mapping[str, Grade]]:
         """The grades by strategy, then by measure."""
-        return {name: found for name in self.names if (found := grades(self.sittings, name))}
+        return {name: found for name in self.names if (found := grades(self.results, name))}
 
     @property
     def wins(self) -> Mapping[str, Mapping[str, Wins]]:
         """The first strategy's wins by the other strategy, then by measure."""
         if not self.plan.duels:
             return {}
-        return {name: found for name in self.names[1:] if (found := wins(self.sittings, name))}
+        return {name: found for name in self.names[1:] if (found := wins(self.results, name))}
 
     @property
     def overviews(self) -> Mapping[str, Overview]:
-        return {name: overview(self.sittings, name) for name in self.names}
+        return {name: overview(self.results, name) for name in self.names}
 
     def count_lost(self, kind: str) -> int:
         return sum(each.kind == kind for each in self.losses)
@@ -204,15 +204,17 @@ async def judge_answers(
     ``note`` is called for each finished question. An unusable reply loses only its own vote. Raises ``InvalidInput`` if
     every call would fail, ``ModelUnavailable`` if a service does not answer, ``ReplyUnusable`` if there is no verdict.
     """
-    bench = JudgingRun(engine, collection, answerer, judge, plan.check(), report, temperature)
+    run = JudgingRun(engine, collection, answerer, judge, plan.check(), report, temperature)
 
-    async def sit(question: Question) -> JudgedQuestion:
-        sitting = await judge_question(bench, question)
-        note(sitting)
-        return sitting
+    async def judge_and_note(question: Question) -> JudgedQuestion:
+        result = await judge_question(run, question)
+        note(result)
+        return result
 
-    sittings = await run_together([partial(sit, each) for each in plan.questions], QUESTIONS_AT_ONCE)
-    found = Judgement(plan, tuple(sittings), tuple(_in_order(bench)), bench.answering, bench.judging)
+    results = await run_together(
+        [partial(judge_and_note, each) for each in plan.questions], QUESTIONS_AT_ONCE
+    )
+    found = Judgement(plan, tuple(results), tuple(_sort_losses(run)), run.answering, run.judging)
     if not found.grades and not any(each.votes for wins in found.wins.values() for each in wins.values()):
         raise no_verdict(found)
     return found
@@ -230,24 +232,24 @@ def no_verdict(found: Judgement) -> LeanRAGError:
     )
 
 
-async def judge_question(bench: JudgingRun, question: Question) -> JudgedQuestion:
+async def judge_question(run: JudgingRun, question: Question) -> JudgedQuestion:
     """Answer and judge one question. Equal contexts share one answer, which is written and graded once."""
-    plan = bench.plan
-    contexts = {each.name: await _context(bench, question, each) for each in plan.strategies}
+    plan = run.plan
+    contexts = {each.name: await _retrieve_context(run, question, each) for each in plan.strategies}
     twins = first_alike({name: context.text for name, context in contexts.items()})
     own = list(dict.fromkeys(twins.values()))
     answers = dict(
         zip(
             own,
-            await run_together([partial(_answer, bench, question, each, contexts[each]) for each in own]),
+            await run_together([partial(_write_answer, run, question, each, contexts[each]) for each in own]),
             strict=True,
         )
     )
     written = {name: given for name, given in answers.items() if given is not None}
-    graded = await _grades(bench, question, written) if plan.grades else {}
-    duels = await _duels(bench, question, written, own[0]) if plan.duels else {}
+    graded = await _grade_answers(run, question, written) if plan.grades else {}
+    duels = await _compare_answers(run, question, written, own[0]) if plan.duels else {}
     # Calls that turned out to be unnecessary.
-    bench.count(plan.calls // len(plan.questions) - len(own) - plan.votes * (len(graded) + 2 * len(duels)))
+    run.count(plan.calls // len(plan.questions) - len(own) - plan.votes * (len(graded) + 2 * len(duels)))
     return JudgedQuestion(
         question,
         tokens={name: context.tokens for name, context in contexts.items()},
@@ -264,48 +266,46 @@ def first_alike(texts: Mapping[str, str]) -> dict[str, str]:
     return {name: firsts.setdefault(text, name) for name, text in texts.items()}
 
 
-async def _context(bench: JudgingRun, question: Question, strategy: Strategy) -> Context:
-    query = strategy.query_for(question, bench.plan.budget)
-    return (await bench.engine.query(query, collection=bench.collection)).context
+async def _retrieve_context(run: JudgingRun, question: Question, strategy: Strategy) -> Context:
+    query = strategy.query_for(question, run.plan.budget)
+    return (await run.engine.query(query, collection=run.collection)).context
 
 
-async def _answer(bench: JudgingRun, question: Question, name: str, context: Context) -> Answer | None:
-    asking = partial(
-        answer, bench.answerer, question.text, context, bench.answering, prompts=bench.engine.prompts
-    )
-    return await _or_lost(bench, ("answer", question.id, name), asking)
+async def _write_answer(run: JudgingRun, question: Question, name: str, context: Context) -> Answer | None:
+    asking = partial(answer, run.answerer, question.text, context, run.answering, prompts=run.engine.prompts)
+    return await _call_or_note_loss(run, ("answer", question.id, name), asking)
 
 
-async def _grades(
-    bench: JudgingRun, question: Question, answers: Mapping[str, Answer]
+async def _grade_answers(
+    run: JudgingRun, question: Question, answers: Mapping[str, Answer]
 ) -> dict[str, tuple[Scores | None, ...]]:
     async def vote(name: str, number: int) -> Scores | None:
         request = score_request(
-            question.text, answers[name].text, bench.temperature, number, bench.engine.prompts
+            question.text, answers[name].text, run.temperature, number, run.engine.prompts
         )
-        asking = partial(ask, bench.judge, request, read_scores, bench.judging, bench.engine.prompts)
-        return await _or_lost(bench, ("score", question.id, name), asking)
+        asking = partial(ask, run.judge, request, read_scores, run.judging, run.engine.prompts)
+        return await _call_or_note_loss(run, ("score", question.id, name), asking)
 
-    votes = range(bench.plan.votes)
+    votes = range(run.plan.votes)
     found = await run_together([partial(vote, name, number) for name in answers for number in votes])
     return {name: tuple(each) for name, each in zip(answers, _in_rows(found, len(votes)), strict=True)}
 
 
-async def _duels(
-    bench: JudgingRun, question: Question, answers: Mapping[str, Answer], first: str
+async def _compare_answers(
+    run: JudgingRun, question: Question, answers: Mapping[str, Answer], first: str
 ) -> dict[str, tuple[Duel, ...]]:
     """Compare the first strategy's answer with that of each other strategy that has one."""
 
     async def verdict(name: str, number: int, *, ahead: bool) -> Choices | None:
         sides = (answers[first].text, answers[name].text)
         request = choice_request(
-            question.text, *(sides if ahead else sides[::-1]), bench.temperature, number, bench.engine.prompts
+            question.text, *(sides if ahead else sides[::-1]), run.temperature, number, run.engine.prompts
         )
-        asking = partial(ask, bench.judge, request, read_choices, bench.judging, bench.engine.prompts)
-        return await _or_lost(bench, ("comparison", question.id, name), asking)
+        asking = partial(ask, run.judge, request, read_choices, run.judging, run.engine.prompts)
+        return await _call_or_note_loss(run, ("comparison", question.id, name), asking)
 
     others = [name for name in answers if name != first and first in answers]
-    votes = range(bench.plan.votes)
+    votes = range(run.plan.votes)
     found = await run_together(
         [
             partial(verdict, name, number, ahead=ahead)
@@ -325,8 +325,8 @@ def _in_rows(items: Sequence[T], width: int) -> list[Sequence[T]]:
 # --- calls ---------------------------------------------------------------------------------
 
 
-async def _or_lost(
-    bench: JudgingRun, what: tuple[str, str, str], call: Callable[[], Awaitable[T]]
+async def _call_or_note_loss(
+    run: JudgingRun, what: tuple[str, str, str], call: Callable[[], Awaitable[T]]
 ) -> T | None:
     """Return the call's result, or ``None`` and note the loss.
 
@@ -335,24 +335,22 @@ async def _or_lost(
     try:
         found = await call()
     except (ReplyUnusable, ModelUnavailable) as problem:
-        bench.unanswered = bench.unanswered + 1 if isinstance(problem, ModelUnavailable) else 0
-        if bench.unanswered >= FAILURES:
+        run.unanswered = run.unanswered + 1 if isinstance(problem, ModelUnavailable) else 0
+        if run.unanswered >= FAILURES:
             raise
-        bench.losses.append(LostCall(*what, reason=problem.message))
+        run.losses.append(LostCall(*what, reason=problem.message))
         return None
     else:
-        bench.unanswered = 0
+        run.unanswered = 0
         return found
     finally:
-        bench.count(1)
+        run.count(1)
 
 
-def _in_order(bench: JudgingRun) -> Iterable[LostCall]:
+def _sort_losses(run: JudgingRun) -> Iterable[LostCall]:
     """Return the losses in the order of the questions, not of the replies."""
-    place = {question.id: number for number, question in enumerate(bench.plan.questions)}
-    return sorted(
-        bench.losses, key=lambda each: (place[each.question], each.kind, each.strategy, each.reason)
-    )
+    place = {question.id: number for number, question in enumerate(run.plan.questions)}
+    return sorted(run.losses, key=lambda each: (place[each.question], each.kind, each.strategy, each.reason))
 
 
 async def run_together(works: Sequence[Callable[[], Awaitable[T]]], at_once: int | None = None) -> list[T]:

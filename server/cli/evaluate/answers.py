@@ -190,9 +190,9 @@ def note_writer(file: TextIO) -> Callable[[JudgedQuestion], None]:
     """Return a function that writes each question's answers and verdicts as one line, at once, so that none is lost."""
     from dataclasses import asdict  # noqa: PLC0415 - only here
 
-    def note(sitting: JudgedQuestion) -> None:
-        line = {key: value for key, value in asdict(sitting).items() if key != "same"}
-        file.write(json_.dumps(line | {"same": sorted(sitting.same)}, ensure_ascii=False) + "\n")
+    def note(result: JudgedQuestion) -> None:
+        line = {key: value for key, value in asdict(result).items() if key != "same"}
+        file.write(json_.dumps(line | {"same": sorted(result.same)}, ensure_ascii=False) + "\n")
         file.flush()
 
     return note

@@ -21,7 +21,7 @@ def make_choices(winner: int) -> Choices:
     return {measure: Choice(winner, "r") for measure in MEASURES}
 
 
-def sitting(
+def make_question(
     number: int,
     votes: Sequence[float | None] = (),
     duels: Sequence[Duel] = (),
@@ -41,36 +41,37 @@ def sitting(
 
 def test_known_scores_give_the_known_mean_and_spread() -> None:
     # Rounds of votes: (8 + 6) / 2 = 7, (9 + 7) / 2 = 8, (7 + 5) / 2 = 6; their mean 7, their deviation 1.
-    grade = grades([sitting(1, [8, 9, 7]), sitting(2, [6, 7, 5])], "lca")["overall"]
+    grade = grades([make_question(1, [8, 9, 7]), make_question(2, [6, 7, 5])], "lca")["overall"]
     assert (grade.mean, grade.spread, grade.votes) == (7, 1, 6)
 
 
 def test_one_question_has_the_deviation_of_its_votes() -> None:
-    grade = grades([sitting(1, [7, 8, 9, 8, 8])], "lca")["overall"]
+    grade = grades([make_question(1, [7, 8, 9, 8, 8])], "lca")["overall"]
     assert grade.mean == 8
     assert grade.spread == pytest.approx(math.sqrt(0.5))
 
 
 def test_one_vote_has_no_spread_and_equal_votes_have_none() -> None:
-    assert grades([sitting(1, [7])], "lca")["overall"].spread is None
-    assert grades([sitting(1, [7, 7, 7])], "lca")["overall"].spread == 0
+    assert grades([make_question(1, [7])], "lca")["overall"].spread is None
+    assert grades([make_question(1, [7, 7, 7])], "lca")["overall"].spread == 0
 
 
 def test_a_lost_vote_weighs_nothing() -> None:
     # Question 1 keeps its mean over the votes that came; questions weigh the same whatever they lost.
-    grade = grades([sitting(1, [4, None, None]), sitting(2, [8, 8, 8])], "lca")["overall"]
+    grade = grades([make_question(1, [4, None, None]), make_question(2, [8, 8, 8])], "lca")["overall"]
     assert (grade.mean, grade.votes) == (6, 4)
     # Rounds are compared over the questions that have all of them.
     assert grade.spread == 0
 
 
 def test_no_vote_at_all_gives_no_grade() -> None:
-    assert grades([sitting(1, [None, None]), sitting(2, [])], "lca") == {}
+    assert grades([make_question(1, [None, None]), make_question(2, [])], "lca") == {}
 
 
 def test_a_judge_that_always_takes_the_first_side_decides_nothing() -> None:
     found = wins(
-        [sitting(number, duels=[Duel(make_choices(1), make_choices(1))] * 5) for number in range(4)], "naive"
+        [make_question(number, duels=[Duel(make_choices(1), make_choices(1))] * 5) for number in range(4)],
+        "naive",
     )
     for each in found.values():
         assert (each.share, each.flips, each.first, each.votes) == (50, 100, 100, 20)
@@ -78,47 +79,52 @@ def test_a_judge_that_always_takes_the_first_side_decides_nothing() -> None:
 
 
 def test_a_judge_that_takes_the_last_side_decides_nothing_either() -> None:
-    each = wins([sitting(1, duels=[Duel(make_choices(2), make_choices(2))])], "naive")["overall"]
+    each = wins([make_question(1, duels=[Duel(make_choices(2), make_choices(2))])], "naive")["overall"]
     assert (each.share, each.flips, each.first) == (50, 100, 0)
 
 
 def test_a_judge_that_means_it_flips_never() -> None:
     always = Duel(make_choices(1), make_choices(2))  # the first strategy wins, wherever it stands
     never = Duel(make_choices(2), make_choices(1))
-    each = wins([sitting(1, duels=[always, always]), sitting(2, duels=[always, never])], "naive")["overall"]
+    each = wins([make_question(1, duels=[always, always]), make_question(2, duels=[always, never])], "naive")[
+        "overall"
+    ]
     assert (each.share, each.flips, each.first, each.votes) == (75, 0, 50, 4)
 
 
 def test_a_vote_with_one_lost_verdict_counts_in_neither_order() -> None:
     half = Duel(make_choices(1), None)
-    assert wins([sitting(1, duels=[half, Duel(None, None)])], "naive") == {}
-    each = wins([sitting(1, duels=[half, Duel(make_choices(2), make_choices(1))])], "naive")["overall"]
+    assert wins([make_question(1, duels=[half, Duel(None, None)])], "naive") == {}
+    each = wins([make_question(1, duels=[half, Duel(make_choices(2), make_choices(1))])], "naive")["overall"]
     assert (each.share, each.votes, each.first) == (0, 1, 50)
 
 
 def test_equal_contexts_are_even_without_any_vote() -> None:
     each = wins(
-        [sitting(1, duels=[Duel(make_choices(1), make_choices(2))]), sitting(2, same=frozenset({"naive"}))],
+        [
+            make_question(1, duels=[Duel(make_choices(1), make_choices(2))]),
+            make_question(2, same=frozenset({"naive"})),
+        ],
         "naive",
     )
     assert each["overall"].share == 75
     assert each["overall"].votes == 1
-    none = wins([sitting(1, same=frozenset({"naive"}))], "naive")["overall"]
+    none = wins([make_question(1, same=frozenset({"naive"}))], "naive")["overall"]
     assert (none.share, none.flips, none.first) == (50, None, None)
 
 
 def test_the_overview_counts_citations_and_answers_that_are_right() -> None:
-    sittings = [
-        sitting(
+    results = [
+        make_question(
             1, answer=Answer("It was Ada Lovelace.", ("d1:c1", "d2:c1"), ("d9:c9",)), gold=("Ada Lovelace",)
         ),
-        sitting(2, answer=Answer("Nobody knows.", (), ("d7:c1",)), gold=("Babbage",)),
-        sitting(3, answer=None, gold=("x",)),
+        make_question(2, answer=Answer("Nobody knows.", (), ("d7:c1",)), gold=("Babbage",)),
+        make_question(3, answer=None, gold=("x",)),
     ]
-    found = overview(sittings, "lca")
+    found = overview(results, "lca")
     assert (found.answers, found.cited, found.unfounded, found.found) == (2, 50, 50, 50)
     assert found.context_tokens == 200
-    assert overview([sitting(1, answer=Answer("x", (), ()))], "lca").found is None
+    assert overview([make_question(1, answer=Answer("x", (), ()))], "lca").found is None
 
 
 @pytest.mark.parametrize(

@@ -338,7 +338,7 @@ async def test_the_forecast_of_tokens_is_of_the_right_size(chat_server: Any, jud
     chat_server.follows(lambda request: " word" * 400 if ANSWER in request.prompt else usual(request))
     found = await judge(votes=1)
     sent = sum(TiktokenTokenizer().count_many([request.prompt for request in chat_server.requests]))
-    contexts = sum(tokens for each in found.sittings for tokens in each.tokens.values())
+    contexts = sum(tokens for each in found.results for tokens in each.tokens.values())
     forecast = found.plan.input_tokens - found.plan.answers * found.plan.budget + contexts
     assert abs(forecast - sent) < 0.2 * sent
 
@@ -365,7 +365,7 @@ async def test_each_question_is_noted_when_it_is_done(settings: Settings) -> Non
     notes: list[JudgedQuestion] = []
     found = await judge_set(settings, TOWERS, plan_of(), lambda _: None, note=notes.append)
     assert sorted(each.question.id for each in notes) == ["q1", "q2"]
-    assert [each.question.id for each in found.sittings] == ["q1", "q2"]
+    assert [each.question.id for each in found.results] == ["q1", "q2"]
 
 
 # --- models, questions, collections --------------------------------------------------------
