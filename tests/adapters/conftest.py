@@ -60,7 +60,7 @@ async def vectors(tmp_path: Path) -> AsyncIterator[ChromaVectorStore]:
     await opened.close()
 
 
-# --- collection_rows and hierarchies ---------------------------------------------------------------
+# --- collections and hierarchies ---------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -162,7 +162,7 @@ def publish() -> Callable[..., Any]:
 
 
 class Child:
-    """A real process that runs ``script``; they talk in lines, so nobody ever waits for the clock."""
+    """A real process that runs ``script``; they exchange lines, so that no test waits for the clock."""
 
     def __init__(self, script: str, *arguments: str) -> None:
         self._process = subprocess.Popen(
@@ -176,19 +176,19 @@ class Child:
     def pid(self) -> int:
         return self._process.pid
 
-    def hear(self) -> str:
+    def read_line(self) -> str:
         assert self._process.stdout
         line = self._process.stdout.readline()
-        assert line, "the child process ended without a word; its error is above"
+        assert line, "the child process ended without output; its error is above"
         return line.strip()
 
-    def tell(self, line: str = "go on") -> None:
+    def send_line(self, line: str = "go on") -> None:
         assert self._process.stdin
         self._process.stdin.write(line + "\n")
         self._process.stdin.flush()
 
     def finish(self) -> int:
-        self.tell()
+        self.send_line()
         return self._process.wait()
 
     def kill(self) -> None:

@@ -63,19 +63,19 @@ async def test_each_process_finds_what_the_other_wrote(
     await vectors.close()  # one writer at a time: the other opens a finished index
 
     other = child(OTHER, tmp_path)
-    assert other.hear() == "1"
+    assert other.read_line() == "1"
     ours = parcel("ours", "Written by us.")
     await graph.documents.put("default", ours.document, ours.chunks, ours.extracts)
     vectors = ChromaVectorStore(tmp_path / "vectors")
     await vectors.upsert("space", ["ours"], basis[1:2])
     seen = await graph.generations.bump_vector_version()
-    other.tell()
-    assert other.hear() == "['ours']"
-    assert other.hear() == "['ours']"
+    other.send_line()
+    assert other.read_line() == "['ours']"
+    assert other.read_line() == "['ours']"
 
     assert (await vectors.search("space", basis[2], 1))[0].id != "theirs"
-    other.tell()
-    assert other.hear() == "written"
+    other.send_line()
+    assert other.read_line() == "written"
     assert await graph.generations.vector_version() == seen + 1
     await vectors.refresh()
     assert [hit.id for hit in await vectors.search("space", basis[2], 1)] == ["theirs"]
@@ -138,7 +138,7 @@ async def test_a_build_that_is_killed_while_it_publishes_leaves_the_old_one_whol
         assert await store.generations.entities_by_name(old.number, ["New 1"]) == []
 
     writer = child(STOPS_IN_THE_MIDDLE, tmp_path)
-    assert writer.hear() == "in the middle"
+    assert writer.read_line() == "in the middle"
     assert (tmp_path / f"{opening.FILE}-wal").stat().st_size > 1_000_000  # half of the build is on disk
     await is_whole()
     writer.kill()
@@ -175,7 +175,7 @@ async def test_every_document_that_was_acknowledged_survives_a_kill(
 ) -> None:
     writer = child(WRITES_UNTIL_KILLED, tmp_path)
     for number in range(20):
-        assert writer.hear() == str(number)
+        assert writer.read_line() == str(number)
     writer.kill()
     store = await SqliteDatabase.open(tmp_path, read_only=False)
     documents = await store.documents.find_all("default")

@@ -480,7 +480,7 @@ async def test_an_address_that_is_no_url_is_refused(address: str) -> None:
         await LiteLLMChatModel.open("openai/tiny", api_base=address)
 
 
-async def test_an_address_where_nobody_listens_is_named(open_model: Any) -> None:
+async def test_an_unreachable_address_is_named_in_the_error(open_model: Any) -> None:
     model = await open_model(api_base="http://someone:hunter2hunter2@127.0.0.1:9/v1", attempts=2)
     with pytest.raises(ModelUnavailable) as caught:
         await model.complete(request())

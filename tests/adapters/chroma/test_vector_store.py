@@ -24,61 +24,63 @@ StartChild = Callable[..., Any]
 DIMENSION = 24
 
 
-def rows(count: int, seed: int = 0, dimension: int = DIMENSION) -> Vectors:
+def make_rows(count: int, seed: int = 0, dimension: int = DIMENSION) -> Vectors:
     made = np.random.default_rng(seed).standard_normal((count, dimension)).astype(np.float32)
     return np.asarray(made / np.linalg.norm(made, axis=1, keepdims=True), dtype=np.float32)
 
 
-def ids(count: int) -> list[str]:
+def make_ids(count: int) -> list[str]:
     return [f"e{number:05}" for number in range(count)]
 
 
-def nearest(vectors: Vectors, query: Vectors, limit: int) -> list[str]:
+def find_nearest(vectors: Vectors, query: Vectors, limit: int) -> list[str]:
     """The oracle: every cosine computed, ties by id."""
-    names = ids(len(vectors))
+    names = make_ids(len(vectors))
     order = sorted(range(len(vectors)), key=lambda row: (-float(vectors[row] @ query), names[row]))
     return [names[row] for row in order[:limit]]
 
 
 async def test_the_nearest_come_first_with_their_cosine(vectors: ChromaVectorStore) -> None:
-    stored = rows(3000)
-    await vectors.upsert("c1-entities", ids(3000), stored)
-    for query in rows(20, seed=1):
+    stored = make_rows(3000)
+    await vectors.upsert("c1-entities", make_ids(3000), stored)
+    for query in make_rows(20, seed=1):
         hits = await vectors.search("c1-entities", query, 10)
-        assert [hit.id for hit in hits] == nearest(stored, query, 10)
+        assert [hit.id for hit in hits] == find_nearest(stored, query, 10)
         scores = [float(stored[int(hit.id[1:])] @ query) for hit in hits]
         assert np.allclose([hit.score for hit in hits], scores, atol=1e-5)
 
 
-async def test_a_search_wider_than_the_space_gives_all_of_it(vectors: ChromaVectorStore) -> None:
-    stored = rows(50)
-    await vectors.upsert("small", ids(50), stored)
+async def test_a_limit_beyond_the_size_of_the_space_returns_all_of_it(vectors: ChromaVectorStore) -> None:
+    stored = make_rows(50)
+    await vectors.upsert("small", make_ids(50), stored)
     hits = await vectors.search("small", stored[7], 500)
-    assert [hit.id for hit in hits] == nearest(stored, stored[7], 50)
+    assert [hit.id for hit in hits] == find_nearest(stored, stored[7], 50)
     assert await vectors.search("small", stored[7], 0) == []
 
 
-async def test_two_stores_filled_alike_answer_alike(vectors: ChromaVectorStore, tmp_path: Path) -> None:
-    stored = rows(2500)
+async def test_two_stores_with_equal_vectors_give_equal_results(
+    vectors: ChromaVectorStore, tmp_path: Path
+) -> None:
+    stored = make_rows(2500)
     other = ChromaVectorStore(tmp_path / "other")
     for store in (vectors, other):
-        await store.upsert("same", ids(2500), stored)
-    for query in rows(30, seed=2):
+        await store.upsert("same", make_ids(2500), stored)
+    for query in make_rows(30, seed=2):
         assert await vectors.search("same", query, 20) == await other.search("same", query, 20)
     await other.close()
 
 
 async def test_equal_vectors_come_in_the_order_of_their_ids(vectors: ChromaVectorStore) -> None:
-    stored = np.repeat(rows(3), 10, axis=0)
+    stored = np.repeat(make_rows(3), 10, axis=0)
     shuffled = np.random.default_rng(3).permutation(30)
-    await vectors.upsert("ties", [ids(30)[row] for row in shuffled], stored[shuffled])
+    await vectors.upsert("ties", [make_ids(30)[row] for row in shuffled], stored[shuffled])
     hits = await vectors.search("ties", stored[0], 15)
-    assert [hit.id for hit in hits][:10] == ids(10)
+    assert [hit.id for hit in hits][:10] == make_ids(10)
 
 
 async def test_writing_an_id_again_replaces_its_vector(vectors: ChromaVectorStore) -> None:
-    stored = rows(10)
-    await vectors.upsert("again", ids(10), stored)
+    stored = make_rows(10)
+    await vectors.upsert("again", make_ids(10), stored)
     await vectors.upsert("again", ["e00003"], -stored[3:4])
     assert await vectors.count("again") == 10
     assert (await vectors.search("again", -stored[3], 1))[0].id == "e00003"
@@ -87,42 +89,42 @@ async def test_writing_an_id_again_replaces_its_vector(vectors: ChromaVectorStor
 
 
 async def test_vectors_are_fetched_by_id_as_they_were_written(vectors: ChromaVectorStore) -> None:
-    stored = rows(1200)
-    await vectors.upsert("fetch", ids(1200), stored)
-    found = await vectors.fetch("fetch", [*ids(1200), "unknown", "e00000"])
-    assert sorted(found) == ids(1200)
+    stored = make_rows(1200)
+    await vectors.upsert("fetch", make_ids(1200), stored)
+    found = await vectors.fetch("fetch", [*make_ids(1200), "unknown", "e00000"])
+    assert sorted(found) == make_ids(1200)
     assert all(row.dtype == np.float32 for row in found.values())
-    assert np.allclose(np.stack([found[id_] for id_ in ids(1200)]), stored, atol=1e-6)
+    assert np.allclose(np.stack([found[id_] for id_ in make_ids(1200)]), stored, atol=1e-6)
 
 
 async def test_rows_are_normalised_so_that_scores_are_cosines(vectors: ChromaVectorStore) -> None:
-    stored = rows(5)
-    await vectors.upsert("long", ids(5), 7 * stored)
+    stored = make_rows(5)
+    await vectors.upsert("long", make_ids(5), 7 * stored)
     (hit,) = await vectors.search("long", 3 * stored[2], 1)
     assert hit.id == "e00002"
     assert hit.score == pytest.approx(1.0, abs=1e-5)
 
 
-async def test_zero_vectors_are_kept_and_are_near_nothing(vectors: ChromaVectorStore) -> None:
-    stored = rows(2000)
+async def test_zero_vectors_are_stored_and_never_near_a_query(vectors: ChromaVectorStore) -> None:
+    stored = make_rows(2000)
     stored[::4] = 0
-    await vectors.upsert("zeros", ids(2000), stored)
+    await vectors.upsert("zeros", make_ids(2000), stored)
     assert await vectors.count("zeros") == 2000
     assert not (await vectors.fetch("zeros", ["e00000"]))["e00000"].any()
-    for query in rows(20, seed=4):
+    for query in make_rows(20, seed=4):
         hits = await vectors.search("zeros", query, 10)
-        assert [hit.id for hit in hits] == nearest(stored, query, 10)
+        assert [hit.id for hit in hits] == find_nearest(stored, query, 10)
     assert await vectors.search("zeros", np.zeros(DIMENSION, dtype=np.float32), 10) == []
 
 
-async def test_a_space_of_zero_vectors_alone_answers_too(vectors: ChromaVectorStore) -> None:
-    await vectors.upsert("zeros", ids(20), np.zeros((20, DIMENSION), dtype=np.float32))
-    hits = await vectors.search("zeros", rows(1)[0], 5)
-    assert hits == [Hit(id_, 0.0) for id_ in ids(5)]
+async def test_a_space_of_only_zero_vectors_can_be_searched(vectors: ChromaVectorStore) -> None:
+    await vectors.upsert("zeros", make_ids(20), np.zeros((20, DIMENSION), dtype=np.float32))
+    hits = await vectors.search("zeros", make_rows(1)[0], 5)
+    assert hits == [Hit(id_, 0.0) for id_ in make_ids(5)]
 
 
-async def test_what_is_not_there_is_empty_and_not_an_error(vectors: ChromaVectorStore) -> None:
-    assert await vectors.search("absent", rows(1)[0], 5) == []
+async def test_unknown_spaces_and_ids_are_empty_results(vectors: ChromaVectorStore) -> None:
+    assert await vectors.search("absent", make_rows(1)[0], 5) == []
     assert await vectors.fetch("absent", ["e1"]) == {}
     assert await vectors.count("absent") == 0
     assert await vectors.spaces() == []
@@ -134,20 +136,22 @@ async def test_what_is_not_there_is_empty_and_not_an_error(vectors: ChromaVector
 async def test_spaces_are_listed_and_dropped(vectors: ChromaVectorStore) -> None:
     names = [f"c1-space-{number:03}" for number in range(12)]
     for name in reversed(names):
-        await vectors.upsert(name, ["only"], rows(1))
+        await vectors.upsert(name, ["only"], make_rows(1))
     assert await vectors.spaces() == names
     await vectors.drop(names[0])
     assert await vectors.spaces() == names[1:]
-    assert await vectors.search(names[0], rows(1)[0], 5) == []
-    await vectors.upsert(names[0], ids(2), rows(2, dimension=3))  # a new space may have another dimension
+    assert await vectors.search(names[0], make_rows(1)[0], 5) == []
+    await vectors.upsert(
+        names[0], make_ids(2), make_rows(2, dimension=3)
+    )  # a new space may have another dimension
     assert await vectors.count(names[0]) == 2
 
 
 @pytest.mark.parametrize("name", ["", "ab", "-ab", "ab-", "a b", "a/b", "ä" * 5, "x" * 513])
-async def test_a_name_that_cannot_be_is_refused(vectors: ChromaVectorStore, name: str) -> None:
+async def test_an_invalid_name_is_refused(vectors: ChromaVectorStore, name: str) -> None:
     for call in (
-        vectors.upsert(name, ["e1"], rows(1)),
-        vectors.search(name, rows(1)[0], 1),
+        vectors.upsert(name, ["e1"], make_rows(1)),
+        vectors.search(name, make_rows(1)[0], 1),
         vectors.fetch(name, ["e1"]),
         vectors.count(name),
         vectors.drop(name),
@@ -156,29 +160,29 @@ async def test_a_name_that_cannot_be_is_refused(vectors: ChromaVectorStore, name
             await call
 
 
-async def test_the_longest_name_is_taken(vectors: ChromaVectorStore) -> None:
-    await vectors.upsert("x" * 512, ["e1"], rows(1))
+async def test_the_longest_name_is_accepted(vectors: ChromaVectorStore) -> None:
+    await vectors.upsert("x" * 512, ["e1"], make_rows(1))
     assert await vectors.count("x" * 512) == 1
 
 
-async def test_rows_that_cannot_be_are_refused_before_anything_is_written(vectors: ChromaVectorStore) -> None:
-    bad = rows(1500)
+async def test_invalid_rows_are_refused_before_anything_is_written(vectors: ChromaVectorStore) -> None:
+    bad = make_rows(1500)
     bad[1400, 3] = np.nan
     for given_ids, given_rows, named in (
-        (ids(1500), bad, "'e01400'"),
+        (make_ids(1500), bad, "'e01400'"),
         (["a", "b"], np.array([[1, np.inf], [0, 1]], dtype=np.float32), "'a'"),
-        (["a", "a"], rows(2), "'a'"),
-        (["a", ""], rows(2), "''"),
-        (["a"], rows(2), "1 ids"),
-        (["a"], rows(1)[0], "1 ids"),
+        (["a", "a"], make_rows(2), "'a'"),
+        (["a", ""], make_rows(2), "''"),
+        (["a"], make_rows(2), "1 ids"),
+        (["a"], make_rows(1)[0], "1 ids"),
     ):
         with pytest.raises(InvalidInput, match=named):
             await vectors.upsert("refused", given_ids, given_rows)
     assert await vectors.spaces() == []
-    await vectors.upsert("kept", ids(3), rows(3))
+    await vectors.upsert("kept", make_ids(3), make_rows(3))
     for call in (
-        vectors.upsert("kept", ["e9"], rows(1, dimension=7)),
-        vectors.search("kept", rows(1, dimension=7)[0], 3),
+        vectors.upsert("kept", ["e9"], make_rows(1, dimension=7)),
+        vectors.search("kept", make_rows(1, dimension=7)[0], 3),
     ):
         with pytest.raises(InvalidInput, match=rf"{DIMENSION} numbers, not of 7"):
             await call
@@ -186,13 +190,13 @@ async def test_rows_that_cannot_be_are_refused_before_anything_is_written(vector
         await vectors.search("kept", np.full(DIMENSION, np.nan, dtype=np.float32), 3)
 
 
-async def test_searches_and_refreshes_may_cross(vectors: ChromaVectorStore) -> None:
-    stored = rows(300)
-    await vectors.upsert("crossing", ids(300), stored)
+async def test_searches_and_refreshes_can_overlap(vectors: ChromaVectorStore) -> None:
+    stored = make_rows(300)
+    await vectors.upsert("crossing", make_ids(300), stored)
 
     async def search(row: int) -> None:
         for _ in range(5):
-            assert (await vectors.search("crossing", stored[row], 1))[0].id == ids(300)[row]
+            assert (await vectors.search("crossing", stored[row], 1))[0].id == make_ids(300)[row]
 
     async with anyio.create_task_group() as group:
         for row in range(8):
@@ -201,11 +205,9 @@ async def test_searches_and_refreshes_may_cross(vectors: ChromaVectorStore) -> N
             await vectors.refresh()
 
 
-async def test_two_stores_on_one_folder_share_what_they_have(
-    vectors: ChromaVectorStore, tmp_path: Path
-) -> None:
+async def test_two_stores_on_one_folder_share_their_data(vectors: ChromaVectorStore, tmp_path: Path) -> None:
     second = ChromaVectorStore(tmp_path / "vectors")
-    await vectors.upsert("shared", ids(5), rows(5))
+    await vectors.upsert("shared", make_ids(5), make_rows(5))
     assert await second.count("shared") == 5
     await vectors.refresh()
     await second.close()
@@ -225,20 +227,22 @@ async def test_a_folder_that_is_a_file_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("damaged", ["chroma.sqlite3", "index_metadata.pickle"])
-async def test_a_damaged_index_says_that_it_can_be_rebuilt(tmp_path: Path, damaged: str) -> None:
+async def test_the_error_for_a_damaged_index_says_that_it_can_be_rebuilt(
+    tmp_path: Path, damaged: str
+) -> None:
     folder = tmp_path / "vectors"
     store = ChromaVectorStore(folder)
-    await store.upsert("c1-x", ids(1500), rows(1500))
+    await store.upsert("c1-x", make_ids(1500), make_rows(1500))
     await store.close()
     (path,) = folder.rglob(damaged)
     path.write_bytes(b"garbage " * 100)
     store = ChromaVectorStore(folder)
     for _ in range(3):
         with pytest.raises(StoreUnusable, match=r"(?s)cannot be used.*ebuild the vector index"):
-            await store.search("c1-x", rows(1)[0], 3)
+            await store.search("c1-x", make_rows(1)[0], 3)
     await store.refresh()
     shutil.rmtree(folder)
-    await store.upsert("c1-x", ids(3), rows(3))
+    await store.upsert("c1-x", make_ids(3), make_rows(3))
     assert await store.count("c1-x") == 3
     await store.close()
 
@@ -269,7 +273,7 @@ async def test_a_space_whose_writer_was_killed_is_unusable_until_it_is_dropped(
     tmp_path: Path, child: StartChild
 ) -> None:
     writer = child(WRITE_AND_STOP, tmp_path)
-    assert writer.hear() == "in the middle"
+    assert writer.read_line() == "in the middle"
     store = ChromaVectorStore(tmp_path)
     query = np.ones(4, dtype=np.float32)
     assert await store.search("half", query, 3) == []  # its writer lives: nothing is wrong
@@ -320,7 +324,7 @@ anyio.run(main)
 """
 
 
-def test_nothing_is_printed_that_could_break_a_server_on_stdio(tmp_path: Path) -> None:
+def test_chroma_prints_nothing_that_breaks_a_stdio_server(tmp_path: Path) -> None:
     prelude = (
         "import sys\nfrom pathlib import Path\nimport anyio\nimport numpy as np\nfolder = Path(sys.argv[1])\n"
     )
@@ -340,11 +344,11 @@ def test_importing_the_store_does_not_import_chroma() -> None:
 
 async def test_a_lost_folder_can_be_written_again(tmp_path: Path) -> None:
     store = ChromaVectorStore(tmp_path / "vectors")
-    await store.upsert("space", ids(5), rows(5))
+    await store.upsert("space", make_ids(5), make_rows(5))
     await store.close()
     shutil.rmtree(tmp_path / "vectors")
     store = ChromaVectorStore(tmp_path / "vectors")
     assert await store.count("space") == 0
-    await store.upsert("space", ids(5), rows(5))
+    await store.upsert("space", make_ids(5), make_rows(5))
     assert await store.count("space") == 5
     await store.close()

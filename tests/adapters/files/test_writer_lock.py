@@ -34,7 +34,7 @@ anyio.run(main)
 """
 
 
-def nobody_waits(holder: LockHolder | None) -> None:
+def ignore_holder(holder: LockHolder | None) -> None:
     raise AssertionError(f"had to wait for {holder}")
 
 
@@ -42,23 +42,23 @@ async def test_the_holder_is_known_while_it_holds_and_not_after(tmp_path: Path) 
     lock = FileWriterLock(tmp_path / "new")
     assert await lock.holder() is None
     assert not (tmp_path / "new").exists()  # asking writes nothing
-    async with lock.hold("ingest", waiting=nobody_waits):
+    async with lock.hold("ingest", waiting=ignore_holder):
         holder = await lock.holder()
         assert holder
         assert (holder.pid, holder.purpose) == (os.getpid(), "ingest")
         assert timedelta() <= datetime.now(UTC) - holder.since < timedelta(minutes=1)
         assert "ingest, since" in str(holder)
     assert await lock.holder() is None
-    async with lock.hold("again", waiting=nobody_waits):
+    async with lock.hold("again", waiting=ignore_holder):
         pass
 
 
 async def test_the_lock_is_let_go_when_the_work_fails(tmp_path: Path) -> None:
     lock = FileWriterLock(tmp_path)
     with pytest.raises(ValueError, match="bad work"):
-        async with lock.hold("ingest", waiting=nobody_waits):
+        async with lock.hold("ingest", waiting=ignore_holder):
             raise ValueError("bad work")
-    async with lock.hold("again", waiting=nobody_waits):
+    async with lock.hold("again", waiting=ignore_holder):
         pass
 
 
@@ -86,13 +86,13 @@ async def test_a_waiting_task_hears_who_holds_the_lock_and_may_give_up(
     tmp_path: Path, child: StartChild
 ) -> None:
     holder = child(HOLD, tmp_path)
-    assert holder.hear() == "held"
+    assert holder.read_line() == "held"
     heard: list[LockHolder | None] = []
 
     def give_up(who: LockHolder | None) -> None:
         heard.append(who)
         if len(heard) == 2:
-            raise Cancelled("nobody needs it any more")
+            raise Cancelled("It is not needed any more")
 
     with pytest.raises(Cancelled):
         async with FileWriterLock(tmp_path).hold("ingest", waiting=give_up):
@@ -110,22 +110,22 @@ async def test_a_wait_can_be_cancelled_and_leaves_no_lock_behind(tmp_path: Path)
             async with lock.hold("in vain", waiting=lambda _: group.cancel_scope.cancel()):
                 raise AssertionError("two held the lock")
 
-        async with lock.hold("first", waiting=nobody_waits):
+        async with lock.hold("first", waiting=ignore_holder):
             group.start_soon(wait_in_vain)
             with anyio.CancelScope(shield=True):
                 while not group.cancel_scope.cancel_called:
                     await anyio.lowlevel.checkpoint()
-    async with lock.hold("after", waiting=nobody_waits):
+    async with lock.hold("after", waiting=ignore_holder):
         pass
 
 
 async def test_the_next_process_gets_the_lock_when_it_is_released(tmp_path: Path, child: StartChild) -> None:
     first, second = child(HOLD, tmp_path), None
-    assert first.hear() == "held"
+    assert first.read_line() == "held"
     second = child(HOLD, tmp_path)
-    first.tell()
-    assert first.hear() == "released"
-    assert second.hear() == "held"
+    first.send_line()
+    assert first.read_line() == "released"
+    assert second.read_line() == "held"
     named = await FileWriterLock(tmp_path).holder()
     assert named
     assert named.pid == second.pid
@@ -133,7 +133,7 @@ async def test_the_next_process_gets_the_lock_when_it_is_released(tmp_path: Path
 
 async def test_the_lock_is_free_when_its_holder_was_killed(tmp_path: Path, child: StartChild) -> None:
     holder = child(HOLD, tmp_path)
-    assert holder.hear() == "held"
+    assert holder.read_line() == "held"
     named: list[int] = []
 
     def kill(who: LockHolder | None) -> None:
@@ -150,7 +150,7 @@ async def test_the_lock_is_free_when_its_holder_was_killed(tmp_path: Path, child
 
 async def test_a_note_that_a_killed_process_left_is_not_believed(tmp_path: Path, child: StartChild) -> None:
     holder = child(HOLD, tmp_path)
-    assert holder.hear() == "held"
+    assert holder.read_line() == "held"
     note = tmp_path / "writer.json"
     assert json.loads(note.read_text())["pid"] == holder.pid
     holder.kill()
@@ -167,7 +167,7 @@ async def test_a_folder_that_cannot_hold_a_lock_is_named(tmp_path: Path) -> None
     path = tmp_path / "file"
     path.touch()
     with pytest.raises(StoreUnusable, match=str(path)):
-        async with FileWriterLock(path).hold("ingest", waiting=nobody_waits):
+        async with FileWriterLock(path).hold("ingest", waiting=ignore_holder):
             pass
     assert await FileWriterLock(path).holder() is None
 

@@ -1,4 +1,4 @@
-"""A word that stands in a finding alone finds its cluster."""
+"""A word that only a finding contains finds its cluster."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The contract of a graph store: what every method gives, on small collection_rows whose answers are plain to see."""
+"""The contract of a graph store: what every method gives, on small collections with known answers."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ async def put(store: SqliteDatabase, parcel: Any, collection: str = "default") -
 
 
 @pytest.fixture
-async def filled(store: SqliteDatabase, parcel: MakeParcel) -> SqliteDatabase:
+async def filled_store(store: SqliteDatabase, parcel: MakeParcel) -> SqliteDatabase:
     """A collection of two documents: ``carol`` (3 chunks) and ``moons`` (2 chunks)."""
     await store.documents.create_collection("default")
     carol = (
@@ -80,7 +80,7 @@ async def filled(store: SqliteDatabase, parcel: MakeParcel) -> SqliteDatabase:
 # --- collections ---------------------------------------------------------------------------
 
 
-async def test_a_collection_is_made_once_and_found_by_its_name(store: SqliteDatabase) -> None:
+async def test_a_collection_is_created_once_and_found_by_its_name(store: SqliteDatabase) -> None:
     assert await store.documents.collection("default") is None
     made = await store.documents.create_collection("default")
     assert (made.name, made.revision, made.documents, made.generation) == ("default", 0, 0, None)
@@ -91,12 +91,14 @@ async def test_a_collection_is_made_once_and_found_by_its_name(store: SqliteData
     assert other.number != made.number
 
 
-async def test_an_unknown_collection_is_named_with_those_that_there_are(filled: SqliteDatabase) -> None:
+async def test_the_error_for_an_unknown_collection_lists_the_existing_ones(
+    filled_store: SqliteDatabase,
+) -> None:
     for call in (
-        filled.documents.find_all("defualt"),
-        filled.documents.search_chunks("defualt", "Scrooge", 3),
-        filled.generations.find_all("defualt"),
-        filled.documents.pending_chunks("defualt"),
+        filled_store.documents.find_all("defualt"),
+        filled_store.documents.search_chunks("defualt", "Scrooge", 3),
+        filled_store.generations.find_all("defualt"),
+        filled_store.documents.pending_chunks("defualt"),
     ):
         with pytest.raises(NotFound, match=r"'defualt'(.|\n)*- default"):
             await call
@@ -105,8 +107,8 @@ async def test_an_unknown_collection_is_named_with_those_that_there_are(filled: 
 # --- documents -----------------------------------------------------------------------------
 
 
-async def test_a_document_comes_back_as_it_went_in(filled: SqliteDatabase) -> None:
-    document = await filled.documents.find("default", "carol")
+async def test_a_document_is_read_as_it_was_written(filled_store: SqliteDatabase) -> None:
+    document = await filled_store.documents.find("default", "carol")
     assert document is not None
     assert (document.number, document.title, document.source) == (1, "A Christmas Carol", "/carol")
     assert (document.chunks, document.metadata, document.media_type) == (
@@ -115,29 +117,29 @@ async def test_a_document_comes_back_as_it_went_in(filled: SqliteDatabase) -> No
         "text/plain",
     )
     assert document.ingested_at.tzinfo is UTC
-    assert [each.id for each in await filled.documents.find_all("default")] == ["carol", "moons"]
-    assert await filled.documents.find("default", "unknown") is None
+    assert [each.id for each in await filled_store.documents.find_all("default")] == ["carol", "moons"]
+    assert await filled_store.documents.find("default", "unknown") is None
 
 
-async def test_chunks_come_with_citation_and_title_in_the_order_asked_for(
-    filled: SqliteDatabase, parcel: MakeParcel
+async def test_chunks_have_citation_and_title_and_the_order_of_the_ids(
+    filled_store: SqliteDatabase, parcel: MakeParcel
 ) -> None:
-    reading = await filled.documents.all_chunks("default")
+    reading = await filled_store.documents.all_chunks("default")
     assert [each.citation for each in reading] == ["d1:c1", "d1:c2", "d1:c3", "d2:c1", "d2:c2"]
     assert [each.title for each in reading] == ["A Christmas Carol"] * 3 + ["Moons"] * 2
     source = parcel("moons", "Io has volcanoes.", "Titan has lakes of methane.", title="Moons")
     assert [replace(each, citation="", title="") for each in reading[3:]] == source.chunks
     backwards = [each.id for each in reversed(reading)]
-    assert await filled.documents.chunks("default", [*backwards, "unknown"]) == list(reversed(reading))
-    cited = await filled.documents.chunks_by_citation(
+    assert await filled_store.documents.chunks("default", [*backwards, "unknown"]) == list(reversed(reading))
+    cited = await filled_store.documents.chunks_by_citation(
         "default", ["d2:c2", "d1:c9", "d9:c1", "nonsense", "d1:c1"]
     )
     assert [each.citation for each in cited] == ["d2:c2", "d1:c1"]
-    of_moons = await filled.documents.chunk_ids("default", ["moons", "unknown"])
+    of_moons = await filled_store.documents.chunk_ids("default", ["moons", "unknown"])
     assert of_moons == [each.id for each in reading[3:]]
 
 
-async def test_extracts_come_back_in_reading_order(store: SqliteDatabase, parcel: MakeParcel) -> None:
+async def test_extracts_are_read_in_reading_order(store: SqliteDatabase, parcel: MakeParcel) -> None:
     await store.documents.create_collection("default")
     one = parcel("one", "First words.", "Second words.")
     said = [
@@ -159,54 +161,58 @@ async def test_extracts_come_back_in_reading_order(store: SqliteDatabase, parcel
     assert await store.documents.count_extracts("default") == {"agent": 1, "heuristic": 1, "model": 1}
 
 
-async def test_what_replaces_a_document_has_citations_of_its_own_and_leaves_nothing_behind(
-    filled: SqliteDatabase, parcel: MakeParcel
+async def test_a_replaced_document_is_deleted_and_the_new_one_has_new_citations(
+    filled_store: SqliteDatabase, parcel: MakeParcel
 ) -> None:
-    before = await filled.documents.collection("default")
-    replaced = await put(filled, parcel("carol", "Fezziwig held a ball."))
+    before = await filled_store.documents.collection("default")
+    replaced = await put(filled_store, parcel("carol", "Fezziwig held a ball."))
     assert replaced.number == 3
-    assert await filled.documents.chunks_by_citation("default", ["d1:c1"]) == []
-    after = await filled.documents.collection("default")
+    assert await filled_store.documents.chunks_by_citation("default", ["d1:c1"]) == []
+    after = await filled_store.documents.collection("default")
     assert before
     assert after
     assert (after.revision, after.documents, after.chunks) == (before.revision + 1, 2, 3)
-    assert (await filled.documents.all_chunks("default"))[-1].text == "Fezziwig held a ball."
-    assert len(await filled.documents.extracts("default")) == 3
-    assert await filled.documents.search_chunks("default", "Scrooge", 5) == []
-    assert len(await filled.documents.search_chunks("default", "Fezziwig", 5)) == 1
+    assert (await filled_store.documents.all_chunks("default"))[-1].text == "Fezziwig held a ball."
+    assert len(await filled_store.documents.extracts("default")) == 3
+    assert await filled_store.documents.search_chunks("default", "Scrooge", 5) == []
+    assert len(await filled_store.documents.search_chunks("default", "Fezziwig", 5)) == 1
 
 
-async def test_document_numbers_are_never_reused(filled: SqliteDatabase, parcel: MakeParcel) -> None:
-    await put(filled, parcel("carol", "Other words."))
-    third = await put(filled, parcel("third", "More words."))
+async def test_document_numbers_are_never_reused(filled_store: SqliteDatabase, parcel: MakeParcel) -> None:
+    await put(filled_store, parcel("carol", "Other words."))
+    third = await put(filled_store, parcel("third", "More words."))
     assert third.number == 4
 
 
-async def test_equal_ids_in_two_collections_do_not_meet(filled: SqliteDatabase, parcel: MakeParcel) -> None:
-    await filled.documents.create_collection("other")
+async def test_equal_ids_in_two_collections_are_separate(
+    filled_store: SqliteDatabase, parcel: MakeParcel
+) -> None:
+    await filled_store.documents.create_collection("other")
     same = parcel("carol", "Scrooge was a miser.")
-    document = await put(filled, same, "other")
+    document = await put(filled_store, same, "other")
     assert document.number == 1
-    assert [each.text for each in await filled.documents.all_chunks("other")] == ["Scrooge was a miser."]
-    assert len(await filled.documents.all_chunks("default")) == 5
-    hits = await filled.documents.search_chunks("other", "Scrooge", 5)
+    assert [each.text for each in await filled_store.documents.all_chunks("other")] == [
+        "Scrooge was a miser."
+    ]
+    assert len(await filled_store.documents.all_chunks("default")) == 5
+    hits = await filled_store.documents.search_chunks("other", "Scrooge", 5)
     assert [hit.id for hit in hits] == [same.chunks[0].id]
 
 
-async def test_a_document_that_does_not_fit_together_is_refused_whole(
-    filled: SqliteDatabase, parcel: MakeParcel
+async def test_an_inconsistent_document_is_refused_as_a_whole(
+    filled_store: SqliteDatabase, parcel: MakeParcel
 ) -> None:
-    before = await filled.documents.collection("default")
+    before = await filled_store.documents.collection("default")
     one, two = parcel("one", "Some words."), parcel("two", "Other words.")
     for document, chunks, extracts, named in (
         (one.document, two.chunks, [], "'two'"),
         (one.document, one.chunks, two.extracts, two.chunks[0].id),
-        (one.document, [*one.chunks, *one.chunks], [], "refused"),
+        (one.document, [*one.chunks, *one.chunks], [], "rejected a row"),
         (replace(one.document, title="half \ud800 character"), one.chunks, [], "half a character"),
     ):
         with pytest.raises(InvalidInput, match=named):
-            await filled.documents.put("default", document, chunks, extracts)
-    assert await filled.documents.collection("default") == before
+            await filled_store.documents.put("default", document, chunks, extracts)
+    assert await filled_store.documents.collection("default") == before
 
 
 # --- generations ---------------------------------------------------------------------------
@@ -224,8 +230,8 @@ NAMES = (
 )
 
 
-async def test_a_published_hierarchy_comes_back_as_it_went_in(
-    filled: SqliteDatabase, hierarchy: MakeHierarchy, publish: Publish
+async def test_a_published_hierarchy_is_read_as_it_was_written(
+    filled_store: SqliteDatabase, hierarchy: MakeHierarchy, publish: Publish
 ) -> None:
     built = hierarchy(*NAMES)
     assert built.sizes == (9, 3, 1)
@@ -241,22 +247,22 @@ async def test_a_published_hierarchy_comes_back_as_it_went_in(
         methods=(MethodCounts(1, {"model": 3}, {"joined": 2}),),
         embedded=EmbeddingCounts(9, 3),
     )
-    generation = await publish(filled, built, 2, record=record)
+    generation = await publish(filled_store, built, 2, record=record)
     counts = tuple(LayerCount(i, len(g.entities), len(g.relations)) for i, g in enumerate(built.layers))
     assert (generation.layers, generation.top, generation.revision) == (counts, 2, 2)
     assert (generation.embedder, generation.dimension, generation.collection) == ("toy", 4, "default")
     assert generation.record == record
     for number, layer in enumerate(built.layers):
-        assert await filled.generations.layer(generation.number, number) == list(layer.entities)
-    assert await filled.generations.layer(generation.number, 3) == []
-    held = await filled.documents.collection("default")
-    assert held
-    assert held.generation == generation
-    assert await filled.generations.embedder_state(generation.number) == b"fit"
+        assert await filled_store.generations.layer(generation.number, number) == list(layer.entities)
+    assert await filled_store.generations.layer(generation.number, 3) == []
+    collection = await filled_store.documents.collection("default")
+    assert collection
+    assert collection.generation == generation
+    assert await filled_store.generations.embedder_state(generation.number) == b"fit"
 
 
 async def test_every_field_of_entities_and_relations_is_kept(
-    filled: SqliteDatabase, publish: Publish
+    filled_store: SqliteDatabase, publish: Publish
 ) -> None:
     one = Entity(
         "e1", "張三", "person", 0, "一个人。", Method.MODEL, 7, 0, "root", ("Zhang San", "Z. 😀"),
@@ -268,60 +274,65 @@ async def test_every_field_of_entities_and_relations_is_kept(
     joined = Relation(
         "r1", "e2", "e1", 0, "know each other", Method.AGENT, 1, 5, 1, ("c1",), (Evidence(0, 15, "c1"),)
     )
-    generation = await publish(filled, Hierarchy((Graph((one, two), (joined,)), Graph((root,), ()))))
-    assert await filled.generations.layer(generation.number, 0) == [one, two]
-    assert await filled.generations.layer(generation.number, 1) == [root]
-    assert await filled.generations.relations_of(generation.number, ["e1"], 9) == [joined]
+    generation = await publish(filled_store, Hierarchy((Graph((one, two), (joined,)), Graph((root,), ()))))
+    assert await filled_store.generations.layer(generation.number, 0) == [one, two]
+    assert await filled_store.generations.layer(generation.number, 1) == [root]
+    assert await filled_store.generations.relations_of(generation.number, ["e1"], 9) == [joined]
 
 
 async def test_the_published_generation_and_the_one_before_are_kept(
-    filled: SqliteDatabase, hierarchy: MakeHierarchy, publish: Publish
+    filled_store: SqliteDatabase, hierarchy: MakeHierarchy, publish: Publish
 ) -> None:
-    made = [await publish(filled, hierarchy(*NAMES[:size]), embedder=f"fit-{size}") for size in (3, 5, 7)]
+    made = [
+        await publish(filled_store, hierarchy(*NAMES[:size]), embedder=f"fit-{size}") for size in (3, 5, 7)
+    ]
     assert [each.number for each in made] == sorted({each.number for each in made})
-    assert await filled.generations.find_all("default") == [made[2], made[1]]
-    assert len(await filled.generations.layer(made[1].number, 0)) == 5
+    assert await filled_store.generations.find_all("default") == [made[2], made[1]]
+    assert len(await filled_store.generations.layer(made[1].number, 0)) == 5
     gone = made[0].number
-    assert await filled.generations.layer(gone, 0) == []
-    assert await filled.generations.search_entities(gone, "Scrooge", 5) == []
-    assert await filled.generations.similar_entities(gone, "Scrooge", 5) == []
-    assert await filled.generations.entities_by_name(gone, ["Jacob Marley"]) == []
-    assert await filled.generations.relations_page(
+    assert await filled_store.generations.layer(gone, 0) == []
+    assert await filled_store.generations.search_entities(gone, "Scrooge", 5) == []
+    assert await filled_store.generations.similar_entities(gone, "Scrooge", 5) == []
+    assert await filled_store.generations.entities_by_name(gone, ["Jacob Marley"]) == []
+    assert await filled_store.generations.relations_page(
         gone, layer=None, cluster=None, min_strength=0, offset=0, limit=5
     ) == (
         [],
         0,
     )
     with pytest.raises(NotFound, match=f"Generation {gone}"):
-        await filled.generations.embedder_state(gone)
+        await filled_store.generations.embedder_state(gone)
 
 
-async def test_publishing_in_one_collection_leaves_the_others_generations_alone(
-    filled: SqliteDatabase, hierarchy: MakeHierarchy, publish: Publish
+async def test_publishing_in_one_collection_keeps_the_generations_of_others(
+    filled_store: SqliteDatabase, hierarchy: MakeHierarchy, publish: Publish
 ) -> None:
-    await filled.documents.create_collection("other")
+    await filled_store.documents.create_collection("other")
     fields = {"embedder": "toy", "dimension": 4, "embedder_state": b"", "record": BuildRecord()}
-    kept = await filled.generations.publish("other", 0, hierarchy("Alone", "Together"), **fields)
+    kept = await filled_store.generations.publish("other", 0, hierarchy("Alone", "Together"), **fields)
     for _ in range(3):
-        await publish(filled, hierarchy(*NAMES))
-    assert await filled.generations.find_all("other") == [kept]
-    assert [each.name for each in await filled.generations.layer(kept.number, 0)] == ["Alone", "Together"]
+        await publish(filled_store, hierarchy(*NAMES))
+    assert await filled_store.generations.find_all("other") == [kept]
+    assert [each.name for each in await filled_store.generations.layer(kept.number, 0)] == [
+        "Alone",
+        "Together",
+    ]
 
 
-async def test_what_came_in_after_the_build_is_pending(
-    filled: SqliteDatabase, parcel: MakeParcel, hierarchy: MakeHierarchy, publish: Publish
+async def test_documents_added_after_the_build_are_pending(
+    filled_store: SqliteDatabase, parcel: MakeParcel, hierarchy: MakeHierarchy, publish: Publish
 ) -> None:
-    assert len(await filled.documents.pending_chunks("default")) == 5
-    held = await filled.documents.collection("default")
-    assert held
-    assert (held.pending_documents, held.stale) == (2, True)
-    await publish(filled, hierarchy(*NAMES), held.revision)
-    assert await filled.documents.pending_chunks("default") == []
-    await put(filled, parcel("moons", "Europa has ice."))
-    await put(filled, parcel("new", "Ganymede is large."))
-    pending = await filled.documents.pending_chunks("default")
+    assert len(await filled_store.documents.pending_chunks("default")) == 5
+    collection = await filled_store.documents.collection("default")
+    assert collection
+    assert (collection.pending_documents, collection.stale) == (2, True)
+    await publish(filled_store, hierarchy(*NAMES), collection.revision)
+    assert await filled_store.documents.pending_chunks("default") == []
+    await put(filled_store, parcel("moons", "Europa has ice."))
+    await put(filled_store, parcel("new", "Ganymede is large."))
+    pending = await filled_store.documents.pending_chunks("default")
     assert [each.text for each in pending] == ["Europa has ice.", "Ganymede is large."]
-    after = await filled.documents.collection("default")
+    after = await filled_store.documents.collection("default")
     assert after
     assert (after.pending_documents, after.stale) == (2, True)
 
@@ -336,42 +347,48 @@ async def test_what_came_in_after_the_build_is_pending(
     ],
     ids=["no parent", "wrong layer", "relation without an end", "relation in the wrong layer"],
 )
-async def test_a_hierarchy_that_does_not_fit_together_is_not_published(
-    filled: SqliteDatabase, hierarchy: MakeHierarchy, publish: Publish, damage: Callable[..., Any], named: str
+async def test_an_inconsistent_hierarchy_is_not_published(
+    filled_store: SqliteDatabase,
+    hierarchy: MakeHierarchy,
+    publish: Publish,
+    damage: Callable[..., Any],
+    named: str,
 ) -> None:
-    good = await publish(filled, hierarchy(*NAMES))
+    good = await publish(filled_store, hierarchy(*NAMES))
     base, *above = hierarchy(*NAMES).layers
     entity, relation = damage(base.entities[0], base.relations[0])
     bad = Graph((entity, *base.entities[1:]), (relation, *base.relations[1:]))
     with pytest.raises(InvalidInput, match=named):
-        await publish(filled, Hierarchy((bad, *above)))
-    with pytest.raises(InvalidInput, match="id of its own"):
-        await publish(filled, Hierarchy((Graph((*base.entities, base.entities[0]), ()), *above)))
-    assert await filled.generations.find_all("default") == [good]
+        await publish(filled_store, Hierarchy((bad, *above)))
+    with pytest.raises(InvalidInput, match="unique id"):
+        await publish(filled_store, Hierarchy((Graph((*base.entities, base.entities[0]), ()), *above)))
+    assert await filled_store.generations.find_all("default") == [good]
 
 
-async def test_a_corpus_without_entities_can_be_published(filled: SqliteDatabase, publish: Publish) -> None:
-    generation = await publish(filled, Hierarchy((Graph((), ()),)))
-    assert await filled.generations.layer(generation.number, 0) == []
-    assert await filled.generations.search_entities(generation.number, "Scrooge", 5) == []
+async def test_a_corpus_without_entities_can_be_published(
+    filled_store: SqliteDatabase, publish: Publish
+) -> None:
+    generation = await publish(filled_store, Hierarchy((Graph((), ()),)))
+    assert await filled_store.generations.layer(generation.number, 0) == []
+    assert await filled_store.generations.search_entities(generation.number, "Scrooge", 5) == []
 
 
 async def test_readers_see_complete_generations_while_others_are_published(
-    filled: SqliteDatabase, hierarchy: MakeHierarchy, publish: Publish
+    filled_store: SqliteDatabase, hierarchy: MakeHierarchy, publish: Publish
 ) -> None:
     """At most one publish falls into a read: a generation is kept until the second one after it."""
     sizes = (40, 20)
     names = [f"Name {number}" for number in range(max(sizes))]
-    await publish(filled, hierarchy(*names[: sizes[0]]))
+    await publish(filled_store, hierarchy(*names[: sizes[0]]))
     seen: set[int] = set()
     done, read_ended = anyio.Event(), anyio.Event()
 
     async def read() -> None:
         while not done.is_set():
-            collection = await filled.documents.collection("default")
+            collection = await filled_store.documents.collection("default")
             assert collection
             assert collection.generation
-            entities = await filled.generations.layer(collection.generation.number, 0)
+            entities = await filled_store.generations.layer(collection.generation.number, 0)
             assert len(entities) == collection.generation.layers[0].entities
             seen.add(len(entities))
             read_ended.set()
@@ -379,7 +396,7 @@ async def test_readers_see_complete_generations_while_others_are_published(
     async with anyio.create_task_group() as group:
         group.start_soon(read)
         for turn in range(10):
-            await publish(filled, hierarchy(*names[: sizes[turn % 2]]))
+            await publish(filled_store, hierarchy(*names[: sizes[turn % 2]]))
             read_ended = anyio.Event()
             await read_ended.wait()
         done.set()
@@ -391,16 +408,16 @@ async def test_readers_see_complete_generations_while_others_are_published(
 
 @pytest.fixture
 async def built(
-    filled: SqliteDatabase, hierarchy: MakeHierarchy, publish: Publish
+    filled_store: SqliteDatabase, hierarchy: MakeHierarchy, publish: Publish
 ) -> tuple[SqliteDatabase, int, Hierarchy]:
     hierarchy_ = hierarchy(*NAMES)
-    return filled, (await publish(filled, hierarchy_)).number, hierarchy_
+    return filled_store, (await publish(filled_store, hierarchy_)).number, hierarchy_
 
 
 Built = tuple[SqliteDatabase, int, Hierarchy]
 
 
-async def test_entities_come_in_the_order_of_the_ids(built: Built) -> None:
+async def test_entities_are_returned_in_the_order_of_the_ids(built: Built) -> None:
     store, generation, hierarchy_ = built
     wanted = [hierarchy_.root, *reversed(hierarchy_.layers[0].entities)]
     ids = [entity.id for entity in wanted]
@@ -416,7 +433,9 @@ async def test_a_list_of_ids_may_be_longer_than_sqlite_has_variables(built: Buil
     assert await store.generations.relations_of(generation, ids, 5) == []
 
 
-async def test_names_find_entities_whatever_their_spelling(filled: SqliteDatabase, publish: Publish) -> None:
+async def test_entities_are_found_by_any_spelling_of_their_names(
+    filled_store: SqliteDatabase, publish: Publish
+) -> None:
     ids = (
         ("e1", "World Health Organization", ("WHO",)),
         ("e2", "Café Müller", ()),
@@ -425,18 +444,20 @@ async def test_names_find_entities_whatever_their_spelling(filled: SqliteDatabas
     )
     base = [Entity(id_, name, aliases=aliases, parent_id="r") for id_, name, aliases in ids]
     above = Entity("r", "who", layer=1)
-    generation = (await publish(filled, Hierarchy((Graph(tuple(base), ()), Graph((above,), ()))))).number
+    generation = (
+        await publish(filled_store, Hierarchy((Graph(tuple(base), ()), Graph((above,), ()))))
+    ).number
 
-    async def found(*names: str) -> list[str]:
-        return [entity.id for entity in await filled.generations.entities_by_name(generation, names)]
+    async def find_names(*names: str) -> list[str]:
+        return [entity.id for entity in await filled_store.generations.entities_by_name(generation, names)]
 
-    assert await found("the WHO") == ["e1", "r"]
-    assert await found("cafe müller", "world health organizations") == ["e1", "e2"]
-    assert await found("c++") == ["e3"]
-    assert await found("nobody", "", "  ") == []
+    assert await find_names("the WHO") == ["e1", "r"]
+    assert await find_names("cafe müller", "world health organizations") == ["e1", "e2"]
+    assert await find_names("c++") == ["e3"]
+    assert await find_names("nobody", "", "  ") == []
 
 
-async def test_members_come_with_most_mentions_first_and_page_by_page(built: Built) -> None:
+async def test_members_come_page_by_page_with_most_mentions_first(built: Built) -> None:
     store, generation, hierarchy_ = built
     cluster = hierarchy_.layers[1].entities[0]
     children = [entity for entity in hierarchy_.layers[0].entities if entity.parent_id == cluster.id]
@@ -446,14 +467,14 @@ async def test_members_come_with_most_mentions_first_and_page_by_page(built: Bui
     assert await store.generations.members(generation, hierarchy_.layers[0].entities[0].id, 0, 10) == []
 
 
-async def test_the_relations_of_a_layer_come_as_they_were_built(built: Built) -> None:
+async def test_the_relations_of_a_layer_come_in_the_order_of_the_build(built: Built) -> None:
     store, generation, hierarchy_ = built
     for number, layer in enumerate(hierarchy_.layers):
         assert await store.generations.relations(generation, number) == list(layer.relations)
     assert await store.generations.relations(generation, 99) == []
 
 
-async def test_a_fact_is_found_by_its_words_and_known_by_its_first_relation(built: Built) -> None:
+async def test_a_fact_is_found_by_its_words_and_identified_by_its_first_relation(built: Built) -> None:
     store, generation, hierarchy_ = built
     facts = hierarchy_.layers[0].facts()
     assert facts
@@ -466,7 +487,7 @@ async def test_a_fact_is_found_by_its_words_and_known_by_its_first_relation(buil
     assert await store.generations.search_facts(generation + 99, facts[0][1], 5) == []
 
 
-async def test_keyword_search_over_entities_may_be_kept_to_a_layer(built: Built) -> None:
+async def test_keyword_search_over_entities_can_be_limited_to_a_layer(built: Built) -> None:
     store, generation, hierarchy_ = built
     scrooge = hierarchy_.layers[0].entities[0]
     hits = await store.generations.search_entities(generation, "What of Scrooge?", 5)
@@ -482,7 +503,7 @@ async def test_keyword_search_over_entities_may_be_kept_to_a_layer(built: Built)
 # --- relations -----------------------------------------------------------------------------
 
 
-def strongest(relations: list[Relation]) -> list[Relation]:
+def sort_by_strength(relations: list[Relation]) -> list[Relation]:
     """Sorted is stable: equally strong ones keep the order of building."""
     return sorted(relations, key=lambda relation: (-relation.strength, -relation.weight))
 
@@ -493,9 +514,9 @@ async def test_relations_around_and_among_entities(built: Built) -> None:
     ids = {entity.id for entity in hierarchy_.layers[0].entities[:4]}
     ends = [(relation, {relation.source_id, relation.target_id}) for relation in every]
     among = await store.generations.relations_among(generation, sorted(ids))
-    assert among == strongest([relation for relation, both in ends if both <= ids])
+    assert among == sort_by_strength([relation for relation, both in ends if both <= ids])
     around = await store.generations.relations_of(generation, sorted(ids), 100)
-    assert around == strongest([relation for relation, both in ends if both & ids])
+    assert around == sort_by_strength([relation for relation, both in ends if both & ids])
     assert len(around) > len(among) > 0
     assert await store.generations.relations_of(generation, sorted(ids), 2) == around[:2]
 
@@ -503,13 +524,13 @@ async def test_relations_around_and_among_entities(built: Built) -> None:
 @pytest.mark.parametrize("layer", [None, 0, 1, 7])
 @pytest.mark.parametrize("with_cluster", [False, True])
 @pytest.mark.parametrize("min_strength", [0, 2])
-async def test_a_page_of_relations_is_a_slice_of_all_that_fit(
+async def test_a_page_of_relations_is_a_slice_of_all_that_match(
     built: Built, layer: int | None, with_cluster: bool, min_strength: int
 ) -> None:
     store, generation, hierarchy_ = built
     cluster = hierarchy_.layers[1].entities[1].id if with_cluster else None
     every = [relation for each in hierarchy_.layers for relation in each.relations]
-    fitting = strongest(
+    fitting = sort_by_strength(
         [
             relation
             for relation in every
@@ -554,7 +575,7 @@ def job(id_: str, status: JobStatus = JobStatus.QUEUED, minutes: int = 0, **fiel
     )
 
 
-async def test_a_job_comes_back_as_it_went_in_and_is_overwritten(store: SqliteDatabase) -> None:
+async def test_a_job_is_read_as_it_was_written_and_can_be_overwritten(store: SqliteDatabase) -> None:
     first = job("j1")
     await store.jobs.put(first)
     assert await store.jobs.find("j1") == first
@@ -613,7 +634,7 @@ async def test_jobs_come_newest_first(store: SqliteDatabase) -> None:
     assert [each.id for each in await store.jobs.find_unfinished()] == ["j3", "j1"]
 
 
-async def test_of_many_that_claim_a_job_one_wins(store: SqliteDatabase) -> None:
+async def test_exactly_one_of_many_claims_of_a_job_succeeds(store: SqliteDatabase) -> None:
     await store.jobs.put(job("j1", JobStatus.INTERRUPTED))
     won: list[str] = []
 
@@ -632,7 +653,7 @@ async def test_of_many_that_claim_a_job_one_wins(store: SqliteDatabase) -> None:
     assert not await store.jobs.claim("j2", "first owner", "me")
 
 
-async def test_a_request_to_cancel_outlives_what_the_job_writes(store: SqliteDatabase) -> None:
+async def test_a_cancel_request_survives_updates_of_the_job(store: SqliteDatabase) -> None:
     await store.jobs.put(job("j1", JobStatus.RUNNING))
     assert await store.jobs.request_cancel("j1") is JobStatus.RUNNING
     await store.jobs.put(job("j1", JobStatus.RUNNING, done=5))
@@ -655,7 +676,7 @@ async def test_the_vector_version_counts_up(store: SqliteDatabase) -> None:
 
 
 async def test_a_store_serves_several_event_loops_at_once(store: SqliteDatabase) -> None:
-    """Jobs run in a loop of their own; their writes must not fail for those of the other."""
+    """Jobs run in a separate event loop; writes from both loops must succeed."""
     async with anyio.create_task_group() as group:
         for _ in range(8):
             group.start_soon(

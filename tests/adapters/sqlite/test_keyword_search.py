@@ -1,4 +1,4 @@
-"""Keyword search: any text is a query, never syntax; names are found although misspelt."""
+"""Keyword search: any text is a valid query, and misspelt names are found."""
 
 from __future__ import annotations
 
@@ -62,10 +62,10 @@ async def words(store: SqliteDatabase, parcel: MakeParcel, publish: Publish) -> 
 
 @pytest.mark.parametrize("query", AWKWARD)
 async def test_no_text_breaks_a_search(words: SqliteDatabase, query: str) -> None:
-    held = await words.documents.collection("default")
-    assert held
-    assert held.generation
-    number = held.generation.number
+    collection = await words.documents.collection("default")
+    assert collection
+    assert collection.generation
+    number = collection.generation.number
     for hits in (
         await words.documents.search_chunks("default", query, 5),
         await words.generations.search_entities(number, query, 5),
@@ -132,7 +132,9 @@ async def test_a_word_in_the_title_counts_more_than_one_in_the_text(
     assert [hit.id for hit in hits] == in_title + in_text
 
 
-async def test_equally_good_passages_come_in_reading_order(store: SqliteDatabase, parcel: MakeParcel) -> None:
+async def test_passages_with_equal_scores_come_in_reading_order(
+    store: SqliteDatabase, parcel: MakeParcel
+) -> None:
     await store.documents.create_collection("default")
     last = parcel("z", "same words", "same words", title="")
     first = await put(store, parcel("a", "same words", "same words", title=""))
@@ -153,7 +155,7 @@ async def test_chinese_and_japanese_are_found_by_their_words(
     assert [hit.id for hit in await store.documents.search_chunks("default", "猫の名前", 5)] == [ids[1]]
 
 
-async def test_statistics_of_one_collection_do_not_reach_another(
+async def test_word_statistics_are_separate_for_each_collection(
     store: SqliteDatabase, parcel: MakeParcel
 ) -> None:
     """BM25 weighs a word by how rare it is: in a corpus of its own, ``rare`` must stay rare."""
@@ -201,7 +203,7 @@ PEOPLE = (
         ("Fam", "Fan"),
     ],
 )
-async def test_a_misspelt_name_finds_the_one_that_was_meant(
+async def test_a_misspelt_name_finds_the_intended_one(
     store: SqliteDatabase, publish: Publish, asked: str, meant: str
 ) -> None:
     await store.documents.create_collection("default")
@@ -214,7 +216,7 @@ async def test_a_misspelt_name_finds_the_one_that_was_meant(
     assert len(found) <= 3
 
 
-async def test_an_alias_is_as_good_as_a_name_and_ties_go_to_the_most_mentioned(
+async def test_an_alias_counts_like_a_name_and_ties_are_broken_by_mentions(
     store: SqliteDatabase, publish: Publish
 ) -> None:
     await store.documents.create_collection("default")

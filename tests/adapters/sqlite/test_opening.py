@@ -1,4 +1,4 @@
-"""Opening a data folder: new, old, newer, damaged, not ours, not writable; and how the schema came to be."""
+"""Opening a data folder: new, old, newer, damaged, foreign or read-only; and schema migrations."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ MakeParcel = Callable[..., Any]
 StartChild = Callable[..., Any]
 
 
-async def fill(folder: Path, parcel: MakeParcel) -> None:
+async def fill_store(folder: Path, parcel: MakeParcel) -> None:
     store = await SqliteDatabase.open(folder, read_only=False)
     await store.documents.create_collection("default")
     one = parcel("x", *(f"Some words about {number}." for number in range(200)))
@@ -36,7 +36,7 @@ async def fill(folder: Path, parcel: MakeParcel) -> None:
     await store.close()
 
 
-async def refusal(folder: Path, *, read_only: bool = False) -> str:
+async def open_refused(folder: Path, *, read_only: bool = False) -> str:
     with pytest.raises(StoreUnusable) as caught:
         await SqliteDatabase.open(folder, read_only=read_only)
     assert caught.value.next_step
@@ -53,8 +53,8 @@ async def test_a_missing_folder_is_made(tmp_path: Path) -> None:
     assert (tmp_path / "a" / "b c?d%20" / opening.FILE).is_file()
 
 
-async def test_what_was_written_is_there_when_opened_again(tmp_path: Path, parcel: MakeParcel) -> None:
-    await fill(tmp_path, parcel)
+async def test_reopening_a_store_finds_what_was_written(tmp_path: Path, parcel: MakeParcel) -> None:
+    await fill_store(tmp_path, parcel)
     for read_only in (False, True):
         store = await SqliteDatabase.open(tmp_path, read_only=read_only)
         assert len(await store.documents.all_chunks("default")) == 200
@@ -62,7 +62,7 @@ async def test_what_was_written_is_there_when_opened_again(tmp_path: Path, parce
 
 
 async def test_a_store_opened_for_reading_refuses_to_write(tmp_path: Path, parcel: MakeParcel) -> None:
-    await fill(tmp_path, parcel)
+    await fill_store(tmp_path, parcel)
     store = await SqliteDatabase.open(tmp_path, read_only=True)
     with pytest.raises(StoreUnusable, match="cannot be written to"):
         await store.documents.create_collection("other")
@@ -70,7 +70,7 @@ async def test_a_store_opened_for_reading_refuses_to_write(tmp_path: Path, parce
     await store.close()
 
 
-async def test_nothing_to_read_is_not_an_accident(tmp_path: Path) -> None:
+async def test_opening_a_missing_store_for_reading_is_not_ready(tmp_path: Path) -> None:
     with pytest.raises(NotReady, match="no store yet"):
         await SqliteDatabase.open(tmp_path / "absent", read_only=True)
     assert not (tmp_path / "absent").exists()
@@ -110,10 +110,10 @@ async def main():
 anyio.run(main)
 """
     children = [child(script, tmp_path / "new") for _ in range(4)]
-    assert [each.hear() for each in children] == ["ready"] * 4
+    assert [each.read_line() for each in children] == ["ready"] * 4
     for each in children:
-        each.tell()
-    assert sorted(each.hear() for each in children) == ["1", "2", "3", "4"]
+        each.send_line()
+    assert sorted(each.read_line() for each in children) == ["1", "2", "3", "4"]
 
 
 # --- folders and files that cannot be used -------------------------------------------------
@@ -122,18 +122,18 @@ anyio.run(main)
 async def test_a_folder_that_is_a_file_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "data"
     path.write_text("not a folder")
-    assert str(path) in await refusal(path)
-    assert str(path) in await refusal(path / "deeper")
+    assert str(path) in await open_refused(path)
+    assert str(path) in await open_refused(path / "deeper")
     assert path.read_text() == "not a folder"
 
 
 async def test_a_folder_without_permission_to_write_is_refused(
     tmp_path: Path, parcel: MakeParcel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await fill(tmp_path, parcel)
+    await fill_store(tmp_path, parcel)
     before = sorted((path.name, path.stat().st_mtime_ns) for path in tmp_path.iterdir())
     monkeypatch.setattr(os, "access", lambda path, _: Path(path) != tmp_path)
-    message = await refusal(tmp_path)
+    message = await open_refused(tmp_path)
     assert str(tmp_path) in message
     assert "read-only" in message
     assert sorted((path.name, path.stat().st_mtime_ns) for path in tmp_path.iterdir()) == before
@@ -150,12 +150,12 @@ def open_folder() -> Iterator[Path]:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="permission bits do not close a folder there")
-async def test_a_store_on_a_read_only_folder_is_read_without_a_trace(
+async def test_a_store_in_a_read_only_folder_is_read_without_writing(
     open_folder: Path, tmp_path: Path, parcel: MakeParcel, child: StartChild
 ) -> None:
     """By a process that permission bits bind: as the superuser we give up our rights first."""
-    await fill(open_folder, parcel)
-    await fill(tmp_path, parcel)
+    await fill_store(open_folder, parcel)
+    await fill_store(tmp_path, parcel)
     open_folder.chmod(0o555)
     script = """
 import os
@@ -179,8 +179,8 @@ async def main():
 anyio.run(main)
 """
     reader = child(script, open_folder, tmp_path)
-    assert reader.hear() == "200"
-    assert f"The data folder {open_folder} cannot be written to" in reader.hear()
+    assert reader.read_line() == "200"
+    assert f"The data folder {open_folder} cannot be written to" in reader.read_line()
     assert [path.name for path in open_folder.glob(f"{opening.FILE}*")] == [opening.FILE]
 
 
@@ -197,17 +197,17 @@ anyio.run(main)
 async def test_a_damaged_file_is_refused_and_left_as_it_is(
     tmp_path: Path, parcel: MakeParcel, damage: Callable[[bytes], bytes], read_only: bool
 ) -> None:
-    await fill(tmp_path, parcel)
+    await fill_store(tmp_path, parcel)
     path = tmp_path / opening.FILE
     path.write_bytes(damaged := damage(path.read_bytes()))
-    message = await refusal(tmp_path, read_only=read_only)
+    message = await open_refused(tmp_path, read_only=read_only)
     assert str(path) in message
     assert "damaged" in message
     assert path.read_bytes() == damaged
 
 
-async def test_damage_inside_is_told_when_it_is_met(tmp_path: Path, parcel: MakeParcel) -> None:
-    await fill(tmp_path, parcel)
+async def test_damage_inside_the_file_is_reported_when_it_is_read(tmp_path: Path, parcel: MakeParcel) -> None:
+    await fill_store(tmp_path, parcel)
     path = tmp_path / opening.FILE
     other = sqlite3.connect(path)
     ((page,),) = other.execute("SELECT rootpage FROM sqlite_master WHERE name = 'chunks'")
@@ -224,18 +224,18 @@ async def test_damage_inside_is_told_when_it_is_met(tmp_path: Path, parcel: Make
 async def test_a_folder_in_place_of_the_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / opening.FILE).mkdir()
     for read_only in (False, True):
-        message = await refusal(tmp_path, read_only=read_only)
+        message = await open_refused(tmp_path, read_only=read_only)
         assert str(tmp_path / opening.FILE) in message
 
 
-async def test_a_database_of_somebody_else_is_not_touched(tmp_path: Path) -> None:
+async def test_a_database_of_another_program_is_refused_and_unchanged(tmp_path: Path) -> None:
     path = tmp_path / opening.FILE
     other = sqlite3.connect(path)
     other.execute("CREATE TABLE theirs (value)")
     other.commit()
     other.close()
     content = path.read_bytes()
-    assert "did not make" in await refusal(tmp_path)
+    assert "did not make" in await open_refused(tmp_path)
     assert path.read_bytes() == content
 
 
@@ -243,19 +243,19 @@ async def test_a_database_of_somebody_else_is_not_touched(tmp_path: Path) -> Non
 async def test_a_newer_schema_is_refused_with_both_versions(
     tmp_path: Path, parcel: MakeParcel, read_only: bool
 ) -> None:
-    await fill(tmp_path, parcel)
+    await fill_store(tmp_path, parcel)
     other = sqlite3.connect(tmp_path / opening.FILE)
     other.execute("UPDATE alembic_version SET version_num = '9999'")
     other.commit()
     other.close()
-    message = await refusal(tmp_path, read_only=read_only)
+    message = await open_refused(tmp_path, read_only=read_only)
     assert "9999" in message
     assert REVISION in message
     assert "newer version" in message
 
 
-async def test_a_full_disk_loses_nothing_that_was_there(tmp_path: Path, parcel: MakeParcel) -> None:
-    await fill(tmp_path, parcel)
+async def test_a_full_disk_loses_no_committed_data(tmp_path: Path, parcel: MakeParcel) -> None:
+    await fill_store(tmp_path, parcel)
     engine = opening.open_engine(tmp_path, read_only=False)
 
     def limit(connection: sqlite3.Connection, _: object) -> None:
@@ -273,10 +273,10 @@ async def test_a_full_disk_loses_nothing_that_was_there(tmp_path: Path, parcel: 
     await store.close()
 
 
-async def test_a_lock_that_is_never_let_go_is_busy(
+async def test_a_write_behind_a_held_lock_raises_busy(
     tmp_path: Path, parcel: MakeParcel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await fill(tmp_path, parcel)
+    await fill_store(tmp_path, parcel)
     monkeypatch.setattr(opening, "BUSY_SECONDS", 0.01)
     store = await SqliteDatabase.open(tmp_path, read_only=False)
     other = sqlite3.connect(tmp_path / opening.FILE, isolation_level=None)
@@ -338,10 +338,10 @@ def longer_steps(tmp_path: Path) -> Path:
     return folder
 
 
-async def test_an_older_store_is_brought_up_to_date_with_all_that_it_holds(
+async def test_an_older_store_is_migrated_with_all_its_data(
     tmp_path: Path, parcel: MakeParcel, longer_steps: Path
 ) -> None:
-    await fill(tmp_path, parcel)
+    await fill_store(tmp_path, parcel)
     engine = opening.open_engine(tmp_path, read_only=False)
     assert opening.read_revision(engine) == REVISION
     opening.migrate(engine, tmp_path / opening.FILE, longer_steps)
@@ -351,13 +351,13 @@ async def test_an_older_store_is_brought_up_to_date_with_all_that_it_holds(
         rows = connection.execute(text("SELECT id, language, chunks FROM documents")).all()
     engine.dispose()
     assert rows == [("x", "unknown", 200)]
-    assert "9001" in await refusal(tmp_path)  # to the code of this version it is newer
+    assert "9001" in await open_refused(tmp_path)  # to the code of this version it is newer
 
 
 async def test_a_migration_that_fails_changes_nothing(
     tmp_path: Path, parcel: MakeParcel, longer_steps: Path
 ) -> None:
-    await fill(tmp_path, parcel)
+    await fill_store(tmp_path, parcel)
     (longer_steps / "versions" / "v9002.py").write_text(
         "revision, down_revision = '9002', '9001'\ndef upgrade():\n    raise RuntimeError('half way')\n"
     )
@@ -374,18 +374,18 @@ async def test_a_migration_that_fails_changes_nothing(
     await store.close()
 
 
-async def test_an_older_store_is_not_opened_for_reading_alone(
+async def test_an_older_store_cannot_be_opened_read_only(
     tmp_path: Path, parcel: MakeParcel, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await fill(tmp_path, parcel)
+    await fill_store(tmp_path, parcel)
     monkeypatch.setattr(opening, "REVISION", "9001")
-    message = await refusal(tmp_path, read_only=True)
+    message = await open_refused(tmp_path, read_only=True)
     assert REVISION in message
     assert "Open it once for writing" in message
 
 
-async def test_a_row_that_points_nowhere_is_refused(tmp_path: Path, parcel: MakeParcel) -> None:
-    await fill(tmp_path, parcel)
+async def test_a_row_with_an_unknown_foreign_key_is_refused(tmp_path: Path, parcel: MakeParcel) -> None:
+    await fill_store(tmp_path, parcel)
     store = await SqliteDatabase.open(tmp_path, read_only=False)
     with pytest.raises(InvalidInput, match="FOREIGN KEY"):
         await store._transactions.write(

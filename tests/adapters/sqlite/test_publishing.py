@@ -1,4 +1,4 @@
-"""A publish tells how far it is and can be stopped anywhere before its commit: then nothing of it is left."""
+"""A publish reports its progress and can be cancelled at any point before its commit, without leaving rows."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ NAMES = [f"Node {number}" for number in range(30)]
 
 @pytest.fixture
 def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Several to each table, as a large build has."""
+    """Several batches per table, as in a large build."""
     monkeypatch.setattr(publishing, "BATCH", 7)
 
 
-def counts(store: SqliteDatabase) -> dict[str, int]:
+def count_rows(store: SqliteDatabase) -> dict[str, int]:
     """The rows of all tables, full-text ones included."""
     engine = create_engine(f"sqlite:///{Path(store.path)}")
     with engine.begin() as connection:
@@ -42,15 +42,15 @@ def counts(store: SqliteDatabase) -> dict[str, int]:
 
 
 @pytest.mark.usefixtures("small_batches")
-async def test_progress_runs_from_nothing_to_nearly_all_rows_without_stepping_back(
+async def test_progress_rises_from_zero_to_nearly_all_rows(
     store: SqliteDatabase, hierarchy: Callable[..., Hierarchy], publish: Publish
 ) -> None:
     await store.documents.create_collection("default")
-    heard: list[Progress] = []
-    await publish(store, hierarchy(*NAMES), report=heard.append)
-    assert {each.stage for each in heard} == {"publish"}
+    reports: list[Progress] = []
+    await publish(store, hierarchy(*NAMES), report=reports.append)
+    assert {each.stage for each in reports} == {"publish"}
     for part in ("preparing", "writing"):
-        steps = [(each.done, each.total) for each in heard if each.message == part]
+        steps = [(each.done, each.total) for each in reports if each.message == part]
         assert steps == sorted(steps)
         assert steps[0][0] == 0
         assert len({total for _, total in steps}) == 1
@@ -58,16 +58,16 @@ async def test_progress_runs_from_nothing_to_nearly_all_rows_without_stepping_ba
 
 
 @pytest.mark.usefixtures("small_batches")
-async def test_a_publish_stopped_anywhere_leaves_the_generation_before_and_not_a_row_more(
+async def test_a_publish_cancelled_at_any_point_leaves_the_tables_unchanged(
     store: SqliteDatabase, hierarchy: Callable[..., Hierarchy], publish: Publish
 ) -> None:
     await store.documents.create_collection("default")
     first = await publish(store, hierarchy(*NAMES))
-    before = counts(store)
-    heard: list[Progress] = []
-    await publish(store, hierarchy(*NAMES, key="again"), report=heard.append)
-    third = counts(store)
-    for allowed in range(len(heard)):
+    before = count_rows(store)
+    reports: list[Progress] = []
+    await publish(store, hierarchy(*NAMES, key="again"), report=reports.append)
+    third = count_rows(store)
+    for allowed in range(len(reports)):
         left = iter(range(allowed))
 
         def stop(_: Progress, left: Iterator[int] = left) -> None:
@@ -76,7 +76,7 @@ async def test_a_publish_stopped_anywhere_leaves_the_generation_before_and_not_a
 
         with pytest.raises(Cancelled):
             await publish(store, hierarchy(*NAMES, key="more"), report=stop)
-        assert counts(store) == third
+        assert count_rows(store) == third
     assert before != third
     assert [each.number for each in await store.generations.find_all("default")][-1] == first.number
     last = await publish(store, hierarchy(*NAMES, key="more"))
