@@ -80,7 +80,7 @@ def embedder_source(settings: Settings) -> EmbedderSource:
 
 
 async def chat_model(settings: Settings, name: str, api_base: str = "") -> ChatModel:
-    """The chat model that litellm calls ``name``. Raises ``InvalidInput`` if it cannot be called at all."""
+    """Return the chat model that litellm calls ``name``. Raises ``InvalidInput`` if it cannot be called at all."""
     from .chat.model import Limits, LiteLLMChatModel  # noqa: PLC0415 - only those pay who use one
 
     limits = Limits(
@@ -90,6 +90,6 @@ async def chat_model(settings: Settings, name: str, api_base: str = "") -> ChatM
 
 
 def same_service(settings: Settings, name: str) -> str:
-    """The address of the chat model's service for a model of the same provider; none for any other's."""
+    """Return the address of the chat model's service for a model of the same provider; none for any other's."""
     same = name.partition("/")[0] == settings.llm_model.partition("/")[0]
     return settings.llm_api_base if same else ""

@@ -34,7 +34,7 @@ SEARCH_DEPTH = 200
 
 
 async def resolve(index: IndexSnapshot, name_or_ref: str) -> Entity:
-    """The entity of any layer that has this ref or bears this name; one whose alias it is comes second.
+    """Return the entity of any layer that has this ref or bears this name; one whose alias it is comes second.
 
     Raises ``NotFound`` with the nearest candidates, ``Ambiguous`` with all that bear the name.
     """
@@ -81,7 +81,7 @@ async def _candidates(index: IndexSnapshot, entities: Sequence[Entity]) -> tuple
 
 
 def _hint(entity: Entity, parents: Mapping[str, str]) -> str:
-    """What tells an entity from its namesakes: layer, type, parent, first words."""
+    """Describe what tells an entity from its namesakes: layer, type, parent, first words."""
     parent = parents.get(entity.parent_id or "")
     place = f", in {parent}" if parent else ""
     words = " ".join(entity.description.split(None, 12)[:12])
@@ -166,7 +166,7 @@ def _check_page(offset: int, limit: int) -> None:
 
 
 async def ancestors(index: IndexSnapshot, entity: Entity) -> list[Entity]:
-    """The chain from ``entity`` (itself first) up to the root."""
+    """Return the chain from ``entity`` (itself first) up to the root."""
     nodes = await load_ancestors(index, [entity])
     chain = [entity]
     while (parent := chain[-1].parent_id) is not None:
@@ -200,7 +200,7 @@ async def root(index: IndexSnapshot) -> Entity:
 
 
 def _incomplete(index: IndexSnapshot) -> StoreUnusable:
-    """The error for rows that every generation has: a deletion removed this one, or the store is damaged."""
+    """Return the error for rows that every generation has: a deletion removed this one, or the store is damaged."""
     return StoreUnusable(
         f"Generation {index.generation.number} of collection {index.collection.name!r} is incomplete.",
         "Ask again; if that does not help, build the hierarchy again.",
@@ -224,7 +224,7 @@ class ClusterView:
 
 
 async def view_cluster(index: IndexSnapshot, entity: Entity, offset: int, limit: int) -> ClusterView:
-    """An aggregated entity, one page of its members (``entity.members`` is their number) and its strongest relations."""
+    """Return an aggregated entity, one page of its members (``entity.members`` is their number) and its strongest relations."""
     _check_aggregated(entity)
     _check_page(offset, limit)
     number = index.generation.number
@@ -301,7 +301,7 @@ class SourcePage:
 async def sources(
     index: IndexSnapshot, wanted: Entity | Sequence[str], offset: int, limit: int
 ) -> SourcePage:
-    """The chunks behind citations, in their order, or those that mention an entity, in reading order.
+    """Return the chunks behind citations, in their order, or those that mention an entity, in reading order.
 
     An aggregated entity gives a passage of each of some entities beneath it. Bad citations do not spoil the good
     ones; if all are bad, raises ``InvalidInput`` for what is no citation, ``NotFound`` for citations of nothing.
@@ -323,7 +323,7 @@ async def sources(
 
 
 async def sources_of_document(index: IndexSnapshot, name: str, offset: int, limit: int) -> SourcePage:
-    """The chunks of the document of that id, title, file name or number (``d3``), in reading order.
+    """Return the chunks of the document of that id, title, file name or number (``d3``), in reading order.
 
     Raises ``NotFound`` with the nearest documents, ``Ambiguous`` with all that bear the name.
     """
@@ -370,7 +370,7 @@ async def _no_passages(index: IndexSnapshot, missing: Sequence[str]) -> LeanRAGE
 
 
 async def _documents_of(index: IndexSnapshot, citations: Sequence[str]) -> tuple[Candidate, ...]:
-    """The documents that ``citations`` name, with the citations that they do have."""
+    """Return the documents that ``citations`` name, with the citations that they do have."""
     numbers = {citation.partition(":")[0] for citation in citations}
     documents = await index.documents.find_all(index.collection.name)
     return tuple(

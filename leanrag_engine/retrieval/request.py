@@ -339,7 +339,7 @@ def _check_count(name: str, count: int, most: int) -> None:
 
 
 def _parse_moment(name: str, value: str, clock: time) -> datetime:
-    """The moment of an ISO date (at ``clock``) or of an ISO time."""
+    """Return the moment of an ISO date (at ``clock``) or of an ISO time."""
     try:
         day = date.fromisoformat(value)
     except ValueError:

@@ -97,7 +97,7 @@ def _apart(one: Chunk, other: Chunk) -> bool:
 
 
 def _document(chunk: Chunk) -> int:
-    """The number of its document, as its citation (``d3:c12``) gives it; 0 before it was stored."""
+    """Return the number of its document, as its citation (``d3:c12``) gives it; 0 before it was stored."""
     number = chunk.citation.partition(":")[0].removeprefix("d")
     return int(number) if number.isdigit() else 0
 

@@ -74,7 +74,7 @@ def compose_context(
     detailed: bool = False,
     options: ContextOptions = DEFAULT_CONTEXT,
 ) -> Context:
-    """The context for the query ``texts``, of at most ``budget`` tokens as ``tokenizer`` counts them.
+    """Return the context for the query ``texts``, of at most ``budget`` tokens as ``tokenizer`` counts them.
 
     Only the sections that ``shares`` names are written, after the passages and in its order.
     """
@@ -128,7 +128,7 @@ class _TokenCounter:
 
 
 def _choose_fence(sources: Sequence[_PassageSource], lines: Mapping[str, Sequence[_LineSource]]) -> str:
-    """A fence that nothing in the passages or lines can close."""
+    """Return a fence that nothing in the passages or lines can close."""
     said = (
         part
         for each in lines.values()
@@ -183,7 +183,7 @@ def _fit_context(
 
 
 def _claim(title: str, sources: Sequence[_LineSource], room: int, limits: _TokenCounter) -> int:
-    """What a section asks for before passages get the rest: its share, or less if it has less to say."""
+    """Return what a section asks for before passages get the rest: its share, or less if it has less to say."""
     share = round(limits.shares[title] * room * min(1.0, room / limits.options.full_shares))
     longest = limits.longest(title)
     asked = limits.section(title, [ContextLine("", "", ())])
@@ -335,7 +335,7 @@ def _is_crumb(source: _PassageSource, chosen: Sequence[Span], room: int, limits:
 def _best_sentences(
     source: _PassageSource, spans: Sequence[Span], room: int, limits: _TokenCounter
 ) -> list[Span]:
-    """The run of sentences that fits into ``room`` and serves the query best; of equal ones the first."""
+    """Return the run of sentences that fits into ``room`` and serves the query best; of equal ones the first."""
     sizes = [
         count + 1 for count in limits.tokenizer.count_many([source.text[slice(*span)] for span in spans])
     ]
@@ -437,7 +437,7 @@ def _fit_lines(
 
 
 def _fit_line(source: _LineSource, news: Sequence[str], room: int, limits: _TokenCounter) -> ContextLine:
-    """The line with as many of its new sentences, from the first on, as fit into ``room``, and their citations."""
+    """Return the line with as many of its new sentences, from the first on, as fit into ``room``, and their citations."""
     kept: list[str] = []
     for sentence in news:
         # Sentence by sentence is near enough: the whole is counted again before it is given out.

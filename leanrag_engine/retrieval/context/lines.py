@@ -87,7 +87,7 @@ def summary_lines(
 
 
 def summaries_of(subgraph: Subgraph, beneath: Mapping[str, Sequence[Entity]]) -> list[Entity]:
-    """The clusters on the LCA paths, those first that say how seeds belong together.
+    """Return the clusters on the LCA paths, those first that say how seeds belong together.
 
     First the LCAs of several seeds, then what joins some on the way, then the clusters of lone
     seeds; the root, which says least, comes last, and only where it is a group's LCA.
@@ -111,7 +111,7 @@ def drop_unsupported(lines: Sequence[ContextLine]) -> tuple[ContextLine, ...]:
 
 
 def shorten_name(name: str) -> str:
-    """A name on one line, cut where it is longer than a name should be."""
+    """Return a name on one line, cut where it is longer than a name should be."""
     return cut_end(one_line(name), 80)
 
 

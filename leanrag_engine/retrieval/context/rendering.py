@@ -58,7 +58,7 @@ class ContextPassage:
 
 
 def sanitise(text: str) -> str:
-    """Retrieved text made safe to show: nothing invisible, no citation of its own making."""
+    """Make retrieved text safe to show: nothing invisible, no citation of its own making."""
     return unbracket_citations(clean(text))
 
 
@@ -94,7 +94,7 @@ def render_section(title: str, lines: Sequence[ContextLine], fence: str) -> str:
 
 
 def group_neighbours(spans: Sequence[Span], kept: Iterable[Span]) -> list[list[Span]]:
-    """The spans of ``kept``, those that are neighbours among ``spans`` together."""
+    """Return the spans of ``kept``, those that are neighbours among ``spans`` together."""
     chosen = set(kept)
     found: list[list[Span]] = []
     follows = False

@@ -51,7 +51,7 @@ def _in_turns(entities: Sequence[Entity], most: int) -> tuple[str, ...]:
 
 
 def select_cited(run: QueryRun, ids: Sequence[str], citations: LineCitations) -> list[RankedChunk]:
-    """The passages that the lines of these nodes cite."""
+    """Return the passages that the lines of these nodes cite."""
     chunks = {chunk.citation: chunk for chunk in run.chunks.values()}
     cited = dict.fromkeys(each for id_ in ids for each in citations.of(id_))
     return [RankedChunk(chunks[citation], 0.0) for citation in cited][: run.query.top_k]

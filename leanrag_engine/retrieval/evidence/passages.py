@@ -30,7 +30,7 @@ def order_plain(run: QueryRun, found: SearchHits) -> list[Hit]:
 async def rank_passages(
     run: QueryRun, found: Sequence[SearchHits], seeds: Sequence[Seed]
 ) -> list[RankedChunk]:
-    """The best passages, in the order of the query's ranking."""
+    """Return the best passages, in the order of the query's ranking."""
     grounded = await _ground_seeds(run, seeds)
     if run.query.ranking == Ranking.PAPER:
         return await _rank_by_seed_count(run, found, [seed.entity for seed in grounded])
@@ -76,7 +76,7 @@ def _ranking_input(run: QueryRun, found: SearchHits, seeds: Sequence[Seed]) -> r
 async def _rank_by_seed_count(
     run: QueryRun, found: Sequence[SearchHits], seeds: Sequence[Entity]
 ) -> list[RankedChunk]:
-    """The paper's rule, exact: every chunk that ties for the last place is compared."""
+    """Return the paper's rule, exact: every chunk that ties for the last place is compared."""
     counts = ranking.seed_counts(seeds)
     wanted = run.query.top_k
     while True:
@@ -95,7 +95,7 @@ async def _rank_by_seed_count(
 
 
 async def load_ranked(run: QueryRun, hits: Sequence[Hit]) -> list[RankedChunk]:
-    """The first ``top_k`` of ``hits`` that still exist."""
+    """Return the first ``top_k`` of ``hits`` that still exist."""
     await run.load(hit.id for hit in hits)
     found = [RankedChunk(run.chunks[hit.id], hit.score) for hit in hits if hit.id in run.chunks]
     return found[: run.query.top_k]

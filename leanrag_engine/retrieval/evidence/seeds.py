@@ -14,7 +14,7 @@ from .run import QueryRun
 
 
 async def select_seeds(run: QueryRun) -> tuple[list[SearchHits], list[Seed]]:
-    """What the searches found, and the seeds: those that the query names, then the best of each text in turns (eq. 6)."""
+    """Return what the searches found, and the seeds: those that the query names, then the best of each text in turns (eq. 6)."""
     query, paper = run.query, run.query.ranking == Ranking.PAPER
     named = await _resolve_given(run)
     find = search_dense_entities if paper else search_all
@@ -35,7 +35,7 @@ async def select_seeds(run: QueryRun) -> tuple[list[SearchHits], list[Seed]]:
 
 
 async def _resolve_given(run: QueryRun) -> list[Entity]:
-    """The entities that the query names outright; one that the filters exclude is left out with a warning."""
+    """Return the entities that the query names outright; one that the filters exclude is left out with a warning."""
     found = {each.id: each for each in [await resolve(run.index, name) for name in run.query.entities]}
     excluded = [each.name for each in found.values() if each.layer == 0 and not run.scope.supports(each)]
     if excluded:

@@ -34,5 +34,5 @@ async def select_summaries(run: QueryRun, among: set[str] | None) -> list[Seed]:
 
 
 def _overview_layer(layers: Sequence[LayerCount], wanted: int) -> int:
-    """The highest layer with at least half as many summaries as are wanted; layer 1 if there is none."""
+    """Return the highest layer with at least half as many summaries as are wanted; layer 1 if there is none."""
     return max((each.layer for each in layers if each.layer and 2 * each.entities >= wanted), default=1)

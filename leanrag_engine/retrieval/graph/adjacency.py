@@ -85,7 +85,7 @@ class Adjacency:
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> Self | None:
-        """What :meth:`arrays` gave; None if something is missing: another version wrote it."""
+        """Return what :meth:`arrays` gave; None if something is missing: another version wrote it."""
         names = [each.name for each in fields(cls)]
         return cls(**{name: arrays[name] for name in names}) if set(names) == set(arrays) else None
 
@@ -97,11 +97,11 @@ class Adjacency:
         return len(self.offsets) - 1
 
     def chunk_nodes(self, ids: Sequence[str]) -> Nodes:
-        """The nodes of chunks; −1 for one that the build did not know."""
+        """Return the nodes of chunks; −1 for one that the build did not know."""
         return _places(self.chunk_ids, ids)
 
     def entity_nodes(self, ids: Sequence[str]) -> Nodes:
-        """The nodes of entities; −1 for one that is not of this generation."""
+        """Return the nodes of entities; −1 for one that is not of this generation."""
         places = _places(self.entity_ids, ids)
         return np.where(places < 0, -1, places + len(self.chunk_ids))
 
@@ -111,7 +111,7 @@ class Adjacency:
         return chunks & (self.offsets[nodes] < self.offsets[nodes + 1])
 
     def chunks_at(self, nodes: Nodes) -> list[str]:
-        """The ids of chunks."""
+        """Return the ids of chunks."""
         return [str(id_, "ascii") for id_ in self.chunk_ids[nodes].tolist()]
 
     def base_nodes(self, ids: Sequence[str], allowed: NDArray[np.bool_] | None = None) -> Nodes:
@@ -132,7 +132,7 @@ class Adjacency:
         return bool(allowed[near[near < len(self.chunk_ids)]].any())
 
     def ancestors(self, ids: Sequence[str]) -> list[str]:
-        """The ids of all ancestors of entities, those of the lower layers first."""
+        """Return the ids of all ancestors of entities, those of the lower layers first."""
         found: dict[int, None] = {}
         places = _places(self.entity_ids, ids)
         while len(places := np.unique(self.parents[places[places >= 0]])) and places[-1] >= 0:
@@ -140,14 +140,14 @@ class Adjacency:
         return [str(self.entity_ids[place], "ascii") for place in found]
 
     def entities_in(self, chunk_ids: Sequence[str]) -> list[str]:
-        """The ids of the layer-0 entities that any of these chunks mentions."""
+        """Return the ids of the layer-0 entities that any of these chunks mentions."""
         nodes = self.chunk_nodes(chunk_ids)
         rows = [self.targets[self.offsets[node] : self.offsets[node + 1]] for node in nodes if node >= 0]
         found = np.unique(np.concatenate(rows)) if rows else np.empty(0, dtype=np.int32)
         return [str(id_, "ascii") for id_ in self.entity_ids[found - len(self.chunk_ids)].tolist()]
 
     def ends(self, fact_id: str) -> Nodes:
-        """The nodes that a fact joins; none if it is not of this generation."""
+        """Return the nodes that a fact joins; none if it is not of this generation."""
         place = int(_places(self.fact_ids, [fact_id])[0])
         if place < 0:
             return np.empty(0, dtype=np.intp)

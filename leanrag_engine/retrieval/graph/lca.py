@@ -27,7 +27,7 @@ class Branch:
 
 
 def lowest_common_ancestor(chains: Sequence[Chain]) -> str:
-    """The LCA of the nodes that begin the chains; of one node alone, its parent.
+    """Return the LCA of the nodes that begin the chains; of one node alone, its parent.
 
     (A node is its own LCA by the letter; its parent is what tells a reader where it belongs.)
     Raises ``ValueError`` if there are no chains, or if they do not end at one root.
@@ -44,14 +44,14 @@ def lowest_common_ancestor(chains: Sequence[Chain]) -> str:
 
 
 def path_to(chains: Sequence[Chain], lca: str) -> tuple[str, ...]:
-    """The union of the paths from each chain's first node up to ``lca``, lowest layer first."""
+    """Return the union of the paths from each chain's first node up to ``lca``, lowest layer first."""
     height = {node: len(chain) - place for chain in chains for place, node in enumerate(climb(chain, lca))}
     # dicts keep the order of first appearance, which breaks ties within a layer
     return tuple(sorted(height, key=lambda node: -height[node]))
 
 
 def climb(chain: Chain, top: str) -> Chain:
-    """The chain up to and including ``top``."""
+    """Return the chain up to and including ``top``."""
     return chain[: chain.index(top) + 1]
 
 

@@ -79,7 +79,7 @@ def _pass_on(
     kinds: NDArray[np.float64],
     allowed: NDArray[np.bool_] | None,
 ) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
-    """What each neighbour of ``nodes`` gets of their ``mass``."""
+    """Return what each neighbour of ``nodes`` gets of their ``mass``."""
     first = graph.offsets[nodes]
     count = graph.offsets[nodes + 1] - first
     row = np.repeat(np.arange(len(nodes)), count)

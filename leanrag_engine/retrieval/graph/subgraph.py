@@ -12,7 +12,7 @@ EMPTY = Subgraph((), (), None, (), (), ())
 
 
 def chain_of(entity: Entity, nodes: Mapping[str, Entity]) -> Chain:
-    """The ids from ``entity`` up to the root; ``nodes`` holds every ancestor."""
+    """Return the ids from ``entity`` up to the root; ``nodes`` holds every ancestor."""
     chain = [entity.id]
     while (parent := nodes[chain[-1]].parent_id) is not None:
         chain.append(parent)
@@ -22,7 +22,7 @@ def chain_of(entity: Entity, nodes: Mapping[str, Entity]) -> Chain:
 def assemble_subgraph(
     seeds: Sequence[Seed], nodes: Mapping[str, Entity], relations: Sequence[Relation]
 ) -> Subgraph:
-    """The subgraph that joins ``seeds``. ``nodes`` holds the seeds and all their ancestors.
+    """Return the subgraph that joins ``seeds``. ``nodes`` holds the seeds and all their ancestors.
 
     Of ``relations``, those between two seeds are R_lca's relations of G0, those between two aggregated
     entities on the paths are R_inter-cluster (eq. 10); others are dropped. The parent–child links of

@@ -39,11 +39,11 @@ class SearchHits:
         return 1.0 - best[0].score if best else 1.0
 
     def without_keywords(self) -> SearchHits:
-        """What search by meaning alone gave; names are matched outright all the same."""
+        """Return what search by meaning alone gave; names are matched outright all the same."""
         return replace(self, keyword_chunks=(), keyword_entities=(), keyword_facts=())
 
     def rank_entities(self, limit: int, *, paper: bool = False) -> list[Hit]:
-        """The entities that this text is about, best first; by ``paper`` the nearest alone, with their similarity."""
+        """Return the entities that this text is about, best first; by ``paper`` the nearest alone, with their similarity."""
         if paper and self.vector is not None:
             return list(self.dense_entities[:limit])
         dense = [hit.id for hit in self.dense_entities]
@@ -52,7 +52,7 @@ class SearchHits:
 
 
 async def embed_texts(index: IndexSnapshot, texts: Sequence[str]) -> list[Vectors | None]:
-    """A vector for each text; None without an embedder and for a text of which it knows no word."""
+    """Return a vector for each text; None without an embedder and for a text of which it knows no word."""
     if index.embedder is None:
         return [None] * len(texts)
     rows = await index.embedder.embed_queries(texts)
@@ -92,7 +92,7 @@ async def search_dense_entities(
     entities: int,
     options: SearchOptions = DEFAULT_SEARCH,
 ) -> list[SearchHits]:
-    """The paper's anchoring (eq. 6): the ``entities`` nearest of layer 0 by meaning, and nothing else."""
+    """Return the paper's anchoring (eq. 6): the ``entities`` nearest of layer 0 by meaning, and nothing else."""
     searcher = _Searcher(index, scope, options)
     vectors = await embed_texts(index, texts)
     return [
@@ -271,12 +271,12 @@ async def rank_by_similarity(
 
 
 def adjacency_of(index: IndexSnapshot) -> Adjacency:
-    """The arrays of a built index."""
+    """Return the arrays of a built index."""
     assert index.adjacency is not None, "the adjacency of a built index is loaded before it is asked"
     return index.adjacency
 
 
 def spaces_of(index: IndexSnapshot) -> VectorSpaces:
-    """The vector spaces of a built index."""
+    """Return the vector spaces of a built index."""
     assert index.spaces is not None, "a published generation records its vector spaces"
     return index.spaces

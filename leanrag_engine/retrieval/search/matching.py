@@ -34,7 +34,7 @@ class QueryWords:
 
 
 def _any_of(terms: Sequence[str]) -> re.Pattern[str]:
-    """Finds whole words (an English plural counts as its singular), and CJK words wherever they stand."""
+    """Find whole words (an English plural counts as its singular), and CJK words wherever they stand."""
     whole = [re.escape(term) for term in terms if not has_cjk(term)]
     within = [re.escape(term) for term in terms if has_cjk(term)]
     words = f"(?<![^\\W_])(?:{'|'.join(whole)})(?=(?:e?s)?(?![^\\W_]))" if whole else ""

@@ -33,7 +33,7 @@ def seed_counts(seeds: Sequence[Entity]) -> dict[str, int]:
 
 
 def contenders(counts: Mapping[str, int], limit: int) -> list[str]:
-    """The chunks that may be among the ``limit`` first by count, all that tie for the last place included."""
+    """Return the chunks that may be among the ``limit`` first by count, all that tie for the last place included."""
     if len(counts) <= limit:
         return list(counts)
     least = sorted(counts.values(), reverse=True)[limit - 1]
@@ -43,7 +43,7 @@ def contenders(counts: Mapping[str, int], limit: int) -> list[str]:
 def rank_by_seed_count(
     counts: Mapping[str, int], similarity: Mapping[str, float], chunks: Sequence[Chunk], limit: int
 ) -> list[Hit]:
-    """The paper's ranking of ``chunks``: number of seeds in them, then similarity to the query, then reading order."""
+    """Return the paper's ranking of ``chunks``: number of seeds in them, then similarity to the query, then reading order."""
     order = sorted(
         chunks, key=lambda chunk: (-counts[chunk.id], -similarity.get(chunk.id, -1.0), reading_order(chunk))
     )
@@ -89,7 +89,7 @@ def rank_by_spreading(
     options: RankingOptions = DEFAULT_RANKING,
     allowed: NDArray[np.bool_] | None = None,
 ) -> list[Hit]:
-    """The chunks that a walker from the evidence reaches, by its time in them and by how well search likes them.
+    """Return the chunks that a walker from the evidence reaches, by its time in them and by how well search likes them.
 
     ``allowed`` marks the chunks that a filter lets in: the walker then goes by mentions in these alone, as
     relations and clusters may rest on what is excluded. A chunk that the graph does not know (it came in
@@ -112,7 +112,7 @@ def rank_by_spreading(
 def _chunk_shares(
     graph: Adjacency, shares: Shares, allowed: NDArray[np.bool_] | None
 ) -> list[tuple[str, float]]:
-    """The chunks that the walker reached, with its share of time in each."""
+    """Return the chunks that the walker reached, with its share of time in each."""
     reached = graph.is_known_chunk(shares.nodes) & (shares.values > 0)
     if allowed is not None and len(allowed):
         reached &= allowed[np.minimum(shares.nodes, len(allowed) - 1)]
@@ -121,7 +121,7 @@ def _chunk_shares(
 
 
 def _relative_scores(hits: Sequence[Hit]) -> Callable[[str], float]:
-    """A hit's score as a share of the best one's; for what is no hit, the last one's share."""
+    """Return a hit's score as a share of the best one's; for what is no hit, the last one's share."""
     most = max((hit.score for hit in hits), default=0.0)
     shares = {hit.id: max(hit.score, 0.0) / most for hit in hits} if most > 0 else {}
     floor = min(shares.values(), default=0.0)
@@ -129,7 +129,7 @@ def _relative_scores(hits: Sequence[Hit]) -> Callable[[str], float]:
 
 
 def _insert_unknown(walked: Sequence[Hit], graph: Adjacency, searched: RankingInput) -> list[Hit]:
-    """``walked`` with the hits that the graph does not know in their places, and those it did not reach at the end."""
+    """Return ``walked`` with the hits that the graph does not know in their places, and those it did not reach at the end."""
     found = fuse([[hit.id for hit in searched.dense], [hit.id for hit in searched.keyword]])
     known = graph.is_known_chunk(graph.chunk_nodes([hit.id for hit in found])).tolist()
     order = list(walked)
@@ -159,7 +159,7 @@ def restart_weights(graph: Adjacency, searched: RankingInput, options: RankingOp
 
 
 def _fact_ends(graph: Adjacency, searched: RankingInput, options: RankingOptions) -> list[tuple[int, float]]:
-    """The ends of the facts that both searches like best, a fact's score to each of its ends."""
+    """Return the ends of the facts that both searches like best, a fact's score to each of its ends."""
     scores: dict[str, float] = {}
     for hits in (searched.dense_facts, searched.keyword_facts):
         most = max((hit.score for hit in hits), default=0.0)

@@ -101,7 +101,7 @@ def _name_words(text: str) -> list[_SpanWord]:
 
 
 def _read_spans(pieces: Sequence[_SpanWord], start: int, cjk_name_length: int) -> Iterable[NameSpan]:
-    """The pieces as a name, without the punctuation around them: "__init__?" would be another name."""
+    """Return the pieces as a name, without the punctuation around them: "__init__?" would be another name."""
     if all(piece.stopword for piece in pieces):
         return
     text = pieces[0].text + "".join(piece.text if piece.glued else f" {piece.text}" for piece in pieces[1:])
@@ -196,7 +196,7 @@ def rank_entities(
     limit: int,
     options: SearchOptions = DEFAULT_SEARCH,
 ) -> list[Hit]:
-    """The ``limit`` best entities for one text; scores lie in 0–1, 1 is first in everything.
+    """Return the ``limit`` best entities for one text; scores lie in 0–1, 1 is first in everything.
 
     ``names`` come with weights (see :func:`match_names`), each of which counts as a first place.
     """

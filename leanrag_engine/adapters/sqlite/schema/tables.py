@@ -67,7 +67,7 @@ class Json(TypeDecorator[Any]):
 
 
 def as_json(value: Sequence[Any] | Mapping[str, Any]) -> str:
-    """The text in a :class:`Json` column."""
+    """Return the text in a :class:`Json` column."""
     if not value:  # most lists of a build are empty
         return "{}" if isinstance(value, Mapping) else "[]"
     return _COMPACT.encode(value)
