@@ -183,7 +183,7 @@ class DocumentOutcome(Card):
             title=shorten_line(outcome.title, LIMITS.brief),
             status=outcome.status,
             chunks=outcome.chunks,
-            error=outcome.error[: LIMITS.error],
+            error=shorten_line(outcome.error, LIMITS.error),
         )
 
     def to_line(self) -> str:
