@@ -31,7 +31,7 @@ import leanrag_engine
 from leanrag_engine.core.ports import Progress
 from leanrag_engine.evaluation.datasets import QuestionSet, read_set
 from leanrag_engine.evaluation.retrieval.run import Strategy, ask_all, figures_of
-from leanrag_engine.evaluation.scratch import scratch, scratch_settings
+from leanrag_engine.evaluation.scratch import open_scratch, scratch_settings
 from leanrag_engine.retrieval.query import Query
 
 BUDGETS = (1000, 4000)
@@ -138,7 +138,7 @@ def numbers_in(value: Any, path: str = "") -> Iterator[tuple[str, float]]:
 async def measure(folder: Path, questions: QuestionSet, embedder: str | None) -> Figures:
     """Figures of every mode on the collection in ``folder``, which is built unless it is there."""
     found: Figures = {}
-    async with scratch(scratch_settings(folder, embedder), questions, None, report) as built:
+    async with open_scratch(scratch_settings(folder, embedder), questions, None, report) as built:
         generation = (await built.engine.status(built.collection)).collection.generation
         assert generation is not None
         found |= {f"layers{path}": number for path, number in numbers_in(generation.layers)}
