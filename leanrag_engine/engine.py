@@ -49,8 +49,10 @@ from .pipeline.ingest import absolute_source, extract_heuristically, ingest_all
 from .pipeline.jobs import JobProgress, Jobs
 from .pipeline.models import cache_replies, check_order, open_answer_model, open_models
 from .pipeline.status import Status, health_warnings, vector_counts
-from .retrieval import browse
-from .retrieval.browse import ClusterView, SourcePage
+from .retrieval.browse import entities as browsing
+from .retrieval.browse import passages
+from .retrieval.browse.entities import ClusterView
+from .retrieval.browse.passages import SourcePage
 from .retrieval.graph.adjacency_cache import AdjacencyCache
 from .retrieval.index import IndexSnapshot
 from .retrieval.query import QueryResult, answer_query
@@ -290,9 +292,9 @@ class LeanRAG:
         async def read(index: IndexSnapshot) -> EntityPage:
             try:
                 with_embedder = await self._with_embedder(index)
-                seeds, total = await browse.search_entities(with_embedder, text, layer, offset, limit)
+                seeds, total = await browsing.search_entities(with_embedder, text, layer, offset, limit)
             except (StoreUnusable, ModelUnavailable) as problem:
-                seeds, total = await browse.search_entities(index, text, layer, offset, limit)
+                seeds, total = await browsing.search_entities(index, text, layer, offset, limit)
                 return EntityPage(tuple(seeds), total, (f"Search by meaning failed: {problem}",))
             return EntityPage(tuple(seeds), total)
 
@@ -304,14 +306,14 @@ class LeanRAG:
         """Return the chain from an entity (name or ref) up to the root, or at most ``max_layers`` steps of it."""
 
         async def read(index: IndexSnapshot) -> list[Entity]:
-            return await browse.ancestors(index, await browse.resolve(index, entity))
+            return await browsing.ancestors(index, await browsing.resolve(index, entity))
 
         chain = await self._read(collection, read, built=True)
         return chain[: max_layers + 1] if max_layers else chain
 
     async def root(self, *, collection: str = "default") -> Entity:
         """Return the entity above all others. Raises ``NotReady`` before any build."""
-        return await self._read(collection, browse.root, built=True)
+        return await self._read(collection, browsing.root, built=True)
 
     async def cluster(
         self, cluster: str, *, offset: int = 0, limit: int = 20, collection: str = "default"
@@ -319,7 +321,7 @@ class LeanRAG:
         """Return an aggregated entity (name or ref), one page of its members, its parent and strongest relations."""
 
         async def read(index: IndexSnapshot) -> ClusterView:
-            return await browse.view_cluster(index, await browse.resolve(index, cluster), offset, limit)
+            return await browsing.view_cluster(index, await browsing.resolve(index, cluster), offset, limit)
 
         return await self._read(collection, read, built=True)
 
@@ -336,8 +338,8 @@ class LeanRAG:
         """Return relations between aggregated entities, strongest first."""
 
         async def read(index: IndexSnapshot) -> RelationPage:
-            found = await browse.resolve(index, cluster) if cluster else None
-            relations, total = await browse.inter_cluster_relations(
+            found = await browsing.resolve(index, cluster) if cluster else None
+            relations, total = await browsing.inter_cluster_relations(
                 index, found, layer, min_strength, offset, limit
             )
             ends = sorted({end for each in relations for end in (each.source_id, each.target_id)})
@@ -365,9 +367,9 @@ class LeanRAG:
 
         async def read(index: IndexSnapshot) -> SourcePage:
             if document:
-                return await browse.sources_of_document(index, document, offset, limit)
-            wanted = await browse.resolve(index, entity) if entity else citations
-            return await browse.sources(index, wanted, offset, limit)
+                return await passages.sources_of_document(index, document, offset, limit)
+            wanted = await browsing.resolve(index, entity) if entity else citations
+            return await passages.sources(index, wanted, offset, limit)
 
         return await self._read(collection, read, built=bool(entity))
 
@@ -386,7 +388,7 @@ class LeanRAG:
         """Return names of entities of layer 0, or of ``aggregated`` ones, that begin with ``text``, else similar ones."""
 
         async def read(index: IndexSnapshot) -> list[str]:
-            return await browse.complete_names(index, text, aggregated, limit)
+            return await browsing.complete_names(index, text, aggregated, limit)
 
         return await self._read(collection, read, built=True)
 

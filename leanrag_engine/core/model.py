@@ -97,6 +97,10 @@ class LoadedDocument:
     source: str = ""
     pages: tuple[Page, ...] = ()
     metadata: Mapping[str, str] = field(default_factory=lambda: NO_METADATA)
+    date: str = ""
+    """When it was written: an ISO date as precise as its source (``2024-03-01``, ``2024-03``, ``2024``); "" if unknown."""
+    date_origin: str = ""
+    """Where the date was found: metadata, title, file name, file properties or file time."""
 
     @property
     def digest(self) -> str:
@@ -110,7 +114,8 @@ class Document:
     """A document in the graph store.
 
     ``number`` counts from 1 within the collection and is never reused: citations start with it.
-    ``revision`` is the collection's revision that brought this content.
+    ``revision`` is the collection's revision that brought this content. ``date`` is that of
+    the document itself, as in :class:`LoadedDocument`.
     """
 
     id: str
@@ -124,6 +129,8 @@ class Document:
     revision: int
     ingested_at: datetime
     metadata: Mapping[str, str] = field(default_factory=lambda: NO_METADATA)
+    date: str = ""
+    date_origin: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,7 @@ from leanrag_engine.core.model import DocumentSource, LoadedDocument, content_id
 from leanrag_engine.core.text.cleaning import clean, clean_line
 from leanrag_engine.core.text.nearest import find_nearest
 
+from .dates import date_document
 from .formats import PLAIN, format_of
 from .readers.reading import Reading
 
@@ -288,15 +289,33 @@ def _load_file(
             f"{source.path!r} holds no text, only white space or markup.", "Leave it out."
         )
     where = _printable(path)
+    title = _title(source.title, reading.title, clean_line(_printable(Path(path.stem))))
+    dated = date_document(
+        {**reading.metadata, **metadata},
+        title,
+        file_name=_printable(Path(path.stem)),
+        properties=reading.date,
+        modified=_change_time(path),
+    )
     return LoadedDocument(
         id=_id(source.id) or where,
-        title=_title(source.title, reading.title, clean_line(_printable(Path(path.stem)))),
+        title=title,
         text=reading.text,
         media_type=kind.media_type,
         source=where,
         pages=reading.pages,
         metadata={**reading.metadata, **metadata},
+        date=dated.date,
+        date_origin=dated.origin,
     )
+
+
+def _change_time(path: Path) -> float | None:
+    """Return the time of the file's last change; None if the file is gone by now."""
+    try:
+        return path.stat().st_mtime
+    except OSError:
+        return None
 
 
 def _printable(path: Path) -> str:
@@ -318,12 +337,16 @@ def _load_text(
     if not reading.text.strip():
         what = "only white space" if raw else "empty"
         raise InvalidInput(f"The text of document {name!r} is {what}.", "Give a text with at least one word.")
+    title = _title(source.title, _first_line(reading.text))
+    dated = date_document(metadata, title, file_name=source.id)
     return LoadedDocument(
         id=_id(source.id) or content_id("text-", reading.text),
-        title=_title(source.title, _first_line(reading.text)),
+        title=title,
         text=reading.text,
         media_type=PLAIN.media_type,
         metadata=metadata,
+        date=dated.date,
+        date_origin=dated.origin,
     )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import PurePath
 
 import numpy as np
@@ -76,7 +76,8 @@ def select_documents(documents: Sequence[Document], filters: Filters) -> list[Do
         matching = [each for each in matching if each.number in numbers]
     matching = [each for each in matching if _has_metadata(each, filters.metadata)]
     first, last = filters.window
-    matching = [each for each in matching if _within(_utc(each.ingested_at), first, last)]
+    if first or last:
+        matching = [each for each in matching if _lies_within(each.date, first, last)]
     if not matching:
         raise InvalidInput(
             f"The filters ({_format_filters(filters)}) exclude all {len(documents)} documents.",
@@ -123,12 +124,16 @@ def _has_metadata(document: Document, wanted: Mapping[str, str]) -> bool:
     return all(str(document.metadata.get(key, "")) == str(value) for key, value in wanted.items())
 
 
-def _utc(moment: datetime) -> datetime:
-    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+def _lies_within(day: str, first: datetime | None, last: datetime | None) -> bool:
+    """Return whether a document's date lies between two moments; a month or year does if any day of it does.
 
-
-def _within(moment: datetime, first: datetime | None, last: datetime | None) -> bool:
-    return (first is None or first <= moment) and (last is None or moment <= last)
+    A document without a date lies nowhere.
+    """
+    if not day:
+        return False
+    # A date that stops at the month or year is the beginning of every day in it.
+    after = first is None or day >= f"{first:%Y-%m-%d}"[: len(day)]
+    return after and (last is None or day <= f"{last:%Y-%m-%d}"[: len(day)])
 
 
 def _format_filters(filters: Filters) -> str:
@@ -147,6 +152,9 @@ def _format_existing_values(documents: Sequence[Document], filters: Filters) -> 
         listed = ", ".join(values[:LISTED]) + (", …" if len(values) > LISTED else "")
         said.append(f"{key} has these values: {listed}." if values else f"No document has metadata {key!r}.")
     if (filters.since or filters.until) and documents:
-        moments = [_utc(each.ingested_at) for each in documents]
-        said.append(f"Documents came in from {min(moments):%Y-%m-%d} to {max(moments):%Y-%m-%d}.")
+        dates = sorted(each.date for each in documents if each.date)
+        if dates:
+            said.append(f"The documents are dated from {dates[0]} to {dates[-1]}.")
+        if len(dates) < len(documents):
+            said.append(f"{len(documents) - len(dates)} of {len(documents)} documents have no date.")
     return " ".join(said)

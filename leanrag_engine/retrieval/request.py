@@ -204,8 +204,8 @@ class Filters:
     """What the evidence may come from. All conditions must hold; within ``documents`` any one.
 
     ``documents`` names documents by id, title, file name or number (``d3``). ``metadata`` are
-    equalities. ``since`` and ``until`` are ISO dates or times (UTC unless they say otherwise) of
-    ingestion, both inclusive; a date as ``until`` includes its whole day.
+    equalities. ``since`` and ``until`` are ISO dates or times (UTC unless they say otherwise) for the
+    documents' own dates, both inclusive; documents without a date are then left out.
     """
 
     documents: tuple[str, ...] = ()

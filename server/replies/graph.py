@@ -23,7 +23,7 @@ from .base import (
 if TYPE_CHECKING:
     from leanrag_engine.core.model import Entity, Relation, Seed
     from leanrag_engine.engine import EntityPage, RelationPage
-    from leanrag_engine.retrieval.browse import ClusterView
+    from leanrag_engine.retrieval.browse.entities import ClusterView
 
 
 # --- search --------------------------------------------------------------------------------

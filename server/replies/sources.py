@@ -22,7 +22,7 @@ from .base import (
 
 if TYPE_CHECKING:
     from leanrag_engine.core.model import Chunk
-    from leanrag_engine.retrieval.browse import SourcePage
+    from leanrag_engine.retrieval.browse.passages import SourcePage
 
 
 class SourceCard(Card):

@@ -157,11 +157,9 @@ class StoreFactory:
 
 
 def _set_dates(folder: Path) -> None:
-    """Let document number N have come in on the Nth of January 2026 at noon."""
+    """Date document number N to the Nth of January 2026."""
     with closing(sqlite3.connect(folder / FILE)) as connection, connection:
-        connection.execute(
-            "UPDATE documents SET ingested_at = printf('2026-01-%02d 12:00:00.000000', number)"
-        )
+        connection.execute("UPDATE documents SET date = printf('2026-01-%02d', number)")
 
 
 class CallCounter:

@@ -10,7 +10,8 @@ import pytest
 
 from leanrag_engine.core.errors import Ambiguous, InvalidInput, NotFound, NotReady
 from leanrag_engine.core.model import Graph, Hierarchy
-from leanrag_engine.retrieval import browse
+from leanrag_engine.retrieval.browse import entities as browse
+from leanrag_engine.retrieval.browse import passages
 from leanrag_engine.retrieval.index import IndexSnapshot
 
 if TYPE_CHECKING:
@@ -196,40 +197,40 @@ async def test_a_base_entity_is_no_cluster_and_layer_0_has_no_inter_cluster_rela
 
 async def test_citations_give_their_passages_in_order(index: IndexSnapshot, unbuilt: Corpus) -> None:
     for each in (index, await unbuilt.index()):
-        page = await browse.sources(each, ["d3:c1", "[d1:c1]"], 0, 10)
+        page = await passages.sources(each, ["d3:c1", "[d1:c1]"], 0, 10)
         assert [chunk.title for chunk in page.chunks] == ["Uranus", "Comets"]
 
 
 async def test_an_entity_gives_the_passages_that_mention_it(index: IndexSnapshot, corpus: Corpus) -> None:
-    page = await browse.sources(index, await browse.resolve(index, "yeast"), 0, 100)
+    page = await passages.sources(index, await browse.resolve(index, "yeast"), 0, 100)
     assert [chunk.id for chunk in page.chunks] == [each.id for each in corpus.chunks if "yeast" in each.text]
 
 
 async def test_a_cluster_gives_passages_of_what_is_beneath_it(index: IndexSnapshot) -> None:
-    page = await browse.sources(index, await browse.resolve(index, "Food"), 0, 100)
+    page = await passages.sources(index, await browse.resolve(index, "Food"), 0, 100)
     assert {chunk.title for chunk in page.chunks} <= {"Sourdough", "Brewing"}
     assert page.chunks
 
 
 async def test_what_is_no_citation_and_a_citation_of_nothing_are_told_apart(index: IndexSnapshot) -> None:
     with pytest.raises(InvalidInput, match="'page 3' is not a citation") as invalid:
-        await browse.sources(index, ["page 3"], 0, 10)
+        await passages.sources(index, ["page 3"], 0, 10)
     assert "d3:c12" in str(invalid.value)
     with pytest.raises(NotFound, match="no passage d3:c9, d99:c1") as caught:
-        await browse.sources(index, ["d3:c9", "d99:c1"], 0, 10)
+        await passages.sources(index, ["d3:c9", "d99:c1"], 0, 10)
     assert [(each.name, each.hint) for each in caught.value.candidates] == [("Uranus", "has d3:c1 to d3:c1")]
 
 
 async def test_a_bad_citation_does_not_spoil_the_good_ones(index: IndexSnapshot) -> None:
-    page = await browse.sources(index, ["page 3", "d1:c1", "d99:c1"], 0, 10)
+    page = await passages.sources(index, ["page 3", "d1:c1", "d99:c1"], 0, 10)
     assert [chunk.citation for chunk in page.chunks] == ["d1:c1"]
     assert ["page 3" in page.problems[0], "d99:c1" in page.problems[1]] == [True, True]
 
 
 async def test_a_document_gives_its_passages_by_number_title_or_id(index: IndexSnapshot) -> None:
     for name in ("d3", "uranus"):
-        page = await browse.sources_of_document(index, name, 0, 10)
+        page = await passages.sources_of_document(index, name, 0, 10)
         assert [chunk.citation for chunk in page.chunks] == ["d3:c1"]
     with pytest.raises(NotFound, match="'Uranos'") as caught:
-        await browse.sources_of_document(index, "Uranos", 0, 10)
+        await passages.sources_of_document(index, "Uranos", 0, 10)
     assert caught.value.candidates[0].name == "Uranus"

@@ -125,6 +125,8 @@ def _document(new: PreparedDocument, number: int, revision: int) -> Document:
         revision=revision,
         ingested_at=datetime.now(UTC),
         metadata=dict(document.metadata),
+        date=document.date,
+        date_origin=document.date_origin,
     )
 
 

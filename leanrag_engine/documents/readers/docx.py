@@ -50,9 +50,11 @@ def read_docx(data: bytes, name: str) -> Reading:
         document = Document(BytesIO(data))
         text = clean(_WordText(document).text)
         title = sensible_title(document.core_properties.title)
+        changed = document.core_properties.modified or document.core_properties.created
     except (OpcError, LxmlError, BadZipFile, *MALFORMED) as problem:
         raise damage_error(name, "DOCX", problem) from problem
-    return Reading(text, title or first_heading(text, "text/markdown"))
+    date = changed.date().isoformat() if changed else ""
+    return Reading(text, title or first_heading(text, "text/markdown"), date=date)
 
 
 def _refuse_bomb(data: bytes, name: str) -> None:

@@ -40,6 +40,10 @@ _LAYOUT = frozenset({"table", "ul", "ol", "pre", "blockquote", *_HEADINGS})
 _WHITE = re.compile(r"\s+")
 _XML_DECLARATION = re.compile(r"\A\s*<\?xml[^>]*\?>")
 _DECLARED = re.compile(rb"<meta[^>]{1,200}?charset\s*=\s*[\"']?\s*([\w.:-]{2,40})", re.IGNORECASE)
+_DATE_TAG = re.compile(
+    r"date|article:published_time|datePublished|(?:dc|dcterms)\.(?:date|created|issued)|pubdate|publish-?date",
+    re.IGNORECASE,
+)
 _LATIN = frozenset({"iso-8859-1", "latin-1", "latin1", "ascii", "us-ascii"})
 
 
@@ -55,7 +59,17 @@ def read_html(data: bytes, name: str) -> Reading:
         )
     text = clean(_main_text(root))
     title = clean_line(root.xpath("string((//head/title | /html/title)[1])"))
-    return Reading(text, title or first_heading(text, "text/html"), metadata=note)
+    metadata = {**note, **_date(root)}
+    return Reading(text, title or first_heading(text, "text/html"), metadata=metadata)
+
+
+def _date(root: _Element) -> dict[str, str]:
+    """Return the date in the meta tags of a page as metadata, {} if there is none."""
+    for meta in root.iter("meta"):
+        name = meta.get("property") or meta.get("name") or meta.get("itemprop") or ""
+        if _DATE_TAG.fullmatch(name) and (content := clean_line(meta.get("content") or "")):
+            return {"date": content[:100]}
+    return {}
 
 
 def _main_text(root: _Element) -> str:

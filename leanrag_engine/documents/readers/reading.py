@@ -42,6 +42,8 @@ class Reading:
     title: str = ""
     pages: tuple[Page, ...] = ()
     metadata: Mapping[str, str] = field(default_factory=lambda: NO_METADATA)
+    date: str = ""
+    """When it was written, by the properties that a program put into the file."""
 
 
 def first_heading(text: str, media_type: str) -> str:

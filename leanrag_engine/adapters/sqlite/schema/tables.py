@@ -120,6 +120,8 @@ documents = Table(
     Column("revision", Integer, nullable=False),
     Column("ingested_at", UtcDateTime, nullable=False),
     Column("metadata", Json, nullable=False),
+    Column("date", Text, nullable=False),
+    Column("date_origin", Text, nullable=False),
     UniqueConstraint("collection", "id"),
     # Every query asks how much there is and how much is pending: the index alone answers.
     Index("documents_revision", "collection", "revision", "chunks"),

@@ -53,6 +53,8 @@ def _collections() -> None:
         sa.Column("revision", sa.Integer, nullable=False),
         sa.Column("ingested_at", sa.DateTime, nullable=False),
         sa.Column("metadata", sa.Text, nullable=False),
+        sa.Column("date", sa.Text, nullable=False),
+        sa.Column("date_origin", sa.Text, nullable=False),
         sa.UniqueConstraint("collection", "id"),
     )
     op.create_index("documents_revision", "documents", ["collection", "revision", "chunks"])

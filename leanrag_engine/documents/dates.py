@@ -1,0 +1,134 @@
+"""Determine the date of a document: what its metadata, title, file name or file say.
+
+Dates are ISO texts as precise as the source: ``2024-03-01``, ``2024-03``, or ``2024`` (from metadata alone).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from datetime import UTC, date, datetime
+from enum import StrEnum
+from typing import NamedTuple
+
+__all__ = ["DateOrigin", "DocumentDate", "date_document", "find_date", "read_date"]
+
+
+class DateOrigin(StrEnum):
+    """Where the date of a document was found, the most reliable first."""
+
+    METADATA = "metadata"
+    """Given by the caller, in front matter or in a page's meta tags."""
+    TITLE = "title"
+    FILE_NAME = "file name"
+    PROPERTIES = "file properties"
+    """Written into the file by the program that made it."""
+    FILE_TIME = "file time"
+    """The time of the file's last change: a copy or a download may have set it."""
+
+
+class DocumentDate(NamedTuple):
+    """An ISO date and its origin; both empty: unknown."""
+
+    date: str = ""
+    origin: str = ""
+
+
+_KEYS = (
+    *("date", "published", "publicationdate", "publishdate", "publishedtime", "pubdate", "issued", "sent"),
+    *("created", "createdat", "creationdate", "updated", "updatedat", "modified", "modifiedtime", "lastmodified"),
+)
+"""Names of metadata that hold a date, best first, without case, signs and the prefix before a colon or dot."""
+
+_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_MONTH = (
+    r"(?P<month>jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?"
+    r"|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)\.?"
+)
+_YEAR = r"(?P<year>1[0-9]{3}|20[0-9]{2}|21[0-9]{2})"
+_PATTERNS = tuple(
+    re.compile(pattern, re.IGNORECASE)
+    for pattern in (
+        rf"(?<![0-9]){_YEAR}(?P<sign>[-_/.])(?P<month>[01]?[0-9])(?P=sign)(?P<day>[0-3]?[0-9])(?![0-9])",
+        r"(?<![0-9])(?P<year>19[0-9]{2}|20[0-9]{2})(?P<month>[01][0-9])(?P<day>[0-3][0-9])(?![0-9])",
+        rf"(?<![0-9])(?P<day>[0-3]?[0-9])\.[ ]?(?P<month>[01]?[0-9])\.[ ]?{_YEAR}(?![0-9])",
+        rf"(?<![0-9])(?P<day>[0-3]?[0-9])(?:st|nd|rd|th)?\.?[ _-]+(?:of )?{_MONTH},?[ _-]+{_YEAR}(?![0-9])",
+        rf"(?<![a-z]){_MONTH}[ _-]+(?P<day>[0-3]?[0-9])(?:st|nd|rd|th)?,?[ _-]+{_YEAR}(?![0-9])",
+        rf"{_YEAR}年[ ]?(?P<month>[01]?[0-9])月(?:[ ]?(?P<day>[0-3]?[0-9])日)?",
+        rf"(?<![0-9]){_YEAR}[-_/.](?P<month>0[1-9]|1[0-2])(?![0-9]|[-_/.][0-9])",
+        rf"(?<![a-z]){_MONTH},?[ _-]+{_YEAR}(?![0-9])",
+    )
+)
+"""The most precise first. Days before months with slashes (1/3/2024) are left out: countries differ."""
+_YEAR_ALONE = re.compile(rf"{_YEAR}")
+_PDF_PREFIX = re.compile(r"^D:(?=[0-9]{8})")
+_PDF_DAY = re.compile(r"^(?P<year>[0-9]{4})(?P<month>[0-9]{2})(?P<day>[0-9]{2})")
+
+
+def date_document(
+    metadata: Mapping[str, str],
+    title: str,
+    *,
+    file_name: str = "",
+    properties: str = "",
+    modified: float | None = None,
+) -> DocumentDate:
+    """Return the date of a document by the first of these sources that has one.
+
+    ``properties`` is the date in the file's own properties, ``modified`` the file's time in seconds since 1970.
+    """
+    changed = "" if modified is None else _format_time(modified)
+    choices = (
+        (_date_in_metadata(metadata), DateOrigin.METADATA),
+        (find_date(title), DateOrigin.TITLE),
+        (find_date(file_name), DateOrigin.FILE_NAME),
+        (read_date(properties), DateOrigin.PROPERTIES),
+        (changed, DateOrigin.FILE_TIME),
+    )
+    return next((DocumentDate(found, origin.value) for found, origin in choices if found), DocumentDate())
+
+
+def find_date(text: str) -> str:
+    """Return the first date within ``text``, by the most precise notation that occurs in it; "" if there is none."""
+    for pattern in _PATTERNS:
+        for match in pattern.finditer(text[:500]):
+            if found := _format_match(match):
+                return found
+    return ""
+
+
+def read_date(value: str) -> str:
+    """Return the date that a whole ``value`` states: a time of any usual notation, or a year alone; else ""."""
+    text = value.strip()
+    if found := _PDF_DAY.match(_PDF_PREFIX.sub("", text)):
+        return _format_match(found)
+    if found := _YEAR_ALONE.fullmatch(text):
+        return found["year"]
+    return find_date(text)
+
+
+def _date_in_metadata(metadata: Mapping[str, str]) -> str:
+    named = {re.sub(r"^.*[:.]|[^a-z]", "", key.lower()): value for key, value in metadata.items()}
+    return next(filter(None, (read_date(named[key]) for key in _KEYS if key in named)), "")
+
+
+def _format_match(match: re.Match[str]) -> str:
+    parts = match.groupdict()
+    year, month, day = parts["year"], _month_number(parts["month"]), parts.get("day")
+    try:
+        full = date(int(year), month, int(day or 1))
+    except ValueError:
+        return ""
+    return full.isoformat() if day else full.isoformat()[:7]
+
+
+def _month_number(name: str) -> int:
+    return int(name) if name.isdigit() else _MONTHS.index(name[:3].lower()) + 1
+
+
+def _format_time(seconds: float) -> str:
+    try:
+        return datetime.fromtimestamp(seconds, UTC).date().isoformat()
+    except (OverflowError, OSError, ValueError):
+        return ""
+

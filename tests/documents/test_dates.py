@@ -1,0 +1,108 @@
+"""The date of a document: what its metadata, title, file name, properties and file say, in this order."""
+
+from __future__ import annotations
+
+import os
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from leanrag_engine.core.model import DocumentSource, LoadedDocument
+from leanrag_engine.documents.dates import find_date, read_date
+from leanrag_engine.documents.loading import load
+
+
+def read(path: Path, text: str, **source: object) -> LoadedDocument:
+    path.write_text(text, encoding="utf-8")
+    os.utime(path, (0, datetime(2020, 5, 17, 12, tzinfo=UTC).timestamp()))
+    return load(DocumentSource(path=str(path), **source), allowed=None, max_bytes=10**6)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "metadata", "date", "origin"),
+    [
+        ("a.md", "---\ndate: 2024-02-03\n---\n# Plan of 2023-01-01\n", {}, "2024-02-03", "metadata"),
+        ("a.md", "# Plan of 2023-01-01\n\nText.", {"Published": "March 5, 2025"}, "2025-03-05", "metadata"),
+        ("a.md", "# Plan of 1 January 2023\n\nText.", {}, "2023-01-01", "title"),
+        ("notes_20240301.txt", "Text.", {}, "2024-03-01", "title"),
+        ("2024-03-01.md", "# Weekly meeting\n\nText.", {}, "2024-03-01", "file name"),
+        ("a.txt", "Text of 2019-01-01.", {}, "2020-05-17", "file time"),
+        (
+            "a.html",
+            '<html><head><title>News</title><meta property="article:published_time" content="2022-11-30T08:00:00Z">'
+            "</head><body><p>Text of the page.</p></body></html>",
+            {},
+            "2022-11-30",
+            "metadata",
+        ),
+    ],
+)
+def test_the_first_source_that_has_a_date_gives_it(
+    tmp_path: Path, name: str, text: str, metadata: dict[str, str], date: str, origin: str
+) -> None:
+    document = read(tmp_path / name, text, metadata=metadata)
+    assert (document.date, document.date_origin) == (date, origin)
+
+
+def test_a_text_without_a_date_has_none_and_a_file_that_is_touched_is_unchanged(tmp_path: Path) -> None:
+    document = load(DocumentSource(text="Text of 2019-01-01.", title="Plan"), allowed=None, max_bytes=10**6)
+    assert (document.date, document.date_origin) == ("", "")
+    before = read(tmp_path / "a.txt", "Text.")
+    (tmp_path / "a.txt").touch()
+    after = load(DocumentSource(path=str(tmp_path / "a.txt")), allowed=None, max_bytes=10**6)
+    assert after.date != before.date
+    assert after.digest == before.digest
+
+
+@pytest.mark.parametrize(
+    ("text", "date"),
+    [
+        ("Minutes of 12th May 1854", "1854-05-12"),
+        ("Minutes, Mar. 3rd, 2024", "2024-03-03"),
+        ("Protokoll 01.03.2024", "2024-03-01"),
+        ("Report March 2024", "2024-03"),
+        ("2024-03 report", "2024-03"),
+        ("IMG_20240301_101010", "2024-03-01"),
+        ("会議 2024年3月1日", "2024-03-01"),
+        ("2024_3_1 call", "2024-03-01"),
+        ("Studio 2000", ""),
+        ("Release v1.2.3 of 10", ""),
+        ("2024-13-45", ""),
+        ("20249999", ""),
+        ("1/3/2024", ""),
+        ("Room 192024", ""),
+        ("Decision of 12 May", ""),
+        ("Maybe 2024", ""),
+    ],
+)
+def test_dates_are_found_within_titles_and_names(text: str, date: str) -> None:
+    assert find_date(text) == date
+
+
+@pytest.mark.parametrize(
+    ("value", "date"),
+    [
+        ("2024-03-01T10:00:00Z", "2024-03-01"),
+        ("D:20240301120000+01'00'", "2024-03-01"),
+        ("Mon, 4 Mar 2024 10:00:00 +0100", "2024-03-04"),
+        ("2024", "2024"),
+        ("soon", ""),
+    ],
+)
+def test_values_of_metadata_are_read_in_every_usual_notation(value: str, date: str) -> None:
+    assert read_date(value) == date
+
+
+@given(st.dates(), st.sampled_from(["%Y-%m-%d", "%Y/%m/%d", "%d.%m.%Y", "%d %B %Y", "%B %d, %Y", "%b %d %Y"]))
+def test_any_date_is_read_as_it_was_written(day: datetime, notation: str) -> None:
+    written = day.strftime(notation).replace(day.strftime("%Y"), f"{day.year:04d}")
+    expected = day.isoformat() if 1000 <= day.year <= 2199 else ""
+    assert read_date(written) == expected
+
+
+@given(st.text())
+def test_no_text_makes_it_fail(text: str) -> None:
+    read_date(text)
