@@ -32,8 +32,7 @@ def read(path: Path, text: str, **source: object) -> LoadedDocument:
         ("a.txt", "Text of 2019-01-01.", {}, "2020-05-17", "file time"),
         (
             "a.html",
-            '<html><head><title>News</title><meta property="article:published_time" content="2022-11-30T08:00Z"></head>'
-            + "<body><p>Text of the page.</p></body></html>",
+            "<html><head><title>News</title><meta name='date' content='2022-11-30T08:00Z'></head><p>Text of the page.",
             {},
             "2022-11-30",
             "metadata",
