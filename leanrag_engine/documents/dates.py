@@ -36,7 +36,16 @@ class DocumentDate(NamedTuple):
 
 _KEYS = (
     *("date", "published", "publicationdate", "publishdate", "publishedtime", "pubdate", "issued", "sent"),
-    *("created", "createdat", "creationdate", "updated", "updatedat", "modified", "modifiedtime", "lastmodified"),
+    *(
+        "created",
+        "createdat",
+        "creationdate",
+        "updated",
+        "updatedat",
+        "modified",
+        "modifiedtime",
+        "lastmodified",
+    ),
 )
 """Names of metadata that hold a date, best first, without case, signs and the prefix before a colon or dot."""
 
@@ -131,4 +140,3 @@ def _format_time(seconds: float) -> str:
         return datetime.fromtimestamp(seconds, UTC).date().isoformat()
     except (OverflowError, OSError, ValueError):
         return ""
-
