@@ -117,7 +117,8 @@ _LONGEST_REGION = 1 << 18
 _BLANK_LINES = re.compile(r"\n(?:[ \t]*\n)+")
 _FENCE = re.compile(r"^ {0,3}(?:```|~~~)", re.MULTILINE)
 
-_PROSE_SOURCES = frozenset({"text/x-rst", "text/x-tex"})
+_PROSE_SOURCES = frozenset({"text/x-chat", "text/x-rst", "text/x-tex"})
+_CHAT = "text/x-chat"
 _DATA = frozenset(
     {"application/json", "application/yaml", "application/toml", "text/csv", "text/tab-separated-values"}
 )
@@ -150,6 +151,8 @@ def _pieces(
         borders = _line_borders(text, start, end, prose=prose)
         if prose:
             _add_sentences(borders, text, start, end)
+        if document.media_type == _CHAT:
+            _weaken_within_turns(borders)
         inside = []
         while waiting and waiting[0].start < end:
             inside.append(waiting.popleft())
@@ -243,6 +246,13 @@ def _add_sentences(borders: dict[int, _Border], text: str, start: int, end: int)
         elif after < position or _WORD_BORDER.match(text, position):
             # The preceding space belongs to the sentence: the tokenizer cuts there too, so that counts add up.
             borders.setdefault(after, _Border.SENTENCE)
+
+
+def _weaken_within_turns(borders: dict[int, _Border]) -> None:
+    """Leave the blank lines between turns as the best borders of a chat."""
+    for position, border in borders.items():
+        if border in {_Border.SENTENCE, _Border.LINE}:
+            borders[position] = _Border.WORD
 
 
 def _add_headings(borders: dict[int, _Border], found: Sequence[Heading]) -> None:

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import PurePath
 
 from leanrag_engine.core.errors import FormatUnsupported
 from leanrag_engine.core.text.cleaning import clean
 
 from .decoding import decode
+from .readers.chats import read_chat
 from .readers.reading import Reading, first_heading
 
 __all__ = ["PLAIN", "SUPPORTED_SUFFIXES", "Format", "format_of"]
@@ -63,10 +64,18 @@ def _plain(data: bytes, name: str) -> Reading:
     return Reading(clean(text), metadata=note)
 
 
+def _text(data: bytes, name: str) -> Reading:
+    reading = _plain(data, name)
+    chat = read_chat(reading.text)
+    return replace(chat, metadata={**chat.metadata, **reading.metadata}) if chat else reading
+
+
 def _markdown(data: bytes, name: str) -> Reading:
     """Read Markdown as it is. The front matter becomes the title and, from its plain fields, the metadata."""
     raw, note = decode(data, name)
     text = clean(raw)
+    if chat := read_chat(text):
+        return replace(chat, metadata={**chat.metadata, **note})
     front = _FRONT_MATTER.match(text)
     fields = _fields(front["fields"]) if front else {}
     text = text[front.end() :] if front else text
@@ -106,9 +115,8 @@ def _docx(data: bytes, name: str) -> Reading:
 
 # --- the table -----------------------------------------------------------------------------
 
-PLAIN = Format("text/plain", _plain)
+PLAIN = Format("text/plain", _text)
 _SOURCES = {
-    "text/plain": ".txt .text",
     "text/x-python": ".py .pyi",
     "text/x-javascript": ".js .mjs .cjs .jsx",
     "text/x-typescript": ".ts .tsx",
@@ -131,7 +139,6 @@ _SOURCES = {
     "text/x-css": ".css",
     "text/x-tex": ".tex",
     "text/x-ini": ".ini .cfg .conf .properties",
-    "text/x-log": ".log",
     "application/json": ".json .jsonl",
     "application/yaml": ".yaml .yml",
     "application/toml": ".toml",
@@ -141,6 +148,8 @@ _SOURCES = {
 }
 _FORMATS = {
     **{suffix: Format(kind, _plain) for kind, suffixes in _SOURCES.items() for suffix in suffixes.split()},
+    **dict.fromkeys((".txt", ".text"), PLAIN),
+    ".log": Format("text/x-log", _text),
     **dict.fromkeys((".md", ".markdown"), Format("text/markdown", _markdown)),
     ".rst": Format("text/x-rst", _rst),
     **dict.fromkeys((".html", ".htm", ".xhtml"), Format("text/html", _html)),

@@ -208,6 +208,7 @@ _CONVENTIONS: dict[str, Callable[[str], Iterator[Heading]]] = {
     "text/markdown": _markdown,
     "text/plain": _plain,
     "text/tab-separated-values": _header,
+    "text/x-chat": _markdown,
     "text/x-ini": _sections,
     "text/x-log": _none,
     "text/x-rst": _markup_headings,

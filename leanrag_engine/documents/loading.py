@@ -17,6 +17,8 @@ from leanrag_engine.core.text.nearest import find_nearest
 
 from .dates import date_document
 from .formats import PLAIN, format_of
+from .no_prose import find_reason
+from .readers.chats import read_chat
 from .readers.reading import Reading
 
 __all__ = ["Expansion", "Skipped", "expand", "load"]
@@ -66,7 +68,7 @@ def expand(path: str, *, allowed: Sequence[Path] | None) -> Expansion:
     """Return the files that ``path`` stands for: itself, or all supported files beneath a folder, sorted by path.
 
     Hidden files, version control, installed packages and caches are left out silently; files without a reader,
-    empty or unreachable ones, and links that lead out of the allowed folders (out of the folder itself if any
+    files that are no prose (lock files, minified code, logs, generated data), empty or unreachable ones, and links that lead out of the allowed folders (out of the folder itself if any
     path is allowed) are left out with a reason. A file reached by several links is returned once.
 
     Raises :class:`PathRefused`, and :class:`DocumentUnreadable` if there is nothing at ``path``.
@@ -237,7 +239,7 @@ def _reason_to_skip(path: Path, status: os.stat_result) -> str:
             if path.suffix
             else "not supported yet: a file without a suffix"
         )
-    return "" if status.st_size else "empty"
+    return find_reason(path) if status.st_size else "empty"
 
 
 # --- files ---------------------------------------------------------------------------------
@@ -301,7 +303,7 @@ def _load_file(
         id=_id(source.id) or where,
         title=title,
         text=reading.text,
-        media_type=kind.media_type,
+        media_type=reading.media_type or kind.media_type,
         source=where,
         pages=reading.pages,
         metadata={**reading.metadata, **metadata},
@@ -333,18 +335,19 @@ def _load_text(
     size = len(raw) if len(raw) > max_bytes else len(raw.encode("utf-8", "surrogatepass"))
     if size > max_bytes:
         raise _too_big(name, size, max_bytes)
-    reading = Reading(clean(raw))
+    text = clean(raw)
+    reading = read_chat(text) or Reading(text)
     if not reading.text.strip():
         what = "only white space" if raw else "empty"
         raise InvalidInput(f"The text of document {name!r} is {what}.", "Give a text with at least one word.")
-    title = _title(source.title, _first_line(reading.text))
-    dated = date_document(metadata, title, file_name=source.id)
+    title = _title(source.title, reading.title, _first_line(reading.text))
+    dated = date_document({**reading.metadata, **metadata}, title, file_name=source.id)
     return LoadedDocument(
         id=_id(source.id) or content_id("text-", reading.text),
         title=title,
         text=reading.text,
-        media_type=PLAIN.media_type,
-        metadata=metadata,
+        media_type=reading.media_type or PLAIN.media_type,
+        metadata={**reading.metadata, **metadata},
         date=dated.date,
         date_origin=dated.origin,
     )

@@ -105,6 +105,67 @@ def test_sentence_starts_numbers_dates_and_labels_are_no_names(text: str) -> Non
     assert keys(text) <= {"version"}
 
 
+@pytest.mark.parametrize("sign", ["'", "’", "ʼ", "＇"])
+def test_contractions_are_no_names_whatever_their_apostrophe(sign: str) -> None:
+    text = (
+        "I’ll go with Ann Lee. Can’t you stay? I’m late, and I’ve lost Bob Ray. “Don’t,” said Ann Lee. They said It’s over, "
+        "and That’s it. We’d wait; You’re right. Bob Ray’s boat is Ann Lee’s. Let’s go, Who’s there? He said I’ll and I’m. "
+        "“I’ll Be” and “I’m Ann” are songs. ‘I’m here’."
+    ).replace("’", sign)
+    assert keys(text) <= {"ann lee", "bob ray", "boat", "song"}
+
+
+def test_an_owner_is_a_name_whatever_the_apostrophe() -> None:
+    found = entities(
+        "We saw Scrooge’s clerk, and Scrooge was there. Scrooge's door and St. Mary’s Church are near."
+    )
+    assert {"Scrooge", "St. Mary's Church"} <= found.keys()
+    assert (
+        "Scrooge’s door" in found["Scrooge"].description or "Scrooge’s clerk" in found["Scrooge"].description
+    )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Hi Mei Lin, are you there?",
+        "Hello Mei Lin! Thanks Mei Lin.",
+        "Dear Mei Lin,",
+        "Good morning Mei Lin, the bus is late.",
+        "Good Evening Mei Lin.",
+        "Yes Mei Lin. No Mei Lin. Okay Mei Lin.",
+        "Sorry Mei Lin, Please Mei Lin, Bye Mei Lin.",
+    ],
+)
+def test_greetings_are_no_part_of_a_name(text: str) -> None:
+    assert keys(f"{text} We met Mei Lin in the hall.") == {"mei lin"}
+
+
+@pytest.mark.parametrize(
+    "label", ["Chapter II", "CHAPTER III.", "Chapter 4:", "STAVE ONE.", "Part the Second", "Book XII -"]
+)
+def test_the_number_of_a_chapter_is_no_name_and_what_follows_is(label: str) -> None:
+    found = keys(
+        f"{label} The Silver Lake\n\nIn {label} we saw the Silver Lake by night. Chapter is a word, and XIV a number."
+    )
+    assert "silver lake" in found
+    assert not {word for name in found for word in name.split()} & {
+        "chapter",
+        "stave",
+        "part",
+        "book",
+        "ii",
+        "iii",
+        "xii",
+        "xiv",
+    }
+    assert not keys(f"# {label}\n\nIt rained.")
+
+
+def test_a_numeral_of_a_king_or_a_war_belongs_to_the_name() -> None:
+    assert {"louis xiv", "world war ii"} <= keys("We read of Louis XIV and World War II at school.")
+
+
 def test_numbers_and_dates_do_not_appear_whatever_surrounds_them() -> None:
     text = (
         "On 4 July 1776 some 56 men signed. In 1787, 39 of them met again; 12 states sent 70 delegates. " * 4

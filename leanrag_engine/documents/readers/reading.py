@@ -36,7 +36,10 @@ _NO_TITLE = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """The content of a file: clean text, its own title (or ""), and the starts of its pages."""
+    """The content of a file: clean text, its own title (or ""), and the starts of its pages.
+
+    ``media_type`` is set where the content is of another kind than the name says.
+    """
 
     text: str
     title: str = ""
@@ -44,6 +47,7 @@ class Reading:
     metadata: Mapping[str, str] = field(default_factory=lambda: NO_METADATA)
     date: str = ""
     """When it was written, by the properties that a program put into the file."""
+    media_type: str = ""
 
 
 def first_heading(text: str, media_type: str) -> str:

@@ -12,6 +12,7 @@ from itertools import combinations, pairwise
 from math import log2
 
 from leanrag_engine.core.model import Chunk, Extract, ExtractedEntity, ExtractedRelation, Method
+from leanrag_engine.core.text.language.apostrophes import plain_apostrophes
 from leanrag_engine.core.text.language.names import name_key
 from leanrag_engine.core.text.language.sentences import PieceKind
 
@@ -113,15 +114,16 @@ def _find_names(
 
 
 def _names_in(sentence: Sentence, topics: Topics, usage: WordUsage, lexicon: Lexicon) -> list[Mention]:
-    found = list(find_names(sentence.tokens, sentence.text, usage))
+    text = plain_apostrophes(sentence.text)
+    found = list(find_names(sentence.tokens, text, usage))
     for mention in found:
-        before = sentence.text[: mention.start].lower().rsplit(None, 1)[-1:]
+        before = text[: mention.start].lower().rsplit(None, 1)[-1:]
         if before and before[0].rstrip(".") in known.FORMS_OF_ADDRESS:
             lexicon.addressed.add(name_key(mention.name))
-    for short, mention in find_acronyms(sentence.tokens, sentence.text):
+    for short, mention in find_acronyms(sentence.tokens, text):
         found.append(mention)
         lexicon.define(short, mention.name)
-    found += topics.mentions(sentence.text)
+    found += topics.mentions(text)
     return keep_longest(found)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from leanrag_engine.core.model import Chunk
+from leanrag_engine.core.text.language.apostrophes import plain_apostrophes
 from leanrag_engine.core.text.language.sentences import Piece, PieceKind, pieces
 
 from .names.mentions import Mention
@@ -59,7 +60,7 @@ def _sentence(chunk: Chunk, piece: Piece, vocabulary: frozenset[str], *, technic
     # A line of a table of contents states nothing, and the text names the same again: treat it like code.
     kind = PieceKind.CODE if _CONTENTS.search(raw) else piece.kind
     text = _unwrap(raw, vocabulary)
-    tokens = () if kind is PieceKind.CODE else tokenize(text, technical=technical)
+    tokens = () if kind is PieceKind.CODE else tokenize(plain_apostrophes(text), technical=technical)
     return Sentence(text, kind, chunk.start + piece.start, tokens)
 
 

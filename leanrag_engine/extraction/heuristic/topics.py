@@ -6,18 +6,24 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from leanrag_engine.core.text.language.apostrophes import plain_apostrophes
 from leanrag_engine.core.text.language.names import name_key
 from leanrag_engine.core.text.language.sentences import PieceKind
-from leanrag_engine.core.text.language.words import STOPWORDS
 
 from .names.lexicon import without_remark
 from .names.mentions import Kind, Mention
 from .passages import ParsedChunk
 from .words import vocabulary as known
+from .words.tokens import ROMAN, lower_shouted
 
 _NUMBERING = re.compile(
     r"(?:#{1,6}\s+)?(?:(?:\d{1,3}(?:\.\d{1,3})*[.)、]?|(?:[A-Z]|[IVXLC]{1,6})(?:\.\d{1,3})*[.)、])\s+(?=\S{2})|第\S{1,4}[章节節回部]\s*)?"
 )
+_CHAPTER = re.compile(
+    rf"(?i:(?:#{{1,6}}\s+)?(?:{'|'.join(sorted(known.DIVISIONS))})\.?\s+(?:the\s+)?(?:[ivxlc]{{1,7}}|\d{{1,3}}(?:\.\d{{1,3}})*|[a-z]|{'|'.join(sorted(known.NUMBER_WORDS))}))"
+    r"(?:\s*[.:)–—-]\s*|\s+|$)"
+)
+"""The number of a chapter or the like: *Chapter XII.*, *STAVE ONE:*."""
 _FILE = re.compile(r"[\w-]+\.(?:txt|md|pdf|docx?|html?|rst|py|csv|json)")
 _IDENTIFIER = re.compile(r"\w_\w|__")
 _MARKS = re.compile(r"[*_`“”\"]")
@@ -71,34 +77,28 @@ class Topics:
 
 def _topic(line: str) -> str:
     """Return the name in a title or heading as written within a sentence; "" if it names nothing."""
+    line = plain_apostrophes(line)
     if _NO_TITLE.search(line):
         return ""
-    name = _NUMBERING.sub("", line, count=1) or line
+    name = _NUMBERING.sub("", line[chapter.end() :] if (chapter := _CHAPTER.match(line)) else line, count=1)
+    if not name:
+        return ""
     if _FILE.fullmatch(name):
         name = re.sub(r"[_-]", " ", name.rsplit(".", 1)[0])
     # Remove marks, except for the underscores of an identifier.
     name = name.strip(' *`":.#') if _IDENTIFIER.search(name) else _MARKS.sub("", name).strip(" :.#-–—\t")
-    name = _lower_shouted(name.strip("[]() ") if name[:1] in "[(" else name)
+    name = lower_shouted(name.strip("[]() ") if name[:1] in "[(" else name)
     if _PLAIN_ARTICLE.match(name):
         name = name[4:]
     return name if _names_something(name) else ""
-
-
-def _lower_shouted(name: str) -> str:
-    """Convert a name in capitals to title case: THE END OF IT → The End of it."""
-    words = name.split()
-    if len(words) == 1 or not (name.isascii() and name.isupper()):
-        return name
-    small = [word.lower() for word in words]
-    return " ".join(
-        word if rank and word in STOPWORDS else word.capitalize() for rank, word in enumerate(small)
-    )
 
 
 def _names_something(
     name: str, most_words: int = 10, most_characters: int = 90, label_words: int = 2
 ) -> bool:
     words = name.lower().split()
+    if ROMAN.fullmatch(name.rstrip(".").upper()):
+        return False
     if not words or name_key(name) in known.DULL_HEADINGS or ": " in name or not _SPELLED.search(name):
         return False
     if len(words) > most_words or len(name) > most_characters:

@@ -8,6 +8,8 @@ from functools import lru_cache
 
 from leanrag_engine.core.text.word_lists import read_words
 
+from .apostrophes import plain_apostrophes
+
 __all__ = ["fold_case", "name_key"]
 
 _QUOTES = "\"'`“”‘’«» "
@@ -68,7 +70,7 @@ def name_key(name: str) -> str:
     plural of the last word are ignored. Signs with a meaning are kept: ``__init__``, ``os.path``, ``C++``, ``C#``,
     ``.NET``, ``+=``. A key is for comparison, not for display. It is empty only if the name is blank.
     """
-    folded = _normalize(name)
+    folded = plain_apostrophes(_normalize(name))
     bare = _CALL.sub("", folded.strip(_QUOTES)).strip(_QUOTES) or folded
     if _CODE_NAME.fullmatch(bare) and _STRICT_CODE.search(bare):
         return bare

@@ -14,7 +14,14 @@ from typing import NamedTuple
 
 from leanrag_engine.core.text.language.words import STOPWORDS
 from leanrag_engine.extraction.heuristic.words import vocabulary as known
-from leanrag_engine.extraction.heuristic.words.tokens import CERTAIN_CODE, LONGEST_PHRASE, NOTHING, Token
+from leanrag_engine.extraction.heuristic.words.tokens import (
+    CERTAIN_CODE,
+    LONGEST_PHRASE,
+    NOTHING,
+    ROMAN,
+    Token,
+    lower_shouted,
+)
 from leanrag_engine.extraction.heuristic.words.usage import OPENING, OWNER, WordUsage, bare
 
 
@@ -57,7 +64,6 @@ def keep_longest(found: Sequence[Mention]) -> list[Mention]:
 _SHORT_NUMBER = 3
 """Digits of a number that may belong to a name, and letters of a certain acronym."""
 _YEAR = re.compile(r"(?:1[0-9]|20)\d\d")
-_ROMAN = re.compile(r"[IVXLC]+\.?")
 _PRONOUN_LIKE = frozenset(["US", "WHO"])
 """Acronyms that are function words in lower case."""
 _OWNED = ("'s", "’s", "s'", "s’")
@@ -182,7 +188,7 @@ class _NameReader:
     # what of a capitalised phrase is a name
 
     def _names_in_capitals(self, start: int, end: int, *, initial: bool) -> Iterator[Mention]:
-        start = self._without_opening(start, end, initial=initial)
+        start = self._without_number(self._without_opening(start, end, initial=initial), end)
         for part, stop in self._split_owners(start, end):
             last = stop
             while last > part and (self._tokens[last - 1].kind == "w" or self._tokens[last - 1].text == "&"):
@@ -202,7 +208,7 @@ class _NameReader:
             common = self._usage.capital_nouns and last - first == 1 and self._usage.capital[name] <= 1
             yield Mention(name, Kind.TERM if common else Kind.NAME, start, end, weak=common)
         elif last - first <= LONGEST_PHRASE:
-            yield Mention(name.title(), Kind.NAME, start, end)
+            yield Mention(lower_shouted(name), Kind.NAME, start, end)
 
     def _without_opening(self, start: int, end: int, *, initial: bool) -> int:
         """Return where the name begins without words that are capitalised only by their position."""
@@ -211,12 +217,27 @@ class _NameReader:
             alone = end - start == 1
             if token.kind == "c" and not self._is_dropped(token, alone=alone, initial=initial):
                 return start
-            start += 1
+            greets = token.lower == "good" and self._at(start + 1).lower in known.TIMES_OF_DAY
+            start += 1 + greets
             while start < end and self._tokens[start].kind == "w":
                 start += 1
+        return min(start, end)
+
+    def _without_number(self, start: int, end: int) -> int:
+        """Return where the name begins behind the number of a chapter or the like: *Chapter II*, *Stave One*."""
+        if end - start > 1 and self._tokens[start].lower.rstrip(".") in known.LABELS:
+            number = self._tokens[start + 1]
+            if (
+                number.kind == "n"
+                or ROMAN.fullmatch(number.text.rstrip("."))
+                or number.lower in known.NUMBER_WORDS
+            ):
+                return start + 2
         return start
 
     def _is_dropped(self, token: Token, *, alone: bool, initial: bool) -> bool:
+        if token.lower in known.GREETINGS and self._is_behind_mark(token):
+            return True
         if initial:
             foreign = not self._usage.english and token.lower in known.FOREIGN_STARTERS
             return foreign or token.lower in known.STARTERS or (not alone and self._is_ordinary(token))
@@ -226,6 +247,10 @@ class _NameReader:
             and (alone or token.lower in known.DETERMINERS)
             and token.text not in _PRONOUN_LIKE
         )
+
+    def _is_behind_mark(self, token: Token) -> bool:
+        """Whether a word begins a sentence or follows a sign, as a greeting does."""
+        return not self._text[: token.start].rstrip()[-1:].isalnum()
 
     def _is_ordinary(self, token: Token) -> bool:
         """Whether a capitalised first word is usually lower-case in the document or in the language."""
@@ -274,15 +299,13 @@ class _NameReader:
             or lower in STOPWORDS
             or lower in known.CALENDAR
             or lower in known.NO_NAMES
-            or _ROMAN.fullmatch(word)
+            or lower in known.LABELS
+            or ROMAN.fullmatch(word.rstrip("."))
         ):
             return False
-        label = lower in known.LABELS and following.kind in "nc"
         adjective = lower in known.DEMONYMS and following.kind == "w" and following.lower not in STOPWORDS
         honorific = lower in known.HONORIFICS and not self._usage.capital[word]
-        return not (label or adjective or honorific) and self._is_evident(
-            word, token, following, initial=initial
-        )
+        return not (adjective or honorific) and self._is_evident(word, token, following, initial=initial)
 
     def _is_evident(self, word: str, token: Token, following: Token, *, initial: bool) -> bool:
         """Whether the document's use of a single capitalised word indicates a name.

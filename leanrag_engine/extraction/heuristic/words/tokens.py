@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from leanrag_engine.core.text.language.apostrophes import is_contraction
 from leanrag_engine.core.text.language.sentences import PieceKind
 from leanrag_engine.core.text.language.words import STOPWORDS
 
@@ -64,6 +65,9 @@ _TOKEN = re.compile(
     r"|(?P<punct>[^\s])"
 )
 
+ROMAN = re.compile(r"(?=[IVXLC])C?(?:XC|XL|L?X{0,3})(?:IX|IV|V?I{0,3})")
+"""A Roman numeral below 200, in capitals."""
+
 _PLAIN = {"punct": "p", "skip": "p", "number": "n", "cjk": "k", "ident": "i", "elision": "w"}
 _CODE_SHAPE = re.compile(r"@?[A-Za-z_]\w*(?:\.\w+)*(?:\(.*\))?|\.\w{1,5}|--?[a-z][\w-]*")
 CERTAIN_CODE = re.compile(r"_|\(|\w\.\w|^[@-]|[a-z][A-Z]|\d")
@@ -74,6 +78,21 @@ _CAMEL = re.compile(r"^[^\W\d_]{1,2}[A-Z][a-z]{2}")
 
 LONGEST_PHRASE = 4
 """Words of the longest term."""
+
+
+def lower_shouted(name: str) -> str:
+    """Convert a name in capitals to title case, but for numerals: THE END OF IT → The End of it."""
+    words = name.split()
+    if len(words) == 1 or not (name.isascii() and name.isupper()):
+        return name
+    return " ".join(
+        word
+        if rank and ROMAN.fullmatch(word)
+        else word.lower()
+        if rank and word.lower() in STOPWORDS
+        else word.capitalize()
+        for rank, word in enumerate(words)
+    )
 
 
 def is_technical(text: str, code_characters: int) -> bool:
@@ -90,7 +109,9 @@ def tokenize(text: str, *, technical: bool, offset: int = 0) -> list[Token]:
         start, end = match.start() + offset, match.end() + offset
         if group == "word":
             word = match[0]
-            capital = word[0].isupper() or _CAMEL.search(word) is not None
+            capital = (word[0].isupper() or _CAMEL.search(word) is not None) and not is_contraction(
+                word.rstrip("'’")
+            )
             tokens.append(Token(word, "c" if capital else "w", start, end, word.lower()))
         elif group in _PLAIN:
             kind = _PLAIN[group]
@@ -126,6 +147,8 @@ def _kind_of_marked(inner: str, group: str, *, technical: bool) -> str:
     if " " not in inner:
         return _kind_of_marked_word(inner, group, technical=technical)
     words = inner.split()
+    if any(map(is_contraction, words)):
+        return ""
     if group in _CODE_MARKS or (technical and group == "straight"):
         keywords = len(words) < LONGEST_PHRASE and all(
             len(w) > 1 and w.isalpha() and w.islower() for w in words

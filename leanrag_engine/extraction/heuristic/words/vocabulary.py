@@ -67,10 +67,16 @@ GENERIC_NOUNS = read_words("terms", "generic_nouns")
 EMPTY_HEADS = read_words("terms", "empty_heads")
 """A term that ends with one of these is a phrase of ordinary talk (*first case*, *special way*)."""
 
-LABELS = read_words("terms", "labels")
+DIVISIONS = read_words("terms", "divisions")
+"""Parts of a document that are numbered: *Chapter II*, *Stave One*."""
+NUMBER_WORDS = read_words("terms", "number_words")
+LABELS = DIVISIONS | read_words("terms", "labels")
 """A number behind one of these makes a label, not a name."""
 
-STARTERS = STOPWORDS | read_words("names", "starters")
+GREETINGS = read_words("names", "greetings")
+"""No part of the name that follows them: *Hi Mei Lin*."""
+TIMES_OF_DAY = read_words("names", "times_of_day")
+STARTERS = STOPWORDS | read_words("names", "starters") | GREETINGS
 """Capital letter or not, a sentence may begin with one of these: no evidence for a name."""
 
 FOREIGN_STARTERS = read_words("names", "foreign_starters")

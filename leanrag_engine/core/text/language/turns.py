@@ -1,0 +1,76 @@
+"""Turns of a conversation in the notation that the readers give it: ``[12:03] Li Hua: text``, the time if there is one."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from leanrag_engine.core.text.word_lists import read_words
+
+__all__ = ["Turn", "find_turn", "is_conversation", "is_speaker"]
+
+_TURN = re.compile(
+    r"(?:\[(?P<time>\d{1,2}[:.]\d{2}(?:[:.]\d{2})?(?: ?[AaPp]\.?[Mm]\.?)?)\] )?(?P<speaker>[^\s:\[\]<>|][^:\n\[\]<>|]{0,39}): (?=\S)"
+)
+_SPEAKER_WORDS = 4
+_LABELS = read_words("language", "labels_with_colon")
+_SMALL_IN_NAMES = frozenset(["de", "da", "di", "del", "van", "von", "der", "den", "la", "le", "bin", "al", "el", "of", "the", "and"])  # fmt: skip
+_TELEPHONE = re.compile(r"\+?[\d\s()-]{7,}")
+_BLANK = re.compile(r"\n[ \t]*\n")
+
+
+class Turn(NamedTuple):
+    """The label of a turn: the speaker is ``text[start:end]``, what is said begins at ``said``; "" is no time."""
+
+    speaker: str
+    time: str
+    start: int
+    end: int
+    said: int
+
+
+def find_turn(text: str) -> Turn | None:
+    """Return the label that ``text`` begins with; None if it is no turn."""
+    match = _TURN.match(text)
+    if match is None or not is_speaker(match["speaker"]):
+        return None
+    return Turn(
+        match["speaker"], match["time"] or "", match.start("speaker"), match.end("speaker"), match.end()
+    )
+
+
+def is_speaker(label: str) -> bool:
+    """Return whether the words before a colon can be a person: one to four capitalised words, a nickname, a number."""
+    if _TELEPHONE.fullmatch(label):
+        return True
+    words = label.split()
+    if not 0 < len(words) <= _SPEAKER_WORDS or label.lower() in _LABELS or words[0].lower() in _LABELS:
+        return False
+    if len(label) < 2 or label[-1] in "?!,;":  # noqa: PLR2004 - one letter is a variable or the A of Q and A
+        return False
+    return all(_is_name_word(word) for word in words) and any(letter.isalpha() for letter in label)
+
+
+def _is_name_word(word: str) -> bool:
+    first = word.lstrip("(@~\"'“‘")[:1]
+    return (
+        first.isupper()
+        or first.isdigit()
+        or word in _SMALL_IN_NAMES
+        or (first.isalpha() and not first.islower())
+    )
+
+
+def is_conversation(text: str, *, share: float = 0.6, fewest: int = 3) -> bool:
+    """Return whether most paragraphs of ``text`` are turns, and its speakers speak in turns.
+
+    A list of fields (*Name: …*, *Age: …*) never repeats a label. Two turns suffice if both have a time.
+    """
+    paragraphs = [
+        part.lstrip() for part in _BLANK.split(text) if part.strip() and not part.lstrip().startswith("#")
+    ]
+    turns = [turn for part in paragraphs if (turn := find_turn(part))]
+    if len(turns) < share * len(paragraphs):
+        return False
+    timed = all(turn.time for turn in turns)
+    return len(turns) >= fewest - timed and (timed or len({turn.speaker for turn in turns}) < len(turns))

@@ -1,0 +1,271 @@
+"""Read exported chats and transcripts as turns: WhatsApp, Telegram, Signal, Slack, Discord, Zoom, IRC, plain dialogue.
+
+A text is a chat by what it holds, not by its name. Whatever the export looks like, the result has one notation: a
+heading ``# 2026-01-06`` for each day, and paragraphs ``[12:03] Li Hua: text``, in which no word of the text is changed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import date
+from enum import Enum, auto
+
+from leanrag_engine.core.text.language.turns import is_conversation, is_speaker
+
+from .reading import Reading
+
+__all__ = ["CHAT_MEDIA_TYPE", "read_chat"]
+
+CHAT_MEDIA_TYPE = "text/x-chat"
+
+
+@dataclass(frozen=True, slots=True)
+class _ChatOptions:
+    """What makes a text a chat. Set by reading exports, logs and lists of fields; not tuned."""
+
+    lines: int = 400
+    """Lines that are not blank, from the top, by which a text is judged."""
+    timed: float = 0.3
+    """Least share of those lines that begin a turn with its time; the others continue one."""
+    labelled: float = 0.6
+    """Least share of lines that begin a turn without a time."""
+    fewest_timed: int = 2
+    fewest_labelled: int = 4
+    turns_per_speaker: float = 1.5
+    """Least average, unless every turn has a time."""
+
+
+_OPTIONS = _ChatOptions()
+
+_TIME = r"\d{1,2}[:.]\d{2}(?:[:.]\d{2})?(?:\s?[AaPp]\.?\s?[Mm]\b\.?)?"
+_MONTH = r"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]{0,6}\.?"
+_DATE = (
+    r"(?:(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]{0,6},?\s)?"
+    rf"(?:\d{{4}}[-/.]\d{{1,2}}[-/.]\d{{1,2}}|\d{{1,2}}[-/.]\d{{1,2}}[-/.](?:\d{{4}}|\d{{2}})|(?:19|20)\d{{6}}"
+    rf"|\d{{1,2}}(?:st|nd|rd|th)?\s{_MONTH},?\s\d{{4}}|{_MONTH}\s\d{{1,2}}(?:st|nd|rd|th)?,?\s\d{{4}})"
+)
+_WHEN = rf"(?:(?P<date>{_DATE})(?:,?\s|T|_|\sat\s|,\s)?)?(?P<time>{_TIME})?(?:Z|\s?[+-]\d{{2}}:?\d{{2}})?"
+_NAME = r"(?P<name>[^\s:<>\[\]|][^:<>\[\]|\t]{0,39}?)"
+
+_STAMPED = (
+    re.compile(rf"\[{_WHEN}\]\s*(?:\*\s)?{_NAME}\s?:(?:\s+|$)(?P<text>.*)"),
+    re.compile(rf"{_WHEN}\s[-–—]\s{_NAME}:(?:\s+|$)(?P<text>.*)"),
+    re.compile(rf"\[?{_WHEN}\]?\s+<[@+%&~ ]?(?P<name>[^<>\s][^<>]{{0,39}})>\s+(?P<text>.*)"),
+    re.compile(rf"{_WHEN}\s+From\s+{_NAME}(?:\s+[Tt]o\s+[^:]{{1,40}})?\s?:\s*(?P<text>.*)"),
+    re.compile(rf"{_WHEN}\t+{_NAME}[:\t]\s*(?P<text>.*)"),
+    re.compile(rf"{_WHEN}\s+{_NAME}:\s+(?P<text>.*)"),
+    re.compile(rf"{_NAME}\s?\[{_WHEN}\]\s?:\s*(?P<text>.*)"),
+    re.compile(rf"{_NAME}\s?\({_WHEN}\)\s?:\s*(?P<text>.*)"),
+)
+"""A turn on one line, with its time."""
+_HEADED = (
+    re.compile(rf"{_NAME},?\s+\[{_WHEN}\]:?\s*"),
+    re.compile(rf"{_NAME}\s+(?:[-–—|·]\s+)?(?:APP\s+)?(?P<today>Today at |Yesterday at )?{_WHEN}\s*"),
+    re.compile(rf"\[?{_WHEN}\]?\s+{_NAME}\s*"),
+)
+"""The head of a turn whose text is on the next lines."""
+_LABELLED = re.compile(rf"(?:[-*•]\s+)?(?:\*\*|__)?{_NAME}(?:\*\*|__)?:(?:\*\*|__)?(?:\s+|$)(?P<text>.*)")
+_DAY = re.compile(
+    rf"[\W_]*(?:(?:date|time|day|when|session|started|conversation started)\s*(?:on|at)?\s*[:=]?\s*)?{_WHEN}[\W_]*",
+    re.IGNORECASE,
+)
+_LEVEL = re.compile(r"\b(?:INFO|WARN(?:ING)?|ERROR|DEBUG|TRACE|FATAL|CRITICAL|NOTICE|SEVERE)\b")
+_EVENT = re.compile(rf"\[?{_WHEN}\]?\s*(?:[-–—*•]+\s+)?(?P<text>[^\s\d].*)")
+"""What happened rather than what was said: *12:03 - Li Hua added you*."""
+_NUMBERS = re.compile(r"\d+")
+_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+
+
+class _ChatStyle(Enum):
+    """Whether turns begin with their time, or with the speaker's name alone."""
+
+    TIMED = auto()
+    LABELLED = auto()
+
+
+@dataclass(slots=True)
+class _ChatTurn:
+    """One turn, or without a speaker an event; ``date`` and ``time`` as written, "" if unknown."""
+
+    speaker: str
+    date: str
+    time: str
+    lines: list[str] = field(default_factory=list)
+
+
+def read_chat(text: str) -> Reading | None:
+    """Return the chat in ``text`` as turns beneath headings of days; None if ``text`` is no chat.
+
+    Its title names the speakers and the days; the metadata ``date`` is the first day.
+    """
+    style = _find_style(text)
+    if style is None:
+        return None
+    turns = _turns(text.split("\n"), style)
+    if not _is_chat([turn for turn in turns if turn.speaker]):
+        return None
+    days = _read_days([turn.date for turn in turns])
+    body = "\n\n".join(_render(turns, days))
+    known = sorted({day for day in days if day[:4].isdigit()})
+    if not is_conversation(body[:20_000]):
+        return None
+    metadata = {"date": known[0]} if known else {}
+    return Reading(body, _title(turns, known), metadata=metadata, media_type=CHAT_MEDIA_TYPE)
+
+
+def _find_style(text: str) -> _ChatStyle | None:
+    """Judge the first lines alone, so that a long text of another kind costs nothing."""
+    lines = [line.strip() for line in text[:40_000].split("\n") if line.strip()][: _OPTIONS.lines]
+    if not lines or 5 * sum(_LEVEL.search(line[:60]) is not None for line in lines) > len(lines):
+        return None
+    timed = sum(_match_timed(line) is not None for line in lines)
+    if timed >= _OPTIONS.fewest_timed and timed >= _OPTIONS.timed * len(lines):
+        return _ChatStyle.TIMED
+    labelled = sum(_match_labelled(line) is not None for line in lines)
+    enough = labelled >= _OPTIONS.fewest_labelled and labelled >= _OPTIONS.labelled * len(lines)
+    return _ChatStyle.LABELLED if enough else None
+
+
+def _match_timed(line: str) -> re.Match[str] | None:
+    return _match_stamped(line) or _match_headed(line)
+
+
+def _match_stamped(line: str) -> re.Match[str] | None:
+    if not (line[0].isdigit() or "[" in line[:60] or "(" in line[:60] or line[:3].isalpha()):
+        return None
+    for pattern in _STAMPED:
+        match = pattern.fullmatch(line)
+        if (
+            match
+            and (match["time"] or match["date"])
+            and is_speaker(_speaker(match["name"], nick="<" in line))
+        ):
+            return match
+    return None
+
+
+def _match_headed(line: str, longest: int = 80) -> re.Match[str] | None:
+    for pattern in _HEADED if len(line) <= longest else ():
+        match = pattern.fullmatch(line)
+        if match and match["time"] and is_speaker(_speaker(match["name"])):
+            return match
+    return None
+
+
+def _match_labelled(line: str) -> re.Match[str] | None:
+    match = _LABELLED.fullmatch(line)
+    return match if match and is_speaker(_speaker(match["name"])) else None
+
+
+def _speaker(name: str, *, nick: bool = False) -> str:
+    name = name.strip(" \t~*_")
+    # A nickname in angle brackets may be any word.
+    return name[:1].upper() + name[1:] if nick else name
+
+
+# --- turns ---------------------------------------------------------------------------------
+
+
+def _turns(lines: Sequence[str], style: _ChatStyle) -> list[_ChatTurn]:
+    """Return the turns of a text; a line that begins no turn continues the one above it."""
+    turns: list[_ChatTurn] = []
+    day = hour = ""
+    timed = style is _ChatStyle.TIMED
+    for raw in lines:
+        line = raw.strip()
+        if not line:
+            continue
+        match = _match_timed(line) if timed else _match_labelled(line)
+        if match:
+            groups = match.groupdict()
+            day = groups.get("date") or day
+            speaker = _speaker(groups["name"], nick="<" in line)
+            text = (groups.get("text") or "").strip()
+            turns.append(_ChatTurn(speaker, day, groups.get("time") or hour, [text] if text else []))
+        elif (match := _DAY.fullmatch(line)) and match["date"]:
+            day, hour = match["date"], match["time"] or ""
+        elif timed and (match := _EVENT.fullmatch(line)) and match["time"]:
+            day = match["date"] or day
+            turns.append(_ChatTurn("", day, match["time"], [match["text"]]))
+        elif turns:
+            turns[-1].lines.append(line)
+        else:
+            turns.append(_ChatTurn("", "", "", [line]))
+    return [turn for turn in turns if turn.lines]
+
+
+def _is_chat(turns: Sequence[_ChatTurn]) -> bool:
+    speakers = {turn.speaker for turn in turns}
+    if all(turn.time for turn in turns):
+        return len(turns) >= _OPTIONS.fewest_timed and 2 * len(speakers) <= len(turns) + 2
+    return (
+        len(turns) >= _OPTIONS.fewest_labelled
+        and len(speakers) > 1
+        and len(turns) >= _OPTIONS.turns_per_speaker * len(speakers)
+    )
+
+
+def _render(turns: Sequence[_ChatTurn], days: Sequence[str]) -> Iterator[str]:
+    day = ""
+    for turn, own in zip(turns, days, strict=True):
+        if own and own != day:
+            day = own
+            yield f"# {day}"
+        time = f"[{' '.join(turn.time.split())}] " if turn.time else ""
+        label = f"{turn.speaker}: " if turn.speaker else ""
+        yield "\n".join((f"{time}{label}{turn.lines[0]}", *turn.lines[1:]))
+
+
+def _title(turns: Sequence[_ChatTurn], days: Sequence[str], most: int = 3) -> str:
+    names = [name for name, _ in Counter(turn.speaker for turn in turns if turn.speaker).most_common()]
+    shown = names if len(names) <= most + 1 else [*names[:most], f"{len(names) - most} others"]
+    who = " and ".join([", ".join(shown[:-1]), shown[-1]]) if len(shown) > 1 else shown[0]
+    when = f", {days[0]}" if days else ""
+    return f"Conversation of {who}{when}{f' to {days[-1]}' if len(days) > 1 else ''}"
+
+
+# --- days ----------------------------------------------------------------------------------
+
+
+def _read_days(written: Sequence[str]) -> list[str]:
+    """Return each date in ISO form, as far as the order of day and month is certain; else as written."""
+    day_first = _day_first(set(written))
+    return [_iso(each, day_first=day_first) if each else "" for each in written]
+
+
+def _day_first(written: set[str]) -> bool | None:
+    """Return whether days come before months in dates such as 03/04/23; None if nothing tells."""
+    pairs = [
+        (int(numbers[0]), int(numbers[1]))
+        for each in written
+        if len(numbers := _NUMBERS.findall(each)) > 2 and len(numbers[0]) <= 2  # noqa: PLR2004
+    ]
+    if any("." in each for each in written) or any(first > 12 for first, _ in pairs):  # noqa: PLR2004
+        return True
+    if any(second > 12 for _, second in pairs):  # noqa: PLR2004
+        return False
+    return None
+
+
+def _iso(written: str, *, day_first: bool | None) -> str:
+    month = re.search(_MONTH, written)
+    numbers = [int(number) for number in _NUMBERS.findall(written)]
+    if month and len(numbers) > 1:
+        parts = (numbers[1], _MONTHS.index(month[0][:3].lower()) + 1, numbers[0])
+    elif len(numbers) == 1:
+        digits = f"{numbers[0]:08d}"
+        parts = (int(digits[:4]), int(digits[4:6]), int(digits[6:]))
+    elif numbers[0] > 31:  # noqa: PLR2004 - a year
+        parts = (numbers[0], numbers[1], numbers[2])
+    elif day_first is None:
+        return written
+    else:
+        day, month_ = (numbers[0], numbers[1]) if day_first else (numbers[1], numbers[0])
+        parts = (numbers[2] + 2000 * (numbers[2] < 100), month_, day)  # noqa: PLR2004
+    try:
+        return date(*parts).isoformat()
+    except ValueError:
+        return written

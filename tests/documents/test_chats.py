@@ -1,0 +1,146 @@
+"""Exports of chats are read as turns with speaker and time, and nothing else is taken for a chat."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from leanrag_engine.adapters.tokenizer import TiktokenTokenizer
+from leanrag_engine.core.model import Chunk, DocumentSource, LoadedDocument
+from leanrag_engine.documents.chunking import chunk
+from leanrag_engine.documents.loading import load
+
+ANDROID = """12/05/2023, 21:03 - Messages and calls are end-to-end encrypted. No one outside of this chat can read them.
+12/05/2023, 21:03 - Mei Lin: Hi Tomasz, the curtains arrived today!
+12/05/2023, 21:05 - Tomasz Nowak: Great. Do they fit the balcony door?
+The rail is 2.4 m wide.
+13/05/2023, 08:15 - Mei Lin: They do. I'll hang them on Saturday
+13/05/2023, 08:16 - Tomasz Nowak: <Media omitted>
+"""
+IPHONE = """[12.05.23, 21:03:11] Mei Lin: Hi Tomasz, the curtains arrived today!
+[12.05.23, 21:05:02] Tomasz Nowak: Great. Do they fit the balcony door?
+The rail is 2.4 m wide.
+[13.05.23, 08:15:40] Mei Lin: They do. I'll hang them on Saturday
+"""
+TELEGRAM = """Mei Lin, [12.05.2023 21:03]
+Hi Tomasz, the curtains arrived today!
+
+Tomasz Nowak, [12.05.2023 21:05]
+Great. Do they fit the balcony door?
+The rail is 2.4 m wide.
+
+Mei Lin, [13.05.2023 08:15]
+They do. I'll hang them on Saturday
+"""
+SLACK = """Friday, May 12, 2023
+Mei Lin  9:03 PM
+Hi Tomasz, the curtains arrived today!
+Tomasz Nowak  9:05 PM
+Great. Do they fit the balcony door?
+The rail is 2.4 m wide.
+Saturday, May 13, 2023
+Mei Lin  8:15 AM
+They do. I'll hang them on Saturday
+"""
+IRC = """2023-05-12 21:03:11 <mei_lin> Hi tomasz, the curtains arrived today!
+2023-05-12 21:05:02 <tomasz> Great. Do they fit the balcony door?
+2023-05-13 08:15:40 <mei_lin> They do. I'll hang them on Saturday
+"""
+DIALOGUE = """Time: 20230512_21:03
+
+MeiLin: Hi Tomasz, the curtains arrived today!
+TomaszNowak: Great. Do they fit the balcony door?
+The rail is 2.4 m wide.
+MeiLin: They do. I'll hang them on Saturday
+TomaszNowak: Good.
+"""
+
+
+def read(text: str, tmp_path: Path, name: str = "export.txt") -> LoadedDocument:
+    file = tmp_path / name
+    file.write_text(text, encoding="utf-8")
+    return load(DocumentSource(path=str(file)), allowed=None, max_bytes=1_000_000)
+
+
+def cut(document: LoadedDocument, limit: int = 200) -> list[Chunk]:
+    return chunk(document, tokenizer=TiktokenTokenizer(), max_tokens=limit, overlap=0)
+
+
+@pytest.mark.parametrize("text", [ANDROID, IPHONE, TELEGRAM, SLACK])
+def test_exports_of_all_kinds_become_days_and_turns(text: str, tmp_path: Path) -> None:
+    found = read(text, tmp_path)
+    assert found.media_type == "text/x-chat"
+    paragraphs = found.text.split("\n\n")
+    assert [part for part in paragraphs if part.startswith("#")] == ["# 2023-05-12", "# 2023-05-13"]
+    turns = [part.partition("] ")[2] for part in paragraphs if "Mei Lin: " in part or "Nowak: " in part]
+    assert turns[:3] == [
+        "Mei Lin: Hi Tomasz, the curtains arrived today!",
+        "Tomasz Nowak: Great. Do they fit the balcony door?\nThe rail is 2.4 m wide.",
+        "Mei Lin: They do. I'll hang them on Saturday",
+    ]
+    assert found.title == "Conversation of Mei Lin and Tomasz Nowak, 2023-05-12 to 2023-05-13"
+    assert found.metadata["date"] == "2023-05-12"
+
+
+def test_what_happened_between_turns_is_kept(tmp_path: Path) -> None:
+    assert "[21:03] Messages and calls are end-to-end encrypted." in read(ANDROID, tmp_path).text
+
+
+def test_nicknames_of_irc_are_speakers_even_in_a_log(tmp_path: Path) -> None:
+    found = read(IRC, tmp_path, "channel.log")
+    assert "[21:05:02] Tomasz: Great. Do they fit" in found.text
+    assert found.text.startswith("# 2023-05-12\n\n[21:03:11] Mei_lin: Hi tomasz")
+
+
+def test_plain_dialogue_takes_its_day_and_time_from_the_line_above_it() -> None:
+    found = load(DocumentSource(text=DIALOGUE), allowed=(), max_bytes=10_000)
+    assert found.text.startswith(
+        "# 2023-05-12\n\n[21:03] MeiLin: Hi Tomasz, the curtains arrived today!\n\n[21:03] Tom"
+    )
+    assert found.title == "Conversation of MeiLin and TomaszNowak, 2023-05-12"
+
+
+def test_a_date_that_could_be_two_days_stays_as_written(tmp_path: Path) -> None:
+    text = "03/04/23, 21:03 - Ann: Hello\n03/04/23, 21:04 - Bob: Hello Ann\n03/04/23, 21:05 - Ann: Bye\n"
+    found = read(text, tmp_path)
+    assert found.text.startswith("# 03/04/23\n")
+    assert "date" not in found.metadata
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Name: Ann Lee\nAge: 34\nCity: Oslo\nColour: Red\nSize: XL\nShape: Round\n",
+        "Note: keep it cool.\nNote: keep it dry.\nWarning: it burns.\nNote: shake well.\n",
+        "2024-01-02 10:00:01 INFO Server: started\n2024-01-02 10:00:02 WARN Server: slow\n" * 5,
+        "Jan 12 10:00:01 host sshd[311]: Accepted key\nJan 12 10:00:02 host sshd[311]: Closed\n" * 5,
+        "We met at 12:03. Ann said: stay. Bob said: go.\n\nThen at 13:10 it rained and everybody went home.\n"
+        * 4,
+        "name: build\nsteps:\n  run: make\n  uses: cache\n  with: key\n",
+        "Q: What is it?\nA: A tool.\nQ: Who wrote it?\nA: Nobody knows.\n",
+    ],
+)
+def test_lists_of_fields_logs_and_prose_are_no_chats(text: str, tmp_path: Path) -> None:
+    assert read(text, tmp_path).media_type == "text/plain"
+
+
+def test_chunks_of_a_chat_end_with_a_turn(tmp_path: Path) -> None:
+    text = "".join(
+        f"[2023-05-12 21:{minute:02}] {'Ann Lee' if minute % 2 else 'Bob Ray'}: We talk of the fence. It is number {minute}. Is it new?\n"
+        for minute in range(40)
+    )
+    chunks = cut(read(text, tmp_path), 64)
+    assert len(chunks) > 5
+    assert all(each.text.startswith(("[21:", "# 2023")) for each in chunks)
+    assert all(each.text.endswith("Is it new?") for each in chunks)
+    assert {each.heading for each in chunks} == {"2023-05-12"}
+
+
+def test_a_chat_is_read_in_linear_time() -> None:
+    line = "[2023-05-12 21:03] Ann Lee: We talk of the fence, at length, and of the gate.\n"
+    found = load(DocumentSource(text=line * 5_000), allowed=(), max_bytes=10_000_000)
+    starts = [part[:8] for part in found.text.split("\n\n")[1:]]
+    assert set(starts) == {"[21:03] "}
+    assert len(list(pairwise(starts))) == 4_999
