@@ -103,8 +103,8 @@ class LiteLLMChatModel:
         self._requests = Pace(limits.requests_per_minute, clock=clock, sleep=sleep)
         self._tokens = Pace(limits.tokens_per_minute, clock=clock, sleep=sleep)
         self._sizes = TokenForecast()
-        # Calls that wait for their next attempt release their place for others. If all calls fail, this
-        # limits how many are tried before the failure is reported.
+        # A call that waits for its next attempt releases its place for others, but stays begun until it is answered
+        # or fails for good: if every call fails, only so many are tried before the first failure is reported.
         self._begun = anyio.Semaphore(2 * limits.concurrency)
         self._address = {"api_base": api_base} if api_base else {}
         if api_base and missing_keys(litellm, name):

@@ -295,6 +295,32 @@ async def test_a_call_that_waits_for_its_next_attempt_holds_no_place(chat_server
     await model.close()
 
 
+async def test_if_every_call_fails_only_twice_as_many_begin_as_run_at_once(chat_server: Any) -> None:
+    waiting = 0
+
+    async def wait_for_ever(_: float) -> None:
+        nonlocal waiting
+        waiting += 1
+        await anyio.sleep_forever()
+
+    chat_server.says(chat_server.failed(500))
+    model = await LiteLLMChatModel.open(
+        "openai/tiny", api_base=chat_server.url, limits=Limits(2), sleep=wait_for_ever
+    )
+    async with anyio.create_task_group() as tasks:
+        for number in range(20):
+            tasks.start_soon(model.complete, request(str(number)))
+        with anyio.fail_after(20):
+            while waiting < 4:
+                await anyio.sleep(0.01)
+        with anyio.move_on_after(0.3):
+            while waiting == 4:
+                await anyio.sleep(0.01)
+        tasks.cancel_scope.cancel()
+    assert waiting == chat_server.calls == 4
+    await model.close()
+
+
 # --- limits --------------------------------------------------------------------------------
 
 

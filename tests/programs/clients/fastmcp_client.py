@@ -26,4 +26,5 @@ async def main() -> None:
         await play(f"fastmcp {version('fastmcp-slim')}", tools, call)
 
 
-asyncio.run(main())
+if __name__ == "__main__":
+    asyncio.run(main())

@@ -32,4 +32,5 @@ async def main() -> None:
         await play(f"langchain-mcp-adapters {version('langchain-mcp-adapters')}", list(tools), call)
 
 
-asyncio.run(main())
+if __name__ == "__main__":
+    asyncio.run(main())

@@ -32,4 +32,5 @@ async def main() -> None:
         await play(f"openai-agents {version('openai-agents')}", tools, call)
 
 
-asyncio.run(main())
+if __name__ == "__main__":
+    asyncio.run(main())

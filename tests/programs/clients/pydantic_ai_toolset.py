@@ -30,4 +30,5 @@ async def main() -> None:
         await play(f"pydantic-ai {version('pydantic-ai-slim')}", tools, call)
 
 
-asyncio.run(main())
+if __name__ == "__main__":
+    asyncio.run(main())

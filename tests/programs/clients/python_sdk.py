@@ -28,4 +28,5 @@ async def main() -> None:
             await play(f"mcp {version('mcp')} {client.protocol_version}", tools, call)
 
 
-asyncio.run(main())
+if __name__ == "__main__":
+    asyncio.run(main())

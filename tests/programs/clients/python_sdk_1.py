@@ -37,4 +37,5 @@ async def main() -> None:
         await play(f"mcp {version('mcp')} {began.protocolVersion}", tools, call)
 
 
-asyncio.run(main())
+if __name__ == "__main__":
+    asyncio.run(main())
