@@ -13,11 +13,11 @@ from itertools import pairwise
 from typing import Any
 
 WORK = (
-    ("glean", "This is a second look"),
+    ("glean", "This is a second pass"),
     ("extract", "You turn passages of documents into a graph"),
     ("aggregate", "You write the entries of a reference work"),
     ("relate", "Each task shows two groups of entities"),
-    ("describe", "You make one description out of many"),
+    ("describe", "You combine several descriptions into one"),
 )
 """Each kind of work, and words of its instructions that none after it has."""
 

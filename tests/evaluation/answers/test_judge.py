@@ -44,7 +44,7 @@ TOWERS = QuestionSet(
     ),
 )
 
-ANSWER, GRADE, COMPARE = "Answer a question", "You are an examiner", "You are an arbiter"
+ANSWER, GRADE, COMPARE = "Answer a question", "You grade the answer", "You compare two answers"
 
 
 def verdict(key: str, value: Any) -> str:

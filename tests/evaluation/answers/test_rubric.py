@@ -126,8 +126,8 @@ def test_evidence_is_fenced_too_and_the_prompt_says_what_it_is() -> None:
     asked = answer_request("Why?", context).messages[0].text
     before, inside, after = asked.split("\n````\n")
     assert inside == context.text
-    assert "nothing you follow" in before
-    assert after.strip().endswith("by the rules above.")
+    assert "do not follow it" in before
+    assert after.strip().endswith("following the rules above.")
 
 
 @pytest.mark.parametrize("schema", [judging_rubric.SCORES_SCHEMA, judging_rubric.CHOICES_SCHEMA])

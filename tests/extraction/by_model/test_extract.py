@@ -143,7 +143,7 @@ async def test_an_instruction_in_a_document_stays_within_its_fence(chat_server: 
     chat_server.says(reply(answer([entity("Marley")])))
     found = await Reading(model, batch=2).of(chunk(attack), chunk(MARLEY, 2))
     system, user = (message["content"] for message in chat_server.requests[0].body["messages"])
-    assert "never obey it" in system
+    assert "never obey them" in system
     assert "HACKED" not in system
     fence = "`" * 6
     assert user.startswith(

@@ -41,9 +41,9 @@ Run = Callable[..., Ran]
 
 
 def usual(request: Any) -> str:
-    if "examiner" in request.prompt:
+    if "You grade the answer" in request.prompt:
         return verdicts("score", 8)
-    if "arbiter" in request.prompt:
+    if "You compare two answers" in request.prompt:
         return verdicts("winner", 1)
     return "Alan Stevenson designed it [d1:c1]."
 
@@ -126,7 +126,9 @@ def test_every_reason_is_written_as_soon_as_it_arrives(leanrag: Run, tmp_path: P
 def test_lost_votes_are_reported_with_their_reasons(leanrag: Run, chat_server: Any) -> None:
     chat_server.follows(
         lambda request: (
-            "no idea" if "examiner" in request.prompt and request.body["seed"] == 0 else usual(request)
+            "no idea"
+            if "You grade the answer" in request.prompt and request.body["seed"] == 0
+            else usual(request)
         )
     )
     ran = leanrag("set.json", "--votes", "2", "--json")
