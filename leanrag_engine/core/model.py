@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from itertools import chain, product
 from types import MappingProxyType
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -315,6 +315,84 @@ class Hierarchy:
         return tuple(len(layer.entities) for layer in self.layers)
 
 
+# --- the health of a hierarchy -------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Distribution:
+    """Minimum, median, mean and maximum of some values, rounded to four digits."""
+
+    least: float
+    median: float
+    mean: float
+    most: float
+
+
+@dataclass(frozen=True, slots=True)
+class LayerHealth:
+    """One layer and its clusters. Shares are from 0 to 1.
+
+    ``joined``: share of entities with a relation inside the layer. ``strength``: of the relations, λ above layer 0.
+    ``above_tau``: share of relations with λ > ``tau``, which get a text of their own (no τ at layer 0); ``tau_reason``
+    says how τ was chosen. ``heuristic_*``: shares made without a model.
+
+    Clusters of this layer's entities: ``sizes``; ``tightness``, the mean cosine to the mean of the own cluster;
+    ``inside``, the share of relations within a cluster; ``connected``, the share of clusters that those relations
+    connect (the cap, the tree's shape or meaning alone put the others together); ``contested``, the share of members
+    with a responsibility below one half; ``islands``, the clusters that a relation leaves but that have no relation
+    of their own, which must be 0.
+
+    With Leiden only: ``communities`` of at least two members at resolution 1, and ``apart``, the share of relations
+    within a community that leave their cluster because of the cap and the tree's shape.
+    """
+
+    layer: int
+    entities: int
+    relations: int
+    joined: float
+    strength: Distribution
+    above_tau: float
+    heuristic_entities: float
+    heuristic_relations: float
+    tau: int | None = None
+    tau_reason: str = ""
+    clusters: int = 0
+    sizes: Distribution | None = None
+    tightness: float = 0.0
+    inside: float = 0.0
+    connected: float = 0.0
+    contested: float = 0.0
+    islands: int = 0
+    communities: int = 0
+    apart: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class SeedMeetings:
+    """Layers at which the seeds of a query have their LCA.
+
+    ``pairs`` and ``sets`` are shares by layer: of a seed with the entity most similar to it, and of all ten seeds. ``beneath`` is the median share of G0 beneath a pair's LCA.
+    """
+
+    tried: int
+    pairs: Mapping[int, float]
+    sets: Mapping[int, float]
+    beneath: float
+
+
+@dataclass(frozen=True, slots=True)
+class HierarchyHealth:
+    """A whole hierarchy: the options it was built with, its layers and where seeds meet."""
+
+    clustering: str
+    relation_weight: float
+    cluster_size: int
+    cluster_cap: int
+    size_reason: str
+    layers: tuple[LayerHealth, ...]
+    meetings: SeedMeetings
+
+
 # --- what is kept --------------------------------------------------------------------------
 
 
@@ -376,16 +454,14 @@ class BuildRecord:
     """What a build notes about itself beside its hierarchy.
 
     ``embedder`` is the setting at the time; ``vectors`` are the rows written by kind of space; ``models`` are the names
-    of the models by their work; ``health`` is the health record of the hierarchy, as JSON.
+    of the models by their work; ``health`` is ``None`` only for a record without a hierarchy.
     """
 
     embedder: str = ""
     spaces: VectorSpaces = VectorSpaces()
     vectors: Mapping[str, int] = field(default_factory=dict)
-    cluster_size: int = 0
-    cluster_cap: int = 0
     tau: int | str = ""
-    health: Mapping[str, Any] = field(default_factory=dict)
+    health: HierarchyHealth | None = None
     models: Mapping[str, str] = field(default_factory=dict)
     methods: tuple[MethodCounts, ...] = ()
     embedded: EmbeddingCounts = EmbeddingCounts()

@@ -18,7 +18,15 @@ from numpy.typing import NDArray
 from leanrag_engine.adapters.wiring import Adapters, compose
 from leanrag_engine.core.config import Settings
 from leanrag_engine.core.errors import NotReady
-from leanrag_engine.core.model import Chunk, Entity, Generation, Graph, Relation, Vectors
+from leanrag_engine.core.model import (
+    Chunk,
+    Entity,
+    Generation,
+    Graph,
+    HierarchyHealth,
+    Relation,
+    Vectors,
+)
 from leanrag_engine.core.ports import Progress, ProgressReport
 from leanrag_engine.core.text.citation import CITATION_PATTERN
 from leanrag_engine.core.text.language.names import fold_case
@@ -87,7 +95,7 @@ class ContextRedundancy:
 class CollectionHealth:
     """The figures of one collection: ``meetings`` by kind of seed set, ``redundancy`` by mode. Shares are from 0 to 1.
 
-    ``build`` is the record that the build stored (:class:`leanrag_engine.hierarchy.health.HierarchyHealth`).
+    ``build`` is the record that the build stored.
     """
 
     collection: str
@@ -96,7 +104,7 @@ class CollectionHealth:
     shapes: tuple[ClusterShape, ...]
     stability: ClusteringStability | None
     redundancy: Mapping[str, ContextRedundancy]
-    build: Mapping[str, Any]
+    build: HierarchyHealth | None
 
     def as_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -239,15 +247,12 @@ async def _read(adapters: Adapters, generation: Generation) -> _PublishedHierarc
 
 
 def _stability(built: _PublishedHierarchy, generation: Generation) -> ClusteringStability | None:
-    """Cluster G0 again with the options of the build; None if G0 is too small to be clustered."""
-    record = generation.record
-    sizes = SizeChoice(record.cluster_size, record.cluster_cap)
-    made = record.health
-    clustering = (
-        ClusteringOptions(ClusteringMethod(made["clustering"]), made["relation_weight"])
-        if made
-        else ClusteringOptions()
-    )
+    """Cluster G0 again with the options of the build; None if it recorded none or G0 is too small to be clustered."""
+    made = generation.record.health
+    if made is None:
+        return None
+    sizes = SizeChoice(made.cluster_size, made.cluster_cap)
+    clustering = ClusteringOptions(ClusteringMethod(made.clustering), made.relation_weight)
     vectors, links = built.rows(built.layers[0]), EdgeList.of(Graph(tuple(built.layers[0]), built.relations))
     if len(vectors) <= sizes.mean:
         return None

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leanrag_engine.core.errors import InvalidInput, NotReady
-from leanrag_engine.core.model import Entity, Graph, Hierarchy, Vectors
+from leanrag_engine.core.model import Entity, Graph, Hierarchy, HierarchyHealth, Vectors
 from leanrag_engine.core.ports import Embedder, Progress, ProgressReport
 from leanrag_engine.core.text.language.names import name_key
 from leanrag_engine.core.vectors import unit_rows
@@ -24,7 +24,7 @@ from .clustering.links import EdgeList
 from .clustering.methods import ClusteringOptions, partition
 from .clustering.mixture import Clusters, check_sizes, measure_memberships, reduce_dimensions
 from .clustering.sizing import USUAL, cap_for, choose_size
-from .health import HierarchyHealth, measure_hierarchy
+from .health import measure_hierarchy
 from .invariants import check_hierarchy
 from .relations import LayerStep, PairCounts, Threshold, count_pairs, fit_threshold, inter_cluster_relations
 from .texts.naming import PhraseTable, find_phrases

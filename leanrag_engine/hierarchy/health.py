@@ -1,4 +1,4 @@
-"""Measure a hierarchy: one record per layer and one for the whole, made at the end of a build.
+"""Measure a hierarchy at the end of a build: a :class:`HierarchyHealth`, with a record for each layer.
 
 The record is stored with the generation. The status and the evaluation decide which figures deserve a warning.
 """
@@ -6,15 +6,26 @@ The record is stored with the generation. The status and the evaluation decide w
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from leanrag_engine.core.model import Entity, Graph, Hierarchy, Method, MethodCounts, Vectors
+from leanrag_engine.core.model import (
+    Distribution,
+    Entity,
+    Graph,
+    Hierarchy,
+    HierarchyHealth,
+    LayerHealth,
+    Method,
+    MethodCounts,
+    SeedMeetings,
+    Vectors,
+)
 from leanrag_engine.core.vectors import unit_rows
 
 from .clustering.balancing import Labels, SizeChoice, cluster_means
@@ -25,23 +36,6 @@ from .relations import Threshold
 
 SEEDS = 10
 """Seeds of a typical query (paper, appendix B.4)."""
-
-
-@dataclass(frozen=True, slots=True)
-class Distribution:
-    """Minimum, median, mean and maximum of some values, rounded to four digits."""
-
-    least: float
-    median: float
-    mean: float
-    most: float
-
-    @classmethod
-    def of(cls, values: NDArray[Any]) -> Distribution:
-        if not len(values):
-            return cls(0.0, 0.0, 0.0, 0.0)
-        found = (values.min(), np.median(values), values.mean(), values.max())
-        return cls(*(round(float(value), 4) for value in found))
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,80 +54,6 @@ class ClusterShape:
     def sizes(self) -> Distribution:
         values = (self.smallest, self.median, self.mean, self.largest)
         return Distribution(*(round(float(value), 4) for value in values))
-
-
-@dataclass(frozen=True, slots=True)
-class LayerHealth:
-    """One layer and its clusters. Shares are from 0 to 1.
-
-    ``joined``: share of entities with a relation inside the layer. ``strength``: of the relations, λ above layer 0.
-    ``above_tau``: share of relations with λ > ``tau``, which get a text of their own (no τ at layer 0); ``tau_reason``
-    says how τ was chosen. ``heuristic_*``: shares made without a model.
-
-    Clusters of this layer's entities: ``sizes``; ``tightness``, the mean cosine to the mean of the own cluster;
-    ``inside``, the share of relations within a cluster; ``connected``, the share of clusters that those relations
-    connect (the cap, the tree's shape or meaning alone put the others together); ``contested``, the share of members
-    with a responsibility below one half; ``islands``, the clusters that a relation leaves but that have no relation
-    of their own, which must be 0.
-
-    With Leiden only: ``communities`` of at least two members at resolution 1, and ``apart``, the share of relations
-    within a community that leave their cluster because of the cap and the tree's shape.
-    """
-
-    layer: int
-    entities: int
-    relations: int
-    joined: float
-    strength: Distribution
-    above_tau: float
-    heuristic_entities: float
-    heuristic_relations: float
-    tau: int | None = None
-    tau_reason: str = ""
-    clusters: int = 0
-    sizes: Distribution | None = None
-    tightness: float = 0.0
-    inside: float = 0.0
-    connected: float = 0.0
-    contested: float = 0.0
-    islands: int = 0
-    communities: int = 0
-    apart: float = 0.0
-
-
-@dataclass(frozen=True, slots=True)
-class SeedMeetings:
-    """Layers at which the seeds of a query have their LCA.
-
-    ``pairs`` and ``sets`` are shares by layer: of a seed with the entity most similar to it, and of all ``SEEDS``
-    seeds. ``beneath`` is the median share of G0 beneath a pair's LCA.
-    """
-
-    tried: int
-    pairs: Mapping[int, float]
-    sets: Mapping[int, float]
-    beneath: float
-
-
-@dataclass(frozen=True, slots=True)
-class HierarchyHealth:
-    """A whole hierarchy: the options it was built with, its layers and where seeds meet."""
-
-    clustering: str
-    relation_weight: float
-    cluster_size: int
-    cluster_cap: int
-    size_reason: str
-    layers: tuple[LayerHealth, ...]
-    meetings: SeedMeetings
-
-    def as_settings(self) -> dict[str, Any]:
-        """Return the record as JSON has it: keys of mappings are text."""
-        plain = asdict(self)
-        for name in ("pairs", "sets"):
-            plain["meetings"][name] = {str(layer): share for layer, share in plain["meetings"][name].items()}
-        plain["layers"] = list(plain["layers"])
-        return plain
 
 
 def measure_hierarchy(
@@ -162,6 +82,13 @@ def measure_hierarchy(
     )
 
 
+def _distribution(values: NDArray[Any]) -> Distribution:
+    if not len(values):
+        return Distribution(0.0, 0.0, 0.0, 0.0)
+    found = (values.min(), np.median(values), values.mean(), values.max())
+    return Distribution(*(round(float(value), 4) for value in found))
+
+
 def _steps(hierarchy: Hierarchy) -> list[tuple[Graph, Graph | None]]:
     return [*pairwise(hierarchy.layers), (hierarchy.layers[-1], None)]
 
@@ -180,7 +107,7 @@ def _layer(
         entities=len(lower.entities),
         relations=len(lower.relations),
         joined=_share(len(np.unique(links.ends)), len(lower.entities)),
-        strength=Distribution.of(strengths),
+        strength=_distribution(strengths),
         above_tau=_share(int(np.count_nonzero(strengths > threshold.value)), len(strengths))
         if threshold
         else 0.0,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pydantic import Field
 
@@ -12,7 +12,7 @@ from .errors import READ_ONLY
 
 if TYPE_CHECKING:
     from leanrag_engine.core.jobs import Job
-    from leanrag_engine.core.model import Generation, Spent
+    from leanrag_engine.core.model import Generation, LayerHealth, Spent
     from leanrag_engine.pipeline.status import Status
 
 
@@ -62,18 +62,20 @@ class LayerHealthCard(Card):
     strength_most: int
 
     @classmethod
-    def from_record(cls, record: Mapping[str, Any]) -> LayerHealthCard:
+    def from_engine(cls, health: LayerHealth) -> LayerHealthCard:
+        """Return the card of a layer below the root, which is in clusters."""
+        assert health.sizes
         return cls(
-            layer=record["layer"],
-            clusters=record["clusters"],
-            smallest=int(record["sizes"]["least"]),
-            median=record["sizes"]["median"],
-            largest=int(record["sizes"]["most"]),
-            tightness=round(record["tightness"], 2),
-            joined=round(record["joined"], 2),
-            inside=round(record["inside"], 2),
-            strength_median=record["strength"]["median"],
-            strength_most=int(record["strength"]["most"]),
+            layer=health.layer,
+            clusters=health.clusters,
+            smallest=int(health.sizes.least),
+            median=health.sizes.median,
+            largest=int(health.sizes.most),
+            tightness=round(health.tightness, 2),
+            joined=round(health.joined, 2),
+            inside=round(health.inside, 2),
+            strength_median=health.strength.median,
+            strength_most=int(health.strength.most),
         )
 
     def to_line(self) -> str:
@@ -104,23 +106,23 @@ class HealthCard(Card):
     @classmethod
     def from_engine(cls, generation: Generation | None) -> HealthCard | None:
         """Return the health that a build recorded; None without a build or record."""
-        record: Mapping[str, Any] = generation.record.health if generation else {}
-        if not record:
+        health = generation.record.health if generation else None
+        if health is None:
             return None
-        *lower, top = record["layers"]
-        above = record["layers"][1:]
-        entities = sum(each["entities"] for each in above)
-        heuristic = sum(each["heuristic_entities"] * each["entities"] for each in above)
+        *lower, top = health.layers
+        above = health.layers[1:]
+        entities = sum(each.entities for each in above)
+        heuristic = sum(each.heuristic_entities * each.entities for each in above)
         return cls(
-            clustering=record["clustering"],
-            cluster_size=record["cluster_size"],
-            cluster_cap=record["cluster_cap"],
-            size_reason=record["size_reason"].split(" (", 1)[0].rstrip("."),
+            clustering=health.clustering,
+            cluster_size=health.cluster_size,
+            cluster_cap=health.cluster_cap,
+            size_reason=health.size_reason.split(" (", 1)[0].rstrip("."),
             heuristic=round(heuristic / entities, 2),
-            islands=sum(each["islands"] for each in lower),
-            similar_pairs_below_root=_share_below(record["meetings"]["pairs"], top["layer"]),
-            seed_sets_below_root=_share_below(record["meetings"]["sets"], top["layer"]),
-            layers=[LayerHealthCard.from_record(each) for each in lower],
+            islands=sum(each.islands for each in lower),
+            similar_pairs_below_root=_share_below(health.meetings.pairs, top.layer),
+            seed_sets_below_root=_share_below(health.meetings.sets, top.layer),
+            layers=[LayerHealthCard.from_engine(each) for each in lower],
         )
 
     def to_lines(self) -> list[str]:
@@ -134,8 +136,8 @@ class HealthCard(Card):
         return [line, *(each.to_line() for each in self.layers)]
 
 
-def _share_below(shares: Mapping[str, float], top: int) -> float:
-    return round(sum(share for layer, share in shares.items() if int(layer) < top), 2)
+def _share_below(shares: Mapping[int, float], top: int) -> float:
+    return round(sum(share for layer, share in shares.items() if layer < top), 2)
 
 
 def _percent(share: float) -> str:

@@ -97,7 +97,8 @@ async def test_measuring_the_health_of_a_collection_does_not_change_it(tmp_path:
         found = await collection_health(settings, "default")
         assert (await engine.status()).collection == before.collection
     assert found.layers[-1] == 1
-    assert [each["entities"] for each in found.build["layers"]] == list(found.layers)
+    assert found.build
+    assert [each.entities for each in found.build.layers] == list(found.layers)
     assert [each.clusters for each in found.shapes] == list(found.layers[1:])
     assert sum(each.mean * each.clusters for each in found.shapes[:1]) == pytest.approx(found.layers[0])
     near, far = found.meetings["of the same chunk"], found.meetings["random"]

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
 
 from rich.console import Console
 from rich.table import Table
 
+from leanrag_engine.core.model import LayerHealth, SeedMeetings
 from leanrag_engine.evaluation.health import CollectionHealth
 
 
@@ -16,11 +16,10 @@ def show_health(found: CollectionHealth) -> None:
     console.print(
         f"[bold]{found.collection}[/bold]: {' > '.join(f'{size:,}' for size in found.layers)} entities by layer.\n"
     )
-    if found.build:
-        made = found.build
-        console.print(f"Clustered by {made['clustering']}; cluster size {made['size_reason']}")
-        console.print(layers_table(made["layers"]))
-        console.print(f"{format_meetings(made['meetings'])}\n")
+    if made := found.build:
+        console.print(f"Clustered by {made.clustering}; cluster size {made.size_reason}")
+        console.print(layers_table(made.layers))
+        console.print(f"{format_meetings(made.meetings)}\n")
     console.print("Where two entities meet: the more pairs below the root, the more their LCA says.")
     console.print(meetings_table(found))
     console.print("\nClusters: sizes, and the mean cosine of members to their centre.")
@@ -35,55 +34,60 @@ def show_health(found: CollectionHealth) -> None:
     console.print(redundancy_table(found))
 
 
-def layers_table(layers: Sequence[Mapping[str, Any]]) -> Table:
+def layers_table(layers: Sequence[LayerHealth]) -> Table:
     """Return what the build recorded, one column for each layer."""
-    table = Table("of the build", *(f"G{each['layer']}" for each in layers))
+    table = Table("of the build", *(f"G{each.layer}" for each in layers))
     for label, shown in RECORDED.items():
         table.add_row(label, *(shown(each) for each in layers))
     return table
 
 
-def format_meetings(met: Mapping[str, Any]) -> str:
+def format_meetings(met: SeedMeetings) -> str:
     """Describe where similar entities meet, as the build measured it."""
     parts = [
-        f"{what}: {', '.join(f'{100 * share:.0f} % in G{layer}' for layer, share in met[kind].items())}"
-        for kind, what in (("pairs", "an entity and the one it resembles most"), ("sets", "with the nine"))
+        f"{what}: {', '.join(f'{100 * share:.0f} % in G{layer}' for layer, share in shares.items())}"
+        for shares, what in (
+            (met.pairs, "an entity and the one it resembles most"),
+            (met.sets, "with the nine"),
+        )
     ]
     return (
-        f"LCAs of {met['tried']} entities: {'; '.join(parts)}. Half of the pairs' LCAs have at most "
-        f"{100 * met['beneath']:.1f} % of G0 beneath them."
+        f"LCAs of {met.tried} entities: {'; '.join(parts)}. Half of the pairs' LCAs have at most "
+        f"{100 * met.beneath:.1f} % of G0 beneath them."
     )
 
 
-def _percent(name: str, *, of_clusters: bool = False) -> Callable[[Mapping[str, Any]], str]:
-    # A build of an older version recorded less.
-    return lambda each: (
-        "" if name not in each or (of_clusters and not each["clusters"]) else f"{100 * each[name]:.0f} %"
-    )
+def _percent(share: float) -> str:
+    return f"{100 * share:.0f} %"
 
 
-def _communities(each: Mapping[str, Any]) -> str:
-    return f"{each['communities']}, {100 * each['apart']:.0f} % apart" if each.get("communities") else ""
+def _communities(each: LayerHealth) -> str:
+    return f"{each.communities}, {_percent(each.apart)} apart" if each.communities else ""
 
 
-def _sizes(each: Mapping[str, Any]) -> str:
-    return "{least:g}–{most:g}, median {median:g}".format(**each["sizes"]) if each["sizes"] else ""
+def _sizes(each: LayerHealth) -> str:
+    sizes = each.sizes
+    return f"{sizes.least:g}–{sizes.most:g}, median {sizes.median:g}" if sizes else ""
 
 
-RECORDED: dict[str, Callable[[Mapping[str, Any]], str]] = {
-    "entities": lambda each: f"{each['entities']:,}",
-    "relations": lambda each: f"{each['relations']:,}",
-    "λ: median, mean, most": lambda each: "{median:g}, {mean:.1f}, {most:g}".format(**each["strength"]),
-    "relations above τ": _percent("above_tau"),
-    "entities with a relation": _percent("joined"),
-    "entities made without a model": _percent("heuristic_entities"),
+def _strength(each: LayerHealth) -> str:
+    return f"{each.strength.median:g}, {each.strength.mean:.1f}, {each.strength.most:g}"
+
+
+RECORDED: dict[str, Callable[[LayerHealth], str]] = {
+    "entities": lambda each: f"{each.entities:,}",
+    "relations": lambda each: f"{each.relations:,}",
+    "λ: median, mean, most": _strength,
+    "relations above τ": lambda each: _percent(each.above_tau),
+    "entities with a relation": lambda each: _percent(each.joined),
+    "entities made without a model": lambda each: _percent(each.heuristic_entities),
     "members of a cluster": _sizes,
-    "tightness": lambda each: f"{each['tightness']:.2f}" if each["clusters"] else "",
-    "relations within a cluster": _percent("inside", of_clusters=True),
-    "clusters joined by relations": _percent("connected", of_clusters=True),
+    "tightness": lambda each: f"{each.tightness:.2f}" if each.clusters else "",
+    "relations within a cluster": lambda each: _percent(each.inside) if each.clusters else "",
+    "clusters joined by relations": lambda each: _percent(each.connected) if each.clusters else "",
     "communities, relations forced apart": _communities,
-    "members in doubt": _percent("contested", of_clusters=True),
-    "semantic islands": lambda each: f"{each['islands']}" if each["clusters"] else "",
+    "members in doubt": lambda each: _percent(each.contested) if each.clusters else "",
+    "semantic islands": lambda each: f"{each.islands}" if each.clusters else "",
 }
 """How the table formats each figure of a layer, by the row's label. Clusters are those of the layer's own entities."""
 

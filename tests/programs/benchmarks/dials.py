@@ -142,8 +142,7 @@ async def measure(folder: Path, questions: QuestionSet, embedder: str | None) ->
         generation = (await built.engine.status(built.collection)).collection.generation
         assert generation is not None
         found |= {f"layers{path}": number for path, number in numbers_in(generation.layers)}
-        record: Any = generation.settings
-        found |= {f"build.{path}": number for path, number in numbers_in(record)}
+        found |= {f"build.{path}": number for path, number in numbers_in(generation.record)}
         found["split passages"] = built.split
         for mode in MODES:
             way = Strategy(mode, Query("?", mode=mode))

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from leanrag_engine.adapters.tokenizer import TiktokenTokenizer
-from leanrag_engine.core.model import BuildRecord, Generation
+from leanrag_engine.core.model import (
+    BuildRecord,
+    Distribution,
+    Generation,
+    HierarchyHealth,
+    LayerHealth,
+    SeedMeetings,
+)
 from leanrag_mcp.replies.status import HealthCard, embedder_name
 
 if TYPE_CHECKING:
@@ -40,25 +48,28 @@ def generation(**settings: Any) -> Generation:
     return Generation(1, "default", 1, "minilm-0123", 3, datetime.fromtimestamp(0, UTC), (), record)
 
 
-LAYER = {
-    "sizes": {"least": 2.0, "median": 3.0, "mean": 3.0, "most": 4.0}, "tightness": 0.512, "joined": 0.9, "inside": 0.4,
-    "strength": {"least": 1.0, "median": 1.0, "mean": 1.5, "most": 7.0}, "relations": 9, "islands": 1,
-}  # fmt: skip
-RECORD = {
-    "clustering": "leiden", "cluster_size": 20, "cluster_cap": 30,
-    "size_reason": "20, the usual size: no other gives clearly more distinct clusters (silhouettes: 8: 0.1, 12: 0.2).",
-    "meetings": {"tried": 200, "pairs": {"1": 0.5, "2": 0.2, "3": 0.3}, "sets": {"2": 0.25, "3": 0.75}, "beneath": 0.1},
-    "layers": [
-        {**LAYER, "layer": 0, "entities": 60, "clusters": 20, "heuristic_entities": 1.0},
-        {**LAYER, "layer": 1, "entities": 20, "clusters": 3, "heuristic_entities": 0.5},
-        {**LAYER, "layer": 2, "entities": 3, "clusters": 1, "heuristic_entities": 1.0},
-        {**LAYER, "layer": 3, "entities": 1, "clusters": 0, "sizes": None, "heuristic_entities": 0.0, "islands": 0},
-    ],
-}  # fmt: skip
+LAYER = LayerHealth(
+    0, 60, 9, joined=0.9, strength=Distribution(1.0, 1.0, 1.5, 7.0), above_tau=0.0, heuristic_entities=1.0,
+    heuristic_relations=1.0, clusters=20, sizes=Distribution(2.0, 3.0, 3.0, 4.0), tightness=0.512, inside=0.4, islands=1,
+)  # fmt: skip
+HEALTH = HierarchyHealth(
+    clustering="leiden",
+    relation_weight=0.5,
+    cluster_size=20,
+    cluster_cap=30,
+    size_reason="20, the usual size: no other gives clearly more distinct clusters (silhouettes: 8: 0.1, 12: 0.2).",
+    layers=(
+        LAYER,
+        replace(LAYER, layer=1, entities=20, clusters=3, heuristic_entities=0.5),
+        replace(LAYER, layer=2, entities=3, clusters=1),
+        replace(LAYER, layer=3, entities=1, clusters=0, sizes=None, heuristic_entities=0.0, islands=0),
+    ),
+    meetings=SeedMeetings(200, {1: 0.5, 2: 0.2, 3: 0.3}, {2: 0.25, 3: 0.75}, 0.1),
+)
 
 
 def test_the_record_of_a_build_is_summarised_in_few_words() -> None:
-    card = HealthCard.from_engine(generation(health=RECORD))
+    card = HealthCard.from_engine(generation(health=HEALTH))
     assert card is not None
     assert (card.heuristic, card.islands) == (round((10 + 3) / 24, 2), 3)
     assert (card.similar_pairs_below_root, card.seed_sets_below_root) == (0.7, 0.25)

@@ -6,7 +6,16 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
-from leanrag_engine.core.model import BuildRecord, EmbeddingCounts, MethodCounts, VectorSpaces
+from leanrag_engine.core.model import (
+    BuildRecord,
+    Distribution,
+    EmbeddingCounts,
+    HierarchyHealth,
+    LayerHealth,
+    MethodCounts,
+    SeedMeetings,
+    VectorSpaces,
+)
 
 
 def record_to_json(record: BuildRecord) -> dict[str, Any]:
@@ -20,11 +29,42 @@ def record_to_json(record: BuildRecord) -> dict[str, Any]:
 
 def record_from_json(stored: Mapping[str, Any]) -> BuildRecord:
     """Return the record that a JSON column holds."""
+    health = stored["health"]
     return BuildRecord(
         **{
             **stored,
             "spaces": VectorSpaces(**stored["spaces"]),
+            "health": None if health is None else _health_from_json(health),
             "methods": tuple(MethodCounts(**each) for each in stored["methods"]),
             "embedded": EmbeddingCounts(**stored["embedded"]),
         }
     )
+
+
+def _health_from_json(stored: Mapping[str, Any]) -> HierarchyHealth:
+    met = stored["meetings"]
+    return HierarchyHealth(
+        **{
+            **stored,
+            "layers": tuple(map(_layer_from_json, stored["layers"])),
+            "meetings": SeedMeetings(
+                **{**met, "pairs": _shares_by_layer(met["pairs"]), "sets": _shares_by_layer(met["sets"])}
+            ),
+        }
+    )
+
+
+def _layer_from_json(stored: Mapping[str, Any]) -> LayerHealth:
+    sizes = stored["sizes"]
+    return LayerHealth(
+        **{
+            **stored,
+            "strength": Distribution(**stored["strength"]),
+            "sizes": None if sizes is None else Distribution(**sizes),
+        }
+    )
+
+
+def _shares_by_layer(stored: Mapping[str, float]) -> dict[int, float]:
+    """Return the shares by number of layer: JSON turned the numbers into text."""
+    return {int(layer): share for layer, share in stored.items()}
