@@ -203,7 +203,7 @@ class LeanRAG:
         if not found.documents:
             return None, found
         request = DeleteRequest(tuple(sorted({document.id for _, document in found.documents})))
-        return await self._jobs.submit("forget", collection, request), found
+        return await self._jobs.submit("delete", collection, request), found
 
     async def pending_work(
         self, kind: WorkKind, limit: int = 5, cursor: str = "", *, collection: str = "default"

@@ -1,8 +1,8 @@
-"""Remove chunks from a hierarchy without a new build.
+"""Compute the hierarchy that is left when chunks are deleted, without a new build.
 
-What only those chunks supported is gone. What they supported among others keeps the words that stand in
-a remaining chunk (see ``core/restriction.py``). A summary that they fed cannot be cut: it is hidden, and so are the
-relations of its cluster; their figures (members, λ, support) are counted again. All functions are pure.
+Entities and relations that only those chunks support are removed. Descriptions that they share with remaining chunks
+keep the sentences that stand in a remaining chunk (see ``core/restriction.py``). Summaries that used them are hidden,
+and so are the relations of their clusters; members, λ and support are counted again. All functions are pure.
 """
 
 from __future__ import annotations

@@ -1,18 +1,16 @@
-"""Delete documents: what is removed, what is hidden until the next build, in which order.
+"""Delete documents, and everything that only they support, from the database and the vector spaces.
 
-Runs inside a job, under the writer lock. Vectors are deleted first: if the process is killed, the resumed job finds
+Summaries that used them are hidden until the next build. Runs inside a job, under the writer lock. Vectors are deleted first: if the process is killed, the resumed job finds
 the documents still in the database and repeats the work. The database deletes in one transaction; after it no reply
 contains what only those documents said.
 """
 
 from __future__ import annotations
 
-import heapq
 import logging
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from difflib import SequenceMatcher
 
 import anyio.to_thread
 
@@ -31,6 +29,7 @@ from leanrag_engine.core.model import (
 from leanrag_engine.core.ports import Embedder, Progress, ProgressReport
 from leanrag_engine.core.text.citation import format_document
 from leanrag_engine.hierarchy.removal import RemainingChunks, remove_chunks
+from leanrag_engine.retrieval.filters import nearest_documents
 
 from .index import (
     Rows,
@@ -44,10 +43,8 @@ from .index import (
 
 logger = logging.getLogger(__name__)
 
-NEAREST = 3
+SUGGESTED = 3
 """Suggested documents for an unknown id."""
-LOOKED_AT = 100
-"""Characters at the end of an id that are compared, since paths differ there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,22 +74,12 @@ def look_up_documents(documents: Sequence[Document], ids: Sequence[str]) -> Docu
     given = list(dict.fromkeys(ids))
     return DocumentLookup(
         tuple((id_, known[id_]) for id_ in given if id_ in known),
-        tuple((id_, _nearest(id_, documents)) for id_ in given if id_ not in known),
+        tuple((id_, _suggest(id_, documents)) for id_ in given if id_ not in known),
     )
 
 
-def _nearest(given: str, documents: Sequence[Document]) -> tuple[Candidate, ...]:
-    matcher = SequenceMatcher(autojunk=False)
-    matcher.set_seq2(given[-LOOKED_AT:].casefold())
-
-    def likeness(document: Document) -> float:
-        found = 0.0
-        for text in (document.id, document.title):
-            matcher.set_seq1(text[-LOOKED_AT:].casefold())
-            found = max(found, matcher.quick_ratio())
-        return found
-
-    nearest = heapq.nlargest(NEAREST, documents, key=likeness)
+def _suggest(given: str, documents: Sequence[Document]) -> tuple[Candidate, ...]:
+    nearest = nearest_documents(given, documents, SUGGESTED)
     return tuple(Candidate(each.id, each.title, format_document(each.number)) for each in nearest)
 
 
@@ -117,7 +104,7 @@ async def delete_documents(
     gone = [each for each in chunks if each.document_id in wanted]
     kept = [each for each in chunks if each.document_id not in wanted]
     remains = await _compute_remaining(stores, held.generation, gone, kept) if held.generation else None
-    report(Progress("forget", 0, len(wanted)))
+    report(Progress("delete", 0, len(wanted)))
     record = await _update_vectors(stores, remains, gone, kept) if remains else BuildRecord()
     generation = await stores.documents.delete(
         collection,
@@ -168,7 +155,7 @@ async def _remaining_embedder(
             identity, state = await stores.embedders.without(generation.embedder, state, *texts)
             return await stores.embedders.restore(identity, state), identity, state
     except (InvalidInput, ModelUnavailable, StoreUnusable) as problem:
-        logger.warning("Forgetting goes on without the embedder: %s", problem)
+        logger.warning("The deletion goes on without the embedder: %s", problem)
     return None, generation.embedder, b""
 
 

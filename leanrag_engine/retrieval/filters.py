@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from leanrag_engine.core.errors import Candidate, InvalidInput, NotFound
 from leanrag_engine.core.model import Document, Entity, Relation
 from leanrag_engine.core.text.citation import format_document
-from leanrag_engine.core.text.nearest import similarity
+from leanrag_engine.core.text.nearest import sort_by_similarity
 
 from .request import Filters
 
@@ -104,20 +104,19 @@ def find_documents(name: str, documents: Sequence[Document]) -> list[Document]:
         raise NotFound(
             f"No document is called {name!r}.",
             "Name documents by id, title, file name or number (d3).",
-            _nearest_documents(name, documents),
+            tuple(
+                Candidate(format_document(each.number), each.title, each.id)
+                for each in nearest_documents(name, documents, LISTED)
+            ),
         )
     return found
 
 
-def _nearest_documents(name: str, documents: Sequence[Document]) -> tuple[Candidate, ...]:
-    folded = name.casefold()
-
-    def likeness(document: Document) -> float:
-        names = (document.title.casefold(), PurePath(document.source or document.id).name.casefold())
-        return max(similarity(folded, each) for each in names)
-
-    nearest = sorted(documents, key=lambda each: -likeness(each))[:LISTED]
-    return tuple(Candidate(format_document(each.number), each.title, each.id) for each in nearest)
+def nearest_documents(name: str, documents: Sequence[Document], limit: int) -> list[Document]:
+    """Return the documents whose id, title or file name is most similar to ``name``, the nearest first."""
+    return sort_by_similarity(
+        name, documents, lambda each: (each.id, each.title, PurePath(each.source or each.id).name), limit
+    )
 
 
 def _has_metadata(document: Document, wanted: Mapping[str, str]) -> bool:

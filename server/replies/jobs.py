@@ -23,7 +23,7 @@ TOOL_OF_KIND = {
     "build": "build_hierarchy",
     "forecast": "build_hierarchy",
     "reindex": "build_hierarchy",
-    "forget": "delete_documents",
+    "delete": "delete_documents",
 }
 """The tool that does the work of a job again."""
 
@@ -157,7 +157,7 @@ def next_step(job: Job) -> str:
 
 
 def _step_after_success(job: Job) -> str:
-    if job.kind == "forget":
+    if job.kind == "delete":
         return "Call build_hierarchy to make the hidden summaries anew."
     if job.kind == "forecast":
         return "Call build_hierarchy without dry_run to build."

@@ -21,7 +21,7 @@ anything = st.text(max_size=300) | st.text(
 )
 
 
-def said(text: str) -> list[str]:
+def split_sentences(text: str) -> list[str]:
     return [" ".join(text[start:end].split()) for start, end in sentences(text)]
 
 
@@ -43,12 +43,12 @@ def said(text: str) -> list[str]:
         ("ordinary text", "ordinary text"),
     ],
 )
-def test_what_nobody_sees_is_cleaned_away_and_the_rest_stays(dirty: str, expected: str) -> None:
+def test_cleaning_removes_invisible_characters_and_keeps_the_rest(dirty: str, expected: str) -> None:
     assert clean(dirty) == expected
 
 
 @given(anything)
-def test_cleaning_twice_changes_nothing_more_and_the_result_can_be_stored(text: str) -> None:
+def test_cleaning_is_idempotent_and_its_result_can_be_stored(text: str) -> None:
     once = clean(text)
     assert clean(once) == once
     once.encode("utf-8")
@@ -84,12 +84,12 @@ PROSE = {
 
 @pytest.mark.parametrize("text", PROSE)
 def test_sentences_end_where_a_reader_would_end_them(text: str) -> None:
-    assert said(text) == PROSE[text]
+    assert split_sentences(text) == PROSE[text]
 
 
-def test_a_wrapped_line_goes_on_and_a_deliberate_break_does_not() -> None:
+def test_a_wrapped_line_continues_its_sentence_and_a_deliberate_break_ends_it() -> None:
     text = "A short title\nThis line is as long as the paragraph is wide, so that it is\nwrapped here and goes on."
-    assert said(text) == [
+    assert split_sentences(text) == [
         "A short title",
         "This line is as long as the paragraph is wide, so that it is wrapped here and goes on.",
     ]
@@ -116,7 +116,7 @@ def f(): return 1
 ```
 | cell | cell |
 """
-    assert said(text) == [
+    assert split_sentences(text) == [
         "Naming and binding",
         "The following constructs bind names",
         "* formal parameters",
@@ -131,7 +131,7 @@ def f(): return 1
     ]
 
 
-def test_pieces_tell_headings_and_code_from_prose() -> None:
+def test_pieces_distinguish_headings_and_code_from_prose() -> None:
     text = (
         'The "with" statement\n*****\n\nIt wraps the execution of a block:\n\n'
         "   with open(path) as f:\n       read(f)\n\n2.1 系统架构\n大型语言模型很强。"
@@ -180,7 +180,7 @@ def test_a_sentence_longer_than_the_limit_is_left_out_whole() -> None:
 # --- scripts and words ---------------------------------------------------------------------
 
 
-def test_scripts_are_told_apart() -> None:
+def test_scripts_are_distinguished() -> None:
     assert has_cjk("知识")
     assert has_cjk("ひらがな")
     assert has_cjk("한국어")
@@ -208,7 +208,7 @@ def test_scripts_are_told_apart() -> None:
         ("Émile Été", ["émile", "été"]),
     ],
 )
-def test_words_are_small_whole_and_segmented(text: str, expected: list[str]) -> None:
+def test_words_are_whole_segmented_and_in_lower_case(text: str, expected: list[str]) -> None:
     assert words(text) == expected
 
 
@@ -279,7 +279,7 @@ def test_no_query_breaks_the_syntax_of_the_index(query: str) -> None:
         finds("anything at all", clean(query))
 
 
-def test_stopwords_go_unless_nothing_else_remains() -> None:
+def test_stopwords_are_removed_unless_nothing_else_remains() -> None:
     assert search_terms("What is the lowest common ancestor of a tree?") == [
         "lowest",
         "common",

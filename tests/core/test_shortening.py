@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leanrag_engine.core.text.nearest import find_nearest, similarity
+from leanrag_engine.core.text.nearest import find_nearest, similarity, sort_by_similarity
 from leanrag_engine.core.text.shortening import cut_end, cut_middle, one_line, shorten
 
 
@@ -30,3 +30,17 @@ def test_the_nearest_names_come_first() -> None:
     assert find_nearest("xyz", ["lca", "naive"]) == []
     assert similarity("marley", "marley") == 1.0
     assert 0 < similarity("marley", "harley") < 1
+
+
+def test_of_several_names_the_most_similar_counts_by_its_end() -> None:
+    paths = {1: "/a/long/folder/" * 9 + "report.pdf", 2: "/a/long/folder/" * 9 + "notes.md", 3: "readme"}
+    titles = {1: "Quarter", 2: "What we saw", 3: "Quatrain"}
+
+    def nearest(name: str, limit: int = 1) -> list[int]:
+        return sort_by_similarity(name, [1, 2, 3], lambda each: (paths[each], titles[each]), limit)
+
+    assert nearest("/A/long/folder/" * 9 + "note.md") == [2]
+    assert nearest("quarters") == [1]
+    assert nearest("quarters", 5)[:2] == [1, 3]
+    assert nearest("", 2) == [1, 2]
+    assert sort_by_similarity("x", [], str, 3) == []

@@ -56,7 +56,7 @@ def cuts_a_word(text: str, at: int, limit: int) -> bool:
     return TOKENIZER.count(text[start:end]) <= limit
 
 
-def holds(loaded: LoadedDocument, limit: int, overlap: int) -> list[Chunk]:
+def check_promises(loaded: LoadedDocument, limit: int, overlap: int) -> list[Chunk]:
     """The chunks of a document, once every promise has been checked."""
     chunks = chunk(loaded, tokenizer=TOKENIZER, max_tokens=limit, overlap=overlap)
     text = loaded.text
@@ -150,7 +150,7 @@ TYPES = st.sampled_from(
 @settings(max_examples=250, deadline=None)
 def test_every_promise_holds_on_odd_text(text: str, media_type: str, sizes: tuple[int, int]) -> None:
     limit, overlap = sizes
-    chunks = holds(document(text, media_type), limit, overlap)
+    chunks = check_promises(document(text, media_type), limit, overlap)
     assert chunks == chunk(document(text, media_type), tokenizer=TOKENIZER, max_tokens=limit, overlap=overlap)
     assert bool(chunks) == bool(text.strip())
 
@@ -168,7 +168,7 @@ def test_any_unicode_text_is_covered_within_the_limit(text: str) -> None:
 def test_every_promise_holds_on_the_language_reference(limit: int) -> None:
     for title, text in sorted(topics.items())[::4]:
         loaded = load(DocumentSource(text=text, title=title), allowed=None, max_bytes=1 << 20)
-        chunks = holds(loaded, limit, limit // 8)
+        chunks = check_promises(loaded, limit, limit // 8)
         overlaps = (loaded.text[other.start : one.end] for one, other in pairwise(chunks))
         assert all(TOKENIZER.count(shared) <= limit // 8 for shared in overlaps)
 
@@ -179,7 +179,7 @@ def test_every_promise_holds_on_a_book(shared_data: Path) -> None:
         allowed=None,
         max_bytes=1 << 20,
     )
-    chunks = holds(book, 512, 64)
+    chunks = check_promises(book, 512, 64)
     assert {each.heading for each in chunks} >= {
         "STAVE ONE",
         "STAVE TWO",
@@ -196,7 +196,7 @@ def test_a_real_pdf_gives_each_chunk_its_page(shared_data: Path) -> None:
         allowed=None,
         max_bytes=1 << 20,
     )
-    for each in holds(loaded, 128, 16):
+    for each in check_promises(loaded, 128, 16):
         assert each.page == max(page.number for page in loaded.pages if page.start <= each.start)
 
 
@@ -204,7 +204,7 @@ def test_a_real_pdf_gives_each_chunk_its_page(shared_data: Path) -> None:
 
 
 @pytest.mark.parametrize(("limit", "overlap"), [(7, 0), (0, 0), (32, 32), (32, 40), (32, -1)])
-def test_sizes_that_make_no_sense_are_refused(limit: int, overlap: int) -> None:
+def test_impossible_sizes_are_rejected(limit: int, overlap: int) -> None:
     with pytest.raises(InvalidInput) as caught:
         cut("text", limit, overlap)
     assert str(limit) in caught.value.message
@@ -273,12 +273,12 @@ def test_a_line_end_is_preferred_to_the_middle_of_a_line() -> None:
 
 def test_a_long_sentence_is_cut_between_words() -> None:
     text = " ".join(f"word{number}" for number in range(200))
-    chunks = holds(document(text), 32, 8)
+    chunks = check_promises(document(text), 32, 8)
     assert " ".join(each.text for each in chunks) == text
 
 
 def test_a_huge_word_is_cut_into_full_parts() -> None:
-    chunks = holds(document("x" + "qz" * 2_000), 64, 8)
+    chunks = check_promises(document("x" + "qz" * 2_000), 64, 8)
     assert "".join(each.text for each in chunks) == "x" + "qz" * 2_000
     assert all(each.tokens > 24 for each in chunks)
 
@@ -287,7 +287,7 @@ def test_chinese_is_cut_at_sentences_and_else_between_characters() -> None:
     sentence = "语义聚合与层次检索技术能够显式建模不同实体之间的关系。"
     assert all(each.text.endswith("。") for each in cut(sentence * 6, 48, 0))
     endless = "语义聚合与层次检索技术" * 30
-    chunks = holds(document(endless), 32, 8)
+    chunks = check_promises(document(endless), 32, 8)
     assert "".join(each.text for each in chunks) == endless
 
 
@@ -327,7 +327,7 @@ def test_a_tiny_tail_joins_the_chunk_before() -> None:
 
 def test_overlap_is_the_last_whole_sentences_that_fit() -> None:
     text = " ".join(f"Sentence number {number} says something." for number in range(40))
-    chunks = holds(document(text), 64, 20)
+    chunks = check_promises(document(text), 64, 20)
     for one, other in pairwise(chunks):
         shared = text[other.start : one.end]
         assert shared.startswith("Sentence number")
@@ -335,7 +335,7 @@ def test_overlap_is_the_last_whole_sentences_that_fit() -> None:
         assert 12 <= TOKENIZER.count(shared) <= 20
 
 
-def test_no_overlap_where_none_is_asked_for() -> None:
+def test_an_overlap_of_zero_gives_none() -> None:
     chunks = cut(SENTENCE * 40, 64, 0)
     assert all(one.end <= other.start for one, other in pairwise(chunks))
 
@@ -369,7 +369,7 @@ def test_pages_are_those_where_chunks_begin() -> None:
     text = f"{SENTENCE * 4}\n\n{SENTENCE * 4}"
     second = text.rindex("\n") + 1
     loaded = document(text, "application/pdf", pages=(Page(1, 0), Page(3, second)))
-    assert [each.page for each in holds(loaded, 56, 0)] == [1, 3]
+    assert [each.page for each in check_promises(loaded, 56, 0)] == [1, 3]
 
 
 MARKDOWN = """# Top #
@@ -434,7 +434,7 @@ def test_rows_of_a_table_carry_its_header() -> None:
     ["word\n" * 40_000, "a" * 200_000, "=====\n" * 30_000, "# H\n" * 30_000, " " * 300_000 + "end", "```\n" + "x y\n" * 60_000, "语义" * 60_000, "word " * 80_000, "\u0301" * 60_000],
     ids=["lines", "one word", "rules", "headings", "spaces", "open fence", "han", "one line", "accents"],
 )  # fmt: skip
-def test_monotonous_text_is_chunked_all_the_same(text: str) -> None:
+def test_uniform_text_is_chunked_too(text: str) -> None:
     chunks = cut(text, 512, 64)
     assert max(each.tokens for each in chunks) <= 512
     assert chunks[-1].end == len(text.rstrip())

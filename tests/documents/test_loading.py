@@ -1,4 +1,4 @@
-"""Loading: every format, every refusal, and what a folder stands for."""
+"""Loading: every format, every error, and the files that a folder expands to."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def inline(text: str, **source: Any) -> LoadedDocument:
     return load(DocumentSource(text=text, **source), allowed=(), max_bytes=LIMIT)
 
 
-def written(folder: Path, name: str, content: str | bytes) -> Path:
+def write_file(folder: Path, name: str, content: str | bytes) -> Path:
     path = folder / name
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(content.encode("utf-8") if isinstance(content, str) else content)
@@ -49,7 +49,7 @@ def refusal(path: Path | str, error: type[InvalidInput] = DocumentUnreadable, **
     return caught.value
 
 
-# --- what a source is ----------------------------------------------------------------------
+# --- sources ----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -82,7 +82,7 @@ def test_inline_text_is_cleaned_and_named_by_its_content() -> None:
     assert (one.source, one.media_type) == ("", "text/plain")
 
 
-def test_a_given_id_and_title_win() -> None:
+def test_a_given_id_and_title_take_precedence() -> None:
     document = inline("Some text.", id=" note ", title=" A  note\n")
     assert (document.id, document.title) == ("note", "A note")
 
@@ -129,15 +129,15 @@ def test_inline_text_is_bounded_in_bytes() -> None:
         load(DocumentSource(text="中文字符"), allowed=None, max_bytes=10)
 
 
-# --- which paths ---------------------------------------------------------------------------
+# --- paths ---------------------------------------------------------------------------
 
 
 @pytest.fixture
 def library(tmp_path: Path) -> Path:
     """A folder that may be read, with a secret beside it."""
-    written(tmp_path, "library/a.txt", "Readable.")
-    written(tmp_path, "library/deep/b.md", "# Deep\n\nText.")
-    written(tmp_path, "secret/key.txt", "Secret.")
+    write_file(tmp_path, "library/a.txt", "Readable.")
+    write_file(tmp_path, "library/deep/b.md", "# Deep\n\nText.")
+    write_file(tmp_path, "secret/key.txt", "Secret.")
     return tmp_path / "library"
 
 
@@ -154,7 +154,7 @@ def test_no_allowed_folder_refuses_every_path_and_says_how_to_allow_one(library:
     assert "LEANRAG_ALLOW_DIRS" in error.next_step
 
 
-def test_a_path_outside_is_refused_alike_whether_it_exists_or_not(library: Path) -> None:
+def test_a_path_outside_gets_the_same_error_whether_it_exists_or_not(library: Path) -> None:
     secret = library.parent / "secret"
     outside = [
         secret / "key.txt",
@@ -179,7 +179,7 @@ def test_a_link_that_leads_out_is_refused_wherever_it_points(library: Path) -> N
         assert "secret" not in str(error)
 
 
-def test_a_detour_by_a_link_outside_tells_nothing(library: Path) -> None:
+def test_a_path_through_a_link_outside_reveals_nothing(library: Path) -> None:
     (library.parent / "secret" / "link").symlink_to("/")
     for name in ("link", "none"):
         path = f"{library}/../secret/{name}/../../library/a.txt"
@@ -227,7 +227,7 @@ def test_a_missing_file_is_named_with_those_that_look_like_it(library: Path) -> 
 
 
 def test_similar_names_are_not_looked_for_outside(tmp_path: Path) -> None:
-    written(tmp_path, "lib2.txt", "x")
+    write_file(tmp_path, "lib2.txt", "x")
     assert "lib2" not in refusal(tmp_path / "lib", allowed=[tmp_path / "lib"]).message
 
 
@@ -255,7 +255,7 @@ def test_a_file_that_this_user_may_not_read_says_so(library: Path, monkeypatch: 
 
 
 def test_a_file_beyond_the_limit_is_refused_unread(library: Path) -> None:
-    path = written(library, "big.txt", "x" * 5_000)
+    path = write_file(library, "big.txt", "x" * 5_000)
     assert "5,000 bytes; at most 4,999" in refusal(path, max_bytes=4_999).message
     assert load(DocumentSource(path=str(path)), allowed=None, max_bytes=5_000).text == "x" * 5_000
 
@@ -278,17 +278,17 @@ def test_a_name_that_is_not_utf8_gives_an_id_that_any_store_can_keep(tmp_path: P
     ("content", "problem"), [(b"", "0 bytes"), (b" \n\t\n", "no text"), (b"\xef\xbb\xbf", "no text")]
 )
 def test_a_file_without_text_is_refused(tmp_path: Path, content: bytes, problem: str) -> None:
-    assert problem in refusal(written(tmp_path, "a.txt", content)).message
+    assert problem in refusal(write_file(tmp_path, "a.txt", content)).message
 
 
 @pytest.mark.parametrize("name", ["a.txt", "a.md", "a.py", "a.log", "README", "LICENSE", "Makefile", "A.TXT"])
 def test_text_is_read_whatever_it_is_called(tmp_path: Path, name: str) -> None:
-    assert read(written(tmp_path, name, "Some text.\r\nMore.")).text == "Some text.\nMore."
+    assert read(write_file(tmp_path, name, "Some text.\r\nMore.")).text == "Some text.\nMore."
 
 
 @pytest.mark.parametrize("name", ["a.pptx", "a.xlsx", "a.png", "a.doc", "a.zip", "a", "a.2024", ".env"])
 def test_other_kinds_are_not_supported_yet(tmp_path: Path, name: str) -> None:
-    error = refusal(written(tmp_path, name, "text"), FormatUnsupported)
+    error = refusal(write_file(tmp_path, name, "text"), FormatUnsupported)
     assert "not supported yet" in error.message
     assert ".pdf" in error.message
 
@@ -304,25 +304,25 @@ def test_other_kinds_are_not_supported_yet(tmp_path: Path, name: str) -> None:
     ],
 )
 def test_a_binary_file_called_text_is_refused_and_named(tmp_path: Path, content: bytes, kind: str) -> None:
-    assert kind in refusal(written(tmp_path, "a.txt", content)).message
+    assert kind in refusal(write_file(tmp_path, "a.txt", content)).message
 
 
 @pytest.mark.parametrize("encoding", ["utf-8-sig", "utf-16", "utf-16-le", "utf-32"])
 def test_byte_order_marks_are_obeyed_and_dropped(tmp_path: Path, encoding: str) -> None:
     text = "Grüße, 世界"
     mark = "\ufeff" if encoding == "utf-16-le" else ""
-    document = read(written(tmp_path, "a.txt", (mark + text).encode(encoding)))
+    document = read(write_file(tmp_path, "a.txt", (mark + text).encode(encoding)))
     assert document.text == text
 
 
 def test_invalid_utf8_names_the_offset_of_the_first_wrong_byte(tmp_path: Path) -> None:
-    error = refusal(written(tmp_path, "a.txt", b"hello \xff\xfe\xfa world"))
+    error = refusal(write_file(tmp_path, "a.txt", b"hello \xff\xfe\xfa world"))
     assert "byte 6 is 0xff" in error.message
     assert "UTF-8" in error.next_step
 
 
 def test_a_broken_byte_order_mark_is_an_error(tmp_path: Path) -> None:
-    assert "utf-16-le" in refusal(written(tmp_path, "a.txt", b"\xff\xfea\x00b")).message
+    assert "utf-16-le" in refusal(write_file(tmp_path, "a.txt", b"\xff\xfea\x00b")).message
 
 
 FRENCH = "Où sont passés les élèves ? Ils étaient à l'école près de la forêt, où le maître leur répétait la leçon. "
@@ -338,15 +338,17 @@ ENGLISH = "The naïve café owner said “hello” — it’s a résumé. Nobody
     [(FRENCH, "cp1252"), (RUSSIAN, "cp1251"), (RUSSIAN, "koi8_r"), (JAPANESE, "cp932"), (JAPANESE, "euc_jp"),
      (CHINESE, "gb18030"), (KOREAN, "euc_kr"), (ENGLISH, "cp1252")],
 )  # fmt: skip
-def test_a_legacy_encoding_is_told_by_its_text_and_noted(tmp_path: Path, text: str, encoding: str) -> None:
-    document = read(written(tmp_path, "a.txt", text.encode(encoding)))
+def test_a_legacy_encoding_is_detected_from_the_text_and_recorded(
+    tmp_path: Path, text: str, encoding: str
+) -> None:
+    document = read(write_file(tmp_path, "a.txt", text.encode(encoding)))
     assert document.text == text
     assert document.metadata == {"encoding": encoding}
 
 
 def test_damaged_utf8_keeps_what_is_readable_and_says_where_it_was_not(tmp_path: Path) -> None:
     content = (FRENCH * 3).encode().replace("é".encode(), b"\xc3", 1)
-    document = read(written(tmp_path, "a.txt", content), metadata={"by": "me"})
+    document = read(write_file(tmp_path, "a.txt", content), metadata={"by": "me"})
     assert document.text.count("\ufffd") == 1
     assert "école" in document.text
     at = content.index(b"\xc3s")
@@ -355,7 +357,7 @@ def test_damaged_utf8_keeps_what_is_readable_and_says_where_it_was_not(tmp_path:
 
 
 def test_one_wrong_byte_in_a_long_log_does_not_refuse_it(tmp_path: Path) -> None:
-    document = read(written(tmp_path, "a.log", b"a line of a log\n" * 2_000 + b"\xff" + b"more\n"))
+    document = read(write_file(tmp_path, "a.log", b"a line of a log\n" * 2_000 + b"\xff" + b"more\n"))
     assert document.text.count("\ufffd") == 1
     assert "1 places" in document.metadata["encoding"]
 
@@ -365,20 +367,20 @@ def test_one_wrong_byte_in_a_long_log_does_not_refuse_it(tmp_path: Path) -> None
 
 def test_markdown_stays_as_it_is_and_is_called_by_its_first_heading(tmp_path: Path) -> None:
     text = "```\n# no heading\n```\n\n# Deep *Sea*\n\n| a | b |\n|---|---|\n"
-    document = read(written(tmp_path, "x.md", text))
+    document = read(write_file(tmp_path, "x.md", text))
     assert (document.text, document.title, document.media_type) == (text, "Deep *Sea*", "text/markdown")
 
 
 def test_front_matter_gives_title_and_metadata_and_is_dropped(tmp_path: Path) -> None:
     text = '---\ntitle: "On: Ghosts"\nauthor: Dickens\ntags:\n  - a\n---\n# Other\n\nText.'
-    document = read(written(tmp_path, "x.md", text), metadata={"author": "given"})
+    document = read(write_file(tmp_path, "x.md", text), metadata={"author": "given"})
     assert (document.title, document.text) == ("On: Ghosts", "# Other\n\nText.")
     assert document.metadata == {"author": "given"}
 
 
 def test_a_rule_at_the_top_is_no_front_matter(tmp_path: Path) -> None:
     text = "---\n\nA text.\n\n---\n"
-    assert read(written(tmp_path, "x.md", text)).text == text
+    assert read(write_file(tmp_path, "x.md", text)).text == text
 
 
 @pytest.mark.parametrize(
@@ -387,7 +389,7 @@ def test_a_rule_at_the_top_is_no_front_matter(tmp_path: Path) -> None:
      ("x.md", "## Second\n", "x"), ("x.txt", "# First\n", "x")],
 )  # fmt: skip
 def test_titles_of_marked_text(tmp_path: Path, name: str, text: str, title: str) -> None:
-    assert read(written(tmp_path, name, text)).title == title
+    assert read(write_file(tmp_path, name, text)).title == title
 
 
 # --- HTML ----------------------------------------------------------------------------------
@@ -408,7 +410,7 @@ PAGE = """<?xml version="1.0"?><!DOCTYPE html>
 
 
 def test_a_page_becomes_lines_as_a_reader_sees_them(tmp_path: Path) -> None:
-    document = read(written(tmp_path, "x.html", PAGE))
+    document = read(write_file(tmp_path, "x.html", PAGE))
     assert document.title == "The Page & more"
     assert document.text == (
         "# Top\n\nFirst bold text\nsecond line.\n\n- one\n- two\n  1. two a\n  2. two b\n\n"
@@ -418,7 +420,7 @@ def test_a_page_becomes_lines_as_a_reader_sees_them(tmp_path: Path) -> None:
 
 def test_a_table_that_lays_out_a_page_is_no_table(tmp_path: Path) -> None:
     page = "<table><tr><td><h1>Head</h1><ul><li>x</li></ul></td><td><table><tr><td>a</td><td>b</td></tr></table></td></tr></table>"
-    assert read(written(tmp_path, "x.htm", page)).text == "# Head\n\n- x\n\n| a | b |"
+    assert read(write_file(tmp_path, "x.htm", page)).text == "# Head\n\n- x\n\n| a | b |"
 
 
 @pytest.mark.parametrize(
@@ -427,10 +429,10 @@ def test_a_table_that_lays_out_a_page_is_no_table(tmp_path: Path) -> None:
      ("<meta http-equiv='Content-Type' content='text/html; charset=Shift_JIS'><p>猫である</p>".encode("cp932"), "shift_jis"),
      ("<meta charset='latin-1'><p>Größe</p>".encode(), None)],
 )  # fmt: skip
-def test_a_page_is_believed_about_its_encoding_unless_it_is_utf8(
+def test_the_declared_encoding_of_a_page_is_used_unless_it_is_utf8(
     tmp_path: Path, page: bytes, note: str | None
 ) -> None:
-    document = read(written(tmp_path, "x.html", page))
+    document = read(write_file(tmp_path, "x.html", page))
     assert document.metadata.get("encoding") == note
     assert document.text in ("café – x", "猫である", "Größe")
 
@@ -445,19 +447,19 @@ def test_a_page_is_believed_about_its_encoding_unless_it_is_utf8(
     ids=["one", "too small", "two"],
 )
 def test_the_main_part_of_a_page_is_read_alone(tmp_path: Path, page: str, text: str) -> None:
-    assert read(written(tmp_path, "x.html", f"<body>{page}</body>")).text == text
+    assert read(write_file(tmp_path, "x.html", f"<body>{page}</body>")).text == text
 
 
 def test_deep_nesting_loses_nothing(tmp_path: Path) -> None:
     page = "<div>" * 1_500 + "deep" + "</div>" * 1_500 + "<p>after</p>"
-    assert read(written(tmp_path, "x.html", page)).text == "deep\n\nafter"
+    assert read(write_file(tmp_path, "x.html", page)).text == "deep\n\nafter"
 
 
 @pytest.mark.parametrize(
     "page", ["<html><head><title>x</title></head><body><script>1</script></body></html>", "<!-- -->"]
 )
 def test_a_page_without_visible_text_is_refused(tmp_path: Path, page: str) -> None:
-    refusal(written(tmp_path, "x.html", page))
+    refusal(write_file(tmp_path, "x.html", page))
 
 
 # --- PDF -----------------------------------------------------------------------------------
@@ -490,7 +492,7 @@ def pdf(pages: Sequence[Sequence[str]], title: str = "", password: str | None = 
 
 def test_pages_are_known_by_their_start(tmp_path: Path) -> None:
     data = pdf([["The first page ends."], [], ["The third page", "runs on"], ["over to the fourth."]])
-    document = read(written(tmp_path, "x.pdf", data))
+    document = read(write_file(tmp_path, "x.pdf", data))
     assert document.text == "The first page ends.\n\nThe third page\nruns on\nover to the fourth."
     assert document.pages == (Page(1, 0), Page(3, 22), Page(4, 45))
     assert document.metadata == {"pages_without_text": "2"}
@@ -502,7 +504,7 @@ def test_running_heads_and_page_numbers_are_taken_out(tmp_path: Path) -> None:
     pages = [
         ["Annual Report", body, "Confidential", f"- {number} -"] for number, body in enumerate(bodies, 1)
     ]
-    document = read(written(tmp_path, "x.pdf", pdf(pages)))
+    document = read(write_file(tmp_path, "x.pdf", pdf(pages)))
     assert document.text == "\n\n".join(bodies)
     assert [document.text[page.start :].split("\n")[0] for page in document.pages] == bodies
 
@@ -512,7 +514,7 @@ def test_words_cut_at_a_line_end_are_whole_again(tmp_path: Path) -> None:
         "Some infor-", "mation we gener-", "ate on long-", "term plans. We generate information on long-term comput-",
         "ers, needs of machine-", "learning, a machine for learning, and Anglo-", "Saxon comput-", "ing.",
     ]  # fmt: skip
-    text = read(written(tmp_path, "x.pdf", pdf([lines]))).text
+    text = read(write_file(tmp_path, "x.pdf", pdf([lines]))).text
     assert text == (
         "Some information we generate on long-term plans. We generate information on long-term computers, needs of "
         "machine-learning, a machine for learning, and Anglo-Saxon computing."
@@ -521,7 +523,7 @@ def test_words_cut_at_a_line_end_are_whole_again(tmp_path: Path) -> None:
 
 def test_a_document_that_cuts_no_words_keeps_its_hyphens(tmp_path: Path) -> None:
     lines = ["A long-", "term plan is a long-term plan of cross-", "selling."]
-    text = read(written(tmp_path, "x.pdf", pdf([lines]))).text
+    text = read(write_file(tmp_path, "x.pdf", pdf([lines]))).text
     assert text == "A long-term plan is a long-term plan of cross-selling."
 
 
@@ -536,19 +538,19 @@ def test_a_document_that_cuts_no_words_keeps_its_hyphens(tmp_path: Path) -> None
     ],
 )
 def test_a_pdf_title_is_taken_if_a_person_wrote_it(tmp_path: Path, given: str, title: str) -> None:
-    assert read(written(tmp_path, "x.pdf", pdf([["Text."]], title=given))).title == title
+    assert read(write_file(tmp_path, "x.pdf", pdf([["Text."]], title=given))).title == title
 
 
 def test_a_scanned_pdf_says_so(tmp_path: Path) -> None:
-    error = refusal(written(tmp_path, "x.pdf", pdf([[], []])))
+    error = refusal(write_file(tmp_path, "x.pdf", pdf([[], []])))
     assert "2 pages but no text layer" in error.message
     assert "OCR" in error.next_step
 
 
 def test_a_pdf_with_a_password_says_so_and_one_without_opens(tmp_path: Path) -> None:
-    locked = written(tmp_path, "x.pdf", pdf([["Text."]], password="user"))  # noqa: S106 - of this test alone
+    locked = write_file(tmp_path, "x.pdf", pdf([["Text."]], password="user"))  # noqa: S106 - of this test alone
     assert "password" in refusal(locked).message
-    assert read(written(tmp_path, "y.pdf", pdf([["Text."]], password=""))).text == "Text."
+    assert read(write_file(tmp_path, "y.pdf", pdf([["Text."]], password=""))).text == "Text."
 
 
 def test_a_pdf_that_needs_another_package_says_which(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -556,7 +558,7 @@ def test_a_pdf_that_needs_another_package_says_which(tmp_path: Path, monkeypatch
         raise DependencyError("cryptography>=3.1 is required for AES algorithm")
 
     monkeypatch.setattr(PdfReader, "decrypt", decrypt)
-    assert "cryptography" in refusal(written(tmp_path, "x.pdf", pdf([["Text."]], password=""))).message
+    assert "cryptography" in refusal(write_file(tmp_path, "x.pdf", pdf([["Text."]], password=""))).message
 
 
 @pytest.mark.parametrize(
@@ -567,7 +569,7 @@ def test_a_damaged_pdf_says_so_without_noise(
     tmp_path: Path, damage: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.WARNING):
-        refusal(written(tmp_path, "x.pdf", damage(pdf([["Text."]]))))
+        refusal(write_file(tmp_path, "x.pdf", damage(pdf([["Text."]]))))
     assert not caplog.records
 
 
@@ -587,7 +589,7 @@ def test_a_real_pdf_reads_well(shared_data: Path) -> None:
 W = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
 
 
-def saved(document: Any) -> bytes:
+def save_document(document: Any) -> bytes:
     data = io.BytesIO()
     document.save(data)
     return data.getvalue()
@@ -605,7 +607,7 @@ def test_a_word_document_is_read_in_its_order(tmp_path: Path) -> None:
     document.add_paragraph("one", style="List Bullet")
     document.add_paragraph("two", style="List Number")
     document.add_paragraph("Last.")
-    loaded = read(written(tmp_path, "x.docx", saved(document)))
+    loaded = read(write_file(tmp_path, "x.docx", save_document(document)))
     assert (
         loaded.text
         == "# Report\n\n## Methods\n\nFirst paragraph.\n\n| a | b |\n| c | d |\n\n- one\n- two\n\nLast."
@@ -613,7 +615,7 @@ def test_a_word_document_is_read_in_its_order(tmp_path: Path) -> None:
     assert loaded.title == "Report"
 
 
-def test_inserted_text_counts_and_deleted_text_does_not(tmp_path: Path) -> None:
+def test_inserted_text_is_read_and_deleted_text_is_not(tmp_path: Path) -> None:
     document = docx.Document()
     body = document.element.body
     body.insert(0, parse_xml(
@@ -626,7 +628,9 @@ def test_inserted_text_counts_and_deleted_text_does_not(tmp_path: Path) -> None:
             f"<w:sdt {W}><w:sdtContent><w:p><w:r><w:t>In a control.</w:t></w:r></w:p></w:sdtContent></w:sdt>"
         ),
     )
-    assert read(written(tmp_path, "x.docx", saved(document))).text == "Kept new\tend\n\nIn a control."
+    assert (
+        read(write_file(tmp_path, "x.docx", save_document(document))).text == "Kept new\tend\n\nIn a control."
+    )
 
 
 def test_a_style_based_on_a_heading_is_a_heading(tmp_path: Path) -> None:
@@ -635,7 +639,7 @@ def test_a_style_based_on_a_heading_is_a_heading(tmp_path: Path) -> None:
     style.base_style = document.styles["Heading 1"]
     document.add_paragraph("Ghosts", style="Chapter Opening")
     document.add_paragraph("Text.")
-    assert read(written(tmp_path, "x.docx", saved(document))).text == "# Ghosts\n\nText."
+    assert read(write_file(tmp_path, "x.docx", save_document(document))).text == "# Ghosts\n\nText."
 
 
 def test_text_boxes_of_a_real_document_are_read_once(shared_data: Path) -> None:
@@ -654,15 +658,15 @@ def archive(**parts: str) -> bytes:
 @pytest.mark.parametrize(
     ("content", "problem"),
     [(b"no zip", "damaged"), (archive(a="b"), "damaged"), (b"\xd0\xcf\x11\xe0" + b"\0" * 600, "password"),
-     (saved(docx.Document())[:2_000], "damaged"), (archive(a="0" * 120_000_000), "unpacks"), (saved(docx.Document()), "no text")],
+     (save_document(docx.Document())[:2_000], "damaged"), (archive(a="0" * 120_000_000), "unpacks"), (save_document(docx.Document()), "no text")],
     ids=["no zip", "other zip", "encrypted", "cut", "bomb", "empty"],
 )  # fmt: skip
 def test_a_word_document_that_cannot_be_read_says_why(tmp_path: Path, content: bytes, problem: str) -> None:
-    assert problem in refusal(written(tmp_path, "x.docx", content)).message
+    assert problem in refusal(write_file(tmp_path, "x.docx", content)).message
 
 
 def test_a_spreadsheet_under_another_name_is_refused(tmp_path: Path, shared_data: Path) -> None:
-    refusal(written(tmp_path, "x.docx", (shared_data / "formats" / "example.xlsx").read_bytes()))
+    refusal(write_file(tmp_path, "x.docx", (shared_data / "formats" / "example.xlsx").read_bytes()))
 
 
 # --- folders -------------------------------------------------------------------------------
@@ -672,15 +676,15 @@ def names(expansion: Expansion, root: Path) -> list[str]:
     return [path.relative_to(root.resolve()).as_posix() for path in expansion.files]
 
 
-def test_a_file_stands_for_itself_supported_or_not(library: Path) -> None:
+def test_a_file_expands_to_itself_supported_or_not(library: Path) -> None:
     assert expand(str(library / "a.txt"), allowed=None) == Expansion(((library / "a.txt").resolve(),))
-    image = written(library, "x.png", b"\x89PNG")
+    image = write_file(library, "x.png", b"\x89PNG")
     assert expand(str(image), allowed=[library]).files == (image.resolve(),)
 
 
-def test_a_folder_stands_for_its_supported_files_sorted(library: Path) -> None:
+def test_a_folder_expands_to_its_supported_files_sorted(library: Path) -> None:
     for name in ("z.md", "deep/a/c.pdf", "B.TXT", "README", "x.png", "notes", "empty.txt"):
-        written(library, name, "" if name.startswith("empty") else "x")
+        write_file(library, name, "" if name.startswith("empty") else "x")
     for name in (
         ".git/config.txt",
         ".hidden.md",
@@ -691,7 +695,7 @@ def test_a_folder_stands_for_its_supported_files_sorted(library: Path) -> None:
         "~$a.docx",
         "a.md~",
     ):
-        written(library, name, "x")
+        write_file(library, name, "x")
     found = expand(str(library), allowed=[library])
     assert names(found, library) == ["B.TXT", "README", "a.txt", "deep/a/c.pdf", "deep/b.md", "z.md"]
     assert [(path.name, reason) for path, reason in found.skipped] == [
@@ -739,11 +743,11 @@ def test_a_folder_outside_or_missing_is_an_error(library: Path) -> None:
 
 
 def test_a_hidden_folder_named_by_the_caller_is_read(tmp_path: Path) -> None:
-    written(tmp_path, ".notes/a.md", "# A")
+    write_file(tmp_path, ".notes/a.md", "# A")
     assert names(expand(str(tmp_path / ".notes"), allowed=None), tmp_path) == [".notes/a.md"]
 
 
-def test_the_formats_folder_is_told_apart(shared_data: Path) -> None:
+def test_the_formats_of_a_folder_are_recognised(shared_data: Path) -> None:
     found = expand(str(shared_data / "formats"), allowed=None)
     assert [path.suffix for path in found.files] == [".pdf", ".txt", ".docx"]
     assert [skipped.path.suffix for skipped in found.skipped] == [".png", ".pptx", ".xlsx"]

@@ -36,19 +36,19 @@ def test_figures_at_the_end_of_a_line_of_prose_make_no_table_of_contents() -> No
 
 def test_a_second_sentence_follows_only_one_that_has_ended() -> None:
     text = "- Skerryvore, the work of Alan Stevenson\n- Skerryvore is the tallest lighthouse in Scotland.\n"
-    told = entities(text)["Skerryvore"].description
-    assert told == "Skerryvore is the tallest lighthouse in Scotland."
+    description = entities(text)["Skerryvore"].description
+    assert description == "Skerryvore is the tallest lighthouse in Scotland."
 
 
-def test_of_two_ended_sentences_both_are_told() -> None:
+def test_two_complete_sentences_are_both_kept() -> None:
     text = "Skerryvore is the tallest lighthouse in Scotland. Alan Stevenson built Skerryvore in six years."
     assert entities(text)["Skerryvore"].description == text
 
 
 def test_the_number_of_a_clause_is_no_part_of_what_it_says() -> None:
     text = "1.E.8. “Skerryvore” is a registered trademark of the Northern Lighthouse Board.\n"
-    told = entities(text)["Skerryvore"].description
-    assert told.startswith("“Skerryvore” is a registered trademark")
+    description = entities(text)["Skerryvore"].description
+    assert description.startswith("“Skerryvore” is a registered trademark")
 
 
 def test_a_figure_that_begins_a_sentence_is_kept() -> None:
@@ -69,7 +69,7 @@ def test_a_line_of_a_table_is_no_title() -> None:
     assert not [name for name in entities(TABLE) if "|" in name]
 
 
-def test_what_somebody_says_is_no_title() -> None:
+def test_a_line_of_direct_speech_is_no_title() -> None:
     text = "Scrooge seemed uneasy, and answered briefly, 'Yes.'\n\nAlthough they left the school, Scrooge stayed.\n"
     assert not [name for name in entities(text) if "answered" in name]
 

@@ -113,7 +113,7 @@ def _request_to_json(request: JobRequest) -> dict[str, Any]:
         case BuildRequest():
             return asdict(request)
         case DeleteRequest(ids):
-            return {"forget": [*ids]}
+            return {"document_ids": [*ids]}
     return {}
 
 
@@ -126,8 +126,8 @@ def _request_from_json(kind: str, stored: Mapping[str, Any]) -> JobRequest:
                 stored["build"],
                 None if allowed is None else tuple(allowed),
             )
-        case "forget":
-            return DeleteRequest(tuple(stored["forget"]))
+        case "delete":
+            return DeleteRequest(tuple(stored["document_ids"]))
         case "reindex":
             return ReindexRequest()
     return BuildRequest(**stored)
@@ -152,7 +152,7 @@ def _figures_to_result(kind: str, figures: Mapping[str, Any]) -> JobResult:
             documents = tuple(IngestOutcome(**each) for each in figures.get("documents", ()))
             build = _figures_to_build(figures) if "generation" in figures else None
             return IngestResult(documents, figures.get("built"), build)
-        case "forget":
+        case "delete":
             return DeleteResult(**figures)
         case "reindex":
             return ReindexResult(figures)

@@ -32,6 +32,7 @@ from leanrag_engine.core.jobs import (
 )
 from leanrag_engine.core.model import (
     BuildRecord,
+    Distribution,
     EmbeddingCounts,
     Entity,
     Evidence,
@@ -42,10 +43,13 @@ from leanrag_engine.core.model import (
     Generation,
     Graph,
     Hierarchy,
+    HierarchyHealth,
     LayerCount,
+    LayerHealth,
     Method,
     MethodCounts,
     Relation,
+    SeedMeetings,
     Spent,
     VectorSpaces,
 )
@@ -230,6 +234,23 @@ NAMES = (
 )
 
 
+HEALTH = HierarchyHealth(
+    clustering="leiden",
+    relation_weight=0.4,
+    cluster_size=20,
+    cluster_cap=30,
+    size_reason="20, as set.",
+    layers=(
+        LayerHealth(
+            0, 9, 4, 0.5, Distribution(1, 1, 1.0, 1), 0.0, 1.0, 1.0,
+            clusters=3, sizes=Distribution(2.0, 3.0, 3.0, 4.0), tightness=0.75, communities=2, apart=0.25,
+        ),
+        LayerHealth(1, 3, 2, 1.0, Distribution(1, 2, 2.5, 4), 0.5, 0.0, 0.5, tau=3, tau_reason="3, as set."),
+    ),
+    meetings=SeedMeetings(9, {1: 0.75, 2: 0.25}, {2: 1.0}, 0.5),
+)  # fmt: skip
+
+
 async def test_a_published_hierarchy_is_read_as_it_was_written(
     filled_store: SqliteDatabase, hierarchy: MakeHierarchy, publish: Publish
 ) -> None:
@@ -239,10 +260,8 @@ async def test_a_published_hierarchy_is_read_as_it_was_written(
         embedder="toy",
         spaces=VectorSpaces(chunks="x"),
         vectors={"chunks": 2},
-        cluster_size=20,
-        cluster_cap=30,
         tau=3,
-        health={"clustering": "leiden"},
+        health=HEALTH,
         models={"reading": "a", "writing": "b"},
         methods=(MethodCounts(1, {"model": 3}, {"joined": 2}),),
         embedded=EmbeddingCounts(9, 3),
@@ -554,7 +573,7 @@ async def test_a_page_of_relations_is_a_slice_of_all_that_match(
 
 REQUESTS: dict[str, JobRequest] = {
     "ingest": IngestRequest(()),
-    "forget": DeleteRequest(()),
+    "delete": DeleteRequest(()),
     "reindex": ReindexRequest(),
     "forecast": BuildRequest(),
 }
@@ -595,7 +614,7 @@ async def test_a_job_is_read_as_it_was_written_and_can_be_overwritten(store: Sql
         ("ingest", IngestResult((IngestOutcome("k1", "Kepler", "added", 2),))),
         ("ingest", IngestResult((), built=False)),
         ("ingest", IngestResult((), True, BuildResult(2, (LayerCount(0, 3, 4),)))),
-        ("forget", DeleteResult(1, 2)),
+        ("delete", DeleteResult(1, 2)),
         ("reindex", ReindexResult({"chunks": 3, "entities": 2})),
         (
             "forecast",
