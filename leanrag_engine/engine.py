@@ -50,9 +50,10 @@ from .pipeline.jobs import JobProgress, Jobs
 from .pipeline.models import cache_replies, check_order, open_answer_model, open_models
 from .pipeline.status import Status, health_warnings, vector_counts
 from .retrieval.browse import entities as browsing
-from .retrieval.browse import passages
+from .retrieval.browse import passages, text_search
 from .retrieval.browse.entities import ClusterView
 from .retrieval.browse.passages import SourcePage
+from .retrieval.browse.text_search import TextMatches
 from .retrieval.graph.adjacency_cache import AdjacencyCache
 from .retrieval.index import IndexSnapshot
 from .retrieval.query import QueryResult, answer_query
@@ -372,6 +373,25 @@ class LeanRAG:
             return await passages.sources(index, wanted, offset, limit)
 
         return await self._read(collection, read, built=bool(entity))
+
+    async def search_text(
+        self,
+        text: str,
+        *,
+        pattern: bool = False,
+        documents: Sequence[str] = (),
+        offset: int = 0,
+        limit: int = 20,
+        collection: str = "default",
+    ) -> TextMatches:
+        """Find ``text`` as it stands in the documents, or a regular expression; one page in reading order."""
+
+        async def read(index: IndexSnapshot) -> TextMatches:
+            return await text_search.search_text(
+                index, text, offset, limit, pattern=pattern, documents=documents
+            )
+
+        return await self._read(collection, read)
 
     async def collections(self) -> list[Collection]:
         """Return all collections by name."""

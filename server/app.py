@@ -119,29 +119,64 @@ def add_tool(server: LeanRAGServer, offer: ToolEntry, function: Callable[..., An
     server.add_tool(function, title=offer.title, description=described, annotations=offer.annotations)
     tool = server._tool_manager.get_tool(offer.name)  # noqa: SLF001 - the SDK has no public way; a test pins it
     assert tool is not None
-    tool.parameters = without_titles(tool.parameters) | {"additionalProperties": False}
+    tool.parameters = shorten_input(tool.parameters) | {"additionalProperties": False}
     if server.only_collection:
         del tool.parameters["properties"]["collection"]
-    tool.fn_metadata.output_schema = open_to_more(without_titles(tool.fn_metadata.output_schema))
+    tool.fn_metadata.output_schema = shorten_output(tool.fn_metadata.output_schema)
 
 
-def without_titles(schema: Any) -> Any:
-    """Return a JSON schema without the titles that repeat its names: a quarter of its tokens."""
-    if isinstance(schema, dict):
-        # A property may be named title: its value is a schema, not a string.
-        kept = {key: value for key, value in schema.items() if key != "title" or isinstance(value, dict)}
-        return {key: without_titles(value) for key, value in kept.items()}
-    return [without_titles(each) for each in schema] if isinstance(schema, list) else schema
+LEFT_OUT = frozenset({"title", "minItems", "maxItems", "minLength", "maxLength", "minimum"})
+"""Keywords that a published schema leaves out, to save tokens. Calls are checked by the full schema all the same, and an
+error says what was expected."""
 
 
-def open_to_more(schema: Any, *, top: bool = True) -> Any:
-    """Return the schema of a reply without ``additionalProperties: false``, since a later version may add keys, and
-    without the inner lists of required keys: all are, and the lists take a tenth of its tokens."""
-    if isinstance(schema, dict):
-        dropped = [("additionalProperties", False)]
-        return {
-            key: open_to_more(value, top=False)
-            for key, value in schema.items()
-            if (key, value) not in dropped and (top or key != "required")
-        }
-    return [open_to_more(each, top=False) for each in schema] if isinstance(schema, list) else schema
+def shorten_input(schema: Any, definitions: dict[str, Any] | None = None) -> Any:
+    """Return the schema of arguments as a client sees it: without the keywords ``LEFT_OUT``, empty defaults (which say
+    no more than that the argument is optional) and null; definitions stand where they are used."""
+    if isinstance(schema, list):
+        return [shorten_input(each, definitions) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    definitions = schema.get("$defs", {}) if definitions is None else definitions
+    if "$ref" in schema:
+        return shorten_input(definitions[schema["$ref"].rpartition("/")[2]], definitions)
+    if "anyOf" in schema:
+        types = [each for each in schema["anyOf"] if each.get("type") != "null"]
+        rest = {key: value for key, value in schema.items() if key != "anyOf"}
+        # A value of several plain types, such as one of metadata, needs no list of them.
+        return shorten_input(rest | (types[0] if len(types) == 1 else {}), definitions)
+    return {
+        key: {name: shorten_input(each, definitions) for name, each in value.items()}
+        if key == "properties"
+        else shorten_input(value, definitions)
+        for key, value in schema.items()
+        if not _is_left_out(key, value)
+    }
+
+
+def _is_left_out(key: str, value: Any) -> bool:
+    if key == "default":
+        # False is shown: it says what happens without the argument.
+        return value is None or value in ("", [], {}) or (isinstance(value, dict) and not any(value.values()))
+    if key == "maximum":
+        return value in (100, 10**9)
+    return key in LEFT_OUT or key == "$defs" or (key == "additionalProperties" and value in (False, {}))
+
+
+def shorten_output(schema: Any, *, top: bool = True) -> Any:
+    """Return the schema of a reply as a client sees it: without titles and descriptions, without
+    ``additionalProperties: false``, since a later version may add keys, and without the inner lists of required keys:
+    all are, and the lists take a tenth of its tokens."""
+    if isinstance(schema, list):
+        return [shorten_output(each, top=False) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    return {
+        key: {name: shorten_output(each, top=False) for name, each in value.items()}
+        if key in ("properties", "$defs")
+        else shorten_output(value, top=False)
+        for key, value in schema.items()
+        if key not in ("title", "description")
+        and (key, value) != ("additionalProperties", False)
+        and (top or key != "required")
+    }

@@ -160,6 +160,22 @@ class Chunk:
         return "\n".join(line for line in lines if line)
 
 
+@dataclass(frozen=True, slots=True)
+class PassageText:
+    """The text of a chunk and its place, without what else a chunk knows: many of these are read at once."""
+
+    document: int
+    """The document's number."""
+    number: int
+    start: int
+    tokens: int
+    text: str
+
+    @property
+    def end(self) -> int:
+        return self.start + len(self.text)
+
+
 # --- G0 ------------------------------------------------------------------------------------
 
 

@@ -29,6 +29,7 @@ from .model import (
     Hierarchy,
     Hit,
     LoadedDocument,
+    PassageText,
     Relation,
     Spent,
     Vectors,
@@ -312,6 +313,19 @@ class DocumentStore(Protocol):
 
     async def all_chunks(self, collection: str) -> list[Chunk]:
         """Return all chunks in reading order: by document number, then chunk number."""
+        ...
+
+    async def documents_containing(self, collection: str, letters: str) -> list[int]:
+        """Return the numbers of the documents with a chunk that contains ``letters``, in either case if ASCII."""
+        ...
+
+    async def passage_texts(
+        self, collection: str, numbers: Sequence[int] | None, *, after: tuple[int, int], limit: int
+    ) -> list[PassageText]:
+        """Return the texts of ``limit`` chunks in reading order, of the documents of these ``numbers`` (``None``: of all).
+
+        ``after`` are the numbers of a document and of its chunk.
+        """
         ...
 
     async def chunk_ids(self, collection: str, document_ids: Sequence[str]) -> list[str]:

@@ -1,4 +1,4 @@
-"""Replies with passages of documents: the sources of an answer, and full passages."""
+"""Replies with passages of documents: the sources of an answer, full passages, places of exact text."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ from .base import (
 if TYPE_CHECKING:
     from leanrag_engine.core.model import Chunk
     from leanrag_engine.retrieval.browse.passages import SourcePage
+    from leanrag_engine.retrieval.browse.text_search import TextMatch, TextMatches
 
 
 class SourceCard(Card):
@@ -103,3 +104,63 @@ class SourcesReply(ReplyModel):
             lines.append(f"{len(self.sources)} of {self.total} passages.")
         lines += [f"Problem: {each}" for each in self.problems]
         return "\n".join([*lines, *cursor_lines(self.next_cursor)])
+
+
+# --- exact text ----------------------------------------------------------------------------
+
+
+class TextMatchCard(Card):
+    citation: str
+    document: str
+    excerpt: str
+
+    @classmethod
+    def from_engine(cls, match: TextMatch) -> TextMatchCard:
+        return cls(
+            citation=match.citation,
+            document=shorten_line(match.title, LIMITS.glimpse),
+            excerpt=match.excerpt,
+        )
+
+
+class TextSearchReply(ReplyModel):
+    matches: list[TextMatchCard]
+    total: int
+    complete: bool = Field(description="false: out of time, there may be more")
+    next_cursor: str
+    next_step: str
+
+    @classmethod
+    def from_engine(cls, found: TextMatches, offset: int, count: Count) -> TextSearchReply:
+        cards = fit_page([TextMatchCard.from_engine(each) for each in found.matches], count)
+        step = ""
+        if not found.complete:
+            step = "Name `documents` or simplify the pattern: the time ran out."
+        elif not found.total:
+            step = "Try fewer or other words; query_lca_context searches by meaning."
+        elif cards:
+            step = f"Call get_sources with citations=[{cards[0].citation!r}] to read on."
+        return cls(
+            matches=cards,
+            total=found.total,
+            complete=found.complete,
+            next_cursor=cursor_after(offset, len(cards), found.total),
+            next_step=step,
+        )
+
+    def to_markdown(self) -> str:
+        """Format the matches under the titles of their documents."""
+        least = "" if self.complete else "at least "
+        many = f"{least}{self.total} match{'es' * (self.total != 1)}"
+        lines = (
+            [f"{many[0].upper()}{many[1:]}."]
+            if self.total
+            else [f"No match{'' if self.complete else ' so far'}."]
+        )
+        if self.matches:
+            quoted: list[str] = []
+            for title, group in groupby(self.matches, key=lambda each: each.document):
+                quoted += [f"{title}:", *(f"- [{each.citation}] {each.excerpt}" for each in group)]
+            lines = [f"{many}, in reading order; quoted from documents:", quote_lines(quoted)]
+        lines += cursor_lines(self.next_cursor)
+        return "\n".join([*lines, f"Next: {self.next_step}"] if self.next_step else lines)

@@ -13,7 +13,7 @@ from ..replies.base import parse_cursor
 from ..replies.collections import CollectionsReply
 from ..replies.graph import AncestorsReply, ClusterReply, RelationsReply, SearchReply
 from ..replies.query import QueryReply
-from ..replies.sources import SourcesReply
+from ..replies.sources import SourcesReply, TextSearchReply
 from ..replies.status import StatusReply
 from .arguments import (
     CollectionName,
@@ -196,6 +196,30 @@ document; they come in pages. `problems` lists citations that do not exist. Cite
             collection=self._engine.collection(collection),
         )
         return SourcesReply.from_engine(page, offset, engine.count_tokens).to_result()
+
+    async def search_text(
+        self,
+        text: Annotated[str, Field(description="Words or sentence; any white space and quote style")],
+        pattern: Annotated[bool, Field(description="text is a regular expression")] = False,
+        documents: Annotated[Strings, Field(description="Only these: ids, titles, numbers (d3)")] = [],
+        limit: Limit = 20,
+        cursor: Cursor = "",
+        collection: CollectionName = "default",
+    ) -> Annotated[CallToolResult, TextSearchReply]:
+        """Find exact text in the documents, whatever its case, or a pattern: to check whether a quotation stands \
+there verbatim, to find a name, number or code, or to count. Returns every match in reading order with its citation \
+and the words around it. For meaning use query_lca_context."""
+        engine = await self._engine.get()
+        offset = parse_cursor(cursor)
+        found = await engine.search_text(
+            text,
+            pattern=pattern,
+            documents=documents,
+            offset=offset,
+            limit=limit,
+            collection=self._engine.collection(collection),
+        )
+        return TextSearchReply.from_engine(found, offset, engine.count_tokens).to_result()
 
     async def get_index_status(
         self, collection: CollectionName = "default"

@@ -58,6 +58,7 @@ TOOLS = (
     ToolEntry("read", ReadTools, "get_entity_ancestors", "Show what an entity belongs to"),
     ToolEntry("read", ReadTools, "get_cluster", "Look into a cluster"),
     ToolEntry("read", ReadTools, "list_inter_cluster_relations", "List relations between clusters"),
+    ToolEntry("read", ReadTools, "search_text", "Find exact text or a pattern"),
     ToolEntry("read", ReadTools, "get_sources", "Read the passages behind citations"),
     ToolEntry("read", ReadTools, "get_index_status", "Show what is indexed"),
     ToolEntry("read", ReadTools, "list_collections", "List collections and documents"),

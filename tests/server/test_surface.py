@@ -26,6 +26,7 @@ READING = {
     "get_entity_ancestors",
     "get_cluster",
     "list_inter_cluster_relations",
+    "search_text",
     "get_sources",
     "get_index_status",
     "list_collections",
@@ -68,7 +69,7 @@ async def test_every_tool_says_what_it_is_takes_and_gives(tools: list[Tool]) -> 
 async def test_the_surface_is_small_enough_to_sit_in_every_conversation(tools: list[Tool]) -> None:
     tokens = TiktokenTokenizer()
     sent = sum(tokens.count(json.dumps([tool.name, tool.description, tool.input_schema])) for tool in tools)
-    assert sent < 4000
+    assert sent < 3700
     assert sum(tokens.count(json.dumps(tool.output_schema)) for tool in tools) < 5000
 
 

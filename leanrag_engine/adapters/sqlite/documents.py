@@ -32,6 +32,7 @@ from leanrag_engine.core.model import (
     Hit,
     LoadedDocument,
     Method,
+    PassageText,
 )
 from leanrag_engine.core.text.citation import format_citation, parse_citation
 
@@ -263,6 +264,34 @@ def chunk_ids(connection: Connection, name: str, document_ids: Sequence[str]) ->
     """Return the ids of the chunks of these documents in reading order."""
     statement = _chunks(connection, name).where(among(documents.c.id, document_ids)).order_by(*_READING)
     return list(connection.execute(statement.with_only_columns(chunks.c.id)).scalars())
+
+
+def documents_containing(connection: Connection, name: str, letters: str) -> list[int]:
+    """Return the numbers of the documents with a chunk that contains ``letters``; SQL ignores the case of ASCII only."""
+    holds = (
+        select(chunks.c.number)
+        .where(
+            chunks.c.collection == documents.c.collection,
+            chunks.c.document == documents.c.number,
+            chunks.c.text.contains(letters, autoescape=True),
+        )
+        .exists()
+    )
+    mine = documents.c.collection == collection_rows.number_of(connection, name)
+    return list(connection.execute(select(documents.c.number).where(mine, holds)).scalars())
+
+
+def passage_texts(
+    connection: Connection, name: str, numbers: Sequence[int] | None, *, after: tuple[int, int], limit: int
+) -> list[PassageText]:
+    """Return the texts of ``limit`` chunks after this document number and chunk number, in reading order."""
+    columns = (chunks.c.document, chunks.c.number, chunks.c.start, chunks.c.tokens, chunks.c.text)
+    statement = select(*columns).where(
+        chunks.c.collection == collection_rows.number_of(connection, name), tuple_(*_READING) > after
+    )
+    if numbers is not None:
+        statement = statement.where(among(chunks.c.document, numbers))
+    return [PassageText(*row) for row in connection.execute(statement.order_by(*_READING).limit(limit))]
 
 
 def pending_chunks(connection: Connection, name: str) -> list[Chunk]:

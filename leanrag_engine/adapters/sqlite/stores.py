@@ -24,6 +24,7 @@ from leanrag_engine.core.model import (
     Hierarchy,
     Hit,
     LoadedDocument,
+    PassageText,
     Relation,
     Spent,
 )
@@ -77,6 +78,16 @@ class SqlDocumentStore:
 
     async def all_chunks(self, collection: str) -> list[Chunk]:
         return await self._transactions.read(documents.all_chunks, collection)
+
+    async def documents_containing(self, collection: str, letters: str) -> list[int]:
+        return await self._transactions.read(documents.documents_containing, collection, letters)
+
+    async def passage_texts(
+        self, collection: str, numbers: Sequence[int] | None, *, after: tuple[int, int], limit: int
+    ) -> list[PassageText]:
+        return await self._transactions.read(
+            documents.passage_texts, collection, numbers, after=after, limit=limit
+        )
 
     async def chunk_ids(self, collection: str, document_ids: Sequence[str]) -> list[str]:
         return await self._transactions.read(documents.chunk_ids, collection, document_ids)

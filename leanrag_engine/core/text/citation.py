@@ -8,9 +8,12 @@ __all__ = [
     "CITATION_PATTERN",
     "find_bracketed_citations",
     "find_citations",
+    "find_ranges",
     "format_citation",
     "format_document",
+    "format_range",
     "parse_citation",
+    "parse_range",
     "unbracket_citations",
 ]
 
@@ -22,11 +25,34 @@ _BRACKETED = re.compile(rf"\[({CITATION_PATTERN})\]")
 _WITHIN_BRACKETS = re.compile(rf"\[([^\[\]\n]{{0,60}}?{CITATION_PATTERN}[^\[\]\n]{{0,60}}?)\]", re.IGNORECASE)
 # The numbers of a database have 64 bits.
 _NUMBERS = re.compile(r"d([0-9]{1,15}):c([0-9]{1,7})")
+_RANGE = re.compile(r"\bd([0-9]{1,15}):c([0-9]{1,7})(?: ?[-–—] ?(?:d\1:)?c?([0-9]{1,7}))?\b")
 
 
 def format_citation(document: int, chunk: int) -> str:
     """Return the citation of a chunk, from the numbers of its document and of the chunk within it."""
     return f"{format_document(document)}:c{chunk}"
+
+
+def format_range(document: int, first: int, last: int) -> str:
+    """Return the citation of consecutive chunks: ``d3:c10-c14``, of one chunk ``d3:c10``."""
+    return format_citation(document, first) + (f"-c{last}" if last > first else "")
+
+
+def parse_range(text: str) -> tuple[int, int, int] | None:
+    """Return the numbers of the document and of the first and last chunk that a citation or range names.
+
+    ``None`` if ``text`` is neither (``d3:c12``, ``d3:c10-c14``) and nothing else.
+    """
+    match = _RANGE.fullmatch(text)
+    if match is None:
+        return None
+    first, last = int(match[2]), int(match[3] or match[2])
+    return int(match[1]), min(first, last), max(first, last)
+
+
+def find_ranges(text: str) -> tuple[str, ...]:
+    """Return the citations and ranges in ``text``, each once, in order of first occurrence."""
+    return tuple(dict.fromkeys(match[0] for match in _RANGE.finditer(text)))
 
 
 def format_document(number: int) -> str:

@@ -1,0 +1,332 @@
+"""Find exact text and patterns in the documents, as they stand there.
+
+Documents are put together again from their chunks, so that a match may cross the border of two chunks and text that
+two chunks share counts once. Matching runs in threads, on stretches of bounded length, for a bounded time.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from bisect import bisect_right
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import groupby
+from typing import NamedTuple
+
+import regex
+from anyio import to_thread
+
+from leanrag_engine.core.errors import InvalidInput
+from leanrag_engine.core.model import Chunk, PassageText
+from leanrag_engine.core.text.citation import format_citation, format_range
+from leanrag_engine.core.text.cleaning import clean
+from leanrag_engine.core.text.shortening import cut_middle, one_line
+from leanrag_engine.retrieval.filters import find_documents
+from leanrag_engine.retrieval.index import IndexSnapshot
+
+from .entities import check_page
+
+
+@dataclass(frozen=True, slots=True)
+class TextSearchOptions:
+    """Bounds on the time and memory of a search for text; none was tuned on a question set."""
+
+    longest_text: int = 1000
+    """Characters of a text or pattern."""
+    longest_match: int = 10_000
+    """A longer match of a pattern may be cut where two stretches meet."""
+    stretch: int = 1_000_000
+    """Characters that are searched at once. A pattern that backtracks keeps about 100 bytes for each of them."""
+    batch: int = 1000
+    """Chunks that are read at once."""
+    seconds: float = 10.0
+    """A search ends after this time with what it has found. 100 MB take about one second."""
+    repeats: int = 10_000
+    """Product of the fixed repetitions in a pattern: the library writes ``x{n}`` out n times when it compiles it."""
+    excerpt: int = 80
+    """Characters that an excerpt shows on each side of a match."""
+    shown_match: int = 400
+    """Characters of a match in an excerpt; of a longer one both ends are shown."""
+
+
+DEFAULT_TEXT_SEARCH = TextSearchOptions()
+
+
+@dataclass(frozen=True, slots=True)
+class TextMatch:
+    """A match: the citation of its passage (a range if it crosses into the next), and the text around it."""
+
+    citation: str
+    title: str
+    excerpt: str
+
+
+@dataclass(frozen=True, slots=True)
+class TextMatches:
+    """One page of matches in reading order, and the number of all; unless ``complete``, there may be more."""
+
+    matches: tuple[TextMatch, ...]
+    total: int
+    complete: bool = True
+
+
+class _Place(NamedTuple):
+    """``text[start:end]`` of a document, with the numbers of the chunks where it begins and ends."""
+
+    document: int
+    first: int
+    last: int
+    excerpt: str
+
+
+async def search_text(
+    index: IndexSnapshot,
+    text: str,
+    offset: int,
+    limit: int,
+    *,
+    pattern: bool = False,
+    documents: Sequence[str] = (),
+    options: TextSearchOptions = DEFAULT_TEXT_SEARCH,
+) -> TextMatches:
+    """Return one page of the places where ``text`` stands in the documents, in reading order.
+
+    Case does not matter; any white space stands for any other, and typographic quotes, dashes and ellipses for plain
+    ones. ``pattern``: a regular expression, in which ``^`` and ``$`` match at lines. ``documents`` (ids, titles, file
+    names or numbers) limits the search. Raises ``InvalidInput`` for an empty or unusable text or pattern.
+    """
+    check_page(offset, limit)
+    wanted = _check_text(text, pattern, options)
+    # Compiling a pattern may take a while too.
+    expression = await to_thread.run_sync(partial(_compile, wanted, pattern, options))
+    name = index.collection.name
+    numbers: list[int] | None = None
+    if documents:
+        known = await index.documents.find_all(name)
+        numbers = sorted({each.number for given in documents for each in find_documents(given, known)})
+    if not pattern and (letters := _longest_letters(wanted)):
+        containing = set(await index.documents.documents_containing(name, letters))
+        numbers = sorted(containing if numbers is None else containing.intersection(numbers))
+    search = _TextSearch(expression, range(offset, offset + limit), options)
+    async for stretch in _stretches(index, numbers, options):
+        if not await to_thread.run_sync(search.scan, stretch, abandon_on_cancel=True):
+            break
+    return await _load_matches(index, search)
+
+
+# --- what is looked for --------------------------------------------------------------------
+
+_ALIKE = ("'‘’‚‛′`´ʼ＇", '"“”„‟«»″＂', "-‐‑‒–—―−")
+_CLASSES: Mapping[str, str] = {
+    sign: f"[{regex.escape(signs, special_only=False)}]" for signs in _ALIKE for sign in signs
+} | {"…": r"(?:…|\.\.\.)"}
+_TOKEN = re.compile(r"\.\.\.|.", re.DOTALL)
+_RECURSION = re.compile(r"\(\?(?:R\)|[+-]?[0-9]|&|P>)")
+_REPETITION = re.compile(r"(?<!\\)\{([0-9]+)(?:,[0-9]*)?\}")
+
+
+def _check_text(text: str, pattern: bool, options: TextSearchOptions) -> str:
+    what = "pattern" if pattern else "text"
+    wanted = clean(text) if pattern else clean(text).strip()
+    if not wanted.strip():
+        raise InvalidInput(
+            f"The {what} is empty.",
+            "Give the words, sentence or pattern that is to be found in the documents.",
+        )
+    if len(wanted) > options.longest_text:
+        raise InvalidInput(
+            f"The {what} has {len(wanted):,} characters, at most {options.longest_text:,} are taken.",
+            "Give a shorter one, such as one sentence.",
+        )
+    return wanted
+
+
+def _compile(wanted: str, pattern: bool, options: TextSearchOptions) -> regex.Pattern[str]:
+    if not pattern:
+        return regex.compile(_literal_pattern(wanted), regex.IGNORECASE)
+    shown = cut_middle(wanted, 80)
+    repeats = 1
+    for number in _REPETITION.findall(wanted):
+        repeats *= max(1, int(number[:9]))
+    if repeats > options.repeats or _RECURSION.search(wanted):
+        raise InvalidInput(
+            f"The pattern {shown!r} is too costly: it repeats too much, or itself.",
+            f"Use smaller counts in braces (their product is at most {options.repeats:,}) and no recursion.",
+        )
+    try:
+        return regex.compile(wanted, regex.IGNORECASE | regex.MULTILINE)
+    except (regex.error, RecursionError, OverflowError, ValueError, MemoryError) as problem:
+        raise InvalidInput(
+            f"The pattern {shown!r} is not a regular expression: {one_line(str(problem)) or 'too deeply nested'}.",
+            "Correct it, or leave out pattern=true to search for this text as it stands.",
+        ) from problem
+
+
+def _literal_pattern(wanted: str) -> str:
+    def escape(token: re.Match[str]) -> str:
+        sign = "…" if token[0] == "..." else token[0]
+        return _CLASSES.get(sign) or regex.escape(sign)
+
+    return r"\s+".join(_TOKEN.sub(escape, word) for word in wanted.split())
+
+
+def _longest_letters(wanted: str) -> str:
+    """Return the longest run of letters and digits that SQL compares as the pattern does: ASCII ones, whose case it
+    ignores, and those without case. It lies within one word, so one chunk holds it."""
+    runs = groupby(wanted, lambda sign: sign.isalnum() and (sign.isascii() or sign.lower() == sign.upper()))
+    return max(("".join(run) for is_plain, run in runs if is_plain), key=len, default="")
+
+
+# --- where it is looked for ----------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Stretch:
+    """A stretch of a document: matches that begin in ``[start, end)`` count, offsets in characters of the document.
+
+    ``parts`` reach beyond both ends.
+    """
+
+    document: int
+    parts: tuple[PassageText, ...]
+    start: int
+    end: int
+
+
+async def _stretches(
+    index: IndexSnapshot, numbers: Sequence[int] | None, options: TextSearchOptions
+) -> AsyncIterator[_Stretch]:
+    """Yield the documents in reading order, long ones in stretches that share ``longest_match`` characters."""
+    document, parts, start = -1, list[PassageText](), 0
+    async for passage in _passages(index, numbers, options.batch):
+        if passage.document != document:
+            if parts:
+                yield _Stretch(document, tuple(parts), start, parts[-1].end + 1)
+            document, parts, start = passage.document, [], 0
+        parts.append(passage)
+        if passage.end - start >= options.stretch:
+            end = passage.end - options.longest_match
+            yield _Stretch(document, tuple(parts), start, end)
+            # What precedes the border stays, for patterns that look behind them.
+            parts = [each for each in parts if each.end > end - options.longest_match]
+            start = end
+    if parts:
+        yield _Stretch(document, tuple(parts), start, parts[-1].end + 1)
+
+
+async def _passages(
+    index: IndexSnapshot, numbers: Sequence[int] | None, batch: int
+) -> AsyncIterator[PassageText]:
+    after = (0, 0)
+    while True:
+        page = await index.documents.passage_texts(index.collection.name, numbers, after=after, limit=batch)
+        for passage in page:
+            yield passage
+        if len(page) < batch:
+            return
+        after = (page[-1].document, page[-1].number)
+
+
+def join_passages(parts: Sequence[PassageText]) -> str:
+    """Return the text of consecutive passages from the start of the first one, what they share once.
+
+    Between passages a document has white space only: here it is as many line breaks.
+    """
+    position = parts[0].start
+    pieces: list[str] = []
+    for part in parts:
+        pieces.append("\n" * (part.start - position))
+        pieces.append(part.text[max(0, position - part.start) :])
+        position = max(position, part.end)
+    return "".join(pieces)
+
+
+class _TextSearch:
+    """A search under way: counts all matches, and keeps the places of those on the page."""
+
+    def __init__(self, expression: regex.Pattern[str], page: range, options: TextSearchOptions) -> None:
+        self.total = 0
+        self.complete = True
+        self.places: list[_Place] = []
+        self._expression = expression
+        self._page = page
+        self._options = options
+        self._deadline = time.monotonic() + options.seconds
+        self._reached = (-1, 0)  # the document and the end of the last match in it
+
+    def scan(self, stretch: _Stretch) -> bool:
+        """Search one stretch; return False if there is no time left."""
+        try:
+            for place in self._find(stretch):
+                if self.total in self._page:
+                    self.places.append(place)
+                self.total += 1
+        except TimeoutError:
+            self.complete = False
+        return self.complete
+
+    def _find(self, stretch: _Stretch) -> Iterator[_Place]:
+        text = join_passages(stretch.parts)
+        base = stretch.parts[0].start
+        reached = self._reached[1] if self._reached[0] == stretch.document else 0
+        first = max(stretch.start, reached) - base
+        left = self._deadline - time.monotonic()
+        if left <= 0:
+            raise TimeoutError
+        found = self._expression.finditer(text, max(first, 0), timeout=left, concurrent=True)
+        for match in found:
+            if base + match.start() >= stretch.end:
+                return
+            if match.end() == match.start():
+                continue
+            self._reached = (stretch.document, base + match.end())
+            yield self._place(stretch, text, match.start(), match.end())
+
+    def _place(self, stretch: _Stretch, text: str, start: int, end: int) -> _Place:
+        if self.total not in self._page:
+            return _Place(stretch.document, 0, 0, "")
+        base = stretch.parts[0].start
+        first, last = _find_chunks(stretch.parts, base + start, base + end)
+        return _Place(stretch.document, first, last, _excerpt(text, start, end, self._options))
+
+
+def _find_chunks(parts: Sequence[PassageText], start: int, end: int) -> tuple[int, int]:
+    """Return the numbers of the chunks where the text begins and ends: of one chunk that holds all of it, if any."""
+    at = bisect_right(parts, start, key=lambda part: part.start) - 1
+    whole = next(
+        (part for part in parts[max(0, at - 1) : at + 1] if part.start <= start and end <= part.end), None
+    )
+    if whole:
+        return whole.number, whole.number
+    last = next((part.number for part in parts[at:] if end <= part.end), parts[-1].number)
+    return parts[at].number, last
+
+
+def _excerpt(text: str, start: int, end: int, options: TextSearchOptions) -> str:
+    """Return the match on one line, with the whole words around it."""
+    before = text[max(0, start - options.excerpt) : start]
+    after = text[end : end + options.excerpt]
+    if start > options.excerpt:
+        before = "… " + (before.split(None, 1)[1] if len(before.split(None, 1)) > 1 else before)
+    if end + options.excerpt < len(text):
+        after = (after.rsplit(None, 1)[0] if len(after.rsplit(None, 1)) > 1 else after) + " …"
+    return one_line(f"{before}{cut_middle(text[start:end], options.shown_match)}{after}")
+
+
+async def _load_matches(index: IndexSnapshot, search: _TextSearch) -> TextMatches:
+    citations = dict.fromkeys(format_citation(place.document, place.first) for place in search.places)
+    chunks = await index.documents.chunks_by_citation(index.collection.name, list(citations))
+    loaded: dict[str, Chunk] = {chunk.citation: chunk for chunk in chunks}
+    matches = [
+        TextMatch(
+            format_range(place.document, place.first, place.last),
+            loaded[citation].title
+            if (citation := format_citation(place.document, place.first)) in loaded
+            else "",
+            place.excerpt,
+        )
+        for place in search.places
+    ]
+    return TextMatches(tuple(matches), search.total, search.complete)

@@ -1,0 +1,212 @@
+"""Exact text and patterns, asked as a client asks; the oracle is the documents' own text."""
+
+from __future__ import annotations
+
+import random
+import re
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import anyio
+import pytest
+
+from leanrag_engine.core.config import load_settings
+from leanrag_engine.core.model import DocumentSource
+from leanrag_engine.engine import LeanRAG
+from leanrag_engine.retrieval.browse.text_search import TextSearchOptions, search_text
+
+if TYPE_CHECKING:
+    from conftest import Caller
+
+pytestmark = pytest.mark.anyio
+
+Serve = Callable[..., AbstractAsyncContextManager[Any]]
+WORDS = [
+    "Straße",
+    "the",
+    "lamp",
+    "LAMP-post",
+    "don’t",
+    "“quoted”",
+    "naïve",
+    "灯台",
+    "d3",
+    "x_y",
+    "3.14",
+    "…",
+    "Лампа",
+    "a",
+]
+
+
+def write_documents() -> dict[str, str]:
+    """Return texts of up to 20 chunks: random words in sentences and paragraphs, under headings."""
+    draw = random.Random(5)  # noqa: S311 - a corpus is no secret
+    texts = {}
+    for number in range(6):
+        lines = []
+        for part in range(4 * number + 2):
+            lines.append(f"# Part {part}")
+            for _ in range(6):
+                lines.append(" ".join(draw.choices(WORDS, k=draw.randint(1, 30))) + ".")
+                lines.append("" if draw.random() < 0.5 else draw.choice(["the lamp", "A  LAMP"]))
+        texts[f"doc {number}"] = "\n".join(lines)
+    return texts
+
+
+TEXTS = write_documents()
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("texts")
+
+    async def fill() -> None:
+        settings = load_settings(data_dir=path, chunk_tokens=64, chunk_overlap=16)
+        async with await LeanRAG.open(settings) as engine:
+            sources = [DocumentSource(text=text, id=name, title=name) for name, text in TEXTS.items()]
+            job = await engine.job((await engine.submit_ingest(sources, build=False)).id, 60)
+            assert job.status.value == "done", job.message
+
+    anyio.run(fill)
+    return path
+
+
+@pytest.fixture
+async def ask(folder: Path, serve_in_process: Serve) -> AsyncIterator[Caller]:
+    async with serve_in_process(folder) as caller:
+        yield caller
+
+
+async def find_all(ask: Caller, text: str, **arguments: Any) -> list[dict[str, str]]:
+    """Return the matches of all pages."""
+    matches: list[dict[str, str]] = []
+    cursor = ""
+    while True:
+        page = await ask("search_text", text=text, limit=100, cursor=cursor, **arguments)
+        assert not page.is_error, page.text
+        assert page.data["complete"]
+        matches += page.data["matches"]
+        cursor = page.data["next_cursor"]
+        if not cursor:
+            assert page.data["total"] == len(matches)
+            return matches
+
+
+LITERALS = [
+    ("lamp", r"lamp"),
+    ("amp", r"amp"),
+    ("the lamp", r"the\s+lamp"),
+    ("the  LAMP-post the", r"the\s+lamp-post\s+the"),
+    ("don't", r"don[’']t"),
+    ('"quoted" lamp', r"[“\"]quoted[”\"]\s+lamp"),
+    ("灯台", "灯台"),
+    ("лампа", "лампа"),
+    ("straße", "straße"),
+    ("3.14", r"3\.14"),
+    ("...", "…"),
+    ("lamp. a lamp", r"lamp\.\s+a\s+lamp"),
+    ("x_", "x_"),
+    ("nowhere", "nowhere"),
+]
+
+
+@pytest.mark.parametrize(("text", "oracle"), LITERALS)
+async def test_every_place_of_a_text_is_found_once_whatever_its_case_quotes_and_white_space(
+    ask: Caller, text: str, oracle: str
+) -> None:
+    matches = await find_all(ask, text)
+    expected = {name: len(re.findall(oracle, whole, re.IGNORECASE)) for name, whole in TEXTS.items()}
+    found = {name: len([each for each in matches if each["document"] == name]) for name in TEXTS}
+    assert found == expected
+
+
+PATTERNS = [
+    r"\blamp\b",
+    r"^the lamp$",
+    r"(?<=the )lamp",
+    r"\d\.\d+",
+    r"# part 1?\d",
+    r"lamp.{0,9}a\b",
+    r"[“”]",
+    r"\p{Han}+",
+]
+
+
+@pytest.mark.parametrize("pattern", PATTERNS)
+async def test_a_pattern_finds_what_it_finds_in_the_whole_documents(ask: Caller, pattern: str) -> None:
+    matches = await find_all(ask, pattern, pattern=True)
+    oracle = pattern.replace(r"\p{Han}", "[灯台]")
+    flags = re.IGNORECASE | re.MULTILINE
+    assert len(matches) == sum(len(re.findall(oracle, whole, flags)) for whole in TEXTS.values()) > 0
+
+
+async def test_the_cited_passages_hold_the_match_and_the_excerpt_shows_it(ask: Caller) -> None:
+    for match in await find_all(ask, "lamp the"):
+        passages = (await ask("get_sources", citations=[match["citation"].split("-")[0]])).data["sources"]
+        assert "lamp" in passages[0]["text"].casefold()
+        assert "lamp the" in match["excerpt"].casefold()
+        assert passages[0]["document"] == match["document"]
+
+
+async def test_a_search_in_one_document_finds_only_there(ask: Caller) -> None:
+    matches = await find_all(ask, "lamp", documents=["doc 3"])
+    assert len(matches) == len(re.findall("lamp", TEXTS["doc 3"], re.IGNORECASE)) > 0
+    refused = await ask("search_text", text="lamp", documents=["doc 33"])
+    assert refused.is_error
+    assert "doc 3" in refused.text
+
+
+async def test_stretches_of_a_long_document_together_find_what_one_stretch_finds(folder: Path) -> None:
+    small = TextSearchOptions(stretch=700, longest_match=200, batch=3)
+    async with await LeanRAG.open(load_settings(data_dir=folder)) as engine:
+        index = await engine._open_index("default")
+        for text, pattern in [*((text, False) for text, _ in LITERALS), *((text, True) for text in PATTERNS)]:
+            whole = await search_text(index, text, 0, 10_000, pattern=pattern)
+            parts = await search_text(index, text, 0, 10_000, pattern=pattern, options=small)
+            assert [each.citation for each in parts.matches] == [each.citation for each in whole.matches], (
+                text
+            )
+            assert parts.total == whole.total
+
+
+@pytest.mark.parametrize("pattern", [r"(?:(\w)|(\w)|(.))*[!9]{2}", r"(a|a)*(b|.)*[!9]{2}"])
+async def test_a_pattern_that_would_run_for_ever_ends_with_what_it_found(folder: Path, pattern: str) -> None:
+    options = TextSearchOptions(seconds=0.3)
+    async with await LeanRAG.open(load_settings(data_dir=folder)) as engine:
+        index = await engine._open_index("default")
+        started = time.monotonic()
+        found = await search_text(index, pattern, 0, 10, pattern=True, options=options)
+        assert not found.complete
+        assert time.monotonic() - started < 3
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({"text": " \u200b"}, ["text is empty", "Give the words"]),
+        ({"text": "(", "pattern": True}, ["'('", "not a regular expression", "pattern=true"]),
+        ({"text": "(" * 500, "pattern": True}, ["not a regular expression"]),
+        ({"text": r"\w{99999999}", "pattern": True}, ["too costly", "10,000"]),
+        ({"text": r"(?:(?:a{300}){300}){300}", "pattern": True}, ["too costly"]),
+        ({"text": r"a(?R)?b", "pattern": True}, ["too costly", "no recursion"]),
+        ({"text": "x" * 1001}, ["1,001 characters", "at most 1,000"]),
+    ],
+)
+async def test_a_text_that_cannot_be_searched_says_why(
+    ask: Caller, arguments: dict[str, Any], said: list[str]
+) -> None:
+    reply = await ask("search_text", **arguments)
+    assert reply.is_error
+    for part in said:
+        assert part in reply.text
+
+
+async def test_no_match_is_an_answer(ask: Caller) -> None:
+    reply = await ask("search_text", text="The lamp was never lit.")
+    assert not reply.is_error
+    assert reply.data["total"] == 0
+    assert reply.text.startswith("No match.")
