@@ -405,7 +405,8 @@ def _without_noise(
 
 def _is_noise(entity: _EntityDraft) -> bool:
     return (
-        len(entity.chunks) == 1
+        # Chunks overlap: one sentence may be in two.
+        (len(entity.chunks) == 1 or len(entity.texts.counts) == 1)
         and set(entity.methods) == {Method.HEURISTIC}
         and set(entity.types) == {Kind.TERM.value}
     )

@@ -11,6 +11,7 @@ from leanrag_engine.adapters.tokenizer import TiktokenTokenizer
 from leanrag_engine.core.model import Chunk, DocumentSource, LoadedDocument
 from leanrag_engine.documents.chunking import chunk
 from leanrag_engine.documents.loading import load
+from leanrag_engine.extraction.heuristic.extract import extract
 
 ANDROID = """12/05/2023, 21:03 - Messages and calls are end-to-end encrypted. No one outside of this chat can read them.
 12/05/2023, 21:03 - Mei Lin: Hi Tomasz, the curtains arrived today!
@@ -136,6 +137,32 @@ def test_chunks_of_a_chat_end_with_a_turn(tmp_path: Path) -> None:
     assert all(each.text.startswith(("[21:", "# 2023")) for each in chunks)
     assert all(each.text.endswith("Is it new?") for each in chunks)
     assert {each.heading for each in chunks} == {"2023-05-12"}
+
+
+def test_speakers_are_persons_and_turns_keep_their_speaker(tmp_path: Path) -> None:
+    (found,) = extract(cut(read(ANDROID, tmp_path)), "Conversation")
+    types = {entity.name: entity.type for entity in found.entities}
+    assert types["Mei Lin"] == types["Tomasz Nowak"] == "person"
+    assert not [name for name in types if "Hi" in name.split() or ":" in name or "21" in name]
+    told = {frozenset((each.source, each.target)): each.description for each in found.relations}
+    fitting = [text for pair, text in told.items() if pair == {"Tomasz Nowak", "balcony door"}]
+    assert fitting == ["[21:05] Tomasz Nowak: Great. Do they fit the balcony door? The rail is 2.4 m wide."]
+
+
+def test_what_a_thread_is_about_is_an_entity(tmp_path: Path) -> None:
+    text = (
+        "[10:00] Ann Lee: My curtain is torn\n[10:01] Bob Ray: Which curtain?\n[10:02] Ann Lee: The one in the hall\n"
+        "[10:03] Bob Ray: I can sew it. Bring the curtain on Monday\n[10:04] Ann Lee: Thanks!\n"
+    )
+    (found,) = extract(cut(read(text, tmp_path)), "Conversation")
+    assert "curtain" in {entity.name for entity in found.entities}
+
+
+def test_speakers_written_with_and_without_a_space_are_one(tmp_path: Path) -> None:
+    text = "[10:00] MeiLin: Hello Tomasz\n[10:01] Tomasz: Hello Mei Lin, is Mei Lin well?\n[10:02] MeiLin: Yes\n"
+    (found,) = extract(cut(read(text, tmp_path)), "Conversation")
+    names = [entity.name for entity in found.entities if entity.name.replace(" ", "") == "MeiLin"]
+    assert len(names) == 1
 
 
 def test_a_chat_is_read_in_linear_time() -> None:

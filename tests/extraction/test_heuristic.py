@@ -162,6 +162,67 @@ def test_the_number_of_a_chapter_is_no_name_and_what_follows_is(label: str) -> N
     assert not keys(f"# {label}\n\nIt rained.")
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Whereat Ann Lee blushed. “Nonsense!” Here Ann Lee left. Using Ann Lee helps. O Ann Lee!",
+        "It is I. Your friend Ann Lee. Then decide A. See Ann Lee.",
+        "“Bah!” said Ann Lee. “Eh?” said Ann Lee. Mr. and the other came on Saturdays with Ann Lee.",
+        "It is the end, and the Activate is of Ann Lee. They were the Baleful and the Boiled to Ann Lee.",
+        "Smiling faces met Ann Lee. Smiling is free. Withdrawing is Ann Lee’s way.",
+    ],
+)
+def test_ordinary_words_are_no_names_whatever_their_capital(text: str) -> None:
+    assert keys(text) - {"friend", "face"} == {"ann lee"}
+
+
+def test_a_compound_adjective_mentions_what_it_is_made_of() -> None:
+    assert {"debian", "cuda"} == keys("We use Debian-based hosts and CUDA-enabled cards, on Debian and CUDA.") - {"host", "card"}
+
+
+def test_verbs_do_not_open_or_close_a_term() -> None:
+    text = "Tools isolate packages. Tools isolate packages. The gentlemen withdrew. The gentlemen withdrew. Users running it."
+    assert not keys(text) & {"isolate package", "gentlemen withdrew", "gentleman withdrew", "user running"}
+
+
+def test_a_noun_of_a_heading_is_an_entity_and_a_wide_one_is_not() -> None:
+    text = "# Cleaning the cache\n\nThe tool keeps a cache on disk. Clear the cache when a thing goes wrong. The thing is gone then.\n"
+    found = keys(text)
+    assert "cache" in found
+    assert not found & {"thing", "tool", "wrong"}
+
+
+def test_what_is_said_of_a_link_counts_and_its_address_does_not() -> None:
+    found = entities("We read [the report of Ann Lee](./ann-lee.md#top) and ![badge](https://a.org/Blue_Badge.svg) it helps.")
+    assert found.keys() == {"Ann Lee"}
+    assert found["Ann Lee"].description == "We read the report of Ann Lee and it helps."
+
+
+def test_code_that_a_chunk_only_continues_is_code() -> None:
+    chunks = document(
+        "Run this:\n\n```console\n$ tool venv\nUsing Silver Python\n", "Activate with Golden Gate\n```\n\nThen Ann Lee was happy.\n"
+    )
+    names = {entity.name for found in extract(chunks, "") for entity in found.entities}
+    assert names == {"Ann Lee"}
+
+
+def test_a_command_in_code_marks_is_its_name_and_its_options() -> None:
+    found = keys("Call `tool run --isolated main.py` first. It is short for `tool sync --all other.toml`.")
+    assert {"tool run", "--isolated", "tool sync", "--all"} <= found
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["!!! info", "Printed in Great Britain", "Illustrated by Ann Lee", "To remove all packages", "The old package is built"],
+)
+def test_lines_that_lead_on_or_give_credit_are_no_topics(line: str) -> None:
+    assert name_key(line) not in keys(f"{line}\n\nWe met Bob Ray in the garden of the inn.\n")
+
+
+def test_emphasis_makes_no_term_of_an_ordinary_word() -> None:
+    assert keys("It was _very_ dark, and _I_ saw “poison” and *all* of it. Bob Ray said *so*.") == {"bob ray", "poison"}
+
+
 def test_a_numeral_of_a_king_or_a_war_belongs_to_the_name() -> None:
     assert {"louis xiv", "world war ii"} <= keys("We read of Louis XIV and World War II at school.")
 

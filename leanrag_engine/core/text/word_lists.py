@@ -9,18 +9,19 @@ from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
-__all__ = ["read_words"]
+__all__ = ["read_sections", "read_words"]
 
 _FOLDER = Path(__file__).with_name("data")
 
 
 def read_words(file: str, section: str) -> frozenset[str]:
     """Return the words of one section of ``data/<file>.txt``."""
-    return _sections(file)[section]
+    return read_sections(file)[section]
 
 
 @cache
-def _sections(file: str) -> Mapping[str, frozenset[str]]:
+def read_sections(file: str) -> Mapping[str, frozenset[str]]:
+    """Return the words of ``data/<file>.txt`` by section."""
     found: dict[str, set[str]] = {}
     words: set[str] = set()
     for line in (_FOLDER / f"{file}.txt").read_text(encoding="utf-8").splitlines():

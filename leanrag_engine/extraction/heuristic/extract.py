@@ -15,6 +15,7 @@ from leanrag_engine.core.model import Chunk, Extract, ExtractedEntity, Extracted
 from leanrag_engine.core.text.language.apostrophes import plain_apostrophes
 from leanrag_engine.core.text.language.names import name_key
 from leanrag_engine.core.text.language.sentences import PieceKind
+from leanrag_engine.core.text.language.turns import Turn
 
 from .definitions import find_definitions, find_in_code
 from .descriptions import Describer
@@ -59,9 +60,12 @@ def _extract(
     passages = parse_chunks(chunks)
     fresh = without_overlap(passages)
     usage = WordUsage.of(fresh)
-    topics = Topics.of(title, passages)
+    talk = any(sentence.turn for passage in passages for sentence in passage.sentences)
+    # The title of a conversation only lists its speakers.
+    topics = Topics.of("" if talk else title, passages)
     lexicon = Lexicon()
     _find_names(passages, topics, usage, lexicon, pulse)
+    lexicon.join_humps()
     find_terms(passages, fresh, usage, lexicon, options)
     link_persons(lexicon, _names_in_order(passages))
     extracts = []
@@ -104,6 +108,8 @@ def _find_names(
             keyed = [
                 (lexicon.add(mention, coarse_type(mention, sentence.text)), mention) for mention in found
             ]
+            if sentence.turn:
+                keyed.insert(0, _add_speaker(sentence.turn, lexicon))
             passage.mentions.append([(key, mention) for key, mention in keyed if key])
             passage.headings.append(heading)
     for name in topics.headings.values():
@@ -111,6 +117,13 @@ def _find_names(
     if topics.title:
         lexicon.prefer(topics.title)
         lexicon.define(without_remark(topics.title), topics.title)
+
+
+def _add_speaker(turn: Turn, lexicon: Lexicon) -> tuple[str, Mention]:
+    mention = Mention(turn.speaker, Kind.NAME, turn.start, turn.end)
+    key = lexicon.add(mention, "person")
+    lexicon.speakers.add(key)
+    return key, mention
 
 
 def _names_in(sentence: Sentence, topics: Topics, usage: WordUsage, lexicon: Lexicon) -> list[Mention]:

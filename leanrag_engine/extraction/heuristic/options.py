@@ -37,7 +37,14 @@ class HeuristicOptions:
     description_words: int = 60
 
     salient_words: int = 6
-    """Lone lower-case words of a document that become entities."""
+    """Lone nouns of a short document that become entities, and one more per ``words_per_salient`` words."""
+    words_per_salient: int = 300
+    most_singles: int = 30
+    fewest_of_single: int = 3
+    """How often such a noun must occur, and once more per ``words_per_single`` words."""
+    words_per_single: int = 900
+    fewest_of_headed: int = 2
+    """How often a noun must occur that is in a heading too."""
 
     uncased_terms: int = 40
     """Words that become entities in a document whose script has no capitals."""

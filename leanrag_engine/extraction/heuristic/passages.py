@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from leanrag_engine.core.model import Chunk
 from leanrag_engine.core.text.language.apostrophes import plain_apostrophes
-from leanrag_engine.core.text.language.sentences import Piece, PieceKind, pieces
+from leanrag_engine.core.text.language.sentences import Piece, PieceKind, count_fences, pieces
+from leanrag_engine.core.text.language.turns import find_turn, is_conversation
+from leanrag_engine.core.text.language.words import word_count
 
 from .names.mentions import Mention
 from .words.tokens import Sentence, is_technical, tokenize
@@ -35,15 +38,51 @@ _PREFIXES = frozenset(["multi", "inter", "intra", "non", "pre", "post", "semi", 
 
 def parse_chunks(chunks: Sequence[Chunk]) -> list[ParsedChunk]:
     """Parse the chunks of one document, in order; the mentions are still empty."""
-    whole = "\n".join(chunk.text for chunk in chunks)
-    spans = [pieces(chunk.text) for chunk in chunks]
+    whole = "\n\n".join(chunk.text for chunk in chunks)
+    spans = [
+        pieces(chunk.text, fenced=fenced)
+        for chunk, fenced in zip(chunks, _find_fenced(chunks), strict=True)
+    ]
     code = sum(piece.end - piece.start for found in spans for piece in found if piece.kind is PieceKind.CODE)
     technical = is_technical(whole, code)
     vocabulary = _vocabulary(whole)
+    talk = is_conversation(whole)
+    if talk:
+        spans = [_join_turns(chunk.text, found) for chunk, found in zip(chunks, spans, strict=True)]
     return [
-        ParsedChunk(chunk, [_sentence(chunk, piece, vocabulary, technical=technical) for piece in found])
+        ParsedChunk(chunk, [_sentence(chunk, piece, vocabulary, technical=technical, talk=talk) for piece in found])
         for chunk, found in zip(chunks, spans, strict=True)
     ]
+
+
+def _join_turns(text: str, found: Sequence[Piece], most: int = 60) -> list[Piece]:
+    """Make each turn of at most ``most`` words one piece, which keeps its speaker; of a longer one, the first sentence."""
+    joined: list[Piece] = []
+    whole = False
+    for piece in found:
+        if find_turn(text[piece.start : piece.end]):
+            joined.append(Piece(piece.start, piece.end, PieceKind.PROSE))
+            whole = True
+        elif text.startswith("#", piece.start) or not joined:
+            joined.append(piece)
+            whole = False
+        elif whole and word_count(text[joined[-1].start : piece.end]) <= most:
+            joined[-1] = Piece(joined[-1].start, piece.end, PieceKind.PROSE)
+        else:
+            joined.append(Piece(piece.start, piece.end, PieceKind.PROSE))
+            whole = False
+    return joined
+
+
+def _find_fenced(chunks: Sequence[Chunk]) -> Iterator[bool]:
+    """Yield for each chunk whether it begins within fenced code that an earlier one opens."""
+    reached = fences = 0
+    for before, chunk in pairwise((None, *chunks)):
+        assert chunk is not None  # noqa: S101 - for the type checker
+        if before is not None:
+            fences += count_fences(before.text[max(0, reached - before.start) : max(0, chunk.start - before.start)])
+            reached = chunk.start
+        yield fences % 2 == 1
 
 
 def _vocabulary(text: str) -> frozenset[str]:
@@ -55,13 +94,25 @@ def _vocabulary(text: str) -> frozenset[str]:
     )
 
 
-def _sentence(chunk: Chunk, piece: Piece, vocabulary: frozenset[str], *, technical: bool) -> Sentence:
+def _sentence(chunk: Chunk, piece: Piece, vocabulary: frozenset[str], *, technical: bool, talk: bool) -> Sentence:
     raw = chunk.text[piece.start : piece.end]
     # A line of a table of contents states nothing, and the text names the same again: treat it like code.
     kind = PieceKind.CODE if _CONTENTS.search(raw) else piece.kind
-    text = _unwrap(raw, vocabulary)
-    tokens = () if kind is PieceKind.CODE else tokenize(plain_apostrophes(text), technical=technical)
-    return Sentence(text, kind, chunk.start + piece.start, tokens)
+    text = _unwrap(_without_links(raw), vocabulary)
+    turn = find_turn(text) if talk and kind is PieceKind.PROSE else None
+    said = turn.said if turn else 0
+    plain = plain_apostrophes(text)[said:]
+    tokens = () if kind is PieceKind.CODE else tokenize(plain, technical=technical, offset=said)
+    return Sentence(text, kind, chunk.start + piece.start, tokens, turn)
+
+
+_IMAGE = re.compile(r"!\[[^\]\n]*\](?:\([^()\n]*(?:\([^()\n]*\)[^()\n]*)*\)|\[[^\]\n]*\])")
+_LINK = re.compile(r"(?<!!)\[([^\[\]]+)\](?:\([^()\n]*(?:\([^()\n]*\)[^()\n]*)*\)|\[[^\]\n]+\])")
+
+
+def _without_links(text: str) -> str:
+    """Replace the links of Markdown by their words and remove its images: an address names nothing."""
+    return _LINK.sub(r"\1", _IMAGE.sub("", text)) if "](" in text or "][" in text else text
 
 
 def _unwrap(text: str, vocabulary: frozenset[str]) -> str:

@@ -27,8 +27,15 @@ _CHAPTER = re.compile(
 _FILE = re.compile(r"[\w-]+\.(?:txt|md|pdf|docx?|html?|rst|py|csv|json)")
 _IDENTIFIER = re.compile(r"\w_\w|__")
 _MARKS = re.compile(r"[*_`“”\"]")
-_NO_TITLE = re.compile(r"^\||\|$|[.!?,]['’”\"]$")
-"""A line of a table, or a line that ends like direct speech."""
+_NO_TITLE = re.compile(r"^(?:\||!!!|===|\?\?\?)|\|$|[.!?,]['’”\"]$")
+"""A line of a table, the head of a box or tab, or a line that ends like direct speech."""
+_CREDIT = re.compile(
+    r"(?:(?:with )?illustrat(?:ed|ions)|written|edited|translated|published|printed|reprinted|produced|copyright(?:ed)?"
+    r"|posted|last (?:updated|modified)) (?:by|in|on|at|from|for|with)\b",
+    re.IGNORECASE,
+)
+_QUESTION = re.compile(r"(?:how|what|why|when|where|who|which)\b", re.IGNORECASE)
+_LEADS_ON = re.compile(r"(?:to|if|then|or|and|but|see|note) ", re.IGNORECASE)
 _PLAIN_ARTICLE = re.compile(r"The [^A-Z]")
 _SPELLED = re.compile(r"[^\W\d_]{2}")
 _STEP = " > "
@@ -98,6 +105,10 @@ def _names_something(
 ) -> bool:
     words = name.lower().split()
     if ROMAN.fullmatch(name.rstrip(".").upper()):
+        return False
+    if _CREDIT.match(name) or _LEADS_ON.match(name):
+        return False
+    if not known.BE.isdisjoint(words) and not _QUESTION.match(name):
         return False
     if not words or name_key(name) in known.DULL_HEADINGS or ": " in name or not _SPELLED.search(name):
         return False

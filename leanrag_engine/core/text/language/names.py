@@ -10,7 +10,7 @@ from leanrag_engine.core.text.word_lists import read_words
 
 from .apostrophes import plain_apostrophes
 
-__all__ = ["fold_case", "name_key"]
+__all__ = ["fold_case", "name_key", "split_humps"]
 
 _QUOTES = "\"'`“”‘’«» "
 _CALL = re.compile(r"(?<=[\w\]])\([^()]*\)$")
@@ -21,6 +21,8 @@ _NAME_TOKEN = re.compile(
 )
 _CODE_NAME = re.compile(r"(?:[$@]|--?)?(?:[^\W\d]\w*)(?:(?:\.|::|->)\w+)*")
 _STRICT_CODE = re.compile(r"^(?:\$|--)|(?:^|[.:>])_|_(?:$|\.)|\w(?:::|->)\w|[a-z_]\w\.[a-z_]\w")
+_HUMPS = re.compile(r"(?:[A-Z][a-zà-ÿ]+){2,4}")
+_HUMP = re.compile(r"(?<=[a-zà-ÿ])(?=[A-Z])")
 _THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
 _INITIALS = re.compile(
     r"(?<![^\W_])(?:[^\W\d_]\.){2,}(?![^\W_]{2})|(?<![^\W_])(?:[^\W\d_]\.)+[^\W\d_](?![\w.])"
@@ -81,6 +83,11 @@ def name_key(name: str) -> str:
     if not tokens:
         return folded
     return " ".join(_join_initials([*tokens[:-1], _singular(tokens[-1])]))
+
+
+def split_humps(name: str) -> str:
+    """Return a name of joined capitalised words with spaces: *MeiLin* → *Mei Lin*; "" for any other."""
+    return _HUMP.sub(" ", name) if _HUMPS.fullmatch(name) else ""
 
 
 def _normalize(name: str) -> str:

@@ -12,7 +12,7 @@ from leanrag_engine.core.text.word_lists import read_words
 
 from .words import word_count
 
-__all__ = ["Piece", "PieceKind", "ends_sentence", "pieces", "sentences", "whole_sentences"]
+__all__ = ["Piece", "PieceKind", "count_fences", "ends_sentence", "pieces", "sentences", "whole_sentences"]
 
 _LIST_ITEM = re.compile(
     r"(?:[-*+•‣◦·▪–—]|\(?(?:\d{1,3}|[a-zA-Z]|[ivxIVX]{1,4})[.)]|[①-⑳])[ \t]+(?=\S)|[•‣◦▪]"
@@ -102,10 +102,13 @@ def sentences(text: str) -> list[tuple[int, int]]:
     return [(piece.start, piece.end) for piece in pieces(text)]
 
 
-def pieces(text: str) -> list[Piece]:
-    """Return the spans of :func:`sentences`, each with its kind: prose, a heading, or a line of code."""
+def pieces(text: str, *, fenced: bool | None = None) -> list[Piece]:
+    """Return the spans of :func:`sentences`, each with its kind: prose, a heading, or a line of code.
+
+    ``fenced`` tells whether the text begins within fenced code; None if that is unknown.
+    """
     found: list[Piece] = []
-    for lines in _blocks(text):
+    for lines in _blocks(text, fenced=fenced):
         if lines[0].code:
             found += [Piece(line.start, line.end, PieceKind.CODE) for line in lines]
             continue
@@ -142,9 +145,18 @@ def whole_sentences(text: str, limit: int, count: Callable[[str], int] | None = 
     return text[: ends[low - 1]] if low else ""
 
 
-def _blocks(text: str) -> Iterator[list[_TextLine]]:
+def count_fences(text: str) -> int:
+    """Return the number of lines that open or close fenced code."""
+    return sum(_FENCE.match(raw) is not None for raw in text.split("\n")) if _has_fence(text) else 0
+
+
+def _has_fence(text: str) -> bool:
+    return "```" in text or "~~~" in text
+
+
+def _blocks(text: str, *, fenced: bool | None) -> Iterator[list[_TextLine]]:
     """Yield runs of neighbouring lines that are all prose or all code; lines without a word are dropped."""
-    for paragraph in _lines_between_blanks(text):
+    for paragraph in _lines_between_blanks(text, fenced=fenced):
         _mark_code(paragraph)
         _mark_heading(paragraph)
         run: list[_TextLine] = []
@@ -156,18 +168,19 @@ def _blocks(text: str) -> Iterator[list[_TextLine]]:
         yield run
 
 
-def _lines_between_blanks(text: str) -> Iterator[list[_TextLine]]:
+def _lines_between_blanks(text: str, *, fenced: bool | None) -> Iterator[list[_TextLine]]:
     raws = text.split("\n")
-    # A passage may begin or end within a fenced block: an odd number of fences says nothing.
-    fences = sum(_FENCE.match(raw) is not None for raw in raws) if "```" in text or "~~~" in text else 0
-    fenced = False
+    # A passage may begin or end within a fenced block: without its surroundings an odd number of fences says nothing.
+    fences = count_fences(text)
+    certain = fenced is not None or fences % 2 == 0
+    fenced = bool(fenced)
     lines: list[_TextLine] = []
     position = 0
     for raw in raws:
         line = _TextLine(position, raw, fenced=fenced)
         position += len(raw) + 1
         fence = fences > 0 and _FENCE.match(raw) is not None
-        fenced ^= fence and fences % 2 == 0
+        fenced ^= fence and certain
         rule = (
             not fenced and _NO_WORD_LINE.fullmatch(line.text) is not None and line.text[:1] not in {*"{}()[]"}
         )

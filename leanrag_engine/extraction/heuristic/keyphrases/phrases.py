@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from leanrag_engine.core.text.language.names import name_key
+from leanrag_engine.core.text.language.parts_of_speech import parts_of_speech
 from leanrag_engine.core.text.language.words import STOPWORDS
 from leanrag_engine.extraction.heuristic.words import vocabulary as known
 from leanrag_engine.extraction.heuristic.words.tokens import CERTAIN_CODE, LONGEST_PHRASE, Token
@@ -30,6 +31,10 @@ _NO_PARTICIPLE = frozenset(
         "deed",
     ]
 )
+
+
+_NOUN_LEFT = known.DETERMINERS | known.PREPOSITIONS | known.GENERIC_ADJECTIVES
+"""Behind one of these, a word that is mostly a verb is a noun: *the lock*, *for use*."""
 
 
 class Phrase(NamedTuple):
@@ -89,7 +94,12 @@ def _is_content(tokens: Sequence[Token], position: int, shortest: int = 3) -> bo
         return False
     if word.endswith("ly") and word not in known.NOT_ADVERBS:
         return False
+    letters = parts_of_speech(word)
+    if letters and letters[0] in "vro" and "n" not in letters and not word.endswith(("ed", "ing")) and "a" not in letters:
+        return False
     before = tokens[position - 1].lower if position else ""
+    if letters[:1] == "v" and not word.endswith(("ed", "ing")) and before not in _NOUN_LEFT:
+        return False
     if word.endswith("ed") and word not in _NO_PARTICIPLE:
         after = tokens[position + 1] if position + 1 < len(tokens) else None
         verbal = before in known.BE or before in {
@@ -160,6 +170,11 @@ def _trim(tokens: Sequence[Token], first: int, last: int, usage: WordUsage) -> P
 def _may_close(token: Token, usage: WordUsage) -> bool:
     """Whether a phrase may end with this word, which is probably a noun."""
     word = token.lower
+    letters = parts_of_speech(word)
+    if letters and "n" not in letters and usage.nouns[word] <= 1:
+        return False
+    if letters[:1] == "v" and word.endswith("ing") and usage.verbs[word] >= usage.nouns[word]:
+        return False
     if word in known.GENERIC_ADJECTIVES or word in known.LAST_ADJECTIVES:
         return usage.nouns[word] > 1
     if word.endswith(known.ADJECTIVE_ENDINGS):
@@ -169,6 +184,18 @@ def _may_close(token: Token, usage: WordUsage) -> bool:
     if usage.verbs[word] > 2 * usage.nouns[word] + 1:
         return False
     return token.kind == "w"
+
+
+def is_compound(tokens: Sequence[Token], first: int, last: int) -> bool:
+    """Whether every word of a phrase but the last is a noun, a participle or unknown, so that it names a kind of thing:
+    *lock file*, *compiled wheel*; not *dusky street*."""
+    openers = [token.lower for token in tokens[first : last - 1]]
+    return all(
+        word.endswith(("ed", "ing"))
+        or not (letters := parts_of_speech(word))
+        or ("n" in letters and letters[0] in "nv")
+        for word in openers
+    )
 
 
 def phrase_key(tokens: Sequence[Token], first: int, last: int) -> str:

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from leanrag_engine.core.text.language.names import name_key
+from leanrag_engine.core.text.language.parts_of_speech import parts_of_speech
 from leanrag_engine.core.text.language.sentences import PieceKind
 from leanrag_engine.core.text.scripts import has_cjk
 from leanrag_engine.extraction.heuristic.names.lexicon import Lexicon
@@ -19,7 +20,7 @@ from leanrag_engine.extraction.heuristic.words.usage import WordUsage
 
 from . import cjk_units
 from .cjk_phrases import Compound, Compounds
-from .phrases import Phrase, count_phrases, find_phrases, phrase_key
+from .phrases import Phrase, count_phrases, find_phrases, is_compound, phrase_key
 
 
 def find_terms(
@@ -70,29 +71,54 @@ def _find_small(
         for sentence, phrases_ in zip(passage.sentences, found, strict=True):
             if id(sentence) in counted:
                 count_phrases(sentence.tokens, phrases_, usage.phrases)
-    singles = _salient_singles(usage, options.salient_words) | _singles_in_marks(lexicon)
+    singles = _salient_singles(usage, fresh, options) | _singles_in_marks(lexicon)
     for passage, found in zip(passages, shaped, strict=True):
         for position, sentence in enumerate(passage.sentences):
             terms = [_term(sentence, phrase, usage, lexicon, singles) for phrase in found[position]]
             _add(passage, position, [term for term in terms if term], lexicon)
 
 
-def _salient_singles(usage: WordUsage, most: int, letters: int = 4) -> frozenset[str]:
-    """Return the keys of at most ``most`` lone words that the document is about.
-
-    Such a word occurs at least four times, and is one of 150 occurrences of words that can be terms (not tuned).
-    """
-    singles = {key: count for key, count in usage.phrases.items() if " " not in key}
-    least = max(4, sum(singles.values()) // 150)
-    often = [
+def _salient_singles(
+    usage: WordUsage, fresh: Sequence[Sentence], options: HeuristicOptions, letters: int = 3
+) -> frozenset[str]:
+    """Return the keys of the lone nouns that the document is about: frequent ones, and those of its headings."""
+    counts = {
+        key: count
+        for key, count in usage.phrases.items()
+        if " " not in key and len(key) >= letters and key.isalpha() and _is_noun(key, usage)
+    }
+    headed = {
+        name_key(token.text)
+        for sentence in fresh
+        if sentence.kind is PieceKind.HEADING
+        for token in sentence.tokens
+        if token.kind in "cw"
+    }
+    words = usage.small.total()
+    least = max(options.fewest_of_single, words // options.words_per_single)
+    found = [
         key
-        for key, count in singles.items()
-        if count >= least
-        and len(key) >= letters
-        and key not in known.GENERIC_NOUNS
-        and usage.nouns[key] + usage.nouns[key + "s"] > 1
+        for key, count in counts.items()
+        if key not in known.GENERIC_NOUNS
+        and key not in known.CALENDAR
+        and count >= (options.fewest_of_headed if key in headed else least)
     ]
-    return frozenset(sorted(often, key=lambda key: (-singles[key], key))[:most])
+    most = min(options.most_singles, options.salient_words + words // options.words_per_salient)
+    ranked = sorted(found, key=lambda key: (-counts[key] * (1 + (key in headed)), key))
+    return frozenset(ranked[:most])
+
+
+def _is_noun(word: str, usage: WordUsage) -> bool:
+    """Whether a word is a noun by the lexicon; if that leaves it open, by how the document uses it."""
+    if word in known.VERBS or word in known.ADVERBS or word in known.GENERIC_ADJECTIVES or word in known.BE:
+        return False
+    found = parts_of_speech(word)
+    if found in {"n", "nv", "na"}:
+        return True
+    if found and "n" not in found:
+        return False
+    nouns, verbs = usage.nouns[word] + usage.nouns[word + "s"], usage.verbs[word]
+    return nouns > 1 + 2 * verbs if found else nouns > verbs
 
 
 def _singles_in_marks(lexicon: Lexicon) -> frozenset[str]:
@@ -112,16 +138,15 @@ def _term(
     tokens, (first, last) = sentence.tokens, phrase
     for start in range(first, last - 1):
         key = phrase_key(tokens, start, last)
-        again = usage.phrases[key] >= usage.often or key in lexicon.surfaces
+        often = usage.often + (not is_compound(tokens, start, last))
+        again = usage.phrases[key] >= often or key in lexicon.surfaces
         if again and tokens[start].lower not in known.GENERIC_ADJECTIVES:
             return _mention(sentence, start, last, Kind.CONCEPT)
+    if tokens[last - 1].kind == "w" and phrase_key(tokens, last - 1, last) in singles:
+        return _mention(sentence, last - 1, last, Kind.CONCEPT)
     if last - first == 1:
-        return (
-            _mention(sentence, first, last, Kind.CONCEPT)
-            if phrase_key(tokens, first, last) in singles
-            else None
-        )
-    weak = 1 < last - first <= longest_weak and tokens[first].kind == "w"
+        return None
+    weak = 1 < last - first <= longest_weak and tokens[first].kind == "w" and is_compound(tokens, first, last)
     return _mention(sentence, first, last, Kind.TERM) if weak else None
 
 

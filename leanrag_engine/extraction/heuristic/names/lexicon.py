@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from leanrag_engine.core.text.language.names import name_key
+from leanrag_engine.core.text.language.names import name_key, split_humps
 from leanrag_engine.core.text.language.words import STOPWORDS
 from leanrag_engine.extraction.heuristic.words import vocabulary as known
 from leanrag_engine.extraction.heuristic.words.tokens import Token
@@ -38,6 +38,8 @@ class Lexicon:
     """Short form → full form, both as keys."""
     preferred: dict[str, str] = field(default_factory=dict)
     persons: set[str] = field(default_factory=set)
+    speakers: set[str] = field(default_factory=set)
+    """Keys of the speakers of a conversation."""
     addressed: set[str] = field(default_factory=set)
     """Keys of names that follow a form of address such as *Mr.*"""
 
@@ -67,6 +69,13 @@ class Lexicon:
             self.know(short)
             self.know(long)
 
+    def join_humps(self) -> None:
+        """Let *MeiLin* stand for *Mei Lin* if both occur."""
+        for surfaces in list(self.surfaces.values()):
+            for surface in surfaces:
+                if (spaced := split_humps(surface)) and name_key(spaced) in self.surfaces:
+                    self.define(surface, spaced)
+
     def resolve(self, key: str) -> str:
         seen = {key}
         while key in self.full and self.full[key] not in seen:
@@ -89,7 +98,7 @@ class Lexicon:
     def type(self, key: str) -> str:
         """Return the most frequent type; one with at least 30 % of the mentions (not tuned) beats a mere kind."""
         kinds = self.kinds.get(key, Counter())
-        if key in self.persons:
+        if key in self.persons or key in self.speakers:
             return "person"
         types = [
             type_
@@ -187,7 +196,7 @@ def _short_forms(lexicon: Lexicon, key: str) -> list[str]:
     name = lexicon.name(key).split()
     if len(name) != len(words):
         return []
-    first = [words[0]] if words[0] in known.FIRST_NAMES else []
+    first = [words[0]] if words[0] in known.FIRST_NAMES or key in lexicon.speakers else []
     return [*first, name_key(name[-1])]
 
 

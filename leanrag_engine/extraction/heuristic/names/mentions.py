@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from enum import StrEnum
 from typing import NamedTuple
 
+from leanrag_engine.core.text.language.parts_of_speech import is_english_word, parts_of_speech
 from leanrag_engine.core.text.language.words import STOPWORDS
 from leanrag_engine.extraction.heuristic.words import vocabulary as known
 from leanrag_engine.extraction.heuristic.words.tokens import (
@@ -67,6 +68,12 @@ _YEAR = re.compile(r"(?:1[0-9]|20)\d\d")
 _PRONOUN_LIKE = frozenset(["US", "WHO"])
 """Acronyms that are function words in lower case."""
 _OWNED = ("'s", "’s", "s'", "s’")
+_INITIAL = 2
+"""Characters of an initial with its full stop."""
+_HYPHENED = re.compile(r"(.{2,})-(?:[a-z]+ed|like|style|specific|aware|compatible|only|free|wide|native|first|centric)")
+"""*Debian-based* mentions Debian."""
+_NO_NOUNS = frozenset("vroi")
+"""Parts of speech of a word that begins a name only seldom."""
 _COMMON_ENDINGS = ("ly", "ing", "ed", "tion", "ment", "ness", "ity")
 
 
@@ -121,7 +128,7 @@ class _NameReader:
             yield Mention(
                 f"{name} {known.CODE_HEADS[following.lower]}", Kind.CODE, token.start, following.end
             )
-        elif token.lower not in STOPWORDS and len(name) > 1:
+        elif token.lower not in STOPWORDS and token.lower not in known.GENERIC_NOUNS and len(name) > 1:
             yield Mention(name, Kind.CODE, token.start, token.end)
 
     # where a name ends
@@ -201,17 +208,24 @@ class _NameReader:
         """Yield the name without a possessive ending, and not all in capitals unless it is short."""
         start, end = self._tokens[first].start, self._tokens[last - 1].end
         name = OWNER.sub("", self._text[start:end])
+        if last - first == 1 and (compound := _HYPHENED.fullmatch(name)):
+            name = compound[1]
         shouted = (
             name.isupper() and last - first > 1 and any(len(word) > LONGEST_PHRASE for word in name.split())
         )
         if not shouted:
             common = self._usage.capital_nouns and last - first == 1 and self._usage.capital[name] <= 1
             yield Mention(name, Kind.TERM if common else Kind.NAME, start, end, weak=common)
-        elif last - first <= LONGEST_PHRASE:
+        elif last - first <= LONGEST_PHRASE and not all(is_english_word(word.lower()) for word in name.split()):
             yield Mention(lower_shouted(name), Kind.NAME, start, end)
 
     def _without_opening(self, start: int, end: int, *, initial: bool) -> int:
         """Return where the name begins without words that are capitalised only by their position."""
+        letter = self._tokens[start]
+        if end - start > 1 and len(letter.text) == _INITIAL and letter.text[1] == ".":
+            # *It is I. Your uncle …*: the full stop ends a sentence.
+            ends = self._tokens[start + 1].lower in known.STARTERS
+            start, initial = start + ends, initial or ends
         while start < end and self._tokens[start].kind != "n":
             token = self._tokens[start]
             alone = end - start == 1
@@ -258,6 +272,8 @@ class _NameReader:
         if word in known.HONORIFICS or word in known.FIRST_NAMES:
             return False
         small, capital = self._usage.small[word], self._usage.capital[token.text]
+        if self._usage.english and parts_of_speech(word)[:1] in _NO_NOUNS and capital <= small:
+            return True
         if word.endswith("ly") and len(word) > LONGEST_PHRASE and not capital:
             return word not in known.NOT_ADVERBS
         return (small > 0 and small > 2 * capital) or word in known.VERB_FORMS
@@ -300,6 +316,9 @@ class _NameReader:
             or lower in known.CALENDAR
             or lower in known.NO_NAMES
             or lower in known.LABELS
+            or lower in known.FORMS_OF_ADDRESS
+            or lower.removesuffix("s") in known.CALENDAR
+            or (lower in known.STARTERS and lower not in known.FIRST_NAMES)
             or ROMAN.fullmatch(word.rstrip("."))
         ):
             return False
@@ -314,8 +333,17 @@ class _NameReader:
         """
         lower = word.lower()
         small, capital = self._usage.small[lower], self._usage.capital[word]
+        letters = parts_of_speech(lower) if self._usage.english else ""
+        if "i" in letters or (letters and word.isupper() and len(word) > LONGEST_PHRASE):
+            return False
         if len(word) > 1 and sum(letter.isupper() for letter in word) > 1:
             return small <= capital or len(word) <= _SHORT_NUMBER
+        if letters and not (lower in known.FIRST_NAMES and capital > small):
+            # A word of the language: within a sentence its capital is deliberate if the document seldom writes it small.
+            if initial and not capital:
+                return lower in known.FIRST_NAMES and not small and _is_subject(word, token, following)
+            noun = letters[0] == "n" and not lower.endswith(("ing", "ed"))
+            return small <= capital if noun else 3 * small < capital and capital > 1
         if capital or not initial:
             return small < 4 * max(1, capital) and not (initial and lower in known.STARTERS)
         if small or lower in known.STARTERS or lower in known.VERB_FORMS or lower.endswith(_COMMON_ENDINGS):

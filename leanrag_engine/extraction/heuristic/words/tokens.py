@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from leanrag_engine.core.text.language.apostrophes import is_contraction
+from leanrag_engine.core.text.language.parts_of_speech import parts_of_speech
 from leanrag_engine.core.text.language.sentences import PieceKind
+from leanrag_engine.core.text.language.turns import Turn
 from leanrag_engine.core.text.language.words import STOPWORDS
 
 from . import vocabulary as known
@@ -34,12 +36,16 @@ NOTHING = Token("", "p", 0, 0, "")
 
 @dataclass(slots=True)
 class Sentence:
-    """A sentence, heading or line of code of a chunk, unwrapped; ``position`` is its offset in the document."""
+    """A sentence, heading or line of code of a chunk, unwrapped; ``position`` is its offset in the document.
+
+    Of a conversation, a short turn is one sentence, and ``turn`` is its label.
+    """
 
     text: str
     kind: PieceKind
     position: int
     tokens: Sequence[Token] = ()
+    turn: Turn | None = None
 
 
 _CJK = "々〇\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003fffd\u3041-\u309f\u30a0-\u30ff\u31f0-\u31ff\uff66-\uff9f"
@@ -124,6 +130,8 @@ def tokenize(text: str, *, technical: bool, offset: int = 0) -> list[Token]:
 
 def _tokenize_marked(match: re.Match[str], group: str, *, technical: bool, offset: int) -> list[Token]:
     inner = match[group].strip()
+    if group in _CODE_MARKS and _COMMAND.search(inner):
+        return _tokenize_command(match[group], match.start(group) + offset)
     kind = _kind_of_marked(inner, group, technical=technical)
     start, end = match.start() + offset, match.end() + offset
     if kind:
@@ -135,6 +143,21 @@ def _tokenize_marked(match: re.Match[str], group: str, *, technical: bool, offse
         sign,
         *tokenize(match[group], technical=technical, offset=match.start(group) + offset),
         Token('"', "p", match.end(group) + offset, end, ""),
+    ]
+
+
+_COMMAND = re.compile(r"(?=[^\"'(){}\[\]]+$)[a-z][\w.-]*(?= ).* (?:--?[A-Za-z]|\S+\.[a-z]{1,5}(?![^ ]))")
+_COMMAND_NAME = re.compile(r"[a-z][\w-]+(?: [a-z][a-z-]+(?= |$)){0,2}")
+_OPTION = re.compile(r"(?<!\S)--[a-z][\w-]+")
+
+
+def _tokenize_command(text: str, offset: int) -> list[Token]:
+    """Return the name of a command and its options as identifiers: *uv run --isolated app.py*."""
+    name = _COMMAND_NAME.match(text)
+    found = [name] if name else []
+    found += _OPTION.finditer(text)
+    return [
+        Token(each[0], "i", each.start() + offset, each.end() + offset, each[0].lower()) for each in found
     ]
 
 
@@ -162,14 +185,22 @@ def _kind_of_marked(inner: str, group: str, *, technical: bool) -> str:
 def _kind_of_marked_word(word: str, group: str, *, technical: bool) -> str:
     shaped = len(word) > 1 and _CODE_SHAPE.fullmatch(word) is not None
     if group in _EMPHASIS:
-        return "s" if shaped and word.isalpha() and not word[0].isupper() else ""
+        return "s" if technical and shaped and word.isalpha() and word[0].islower() and _may_be_noun(word) else ""
     if shaped and (group in _CODE_MARKS or CERTAIN_CODE.search(word)):
         return "i"
     if shaped and technical and group in {"straight", "latex"} and word.isascii():
         return "i"
     if not (shaped and word.isalpha()):
         return ""
-    return "t" if word[0].isupper() else "s"
+    if word[0].isupper():
+        return "t"
+    return "s" if _may_be_noun(word) else ""
+
+
+def _may_be_noun(word: str) -> bool:
+    """Whether a word in lower case is a noun more often than not, or unknown."""
+    letters = parts_of_speech(word) or parts_of_speech(word.removesuffix("s"))
+    return not letters or letters[0] == "n"
 
 
 def _is_title(words: Sequence[str]) -> bool:
@@ -186,5 +217,6 @@ def _is_term(words: Sequence[str]) -> bool:
         and all(word.replace("-", "").isalpha() for word in words)
         and words[0].lower() not in STOPWORDS
         and words[-1].lower() not in STOPWORDS
+        and ("n" in (parts_of_speech(words[-1].lower()) or "n"))
         and not any(word.lower() in known.VERBS or word.lower() in known.BE for word in words)
     )

@@ -91,7 +91,7 @@ class WordUsage:
 _FUNCTION_WORDS = frozenset(["the", "of", "and", "to", "in", "is", "was", "a", "for", "that"])
 _GERMAN_WORDS = ("der", "die", "das", "und", "ist", "nicht", "ein", "eine", "den", "von", "mit")
 _JOINTS = frozenset(["to", "in", "on", "the", "with", "at", "a", "into", "without"])
-OPENING = frozenset(['"', "“", "‘", "«", ":", "•", "*", "|"])
+OPENING = frozenset([*'"“‘’«:•*|.!?…—–', "'"])
 """After one of these, as at the beginning of a sentence, a capital letter is no evidence of a name."""
 OWNER = re.compile(r"['’]s?$")
 
