@@ -78,7 +78,7 @@ def _find_fenced(chunks: Sequence[Chunk]) -> Iterator[bool]:
     """Yield for each chunk whether it begins within fenced code that an earlier one opens."""
     reached = fences = 0
     for before, chunk in pairwise((None, *chunks)):
-        assert chunk is not None  # noqa: S101 - for the type checker
+        assert chunk is not None
         if before is not None:
             fences += count_fences(before.text[max(0, reached - before.start) : max(0, chunk.start - before.start)])
             reached = chunk.start

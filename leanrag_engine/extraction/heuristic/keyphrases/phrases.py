@@ -90,15 +90,8 @@ def _may_follow(tokens: Sequence[Token], position: int, usage: WordUsage) -> boo
 
 def _is_content(tokens: Sequence[Token], position: int, shortest: int = 3) -> bool:
     word = tokens[position].lower
-    if len(word) < shortest or word in STOPWORDS or word in known.VERBS or word in known.ADVERBS:
-        return False
-    if word.endswith("ly") and word not in known.NOT_ADVERBS:
-        return False
-    letters = parts_of_speech(word)
-    if letters and letters[0] in "vro" and "n" not in letters and not word.endswith(("ed", "ing")) and "a" not in letters:
-        return False
     before = tokens[position - 1].lower if position else ""
-    if letters[:1] == "v" and not word.endswith(("ed", "ing")) and before not in _NOUN_LEFT:
+    if len(word) < shortest or _is_function_word(word) or _is_plain_verb(word, before):
         return False
     if word.endswith("ed") and word not in _NO_PARTICIPLE:
         after = tokens[position + 1] if position + 1 < len(tokens) else None
@@ -122,6 +115,21 @@ def _is_content(tokens: Sequence[Token], position: int, shortest: int = 3) -> bo
     if word in known.AMBIGUOUS:
         return before not in known.VERB_LEFT
     return not ("'" in word or "’" in word)
+
+
+def _is_function_word(word: str) -> bool:
+    """Whether a word is never a part of a term."""
+    adverb = word.endswith("ly") and word not in known.NOT_ADVERBS
+    return adverb or word in STOPWORDS or word in known.VERBS or word in known.ADVERBS
+
+
+def _is_plain_verb(word: str, before: str) -> bool:
+    """Whether a word that is no participle is a verb or adverb by the lexicon: always, or mostly and so here."""
+    letters = parts_of_speech(word)
+    if not letters or word.endswith(("ed", "ing")):
+        return False
+    never = letters[0] in "vro" and not {"n", "a"} & set(letters)
+    return never or (letters[0] == "v" and before not in _NOUN_LEFT)
 
 
 def _is_noun_in_ing(tokens: Sequence[Token], position: int, before: str) -> bool:
@@ -170,10 +178,9 @@ def _trim(tokens: Sequence[Token], first: int, last: int, usage: WordUsage) -> P
 def _may_close(token: Token, usage: WordUsage) -> bool:
     """Whether a phrase may end with this word, which is probably a noun."""
     word = token.lower
-    letters = parts_of_speech(word)
-    if letters and "n" not in letters and usage.nouns[word] <= 1:
-        return False
-    if letters[:1] == "v" and word.endswith("ing") and usage.verbs[word] >= usage.nouns[word]:
+    letters = parts_of_speech(word) or "n"
+    verbal = letters[0] == "v" and word.endswith("ing") and usage.verbs[word] >= usage.nouns[word]
+    if verbal or ("n" not in letters and usage.nouns[word] <= 1):
         return False
     if word in known.GENERIC_ADJECTIVES or word in known.LAST_ADJECTIVES:
         return usage.nouns[word] > 1
@@ -181,9 +188,7 @@ def _may_close(token: Token, usage: WordUsage) -> bool:
         return word in known.NOT_ADJECTIVES or usage.nouns[word] > 1
     if word.endswith(("ed", "ly")) and word not in _NO_PARTICIPLE and word not in known.NOT_ADVERBS:
         return False
-    if usage.verbs[word] > 2 * usage.nouns[word] + 1:
-        return False
-    return token.kind == "w"
+    return token.kind == "w" and usage.verbs[word] <= 2 * usage.nouns[word] + 1
 
 
 def is_compound(tokens: Sequence[Token], first: int, last: int) -> bool:

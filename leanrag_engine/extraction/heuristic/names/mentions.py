@@ -339,11 +339,10 @@ class _NameReader:
         if len(word) > 1 and sum(letter.isupper() for letter in word) > 1:
             return small <= capital or len(word) <= _SHORT_NUMBER
         if letters and not (lower in known.FIRST_NAMES and capital > small):
-            # A word of the language: within a sentence its capital is deliberate if the document seldom writes it small.
-            if initial and not capital:
-                return lower in known.FIRST_NAMES and not small and _is_subject(word, token, following)
-            noun = letters[0] == "n" and not lower.endswith(("ing", "ed"))
-            return small <= capital if noun else 3 * small < capital and capital > 1
+            alone = initial and not capital
+            return self._is_deliberate(lower, letters, small, capital) and (
+                not alone or (lower in known.FIRST_NAMES and not small and _is_subject(word, token, following))
+            )
         if capital or not initial:
             return small < 4 * max(1, capital) and not (initial and lower in known.STARTERS)
         if small or lower in known.STARTERS or lower in known.VERB_FORMS or lower.endswith(_COMMON_ENDINGS):
@@ -351,6 +350,13 @@ class _NameReader:
         return lower in known.FIRST_NAMES or (
             lower not in known.GENERIC_NOUNS and _is_subject(word, token, following)
         )
+
+
+    def _is_deliberate(self, lower: str, letters: str, small: int, capital: int) -> bool:
+        """Whether the capital of a word of the language makes it a name: the document writes it small less often."""
+        if lower in known.FIRST_NAMES or (letters[0] == "n" and not lower.endswith(("ing", "ed"))):
+            return small <= capital
+        return capital > 1 and 3 * small < capital
 
 
 def _is_subject(word: str, token: Token, following: Token) -> bool:
