@@ -159,7 +159,9 @@ def test_what_a_thread_is_about_is_an_entity(tmp_path: Path) -> None:
 
 
 def test_speakers_written_with_and_without_a_space_are_one(tmp_path: Path) -> None:
-    text = "[10:00] MeiLin: Hello Tomasz\n[10:01] Tomasz: Hello Mei Lin, is Mei Lin well?\n[10:02] MeiLin: Yes\n"
+    text = (
+        "[10:00] MeiLin: Hello Tomasz\n[10:01] Tomasz: Hello Mei Lin, is Mei Lin well?\n[10:02] MeiLin: Yes\n"
+    )
     (found,) = extract(cut(read(text, tmp_path)), "Conversation")
     names = [entity.name for entity in found.entities if entity.name.replace(" ", "") == "MeiLin"]
     assert len(names) == 1

@@ -177,7 +177,9 @@ def test_ordinary_words_are_no_names_whatever_their_capital(text: str) -> None:
 
 
 def test_a_compound_adjective_mentions_what_it_is_made_of() -> None:
-    assert {"debian", "cuda"} == keys("We use Debian-based hosts and CUDA-enabled cards, on Debian and CUDA.") - {"host", "card"}
+    assert {"debian", "cuda"} == keys(
+        "We use Debian-based hosts and CUDA-enabled cards, on Debian and CUDA."
+    ) - {"host", "card"}
 
 
 def test_verbs_do_not_open_or_close_a_term() -> None:
@@ -193,14 +195,17 @@ def test_a_noun_of_a_heading_is_an_entity_and_a_wide_one_is_not() -> None:
 
 
 def test_what_is_said_of_a_link_counts_and_its_address_does_not() -> None:
-    found = entities("We read [the report of Ann Lee](./ann-lee.md#top) and ![badge](https://a.org/Blue_Badge.svg) it helps.")
+    found = entities(
+        "We read [the report of Ann Lee](./ann-lee.md#top) and ![badge](https://a.org/Blue_Badge.svg) it helps."
+    )
     assert found.keys() == {"Ann Lee"}
     assert found["Ann Lee"].description == "We read the report of Ann Lee and it helps."
 
 
 def test_code_that_a_chunk_only_continues_is_code() -> None:
     chunks = document(
-        "Run this:\n\n```console\n$ tool venv\nUsing Silver Python\n", "Activate with Golden Gate\n```\n\nThen Ann Lee was happy.\n"
+        "Run this:\n\n```console\n$ tool venv\nUsing Silver Python\n",
+        "Activate with Golden Gate\n```\n\nThen Ann Lee was happy.\n",
     )
     names = {entity.name for found in extract(chunks, "") for entity in found.entities}
     assert names == {"Ann Lee"}
@@ -213,14 +218,23 @@ def test_a_command_in_code_marks_is_its_name_and_its_options() -> None:
 
 @pytest.mark.parametrize(
     "line",
-    ["!!! info", "Printed in Great Britain", "Illustrated by Ann Lee", "To remove all packages", "The old package is built"],
+    [
+        "!!! info",
+        "Printed in Great Britain",
+        "Illustrated by Ann Lee",
+        "To remove all packages",
+        "The old package is built",
+    ],
 )
 def test_lines_that_lead_on_or_give_credit_are_no_topics(line: str) -> None:
     assert name_key(line) not in keys(f"{line}\n\nWe met Bob Ray in the garden of the inn.\n")
 
 
 def test_emphasis_makes_no_term_of_an_ordinary_word() -> None:
-    assert keys("It was _very_ dark, and _I_ saw “poison” and *all* of it. Bob Ray said *so*.") == {"bob ray", "poison"}
+    assert keys("It was _very_ dark, and _I_ saw “poison” and *all* of it. Bob Ray said *so*.") == {
+        "bob ray",
+        "poison",
+    }
 
 
 def test_a_numeral_of_a_king_or_a_war_belongs_to_the_name() -> None:

@@ -40,8 +40,7 @@ def parse_chunks(chunks: Sequence[Chunk]) -> list[ParsedChunk]:
     """Parse the chunks of one document, in order; the mentions are still empty."""
     whole = "\n\n".join(chunk.text for chunk in chunks)
     spans = [
-        pieces(chunk.text, fenced=fenced)
-        for chunk, fenced in zip(chunks, _find_fenced(chunks), strict=True)
+        pieces(chunk.text, fenced=fenced) for chunk, fenced in zip(chunks, _find_fenced(chunks), strict=True)
     ]
     code = sum(piece.end - piece.start for found in spans for piece in found if piece.kind is PieceKind.CODE)
     technical = is_technical(whole, code)
@@ -50,7 +49,9 @@ def parse_chunks(chunks: Sequence[Chunk]) -> list[ParsedChunk]:
     if talk:
         spans = [_join_turns(chunk.text, found) for chunk, found in zip(chunks, spans, strict=True)]
     return [
-        ParsedChunk(chunk, [_sentence(chunk, piece, vocabulary, technical=technical, talk=talk) for piece in found])
+        ParsedChunk(
+            chunk, [_sentence(chunk, piece, vocabulary, technical=technical, talk=talk) for piece in found]
+        )
         for chunk, found in zip(chunks, spans, strict=True)
     ]
 
@@ -80,7 +81,9 @@ def _find_fenced(chunks: Sequence[Chunk]) -> Iterator[bool]:
     for before, chunk in pairwise((None, *chunks)):
         assert chunk is not None
         if before is not None:
-            fences += count_fences(before.text[max(0, reached - before.start) : max(0, chunk.start - before.start)])
+            fences += count_fences(
+                before.text[max(0, reached - before.start) : max(0, chunk.start - before.start)]
+            )
             reached = chunk.start
         yield fences % 2 == 1
 
@@ -94,7 +97,9 @@ def _vocabulary(text: str) -> frozenset[str]:
     )
 
 
-def _sentence(chunk: Chunk, piece: Piece, vocabulary: frozenset[str], *, technical: bool, talk: bool) -> Sentence:
+def _sentence(
+    chunk: Chunk, piece: Piece, vocabulary: frozenset[str], *, technical: bool, talk: bool
+) -> Sentence:
     raw = chunk.text[piece.start : piece.end]
     # A line of a table of contents states nothing, and the text names the same again: treat it like code.
     kind = PieceKind.CODE if _CONTENTS.search(raw) else piece.kind

@@ -39,7 +39,11 @@ def coarse_type(mention: Mention, text: str) -> str:
         or _PERSON_AFTER.match(after)
     ):
         return "person"
-    if len(words) > 1 and mention.name.rsplit(None, 1)[-1][:1].isupper() and (type_ := _type_of_words(words, mention.kind)):
+    if (
+        len(words) > 1
+        and mention.name.rsplit(None, 1)[-1][:1].isupper()
+        and (type_ := _type_of_words(words, mention.kind))
+    ):
         return type_
     if _PLACE_BEFORE.search(before):
         return "place"

@@ -70,7 +70,9 @@ _PRONOUN_LIKE = frozenset(["US", "WHO"])
 _OWNED = ("'s", "’s", "s'", "s’")
 _INITIAL = 2
 """Characters of an initial with its full stop."""
-_HYPHENED = re.compile(r"(.{2,})-(?:[a-z]+ed|like|style|specific|aware|compatible|only|free|wide|native|first|centric)")
+_HYPHENED = re.compile(
+    r"(.{2,})-(?:[a-z]+ed|like|style|specific|aware|compatible|only|free|wide|native|first|centric)"
+)
 """*Debian-based* mentions Debian."""
 _NO_NOUNS = frozenset("vroi")
 """Parts of speech of a word that begins a name only seldom."""
@@ -216,7 +218,9 @@ class _NameReader:
         if not shouted:
             common = self._usage.capital_nouns and last - first == 1 and self._usage.capital[name] <= 1
             yield Mention(name, Kind.TERM if common else Kind.NAME, start, end, weak=common)
-        elif last - first <= LONGEST_PHRASE and not all(is_english_word(word.lower()) for word in name.split()):
+        elif last - first <= LONGEST_PHRASE and not all(
+            is_english_word(word.lower()) for word in name.split()
+        ):
             yield Mention(lower_shouted(name), Kind.NAME, start, end)
 
     def _without_opening(self, start: int, end: int, *, initial: bool) -> int:
@@ -341,7 +345,8 @@ class _NameReader:
         if letters and not (lower in known.FIRST_NAMES and capital > small):
             alone = initial and not capital
             return self._is_deliberate(lower, letters, small, capital) and (
-                not alone or (lower in known.FIRST_NAMES and not small and _is_subject(word, token, following))
+                not alone
+                or (lower in known.FIRST_NAMES and not small and _is_subject(word, token, following))
             )
         if capital or not initial:
             return small < 4 * max(1, capital) and not (initial and lower in known.STARTERS)
@@ -350,7 +355,6 @@ class _NameReader:
         return lower in known.FIRST_NAMES or (
             lower not in known.GENERIC_NOUNS and _is_subject(word, token, following)
         )
-
 
     def _is_deliberate(self, lower: str, letters: str, small: int, capital: int) -> bool:
         """Whether the capital of a word of the language makes it a name: the document writes it small less often."""

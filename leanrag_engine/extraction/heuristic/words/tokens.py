@@ -185,7 +185,11 @@ def _kind_of_marked(inner: str, group: str, *, technical: bool) -> str:
 def _kind_of_marked_word(word: str, group: str, *, technical: bool) -> str:
     shaped = len(word) > 1 and _CODE_SHAPE.fullmatch(word) is not None
     if group in _EMPHASIS:
-        return "s" if technical and shaped and word.isalpha() and word[0].islower() and _may_be_noun(word) else ""
+        return (
+            "s"
+            if technical and shaped and word.isalpha() and word[0].islower() and _may_be_noun(word)
+            else ""
+        )
     if shaped and (group in _CODE_MARKS or CERTAIN_CODE.search(word)):
         return "i"
     if shaped and technical and group in {"straight", "latex"} and word.isascii():
