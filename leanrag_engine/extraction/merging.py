@@ -1,7 +1,8 @@
 """Merge extracts into G0: one entity per name, one relation per pair, every mention counted.
 
 A pure function of the extracts in reading order. Two mentions are the same entity iff :func:`name_key` gives both the
-same key, or one is an acronym that the corpus defines for the other and for nothing else.
+same key, or one is an acronym that the corpus defines for the other and for nothing else, or one is the other without
+spaces (*MeiLin*). A name that many may have (*King*, *John*) is one entity in two documents only if its contexts agree.
 """
 
 from __future__ import annotations
@@ -23,11 +24,12 @@ from leanrag_engine.core.model import (
     content_id,
 )
 from leanrag_engine.core.ports import Progress, ProgressReport, ignore_progress
-from leanrag_engine.core.text.language.names import name_key
+from leanrag_engine.core.text.language.names import name_key, split_humps
 from leanrag_engine.core.text.language.sentences import sentences
 from leanrag_engine.core.text.language.words import word_count
 
 from .heuristic.names.mentions import Kind
+from .namesakes import find_namesakes
 
 T = TypeVar("T")
 
@@ -54,16 +56,20 @@ def merge(
     extracts: Sequence[Extract],
     report: ProgressReport = ignore_progress,
     overlong: Callable[[LongDescription], None] = lambda _: None,
+    documents: Mapping[str, str] | None = None,
 ) -> Graph:
     """Build G0 from ``extracts`` in reading order (by document number, then chunk number).
 
     Entities are ordered by first mention and have no parent yet; relations are ordered by first statement. Ids depend
-    on the names alone. Linear in the number of extracted entities and relations. ``report`` is called for the stage
+    on the names alone, but for names that several entities share. ``documents`` maps chunk ids to document ids; without
+    it all is taken for one document. Linear in the number of extracted entities and relations. ``report`` is called for the stage
     ``merge`` a few times a second; an exception that it raises ends the work. ``overlong`` is called for each
     description that would lose much of what models wrote; see :mod:`leanrag_engine.extraction.by_model.describe`.
     """
     keys = _Keys()
-    canonical = _acronyms(extracts, keys)
+    canonical = _CanonicalKeys(_acronyms(extracts, keys) | _joined_names(extracts, keys))
+    if documents:
+        canonical.shared = find_namesakes(extracts, keys, canonical.forms, documents)
     entities: dict[str, _EntityDraft] = {}
     relations: dict[tuple[str, str], _RelationDraft] = {}
     for extract in _report_each(extracts, report, "extracts"):
@@ -290,15 +296,28 @@ class _RelationDraft:
         )
 
 
+@dataclass(slots=True)
+class _CanonicalKeys:
+    """Which entity a name key means. ``forms`` maps other forms of a name to its key; ``shared`` a chunk's id and a key
+    that several entities share to the key of one of them."""
+
+    forms: Mapping[str, str]
+    shared: Mapping[tuple[str, str], str] = field(default_factory=dict)
+
+    def find(self, key: str, chunk_id: str) -> str:
+        key = self.forms.get(key, key)
+        return self.shared.get((chunk_id, key), key) if self.shared else key
+
+
 def _read_entities(
-    extract: Extract, keys: _Keys, canonical: Mapping[str, str], entities: dict[str, _EntityDraft]
+    extract: Extract, keys: _Keys, canonical: _CanonicalKeys, entities: dict[str, _EntityDraft]
 ) -> dict[str, str]:
     """Add the entities of one extract; return the entity key for each of its name keys."""
     here: dict[str, str] = {}
     for entity in extract.entities:
         key = keys[entity.name]
         if key:
-            target = here[key] = canonical.get(key, key)
+            target = here[key] = canonical.find(key, extract.chunk_id)
             draft = entities.get(target)
             if draft is None:
                 draft = entities[target] = _EntityDraft()
@@ -359,6 +378,19 @@ def _acronyms(extracts: Sequence[Extract], keys: _Keys) -> dict[str, str]:
     return {short: long for short, long in single.items() if long not in single}
 
 
+def _joined_names(extracts: Sequence[Extract], keys: _Keys) -> dict[str, str]:
+    """Map the key of a name without spaces (*MeiLin*) to that of the same name with them, if the corpus has both."""
+    found: dict[str, str] = {}
+    spelled: set[str] = set()
+    for extract in extracts:
+        for entity in extract.entities:
+            if spaced := split_humps(entity.name):
+                found[keys[entity.name]] = keys[spaced]
+            elif entity.name.istitle():
+                spelled.add(keys[entity.name])
+    return {joined: spaced for joined, spaced in found.items() if spaced in spelled and joined != spaced}
+
+
 def _is_acronym(alias: str, entity: ExtractedEntity) -> bool:
     """Whether ``alias`` is one word of capitals that the initials of the name or of another alias spell."""
     letters = [letter.lower() for letter in alias.removesuffix("s") if letter.isalpha()]
@@ -387,7 +419,7 @@ def _spells(letters: Sequence[str], initials: Sequence[str]) -> bool:
 def _without_noise(
     extracts: Sequence[Extract],
     keys: _Keys,
-    canonical: Mapping[str, str],
+    canonical: _CanonicalKeys,
     entities: Mapping[str, _EntityDraft],
 ) -> list[str]:
     """Return the keys to keep, in order of first mention.
@@ -397,7 +429,11 @@ def _without_noise(
     """
     weak = {key for key, entity in entities.items() if _is_noise(entity)}
     for extract in extracts if weak else ():
-        here = [canonical.get(key, key) for entity in extract.entities if (key := keys[entity.name])]
+        here = [
+            canonical.find(key, extract.chunk_id)
+            for entity in extract.entities
+            if (key := keys[entity.name])
+        ]
         if here and weak.issuperset(here):
             weak.difference_update(here)
     return [key for key in entities if key not in weak]

@@ -156,7 +156,7 @@ async def draft(
     stores: Stores, collection: Collection, fitted: FittedChunks, report: ProgressReport, models: BuildModels
 ) -> BuiltHierarchy:
     """Merge, describe, cluster and summarise; nothing is written yet but which summaries of agents were used."""
-    base = await base_graph(stores, collection, report, models)
+    base = await base_graph(stores, collection, fitted.chunks, report, models)
     sources = TextSources(models.writing, await stores.replies.summaries(collection.name))
     plan = plan_of(stores.settings)
     built = await build(base, fitted.embedder, plan, progress=report, sources=sources)
@@ -165,13 +165,20 @@ async def draft(
 
 
 async def base_graph(
-    stores: Stores, collection: Collection, report: ProgressReport, models: BuildModels
+    stores: Stores,
+    collection: Collection,
+    chunks: Sequence[Chunk],
+    report: ProgressReport,
+    models: BuildModels,
 ) -> Graph:
     """Merge all extracts into G0 and let the model condense long descriptions."""
     report(Progress("merge", 0, collection.chunks))
     extracts = await stores.documents.extracts(collection.name)
+    documents = {chunk.id: chunk.document_id for chunk in chunks}
     overlong: list[LongDescription] = []
-    base = await anyio.to_thread.run_sync(merge, extracts, report, overlong.append, abandon_on_cancel=True)
+    base = await anyio.to_thread.run_sync(
+        merge, extracts, report, overlong.append, documents, abandon_on_cancel=True
+    )
     if models.writing is None or not overlong:
         return base
 

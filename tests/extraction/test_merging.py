@@ -426,3 +426,65 @@ def test_the_ids_of_a_real_corpus_do_not_depend_on_what_else_is_in_it() -> None:
     for entity in whole.entities:
         assert word_count(entity.description) <= 120
         assert len(set(sentences(entity.description))) == len(sentences(entity.description))
+
+
+# --- names that several entities share -----------------------------------------------------
+
+
+def in_documents(**chunks: str) -> dict[str, str]:
+    return chunks
+
+
+def test_the_kings_of_two_books_are_two() -> None:
+    graph = merge(
+        [said("a1", "King", "Alice Liddell", "croquet"), said("a2", "King", "Alice Liddell"), said("b1", "King", "Dorothy Gale")],
+        documents=in_documents(a1="a", a2="a", b1="b"),
+    )
+    assert [(entity.name, entity.chunk_ids) for entity in graph.entities if entity.name == "King"] == [
+        ("King", ("a1", "a2")),
+        ("King", ("b1",)),
+    ]
+    assert len({entity.id for entity in graph.entities}) == len(graph.entities)
+
+
+def test_a_shared_name_in_a_context_that_agrees_is_one() -> None:
+    extracts = [said("a1", "King", "Alice Liddell"), said("b1", "King", "Alice Liddell"), said("c1", "Queen", "tea")]
+    graph = merge(extracts, documents=in_documents(a1="a", b1="b", c1="c"))
+    assert [entity.mentions for entity in graph.entities if entity.name == "King"] == [2]
+
+
+def test_first_names_of_two_documents_are_one_if_they_know_the_same_person() -> None:
+    extracts = [said("a1", "John", "Mary"), said("b1", "John", "Mary"), said("c1", "John", "rent")]
+    graph = merge(extracts, documents=in_documents(a1="a", b1="b", c1="c"))
+    assert [entity.chunk_ids for entity in graph.entities if entity.name == "John"] == [("a1", "b1"), ("c1",)]
+
+
+@pytest.mark.parametrize("name", ["Charles Dickens", "Kubernetes", "cache", "--flag", "NASA", "foo_bar"])
+def test_full_names_terms_and_identifiers_are_one_in_all_documents(name: str) -> None:
+    graph = merge([said("a1", name, "King"), said("b1", name, "Queen")], documents=in_documents(a1="a", b1="b"))
+    assert [entity.mentions for entity in graph.entities if entity.name == name] == [2]
+
+
+def test_a_relation_belongs_to_the_namesake_of_its_document() -> None:
+    relations = (ExtractedRelation("King", "Dorothy Gale", "The King helped Dorothy Gale."),)
+    extracts = [
+        said("a1", "King", "Alice Liddell"),
+        Extract("b1", Method.HEURISTIC, (ExtractedEntity("King"), ExtractedEntity("Dorothy Gale")), relations),
+    ]
+    graph = merge(extracts, documents=in_documents(a1="a", b1="b"))
+    (relation,) = graph.relations
+    other = {entity.id: entity.chunk_ids for entity in graph.entities}
+    assert other[relation.source_id] == ("b1",)
+
+
+def test_a_name_without_its_space_is_the_name_with_it_in_all_documents() -> None:
+    graph = merge([said("a1", "MeiLin"), said("b1", "Mei Lin"), said("c1", "GitHub"), said("c1", "TypeError", "type error")])
+    assert {entity.name: entity.mentions for entity in graph.entities} == {
+        "MeiLin": 2, "GitHub": 1, "TypeError": 1, "type error": 1,
+    }  # fmt: skip
+
+
+def test_a_term_in_the_overlap_of_two_chunks_is_mentioned_once() -> None:
+    weak = ExtractedEntity("silver samovar", "term", "The silver samovar stood in the hall.")
+    graph = merge([said(each, weak, "Ann Lee", method=Method.HEURISTIC) for each in ("a1", "a2")])
+    assert {entity.name for entity in graph.entities} == {"Ann Lee"}

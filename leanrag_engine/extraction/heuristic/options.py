@@ -39,10 +39,10 @@ class HeuristicOptions:
     salient_words: int = 6
     """Lone nouns of a short document that become entities, and one more per ``words_per_salient`` words."""
     words_per_salient: int = 300
-    most_singles: int = 30
+    most_singles: int = 40
     fewest_of_single: int = 3
     """How often such a noun must occur, and once more per ``words_per_single`` words."""
-    words_per_single: int = 900
+    words_per_single: int = 3_000
     fewest_of_headed: int = 2
     """How often a noun must occur that is in a heading too."""
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
 
 from leanrag_engine.core.model import Chunk
 from leanrag_engine.core.text.language.apostrophes import plain_apostrophes
@@ -77,15 +76,11 @@ def _join_turns(text: str, found: Sequence[Piece], most: int = 60) -> list[Piece
 
 def _find_fenced(chunks: Sequence[Chunk]) -> Iterator[bool]:
     """Yield for each chunk whether it begins within fenced code that an earlier one opens."""
-    reached = fences = 0
-    for before, chunk in pairwise((None, *chunks)):
-        assert chunk is not None
-        if before is not None:
-            fences += count_fences(
-                before.text[max(0, reached - before.start) : max(0, chunk.start - before.start)]
-            )
-            reached = chunk.start
+    fences = 0
+    for place, chunk in enumerate(chunks):
         yield fences % 2 == 1
+        end = chunks[place + 1].start if place + 1 < len(chunks) else chunk.end
+        fences += count_fences(chunk.text[: max(0, end - chunk.start)])
 
 
 def _vocabulary(text: str) -> frozenset[str]:

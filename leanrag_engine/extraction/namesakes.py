@@ -1,0 +1,150 @@
+"""Tell apart the entities that share a name: the King of one book is not the King of another.
+
+Titles, first names and capitalised words of the language name someone else in every document. Two documents mean the same
+one if they mention it beside something that is the same in both: another name, an identifier or a term of several words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from leanrag_engine.core.model import Extract
+from leanrag_engine.core.text.language.parts_of_speech import parts_of_speech
+
+from .heuristic.words import vocabulary as known
+
+__all__ = ["find_namesakes"]
+
+_COMMON_WORDS = 5
+"""Lone words of the language that two contexts must share if they share nothing more specific. Set by reading."""
+_COMMON_SHARE = 0.3
+"""Their least share of the smaller context. Set by reading."""
+_WIDE = 0.5
+"""A name in more than this share of at least ten documents says nothing about which of them belong together."""
+_FEW_DOCUMENTS = 10
+
+
+@dataclass(slots=True)
+class _Namesake:
+    """Mentions of one name in documents whose contexts agree: ``telling`` and ``common`` are the keys beside it."""
+
+    key: str
+    telling: set[str] = field(default_factory=set)
+    common: set[str] = field(default_factory=set)
+
+    def agrees(self, telling: set[str], common: set[str]) -> bool:
+        if not self.telling.isdisjoint(telling):
+            return True
+        shared = len(self.common & common)
+        return shared >= max(_COMMON_WORDS, _COMMON_SHARE * min(len(self.common), len(common)))
+
+
+def find_namesakes(
+    extracts: Sequence[Extract],
+    keys: Mapping[str, str],
+    forms: Mapping[str, str],
+    documents: Mapping[str, str],
+) -> dict[tuple[str, str], str]:
+    """Map (chunk id, key) to the key of the entity meant, for the keys that mean several entities.
+
+    ``keys`` are name keys by name, ``forms`` other forms of a key, ``documents`` the document id of each chunk. The entity
+    that comes first keeps the plain key. Linear in the number of mentions, but for names that very many documents share.
+    """
+    shared = _shared_names(extracts, keys, forms, documents)
+    if not shared:
+        return {}
+    found: dict[tuple[str, str], str] = {}
+    wide = _wide_names(extracts, keys, forms, documents)
+    namesakes: dict[str, list[_Namesake]] = {}
+    for document, chunks in _by_document(extracts, documents):
+        for key, (telling, common) in _contexts(chunks, keys, forms, shared, wide).items():
+            known_ = namesakes.setdefault(key, [])
+            one = next((each for each in known_ if each.agrees(telling, common)), None)
+            if one is None:
+                # The key ends up in an id alone.
+                one = _Namesake(f"{key}\x00{document}" if known_ else key)
+                known_.append(one)
+            one.telling |= telling
+            one.common |= common
+            if one.key != key:
+                found |= {(extract.chunk_id, key): one.key for extract in chunks}
+    return found
+
+
+def _keys_of(extract: Extract, keys: Mapping[str, str], forms: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """Yield the key and the name of each entity of an extract."""
+    for entity in extract.entities:
+        if key := keys[entity.name]:
+            yield forms.get(key, key), entity.name
+
+
+def _shared_names(
+    extracts: Sequence[Extract], keys: Mapping[str, str], forms: Mapping[str, str], documents: Mapping[str, str]
+) -> frozenset[str]:
+    """Return the keys of the names that many may have and that several documents mention."""
+    seen: dict[str, str] = {}
+    several: set[str] = set()
+    for extract in extracts:
+        document = documents.get(extract.chunk_id, "")
+        for key, name in _keys_of(extract, keys, forms):
+            if _is_common_name(key, name) and seen.setdefault(key, document) != document:
+                several.add(key)
+    return frozenset(several)
+
+
+def _is_common_name(key: str, name: str) -> bool:
+    if " " in key or not name[:1].isupper() or not name[1:].islower():
+        return False
+    return key in known.HONORIFICS or key in known.FIRST_NAMES or parts_of_speech(key)[:1] == "n"
+
+
+def _wide_names(
+    extracts: Sequence[Extract], keys: Mapping[str, str], forms: Mapping[str, str], documents: Mapping[str, str]
+) -> frozenset[str]:
+    mentioned: dict[str, set[str]] = {}
+    for extract in extracts:
+        for key, _ in _keys_of(extract, keys, forms):
+            mentioned.setdefault(key, set()).add(documents.get(extract.chunk_id, ""))
+    total = len(set(documents.values()))
+    if total < _FEW_DOCUMENTS:
+        return frozenset()
+    return frozenset(key for key, where in mentioned.items() if len(where) > _WIDE * total)
+
+
+def _by_document(
+    extracts: Sequence[Extract], documents: Mapping[str, str]
+) -> Iterator[tuple[str, list[Extract]]]:
+    chunks: dict[str, list[Extract]] = {}
+    for extract in extracts:
+        chunks.setdefault(documents.get(extract.chunk_id, ""), []).append(extract)
+    yield from chunks.items()
+
+
+def _contexts(
+    chunks: Sequence[Extract],
+    keys: Mapping[str, str],
+    forms: Mapping[str, str],
+    shared: frozenset[str],
+    wide: frozenset[str],
+) -> dict[str, tuple[set[str], set[str]]]:
+    """Return for each shared name of one document the telling and the common keys in its chunks."""
+    found: dict[str, tuple[set[str], set[str]]] = {}
+    for extract in chunks:
+        here = dict(_keys_of(extract, keys, forms))
+        names = here.keys() & shared
+        if names:
+            telling = {key for key in here if _is_telling(key) and key not in wide}
+            common = here.keys() - telling - known.HONORIFICS
+            for name in names:
+                one = found.setdefault(name, (set(), set()))
+                one[0].update(telling - {name})
+                one[1].update(common - {name})
+    return found
+
+
+def _is_telling(key: str) -> bool:
+    """Whether a name hardly means two things: several words, a first name, or no word of the language."""
+    if " " in key:
+        return True
+    return key not in known.HONORIFICS and (key in known.FIRST_NAMES or not parts_of_speech(key))
