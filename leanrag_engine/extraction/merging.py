@@ -430,9 +430,7 @@ def _without_noise(
     weak = {key for key, entity in entities.items() if _is_noise(entity)}
     for extract in extracts if weak else ():
         here = [
-            canonical.find(key, extract.chunk_id)
-            for entity in extract.entities
-            if (key := keys[entity.name])
+            canonical.find(key, extract.chunk_id) for entity in extract.entities if (key := keys[entity.name])
         ]
         if here and weak.issuperset(here):
             weak.difference_update(here)

@@ -72,7 +72,9 @@ def find_namesakes(
     return found
 
 
-def _keys_of(extract: Extract, keys: Mapping[str, str], forms: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+def _keys_of(
+    extract: Extract, keys: Mapping[str, str], forms: Mapping[str, str]
+) -> Iterator[tuple[str, str]]:
     """Yield the key and the name of each entity of an extract."""
     for entity in extract.entities:
         if key := keys[entity.name]:
@@ -80,7 +82,10 @@ def _keys_of(extract: Extract, keys: Mapping[str, str], forms: Mapping[str, str]
 
 
 def _shared_names(
-    extracts: Sequence[Extract], keys: Mapping[str, str], forms: Mapping[str, str], documents: Mapping[str, str]
+    extracts: Sequence[Extract],
+    keys: Mapping[str, str],
+    forms: Mapping[str, str],
+    documents: Mapping[str, str],
 ) -> frozenset[str]:
     """Return the keys of the names that many may have and that several documents mention."""
     seen: dict[str, str] = {}
@@ -100,7 +105,10 @@ def _is_common_name(key: str, name: str) -> bool:
 
 
 def _wide_names(
-    extracts: Sequence[Extract], keys: Mapping[str, str], forms: Mapping[str, str], documents: Mapping[str, str]
+    extracts: Sequence[Extract],
+    keys: Mapping[str, str],
+    forms: Mapping[str, str],
+    documents: Mapping[str, str],
 ) -> frozenset[str]:
     mentioned: dict[str, set[str]] = {}
     for extract in extracts:

@@ -437,7 +437,11 @@ def in_documents(**chunks: str) -> dict[str, str]:
 
 def test_the_kings_of_two_books_are_two() -> None:
     graph = merge(
-        [said("a1", "King", "Alice Liddell", "croquet"), said("a2", "King", "Alice Liddell"), said("b1", "King", "Dorothy Gale")],
+        [
+            said("a1", "King", "Alice Liddell", "croquet"),
+            said("a2", "King", "Alice Liddell"),
+            said("b1", "King", "Dorothy Gale"),
+        ],
         documents=in_documents(a1="a", a2="a", b1="b"),
     )
     assert [(entity.name, entity.chunk_ids) for entity in graph.entities if entity.name == "King"] == [
@@ -448,7 +452,11 @@ def test_the_kings_of_two_books_are_two() -> None:
 
 
 def test_a_shared_name_in_a_context_that_agrees_is_one() -> None:
-    extracts = [said("a1", "King", "Alice Liddell"), said("b1", "King", "Alice Liddell"), said("c1", "Queen", "tea")]
+    extracts = [
+        said("a1", "King", "Alice Liddell"),
+        said("b1", "King", "Alice Liddell"),
+        said("c1", "Queen", "tea"),
+    ]
     graph = merge(extracts, documents=in_documents(a1="a", b1="b", c1="c"))
     assert [entity.mentions for entity in graph.entities if entity.name == "King"] == [2]
 
@@ -461,7 +469,9 @@ def test_first_names_of_two_documents_are_one_if_they_know_the_same_person() -> 
 
 @pytest.mark.parametrize("name", ["Charles Dickens", "Kubernetes", "cache", "--flag", "NASA", "foo_bar"])
 def test_full_names_terms_and_identifiers_are_one_in_all_documents(name: str) -> None:
-    graph = merge([said("a1", name, "King"), said("b1", name, "Queen")], documents=in_documents(a1="a", b1="b"))
+    graph = merge(
+        [said("a1", name, "King"), said("b1", name, "Queen")], documents=in_documents(a1="a", b1="b")
+    )
     assert [entity.mentions for entity in graph.entities if entity.name == name] == [2]
 
 
@@ -469,7 +479,9 @@ def test_a_relation_belongs_to_the_namesake_of_its_document() -> None:
     relations = (ExtractedRelation("King", "Dorothy Gale", "The King helped Dorothy Gale."),)
     extracts = [
         said("a1", "King", "Alice Liddell"),
-        Extract("b1", Method.HEURISTIC, (ExtractedEntity("King"), ExtractedEntity("Dorothy Gale")), relations),
+        Extract(
+            "b1", Method.HEURISTIC, (ExtractedEntity("King"), ExtractedEntity("Dorothy Gale")), relations
+        ),
     ]
     graph = merge(extracts, documents=in_documents(a1="a", b1="b"))
     (relation,) = graph.relations
@@ -478,7 +490,14 @@ def test_a_relation_belongs_to_the_namesake_of_its_document() -> None:
 
 
 def test_a_name_without_its_space_is_the_name_with_it_in_all_documents() -> None:
-    graph = merge([said("a1", "MeiLin"), said("b1", "Mei Lin"), said("c1", "GitHub"), said("c1", "TypeError", "type error")])
+    graph = merge(
+        [
+            said("a1", "MeiLin"),
+            said("b1", "Mei Lin"),
+            said("c1", "GitHub"),
+            said("c1", "TypeError", "type error"),
+        ]
+    )
     assert {entity.name: entity.mentions for entity in graph.entities} == {
         "MeiLin": 2, "GitHub": 1, "TypeError": 1, "type error": 1,
     }  # fmt: skip
