@@ -65,10 +65,13 @@ def embedder_source(settings: Settings) -> EmbedderSource:
     """Where the embedder of the settings comes from. No model is loaded or looked for yet."""
     # Each way pays for its own libraries.
     name = settings.embedder
-    if name == "builtin":
-        from .embedders.fitted import BuiltinEmbedderSource  # noqa: PLC0415
+    if name == "fitted":
+        return fitted_source()
+    if name in {"auto", "minilm"}:
+        from .embedders.automatic import AutomaticSource  # noqa: PLC0415
+        from .embedders.minilm.embedder import MiniLMSource  # noqa: PLC0415
 
-        return BuiltinEmbedderSource()
+        return MiniLMSource() if name == "minilm" else AutomaticSource(MiniLMSource(), fitted_source)
     if name.startswith("litellm/"):
         from .embedders.service import LitellmModel, LitellmSource  # noqa: PLC0415
 
@@ -77,6 +80,13 @@ def embedder_source(settings: Settings) -> EmbedderSource:
     from .embedders.local import SentenceTransformersSource  # noqa: PLC0415
 
     return SentenceTransformersSource(name)
+
+
+def fitted_source() -> EmbedderSource:
+    """Return the source of the fitted embedder, whose libraries take a second to import."""
+    from .embedders.fitted import FittedEmbedderSource  # noqa: PLC0415
+
+    return FittedEmbedderSource()
 
 
 async def chat_model(settings: Settings, name: str, api_base: str = "") -> ChatModel:

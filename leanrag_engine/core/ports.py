@@ -119,7 +119,7 @@ class Embedder(Protocol):
 
 
 class EmbedderSource(Protocol):
-    """Provides embedders: a pretrained one as it is, the built-in one fitted on a corpus.
+    """Provides embedders: a pretrained one as it is, the fitted one made for a corpus.
 
     ``name`` is the setting's value. Every method raises ``InvalidInput`` if there is no such model or what
     it needs is not installed, ``ModelUnavailable`` if it cannot be reached.
@@ -128,8 +128,11 @@ class EmbedderSource(Protocol):
     @property
     def name(self) -> str: ...
 
-    async def fit(self, texts: Sequence[str]) -> tuple[Embedder, bytes]:
-        """Return an embedder for a build over ``texts``, and the state that ``restore`` needs (may be empty)."""
+    async def fit(self, texts: Sequence[str], before: str = "") -> tuple[Embedder, bytes]:
+        """Return an embedder for a build over ``texts``, and the state that ``restore`` needs (may be empty).
+
+        ``before`` is the identity of the collection's last embedder: a source that chooses between several keeps it.
+        """
         ...
 
     async def gave(self, identity: str) -> bool:

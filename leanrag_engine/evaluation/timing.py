@@ -70,8 +70,8 @@ class TimedEmbedderSource:
     def name(self) -> str:
         return self.inner.name
 
-    async def fit(self, texts: Sequence[str]) -> tuple[Embedder, bytes]:
-        embedder, state = await self.inner.fit(texts)
+    async def fit(self, texts: Sequence[str], before: str = "") -> tuple[Embedder, bytes]:
+        embedder, state = await self.inner.fit(texts, before)
         return TimedEmbedder(embedder, self.watch), state
 
     async def gave(self, identity: str) -> bool:

@@ -148,7 +148,8 @@ async def fit(
 ) -> FittedChunks:
     chunks = await stores.documents.all_chunks(collection.name)
     report(Progress("fit", 0, len(chunks)))
-    embedder, state = await embedders.fit([each.indexed_text for each in chunks])
+    before = collection.generation.embedder if collection.generation else ""
+    embedder, state = await embedders.fit([each.indexed_text for each in chunks], before)
     return FittedChunks(chunks, await reuse_vectors(stores, collection.generation, embedder), state)
 
 
@@ -288,9 +289,9 @@ async def forecast_build(
 
 
 def dry_embedders(stores: Stores) -> EmbedderSource:
-    """Return the source of embedders for a dry run: the configured one, but the built-in one if that is a paid service."""
+    """Return the source of embedders for a dry run: the configured one, but the fitted one if that is a paid service."""
     if stores.embedders.name.startswith("litellm/"):
-        return embedder_source(stores.settings.model_copy(update={"embedder": "builtin"}))
+        return embedder_source(stores.settings.model_copy(update={"embedder": "fitted"}))
     return stores.embedders
 
 

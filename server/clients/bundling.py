@@ -25,7 +25,7 @@ from ..app import create_server
 from .bundle_fields import DOCUMENTS, FIELDS
 
 PARTS = ("pyproject.toml", "README.md", "LICENSE", "leanrag_engine", "prompts", "server")
-SUFFIXES = {".py", ".md", ".toml", ".txt", ".typed", ""}
+SUFFIXES = {".json", ".md", ".onnx", ".py", ".toml", ".txt", ".typed", ""}
 MODULE = "leanrag_mcp.cli.bundle_entry"
 ENTRY_POINT = "server/cli/bundle_entry.py"
 

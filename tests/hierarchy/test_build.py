@@ -216,7 +216,7 @@ def digest(hierarchy: Hierarchy, vectors: list[Vectors]) -> str:
 
 WHOLE_BUILD = """
 import anyio, hashlib
-from leanrag_engine.adapters.embedders.fitted import BuiltinEmbedderSource
+from leanrag_engine.adapters.embedders.fitted import FittedEmbedderSource
 from leanrag_engine.hierarchy.build import HierarchyOptions, build
 from leanrag_engine.hierarchy.clustering.methods import ClusteringMethod, ClusteringOptions
 from leanrag_engine.core.model import Entity, Graph, Relation, content_id
@@ -231,7 +231,7 @@ relations = tuple(
     for n in range(1, 449)
 )
 async def main():
-    embedder, state = await BuiltinEmbedderSource().fit([entity.indexed_text for entity in entities])
+    embedder, state = await FittedEmbedderSource().fit([entity.indexed_text for entity in entities])
     for method in ClusteringMethod:
         plan = HierarchyOptions(clustering=ClusteringOptions(method))
         built = await build(Graph(entities, relations), embedder, plan, progress=lambda _: None)

@@ -67,17 +67,17 @@ async def test_a_query_with_another_embedder_is_refused_naming_both_and_a_build_
         before = await engine.query(Query("Who found Neptune?"))
     async with await LeanRAG.open(served) as engine:
         for ask in (engine.query(Query("Who found Neptune?")), engine.search_entities("Neptune")):
-            with pytest.raises(InvalidInput, match=r"'builtin'.*'litellm/openai/some-model'") as caught:
+            with pytest.raises(InvalidInput, match=r"'fitted'.*'litellm/openai/some-model'") as caught:
                 await ask
             assert "Set the embedder back, or build the collection" in caught.value.next_step
-        assert any("'builtin'" in warning for warning in (await engine.status()).warnings)
+        assert any("'fitted'" in warning for warning in (await engine.status()).warnings)
         await done(engine, await engine.submit_build())
         after = await engine.query(Query("Who found Neptune?"))
         assert after.warnings == ()
         assert after.sources[0].chunk == before.sources[0].chunk
-        assert not any("builtin" in warning for warning in (await engine.status()).warnings)
+        assert not any("fitted" in warning for warning in (await engine.status()).warnings)
     async with await LeanRAG.open(settings) as engine:
-        with pytest.raises(InvalidInput, match=r"'litellm/openai/some-model'.*'builtin'"):
+        with pytest.raises(InvalidInput, match=r"'litellm/openai/some-model'.*'fitted'"):
             await engine.query(Query("Who found Neptune?"))
 
 
@@ -113,7 +113,7 @@ async def test_documents_come_in_under_another_embedder_and_wait_for_the_build(
     async with await LeanRAG.open(served) as engine:
         job = await engine.submit_ingest([DocumentSource(text="Clyde Tombaugh found Pluto.")], build=False)
         job = await done(engine, job)
-        assert any("embedded with 'builtin'" in str(failure) for failure in job.failures)
+        assert any("embedded with 'fitted'" in str(failure) for failure in job.failures)
         assert (await engine.status()).collection.documents == len(TEXTS) + 1
 
 
@@ -225,7 +225,7 @@ async def test_opening_with_a_local_embedder_loads_no_model(tmp_path: Path) -> N
         "from leanrag_engine.core.config import load_settings\n"
         "heavy = {'torch', 'transformers', 'sentence_transformers', 'huggingface_hub', 'litellm', 'openai'}\n"
         "async def main():\n"
-        "    for name in ('some/model', 'litellm/openai/m', 'builtin'):\n"
+        "    for name in ('some/model', 'litellm/openai/m', 'fitted'):\n"
         "        async with await LeanRAG.open(load_settings(data_dir=sys.argv[1], embedder=name)) as engine:\n"
         "            await engine.status()\n"
         "anyio.run(main)\n"

@@ -12,7 +12,7 @@ from pydoc_data.topics import topics
 import anyio
 import pytest
 
-from leanrag_engine.adapters.embedders.fitted import BuiltinEmbedderSource
+from leanrag_engine.adapters.embedders.fitted import FittedEmbedderSource
 from leanrag_engine.adapters.tokenizer import TiktokenTokenizer
 from leanrag_engine.core.model import DocumentSource, Hierarchy
 from leanrag_engine.documents.chunking import chunk
@@ -34,7 +34,7 @@ async def built(sources: list[DocumentSource]) -> Hierarchy:
         chunks = chunk(document, tokenizer=tokenizer, max_tokens=512, overlap=64)
         texts += [each.indexed_text for each in chunks]
         extracts += extract(chunks, document.title)
-    embedder, _ = await BuiltinEmbedderSource().fit(texts)
+    embedder, _ = await FittedEmbedderSource().fit(texts)
     return (
         await build(merge(extracts), embedder, HierarchyOptions(20, CAP), progress=lambda _: None)
     ).hierarchy

@@ -49,6 +49,7 @@ HOMES = {
     "mcp": {"server"},
     "mcp_types": {"server"},
     "networkx": set(),
+    "onnxruntime": {"leanrag_engine/adapters/embedders/minilm/embedder.py"},
     "platformdirs": {"leanrag_engine/core/config.py"},
     "psutil": {"leanrag_engine/pipeline/jobs.py", "leanrag_engine/adapters"},
     "pydantic": {"leanrag_engine/core/config.py", "server"},
@@ -74,6 +75,7 @@ HOMES = {
         "leanrag_engine/adapters/embedders/fitted.py",
     },
     "tiktoken": {"leanrag_engine/adapters/tokenizer.py"},
+    "tokenizers": {"leanrag_engine/adapters/embedders/minilm/embedder.py"},
     "typer": {"server"},
     "uvicorn": {"server/http/serving.py"},
 }

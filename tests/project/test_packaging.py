@@ -14,7 +14,8 @@ import leanrag_mcp
 
 ROOT = Path(__file__).parents[2]
 INSTALLED_AS = {"leanrag_engine": "leanrag_engine", "server": "leanrag_mcp", "prompts": "leanrag_prompts"}
-CARRIED = {".py", ".md", ".txt", ".typed"}
+CARRIED = {".py", ".md", ".txt", ".typed", ".onnx"}
+CARRIED_NAMES = {"py.typed", "tokenizer.json", "LICENSE"}
 
 
 def expected_files() -> set[str]:
@@ -22,7 +23,7 @@ def expected_files() -> set[str]:
         str(Path(package) / path.relative_to(ROOT / folder))
         for folder, package in INSTALLED_AS.items()
         for path in (ROOT / folder).rglob("*")
-        if (path.suffix in CARRIED or path.name == "py.typed") and "__pycache__" not in path.parts
+        if (path.suffix in CARRIED or path.name in CARRIED_NAMES) and "__pycache__" not in path.parts
     }
 
 

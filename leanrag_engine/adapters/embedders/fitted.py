@@ -1,4 +1,4 @@
-"""The built-in embedder: latent semantic analysis of the collection itself, on scikit-learn.
+"""The fitted embedder: latent semantic analysis of the collection itself, on scikit-learn.
 
 Words are weighted by TF-IDF, then reduced by a truncated singular value decomposition (Deerwester et al. 1990) whose
 singular values count with their square root (Levy, Goldberg & Dagan 2015); with few dimensions this
@@ -59,10 +59,10 @@ class _WordTable:
         digest = blake2b(json.dumps(self.vocabulary).encode(), digest_size=8)
         for table in (self.steps, self.scales):
             digest.update(repr(table.shape).encode() + table.tobytes())
-        return f"builtin-{digest.hexdigest()}"
+        return f"fitted-{digest.hexdigest()}"
 
 
-class BuiltinEmbedder:
+class FittedEmbedder:
     """A fitted word table. Equal identities mean equal tables, hence equal vectors to the bit."""
 
     def __init__(self, table: _WordTable) -> None:
@@ -105,17 +105,17 @@ class BuiltinEmbedder:
         return _unit_rows(_damp(counts) @ self._vectors)
 
 
-class BuiltinEmbedderSource:
-    """Fits the built-in embedder on a collection's texts, and restores fitted ones."""
+class FittedEmbedderSource:
+    """Fits the embedder on a collection's texts, and restores fitted ones."""
 
     def __init__(self, options: FittingOptions = FittingOptions()) -> None:
         self._options = options
 
     @property
     def name(self) -> str:
-        return "builtin"
+        return "fitted"
 
-    async def fit(self, texts: Sequence[str]) -> tuple[Embedder, bytes]:
+    async def fit(self, texts: Sequence[str], before: str = "") -> tuple[Embedder, bytes]:  # noqa: ARG002 - the port's arguments
         """Fit an embedder on ``texts`` (any number of any length); return it with its state of at most about 20 MB."""
         return await anyio.to_thread.run_sync(_fit, list(texts), self._options, abandon_on_cancel=True)
 
@@ -149,7 +149,7 @@ def _counter(vocabulary: Sequence[str] | None = None) -> CountVectorizer:
 
 def _fit(texts: list[str], options: FittingOptions) -> tuple[Embedder, bytes]:
     table = _word_table(texts, options)
-    return BuiltinEmbedder(table), _pack(table)
+    return FittedEmbedder(table), _pack(table)
 
 
 def _word_table(texts: list[str], options: FittingOptions) -> _WordTable:
@@ -213,7 +213,7 @@ def _pack(table: _WordTable) -> bytes:
 
 
 def _restore(identity: str, state: bytes) -> Embedder:
-    return BuiltinEmbedder(_unpack(identity, state))
+    return FittedEmbedder(_unpack(identity, state))
 
 
 def _unpack(identity: str, state: bytes) -> _WordTable:

@@ -81,7 +81,7 @@ class SentenceTransformersSource:
     def name(self) -> str:
         return self._name
 
-    async def fit(self, texts: Sequence[str]) -> tuple[Embedder, bytes]:  # noqa: ARG002 - nothing is fitted
+    async def fit(self, texts: Sequence[str], before: str = "") -> tuple[Embedder, bytes]:  # noqa: ARG002 - nothing is fitted
         """Return the model with an empty state: nothing is fitted."""
         return await anyio.to_thread.run_sync(self._embedder), b""
 
@@ -211,7 +211,7 @@ def _folder_of(name: str) -> Path | None:
     if not _NAME.fullmatch(name):
         raise InvalidInput(
             f"Embedder {name!r} is neither an existing folder nor the name of a model.",
-            "Give 'builtin', 'litellm/<model>', the name of a sentence-transformers model, or its folder.",
+            "Give 'minilm', 'fitted', 'litellm/<model>', the name of a sentence-transformers model, or its folder.",
         )
     return None
 
@@ -220,7 +220,7 @@ def _check_installed(name: str) -> None:
     if find_spec("sentence_transformers") is None or find_spec("torch") is None:
         raise InvalidInput(
             f"Embedder {name!r} needs the package sentence-transformers, which is not installed.",
-            "Install the extra [local]: pip install \"leanrag-mcp[local]\". Or set the embedder to 'builtin'.",
+            "Install the extra [local]: pip install \"leanrag-mcp[local]\". Or set the embedder to 'minilm', which needs nothing more.",
         )
 
 
@@ -282,7 +282,7 @@ def _not_found(name: str, why: str) -> LeanRAGError:
 def _unreachable(name: str, why: str) -> LeanRAGError:
     return ModelUnavailable(
         f"Embedder {name!r} is not on this machine, and the model hub cannot be reached ({why}).",
-        "Connect to the network once, so that it can be fetched, or set the embedder to the folder of a model or to 'builtin'.",
+        "Connect to the network once, so that it can be fetched, or set the embedder to the folder of a model or to 'minilm', which comes with this package.",
     )
 
 
@@ -359,7 +359,7 @@ def _unusable(name: str, problem: Exception) -> InvalidInput:
     detail = one_line(str(problem))
     return InvalidInput(
         f"Embedder {name!r} cannot be loaded as a sentence-transformers model ({type(problem).__name__}: {detail[:200]}).",
-        "Give the folder or the name of a model that holds its configuration, tokenizer and weights, or set the embedder to 'builtin'.",
+        "Give the folder or the name of a model that holds its configuration, tokenizer and weights, or set the embedder to 'minilm'.",
     )
 
 

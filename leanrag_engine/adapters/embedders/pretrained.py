@@ -72,6 +72,17 @@ def pool_windows(windows: Windows, texts: int) -> Vectors:
     return unit_rows(rows)
 
 
+def repeat_windows(windows: Windows, distinct: Sequence[str], texts: Sequence[str]) -> Windows:
+    """Return the windows of ``texts``, given those of the ``distinct`` ones among them."""
+    if len(distinct) == len(texts):
+        return windows
+    rows: dict[str, list[int]] = {}
+    for row, owner in enumerate(windows.owners):
+        rows.setdefault(distinct[owner], []).append(row)
+    order = [(owner, row) for owner, text in enumerate(texts) for row in rows[text]]
+    return Windows(windows.vectors[[row for _, row in order]], tuple(owner for owner, _ in order))
+
+
 # --- batches -------------------------------------------------------------------------------
 
 

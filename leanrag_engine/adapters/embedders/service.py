@@ -95,7 +95,7 @@ class LitellmSource:
     def name(self) -> str:
         return self._model.name
 
-    async def fit(self, texts: Sequence[str]) -> tuple[Embedder, bytes]:
+    async def fit(self, texts: Sequence[str], before: str = "") -> tuple[Embedder, bytes]:  # noqa: ARG002 - the port's arguments
         """Embed the first of ``texts`` and return the model, with its dimension as its state."""
         room = await anyio.to_thread.run_sync(_room, self._model)
         sample = next((text for text in texts if text.strip()), "dimension")

@@ -1,8 +1,9 @@
-"""Recognize scripts: Chinese, Japanese and Korean characters."""
+"""Recognize scripts: Chinese, Japanese and Korean characters, and Latin letters."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 __all__ = [
     "CJK_CHARACTER",
@@ -15,6 +16,7 @@ __all__ = [
     "has_hangul",
     "has_kana",
     "is_japanese",
+    "is_mostly_latin",
 ]
 
 HAN = "々〇\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003fffd"
@@ -25,6 +27,10 @@ CJK_RUN = re.compile(f"[{HAN}{KANA}]+")
 KANA_CHARACTER = re.compile(f"[{KANA}]")
 _HANGUL_CHARACTER = re.compile(f"[{HANGUL}]")
 CJK_CHARACTER = re.compile(f"[{HAN}{KANA}{HANGUL}]")
+
+_LATIN = "A-Za-zªºÀ-ÖØ-öø-\u02af\u1e00-\u1eff"
+_LATIN_RUN = re.compile(f"[{_LATIN}]+")
+_OTHER_RUN = re.compile(rf"(?:(?![{_LATIN}{HAN}{KANA}])[^\W\d_])+")
 
 
 def has_cjk(text: str) -> bool:
@@ -49,3 +55,18 @@ def is_japanese(text: str) -> bool:
     kana = len(KANA_CHARACTER.findall(text))
     # At least 5 % kana: Chinese texts quote some.
     return kana > 0 and kana >= 0.05 * sum(map(len, CJK_RUN.findall(text)))
+
+
+def is_mostly_latin(texts: Sequence[str]) -> bool:
+    """Return whether most words of ``texts`` are in Latin letters; texts without words count as such.
+
+    Of many texts a sample is read. Chinese and Japanese have no spaces: two characters count as one word.
+    """
+    sample = 2000
+    latin = other = 0.0
+    for text in texts[:: max(len(texts) // sample, 1)]:
+        latin += len(_LATIN_RUN.findall(text))
+        if not text.isascii():
+            unspaced = sum(map(len, CJK_RUN.findall(text)))
+            other += unspaced / 2 + len(_OTHER_RUN.findall(text))
+    return latin >= other

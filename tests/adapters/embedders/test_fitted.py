@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from leanrag_engine.adapters.embedders.fitted import BuiltinEmbedderSource, FittingOptions
+from leanrag_engine.adapters.embedders.fitted import FittedEmbedderSource, FittingOptions
 from leanrag_engine.core.errors import StoreUnusable
 from leanrag_engine.core.model import Vectors
 from leanrag_engine.core.ports import Embedder
@@ -31,7 +31,7 @@ SEA = [
 
 
 def fit(texts: Sequence[str], *options: FittingOptions) -> tuple[Embedder, bytes]:
-    return anyio.run(BuiltinEmbedderSource(*options).fit, texts)
+    return anyio.run(FittedEmbedderSource(*options).fit, texts)
 
 
 def embedded(embedder: Embedder, texts: Sequence[str]) -> Vectors:
@@ -55,7 +55,7 @@ def test_any_collection_fits_and_what_is_restored_gives_the_same_bits(
     lengths = np.linalg.norm(vectors, axis=1)
     assert np.all((np.abs(lengths - 1) < 1e-5) | (lengths == 0))
 
-    restored = anyio.run(BuiltinEmbedderSource().restore, embedder.identity, state)
+    restored = anyio.run(FittedEmbedderSource().restore, embedder.identity, state)
     assert (restored.identity, restored.dimension) == (embedder.identity, embedder.dimension)
     assert embedded(restored, asked).tobytes() == vectors.tobytes()
     one_by_one = [embedded(restored, [text])[0] for text in asked]
@@ -97,7 +97,7 @@ def test_a_collection_without_a_word_still_has_an_embedder(texts: list[str]) -> 
     assert embedder.dimension >= 1
     assert not embedded(embedder, ["anything"]).any()
     assert (
-        anyio.run(BuiltinEmbedderSource().restore, embedder.identity, state).dimension == embedder.dimension
+        anyio.run(FittedEmbedderSource().restore, embedder.identity, state).dimension == embedder.dimension
     )
 
 
@@ -125,7 +125,7 @@ def test_the_identity_names_the_fit_and_nothing_else() -> None:
     again, _ = fit(SEA)
     other, _ = fit(SEA[:-1])
     assert first.identity == again.identity != other.identity
-    assert first.identity.startswith(BuiltinEmbedderSource().name + "-")
+    assert first.identity.startswith(FittedEmbedderSource().name + "-")
 
 
 @pytest.mark.parametrize("damage", ["empty", "cut", "other", "pickle"])
@@ -134,7 +134,7 @@ def test_a_damaged_state_is_refused_and_says_what_to_do(damage: str) -> None:
     _, other = fit(SEA[:-1])
     damaged = {"empty": b"", "cut": state[: len(state) // 2], "other": other, "pickle": b"\x80\x04N."}[damage]
     with pytest.raises(StoreUnusable, match=r"damaged.*Build"):
-        anyio.run(BuiltinEmbedderSource().restore, embedder.identity, damaged)
+        anyio.run(FittedEmbedderSource().restore, embedder.identity, damaged)
 
 
 def test_a_large_vocabulary_keeps_its_most_frequent_words() -> None:
@@ -150,10 +150,10 @@ def test_a_sample_for_the_decomposition_leaves_every_word_known() -> None:
 
 FIT = """
 import anyio, hashlib
-from leanrag_engine.adapters.embedders.fitted import BuiltinEmbedderSource
+from leanrag_engine.adapters.embedders.fitted import FittedEmbedderSource
 words = "harbour river mill tower bridge market garden chapel library orchard lantern anchor barrel".split()
 texts = [" ".join(words[(n * k) % 13] + str(n * k % 37) for k in range(1, 12)) for n in range(700)]
-embedder, state = anyio.run(BuiltinEmbedderSource().fit, texts)
+embedder, state = anyio.run(FittedEmbedderSource().fit, texts)
 vectors = anyio.run(embedder.embed, texts)
 print(embedder.identity, hashlib.sha256(state + vectors.tobytes()).hexdigest())
 """

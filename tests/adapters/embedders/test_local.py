@@ -206,7 +206,7 @@ def test_a_folder_that_holds_no_model_is_told(local_extra: None, tmp_path: Path)
     with pytest.raises(InvalidInput, match="cannot be loaded") as caught:
         given(tmp_path)
     assert str(tmp_path) in str(caught.value)
-    assert "builtin" in caught.value.next_step
+    assert "fitted" in caught.value.next_step
 
 
 @pytest.mark.parametrize("kept", [0, 100, 2000])
@@ -270,7 +270,7 @@ def test_whose_an_identity_is_shows_without_loading_the_model(minilm: str) -> No
         "print([anyio.run(source.gave, identity) for identity in sys.argv[2:]])\n"
         "print(sorted({'torch', 'transformers', 'sentence_transformers'} & set(sys.modules)))\n"
     )
-    command = [sys.executable, "-P", "-c", code, minilm, given(minilm).identity, "local-0123", "builtin-0123"]
+    command = [sys.executable, "-P", "-c", code, minilm, given(minilm).identity, "local-0123", "fitted-0123"]
     done = run(command, capture_output=True, text=True, check=True)
     assert done.stdout.splitlines() == ["[True, False, False]", "[]"]
 

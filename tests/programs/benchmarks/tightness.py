@@ -130,7 +130,7 @@ async def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--openie", type=Path)
     parser.add_argument("--graphrag", type=Path)
-    parser.add_argument("--embedder", default="builtin")
+    parser.add_argument("--embedder", default="fitted")
     parser.add_argument("--once", action="store_true", help="leave out the second runs and the mixture")
     asked = parser.parse_args()
     graphs: dict[str, Graph | str] = {}

@@ -21,7 +21,7 @@ from synthetic import corpus
 
 from leanrag_engine.adapters.chroma import client as chroma_client
 from leanrag_engine.adapters.chroma.store import ChromaVectorStore
-from leanrag_engine.adapters.embedders.fitted import BuiltinEmbedderSource
+from leanrag_engine.adapters.embedders.fitted import FittedEmbedderSource
 from leanrag_engine.core.model import Vectors
 from leanrag_engine.extraction.merging import merge
 from leanrag_engine.pipeline.index import BATCH
@@ -39,7 +39,7 @@ async def facts(rows: int) -> Vectors:
     """So many facts, and the chunks that state them, embedded by the built-in embedder."""
     data = corpus(rows // 3, rows)
     texts = [text for _, text in merge(data.all_extracts).facts()]
-    embedder, _ = await BuiltinEmbedderSource().fit([chunk.text for each in data.chunks for chunk in each])
+    embedder, _ = await FittedEmbedderSource().fit([chunk.text for each in data.chunks for chunk in each])
     return await embedder.embed(texts)
 
 

@@ -35,7 +35,7 @@ async def test_a_status_has_the_health_in_text_and_in_data(call: Caller) -> None
     ]
     above = reply.data["layers"][1:]
     assert [each["clusters"] for each in health["layers"]] == [each["entities"] for each in above]
-    assert "Embedder: builtin (builtin-" in reply.text
+    assert "Embedder: fitted (fitted-" in reply.text
     assert "size 20, as set, at most 30" in reply.text
     assert "no semantic island" in reply.text
     for each in health["layers"]:
@@ -92,7 +92,7 @@ def test_without_a_build_or_a_record_there_is_no_health() -> None:
 
 @pytest.mark.parametrize(
     ("setting", "shown"),
-    [("builtin", "builtin"), ("litellm/openai/embed-3", "litellm/openai/embed-3"), ("/models/minilm/", "minilm"),
+    [("fitted", "fitted"), ("litellm/openai/embed-3", "litellm/openai/embed-3"), ("/models/minilm/", "minilm"),
      ("C:\\models\\minilm", "minilm"), ("sentence-transformers/all-MiniLM-L6-v2", "all-MiniLM-L6-v2")],
 )  # fmt: skip
 def test_an_embedder_is_called_as_in_the_settings_and_a_folder_by_its_last_name(

@@ -1,0 +1,227 @@
+"""The embedder that comes with this package: all-MiniLM-L6-v2 as an ONNX file, on onnxruntime and tokenizers.
+
+It needs no torch, no download and no network. The file is made by ``tests/programs/export/minilm.py``, which compares
+it with the original. The libraries and the weights are loaded for the first text, once in a process.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+import anyio.to_thread
+import numpy as np
+from numpy.typing import NDArray
+
+from leanrag_engine.adapters.embedders.pretrained import (
+    EmbeddingWindows,
+    Span,
+    check_rows,
+    pool_windows,
+    repeat_windows,
+)
+from leanrag_engine.core.errors import InvalidInput
+from leanrag_engine.core.model import Vectors
+from leanrag_engine.core.ports import Embedder, Progress, ProgressReport, Windows
+from leanrag_engine.core.text.shortening import one_line
+
+NAME = "minilm"
+DIMENSION = 384
+FOLDER = Path(__file__).parent
+FILES = ("model.onnx", "tokenizer.json")
+IDENTITY = f"{NAME}-6377489f835b58b8"
+"""Name and digest of the model's files: vectors of another export are never compared with these."""
+
+WINDOW = 256
+"""Tokens that the model reads at once, with the two that mark beginning and end: what it was tuned with."""
+
+ROOM = WINDOW - 6
+"""Tokens of a window. Two mark its ends; a window cut out of a text may have a few more than its part of the text."""
+
+_TOKENIZED = 1024
+"""Texts tokenized between two checks whether to stop."""
+_LOADING = threading.Lock()
+"""Lock for loading: two threads would load the model twice."""
+
+
+@dataclass(frozen=True, slots=True)
+class MiniLMOptions:
+    """Sizes of batches and threads."""
+
+    texts: int = 16
+    """Most texts of a batch."""
+    tokens: int = 4096
+    """Most tokens of a batch, which bounds its memory."""
+    threads: int = 8
+    """Most threads. Fewer are used where fewer processors are available."""
+
+
+class MiniLMSource:
+    """The one model. ``name`` is ``minilm``."""
+
+    @property
+    def name(self) -> str:
+        return NAME
+
+    async def fit(self, texts: Sequence[str], before: str = "") -> tuple[Embedder, bytes]:  # noqa: ARG002 - nothing is fitted
+        """Return the model with an empty state: nothing is fitted. Raises ``InvalidInput`` if it cannot be loaded."""
+        return MiniLMEmbedder(await anyio.to_thread.run_sync(_load)), b""
+
+    async def gave(self, identity: str) -> bool:
+        """Return whether ``identity`` is that of these files."""
+        return identity == IDENTITY
+
+    async def restore(self, identity: str, state: bytes) -> Embedder:  # noqa: ARG002 - the port's arguments
+        """Return the model, as ``fit`` does."""
+        return (await self.fit(()))[0]
+
+    async def without(
+        self,
+        identity: str,
+        state: bytes,
+        gone: Sequence[str],  # noqa: ARG002 - the port's arguments
+        kept: Sequence[str],  # noqa: ARG002
+    ) -> tuple[str, bytes]:
+        """Return both unchanged: they hold nothing of any text."""
+        return identity, state
+
+
+@dataclass(frozen=True, slots=True)
+class _LoadedMiniLM:
+    """The model in memory. Session and tokenizer may be used by several threads at once."""
+
+    session: Any
+    tokenizer: Any
+    begin: int
+    end: int
+    unknown: int
+
+
+class MiniLMEmbedder:
+    """The model. Texts beyond its window are embedded in several windows; equal texts of a call are embedded once."""
+
+    def __init__(self, model: _LoadedMiniLM, options: MiniLMOptions = MiniLMOptions()) -> None:
+        self._model = model
+        self._options = options
+
+    @property
+    def identity(self) -> str:
+        return IDENTITY
+
+    @property
+    def dimension(self) -> int:
+        return DIMENSION
+
+    async def embed(self, texts: Sequence[str], report: ProgressReport | None = None) -> Vectors:
+        """Return L2-normalised (len(texts), dimension) float32 rows; a long text gets the mean of its windows."""
+        return pool_windows(await self.embed_windows(texts, report), len(texts))
+
+    async def embed_windows(self, texts: Sequence[str], report: ProgressReport | None = None) -> Windows:
+        """Return one row for each window; progress counts the windows of different texts.
+
+        The work can be cancelled between two batches.
+        """
+        distinct = list(dict.fromkeys(texts))
+        pieces = EmbeddingWindows.of(distinct, await self._spans(distinct), ROOM)
+        rows = np.zeros((len(pieces.texts), DIMENSION), dtype=np.float32)
+        done = 0
+        for places in pieces.batches(self._options.texts, self._options.tokens):
+            if report is not None:
+                report(Progress("embed", done, len(pieces.texts)))
+            batch = [pieces.texts[place] for place in places]
+            rows[places] = await anyio.to_thread.run_sync(self._rows, batch)
+            done += len(places)
+        return repeat_windows(Windows(rows, pieces.owners), distinct, texts)
+
+    async def embed_queries(self, texts: Sequence[str]) -> Vectors:
+        """Return the rows of ``embed``: the model has no prompts."""
+        return await self.embed(texts)
+
+    async def _spans(self, texts: list[str]) -> list[list[Span]]:
+        spans: list[list[Span]] = []
+        for start in range(0, len(texts), _TOKENIZED):
+            part = texts[start : start + _TOKENIZED]
+            spans += await anyio.to_thread.run_sync(self._spans_of, part)
+        return spans
+
+    def _spans_of(self, texts: list[str]) -> list[list[Span]]:
+        encoded = self._model.tokenizer.encode_batch(texts, add_special_tokens=False)
+        return [each.offsets for each in encoded]
+
+    def _rows(self, texts: list[str]) -> Vectors:
+        """Return the rows of one batch; zero rows for texts without a known word."""
+        model = self._model
+        encoded = model.tokenizer.encode_batch(texts, add_special_tokens=False)
+        known = [place for place, each in enumerate(encoded) if any(id_ != model.unknown for id_ in each.ids)]
+        rows = np.zeros((len(texts), DIMENSION), dtype=np.float32)
+        if known:
+            inputs = _pad([[model.begin, *encoded[place].ids[: WINDOW - 2], model.end] for place in known])
+            (given,) = model.session.run(None, inputs)
+            rows[known] = check_rows(given, [texts[place] for place in known], DIMENSION, NAME)
+        return rows
+
+
+def _pad(texts: list[list[int]]) -> dict[str, NDArray[Any]]:
+    """Return the inputs of a batch: tokens padded to the longest of ``texts``, and a mask."""
+    shape = (len(texts), max(map(len, texts)))
+    ids, mask = np.zeros(shape, dtype=np.int64), np.zeros(shape, dtype=np.int32)
+    for row, tokens in enumerate(texts):
+        ids[row, : len(tokens)] = tokens
+        mask[row, : len(tokens)] = 1
+    return {"ids": ids, "mask": mask}
+
+
+# --- loading -------------------------------------------------------------------------------
+
+
+def _load() -> _LoadedMiniLM:
+    with _LOADING:
+        return _load_once()
+
+
+@lru_cache(maxsize=1)
+def _load_once() -> _LoadedMiniLM:
+    """Load the model; one is kept in memory, shared by all engines of the process."""
+    try:
+        import onnxruntime  # noqa: PLC0415 - only embedding pays for it
+        from tokenizers import Tokenizer  # noqa: PLC0415 - as above
+
+        model, tokenizer = (FOLDER.joinpath(name).read_bytes() for name in FILES)
+    except (ImportError, OSError) as problem:
+        raise _unusable(f"{type(problem).__name__}: {one_line(str(problem))[:200]}") from problem
+    if identity_of(model, tokenizer) != IDENTITY:
+        raise _unusable("its files are damaged")
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = _threads(MiniLMOptions().threads)
+    options.inter_op_num_threads = 1
+    # Threads that wait give up their processor: on a busy machine queries are a third faster, on an idle one as fast.
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    options.log_severity_level = 3  # errors: warnings would go to the server's standard error
+    session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+    words = Tokenizer.from_buffer(tokenizer)
+    begin, end, unknown = (words.token_to_id(token) for token in ("[CLS]", "[SEP]", "[UNK]"))
+    return _LoadedMiniLM(session, words, begin, end, unknown)
+
+
+def identity_of(model: bytes, tokenizer: bytes) -> str:
+    """Return the identity of an embedder with these files."""
+    return f"{NAME}-{blake2b(model + tokenizer, digest_size=8).hexdigest()}"
+
+
+def _unusable(why: str) -> InvalidInput:
+    return InvalidInput(
+        f"The embedder {NAME!r} cannot be loaded ({why}).",
+        "Install this package and its dependencies again, or set the embedder to 'fitted'.",
+    )
+
+
+def _threads(most: int) -> int:
+    """Return the number of processors that this process may use, at most ``most``."""
+    available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return min(available or 1, most)
