@@ -14,11 +14,12 @@ PROGRAMS = Path(__file__).parents[1] / "programs"
 NEEDED = {
     "fastmcp_client": "fastmcp",
     "langchain_adapters": "langchain_mcp_adapters",
+    "minilm": "onnx",
     "openai_agents": "agents",
     "pydantic_ai_toolset": "pydantic_ai",
     "registry_schema": "jsonschema",
 }
-"""Packages of other people's clients, which only `.ci/clients` installs."""
+"""Packages of other people's clients, which only `.ci/clients` installs, and of the export."""
 
 
 @pytest.mark.parametrize("path", sorted(PROGRAMS.rglob("*.py")), ids=lambda path: path.stem)

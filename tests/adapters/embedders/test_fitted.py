@@ -96,9 +96,7 @@ def test_a_collection_without_a_word_still_has_an_embedder(texts: list[str]) -> 
     embedder, state = fit(texts)
     assert embedder.dimension >= 1
     assert not embedded(embedder, ["anything"]).any()
-    assert (
-        anyio.run(FittedEmbedderSource().restore, embedder.identity, state).dimension == embedder.dimension
-    )
+    assert anyio.run(FittedEmbedderSource().restore, embedder.identity, state).dimension == embedder.dimension
 
 
 def test_what_near_duplicates_differ_by_does_not_drown_what_texts_are_about() -> None:

@@ -66,7 +66,9 @@ class GraphWriter:
             half = self.constant(f"{name}.half", values.astype(np.float16))
             return self.node("Cast", [half], name, to=TensorProto.FLOAT)
         steps, scales = quantize(values, axis=0)
-        floats = self.node("Cast", [self.constant(f"{name}.steps", steps)], f"{name}.floats", to=TensorProto.FLOAT)
+        floats = self.node(
+            "Cast", [self.constant(f"{name}.steps", steps)], f"{name}.floats", to=TensorProto.FLOAT
+        )
         return self.node("Mul", [floats, self.constant(f"{name}.scales", scales)], name)
 
     def words(self, name: str, values: Any) -> str:
@@ -74,7 +76,9 @@ class GraphWriter:
         if self.form == "fp32":
             return self.node("Gather", [self.constant("words", values), "ids"], name)
         if self.form == "fp16":
-            rows = self.node("Gather", [self.constant("words", values.astype(np.float16)), "ids"], f"{name}.half")
+            rows = self.node(
+                "Gather", [self.constant("words", values.astype(np.float16)), "ids"], f"{name}.half"
+            )
             return self.node("Cast", [rows], name, to=TensorProto.FLOAT)
         steps, scales = quantize(values, axis=1)
         rows = self.node("Gather", [self.constant("words", steps), "ids"], f"{name}.steps")
@@ -85,7 +89,9 @@ class GraphWriter:
 
 def quantize(values: Any, axis: int) -> tuple[Any, Any]:
     """Return whole steps from -127 to 127, and the size of a step for each column (axis 0) or row (axis 1)."""
-    scales = np.maximum(np.abs(values).max(axis=axis, keepdims=True), 1e-12).astype(np.float32) / np.float32(127)
+    scales = np.maximum(np.abs(values).max(axis=axis, keepdims=True), 1e-12).astype(np.float32) / np.float32(
+        127
+    )
     return np.rint(values / scales).astype(np.int8), scales
 
 
@@ -115,13 +121,21 @@ def make_model(form: str) -> bytes:
 
 def embed_tokens(writer: GraphWriter, weights: dict[str, Any]) -> str:
     """Add words and places. Every text is of the first kind, whose vector is added to the places."""
-    places = weights["embeddings.position_embeddings.weight"] + weights["embeddings.token_type_embeddings.weight"][0]
+    places = (
+        weights["embeddings.position_embeddings.weight"]
+        + weights["embeddings.token_type_embeddings.weight"][0]
+    )
     words = writer.words("words.rows", weights["embeddings.word_embeddings.weight"])
     length = writer.node("Shape", ["ids"], "length", start=1, end=2)
     zero = writer.constant("zero", np.array([0], dtype=np.int64))
-    first = writer.node("Slice", [writer.constant("places", places[:WINDOW]), zero, length, zero], "places.rows")
+    first = writer.node(
+        "Slice", [writer.constant("places", places[:WINDOW]), zero, length, zero], "places.rows"
+    )
     total = writer.node("Add", [words, first], "embeddings")
-    norm = [writer.constant(f"norm.{each}", weights[f"embeddings.LayerNorm.{each}"]) for each in ("weight", "bias")]
+    norm = [
+        writer.constant(f"norm.{each}", weights[f"embeddings.LayerNorm.{each}"])
+        for each in ("weight", "bias")
+    ]
     return writer.node("LayerNormalization", [total, *norm], "tokens", axis=-1, epsilon=EPSILON)
 
 
@@ -142,16 +156,27 @@ def add_layer(writer: GraphWriter, weights: dict[str, Any], layer: int, tokens: 
         norm = [constant(f"{name}.LayerNorm.{each}") for each in ("weight", "bias")]
         bias = constant(f"{name}.dense.bias")
         return writer.node(
-            "SkipLayerNormalization", [inputs, skip, *norm, bias], f"{layer}.{name}.normed", FUSED, epsilon=EPSILON
+            "SkipLayerNormalization",
+            [inputs, skip, *norm, bias],
+            f"{layer}.{name}.normed",
+            FUSED,
+            epsilon=EPSILON,
         )
 
     parts = [f"attention.self.{each}" for each in ("query", "key", "value")]
-    matrix = writer.matrix(f"{layer}.attention", np.concatenate([weight(f"{each}.weight").T for each in parts], 1))
-    bias = writer.constant(f"{layer}.attention.bias", np.concatenate([weight(f"{each}.bias") for each in parts]))
+    matrix = writer.matrix(
+        f"{layer}.attention", np.concatenate([weight(f"{each}.weight").T for each in parts], 1)
+    )
+    bias = writer.constant(
+        f"{layer}.attention.bias", np.concatenate([weight(f"{each}.bias") for each in parts])
+    )
     seen = writer.node("Attention", [tokens, matrix, bias, "mask"], f"{layer}.seen", FUSED, num_heads=HEADS)
     middle = add_and_norm("attention.output", dense("attention.output.dense", seen), tokens)
     wide = writer.node(
-        "BiasGelu", [dense("intermediate.dense", middle), constant("intermediate.dense.bias")], f"{layer}.wide", FUSED
+        "BiasGelu",
+        [dense("intermediate.dense", middle), constant("intermediate.dense.bias")],
+        f"{layer}.wide",
+        FUSED,
     )
     return add_and_norm("output", dense("output.dense", wide), middle)
 
@@ -174,15 +199,57 @@ def make_tokenizer() -> bytes:
 
 
 def write(form: str) -> None:
-    """Write both files into the package and the identity into its module."""
+    """Write both files into the package, the identity into its module, and the vectors that its test expects."""
     files = make_model(form), make_tokenizer()
     for name, data in zip(package.FILES, files, strict=True):
         (FOLDER / name).write_bytes(data)
     module = FOLDER / "embedder.py"
     code = module.read_text(encoding="utf-8")
     digest = identity_of(*files).removeprefix(f"{package.NAME}-")
-    module.write_text(code.replace(package.IDENTITY.removeprefix(f"{package.NAME}-"), digest), encoding="utf-8")
-    say(what="files", form=form, identity=identity_of(*files), bytes={n: len(d) for n, d in zip(package.FILES, files, strict=True)})
+    module.write_text(
+        code.replace(package.IDENTITY.removeprefix(f"{package.NAME}-"), digest), encoding="utf-8"
+    )
+    say(
+        what="files",
+        form=form,
+        identity=identity_of(*files),
+        bytes={n: len(d) for n, d in zip(package.FILES, files, strict=True)},
+    )
+    write_reference()
+
+
+REFERENCE = Path(__file__).parents[2] / "adapters" / "embedders" / "minilm_reference.json"
+REFERENCE_TEXTS = (
+    "oak",
+    "Skerryvore lighthouse",
+    "Who designed the lighthouse on Skerryvore?",
+    "Alan Stevenson designed Skerryvore, which was lit in 1844.",
+    "The Fresnel lens\nAugustin Fresnel invented it. It gathers light into a beam for Scottish lighthouses.",
+    "def walk(tree: Tree) -> Iterator[Leaf]:\n    for leaf in tree.leaves:\n        yield leaf",
+    "| year | ships |\n|---|---|\n| 1811 | 42 |\n| 1844 | 97 |",
+    "[12:04] Mia: I'll bring the curtains tomorrow :-)\n[12:05] Tom: great, thx!!",
+    "Der Leuchtturm von Überlingen, façade en granit, señal de niebla.",
+    "知识图谱是一种结构化的知识表示方法。",
+    "A party 🎉 at 50 % off; price: £3.99 (incl. VAT) – see https://example.org/a?b=c#d",
+    "The keeper climbed the stairs, trimmed the lamp, wound the clockwork and wrote the weather into his book. "
+    * 8,
+)
+
+
+def write_reference() -> None:
+    """Write what sentence-transformers gives for a dozen texts, one on each line."""
+    rows = open_original().encode(list(REFERENCE_TEXTS), normalize_embeddings=True, show_progress_bar=False)
+    lines = [
+        json.dumps({"text": text, "vector": [round(float(value), 4) for value in row]}, ensure_ascii=False)
+        for text, row in zip(REFERENCE_TEXTS, rows, strict=True)
+    ]
+    REFERENCE.write_text("[\n" + ",\n".join(lines) + "\n]\n", encoding="utf-8")
+
+
+def open_original() -> Any:
+    from sentence_transformers import SentenceTransformer  # noqa: PLC0415 - it takes seconds to import
+
+    return SentenceTransformer(str(SOURCE), device="cpu")
 
 
 # --- the comparison ------------------------------------------------------------------------
@@ -218,9 +285,7 @@ def texts_by_kind(sets: Sequence[Path]) -> dict[str, list[str]]:
 
 def compare(sets: Sequence[Path]) -> None:
     """Compare the package's embedder with sentence-transformers."""
-    from sentence_transformers import SentenceTransformer  # noqa: PLC0415 - it takes seconds to import
-
-    original = SentenceTransformer(str(SOURCE), device="cpu")
+    original = open_original()
 
     def ours(texts: list[str]) -> Any:
         return anyio.run(embedder.embed, texts)
@@ -234,9 +299,21 @@ def compare(sets: Sequence[Path]) -> None:
     kinds = texts_by_kind(sets)
     cosines = {kind: (ours(texts) * theirs(texts)).sum(axis=1) for kind, texts in kinds.items()}
     for kind, values in cosines.items():
-        say(what="cosine", kind=kind, texts=len(values), mean=round(float(values.mean()), 5), least=round(float(values.min()), 5))
+        say(
+            what="cosine",
+            kind=kind,
+            texts=len(values),
+            mean=round(float(values.mean()), 5),
+            least=round(float(values.min()), 5),
+        )
     every = np.concatenate(list(cosines.values()))
-    say(what="cosine", kind="all", texts=len(every), mean=round(float(every.mean()), 5), least=round(float(every.min()), 5))
+    say(
+        what="cosine",
+        kind="all",
+        texts=len(every),
+        mean=round(float(every.mean()), 5),
+        least=round(float(every.min()), 5),
+    )
     for characters in (60, 480):
         texts = [text[:characters] for text in topics.values() if len(text) >= characters][:64]
         for name, embed in (("minilm", ours), ("sentence-transformers", theirs)):
@@ -277,7 +354,9 @@ def say(**figures: Any) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--write", action="store_true", help="write the files instead of comparing them")
-    parser.add_argument("--form", choices=("int8", "fp16", "fp32"), default="int8", help="how weights are stored")
+    parser.add_argument(
+        "--form", choices=("int8", "fp16", "fp32"), default="int8", help="how weights are stored"
+    )
     parser.add_argument("--sets", nargs="*", type=Path, default=[], help="question sets for recall")
     options = parser.parse_args()
     if options.write:

@@ -45,7 +45,7 @@ def test_the_bundle_carries_every_source_and_nothing_that_was_made_from_them(bun
         path.relative_to(ROOT).as_posix()
         for folder in ("server", "leanrag_engine", "prompts")
         for path in (ROOT / folder).rglob("*")
-        if path.suffix in {".py", ".md", ".typed"} or path.name == "py.typed"
+        if path.suffix in {".py", ".md", ".typed", ".onnx"} or path.name in {"py.typed", "tokenizer.json"}
     }
     assert written <= names
     assert {"manifest.json", "pyproject.toml", "README.md", "LICENSE"} <= names

@@ -41,6 +41,9 @@ IDENTITY = f"{NAME}-6377489f835b58b8"
 WINDOW = 256
 """Tokens that the model reads at once, with the two that mark beginning and end: what it was tuned with."""
 
+UNKNOWN, BEGIN, END = 100, 101, 102
+"""Tokens of tokenizer.json: a word that is not known, and the marks around a text."""
+
 ROOM = WINDOW - 6
 """Tokens of a window. Two mark its ends; a window cut out of a text may have a few more than its part of the text."""
 
@@ -98,9 +101,6 @@ class _LoadedMiniLM:
 
     session: Any
     tokenizer: Any
-    begin: int
-    end: int
-    unknown: int
 
 
 class MiniLMEmbedder:
@@ -127,6 +127,8 @@ class MiniLMEmbedder:
 
         The work can be cancelled between two batches.
         """
+        # Half a surrogate pair is no text to the tokenizer: a question mark stands for it.
+        texts = [text.encode("utf-8", "replace").decode() for text in texts]
         distinct = list(dict.fromkeys(texts))
         pieces = EmbeddingWindows.of(distinct, await self._spans(distinct), ROOM)
         rows = np.zeros((len(pieces.texts), DIMENSION), dtype=np.float32)
@@ -158,10 +160,10 @@ class MiniLMEmbedder:
         """Return the rows of one batch; zero rows for texts without a known word."""
         model = self._model
         encoded = model.tokenizer.encode_batch(texts, add_special_tokens=False)
-        known = [place for place, each in enumerate(encoded) if any(id_ != model.unknown for id_ in each.ids)]
+        known = [place for place, each in enumerate(encoded) if any(id_ != UNKNOWN for id_ in each.ids)]
         rows = np.zeros((len(texts), DIMENSION), dtype=np.float32)
         if known:
-            inputs = _pad([[model.begin, *encoded[place].ids[: WINDOW - 2], model.end] for place in known])
+            inputs = _pad([[BEGIN, *encoded[place].ids[: WINDOW - 2], END] for place in known])
             (given,) = model.session.run(None, inputs)
             rows[known] = check_rows(given, [texts[place] for place in known], DIMENSION, NAME)
         return rows
@@ -205,8 +207,7 @@ def _load_once() -> _LoadedMiniLM:
     options.log_severity_level = 3  # errors: warnings would go to the server's standard error
     session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
     words = Tokenizer.from_buffer(tokenizer)
-    begin, end, unknown = (words.token_to_id(token) for token in ("[CLS]", "[SEP]", "[UNK]"))
-    return _LoadedMiniLM(session, words, begin, end, unknown)
+    return _LoadedMiniLM(session, words)
 
 
 def identity_of(model: bytes, tokenizer: bytes) -> str:
