@@ -50,8 +50,9 @@ from .pipeline.jobs import JobProgress, Jobs
 from .pipeline.models import cache_replies, check_order, open_answer_model, open_models
 from .pipeline.status import Status, health_warnings, vector_counts
 from .retrieval.browse import entities as browsing
-from .retrieval.browse import passages, text_search
+from .retrieval.browse import outline, passages, text_search
 from .retrieval.browse.entities import ClusterView
+from .retrieval.browse.outline import Outline
 from .retrieval.browse.passages import SourcePage
 from .retrieval.browse.text_search import TextMatches
 from .retrieval.graph.adjacency_cache import AdjacencyCache
@@ -355,24 +356,41 @@ class LeanRAG:
         entity: str = "",
         document: str = "",
         *,
+        section: str = "",
+        neighbours: int = 0,
         offset: int = 0,
         limit: int = 100,
         collection: str = "default",
     ) -> SourcePage:
-        """Return one page of the chunks behind citations, of those that mention an entity, or of a document."""
+        """Return one page of the chunks behind citations (and so many ``neighbours`` on each side), of those that
+        mention an entity, or of a document or a ``section`` of it."""
         if sum(map(bool, (citations, entity, document))) != 1:
             raise InvalidInput(
                 "Sources need either citations or an entity or a document: exactly one of them.",
                 "Give citations such as d3:c12, or the name of an entity or document.",
             )
+        if section and not document:
+            raise InvalidInput(f"The section {section!r} needs a document.", "Give `document` too.")
+        if neighbours and not citations:
+            raise InvalidInput(
+                "Only citations have neighbours.", "Give `citations`, or leave `neighbours` out."
+            )
 
         async def read(index: IndexSnapshot) -> SourcePage:
             if document:
-                return await passages.sources_of_document(index, document, offset, limit)
+                return await passages.sources_of_document(index, document, offset, limit, section)
             wanted = await browsing.resolve(index, entity) if entity else citations
-            return await passages.sources(index, wanted, offset, limit)
+            return await passages.sources(index, wanted, offset, limit, neighbours)
 
         return await self._read(collection, read, built=bool(entity))
+
+    async def outline(self, document: str, section: str = "", *, collection: str = "default") -> Outline:
+        """Return the sections of a document (id, title, file name or number), or those below one of its headings."""
+
+        async def read(index: IndexSnapshot) -> Outline:
+            return await outline.view_outline(index, document, section)
+
+        return await self._read(collection, read)
 
     async def search_text(
         self,

@@ -31,6 +31,8 @@ class ReplyLimits:
     """Of what a concise reply repeats from its context: enough to recognise it."""
     brief: int = 240
     """Of a description or title in a list."""
+    heading: int = 120
+    """Of a heading in an outline."""
     quote: int = 400
     """Of a passage that a detailed answer repeats."""
     summary: int = 1200

@@ -13,7 +13,7 @@ from ..replies.base import parse_cursor
 from ..replies.collections import CollectionsReply
 from ..replies.graph import AncestorsReply, ClusterReply, RelationsReply, SearchReply
 from ..replies.query import QueryReply
-from ..replies.sources import SourcesReply, TextSearchReply
+from ..replies.sources import OutlineReply, SourcesReply, TextSearchReply
 from ..replies.status import StatusReply
 from .arguments import (
     CollectionName,
@@ -175,27 +175,44 @@ get_sources with entity=… for the passages, or query_lca_context."""
 
     async def get_sources(
         self,
-        citations: Annotated[Strings, Field(description="e.g. d3:c12", max_length=50)] = [],
+        citations: Annotated[Strings, Field(description="d3:c12, or ranges d3:c10-c14", max_length=50)] = [],
+        neighbours: Annotated[int, Field(ge=0, le=50, description="Passages around each citation")] = 0,
+        document: Annotated[str, Field(description="Instead of citations: id, title or d3")] = "",
+        section: Annotated[str, Field(description="Heading within it")] = "",
         entity: Annotated[str, Field(description="Instead: name or ref")] = "",
-        document: Annotated[str, Field(description="Instead: id, title or number (d3)")] = "",
-        limit: Limit = 10,
+        token_budget: Annotated[int, Field(ge=100, le=20_000)] = 4000,
+        limit: Limit = 100,
         cursor: Cursor = "",
         collection: CollectionName = "default",
     ) -> Annotated[CallToolResult, SourcesReply]:
-        """Get the full passages behind citations such as d3:c12, or those that mention an entity, or those of a \
-document in reading order, with document title, character offsets and page. Give one of citations, entity and \
-document; they come in pages. `problems` lists citations that do not exist. Cite what you use."""
+        """Read passages in full: behind citations and around them, of a document or one section of it in reading \
+order, or those that mention an entity. Returns as many as token_budget holds; next_cursor reads on."""
         engine = await self._engine.get()
         offset = parse_cursor(cursor)
         page = await engine.sources(
             citations,
             entity,
             document,
+            section=section,
+            neighbours=neighbours,
             offset=offset,
             limit=limit,
             collection=self._engine.collection(collection),
         )
-        return SourcesReply.from_engine(page, offset, engine.count_tokens).to_result()
+        return SourcesReply.from_engine(page, offset, engine.count_tokens, token_budget).to_result()
+
+    async def get_outline(
+        self,
+        document: Annotated[str, Field(description="id, title or number (d3)")],
+        section: Annotated[str, Field(description="Only what is below this heading")] = "",
+        cursor: Cursor = "",
+        collection: CollectionName = "default",
+    ) -> Annotated[CallToolResult, OutlineReply]:
+        """Show the headings of a document with their citations and sizes in tokens, to choose what to read."""
+        engine = await self._engine.get()
+        offset = parse_cursor(cursor)
+        outline = await engine.outline(document, section, collection=self._engine.collection(collection))
+        return OutlineReply.from_engine(outline, offset, engine.count_tokens).to_result()
 
     async def search_text(
         self,

@@ -19,7 +19,7 @@ ALLOWED = {
     "llm": {"core"},
     "extraction": {"core", "llm"},
     "hierarchy": {"core", "llm"},
-    "retrieval": {"core"},
+    "retrieval": {"core", "documents"},
     "adapters": {"core"},
     "pipeline": {"core", "documents", "extraction", "hierarchy", "retrieval", "llm", "adapters"},
     "engine": {"core", "retrieval", "llm", "pipeline", "adapters"},

@@ -27,6 +27,7 @@ READING = {
     "get_cluster",
     "list_inter_cluster_relations",
     "search_text",
+    "get_outline",
     "get_sources",
     "get_index_status",
     "list_collections",
@@ -69,7 +70,7 @@ async def test_every_tool_says_what_it_is_takes_and_gives(tools: list[Tool]) -> 
 async def test_the_surface_is_small_enough_to_sit_in_every_conversation(tools: list[Tool]) -> None:
     tokens = TiktokenTokenizer()
     sent = sum(tokens.count(json.dumps([tool.name, tool.description, tool.input_schema])) for tool in tools)
-    assert sent < 3700
+    assert sent < 3900
     assert sum(tokens.count(json.dumps(tool.output_schema)) for tool in tools) < 5000
 
 

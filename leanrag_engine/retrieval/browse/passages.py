@@ -1,88 +1,140 @@
-"""Read passages: those behind citations, those that mention an entity, those of a document."""
+"""Read passages: behind citations and around them, of an entity, of a document or a section of it."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
-from leanrag_engine.core.errors import Ambiguous, Candidate, InvalidInput, LeanRAGError, NotFound
+from leanrag_engine.core.errors import Candidate, InvalidInput, LeanRAGError, NotFound
 from leanrag_engine.core.model import Chunk, Entity
-from leanrag_engine.core.text.citation import find_citations, format_citation, format_document, parse_citation
-from leanrag_engine.retrieval.filters import find_documents
+from leanrag_engine.core.text.citation import (
+    find_ranges,
+    format_citation,
+    format_document,
+    format_range,
+    parse_range,
+)
 from leanrag_engine.retrieval.index import IndexSnapshot
 
-from .entities import CANDIDATES, check_page, sample_beneath
+from .entities import check_page, sample_beneath
+from .outline import find_document, find_section, view_outline
+
+LONGEST_RANGE = 100_000
+"""Chunks of all ranges of one call, more than any document that a reader wants at once."""
 
 
 @dataclass(frozen=True, slots=True)
 class SourcePage:
-    """One page of chunks, the number of all, and what was asked for in vain, each with its reason."""
+    """One page of chunks, the number of all, and what was asked for in vain, each with its reason.
+
+    Where chunks follow one another in a document, what they share is left out of the later one, and a chunk that
+    reaches beyond a section is cut to it: ``text`` is then ``document.text[start:end]`` still.
+    """
 
     chunks: tuple[Chunk, ...]
     total: int
     problems: tuple[str, ...] = ()
 
 
-async def sources(
-    index: IndexSnapshot, wanted: Entity | Sequence[str], offset: int, limit: int
-) -> SourcePage:
-    """Return the chunks behind citations, in their order, or those that mention an entity, in reading order.
+@dataclass(frozen=True, slots=True)
+class ChunkRange:
+    """The chunks ``first`` to ``last`` of document number ``document``."""
 
-    An aggregated entity gives a passage of each of some entities beneath it. Bad citations do not spoil the good
-    ones; if all are bad, raises ``InvalidInput`` for what is no citation, ``NotFound`` for citations of nothing.
+    document: int
+    first: int
+    last: int
+
+    def __len__(self) -> int:
+        return max(0, self.last - self.first + 1)
+
+
+async def sources(
+    index: IndexSnapshot, wanted: Entity | Sequence[str], offset: int, limit: int, neighbours: int = 0
+) -> SourcePage:
+    """Return the chunks behind citations and ranges, in their order, or those that mention an entity, in reading order.
+
+    ``neighbours`` is the number of chunks before and after each citation that are added. An aggregated entity gives a
+    passage of each of some entities beneath it. Bad citations do not spoil the good ones; if all are bad, raises
+    ``InvalidInput`` for what is no citation, ``NotFound`` for citations of nothing.
     """
     check_page(offset, limit)
     if isinstance(wanted, Entity):
-        chunks = await _sources_of_entity(index, wanted)
-        return SourcePage(tuple(chunks[offset : offset + limit]), len(chunks))
-    citations = list(dict.fromkeys(found for each in wanted for found in _citations(each)))
-    chunks = await index.documents.chunks_by_citation(index.collection.name, citations)
-    problems = [_no_citation(each) for each in wanted if not _citations(each)]
-    known = {chunk.citation for chunk in chunks}
-    if missing := [citation for citation in citations if citation not in known]:
+        ids = await _chunks_of_entity(index, wanted)
+        chunks = await index.documents.chunks(index.collection.name, ids[offset : offset + limit])
+        return SourcePage(tuple(chunks), len(ids))
+    named = [(each, find_ranges(each)) for each in wanted]
+    problems = [_no_citation(each) for each, found in named if not found]
+    ranges = [ChunkRange(*parsed) for _, found in named for each in found if (parsed := parse_range(each))]
+    known, missing = await _clip(index, ranges, neighbours)
+    if missing:
         problems.append(await _no_passages(index, missing))
-    if not chunks:
+    if not known:
         raise problems[-1]
-    page = tuple(chunks[offset : offset + limit])
-    return SourcePage(page, len(chunks), tuple(map(str, problems)))
+    joined = bool(neighbours) or any(len(each) > 1 for each in ranges)
+    page = await _read(index, known, offset, limit, joined=joined)
+    return replace(page, problems=tuple(map(str, problems)))
 
 
-async def sources_of_document(index: IndexSnapshot, name: str, offset: int, limit: int) -> SourcePage:
-    """Return the chunks of the document of that id, title, file name or number (``d3``), in reading order.
+async def sources_of_document(
+    index: IndexSnapshot, name: str, offset: int, limit: int, section: str = ""
+) -> SourcePage:
+    """Return the chunks of the document of that id, title, file name or number (``d3``), in reading order; with
+    ``section`` those under this heading.
 
-    Raises ``NotFound`` with the nearest documents, ``Ambiguous`` with all that bear the name.
+    Raises ``NotFound`` with the nearest documents or headings, ``Ambiguous`` with all that bear the name.
     """
     check_page(offset, limit)
-    found = find_documents(name, await index.documents.find_all(index.collection.name))
-    if len(found) > 1:
-        raise Ambiguous(
-            f"{len(found)} documents are called {name!r}.",
-            "Give the number of the one that is meant.",
-            tuple(
-                Candidate(format_document(each.number), each.title, each.id) for each in found[:CANDIDATES]
-            ),
+    if not section:
+        document = await find_document(index, name)
+        return await _read(
+            index, [ChunkRange(document.number, 1, document.chunks)], offset, limit, joined=True
         )
-    ids = await index.documents.chunk_ids(index.collection.name, [found[0].id])
-    chunks = await index.documents.chunks(index.collection.name, ids[offset : offset + limit])
-    return SourcePage(tuple(chunks), len(ids))
+    outline = await view_outline(index, name)
+    found = find_section(outline, section)
+    chunks = ChunkRange(outline.document.number, found.first, found.last)
+    page = await _read(index, [chunks], offset, limit, joined=True)
+    return replace(page, chunks=tuple(_cut(each, found.start, found.end) for each in page.chunks))
 
 
-async def _sources_of_entity(index: IndexSnapshot, entity: Entity) -> list[Chunk]:
+# --- which chunks --------------------------------------------------------------------------
+
+
+async def _clip(
+    index: IndexSnapshot, ranges: Sequence[ChunkRange], neighbours: int
+) -> tuple[list[ChunkRange], list[str]]:
+    """Return the ranges, widened by ``neighbours`` and clipped to what exists, and the citations of what does not."""
+    name = index.collection.name
+    if not neighbours and all(len(each) == 1 for each in ranges):
+        # The usual case needs no list of all documents.
+        citations = [format_citation(each.document, each.first) for each in ranges]
+        loaded = {chunk.citation for chunk in await index.documents.chunks_by_citation(name, citations)}
+        known = [each for each, citation in zip(ranges, citations, strict=True) if citation in loaded]
+        return known, [each for each in dict.fromkeys(citations) if each not in loaded]
+    counts = {each.number: each.chunks for each in await index.documents.find_all(name)}
+    clipped: list[ChunkRange] = []
+    missing: list[str] = []
+    for each in ranges:
+        if max(1, each.first) > counts.get(each.document, 0):
+            missing.append(format_range(each.document, each.first, each.last))
+            continue
+        first, last = max(1, each.first - neighbours), each.last + neighbours
+        clipped.append(ChunkRange(each.document, first, min(last, counts[each.document])))
+    if sum(map(len, clipped)) > LONGEST_RANGE:
+        raise InvalidInput("The ranges hold too many passages.", "Give fewer or shorter ones.")
+    return clipped, missing
+
+
+async def _chunks_of_entity(index: IndexSnapshot, entity: Entity) -> list[str]:
     if entity.layer == 0:
-        ids = list(entity.chunk_ids[:100])
-    else:
-        members = await sample_beneath(index, entity, 5)
-        ids = list(dict.fromkeys(id_ for member in members for id_ in member.chunk_ids[:1]))
-    return await index.documents.chunks(index.collection.name, ids)
-
-
-def _citations(text: str) -> list[str]:
-    return [found for found in find_citations(text) if parse_citation(found)]
+        return list(entity.chunk_ids)
+    members = await sample_beneath(index, entity, 5)
+    return list(dict.fromkeys(id_ for member in members for id_ in member.chunk_ids[:1]))
 
 
 def _no_citation(text: str) -> LeanRAGError:
     return InvalidInput(
-        f"{text[:80]!r} is not a citation.", "Citations look like d3:c12: document 3, chunk 12."
+        f"{text[:80]!r} is not a citation.",
+        "Citations look like d3:c12 (document 3, chunk 12), ranges like d3:c10-c14.",
     )
 
 
@@ -107,3 +159,49 @@ async def _documents_of(index: IndexSnapshot, citations: Sequence[str]) -> tuple
         for each in documents
         if format_document(each.number) in numbers
     )
+
+
+# --- their text ----------------------------------------------------------------------------
+
+
+async def _read(
+    index: IndexSnapshot, ranges: Sequence[ChunkRange], offset: int, limit: int, *, joined: bool
+) -> SourcePage:
+    """Return one page of the chunks of ``ranges``, each once; ``joined``: what neighbours share once too."""
+    places = list(dict.fromkeys(_places(ranges)))
+    # The chunk before the page shares text with the first one on it.
+    start = max(0, offset - 1) if joined else offset
+    citations = [format_citation(*place) for place in places[start : offset + limit]]
+    chunks = await index.documents.chunks_by_citation(index.collection.name, citations)
+    if joined:
+        chunks = list(_drop_shared(chunks))
+    wanted = {format_citation(*place) for place in places[offset : offset + limit]}
+    return SourcePage(tuple(each for each in chunks if each.citation in wanted), len(places))
+
+
+def _places(ranges: Sequence[ChunkRange]) -> Iterator[tuple[int, int]]:
+    for each in ranges:
+        yield from ((each.document, number) for number in range(each.first, each.last + 1))
+
+
+def _drop_shared(chunks: Sequence[Chunk]) -> Iterator[Chunk]:
+    """Yield the chunks without the text that they share with the chunk before them."""
+    before: Chunk | None = None
+    for chunk in chunks:
+        follows = before and before.document_id == chunk.document_id and before.number + 1 == chunk.number
+        yield _cut(chunk, before.end, chunk.end) if before and follows else chunk
+        before = chunk
+
+
+def _cut(chunk: Chunk, start: int, end: int) -> Chunk:
+    """Return the chunk with that part of its text that lies in ``[start, end)`` of the document."""
+    first, last = max(chunk.start, start), min(chunk.end, end)
+    text = chunk.text[first - chunk.start : last - chunk.start]
+    body = text.strip()
+    if body == chunk.text.strip() or not body:
+        return chunk
+    # The indent of a first line stays: it may be code.
+    lead = len(text) - len(text.lstrip())
+    lead = text.rfind("\n", 0, lead) + 1 or (lead if first > chunk.start else 0)
+    kept = text[lead:].rstrip()
+    return replace(chunk, text=kept, start=first + lead, end=first + lead + len(kept))

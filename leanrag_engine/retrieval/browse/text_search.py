@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 import time
-from bisect import bisect_right
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -26,6 +25,7 @@ from leanrag_engine.core.text.shortening import cut_middle, one_line
 from leanrag_engine.retrieval.filters import find_documents
 from leanrag_engine.retrieval.index import IndexSnapshot
 
+from .document_text import find_chunks, join_passages, read_passages
 from .entities import check_page
 
 
@@ -200,7 +200,7 @@ async def _stretches(
 ) -> AsyncIterator[_Stretch]:
     """Yield the documents in reading order, long ones in stretches that share ``longest_match`` characters."""
     document, parts, start = -1, list[PassageText](), 0
-    async for passage in _passages(index, numbers, options.batch):
+    async for passage in read_passages(index, numbers, options.batch):
         if passage.document != document:
             if parts:
                 yield _Stretch(document, tuple(parts), start, parts[-1].end + 1)
@@ -214,33 +214,6 @@ async def _stretches(
             start = end
     if parts:
         yield _Stretch(document, tuple(parts), start, parts[-1].end + 1)
-
-
-async def _passages(
-    index: IndexSnapshot, numbers: Sequence[int] | None, batch: int
-) -> AsyncIterator[PassageText]:
-    after = (0, 0)
-    while True:
-        page = await index.documents.passage_texts(index.collection.name, numbers, after=after, limit=batch)
-        for passage in page:
-            yield passage
-        if len(page) < batch:
-            return
-        after = (page[-1].document, page[-1].number)
-
-
-def join_passages(parts: Sequence[PassageText]) -> str:
-    """Return the text of consecutive passages from the start of the first one, what they share once.
-
-    Between passages a document has white space only: here it is as many line breaks.
-    """
-    position = parts[0].start
-    pieces: list[str] = []
-    for part in parts:
-        pieces.append("\n" * (part.start - position))
-        pieces.append(part.text[max(0, position - part.start) :])
-        position = max(position, part.end)
-    return "".join(pieces)
 
 
 class _TextSearch:
@@ -288,20 +261,8 @@ class _TextSearch:
         if self.total not in self._page:
             return _Place(stretch.document, 0, 0, "")
         base = stretch.parts[0].start
-        first, last = _find_chunks(stretch.parts, base + start, base + end)
+        first, last = find_chunks(stretch.parts, base + start, base + end)
         return _Place(stretch.document, first, last, _excerpt(text, start, end, self._options))
-
-
-def _find_chunks(parts: Sequence[PassageText], start: int, end: int) -> tuple[int, int]:
-    """Return the numbers of the chunks where the text begins and ends: of one chunk that holds all of it, if any."""
-    at = bisect_right(parts, start, key=lambda part: part.start) - 1
-    whole = next(
-        (part for part in parts[max(0, at - 1) : at + 1] if part.start <= start and end <= part.end), None
-    )
-    if whole:
-        return whole.number, whole.number
-    last = next((part.number for part in parts[at:] if end <= part.end), parts[-1].number)
-    return parts[at].number, last
 
 
 def _excerpt(text: str, start: int, end: int, options: TextSearchOptions) -> str:

@@ -83,7 +83,7 @@ def leaves(value: Any, key: str = "") -> list[tuple[str, str]]:
 
 TOLD_OTHERWISE = {
     # "1 passages of 40", "d3:c1" instead of a count, "next page" by its cursor: said in words.
-    *("total", "total_documents", "total_members", "layer", "chunks"),
+    *("total", "total_documents", "total_members", "layer", "chunks", "level"),
     *("clustering", "size_reason", "kind", "collection"),
 }
 
@@ -125,6 +125,9 @@ async def test_no_reply_is_too_long_and_both_sides_say_the_same(ask: Caller) -> 
     check(await ask("get_sources", citations=[f"d{n}:c1" for n in range(1, 51)], limit=50), "50 citations")
     check(await ask("get_sources", entity=chain.data["path"][1]["ref"], limit=100), "sources of a cluster")
     check(await ask("get_sources", document="d1", limit=100), "sources of a document")
+    check(await ask("get_outline", document="d1"), "outline")
+    check(await ask("search_text", text="trades salt", limit=100), "matches, 100")
+    check(await ask("search_text", text=r"\b\w{4}\b", pattern=True, limit=100), "matches of a pattern, 100")
     check(await ask("list_collections", limit=100), "documents, 100")
     check(await ask("get_index_status"), "status")
     check(await ask("get_pending_work", limit=5), "work")

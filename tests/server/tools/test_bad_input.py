@@ -124,7 +124,14 @@ def call_each(folder: Path, name: str, calls: list[dict[str, Any]], **more: Any)
 
 READING = [
     *("query_lca_context", "search_entities", "get_entity_ancestors", "get_cluster"),
-    *("list_inter_cluster_relations", "search_text", "get_sources", "get_index_status", "list_collections"),
+    *(
+        "list_inter_cluster_relations",
+        "search_text",
+        "get_outline",
+        "get_sources",
+        "get_index_status",
+        "list_collections",
+    ),
     *("get_job", "get_pending_work"),
 ]
 WRITING = [
@@ -185,6 +192,7 @@ def test_any_text_is_accepted_as_a_name(reader: Callable[[str, dict[str, Any]], 
         ("get_cluster", "cluster"),
         ("list_inter_cluster_relations", "cluster"),
         ("search_text", "text"),
+        ("get_outline", "document"),
         ("get_sources", "entity"),
         ("get_sources", "document"),
         ("get_sources", "citations"),

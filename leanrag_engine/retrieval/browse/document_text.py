@@ -1,0 +1,54 @@
+"""Put the text of documents together again from their chunks."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import AsyncIterator, Sequence
+
+from leanrag_engine.core.model import PassageText
+from leanrag_engine.retrieval.index import IndexSnapshot
+
+BATCH = 1000
+"""Chunks that are read at once."""
+
+
+async def read_passages(
+    index: IndexSnapshot, numbers: Sequence[int] | None, batch: int = BATCH
+) -> AsyncIterator[PassageText]:
+    """Yield the chunks of the documents of these numbers (``None``: of all) in reading order."""
+    after = (0, 0)
+    while True:
+        page = await index.documents.passage_texts(index.collection.name, numbers, after=after, limit=batch)
+        for passage in page:
+            yield passage
+        if len(page) < batch:
+            return
+        after = (page[-1].document, page[-1].number)
+
+
+def join_passages(parts: Sequence[PassageText]) -> str:
+    """Return the text of consecutive passages from the start of the first one, what they share once.
+
+    Between passages a document has white space only: here it is as many line breaks.
+    """
+    position = parts[0].start
+    pieces: list[str] = []
+    for part in parts:
+        pieces.append("\n" * (part.start - position))
+        pieces.append(part.text[max(0, position - part.start) :])
+        position = max(position, part.end)
+    return "".join(pieces)
+
+
+def find_chunks(parts: Sequence[PassageText], start: int, end: int) -> tuple[int, int]:
+    """Return the numbers of the chunks where ``text[start:end]`` of the document begins and ends.
+
+    It is one chunk if any of them holds all of it.
+    """
+    at = max(0, bisect_right(parts, start, key=lambda part: part.start) - 1)
+    near = parts[max(0, at - 1) : at + 1]
+    whole = next((part for part in near if part.start <= start and end <= part.end), None)
+    if whole:
+        return whole.number, whole.number
+    last = next((part.number for part in parts[at:] if end <= part.end), parts[-1].number)
+    return parts[at].number, last

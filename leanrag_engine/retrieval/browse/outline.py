@@ -1,0 +1,170 @@
+"""Show the sections of a document, and find one by its heading."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from anyio import to_thread
+
+from leanrag_engine.core.errors import Ambiguous, Candidate, InvalidInput, NotFound
+from leanrag_engine.core.model import Document, PassageText
+from leanrag_engine.core.text.citation import format_document, format_range
+from leanrag_engine.core.text.cleaning import clean_line
+from leanrag_engine.core.text.language.names import fold_case
+from leanrag_engine.core.text.nearest import similarity
+from leanrag_engine.documents.headings import Heading, headings
+from leanrag_engine.retrieval.filters import find_documents
+from leanrag_engine.retrieval.index import IndexSnapshot
+
+from .document_text import find_chunks, join_passages, read_passages
+
+CANDIDATES = 10
+"""Sections or documents that an error lists."""
+
+STEP = " > "
+"""Between the headings of a path."""
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A section with all below it: from its heading to the next one of its level or above.
+
+    ``path`` are the headings down to its own, ``first`` and ``last`` the numbers of its chunks, ``tokens`` an estimate.
+    It is ``text[start:end]`` of its document.
+    """
+
+    level: int
+    path: tuple[str, ...]
+    start: int
+    end: int
+    first: int
+    last: int
+    tokens: int
+
+    @property
+    def title(self) -> str:
+        return self.path[-1]
+
+
+@dataclass(frozen=True, slots=True)
+class Outline:
+    """A document and its sections in reading order; ``tokens`` are those of the whole document."""
+
+    document: Document
+    tokens: int
+    sections: tuple[Section, ...]
+
+    def cite(self, section: Section) -> str:
+        """Return the citation of a section: a range of chunks."""
+        return format_range(self.document.number, section.first, section.last)
+
+
+async def find_document(index: IndexSnapshot, name: str) -> Document:
+    """Return the document of that id, title, file name or number (``d3``).
+
+    Raises ``NotFound`` with the nearest documents, ``Ambiguous`` with all that bear the name.
+    """
+    found = find_documents(name, await index.documents.find_all(index.collection.name))
+    if len(found) > 1:
+        raise Ambiguous(
+            f"{len(found)} documents are called {name!r}.",
+            "Give the number of the one that is meant.",
+            tuple(
+                Candidate(format_document(each.number), each.title, each.id) for each in found[:CANDIDATES]
+            ),
+        )
+    return found[0]
+
+
+async def view_outline(index: IndexSnapshot, document: str, section: str = "") -> Outline:
+    """Return the outline of a document, or of what is below the heading ``section`` in it. Raises as the two finders."""
+    found = await find_document(index, document)
+    parts = [passage async for passage in read_passages(index, [found.number])]
+    sections = await to_thread.run_sync(list_sections, parts, found.media_type)
+    outline = Outline(found, sum(part.tokens for part in parts), tuple(sections))
+    if not section:
+        return outline
+    top = find_section(outline, section)
+    below = [each for each in sections if top.start < each.start < top.end]
+    return Outline(found, top.tokens, tuple(below or [top]))
+
+
+def list_sections(parts: Sequence[PassageText], media_type: str) -> list[Section]:
+    """Return the sections of a document, given as all its chunks."""
+    if not parts:
+        return []
+    text, base = join_passages(parts), parts[0].start
+    density = sum(part.tokens for part in parts) / max(1, sum(len(part.text) for part in parts))
+    found = list(headings(text, media_type))
+    sections = []
+    for (heading, end), path in zip(_with_ends(found, len(text)), _paths(found), strict=True):
+        body = len(text[heading.start : end].rstrip())
+        start = base + heading.start
+        first, last = find_chunks(parts, start, start + body)
+        sections.append(
+            Section(heading.level, path, start, base + end, first, last, max(1, round(body * density)))
+        )
+    return sections
+
+
+def _with_ends(found: Sequence[Heading], length: int) -> Iterator[tuple[Heading, int]]:
+    """Yield each heading with the end of its section."""
+    ends = [length] * len(found)
+    open_: list[int] = []
+    for at, heading in enumerate(found):
+        while open_ and found[open_[-1]].level >= heading.level:
+            ends[open_.pop()] = heading.start
+        open_.append(at)
+    yield from zip(found, ends, strict=True)
+
+
+def _paths(found: Sequence[Heading]) -> Iterator[tuple[str, ...]]:
+    path: list[Heading] = []
+    for heading in found:
+        path = [*(above for above in path if above.level < heading.level), heading]
+        yield tuple(each.title for each in path)
+
+
+def find_section(outline: Outline, name: str) -> Section:
+    """Return the section with this heading, or the only one that contains it; a path (``A > B``) tells equal ones apart.
+
+    Raises ``NotFound`` with the nearest headings, ``Ambiguous`` with all that match.
+    """
+    wanted = [_key(each) for each in name.split(STEP.strip())]
+    if not any(wanted):
+        raise InvalidInput("The section is empty.", "Give a heading of the document.")
+    exact = [each for each in outline.sections if _matches(each, wanted, exact=True)]
+    found = exact or [each for each in outline.sections if _matches(each, wanted, exact=False)]
+    title = outline.document.title
+    if not found:
+        near = sorted(outline.sections, key=lambda each: -similarity(wanted[-1], _key(each.title)))
+        raise NotFound(
+            f"{title!r} has no section {name!r}.",
+            "Give one of these headings:" if near else "It has no headings: read it without `section`.",
+            _section_candidates(outline, near),
+        )
+    if len(found) > 1:
+        raise Ambiguous(
+            f"{len(found)} sections of {title!r} are called {name!r}.",
+            "Give the path of the one that is meant, or read its citations.",
+            _section_candidates(outline, found),
+        )
+    return found[0]
+
+
+def _matches(section: Section, wanted: Sequence[str], *, exact: bool) -> bool:
+    path = [_key(each) for each in section.path]
+    last = wanted[-1] == path[-1] if exact else wanted[-1] in path[-1]
+    return last and all(any(above in each for each in path[:-1]) for above in wanted[:-1])
+
+
+def _key(heading: str) -> str:
+    return fold_case(clean_line(heading)).strip(" .:#*_`")
+
+
+def _section_candidates(outline: Outline, sections: Sequence[Section]) -> tuple[Candidate, ...]:
+    return tuple(
+        Candidate(outline.cite(each), STEP.join(each.path), f"about {each.tokens} tokens")
+        for each in sections[:CANDIDATES]
+    )

@@ -1,0 +1,191 @@
+"""Reading documents: their outline, a section, a range, what surrounds a citation; the oracle is the text itself."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import anyio
+import pytest
+
+from leanrag_engine.adapters.tokenizer import TiktokenTokenizer
+from leanrag_engine.core.config import load_settings
+from leanrag_engine.core.model import DocumentSource
+from leanrag_engine.engine import LeanRAG
+
+if TYPE_CHECKING:
+    from conftest import Caller
+
+pytestmark = pytest.mark.anyio
+
+Serve = Callable[..., AbstractAsyncContextManager[Any]]
+
+
+def write_manual() -> tuple[str, dict[str, str]]:
+    """Return a text with headings of three levels, and each section with all below it by its heading."""
+    draw = random.Random(3)  # noqa: S311 - a corpus is no secret
+    lines: list[tuple[int, str]] = []
+    for chapter in range(1, 5):
+        lines.append((1, f"# Chapter {chapter}"))
+        for part in range(1, 4):
+            lines.append((2, f"## Part {chapter}{part}"))
+            lines += [
+                (9, f"Item {draw.randrange(10**6)} of part {part} is long enough.")
+                for _ in range(draw.randint(1, 25))
+            ]
+        lines.append((2, "## Notes"))
+        lines.append((9, f"Notes on chapter {chapter}."))
+    sections = {}
+    for at, (level, line) in enumerate(lines):
+        if level < 9:
+            end = next((n for n in range(at + 1, len(lines)) if lines[n][0] <= level), len(lines))
+            sections[line.strip("# ")] = "\n\n".join(text for _, text in lines[at:end])
+    return "\n\n".join(text for _, text in lines), sections
+
+
+MANUAL, SECTIONS = write_manual()
+MANY = "\n\n".join(
+    f"{'#' * (1 + (n % 50 > 0))} Heading {n} of a very long list of headings\n\nText {n}."
+    for n in range(2000)
+)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("manual")
+
+    async def fill() -> None:
+        settings = load_settings(data_dir=path, chunk_tokens=64, chunk_overlap=16)
+        async with await LeanRAG.open(settings) as engine:
+            texts = {"Other": "Nothing here.", "Manual of 2024-05-06": MANUAL, "Many": MANY}
+            sources = [
+                DocumentSource(text=text, id=name.split()[0], title=name) for name, text in texts.items()
+            ]
+            job = await engine.job((await engine.submit_ingest(sources, build=False)).id, 60)
+            assert job.status.value == "done", job.message
+
+    anyio.run(fill)
+    return path
+
+
+@pytest.fixture
+async def ask(folder: Path, serve_in_process: Serve) -> AsyncIterator[Caller]:
+    async with serve_in_process(folder) as caller:
+        yield caller
+
+
+async def read_all(ask: Caller, **arguments: Any) -> list[dict[str, Any]]:
+    """Return the passages of all pages; every page keeps to its budget."""
+    passages: list[dict[str, Any]] = []
+    cursor = ""
+    while True:
+        page = await ask("get_sources", cursor=cursor, **arguments)
+        assert not page.is_error, page.text
+        assert TiktokenTokenizer().count(page.text) <= arguments.get("token_budget", 4000)
+        passages += page.data["sources"]
+        cursor = page.data["next_cursor"]
+        if not cursor:
+            assert page.data["total"] == len(passages)
+            return passages
+
+
+def words(text: str) -> str:
+    return " ".join(text.split())
+
+
+@pytest.mark.parametrize("budget", [200, 500, 4000])
+async def test_a_document_read_page_by_page_is_its_text_with_nothing_twice(ask: Caller, budget: int) -> None:
+    passages = await read_all(ask, document="Manual", token_budget=budget)
+    assert words(" ".join(each["text"] for each in passages)) == words(MANUAL)
+    assert all(MANUAL[each["start"] : each["end"]] == each["text"] for each in passages)
+
+
+@pytest.mark.parametrize("heading", ["Chapter 2", "Part 31", "chapter 4", "Part 13"])
+async def test_a_section_is_read_from_its_heading_to_the_next_of_its_level(ask: Caller, heading: str) -> None:
+    passages = await read_all(ask, document="d2", section=heading, token_budget=300)
+    assert words(" ".join(each["text"] for each in passages)) == words(SECTIONS[heading.capitalize()])
+    assert all(MANUAL[each["start"] : each["end"]] == each["text"] for each in passages)
+
+
+async def test_equal_headings_are_told_apart_by_their_paths(ask: Caller) -> None:
+    reply = await ask("get_sources", document="d2", section="Notes")
+    assert reply.is_error
+    assert "4 sections" in reply.text
+    assert "Chapter 3 > Notes" in reply.text
+    (passage,) = await read_all(ask, document="d2", section="Chapter 3 > Notes")
+    assert words(passage["text"]) == "## Notes Notes on chapter 3."
+    unknown = await ask("get_sources", document="d2", section="Chaptre 3")
+    assert unknown.is_error
+    assert "Chapter 3 (ref d2:c" in unknown.text
+
+
+async def test_the_outline_lists_every_heading_with_where_it_stands_and_how_long_it_is(ask: Caller) -> None:
+    reply = await ask("get_outline", document="Manual of 2024-05-06")
+    assert [each["heading"] for each in reply.data["sections"]] == [
+        line.strip("# ") for line in MANUAL.split("\n") if line.startswith("#")
+    ]
+    assert reply.data["date"] == "2024-05-06"
+    for each in reply.data["sections"]:
+        if each["heading"] == "Notes":
+            continue
+        passages = await read_all(ask, citations=[each["citation"]])
+        text = words(" ".join(passage["text"] for passage in passages))
+        assert words(SECTIONS[each["heading"]]) in text
+        assert each["tokens"] == pytest.approx(
+            TiktokenTokenizer().count(SECTIONS[each["heading"]]), rel=0.15, abs=3
+        )
+        assert f"{each['heading']} [{each['citation']}] {each['tokens']}" in reply.text
+    part = await ask("get_outline", document="d2", section="Chapter 3")
+    assert [each["heading"] for each in part.data["sections"]] == ["Part 31", "Part 32", "Part 33", "Notes"]
+
+
+async def test_a_long_outline_shows_its_highest_levels_first(ask: Caller) -> None:
+    reply = await ask("get_outline", document="Many")
+    assert [each["heading"].split()[1] for each in reply.data["sections"]] == [
+        str(n) for n in range(0, 2000, 50)
+    ]
+    assert "Deeper headings are left out" in reply.data["next_step"]
+    part = await ask("get_outline", document="Many", section="Heading 50 of")
+    assert len(part.data["sections"]) == 49
+    nothing = await ask("get_outline", document="Other")
+    assert nothing.data["sections"] == []
+    assert "no headings" in nothing.data["next_step"]
+
+
+async def test_ranges_and_neighbours_are_read_in_order_and_clipped_to_the_document(ask: Caller) -> None:
+    whole = await read_all(ask, document="d2")
+    last = len(whole)
+
+    async def numbers(*citations: str, **arguments: Any) -> list[int]:
+        passages = await read_all(ask, citations=list(citations), **arguments)
+        return [int(re.sub(r"d2:c", "", each["citation"])) for each in passages]
+
+    assert await numbers("d2:c3-c5") == await numbers("d2:c3–d2:c5") == await numbers("d2:c5-c3") == [3, 4, 5]
+    assert await numbers("d2:c4", neighbours=1) == [3, 4, 5]
+    assert await numbers("d2:c1", neighbours=2) == [1, 2, 3]
+    assert await numbers(f"d2:c{last - 1}-c9999") == [last - 1, last]
+    assert await numbers("d2:c2", "d2:c4", neighbours=1) == [1, 2, 3, 4, 5]
+    assert await numbers("d2:c7", "d2:c2") == [7, 2]
+    passages = await read_all(ask, citations=["d2:c3-c5"])
+    assert words(" ".join(each["text"] for each in passages)) in words(MANUAL)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({"citations": ["d2:c900-c910"]}, ["no passage d2:c900-c910", "Manual"]),
+        ({"section": "Part 11", "citations": ["d2:c1"]}, ["'Part 11' needs a document"]),
+        ({"document": "d2", "neighbours": 2}, ["Only citations have neighbours"]),
+        ({"document": "d2", "section": " # "}, ["section is empty"]),
+        ({"document": "Other", "section": "Part"}, ["has no section 'Part'", "without `section`"]),
+    ],
+)
+async def test_what_cannot_be_read_says_why(ask: Caller, arguments: dict[str, Any], said: list[str]) -> None:
+    reply = await ask("get_sources", **arguments)
+    assert reply.is_error
+    for part in said:
+        assert part in reply.text
