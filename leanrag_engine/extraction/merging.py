@@ -26,6 +26,7 @@ from leanrag_engine.core.model import (
 from leanrag_engine.core.ports import Progress, ProgressReport, ignore_progress
 from leanrag_engine.core.text.language.names import name_key, split_humps
 from leanrag_engine.core.text.language.sentences import sentences
+from leanrag_engine.core.text.language.turns import find_turn
 from leanrag_engine.core.text.language.words import word_count
 
 from .heuristic.names.mentions import Kind
@@ -498,4 +499,6 @@ def select_fitting(found: Iterable[str], limit: int) -> list[str]:
 
 
 def _split(text: str) -> list[str]:
+    if find_turn(text):  # its sentences would lose their speaker
+        return [text]
     return [text[start:end] for start, end in sentences(text)]

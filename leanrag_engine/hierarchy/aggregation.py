@@ -14,12 +14,13 @@ from numpy.typing import NDArray
 
 from leanrag_engine.core.model import Entity, Finding, Method, Relation, Vectors, content_id
 from leanrag_engine.core.text.language.sentences import PieceKind
+from leanrag_engine.core.text.language.statements import is_statement
 from leanrag_engine.core.text.language.words import STOPWORDS, word_count, words
 from leanrag_engine.core.vectors import unit_rows
 
 from .clustering.balancing import cluster_means
 from .relations import LayerStep, id_ranks, relation_ends
-from .texts.naming import ClusterPhrases, NameRegister, PhraseTable, choose_name, join_names, rank_phrases
+from .texts.naming import ClusterPhrases, NameRegister, PhraseTable, choose_name, rank_phrases
 from .texts.options import TextOptions
 from .texts.quoting import Quote, end_sentence, is_whole, join_quotes, quotes_of
 from .texts.sentences import is_speech, score_sentence, stands_alone
@@ -33,8 +34,6 @@ class SummaryOptions:
     """Most words of a description."""
     findings: int = 5
     """Most findings (paper, appendix D.1)."""
-    named: int = 3
-    """Members that the description names."""
     tried: int = 12
     """Central members, and best attested relations, whose sentences are candidates."""
     sentences: int = 2
@@ -112,7 +111,7 @@ def aggregate(
         name = choose_name(terms, found, [member.name for member in group.members], names, options.texts)
         names.add(name)
         chosen = _central_sentences(group, _phrase_weights(terms, found, options.phrases), options)
-        description, evidence = join_quotes(_summary(group, chosen, options))
+        description, evidence = join_quotes(_summary(chosen, options))
         yield Entity(
             id=_id(group.members),
             name=name,
@@ -180,41 +179,16 @@ def _share_of_best(values: NDArray[np.intp], labels: NDArray[np.intp]) -> Weight
 # --- texts ---------------------------------------------------------------------------------
 
 
-def _summary(
-    group: _ClusterMembers, chosen: Sequence[_CandidateSentence], options: SummaryOptions
-) -> list[Quote]:
-    """Return the best sentences, then the list of members, within the bound on words."""
-    contents = _contents(group, options.named)
-    left = options.words - word_count(contents)
+def _summary(chosen: Sequence[_CandidateSentence], options: SummaryOptions) -> list[Quote]:
+    """Return the best sentences within the bound on words."""
+    left = options.words
     quotes = []
     for candidate in chosen:
         left -= word_count(candidate.text)
         if left < 0 or candidate.score < options.worthwhile * chosen[0].score:
             break
         quotes.append(candidate.quote)
-    return [*quotes, Quote(contents)]
-
-
-def _contents(group: _ClusterMembers, named: int) -> str:
-    """Return a sentence with the names of the most central members and the number of the others."""
-    above_base = group.members[0].layer > 0
-    shown = group.members if len(group.members) <= named + 1 else _unlike(group.members)[:named]
-    names = [f"“{member.name}”" if above_base else member.name for member in shown]
-    others = len(group.members) - len(shown)
-    text = f"Holds {join_names([*names, f'{others} more'] if others else names)}"
-    return f"{text} ({group.beneath} entities)." if above_base else end_sentence(text)
-
-
-def _unlike(members: Sequence[Entity]) -> list[Entity]:
-    """Sort the members: first those whose names share no word with an earlier one, then the others."""
-    seen: set[str] = set()
-    first: list[Entity] = []
-    later: list[Entity] = []
-    for member in members:
-        content = set(words(member.name)) - STOPWORDS
-        (later if content & seen else first).append(member)
-        seen |= content
-    return first + later
+    return quotes
 
 
 def _phrase_weights(terms: PhraseTable, found: ClusterPhrases, most: int) -> dict[str, float]:
@@ -228,8 +202,7 @@ def _central_sentences(
 ) -> list[_CandidateSentence]:
     """Return the best sentences first, without repetitions, from as many members as possible."""
     candidates = sorted(_candidates(group, weights, options), key=lambda candidate: -candidate.score)
-    # A clause, or a heading that looks like a sentence, is better than nothing.
-    candidates = [each for each in candidates if each.whole] or candidates
+    candidates = [each for each in candidates if each.whole]
     # So is direct speech or a question, where there are hardly any statements.
     statements = [each for each in candidates if not is_speech(each.text)]
     candidates = statements if len(statements) >= options.statements else candidates
@@ -280,7 +253,7 @@ def _usable(item: Entity | Relation, options: SummaryOptions) -> list[tuple[Quot
     for kind, quote in quotes_of(item):
         if kind is not PieceKind.PROSE or not options.shortest <= word_count(quote.text) <= options.longest:
             continue
-        if stands_alone(quote.text):
+        if stands_alone(quote.text) and is_statement(quote.text):
             found.append((replace(quote, text=end_sentence(quote.text)), is_whole(quote.text)))
         if len(found) == options.sentences:
             break

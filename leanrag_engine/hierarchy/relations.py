@@ -6,7 +6,7 @@ One pass over the lower relations, O(m log m); comparing clusters pair by pair w
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -14,8 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leanrag_engine.core.model import Entity, Evidence, Graph, Method, Relation, content_id
+from leanrag_engine.core.text.language.statements import is_statement
+from leanrag_engine.core.text.language.turns import find_turn
 
-from .texts.naming import join_names, phrase_keys
+from .texts.naming import phrase_keys
 from .texts.quoting import Quote, end_sentence, join_quotes, quotes_of
 
 CHARACTERS = 600
@@ -151,7 +153,7 @@ def inter_cluster_relations(
     cluster that most of them start from. ``counts`` are those of the step, if they are known already.
     """
     counts = counts or count_pairs(step)
-    texts = _RelationTexts(step, counts.parents)
+    texts = _RelationTexts(step)
     ids = [entity.id for entity in upper]
     layer = upper[0].layer if upper else 0
     rows = zip(
@@ -166,9 +168,7 @@ def inter_cluster_relations(
     found = []
     for pair, (source, target, strength, support, weight, numbers) in enumerate(rows):
         text = (
-            texts.summary(source, numbers, counts.beneath.relations_of(pair))
-            if strength > tau
-            else texts.join(numbers)
+            texts.summary(counts.beneath.relations_of(pair)) if strength > tau else texts.join(numbers)
         )
         near, far = ids[source], ids[target]
         found.append(
@@ -237,88 +237,51 @@ class _CitedText:
 class _RelationTexts:
     """Makes the texts of the relations of one step."""
 
-    def __init__(self, step: LayerStep, parents: Labels) -> None:
+    def __init__(self, step: LayerStep) -> None:
         self._lower = step.lower.relations
         self._base = step.base.relations
-        self._sources: list[int] = parents[:, 0].tolist()
-        self._names = {entity.id: _format_name(entity) for entity in step.lower.entities}
+        self._names = {entity.id: entity.name for entity in step.lower.entities}
         self._base_names = {entity.id: entity.name for entity in step.base.entities}
 
     def summary(
-        self,
-        source: int,
-        numbers: Sequence[int],
-        base_numbers: Sequence[int],
-        *,
-        shown: int = 3,
-        tried: int = 5,
+        self, base_numbers: Sequence[int], *, sentences: int = 2, tried: int = 12, longest: int = 280
     ) -> _CitedText:
-        """Return the number of relations, the strongest ``shown``, and a sentence of the best attested base relations."""
-        others: dict[str, list[str]] = {}
-        for number in numbers[:shown]:
-            near, far = self._ends(number)
-            if self._sources[number] != source:
-                near, far = far, near
-            others.setdefault(near, []).append(far)
-        links = [f"{near} – {join_names(far)}" for near, far in others.items()]
-        more = len(numbers) - len(numbers[:shown])
-        lead = f"{len(numbers)} relations: {'; '.join(links)}{f'; and {more} more' if more else ''}."
-        example = self._example(base_numbers[:tried])
-        return _CitedText(*join_quotes([Quote(lead), *([example] if example else [])]))
+        """Return up to ``sentences`` statements of the best attested base relations that name both of their ends.
+
+        Without any, the text is empty: that two clusters are related, and how strongly, is known without words.
+        """
+        found: dict[str, Quote] = {}
+        for number in base_numbers[:tried]:
+            for quote in self._statements(self._base[number], self._base_names):
+                if len(quote.text) <= longest and len(found) < sentences:
+                    found.setdefault(quote.text, quote)
+            if len(found) == sentences:
+                break
+        return _CitedText(*join_quotes(list(found.values())))
 
     def join(self, numbers: Sequence[int]) -> _CitedText:
-        """Join the texts beneath, the strongest first, within the bound and without repeated sentences.
+        """Join the statements beneath, those of the strongest relation first, within the bound and each once.
 
         One sentence often states several relations, so that their texts are equal.
         """
-        only = self._lower[numbers[0]]
-        if len(numbers) == 1 and not only.layer and _is_plain(only.description):
-            return _copy_text(only)
-        quotes = self._quotes(numbers[0])
-        size = sum(len(quote.text) + 1 for quote in quotes)
-        joined = " ".join(quote.text for quote in quotes)
-        for number in numbers[1:]:
-            fresh = [quote for quote in self._quotes(number) if quote.text not in joined]
-            longer = size + sum(len(quote.text) + 1 for quote in fresh)
-            if fresh and longer <= CHARACTERS + 1:
-                quotes += fresh
-                size = longer
-                joined = " ".join(quote.text for quote in quotes)
-        return _CitedText(*join_quotes(quotes))
+        found: dict[str, Quote] = {}
+        left = CHARACTERS + 1
+        for number in numbers:
+            relation = self._lower[number]
+            for quote in self._statements(relation, self._names if not relation.layer else {}):
+                if quote.text not in found and len(quote.text) < left:
+                    found[quote.text] = quote
+                    left -= len(quote.text) + 1
+        return _CitedText(*join_quotes(list(found.values())))
 
-    def _example(self, base_numbers: Iterable[int], *, longest: int = 280) -> Quote | None:
-        """Return a sentence of at most ``longest`` characters that names both ends, else the first so short, else None."""
-        first = None
-        for number in base_numbers:
-            relation = self._base[number]
-            names = [self._base_names[end] for end in (relation.source_id, relation.target_id)]
-            for quote in _sentences(relation):
-                if len(quote.text) <= longest:
-                    first = first or quote
-                    if _names_all(quote.text, names):
-                        return quote
-        return first
-
-    def _quotes(self, number: int) -> list[Quote]:
-        """Return the first sentences of one relation within the bound; above G0 led by the names of its ends."""
-        relation = self._lower[number]
-        prefix = "{} – {}: ".format(*self._ends(number)) if relation.layer else ""
-        quotes: list[Quote] = []
-        left = CHARACTERS - len(prefix)
+    def _statements(self, relation: Relation, names: Mapping[str, str]) -> Iterator[Quote]:
+        """Yield the sentences of a relation; of one that was found without a model, those that state something about
+        both ends, whose ``names`` are given."""
+        ends = [names[end] for end in (relation.source_id, relation.target_id)] if names else []
+        raw = relation.method is Method.HEURISTIC and not relation.layer
         for quote in _sentences(relation):
-            left -= len(quote.text) + 1
-            if left < -1:
-                break
-            quotes.append(quote)
-        if not quotes:
-            return [Quote(end_sentence("{} – {}".format(*self._ends(number))))]
-        if prefix:
-            quotes[0] = Quote(f"{prefix}{quotes[0].text}", quotes[0].chunk_id)
-        return quotes
-
-    def _ends(self, number: int) -> tuple[str, str]:
-        relation = self._lower[number]
-        return self._names[relation.source_id], self._names[relation.target_id]
+            if not raw or (is_statement(quote.text) and _names_all(quote.text, ends)):
+                yield Quote(end_sentence(quote.text), quote.chunk_id)
 
 
 def _names_all(sentence: str, names: Iterable[str]) -> bool:
@@ -333,28 +296,11 @@ def _names_all(sentence: str, names: Iterable[str]) -> bool:
 
 def _sentences(relation: Relation) -> Iterable[Quote]:
     text = relation.description
-    if not text or _INNER_END.search(text):
-        return (Quote(end_sentence(quote.text), quote.chunk_id) for _, quote in quotes_of(relation))
+    if not text or (_INNER_END.search(text) and not (find_turn(text) and len(relation.evidence) <= 1)):
+        return (quote for _, quote in quotes_of(relation))
     # Most relations are one sentence: nothing has to be split.
     chunk = relation.evidence[0].chunk_id if relation.evidence else next(iter(relation.chunk_ids), "")
-    return (Quote(text if text[-1] in ".!?" else end_sentence(text), chunk),)
+    return (Quote(text, chunk),)
 
 
 _INNER_END = re.compile(r"[.!?。！？…][\"'”’»)]*\s*\S|\n")
-
-
-def _is_plain(text: str) -> bool:
-    """Return whether a text can be used unchanged: short, ended, on one line."""
-    return 0 < len(text) <= CHARACTERS and text[-1] in ".!?" and "\n" not in text
-
-
-def _copy_text(relation: Relation) -> _CitedText:
-    """Return the text of a single relation unchanged. Most pairs have one, and there may be a million pairs."""
-    evidence = relation.evidence
-    if not evidence and relation.chunk_ids:
-        evidence = (Evidence(0, len(relation.description), relation.chunk_ids[0]),)
-    return _CitedText(relation.description, evidence)
-
-
-def _format_name(entity: Entity) -> str:
-    return f"“{entity.name}”" if entity.layer else entity.name

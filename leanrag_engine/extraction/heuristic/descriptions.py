@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from leanrag_engine.core.text.language.sentences import PieceKind, ends_sentence
+from leanrag_engine.core.text.language.statements import is_statement
 from leanrag_engine.core.text.language.words import word_count
 
 from .names.mentions import Mention
@@ -80,6 +81,11 @@ class Describer:
             if sentence.kind is PieceKind.PROSE and complete:
                 return self.clause(position)
         return ""
+
+    def statement(self, position: int, *mentions: Mention) -> str:
+        """Return the clause, or "" if it states nothing: a heading, a question, a call."""
+        text = self.clause(position, *mentions)
+        return text if text and is_statement(text) else ""
 
     def clause(self, position: int, *mentions: Mention) -> str:
         """Return the sentence, or its clauses around the mentions if it is too long; empty if these are too long."""

@@ -231,7 +231,7 @@ class _ChunkReader:
         for position, present in self._joint_mentions():
             for one, other in self._pairs(list(present)):
                 yield self._relation(
-                    one, other, self._describe.clause(position, present[one], present[other])
+                    one, other, self._describe.statement(position, present[one], present[other])
                 )
 
     def _joint_mentions(self) -> Iterator[tuple[int, dict[str, Mention]]]:

@@ -27,6 +27,8 @@ from .options import DEFAULT, TextOptions
 
 _AROUND = ',;:!?"“”‘«»'
 BRACKETS = (("(", ")"), ("[", "]"), ("{", "}"))
+_CODE = "code"
+"""The type of identifiers that were found without a model."""
 _POSSESSIVE = re.compile(r"(?<=s)['’]$|['’]s$")
 
 Labels = NDArray[np.intp]
@@ -151,7 +153,12 @@ def _importance(graph: Graph, options: TextOptions) -> list[float]:
     ]
 
 
+_OPTION = re.compile(r"-|.*[_/=]|.*\.\w+$|[a-z]+$")
+
+
 def _attestation(entity: Entity, options: TextOptions) -> float:
+    if entity.type == _CODE and _OPTION.match(entity.name):
+        return options.code
     if entity.mentions > 1:
         return 1.0
     return options.once_lowercase if entity.name[:1].islower() else options.once

@@ -19,6 +19,8 @@ class TextOptions:
     """Worth of a part that a name ends with; a whole name is worth 1."""
     fragment: float = 0.5
     """Worth of any other part of a name, which may be no more than an adjective."""
+    code: float = 0.4
+    """Worth of an option, a file or another identifier: a person names the thing that it belongs to."""
     once: float = 0.8
     """Worth of an entity that a single chunk mentions."""
     once_lowercase: float = 0.6

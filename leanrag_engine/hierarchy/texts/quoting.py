@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from leanrag_engine.core.model import Entity, Evidence, Relation
-from leanrag_engine.core.text.language.sentences import PieceKind, ends_sentence, pieces
+from leanrag_engine.core.text.language.sentences import Piece, PieceKind, ends_sentence, pieces
+from leanrag_engine.core.text.language.turns import find_turn
 
 _CLOSING = "\"'”’»)]}*_ 」』"
 
@@ -30,7 +31,9 @@ def quotes_of(item: Entity | Relation) -> Iterator[tuple[PieceKind, Quote]]:
     otherwise = item.chunk_ids[0] if item.chunk_ids else ""
     starts = sorted({0, *(each.start for each in item.evidence)})
     for start, end in pairwise([*starts, len(text)]):
-        for piece in pieces(text[start:end]):
+        part = text[start:end].rstrip()
+        whole = [Piece(0, len(part), PieceKind.PROSE)] if find_turn(part) else None
+        for piece in whole or pieces(part):
             sentence = " ".join(text[start + piece.start : start + piece.end].split())
             yield piece.kind, Quote(sentence, _chunk_at(item.evidence, start + piece.start) or otherwise)
 

@@ -1,0 +1,44 @@
+"""Tell sentences that state something from headings, fragments, calls and questions."""
+
+from __future__ import annotations
+
+import re
+
+from leanrag_engine.core.text.scripts import has_cjk
+
+from .apostrophes import is_contraction, plain_apostrophes
+from .parts_of_speech import parts_of_speech
+from .sentences import ends_sentence
+from .turns import find_turn
+from .words import STOPWORDS, word_count
+
+__all__ = ["is_statement"]
+
+_FEWEST_WORDS = 3
+_FOREIGN_WORDS = 5
+"""Words of a sentence of another language, whose verbs the lexicon does not know."""
+_WORD = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)?")
+_CLOSING = "\"'”’»)]}*_ 」』"
+_TABLE = re.compile(r"^\||\|\s*$|\s\|\s.*\s\|\s|^[-=+*#>]{2,}|^!!!|^===")
+
+
+def is_statement(text: str) -> bool:
+    """Return whether ``text`` is a whole sentence that states something: it ends as one, has a verb and some words, and
+    is no question. A turn of a chat needs no full stop."""
+    turn = find_turn(text)
+    said = text[turn.said :] if turn else text
+    bare = said.rstrip(_CLOSING)
+    if not bare or bare[-1] in "?？:：;," or _TABLE.search(said):
+        return False
+    if has_cjk(said):
+        return ends_sentence(said)
+    return (turn is not None or ends_sentence(said)) and word_count(said) >= _FEWEST_WORDS and _has_verb(said)
+
+
+def _has_verb(text: str) -> bool:
+    """Return whether a word can be a verb, or is unknown to the lexicon and may be one of another language."""
+    words = [word.lower() for word in _WORD.findall(plain_apostrophes(text))]
+    if any(is_contraction(word) or "v" in parts_of_speech(word) for word in words):
+        return True
+    known = any(parts_of_speech(word) for word in words if word not in STOPWORDS)
+    return len(words) >= _FOREIGN_WORDS and not known
