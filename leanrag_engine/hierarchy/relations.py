@@ -167,9 +167,7 @@ def inter_cluster_relations(
     )
     found = []
     for pair, (source, target, strength, support, weight, numbers) in enumerate(rows):
-        text = (
-            texts.summary(counts.beneath.relations_of(pair)) if strength > tau else texts.join(numbers)
-        )
+        text = texts.summary(counts.beneath.relations_of(pair)) if strength > tau else texts.join(numbers)
         near, far = ids[source], ids[target]
         found.append(
             Relation(

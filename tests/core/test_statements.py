@@ -35,7 +35,21 @@ def test_fragments_calls_questions_and_tables_do_not(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "word", ["I'll", "can't", "It's", "That's", "you've", "We'd", "they're", "o'clock", "ma'am", "Let's", "Somebody's", "wouldn't've"]
+    "word",
+    [
+        "I'll",
+        "can't",
+        "It's",
+        "That's",
+        "you've",
+        "We'd",
+        "they're",
+        "o'clock",
+        "ma'am",
+        "Let's",
+        "Somebody's",
+        "wouldn't've",
+    ],
 )
 def test_contractions_are_recognized(word: str) -> None:
     assert is_contraction(word)

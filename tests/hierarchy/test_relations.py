@@ -172,7 +172,15 @@ def test_joined_texts_of_a_higher_layer_are_those_beneath() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["", "Scrooge and Bob", "Is Scrooge kind to Bob?", "O Scrooge, O Bob!", "Scrooge met a clerk.", "| Scrooge | Bob |", "Scrooge, Bob:"],
+    [
+        "",
+        "Scrooge and Bob",
+        "Is Scrooge kind to Bob?",
+        "O Scrooge, O Bob!",
+        "Scrooge met a clerk.",
+        "| Scrooge | Bob |",
+        "Scrooge, Bob:",
+    ],
 )
 @pytest.mark.parametrize("tau", [0, 3])
 def test_relations_that_state_nothing_about_both_ends_have_no_text(text: str, tau: int) -> None:
