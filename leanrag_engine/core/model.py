@@ -40,14 +40,15 @@ def content_id(prefix: str, *parts: str) -> str:
     return f"{prefix}{high}{_PAIRS[bits >> 20 & 0x3FF]}{_PAIRS[bits >> 10 & 0x3FF]}{_PAIRS[bits & 0x3FF]}"
 
 
-def window_id(owner: str, number: int) -> str:
-    """Return the id of the vector of window ``number`` (from 0) of ``owner``; the first one has the owner's own id."""
-    return f"{owner}#{number}" if number else owner
+def window_id(chunk_id: str, number: int) -> str:
+    """Return the id of window ``number`` (from 0) of a chunk."""
+    return f"{chunk_id}#{number}"
 
 
-def window_owner(id: str) -> str:
-    """Return the id of the owner of a vector."""
-    return id.partition("#")[0]
+def parse_window_id(id: str) -> tuple[str, int]:
+    """Return the chunk and the number of a window."""
+    chunk_id, _, number = id.partition("#")
+    return chunk_id, int(number)
 
 
 class Method(StrEnum):
@@ -134,11 +135,24 @@ class Document:
 
 
 @dataclass(frozen=True, slots=True)
+class Window:
+    """A few sentences of a chunk: ``document.text[start:end]``, under the path of headings ``heading``.
+
+    Search finds windows, and contexts are made of them; extraction and citations are by chunk.
+    """
+
+    start: int
+    end: int
+    heading: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Chunk:
     """A passage of a document: ``text == document.text[start:end]``, offsets in characters.
 
-    ``number`` counts from 1 within the document. ``citation`` (``d3:c12``) and ``title`` (of its
-    document) are filled in by the graph store.
+    ``number`` counts from 1 within the document. ``citation`` (``d3:c12``), ``title`` and ``source`` (those of
+    its document) are filled in by the store. ``windows`` are in reading order and leave out the text that the
+    chunk shares with the previous one.
     """
 
     id: str
@@ -152,12 +166,33 @@ class Chunk:
     heading: str = ""
     citation: str = ""
     title: str = ""
+    source: str = ""
+    windows: tuple[Window, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.windows:
+            object.__setattr__(self, "windows", (Window(self.start, self.end, self.heading),))
+
+    def quote(self, window: Window) -> str:
+        """Return the text of one of the chunk's windows."""
+        return self.text[window.start - self.start : window.end - self.start]
+
+    @property
+    def indexed_windows(self) -> list[tuple[str, str]]:
+        """Return id and embedded text of each window: title, headings and text."""
+        return [
+            (window_id(self.id, number), _label_text(self.title, window.heading, self.quote(window)))
+            for number, window in enumerate(self.windows)
+        ]
 
     @property
     def indexed_text(self) -> str:
-        """Return the text that is embedded and indexed: title, heading and text."""
-        lines = [self.title, self.heading if self.heading != self.title else "", self.text]
-        return "\n".join(line for line in lines if line)
+        """Return title, heading and text."""
+        return _label_text(self.title, self.heading, self.text)
+
+
+def _label_text(title: str, heading: str, text: str) -> str:
+    return "\n".join(line for line in (title, heading if heading != title else "", text) if line)
 
 
 @dataclass(frozen=True, slots=True)
@@ -421,9 +456,10 @@ class LayerCount:
 
 @dataclass(frozen=True, slots=True)
 class VectorSpaces:
-    """The names of a generation's vector spaces: one each for chunks, layer-0 entities, aggregates and facts."""
+    """The names of a generation's vector spaces: one each for windows, layer-0 entities, aggregates and facts."""
 
-    chunks: str = ""
+    windows: str = ""
+    """Windows of all chunks."""
     entities: str = ""
     """Entities of layer 0."""
     aggregates: str = ""

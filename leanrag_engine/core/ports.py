@@ -109,10 +109,6 @@ class Embedder(Protocol):
         """
         ...
 
-    async def embed_windows(self, texts: Sequence[str], report: ProgressReport | None = None) -> Windows:
-        """Return one row for each window of each text; a text that fits into one window has one row."""
-        ...
-
     async def embed_queries(self, texts: Sequence[str]) -> Vectors:
         """Embed queries; some models put another prompt before these. Otherwise as ``embed``."""
         ...
@@ -364,8 +360,8 @@ class DocumentStore(Protocol):
         """
         ...
 
-    async def search_chunks(self, collection: str, text: str, limit: int) -> list[Hit]:
-        """Return chunk ids by keyword relevance (BM25). ``text`` is any user text and never syntax."""
+    async def search_windows(self, collection: str, text: str, limit: int) -> list[Hit]:
+        """Return ids of windows by keyword relevance (BM25). ``text`` is any user text and never syntax."""
         ...
 
 

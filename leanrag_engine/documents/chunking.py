@@ -11,17 +11,18 @@ import re
 import unicodedata
 from bisect import bisect_left, bisect_right
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from itertools import islice, pairwise
 
 from leanrag_engine.core.errors import InvalidInput
-from leanrag_engine.core.model import Chunk, LoadedDocument, Page, content_id
+from leanrag_engine.core.model import Chunk, LoadedDocument, Page, Window, content_id
 from leanrag_engine.core.ports import Tokenizer
 from leanrag_engine.core.text.language.sentences import sentences
 
 from .headings import Heading, headings
+from .windows import WindowOptions, cut_windows
 
 __all__ = ["ChunkingOptions", "chunk"]
 
@@ -54,6 +55,7 @@ def chunk(
     max_tokens: int,
     overlap: int,
     options: ChunkingOptions = ChunkingOptions(),
+    window_options: WindowOptions = WindowOptions(),  # noqa: B008 - frozen
 ) -> list[Chunk]:
     """Cut ``document`` into chunks, in order; every character except white space lies in at least one.
 
@@ -75,13 +77,22 @@ def chunk(
             "Lower the setting chunk_overlap, or raise chunk_tokens.",
         )
     found = list(headings(document.text, document.media_type))
+    path_at = _paths_by_offset(document.title, found, options)
     packer = _Packer(document.text, tokenizer, max_tokens, overlap, options)
     pieces = _count_tokens(document.text, _pieces(document, found, options), tokenizer)
     spans = packer.join_tail(list(packer.spans(pieces)))
-    paths = _heading_paths(document.title, found, [span.start for span in spans], options)
+    windows = cut_windows(
+        document.text,
+        [(span.fresh, span.end) for span in spans],
+        found,
+        path_at,
+        tokenizer,
+        prose=_is_prose(document.media_type),
+        options=window_options,
+    )
     return [
-        _chunk(document, number, span, path)
-        for number, (span, path) in enumerate(zip(spans, paths, strict=True), 1)
+        _chunk(document, number, span, path_at(span.start), windows[number - 1])
+        for number, span in enumerate(spans, 1)
     ]
 
 
@@ -489,26 +500,26 @@ class _Packer:
 _STEP = " > "
 
 
-def _heading_paths(
-    title: str, found: Sequence[Heading], starts: Sequence[int], options: ChunkingOptions
-) -> Iterator[str]:
-    """Yield the path of headings at each of the ascending ``starts``."""
-    waiting = deque(found)
-    path: list[Heading] = []
-    for start in starts:
-        while waiting and waiting[0].start <= start:
-            heading = waiting.popleft()
-            path = [*(above for above in path if above.level < heading.level), heading]
-        names = [heading.title for heading in path]
-        yield _path(names[1:] if names[:1] == [title] else names, options)
+def _paths_by_offset(title: str, found: Sequence[Heading], options: ChunkingOptions) -> Callable[[int], str]:
+    """Return a function that gives the path of headings at an offset."""
+    starts, paths = [-1], [""]
+    above: list[Heading] = []
+    for heading in found:
+        above = [*(each for each in above if each.level < heading.level), heading]
+        names = [each.title for each in above]
+        starts.append(heading.start)
+        paths.append(_path(names[1:] if names[:1] == [title] else names, options))
+    return lambda offset: paths[bisect_right(starts, offset) - 1]
 
 
 def _path(names: Sequence[str], options: ChunkingOptions) -> str:
     path = _STEP.join(names[-options.headings :])
-    return path if len(path) <= options.path_characters else names[-1][: options.path_characters]
+    return path if not names or len(path) <= options.path_characters else names[-1][: options.path_characters]
 
 
-def _chunk(document: LoadedDocument, number: int, span: _ChunkSpan, heading: str) -> Chunk:
+def _chunk(
+    document: LoadedDocument, number: int, span: _ChunkSpan, heading: str, windows: tuple[Window, ...]
+) -> Chunk:
     text = document.text[span.start : span.end]
     return Chunk(
         id=content_id("k", document.id, str(number), text),
@@ -521,6 +532,7 @@ def _chunk(document: LoadedDocument, number: int, span: _ChunkSpan, heading: str
         page=_page(document.pages, span.start),
         heading=heading,
         title=document.title,
+        windows=windows,
     )
 
 

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from leanrag_engine.core.model import Vectors
-from leanrag_engine.core.ports import Embedder, EmbedderSource, ProgressReport, Windows
+from leanrag_engine.core.ports import Embedder, EmbedderSource, ProgressReport
 
 
 @dataclass(slots=True)
@@ -49,10 +49,6 @@ class TimedEmbedder:
     async def embed(self, texts: Sequence[str], report: ProgressReport | None = None) -> Vectors:
         with self.watch.running():
             return await self.inner.embed(texts, report)
-
-    async def embed_windows(self, texts: Sequence[str], report: ProgressReport | None = None) -> Windows:
-        with self.watch.running():
-            return await self.inner.embed_windows(texts, report)
 
     async def embed_queries(self, texts: Sequence[str]) -> Vectors:
         with self.watch.running():

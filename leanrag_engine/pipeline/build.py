@@ -43,10 +43,9 @@ from .index import (
     announce_vector_change,
     drop_unused_spaces,
     embed_rows,
-    embed_windows,
     rows_of_layers,
     texts_by_kind,
-    texts_of,
+    texts_of_windows,
     write_space,
 )
 from .models import NO_MODELS, BuildModels, open_forecast_models
@@ -102,7 +101,7 @@ async def read_beside_embedding(
 
     async def embed() -> None:
         fitted = await fit(stores, collection, beside, stores.embedders)
-        done.append((fitted, await embed_windows(fitted.embedder, texts_of(fitted.chunks), beside)))
+        done.append((fitted, await embed_rows(fitted.embedder, texts_of_windows(fitted.chunks), beside)))
 
     try:
         async with anyio.create_task_group() as group:
@@ -148,8 +147,12 @@ async def fit(
 ) -> FittedChunks:
     chunks = await stores.documents.all_chunks(collection.name)
     report(Progress("fit", 0, len(chunks)))
+<<<<<<< HEAD
     before = collection.generation.embedder if collection.generation else ""
     embedder, state = await embedders.fit([each.indexed_text for each in chunks], before)
+=======
+    embedder, state = await embedders.fit([text for _, text in texts_of_windows(chunks)])
+>>>>>>> 74c6f0d (Evidence by windows of a few sentences: one pool, one budget, and the reply is its context)
     return FittedChunks(chunks, await reuse_vectors(stores, collection.generation, embedder), state)
 
 
@@ -195,7 +198,7 @@ async def publish(
     stores: Stores,
     collection: Collection,
     fitted: FittedChunks,
-    chunk_rows: Rows,
+    window_rows: Rows,
     built: BuiltHierarchy,
     report: ProgressReport,
     models: BuildModels,
@@ -206,7 +209,7 @@ async def publish(
     spaces = VectorSpaces.of_build(collection, embedder.identity, texts)
     report(Progress("embed", 0, len(texts["facts"])))
     rows = {
-        spaces.chunks: chunk_rows,
+        spaces.windows: window_rows,
         spaces.facts: await embed_rows(embedder, texts["facts"], report),
         **rows_of_layers(spaces, built.hierarchy, built.vectors),
     }

@@ -24,7 +24,6 @@ from leanrag_engine.core.model import (
     Generation,
     Graph,
     Hierarchy,
-    window_id,
 )
 from leanrag_engine.core.ports import Embedder, Progress, ProgressReport
 from leanrag_engine.core.text.citation import format_document
@@ -38,6 +37,7 @@ from .index import (
     drop_unused_spaces,
     embed_rows,
     texts_by_kind,
+    texts_of_windows,
     upsert,
 )
 
@@ -151,7 +151,7 @@ async def _remaining_embedder(
     try:
         if await stores.embedders.gave(generation.embedder):
             state = await stores.generations.embedder_state(generation.number)
-            texts = ([each.indexed_text for each in gone], [each.indexed_text for each in kept])
+            texts = ([text for _, text in texts_of_windows(each)] for each in (gone, kept))
             identity, state = await stores.embedders.without(generation.embedder, state, *texts)
             return await stores.embedders.restore(identity, state), identity, state
     except (InvalidInput, ModelUnavailable, StoreUnusable) as problem:
@@ -194,7 +194,7 @@ async def _update_space(
     stale = [id_ for id_, text in before if left.get(id_) != text]
     known = set(before)
     reworded = [each for each in after if each not in known]
-    await _delete_windows(stores, space, stale)
+    await stores.vectors.delete(space, stale)
     if embedder is None or not reworded:
         return
     try:
@@ -203,18 +203,6 @@ async def _update_space(
         logger.warning("What was reworded is found by its words alone until the next build: %s", problem)
         return
     await upsert(stores, space, Rows(rows.ids, rows.vectors), _ignore_progress)
-
-
-async def _delete_windows(stores: Stores, space: str, ids: Sequence[str]) -> None:
-    """Delete every window of each id; the windows of an id end at the first missing one."""
-    wanted, number = list(ids), 0
-    while wanted:
-        windows = {window_id(id_, number): id_ for id_ in wanted}
-        found = await stores.vectors.fetch(space, list(windows))
-        await stores.vectors.delete(space, list(found))
-        # A vector that was never written, or that a killed run deleted before, may have windows all the same.
-        wanted = list(ids) if number == 0 else [windows[each] for each in found]
-        number += 1
 
 
 async def _drop(stores: Stores, space: str) -> None:

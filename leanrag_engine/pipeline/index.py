@@ -7,7 +7,6 @@ generation that needs them is published, and spaces that nothing refers to any m
 from __future__ import annotations
 
 import logging
-from collections import Counter
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -34,7 +33,6 @@ from leanrag_engine.core.model import (
     Hierarchy,
     Vectors,
     VectorSpaces,
-    window_id,
 )
 from leanrag_engine.core.ports import (
     DocumentStore,
@@ -83,10 +81,7 @@ async def rebuild_vectors(stores: Stores, collection: str, report: ProgressRepor
     embedder = await restore_embedder(stores, generation)
     spaces = generation.record.spaces
     texts = await read_indexed_texts(stores, generation, spaces)
-    rows = {
-        space: await (embed_windows if space == spaces.chunks else embed_rows)(embedder, pairs, report)
-        for space, pairs in texts.items()
-    }
+    rows = {space: await embed_rows(embedder, pairs, report) for space, pairs in texts.items()}
     async with announce_vector_change(stores):
         try:
             for space in texts:
@@ -120,16 +115,21 @@ def texts_by_kind(chunks: Sequence[Chunk], layers: Sequence[Graph]) -> dict[str,
     """Return what a build embeds, as ids and texts by kind (see :class:`VectorSpaces`)."""
     base, *above = layers
     return {
-        "chunks": texts_of(chunks),
-        "entities": texts_of(base.entities),
-        "aggregates": texts_of([entity for layer in above for entity in layer.entities]),
+        "windows": texts_of_windows(chunks),
+        "entities": texts_of_entities(base.entities),
+        "aggregates": texts_of_entities([entity for layer in above for entity in layer.entities]),
         "facts": base.facts(),
     }
 
 
-def texts_of(items: Sequence[Chunk] | Sequence[Entity]) -> list[tuple[str, str]]:
+def texts_of_windows(chunks: Sequence[Chunk]) -> list[tuple[str, str]]:
+    """Return the ids of all windows with the text that is embedded for each."""
+    return [window for chunk in chunks for window in chunk.indexed_windows]
+
+
+def texts_of_entities(entities: Sequence[Entity]) -> list[tuple[str, str]]:
     """Return ids with the text that is embedded for each."""
-    return [(each.id, each.indexed_text) for each in items]
+    return [(each.id, each.indexed_text) for each in entities]
 
 
 # --- vectors -------------------------------------------------------------------------------
@@ -204,17 +204,6 @@ async def embed_rows(embedder: Embedder, texts: Sequence[tuple[str, str]], repor
     """Return one row for each (id, text)."""
     vectors = await embedder.embed([text for _, text in texts], report)
     return Rows([id_ for id_, _ in texts], vectors)
-
-
-async def embed_windows(embedder: Embedder, texts: Sequence[tuple[str, str]], report: ProgressReport) -> Rows:
-    """Return one row for each window of each (id, text), so that all parts of a long text are found."""
-    windows = await embedder.embed_windows([text for _, text in texts], report)
-    seen: Counter[int] = Counter()
-    ids = []
-    for owner in windows.owners:
-        ids.append(window_id(texts[owner][0], seen[owner]))
-        seen[owner] += 1
-    return Rows(ids, windows.vectors)
 
 
 def rows_of_layers(spaces: VectorSpaces, hierarchy: Hierarchy, layers: Sequence[Vectors]) -> dict[str, Rows]:

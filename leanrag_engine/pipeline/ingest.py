@@ -32,10 +32,10 @@ from leanrag_engine.extraction.heuristic.extract import extract
 from .index import (
     Stores,
     announce_vector_change,
-    embed_windows,
+    embed_rows,
     find_published,
     restore_embedder,
-    texts_of,
+    texts_of_windows,
     upsert,
 )
 from .jobs import JobProgress
@@ -189,6 +189,6 @@ async def index_pending(stores: Stores, collection: str, report: ProgressReport)
     pending = await stores.documents.pending_chunks(collection)
     if pending:
         embedder = await restore_embedder(stores, generation)
-        rows = await embed_windows(embedder, texts_of(pending), report)
+        rows = await embed_rows(embedder, texts_of_windows(pending), report)
         async with announce_vector_change(stores):
-            await upsert(stores, generation.record.spaces.chunks, rows, report)
+            await upsert(stores, generation.record.spaces.windows, rows, report)

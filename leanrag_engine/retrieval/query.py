@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from leanrag_engine.core.model import (
-    Chunk,
-    Context,
-    RankedChunk,
-    Relation,
-    Subgraph,
-)
+from leanrag_engine.core.model import Context, Hit, RankedChunk, Subgraph
 
 from .browse import load_ancestors
-from .context import lines
-from .context.compose import GLOBAL_SHARES, LOCAL_SHARES, SHARES, ContextMaterial, compose_context
+from .context.compose import ContextMaterial, EvidenceGroup, compose_context
+from .context.explanation import explain_subgraph, is_proper, name_group
+from .context.rendering import Statement
+from .context.statements import is_written
 from .evidence.beneath import Beneath, find_bearers, sample_clusters
-from .evidence.citations import load_citations, select_cited
+from .evidence.citations import load_citations
 from .evidence.passages import load_ranked, order_plain, rank_passages
+from .evidence.pool import rank_chunk_windows, unite_evidence, value_statements, value_windows
 from .evidence.restriction import restrict_subgraph
 from .evidence.run import QueryRun
 from .evidence.seeds import find_allowed_beneath, select_seeds
@@ -26,15 +23,14 @@ from .evidence.summaries import select_summaries
 from .filters import EVERYTHING, ChunkScope, select_documents
 from .graph import subgraph
 from .index import BuildState, IndexSnapshot
-from .request import Filters, Mode, Query
-from .search import ranking
-from .search.hits import search_chunks
-from .search.seeds import unite
+from .request import Filters, Mode, Query, Ranking
+from .search.hits import SearchHits, search_windows
+from .search.relevance import RankedWindow
 
 
 @dataclass(frozen=True, slots=True)
 class QueryResult:
-    """The result of a query. ``sources`` are the ranked passages, those that the context cites first."""
+    """The result of a query. ``sources`` are the ranked passages, best first."""
 
     query: Query
     context: Context
@@ -80,35 +76,34 @@ async def _open_scope(index: IndexSnapshot, filters: Filters) -> ChunkScope:
 
 async def _answer_naive(run: QueryRun) -> QueryResult:
     """Answer with passages alone, as plain search finds them. Serves every mode before the first build."""
-    found = await search_chunks(run.index, run.scope, run.query.texts, run.query.search_options)
+    found = await search_windows(run.index, run.scope, run.query.texts, run.query.search_options)
     run.warn_of_dense(found)
     if not run.query.include_sources:
         run.warnings.append("include_sources=false was ignored: passages are all that this answer has.")
-    hits = unite([order_plain(run, each) for each in found], 2 * run.query.top_k)
-    sources = await load_ranked(run, hits)
-    return _make_result(run, subgraph.EMPTY, sources, ContextMaterial(passages=_chunks(sources)), {})
+    sources = await load_ranked(run, [order_plain(run, each) for each in found])
+    windows = [await value_windows(run, each, ()) for each in found]
+    return _make_result(run, subgraph.EMPTY, sources, found, windows)
 
 
 async def _answer_lca(run: QueryRun) -> QueryResult:
     """Answer with the seeds, the paths to their lowest common ancestors, relations and passages (eq. 6–10)."""
-    found, seeds = await select_seeds(run)
-    if not seeds:
+    found, all_seeds = await select_seeds(run)
+    if not all_seeds:
         return await _answer_naive(run)
+    seeds = all_seeds[: max(run.query.seeds, len(run.query.entities))]
     nodes = await load_ancestors(run.index, [seed.entity for seed in seeds])
     relations = await run.index.generations.relations_among(run.index.generation.number, list(nodes))
     graph = subgraph.assemble_subgraph(seeds, nodes, relations)
     beneath = await find_bearers(run, graph)
-    sources = await rank_passages(run, found, seeds)
-    graph = await restrict_subgraph(run, graph, beneath)
-    citations = await load_citations(run, graph, beneath, sources)
-    return _make_result(run, graph, sources, _make_material(run, graph, sources, beneath, citations), SHARES)
+    return await _answer_from(run, found, graph, beneath, await rank_passages(run, found, all_seeds))
 
 
 async def _answer_local(run: QueryRun) -> QueryResult:
     """Answer with the seeds, their strongest relations, and the entities at the other ends."""
-    found, seeds = await select_seeds(run)
-    if not seeds:
+    found, all_seeds = await select_seeds(run)
+    if not all_seeds:
         return await _answer_naive(run)
+    seeds = all_seeds[: max(run.query.seeds, len(run.query.entities))]
     number, ids = run.index.generation.number, [seed.entity.id for seed in seeds]
     neighbours = run.query.evidence_options.neighbours
     relations = await run.index.generations.relations_of(number, ids, neighbours)
@@ -121,16 +116,11 @@ async def _answer_local(run: QueryRun) -> QueryResult:
     above = tuple(each for each in kept if each.layer > 0)
     graph = Subgraph(tuple(seeds), (), None, path, base, above)
     beneath = await sample_clusters(run, path)
-    sources = await rank_passages(run, found, seeds)
-    graph = await restrict_subgraph(run, graph, beneath)
-    citations = await load_citations(run, graph, beneath, sources)
-    return _make_result(
-        run, graph, sources, _make_material(run, graph, sources, beneath, citations), LOCAL_SHARES
-    )
+    return await _answer_from(run, found, graph, beneath, await rank_passages(run, found, all_seeds))
 
 
 async def _answer_global(run: QueryRun) -> QueryResult:
-    """Answer with the best summaries of the highest layer that has several, and the relations between them."""
+    """Answer with the best summaries of the highest layer that has several, then with passages."""
     beneath = {} if run.scope.everything else await find_allowed_beneath(run)
     summaries = await select_summaries(run, None if run.scope.everything else set(beneath))
     if not summaries:
@@ -141,78 +131,73 @@ async def _answer_global(run: QueryRun) -> QueryResult:
     ids = [node.id for node in nodes]
     relations = await run.index.generations.relations_among(run.index.generation.number, ids)
     graph = Subgraph(tuple(summaries), (), None, nodes, (), tuple(relations))
+    found = await search_windows(run.index, run.scope, run.query.texts, run.query.search_options)
+    return await _answer_from(run, found, graph, beneath, [order_plain(run, each) for each in found])
+
+
+async def _answer_from(
+    run: QueryRun,
+    found: Sequence[SearchHits],
+    graph: Subgraph,
+    beneath: Beneath,
+    rankings: Sequence[Sequence[Hit]],
+) -> QueryResult:
+    """Value the windows of passages and what is written about the subgraph, and compose the answer of both."""
+    sources = await load_ranked(run, rankings)
     graph = await restrict_subgraph(run, graph, beneath)
-    citations = await load_citations(run, graph, beneath, ())
-    sources = select_cited(run, [node.id for node in graph.path], citations)
-    return _make_result(
-        run, graph, sources, _make_material(run, graph, (), beneath, citations), GLOBAL_SHARES
-    )
+    if run.query.ranking == Ranking.PAPER:
+        windows = [await rank_chunk_windows(run, rankings[0])]
+        found = found[:1]
+    else:
+        walked = rankings if run.query.mode != Mode.GLOBAL else [()] * len(found)
+        windows = [await value_windows(run, each, hits) for each, hits in zip(found, walked, strict=True)]
+    statements: list[list[Statement]] = []
+    if run.query.mode == Mode.GLOBAL or is_written([*graph.path, *graph.base_relations]):
+        citations = await load_citations(run, graph, beneath, sources)
+        statements = [await value_statements(run, each, graph, citations) for each in found]
+    return _make_result(run, graph, sources, found, windows, statements)
 
 
 # --- what is said --------------------------------------------------------------------------
-
-
-def _make_material(
-    run: QueryRun,
-    graph: Subgraph,
-    sources: Sequence[RankedChunk],
-    beneath: Beneath,
-    citations: lines.LineCitations,
-) -> ContextMaterial:
-    query = run.query
-    names = {node.id: node.name for node in graph.path}
-    relations = _order_by_match(query, [*graph.base_relations, *graph.inter_cluster_relations], names)
-    seeds = [seed.entity for seed in graph.seeds if seed.entity.layer == 0]
-    known = {seed.id for seed in seeds}
-    # Only on LCA paths do the entities beneath a cluster say how the query's seeds belong together.
-    joined = beneath if graph.groups else {}
-    others = [node for node in graph.path if node.layer == 0 and node.id not in known]
-    return ContextMaterial(
-        passages=_chunks(sources) if query.include_sources else (),
-        relations=lines.relation_lines(relations, names, citations) if query.include_relations else (),
-        summaries=lines.summary_lines(
-            lines.summaries_of(graph, joined), joined, citations, detailed=query.detailed
-        )
-        if query.include_summaries
-        else (),
-        entities=lines.entity_lines([*seeds, *others], citations),
-    )
-
-
-def _order_by_match(query: Query, relations: Sequence[Relation], names: Mapping[str, str]) -> list[Relation]:
-    """Relations that share most with the query first, the strongest between equals."""
-    scores: dict[str, float] = {}
-    for text in query.texts:
-        for id_, score in ranking.score_relations(relations, names, text).items():
-            scores[id_] = max(score, scores.get(id_, 0.0))
-    return sorted(relations, key=lambda each: -scores.get(each.id, 0.0))
-
-
-def _chunks(sources: Sequence[RankedChunk]) -> tuple[Chunk, ...]:
-    return tuple(ranked.chunk for ranked in sources)
 
 
 def _make_result(
     run: QueryRun,
     graph: Subgraph,
     sources: Sequence[RankedChunk],
-    material: ContextMaterial,
-    shares: Mapping[str, float],
+    found: Sequence[SearchHits],
+    windows: Sequence[Sequence[RankedWindow]],
+    statements: Sequence[Sequence[Statement]] = (),
 ) -> QueryResult:
     query, index = run.query, run.index
-    context = compose_context(
-        material,
-        query.texts,
-        query.token_budget,
-        index.tokenizer,
-        shares=shares,
-        detailed=query.detailed,
-        options=query.context_options,
+    if query.ranking != Ranking.PAPER:
+        run.warn_of_weakness(dict(zip([each.text for each in found], windows, strict=True)))
+    plain = graph is subgraph.EMPTY
+    shown = windows if query.include_sources or plain else [[] for _ in windows]
+    said = statements or [[] for _ in windows]
+    material = ContextMaterial(
+        rankings=tuple(unite_evidence(*each) for each in zip(shown, said, strict=True)),
+        groups=_name_groups(graph),
+        notes=tuple(dict.fromkeys(run.warnings)),
+        explanation=explain_subgraph(graph) if query.detailed else (),
     )
+    context = compose_context(material, query.token_budget, index.tokenizer, query.context_options)
     if not query.include_relations:
         graph = replace(graph, base_relations=(), inter_cluster_relations=())
-    naive = not shares
-    kept = sources if query.include_sources or naive else ()
-    shown = set(context.cited)
-    ordered = sorted(kept, key=lambda ranked: ranked.chunk.citation not in shown)
-    return QueryResult(query, context, graph, tuple(ordered), tuple(dict.fromkeys(run.warnings)), index.state)
+    kept = sources if query.include_sources or plain else ()
+    return QueryResult(query, context, graph, tuple(kept), tuple(dict.fromkeys(run.warnings)), index.state)
+
+
+def _name_groups(graph: Subgraph) -> tuple[EvidenceGroup, ...]:
+    """Return the groups of seeds that have a name to show, each with the chunks that mention its seeds."""
+    scores = {seed.entity.id: seed.score for seed in graph.seeds}
+    groups = []
+    for group in graph.groups:
+        if not any(is_proper(seed.name) for seed in group.seeds):
+            continue
+        chunks: dict[str, float] = {}
+        for seed in group.seeds:
+            for chunk_id in seed.chunk_ids:
+                chunks[chunk_id] = chunks.get(chunk_id, 0.0) + scores.get(seed.id, 0.0)
+        groups.append(EvidenceGroup(name_group(group), chunks))
+    return tuple(groups)

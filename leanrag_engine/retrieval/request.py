@@ -57,6 +57,8 @@ class RankingOptions:
     part contributes. Zero switches a part off.
     """
 
+    seeds: int = 10
+    """Seeds that start the walk, at least."""
     damping: float = 0.85
     """Probability of another step. High, as multi-hop evidence lies several steps from what the query names."""
     sharpness: float = 6.0
@@ -107,8 +109,10 @@ class SearchOptions:
     Where a field does not say otherwise, its value was chosen by reading contexts and was not tuned.
     """
 
+    window_hits: int = 200
+    """Windows that each search gives."""
     chunk_hits: int = 100
-    """Chunks that each search gives."""
+    """Chunks of these windows that take part in ranking."""
     entity_hits: int = 40
     """Entities that each search gives, at least."""
     fact_hits: int = 30
@@ -142,6 +146,35 @@ DEFAULT_SEARCH = SearchOptions()
 
 
 @dataclass(frozen=True, slots=True)
+class RelevanceOptions:
+    """How windows are valued for a question. Chosen on the reply sets uv_docs and christmas_carol (python_reference
+    confirmed them) and on two passage sets; ``tests/programs/benchmarks/ablations.py`` measures what each contributes."""
+
+    keyword: float = 0.45
+    """Weight of a window's relative keyword score; its relative dense score has 1. Sums of scores found 5 points more
+    facts in 1,000 tokens than reciprocal ranks."""
+    neighbour: float = 0.3
+    """Share of the better neighbour's score that a window gains: what stands beside a strong hit often completes it."""
+    section: float = 0.2
+    """Share of the mean score of the two best windows of its section that a window gains."""
+    graph: float = 0.3
+    """What a window of the passage that the graph ranks first gains; the next ones gain less (``graph_decay``)."""
+    graph_decay: float = 4.0
+    """The rank at which the gain by the graph is halved."""
+    bridge: float = 0.15
+    """What a statement gains that joins seeds: a relation between two, or the summary of their LCA."""
+    stub_characters: int = 60
+    """A window of fewer characters loses value in proportion: three words under a heading answer nothing."""
+    weak: float = 0.34
+    """Share of a text's words that the best five windows hold, below which the evidence counts as weak."""
+    pool: int = 100
+    """Windows per text whose passages are loaded and valued."""
+
+
+DEFAULT_RELEVANCE = RelevanceOptions()
+
+
+@dataclass(frozen=True, slots=True)
 class EvidenceOptions:
     """How much of the graph is loaded around the seeds. Bounds on the time of a query; none was tuned."""
 
@@ -167,33 +200,26 @@ DEFAULT_EVIDENCE = EvidenceOptions()
 
 @dataclass(frozen=True, slots=True)
 class ContextOptions:
-    """How a context divides its token budget and what counts as a repetition.
+    """What enters a context and what counts as a repetition. Where a field says no more, it was chosen by reading."""
 
-    All were chosen by reading contexts; none was tuned on a question set.
-    """
-
-    full_shares: int = 2000
-    """Tokens from which on the sections of lines claim their whole shares. With less room passages come first."""
-    findings: int = 2
-    """Findings that are added to a summary at most, after everything else is in place."""
-    detail: int = 3
-    """How many times longer a line may be in a detailed context."""
-    passage_part: int = 4
-    """A passage may always take the whole room for passages divided by this, as far as room is left; beyond that no
-    more than half of what is left, so that several pieces of evidence fit into any budget."""
-    passage_tokens: int = 256
-    """Tokens that a passage may always take, likewise."""
-    crumb: int = 40
-    """Tokens below which a shortened passage says too little for its label."""
-    repeated_line: int = 25
-    """Characters from which on a sentence is not repeated in a line. A CJK character counts for two and a half."""
-    repeated_passage: int = 60
-    """The same in a passage, where a shorter sentence may be a line of code or of a table."""
+    cutoff: float = 0.4
+    """Share of the best value below which evidence is left out although there is room."""
+    strong: float = 0.75
+    """Share of the best value from which on evidence that did not fit is counted as left out."""
+    smallest: int = 24
+    """Tokens below which no more evidence is tried."""
+    repeated_characters: int = 25
+    """Characters from which on a sentence counts as a repetition. A CJK character counts for two and a half."""
     near_copy: float = 0.5
-    """Share of repeated text from which on a passage is a copy of others: then nothing of it is repeated, however
-    short."""
-    omission_tokens: int = 36
+    """Share of repeated text from which on a window is a copy of what is shown."""
+    omission_tokens: int = 16
     """Tokens reserved for the line that says what was left out. The final count is exact all the same."""
+    notes: float = 0.25
+    """Largest share of the budget for notes."""
+    explanation: float = 0.25
+    """Share of the budget of a detailed context for how the evidence is connected."""
+    statement_sentences: int = 60
+    """Statements of the graph that are valued for one query."""
 
 
 DEFAULT_CONTEXT = ContextOptions()
@@ -254,7 +280,7 @@ class Query:
     entities: tuple[str, ...] = ()
     mode: str = Mode.LCA
     ranking: str = Ranking.SPREAD
-    seeds: int = 10
+    seeds: int = 5
     top_k: int = 10
     token_budget: int = 4000
     filters: Filters = field(default_factory=Filters)
@@ -264,6 +290,7 @@ class Query:
     detailed: bool = False
     ranking_options: RankingOptions = DEFAULT_RANKING
     search_options: SearchOptions = DEFAULT_SEARCH
+    relevance_options: RelevanceOptions = DEFAULT_RELEVANCE
     evidence_options: EvidenceOptions = DEFAULT_EVIDENCE
     context_options: ContextOptions = DEFAULT_CONTEXT
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from pydantic import Field
 
-from .base import LIMITS, Card, Count, NamedRef, ReplyModel, fit_page, quote_lines, shorten_line
+from .base import LIMITS, Card, Count, NamedRef, ReplyModel, fit_page
 from .graph import RelationCard
-from .sources import SourceCard, source_lines
+from .sources import SourceCard
 
 if TYPE_CHECKING:
     from leanrag_engine.core.model import Entity, Group
@@ -30,150 +29,80 @@ class PathStep(NamedRef):
         return cls(ref=entity.id, name=entity.name, layer=entity.layer, parent=entity.parent_id or "")
 
 
-class LcaCard(NamedRef):
-    layer: int
-    description: str
-    is_root: bool
-
-    @classmethod
-    def from_engine(cls, entity: Entity) -> LcaCard:
-        return cls(
-            ref=entity.id,
-            name=entity.name,
-            layer=entity.layer,
-            description=shorten_line(entity.description, LIMITS.glimpse),
-            is_root=entity.parent_id is None,
-        )
-
-    def to_line(self) -> str:
-        root = ", the root" if self.is_root else ""
-        description = f": {self.description}" if self.description else ""
-        return f"{self.name} ({self.ref}, layer {self.layer}{root}{description})"
-
-
 class GroupCard(Card):
-    lca: LcaCard
+    lca: NamedRef
     seeds: list[NamedRef]
-    path: list[PathStep]
 
     @classmethod
     def from_engine(cls, group: Group) -> GroupCard:
         return cls(
-            lca=LcaCard.from_engine(group.lca),
+            lca=NamedRef(ref=group.lca.id, name=group.lca.name),
             seeds=[NamedRef(ref=seed.id, name=seed.name) for seed in group.seeds],
-            path=[PathStep.from_engine(node) for node in group.path],
         )
 
 
 class QueryReply(ReplyModel):
-    query: str
+    """``context`` is the whole text. The lists beside it take at most ``SHARE`` of its tokens in a concise reply:
+    what does not fit is left out, the last ones first."""
+
+    SHARE: ClassVar[float] = 0.2
+
     context: str
-    seeds: list[SeedCard]
-    groups: list[GroupCard]
-    lca: LcaCard | None
-    path: list[PathStep]
-    relations: list[RelationCard]
-    sources: list[SourceCard]
     tokens: int
-    truncated: bool
-    next_step: str
+    truncated: bool = Field(description="evidence was left out for lack of room")
     warnings: list[str]
+    seeds: list[SeedCard] = Field(description="entities that the question is about")
+    sources: list[str] = Field(description="citations of the best passages, quoted in the context or not")
+    lca: NamedRef | None = Field(description="lowest common ancestor of all seeds")
+    groups: list[GroupCard] = Field(description="seeds by the ancestor that joins them; detailed only")
+    path: list[PathStep] = Field(description="detailed only")
+    relations: list[RelationCard] = Field(description="detailed only")
 
     @classmethod
     def from_engine(cls, result: QueryResult, count: Count | None = None, *, detailed: bool) -> QueryReply:
-        """Build the reply. With ``count``, only the quotes and relations that there is room for."""
-        subgraph = result.subgraph
-        names = {node.id: node.name for node in (*subgraph.path, *(seed.entity for seed in subgraph.seeds))}
-        relations = [*subgraph.inter_cluster_relations, *subgraph.base_relations]
-        most = LIMITS.detailed_relations if detailed else LIMITS.concise_relations
-        # A passage that the context quotes is not quoted again in a concise reply.
-        lengths = [
-            LIMITS.quote if detailed else 0 if each.chunk.citation in result.context.cited else LIMITS.glimpse
-            for each in result.sources
-        ]
+        """Build the reply. With ``count``, the lists are limited by their tokens."""
+        graph = result.subgraph
+        names = {node.id: node.name for node in (*graph.path, *(seed.entity for seed in graph.seeds))}
+        relations = [*graph.inter_cluster_relations, *graph.base_relations] if detailed else []
         reply = cls(
-            query=shorten_line(result.query.text, LIMITS.summary),
             context=result.context.text,
-            seeds=[
-                SeedCard(ref=seed.entity.id, name=seed.entity.name, score=round(seed.score, 4))
-                for seed in subgraph.seeds
-            ],
-            groups=[GroupCard.from_engine(group) for group in subgraph.groups],
-            lca=LcaCard.from_engine(subgraph.lca) if subgraph.lca else None,
-            path=[PathStep.from_engine(node) for node in subgraph.path],
-            relations=[RelationCard.from_engine(each, names, detailed=detailed) for each in relations[:most]],
-            sources=[
-                SourceCard.from_engine(each.chunk, length)
-                for each, length in zip(result.sources, lengths, strict=True)
-            ],
             tokens=result.context.tokens,
             truncated=result.context.truncated,
-            next_step=query_next_step(result),
-            warnings=list(result.warnings),
+            warnings=list(result.warnings) if detailed else [],
+            seeds=[
+                SeedCard(ref=seed.entity.id, name=seed.entity.name, score=round(seed.score, 2))
+                for seed in graph.seeds
+            ],
+            sources=[each.chunk.citation for each in result.sources],
+            lca=NamedRef(ref=graph.lca.id, name=graph.lca.name) if graph.lca else None,
+            groups=[GroupCard.from_engine(group) for group in graph.groups] if detailed else [],
+            path=[PathStep.from_engine(node) for node in graph.path] if detailed else [],
+            relations=[
+                RelationCard.from_engine(each, names, detailed=True)
+                for each in relations[: LIMITS.detailed_relations]
+            ],
         )
-        return reply.fit(count) if count else reply
+        return reply.fit(count, detailed=detailed) if count else reply
 
-    def fit(self, count: Count) -> QueryReply:
-        """Return the reply with only the quotes and relations that fit: the context holds both too."""
-        bare = [each.model_copy(update={"quote": ""}) for each in self.sources]
-        frame = self.model_copy(update={"relations": [], "sources": bare})
-        needed, *lengths = count([frame.model_dump_json(), *(each.quote for each in self.sources)])
-        room = max(LIMITS.reply_tokens - needed, 0)
-        has_quotes = sum(lengths) <= room // 2
-        room -= sum(lengths) if has_quotes else 0
-        relations = fit_page(self.relations, count, room) if room else []
-        sources = self.sources if has_quotes else bare
-        return frame.model_copy(update={"relations": relations, "sources": sources})
+    def fit(self, count: Count, *, detailed: bool) -> QueryReply:
+        """Return the reply with as many of the lists, in their order, as their tokens allow."""
+        if detailed:
+            bare = self.model_copy(update={"relations": []})
+            (needed,) = count([bare.model_dump_json()])
+            room = max(LIMITS.reply_tokens - needed, 0)
+            return bare.model_copy(
+                update={"relations": fit_page(self.relations, count, room) if room else []}
+            )
+        room = round(self.SHARE * self.tokens)
+        kept: dict[str, Any] = {"seeds": [], "sources": [], "lca": None}
+        for name, empty in kept.items():
+            value = getattr(self, name)
+            (size,) = count([self.model_dump_json(include={name})])
+            kept[name], room = (value, room - size) if size <= room else (empty, room)
+        return self.model_copy(update=kept)
 
     def to_markdown(self) -> str:
-        lines = [self.context, *(f"Warning: {warning}" for warning in self.warnings)]
-        if graph := self._graph_lines():
-            lines += ["", "How the evidence is connected (quoted from documents):", quote_lines(graph)]
-        cut = ", truncated" if self.truncated else ""
-        lines += [
-            f"Query: {self.query}",
-            f"Context: {self.tokens} tokens{cut}.",
-            f"Next: {self.next_step}",
-        ]
-        return "\n".join(lines)
-
-    def _graph_lines(self) -> list[str]:
-        """Format seeds, groups, paths, relations and sources; each node once."""
-        parents = {node.ref: node.parent for node in self.path}
-        lines = [
-            f"Seed: {seed.name} ({seed.ref}, {seed.score}){_within(parents.get(seed.ref, ''))}"
-            for seed in self.seeds
-        ]
-        listed = {seed.ref for seed in self.seeds}
-        for group in self.groups:
-            seeds = ", ".join(seed.name for seed in group.seeds)
-            higher = [node for node in group.path if node.ref not in listed]
-            lines.append(f"Group: {seeds} — joined by {group.lca.to_line()}; path {path_line(higher)}")
-        if self.lca:
-            lines.append(f"LCA of all seeds: {self.lca.to_line()}")
-        listed |= {node.ref for group in self.groups for node in group.path}
-        if rest := [node for node in self.path if node.ref not in listed]:
-            lines.append(f"Path: {path_line(rest)}")
-        lines += [f"Relation: {relation.to_line()}" for relation in self.relations]
-        return lines + source_lines(self.sources)
-
-
-def query_next_step(result: QueryResult) -> str:
-    if result.needs_build:
-        return "Answer from `context`. Call build_hierarchy, so that later answers use the whole corpus and its hierarchy."
-    if not result.sources:
-        return "Nothing matched: ask with other words, or call search_entities to see what there is."
-    return "Answer from `context`, citing its marks. To dig deeper: get_sources, get_entity_ancestors or list_inter_cluster_relations."
-
-
-def path_line(path: Sequence[PathStep]) -> str:
-    """Format nodes from the highest layer down, each with its parent."""
-    nodes = sorted(path, key=lambda each: -each.layer)
-    return " > ".join(f"{node.name} ({node.ref}, layer {node.layer}{_within(node.parent)})" for node in nodes)
-
-
-def _within(parent: str) -> str:
-    return f" in {parent}" if parent else ""
+        return self.context
 
 
 class AnswerReply(ReplyModel):

@@ -80,7 +80,7 @@ async def test_each_process_finds_what_the_other_wrote(
     await vectors.refresh()
     assert [hit.id for hit in await vectors.search("space", basis[2], 1)] == ["theirs"]
     assert await vectors.count("space") == 3
-    assert [hit.id for hit in await graph.documents.search_chunks("default", "other", 5)] == ["c9"]
+    assert [hit.id for hit in await graph.documents.search_windows("default", "other", 5)] == ["c9"]
     assert [document.number for document in await graph.documents.find_all("default")] == [1, 2]
     assert other.finish() == 0
     await vectors.close()
@@ -183,5 +183,5 @@ async def test_every_document_that_was_acknowledged_survives_a_kill(
     assert len(documents) >= 20
     chunks = await store.documents.all_chunks("default")
     assert len(chunks) == len(documents)
-    assert len(await store.documents.search_chunks("default", "document", 100_000)) == len(documents)
+    assert len(await store.documents.search_windows("default", "document", 100_000)) == len(documents)
     await store.close()

@@ -212,7 +212,7 @@ async def test_paper_ranking_matches_no_names_and_no_keywords(
     index, calls = count_store_calls(await corpus.index(), count_calls)
     await answer_query(index, Query("Who was Edmond Halley?", ranking="paper"))
     assert calls
-    assert not {"entities_by_name", "search_chunks", "search_entities"} & set(calls)
+    assert not {"entities_by_name", "search_windows", "search_entities"} & set(calls)
 
 
 # --- facts ---------------------------------------------------------------------------------

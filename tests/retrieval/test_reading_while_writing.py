@@ -35,7 +35,7 @@ READS: dict[str, tuple[Callable[[LeanRAG], Awaitable[object]], str, bool]] = {
     "passages loaded": (ask("lca"), "chunks", True),
     "neighbours loaded": (ask("local"), "relations_of", True),
     "layer loaded": (ask("global"), "layer", True),
-    "passages found": (ask("naive"), "search_chunks", True),
+    "passages found": (ask("naive"), "search_windows", True),
     "root gone": (LeanRAG.root, "layer", False),
     "page of entities": (lambda engine: engine.search_entities("beetle Skerryvore"), "search_entities", True),
     "passages of an entity": (lambda engine: engine.sources(entity="Skerryvore"), "chunks", True),

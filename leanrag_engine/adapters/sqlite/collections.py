@@ -22,7 +22,7 @@ def create(connection: Connection, name: str) -> Collection:
         number = connection.execute(
             insert(collections).values(row).returning(collections.c.number)
         ).scalar_one()
-        fulltext.create_chunks(connection, number)
+        fulltext.create_windows(connection, number)
     made = find(connection, name)
     assert made is not None
     return made

@@ -33,12 +33,14 @@ from leanrag_engine.core.model import (
     LoadedDocument,
     Method,
     PassageText,
+    Window,
+    window_id,
 )
 from leanrag_engine.core.text.citation import format_citation, parse_citation
 
 from . import collections as collection_rows
 from .dialect import fulltext
-from .dialect.fulltext import IndexedChunk
+from .dialect.fulltext import IndexedWindow
 from .dialect.statements import among, in_order
 from .schema.tables import chunks, collections, documents, extracts
 
@@ -54,7 +56,7 @@ class PreparedDocument:
     chunks: tuple[Chunk, ...]
     extracts: tuple[tuple[int, Extract], ...]
     """Each extract with the number of its chunk."""
-    words: tuple[IndexedChunk, ...]
+    words: tuple[IndexedWindow, ...]
 
 
 def prepare_document(
@@ -81,7 +83,7 @@ def prepare_document(
         document,
         tuple(parts),
         tuple((numbers[extract.chunk_id], extract) for extract in extracts),
-        tuple(fulltext.make_indexed_chunk(part, document.title) for part in parts),
+        tuple(row for part in parts for row in fulltext.make_indexed_windows(part, document.title)),
     )
 
 
@@ -99,7 +101,7 @@ def put(connection: Connection, name: str, new: PreparedDocument) -> Document:
     stored = _document(new, row.last_document, row.revision)
     _insert_document(connection, collection, stored)
     _insert_chunks(connection, collection, stored.number, new)
-    fulltext.add_chunks(connection, collection, stored.number, new.words)
+    fulltext.add_windows(connection, collection, stored.number, new.words)
     return stored
 
 
@@ -108,7 +110,7 @@ def remove(connection: Connection, collection: int, id_: str) -> None:
     this = (documents.c.collection == collection) & (documents.c.id == id_)
     number = connection.execute(select(documents.c.number).where(this)).scalar()
     if number is not None:
-        fulltext.remove_chunks(connection, collection, number)
+        fulltext.remove_windows(connection, collection, number)
         connection.execute(delete(documents).where(this))
 
 
@@ -176,6 +178,7 @@ def _insert_chunks(connection: Connection, collection: int, document: int, new: 
             "page": part.page,
             "heading": part.heading,
             "text": part.text,
+            "windows": [[each.start, each.end, each.heading] for each in part.windows],
         }
         for part in new.chunks
     ]
@@ -331,17 +334,18 @@ def _since_published(connection: Connection, collection: int) -> ColumnElement[b
     return documents.c.revision > published[0].revision if published else true()
 
 
-def search_chunks(connection: Connection, name: str, text: str, limit: int) -> list[Hit]:
-    """Search chunks by keyword, best first."""
+def search_windows(connection: Connection, name: str, text: str, limit: int) -> list[Hit]:
+    """Search windows by keyword, best first."""
     collection = collection_rows.number_of(connection, name)
-    hits = fulltext.search_chunks(connection, collection, text, limit)
+    hits = fulltext.search_windows(connection, collection, text, limit)
+    places = {place.chunk for place, _ in hits}
     statement = select(chunks.c.document, chunks.c.number, chunks.c.id).where(
         chunks.c.collection == collection,
-        among(chunks.c.document, {document for document, _, _ in hits}),
-        among(chunks.c.number, {number for _, number, _ in hits}),
+        among(chunks.c.document, {document for document, _ in places}),
+        among(chunks.c.number, {number for _, number in places}),
     )
     ids = {(row.document, row.number): row.id for row in connection.execute(statement)}
-    return [Hit(ids[document, number], score) for document, number, score in hits]
+    return [Hit(window_id(ids[place.chunk], place.window), score) for place, score in hits]
 
 
 _READING = (chunks.c.document, chunks.c.number)
@@ -350,7 +354,7 @@ _READING = (chunks.c.document, chunks.c.number)
 def _chunks(connection: Connection, name: str) -> Select[Any]:
     owner = (documents.c.collection == chunks.c.collection) & (documents.c.number == chunks.c.document)
     return (
-        select(chunks, documents.c.id.label("document_id"), documents.c.title)
+        select(chunks, documents.c.id.label("document_id"), documents.c.title, documents.c.source)
         .join(documents, owner)
         .where(chunks.c.collection == collection_rows.number_of(connection, name))
     )
@@ -370,6 +374,8 @@ def _chunks_of(rows: Iterable[Row[Any]]) -> list[Chunk]:
             heading=row.heading,
             citation=format_citation(row.document, row.number),
             title=row.title,
+            source=row.source,
+            windows=tuple(Window(*each) for each in row.windows),
         )
         for row in rows
     ]

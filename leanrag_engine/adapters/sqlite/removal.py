@@ -39,7 +39,7 @@ def delete_documents(
     collection = collection_rows.raise_revision(connection, name)
     for id_ in ids:
         documents.remove(connection, collection, id_)
-    fulltext.purge_chunks(connection, collection)
+    fulltext.purge_windows(connection, collection)
     before = collection_rows.find_generations(connection, collection)
     for old in before:
         fulltext.drop_generation(connection, old.number)

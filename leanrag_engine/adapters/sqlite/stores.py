@@ -111,8 +111,8 @@ class SqlDocumentStore:
     async def put_extracts(self, collection: str, extracts: Sequence[Extract], *, revise: bool) -> list[str]:
         return await self._transactions.write(documents.put_extracts, collection, extracts, revise)
 
-    async def search_chunks(self, collection: str, text: str, limit: int) -> list[Hit]:
-        return await self._transactions.read(documents.search_chunks, collection, text, limit)
+    async def search_windows(self, collection: str, text: str, limit: int) -> list[Hit]:
+        return await self._transactions.read(documents.search_windows, collection, text, limit)
 
     async def delete(
         self,

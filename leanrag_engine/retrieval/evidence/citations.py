@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from leanrag_engine.core.model import Entity, RankedChunk, Relation, Subgraph
-from leanrag_engine.retrieval.context.lines import LineCitations
+from leanrag_engine.retrieval.context.statements import LineCitations
 
 from .beneath import Beneath
 from .run import QueryRun
@@ -48,10 +48,3 @@ def _in_turns(entities: Sequence[Entity], most: int) -> tuple[str, ...]:
     """Return the first chunk of each of the entities, then the second of each, …: of ``most`` entities ``most`` chunks each."""
     first = [entity.chunk_ids[:most] for entity in entities[:most]]
     return tuple(dict.fromkeys(ids[place] for place in range(most) for ids in first if place < len(ids)))
-
-
-def select_cited(run: QueryRun, ids: Sequence[str], citations: LineCitations) -> list[RankedChunk]:
-    """Return the passages that the lines of these nodes cite."""
-    chunks = {chunk.citation: chunk for chunk in run.chunks.values()}
-    cited = dict.fromkeys(each for id_ in ids for each in citations.of(id_))
-    return [RankedChunk(chunks[citation], 0.0) for citation in cited][: run.query.top_k]

@@ -11,13 +11,15 @@ from leanrag_engine.retrieval.search import ranking
 from leanrag_engine.retrieval.search.hits import (
     SearchHits,
     adjacency_of,
-    rank_chunks_by_similarity,
+    best_chunks,
+    rank_windows_by_similarity,
     spaces_of,
 )
 from leanrag_engine.retrieval.search.seeds import fuse, unite
 
 from .beneath import sample_clusters
 from .run import QueryRun
+from .seeds import walk_seeds
 
 
 def order_plain(run: QueryRun, found: SearchHits) -> list[Hit]:
@@ -27,23 +29,17 @@ def order_plain(run: QueryRun, found: SearchHits) -> list[Hit]:
     return fuse([[hit.id for hit in found.dense_chunks], [hit.id for hit in found.keyword_chunks]])
 
 
-async def rank_passages(
-    run: QueryRun, found: Sequence[SearchHits], seeds: Sequence[Seed]
-) -> list[RankedChunk]:
-    """Return the best passages, in the order of the query's ranking."""
+async def rank_passages(run: QueryRun, found: Sequence[SearchHits], seeds: Sequence[Seed]) -> list[list[Hit]]:
+    """Return the chunks for each text of the query, in the order of its ranking; one list for all by ``paper``."""
     grounded = await _ground_seeds(run, seeds)
     if run.query.ranking == Ranking.PAPER:
-        return await _rank_by_seed_count(run, found, [seed.entity for seed in grounded])
+        return [await _rank_by_seed_count(run, found, [seed.entity for seed in grounded])]
     searched = [_ranking_input(run, each, grounded) for each in found]
     if run.query.ranking == Ranking.FUSED:
-        by_text = [ranking.rank_by_fusion(each, grounded) for each in searched]
-    else:
-        graph = adjacency_of(run.index)
-        allowed = run.scope.mask(graph.chunk_ids)
-        by_text = [
-            ranking.rank_by_spreading(graph, each, run.query.ranking_options, allowed) for each in searched
-        ]
-    return await load_ranked(run, unite(by_text, 2 * run.query.top_k))
+        return [ranking.rank_by_fusion(each, grounded) for each in searched]
+    graph = adjacency_of(run.index)
+    allowed = run.scope.mask(graph.chunk_ids)
+    return [ranking.rank_by_spreading(graph, each, run.query.ranking_options, allowed) for each in searched]
 
 
 async def _ground_seeds(run: QueryRun, seeds: Sequence[Seed]) -> list[Seed]:
@@ -62,7 +58,7 @@ async def _ground_seeds(run: QueryRun, seeds: Sequence[Seed]) -> list[Seed]:
 
 def _ranking_input(run: QueryRun, found: SearchHits, seeds: Sequence[Seed]) -> ranking.RankingInput:
     """One text with those of the seeds that are its own; the seeds that the query names are every text's."""
-    own = {hit.id: hit.score for hit in found.rank_entities(2 * run.query.seeds)}
+    own = {hit.id: hit.score for hit in found.rank_entities(2 * walk_seeds(run.query))}
     hits = [
         Hit(seed.entity.id, own.get(seed.entity.id, seed.score))
         for seed in seeds
@@ -75,7 +71,7 @@ def _ranking_input(run: QueryRun, found: SearchHits, seeds: Sequence[Seed]) -> r
 
 async def _rank_by_seed_count(
     run: QueryRun, found: Sequence[SearchHits], seeds: Sequence[Entity]
-) -> list[RankedChunk]:
+) -> list[Hit]:
     """Return the paper's rule, exact: every chunk that ties for the last place is compared."""
     counts = ranking.seed_counts(seeds)
     wanted = run.query.top_k
@@ -87,15 +83,17 @@ async def _rank_by_seed_count(
             break
         wanted *= 2  # some went with their documents
     similarity: dict[str, float] = {}
-    space = spaces_of(run.index).chunks
+    space = spaces_of(run.index).windows
     for vector in (each.vector for each in found if each.vector is not None):
-        for hit in await rank_chunks_by_similarity(run.index, space, [chunk.id for chunk in chunks], vector):
+        windows = await rank_windows_by_similarity(run.index, space, [chunk.id for chunk in chunks], vector)
+        for hit in best_chunks(windows):
             similarity[hit.id] = max(hit.score, similarity.get(hit.id, hit.score))
-    return await load_ranked(run, ranking.rank_by_seed_count(counts, similarity, chunks, run.query.top_k))
+    return ranking.rank_by_seed_count(counts, similarity, chunks, run.query.top_k)
 
 
-async def load_ranked(run: QueryRun, hits: Sequence[Hit]) -> list[RankedChunk]:
-    """Return the first ``top_k`` of ``hits`` that still exist."""
+async def load_ranked(run: QueryRun, rankings: Sequence[Sequence[Hit]]) -> list[RankedChunk]:
+    """Return the first ``top_k`` chunks of the rankings, taken in turns, that still exist."""
+    hits = unite(rankings, 2 * run.query.top_k)
     await run.load(hit.id for hit in hits)
     found = [RankedChunk(run.chunks[hit.id], hit.score) for hit in hits if hit.id in run.chunks]
     return found[: run.query.top_k]

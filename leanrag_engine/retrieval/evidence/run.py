@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from leanrag_engine.core.model import Chunk
+from leanrag_engine.core.text.shortening import shorten
 from leanrag_engine.retrieval.filters import ChunkScope
 from leanrag_engine.retrieval.index import BuildState, IndexSnapshot
 from leanrag_engine.retrieval.request import Mode, Query
 from leanrag_engine.retrieval.search.hits import SearchHits
+from leanrag_engine.retrieval.search.matching import QueryWords
+from leanrag_engine.retrieval.search.relevance import RankedWindow
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +59,22 @@ class QueryRun:
         elif self.query.mode in (Mode.NAIVE, Mode.GLOBAL):
             self.warnings.append(f"The entities were ignored: mode {self.query.mode} starts from none.")
 
+    def warn_of_weakness(self, rankings: Mapping[str, Sequence[RankedWindow]]) -> None:
+        """Warn of the texts of which the best windows hold few words."""
+        weak = [
+            text
+            for text, windows in rankings.items()
+            if QueryWords([text]).share([each.indexed_text for each in windows[:5]])
+            < self.query.relevance_options.weak
+        ]
+        if not weak:
+            return
+        if len(rankings) == 1:
+            self.warnings.append("Weak evidence: the best passages hold few words of the question.")
+        else:
+            texts = "; ".join(repr(shorten(text, 80)) for text in weak)
+            self.warnings.append(f"Weak evidence: the best passages hold few words of {texts}.")
+
     def warn_of_dense(self, found: Iterable[SearchHits]) -> None:
         """Warn where keyword search alone answered, except before the first build."""
         if self.index.state is BuildState.MISSING or self.index.embedder is None:
@@ -65,7 +84,7 @@ class QueryRun:
             self.warnings.append(
                 f"Search by meaning knows no word of {' or '.join(map(repr, blind))}: keywords alone served."
             )
-        elif not any(each.dense_chunks or each.dense_entities for each in found):
+        elif not any(each.dense_windows or each.dense_entities for each in found):
             self.warnings.append(
                 "Search by meaning found nothing at all: the vector index may be missing; keywords alone served."
             )

@@ -6,7 +6,7 @@ from leanrag_engine.core.model import Entity, Seed
 from leanrag_engine.retrieval.browse import load_ancestors, resolve
 from leanrag_engine.retrieval.graph import subgraph
 from leanrag_engine.retrieval.index import BuildState
-from leanrag_engine.retrieval.request import Ranking
+from leanrag_engine.retrieval.request import Query, Ranking
 from leanrag_engine.retrieval.search.hits import SearchHits, search_all, search_dense_entities
 from leanrag_engine.retrieval.search.seeds import unite
 
@@ -18,20 +18,26 @@ async def select_seeds(run: QueryRun) -> tuple[list[SearchHits], list[Seed]]:
     query, paper = run.query, run.query.ranking == Ranking.PAPER
     named = await _resolve_given(run)
     find = search_dense_entities if paper else search_all
-    found = await find(run.index, run.scope, query.texts, query.seeds, query.search_options)
+    wanted = walk_seeds(query)
+    found = await find(run.index, run.scope, query.texts, wanted, query.search_options)
     run.warn_of_dense(found)
     if not query.ranking_options.keywords:
         found = [each.without_keywords() for each in found]
-    hits = unite([each.rank_entities(2 * query.seeds, paper=paper) for each in found], 2 * query.seeds)
+    hits = unite([each.rank_entities(2 * wanted, paper=paper) for each in found], 2 * wanted)
     entities = await run.index.generations.entities(run.index.generation.number, [hit.id for hit in hits])
     scores = {hit.id: hit.score for hit in hits}
     seeds = {entity.id: Seed(entity, 1.0) for entity in named}
     for entity in entities:
         seeds.setdefault(entity.id, Seed(entity, scores[entity.id]))
-    kept = (await _drop_vanished(run, list(seeds.values())))[: max(query.seeds, len(named))]
+    kept = (await _drop_vanished(run, list(seeds.values())))[: max(wanted, len(named))]
     if not kept:
         run.warnings.append("No entity of the graph matches the query: passages alone answer.")
     return found, sorted(kept, key=lambda seed: -seed.score)
+
+
+def walk_seeds(query: Query) -> int:
+    """Return how many seeds start the walk: more than those whose LCA is sought, except by the paper's own rule."""
+    return query.seeds if query.ranking == Ranking.PAPER else max(query.seeds, query.ranking_options.seeds)
 
 
 async def _resolve_given(run: QueryRun) -> list[Entity]:

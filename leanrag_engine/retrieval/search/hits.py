@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from leanrag_engine.core.model import Hit, Vectors, VectorSpaces, window_id, window_owner
+from leanrag_engine.core.model import Hit, Vectors, VectorSpaces, parse_window_id, window_id
 from leanrag_engine.retrieval.filters import ChunkScope
 from leanrag_engine.retrieval.graph.adjacency import Adjacency
 from leanrag_engine.retrieval.index import IndexSnapshot
@@ -23,14 +23,24 @@ class SearchHits:
 
     text: str
     vector: Vectors | None = None
-    dense_chunks: tuple[Hit, ...] = ()
-    keyword_chunks: tuple[Hit, ...] = ()
+    dense_windows: tuple[Hit, ...] = ()
+    keyword_windows: tuple[Hit, ...] = ()
     dense_entities: tuple[Hit, ...] = ()
     keyword_entities: tuple[Hit, ...] = ()
     names: tuple[Hit, ...] = ()
     dense_facts: tuple[Hit, ...] = ()
     keyword_facts: tuple[Hit, ...] = ()
     options: SearchOptions = DEFAULT_SEARCH
+
+    @property
+    def dense_chunks(self) -> list[Hit]:
+        """The chunks of the dense hits, each by its best window."""
+        return best_chunks(self.dense_windows)[: self.options.chunk_hits]
+
+    @property
+    def keyword_chunks(self) -> list[Hit]:
+        """The chunks of the keyword hits, likewise."""
+        return best_chunks(self.keyword_windows)[: self.options.chunk_hits]
 
     @property
     def doubt(self) -> float:
@@ -40,7 +50,7 @@ class SearchHits:
 
     def without_keywords(self) -> SearchHits:
         """Return what search by meaning alone gave; names are matched outright all the same."""
-        return replace(self, keyword_chunks=(), keyword_entities=(), keyword_facts=())
+        return replace(self, keyword_windows=(), keyword_entities=(), keyword_facts=())
 
     def rank_entities(self, limit: int, *, paper: bool = False) -> list[Hit]:
         """Return the entities that this text is about, best first; by ``paper`` the nearest alone, with their similarity."""
@@ -59,13 +69,13 @@ async def embed_texts(index: IndexSnapshot, texts: Sequence[str]) -> list[Vector
     return [row if np.any(row) else None for row in rows]
 
 
-async def search_chunks(
+async def search_windows(
     index: IndexSnapshot, scope: ChunkScope, texts: Sequence[str], options: SearchOptions = DEFAULT_SEARCH
 ) -> list[SearchHits]:
-    """Chunks alone: what plain search gives for each text."""
+    """Search windows alone: what plain search gives for each text."""
     searcher = _Searcher(index, scope, options)
     vectors = await embed_texts(index, texts)
-    return [await searcher.chunks_of(text, vector) for text, vector in zip(texts, vectors, strict=True)]
+    return [await searcher.windows_of(text, vector) for text, vector in zip(texts, vectors, strict=True)]
 
 
 async def search_all(
@@ -75,7 +85,7 @@ async def search_all(
     entities: int,
     options: SearchOptions = DEFAULT_SEARCH,
 ) -> list[SearchHits]:
-    """Chunks, entities of layer 0 and names: everything that anchors a text. Needs a generation."""
+    """Search windows, entities of layer 0 and names: everything that anchors a text. Needs a generation."""
     searcher = _Searcher(index, scope, options)
     vectors = await embed_texts(index, texts)
     wanted = max(options.entity_hits, 2 * entities)
@@ -109,13 +119,13 @@ class _Searcher:
     scope: ChunkScope
     options: SearchOptions
 
-    async def chunks_of(self, text: str, vector: Vectors | None) -> SearchHits:
-        dense, keyword = await asyncio.gather(self._dense_chunks(vector), self._keyword_chunks(text))
+    async def windows_of(self, text: str, vector: Vectors | None) -> SearchHits:
+        dense, keyword = await asyncio.gather(self._dense_windows(vector), self._keyword_windows(text))
         return SearchHits(text, vector, tuple(dense), tuple(keyword), options=self.options)
 
     async def everything_of(self, text: str, vector: Vectors | None, wanted: int) -> SearchHits:
         plain, dense, keyword, names = await asyncio.gather(
-            self.chunks_of(text, vector),
+            self.windows_of(text, vector),
             self._dense_entities(vector, wanted),
             self._keyword_entities(text, wanted),
             self._find_named_entities(text),
@@ -137,35 +147,30 @@ class _Searcher:
             hits = await self._dense_entities(vector, wanted)
         return SearchHits(text, vector, dense_entities=tuple(hits), options=self.options)
 
-    # --- chunks ----------------------------------------------------------------------------
+    # --- windows ---------------------------------------------------------------------------
 
-    async def _dense_chunks(self, vector: Vectors | None) -> list[Hit]:
-        index, allowed, most = self.index, self.scope.allowed, self.options.chunk_hits
+    async def _dense_windows(self, vector: Vectors | None) -> list[Hit]:
+        index, allowed, most = self.index, self.scope.allowed, self.options.window_hits
         if vector is None or index.spaces is None:
             return []
-        space = index.spaces.chunks
+        space = index.spaces.windows
         if allowed is not None and len(allowed) <= self.options.exact_scope:
-            return (await rank_chunks_by_similarity(index, space, sorted(allowed), vector))[:most]
+            return (await rank_windows_by_similarity(index, space, sorted(allowed), vector))[:most]
         return await self._search_widening(
-            lambda limit: index.vectors.search(space, vector, limit), self._select_chunks, most
+            lambda limit: index.vectors.search(space, vector, limit), self._select_windows, most
         )
 
-    async def _keyword_chunks(self, text: str) -> list[Hit]:
+    async def _keyword_windows(self, text: str) -> list[Hit]:
         documents, name = self.index.documents, self.index.collection.name
         return await self._search_widening(
-            lambda limit: documents.search_chunks(name, text, limit),
-            self._select_chunks,
-            self.options.chunk_hits,
+            lambda limit: documents.search_windows(name, text, limit),
+            self._select_windows,
+            self.options.window_hits,
         )
 
-    def _select_chunks(self, hits: Sequence[Hit]) -> list[Hit]:
-        """Return each chunk in scope once, by its best window."""
-        best: dict[str, Hit] = {}
-        for hit in hits:
-            owner = window_owner(hit.id)
-            if self.scope.allows(owner):
-                best.setdefault(owner, Hit(owner, hit.score))
-        return list(best.values())
+    def _select_windows(self, hits: Sequence[Hit]) -> list[Hit]:
+        """Return the windows of chunks in scope."""
+        return [hit for hit in hits if self.scope.allows(parse_window_id(hit.id)[0])]
 
     async def _search_widening(
         self,
@@ -248,18 +253,26 @@ class _Searcher:
         return await self.index.generations.search_facts(number, text, self.options.fact_hits)
 
 
-async def rank_chunks_by_similarity(
-    index: IndexSnapshot, space: str, ids: Sequence[str], vector: Vectors
+async def rank_windows_by_similarity(
+    index: IndexSnapshot, space: str, chunk_ids: Sequence[str], vector: Vectors
 ) -> list[Hit]:
-    """Those chunks that the space holds, by the cosine similarity of their best window to ``vector``."""
-    best: dict[str, float] = {}
-    wanted, number = list(ids), 0
+    """Return the windows of those chunks that the space holds, by cosine similarity to ``vector``."""
+    scores: dict[str, float] = {}
+    wanted, number = list(chunk_ids), 0
     while wanted:
         rows = await index.vectors.fetch(space, [window_id(id_, number) for id_ in wanted])
-        found = {window_owner(id_): float(row @ vector) for id_, row in rows.items()}
-        best |= {id_: max(score, best.get(id_, score)) for id_, score in found.items()}
-        wanted, number = [id_ for id_ in wanted if id_ in found], number + 1
-    return best_first({id_: best[id_] for id_ in ids if id_ in best})
+        scores |= {id_: float(row @ vector) for id_, row in rows.items()}
+        wanted, number = [id_ for id_ in wanted if window_id(id_, number) in rows], number + 1
+    return best_first(scores)
+
+
+def best_chunks(windows: Sequence[Hit]) -> list[Hit]:
+    """Return the chunks of windows, given best first, each once with the score of its best window."""
+    best: dict[str, Hit] = {}
+    for hit in windows:
+        chunk_id, _ = parse_window_id(hit.id)
+        best.setdefault(chunk_id, Hit(chunk_id, hit.score))
+    return list(best.values())
 
 
 async def rank_by_similarity(

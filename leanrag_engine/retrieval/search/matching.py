@@ -24,6 +24,7 @@ class QueryWords:
         terms = dict.fromkeys(term for text in texts for term in search_terms(text))
         # Longest first: a pattern takes the first alternative that fits.
         self._pattern = _any_of(sorted(terms, key=len, reverse=True))
+        self.count = len(terms)
 
     def score(self, texts: Sequence[str]) -> list[float]:
         """For each text the sum over the query's words in it, a word counting more the fewer of ``texts`` hold it."""
@@ -31,6 +32,11 @@ class QueryWords:
         holders = Counter(word for words in found for word in words)
         weight = {word: math.log1p(len(texts) / count) for word, count in holders.items()}
         return [sum(weight[word] for word in sorted(words)) for words in found]
+
+    def share(self, texts: Sequence[str]) -> float:
+        """Return the share of the query's words that ``texts`` hold."""
+        found = {word for text in texts for word in self._pattern.findall(text.casefold())}
+        return len(found) / self.count if self.count else 0.0
 
 
 def _any_of(terms: Sequence[str]) -> re.Pattern[str]:

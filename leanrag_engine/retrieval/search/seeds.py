@@ -122,8 +122,8 @@ def _read_spans(pieces: Sequence[_SpanWord], start: int, cjk_name_length: int) -
 def match_names(spans: Sequence[NameSpan], entities: Sequence[Entity], chunks: int) -> list[Hit]:
     """Those of ``entities`` whose name or alias is one of ``spans``, with the weight that the name deserves.
 
-    A name within a longer one that matched does not count ("York" in "New York"). A name weighs less the
-    more of the corpus's ``chunks`` mention its entity: a proper one down to a half, a plain word down to 0.
+    A name within a longer one that matched does not count ("York" in "New York"), nor does a single plain word. A name
+    weighs less the more of the corpus's ``chunks`` mention its entity, down to a half.
     """
     bearers = _by_key(entities)
     matched = [span for span in spans if span.key in bearers]
@@ -131,9 +131,10 @@ def match_names(spans: Sequence[NameSpan], entities: Sequence[Entity], chunks: i
     for span in matched:
         if any(_within(span, longer) for longer in matched):
             continue
+        if not span.proper:
+            continue  # "go" is not the entity Go: searches find what a plain word means
         for entity in bearers[span.key]:
-            rarity = _rarity(entity.mentions, chunks)
-            weight = (1.0 + rarity) / 2 if span.proper else rarity
+            weight = (1.0 + _rarity(entity.mentions, chunks)) / 2
             scores[entity.id] = max(weight, scores.get(entity.id, 0.0))
     return best_first({id_: score for id_, score in scores.items() if score > 0})
 

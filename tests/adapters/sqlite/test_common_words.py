@@ -114,11 +114,11 @@ async def test_the_size_of_a_table_is_its_number_of_rows_not_its_largest_row_num
     connection: Connection,
 ) -> None:
     """Row numbers have gaps, so the largest is not the number of rows."""
-    fulltext.create_chunks(connection, 1)
+    fulltext.create_windows(connection, 1)
     for document in range(5):
         chunks = [fulltext.IndexedChunk(1, "", "", "common words"), fulltext.IndexedChunk(2, "", "", "rare")]
         fulltext.add_chunks(connection, 1, document, chunks)
-    assert len(fulltext.search_chunks(connection, 1, "common rare", 100, LOW_BOUNDS)) == 10
+    assert len(fulltext.search_windows(connection, 1, "common rare", 100, LOW_BOUNDS)) == 10
 
 
 async def test_a_store_of_more_passages_than_the_bound_finds_the_rare_one(
@@ -131,6 +131,6 @@ async def test_a_store_of_more_passages_than_the_bound_finds_the_rare_one(
     ]
     survey = parcel("x", *texts, title="")
     await store.documents.put("default", survey.document, survey.chunks, ())
-    rare: list[Hit] = await store.documents.search_chunks("default", "Which survey mentions feldspar?", 10)
+    rare: list[Hit] = await store.documents.search_windows("default", "Which survey mentions feldspar?", 10)
     assert [hit.id for hit in rare] == [survey.chunks[-1].id]
-    assert len(await store.documents.search_chunks("default", "survey mentions", 10)) == 10
+    assert len(await store.documents.search_windows("default", "survey mentions", 10)) == 10

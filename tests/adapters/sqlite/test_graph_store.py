@@ -100,7 +100,7 @@ async def test_the_error_for_an_unknown_collection_lists_the_existing_ones(
 ) -> None:
     for call in (
         filled_store.documents.find_all("defualt"),
-        filled_store.documents.search_chunks("defualt", "Scrooge", 3),
+        filled_store.documents.search_windows("defualt", "Scrooge", 3),
         filled_store.generations.find_all("defualt"),
         filled_store.documents.pending_chunks("defualt"),
     ):
@@ -178,8 +178,8 @@ async def test_a_replaced_document_is_deleted_and_the_new_one_has_new_citations(
     assert (after.revision, after.documents, after.chunks) == (before.revision + 1, 2, 3)
     assert (await filled_store.documents.all_chunks("default"))[-1].text == "Fezziwig held a ball."
     assert len(await filled_store.documents.extracts("default")) == 3
-    assert await filled_store.documents.search_chunks("default", "Scrooge", 5) == []
-    assert len(await filled_store.documents.search_chunks("default", "Fezziwig", 5)) == 1
+    assert await filled_store.documents.search_windows("default", "Scrooge", 5) == []
+    assert len(await filled_store.documents.search_windows("default", "Fezziwig", 5)) == 1
 
 
 async def test_document_numbers_are_never_reused(filled_store: SqliteDatabase, parcel: MakeParcel) -> None:
@@ -199,7 +199,7 @@ async def test_equal_ids_in_two_collections_are_separate(
         "Scrooge was a miser."
     ]
     assert len(await filled_store.documents.all_chunks("default")) == 5
-    hits = await filled_store.documents.search_chunks("other", "Scrooge", 5)
+    hits = await filled_store.documents.search_windows("other", "Scrooge", 5)
     assert [hit.id for hit in hits] == [same.chunks[0].id]
 
 

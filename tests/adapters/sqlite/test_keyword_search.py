@@ -67,14 +67,14 @@ async def test_no_text_breaks_a_search(words: SqliteDatabase, query: str) -> Non
     assert collection.generation
     number = collection.generation.number
     for hits in (
-        await words.documents.search_chunks("default", query, 5),
+        await words.documents.search_windows("default", query, 5),
         await words.generations.search_entities(number, query, 5),
         await words.generations.search_entities(number, query, 5, 0),
     ):
         assert all(hit.score > 0 for hit in hits)
     await words.generations.similar_entities(number, query, 5)
     await words.generations.entities_by_name(number, [query])
-    assert len(await words.documents.search_chunks("default", "word", 5)) == 1
+    assert len(await words.documents.search_windows("default", "word", 5)) == 1
 
 
 @pytest.fixture(scope="module")
@@ -106,7 +106,7 @@ async def test_any_name_is_stored_and_any_text_searched(
     alike = await any_text.generations.similar_entities(generation, name, 1)
     assert not name.isalpha() or [entity.id for entity in alike] == ["e"]
     await any_text.generations.search_entities(generation, query, 3)
-    await any_text.documents.search_chunks("default", query, 3)
+    await any_text.documents.search_windows("default", query, 3)
     await any_text.generations.similar_entities(generation, query, 3)
 
 
@@ -116,7 +116,7 @@ async def test_the_passage_that_holds_most_of_the_words_comes_first(
     await store.documents.create_collection("default")
     texts = ("The river runs to the sea.", "The mill by the river grinds corn.", "Corn grows on the hill.")
     ids = await put(store, parcel("x", *texts, title=""))
-    hits = await store.documents.search_chunks("default", "Which mills grind corn?", 5)
+    hits = await store.documents.search_windows("default", "Which mills grind corn?", 5)
     assert [hit.id for hit in hits] == [ids[1], ids[2]]
     assert hits[0].score > hits[1].score > 0
 
@@ -128,7 +128,7 @@ async def test_a_word_in_the_title_counts_more_than_one_in_the_text(
     in_text = await put(store, parcel("text", "About lighthouses and more.", title="Something else"))
     in_title = await put(store, parcel("title", "About something and more.", title="Lighthouses"))
     await put(store, parcel("neither", "About something and more.", title="Something else"))
-    hits = await store.documents.search_chunks("default", "lighthouse", 5)
+    hits = await store.documents.search_windows("default", "lighthouse", 5)
     assert [hit.id for hit in hits] == in_title + in_text
 
 
@@ -141,7 +141,7 @@ async def test_passages_with_equal_scores_come_in_reading_order(
     again = await put(store, last)
     # Replaced, document a has a new number: it is read after z now.
     await put(store, parcel("a", "same words", "same words", title=""))
-    assert [hit.id for hit in await store.documents.search_chunks("default", "same", 9)] == again + first
+    assert [hit.id for hit in await store.documents.search_windows("default", "same", 9)] == again + first
 
 
 async def test_chinese_and_japanese_are_found_by_their_words(
@@ -151,8 +151,8 @@ async def test_chinese_and_japanese_are_found_by_their_words(
     ids = await put(
         store, parcel("x", "语义聚合与层次检索技术。", "吾輩は猫である。名前はまだ無い。", title="")
     )
-    assert [hit.id for hit in await store.documents.search_chunks("default", "什么是检索？", 5)] == [ids[0]]
-    assert [hit.id for hit in await store.documents.search_chunks("default", "猫の名前", 5)] == [ids[1]]
+    assert [hit.id for hit in await store.documents.search_windows("default", "什么是检索？", 5)] == [ids[0]]
+    assert [hit.id for hit in await store.documents.search_windows("default", "猫の名前", 5)] == [ids[1]]
 
 
 async def test_word_statistics_are_separate_for_each_collection(
@@ -163,10 +163,10 @@ async def test_word_statistics_are_separate_for_each_collection(
     for name in ("alone", "beside"):
         await store.documents.create_collection(name)
         await store.documents.put(name, *_fields(parcel("x", *texts, title="")))
-    alone = await store.documents.search_chunks("alone", "rare common", 4)
+    alone = await store.documents.search_windows("alone", "rare common", 4)
     await store.documents.create_collection("crowd")
     await store.documents.put("crowd", *_fields(parcel("y", *["rare"] * 50, title="")))
-    assert await store.documents.search_chunks("beside", "rare common", 4) == alone
+    assert await store.documents.search_windows("beside", "rare common", 4) == alone
 
 
 def _fields(parcel: Any) -> tuple[Any, Any, Any]:

@@ -164,12 +164,12 @@ from leanrag_engine.core.errors import StoreUnusable
 
 async def main():
     store = await SqliteDatabase.open(Path(sys.argv[2]), read_only=True)  # loads all that is loaded late
-    await store.documents.search_chunks("default", "words", 5)
+    await store.documents.search_windows("default", "words", 5)
     await store.close()
     if os.geteuid() == 0:
         os.setresuid(65534, 65534, 65534)
     store = await SqliteDatabase.open(folder, read_only=True)
-    say(len(await store.documents.search_chunks("default", "words", 500)))
+    say(len(await store.documents.search_windows("default", "words", 500)))
     await store.close()
     try:
         await SqliteDatabase.open(folder, read_only=False)
@@ -269,7 +269,7 @@ async def test_a_full_disk_loses_no_committed_data(tmp_path: Path, parcel: MakeP
     with pytest.raises(StoreUnusable, match="full"):
         await store.documents.put("default", large.document, large.chunks, large.extracts)
     assert [each.id for each in await store.documents.find_all("default")] == ["x"]
-    assert len(await store.documents.search_chunks("default", "words", 500)) == 200
+    assert len(await store.documents.search_windows("default", "words", 500)) == 200
     await store.close()
 
 

@@ -1,6 +1,6 @@
 """Keyword search with SQLite's FTS5: its tables, what is indexed, and how a query is written.
 
-Each collection has one table for its chunks, each generation three for its entities, names and facts. BM25's statistics
+Each collection has one table for the windows of its chunks, each generation three for its entities, names and facts. BM25's statistics
 then belong to one corpus, and an old generation is deleted by dropping its tables. Indexed texts and queries are
 segmented by :mod:`leanrag_engine.core.text.language`, which splits Chinese and Japanese text into words.
 """
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import (
     ColumnElement,
@@ -31,9 +31,9 @@ from leanrag_engine.core.text.language.names import name_key
 from leanrag_engine.core.text.language.words import search_terms, search_text
 
 _WORDS = "porter unicode61 remove_diacritics 2"
-CHUNK_NUMBERS = 1 << 24
-"""The row id of a chunk is ``document number × CHUNK_NUMBERS + chunk number``, so row ids are in reading order. Part of
-the stored format: it cannot change without a migration."""
+WINDOW_BITS, CHUNK_BITS = 16, 24
+"""The row id of a window is made of the numbers of its document, chunk (24 bits) and window (16 bits), so row ids are in
+reading order. Part of the stored format: it cannot change without a migration."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,10 +53,32 @@ class FullTextOptions:
 DEFAULT = FullTextOptions()
 
 
-@dataclass(frozen=True, slots=True)
-class IndexedChunk:
-    """A chunk's row in the full-text index."""
+class WindowPlace(NamedTuple):
+    """The numbers of a document, of a chunk in it, and of a window (from 0) in that."""
 
+    document: int
+    number: int
+    window: int
+
+    @property
+    def chunk(self) -> tuple[int, int]:
+        return self.document, self.number
+
+    def to_row(self) -> int:
+        """Return the row id."""
+        return (self.document << CHUNK_BITS | self.number) << WINDOW_BITS | self.window
+
+    @classmethod
+    def from_row(cls, row: int) -> WindowPlace:
+        document, number = divmod(row >> WINDOW_BITS, 1 << CHUNK_BITS)
+        return cls(document, number, row % (1 << WINDOW_BITS))
+
+
+@dataclass(frozen=True, slots=True)
+class IndexedWindow:
+    """A window's row in the full-text index. ``chunk`` and ``number`` count in the document and in the chunk."""
+
+    chunk: int
     number: int
     title: str
     heading: str
@@ -79,10 +101,19 @@ class IndexedEntity:
 # --- indexed texts -------------------------------------------------------------------------
 
 
-def make_indexed_chunk(chunk: Chunk, title: str) -> IndexedChunk:
-    """Return the chunk's row; a heading that equals the title is left out, as it would count twice."""
-    heading = chunk.heading if chunk.heading != title else ""
-    return IndexedChunk(chunk.number, search_text(title), search_text(heading), search_text(chunk.text))
+def make_indexed_windows(chunk: Chunk, title: str) -> list[IndexedWindow]:
+    """Return the rows of a chunk; a heading that equals the title is left out, as it would count twice."""
+    words = search_text(title)
+    return [
+        IndexedWindow(
+            chunk.number,
+            number,
+            words,
+            search_text(window.heading) if window.heading != title else "",
+            search_text(chunk.quote(window)),
+        )
+        for number, window in enumerate(chunk.windows)
+    ]
 
 
 def make_indexed_entity(entity: Entity) -> IndexedEntity:
@@ -102,23 +133,25 @@ def _description_and_findings(entity: Entity) -> str:
     return "\n".join((entity.description, *(text for text in texts if text not in entity.description)))
 
 
-# --- chunks of a collection ----------------------------------------------------------------
+# --- windows of a collection ---------------------------------------------------------------
 
 
-def create_chunks(connection: Connection, collection: int) -> None:
+def create_windows(connection: Connection, collection: int) -> None:
     connection.execute(
         text(
-            f"CREATE VIRTUAL TABLE {_chunks(collection).name} USING fts5"
+            f"CREATE VIRTUAL TABLE {_windows(collection).name} USING fts5"
             f"(title, heading, text, tokenize = '{_WORDS}')"
         )
     )
 
 
-def add_chunks(connection: Connection, collection: int, document: int, rows: Iterable[IndexedChunk]) -> None:
-    """Index the chunks of document number ``document``."""
+def add_windows(
+    connection: Connection, collection: int, document: int, rows: Iterable[IndexedWindow]
+) -> None:
+    """Index the windows of document number ``document``."""
     values = [
         {
-            "rowid": document * CHUNK_NUMBERS + row.number,
+            "rowid": WindowPlace(document, row.chunk, row.number).to_row(),
             "title": row.title,
             "heading": row.heading,
             "text": row.text,
@@ -126,27 +159,27 @@ def add_chunks(connection: Connection, collection: int, document: int, rows: Ite
         for row in rows
     ]
     if values:
-        connection.execute(insert(_chunks(collection)), values)
+        connection.execute(insert(_windows(collection)), values)
 
 
-def remove_chunks(connection: Connection, collection: int, document: int) -> None:
-    rows = _chunks(collection)
-    first = document * CHUNK_NUMBERS
-    connection.execute(delete(rows).where(rows.c.rowid.between(first, first + CHUNK_NUMBERS - 1)))
+def remove_windows(connection: Connection, collection: int, document: int) -> None:
+    rows = _windows(collection)
+    first, after = WindowPlace(document, 0, 0).to_row(), WindowPlace(document + 1, 0, 0).to_row()
+    connection.execute(delete(rows).where(rows.c.rowid.between(first, after - 1)))
 
 
-def purge_chunks(connection: Connection, collection: int) -> None:
-    """Remove the words of deleted chunks from the index: FTS5 keeps them until it merges its segments."""
-    name = _chunks(collection).name
+def purge_windows(connection: Connection, collection: int) -> None:
+    """Remove the words of deleted documents from the index: FTS5 keeps them until it merges its segments."""
+    name = _windows(collection).name
     connection.execute(text(f"INSERT INTO {name}({name}) VALUES('optimize')"))
 
 
-def search_chunks(
+def search_windows(
     connection: Connection, collection: int, query: str, limit: int, options: FullTextOptions = DEFAULT
-) -> list[tuple[int, int, float]]:
-    """Return document number, chunk number and score of the best chunks, best first, ties in reading order."""
-    found = _search(connection, _chunks(collection), query, limit, options, weights=(3.0, 2.0, 1.0))
-    return [(*divmod(row, CHUNK_NUMBERS), score) for row, score in found]
+) -> list[tuple[WindowPlace, float]]:
+    """Return place and score of the best windows, best first, ties in reading order."""
+    found = _search(connection, _windows(collection), query, limit, options, weights=(3.0, 2.0, 1.0))
+    return [(WindowPlace.from_row(row), score) for row, score in found]
 
 
 # --- entities of a generation --------------------------------------------------------------
@@ -364,8 +397,8 @@ def _any_of(terms: Iterable[str]) -> str:
     return " OR ".join('"' + term.replace('"', '""') + '"' for term in plain if term)
 
 
-def _chunks(collection: int) -> TableClause:
-    return _fts(f"fts_chunks_{collection}", "title", "heading", "text")
+def _windows(collection: int) -> TableClause:
+    return _fts(f"fts_windows_{collection}", "title", "heading", "text")
 
 
 def _entities(generation: int) -> TableClause:

@@ -140,6 +140,7 @@ chunks = Table(
     Column("page", Integer),
     Column("heading", Text, nullable=False),
     Column("text", Text, nullable=False),
+    Column("windows", Json, nullable=False),
     UniqueConstraint("collection", "id"),
     ForeignKeyConstraint(
         ["collection", "document"], ["documents.collection", "documents.number"], ondelete="CASCADE"

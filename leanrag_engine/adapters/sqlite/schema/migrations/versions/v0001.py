@@ -73,6 +73,7 @@ def _chunks() -> None:
         sa.Column("page", sa.Integer),
         sa.Column("heading", sa.Text, nullable=False),
         sa.Column("text", sa.Text, nullable=False),
+        sa.Column("windows", sa.Text, nullable=False),
         sa.UniqueConstraint("collection", "id"),
         sa.ForeignKeyConstraint(
             ["collection", "document"], ["documents.collection", "documents.number"], ondelete="CASCADE"

@@ -1,0 +1,250 @@
+"""Cut chunks into windows: the few sentences that dense and keyword search find and a context quotes.
+
+A window lies within one chunk and one section. It holds whole sentences; fenced code, a table or a list item is not
+cut unless it is longer than a window may be, and code is never cut within a chunk.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from leanrag_engine.core.model import Window
+from leanrag_engine.core.ports import Tokenizer
+from leanrag_engine.core.text.language.sentences import sentences
+
+from .headings import Heading
+
+__all__ = ["WindowOptions", "cut_windows"]
+
+
+@dataclass(frozen=True, slots=True)
+class WindowOptions:
+    """Sizes of windows in tokens."""
+
+    target: int = 120
+    """A window is closed before it grows beyond this. Sizes of 60 to 200 were compared on two reply sets."""
+    longest: int = 200
+    """A sentence, list item or table beyond this is cut at lines or words; an announced block may fill this much."""
+    smallest: int = 30
+    """A last window of a section below this joins the one before it."""
+
+
+class _Kind(StrEnum):
+    TEXT = "text"
+    LINES = "lines"
+    """A table, or lines of data: cut between lines only."""
+    CODE = "code"
+    """Never cut."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Unit:
+    """``text[start:end]``, the smallest part that a window takes. ``announced``: it belongs to what precedes it."""
+
+    start: int
+    end: int
+    kind: _Kind
+    announced: bool = False
+
+
+_FENCE = re.compile(r"[ \t]*(?P<fence>```+|~~~+)")
+_ITEM = re.compile(r"[ \t]*(?:[-*+•‣◦·▪–—]|\(?(?:\d{1,3}|[a-zA-Z])[.)])[ \t]+\S")
+_ROW = re.compile(r"[ \t]*(?:\||\+[-=+]{3,}|={2,}[ =]+={2,}\s*$)")
+_WORD_START = re.compile(r"(?<=\s)\S")
+
+
+def cut_windows(
+    text: str,
+    spans: Sequence[tuple[int, int]],
+    found: Sequence[Heading],
+    paths: Callable[[int], str],
+    tokenizer: Tokenizer,
+    *,
+    prose: bool,
+    options: WindowOptions = WindowOptions(),
+) -> list[tuple[Window, ...]]:
+    """Return the windows of each of the ``spans`` of ``text``, in order.
+
+    ``spans`` ascend and do not overlap; ``found`` are the headings of the whole text, and ``paths`` gives the path of
+    headings at an offset. A span of headings alone is one window.
+    """
+    starts = [heading.start for heading in found]
+    return [
+        tuple(
+            Window(first, last, paths(first))
+            for first, last in _windows(
+                text,
+                start,
+                end,
+                found[bisect_right(starts, start - 1) : bisect_left(starts, end)],
+                tokenizer,
+                prose=prose,
+                options=options,
+            )
+        )
+        for start, end in spans
+    ]
+
+
+def _windows(
+    text: str,
+    start: int,
+    end: int,
+    found: Sequence[Heading],
+    tokenizer: Tokenizer,
+    *,
+    prose: bool,
+    options: WindowOptions,
+) -> list[tuple[int, int]]:
+    sections = _sections(start, end, found)
+    cut = [
+        window
+        for first, last in sections
+        for window in _pack(list(_units(text, first, last, prose=prose)), text, tokenizer, options)
+    ]
+    return cut or [(start, end)]
+
+
+def _sections(start: int, end: int, found: Sequence[Heading]) -> Iterator[tuple[int, int]]:
+    """Yield the stretches between the headings."""
+    position = start
+    for heading in found:
+        if heading.start > position:
+            yield position, heading.start
+        position = max(position, min(heading.end, end))
+    if position < end:
+        yield position, end
+
+
+# --- units ---------------------------------------------------------------------------------
+
+
+def _units(text: str, start: int, end: int, *, prose: bool) -> Iterator[_Unit]:
+    """Yield the blocks of ``text[start:end]``; paragraphs as their sentences."""
+    announced = False
+    indent = 0
+    for block in _blocks(text, start, end, prose=prose):
+        body = text[block.start : block.end]
+        deeper = _indent_of(text, block.start) > indent
+        kind = _Kind.CODE if announced and deeper and block.kind is _Kind.TEXT and prose else block.kind
+        if kind is _Kind.TEXT and prose:
+            for number, (first, last) in enumerate(_sentences(body)):
+                yield _Unit(block.start + first, block.start + last, kind, announced=announced and not number)
+        else:
+            yield _Unit(block.start, block.end, kind, announced=announced)
+        if kind is not _Kind.CODE:
+            announced = body.rstrip().endswith((":", "："))
+            indent = _indent_of(text, block.start)
+        # Code that follows announced code, after a blank line, is announced too.
+
+
+def _sentences(body: str) -> list[tuple[int, int]]:
+    """Return the sentences of a block without gaps: each reaches to the next."""
+    starts = [first for first, _ in sentences(body)]
+    if not starts:
+        return [(0, len(body))]
+    starts[0] = 0
+    return list(zip(starts, [*starts[1:], len(body)], strict=True))
+
+
+def _indent_of(text: str, position: int) -> int:
+    line = text.rfind("\n", 0, position) + 1
+    rest = text[line : line + 80]
+    return len(rest) - len(rest.lstrip())
+
+
+def _blocks(text: str, start: int, end: int, *, prose: bool) -> Iterator[_Unit]:
+    """Yield fenced code, tables, list items and paragraphs; outside prose lines."""
+    opened: int | None = None  # where the block begins
+    last = start  # the end of its last line
+    kind = _Kind.TEXT
+    fence = ""
+    position = start
+    for line in text[start:end].splitlines(keepends=True):
+        first, position = position, position + len(line)
+        blank = line.isspace()
+        mark = _FENCE.match(line)
+        if fence:
+            last = position
+            if mark and mark["fence"].startswith(fence):
+                yield _Unit(opened if opened is not None else first, last, _Kind.CODE)
+                opened, fence = None, ""
+            continue
+        row = bool(_ROW.match(line))
+        breaks = blank or mark or not prose or _ITEM.match(line) or row != (kind is _Kind.LINES)
+        if breaks and opened is not None:
+            yield _Unit(opened, last, kind)
+            opened = None
+        if blank:
+            continue
+        if mark:
+            opened, fence = first, mark["fence"]
+        elif opened is None:
+            opened, kind = first, _Kind.LINES if row or not prose else _Kind.TEXT
+        last = position
+    if opened is not None:
+        yield _Unit(opened, last, _Kind.CODE if fence else kind)
+
+
+# --- packing -------------------------------------------------------------------------------
+
+
+def _pack(
+    units: list[_Unit], text: str, tokenizer: Tokenizer, options: WindowOptions
+) -> list[tuple[int, int]]:
+    """Return windows of as many units as fit."""
+    packed: list[tuple[int, int, int]] = []  # start, end, tokens
+    size = 0
+    start = end = -1
+    for unit, tokens in _fit(units, text, tokenizer, options):
+        most = options.longest if unit.announced else options.target
+        if size and size + tokens > most:
+            packed.append((start, end, size))
+            size = 0
+        if not size:
+            start = unit.start
+        end = unit.end
+        size += tokens
+    if size and packed and size < options.smallest and packed[-1][2] + size <= options.longest:
+        start = packed.pop()[0]
+    if size:
+        packed.append((start, end, size))
+    return [_trim(text, first, last) for first, last, _ in packed]
+
+
+def _trim(text: str, start: int, end: int) -> tuple[int, int]:
+    """Return the span without blank lines before it and white space after it; an indent stays."""
+    body = text[start:end]
+    stripped = body.lstrip()
+    line = body.rfind("\n", 0, len(body) - len(stripped)) + 1
+    return start + line, start + len(body.rstrip())
+
+
+def _fit(
+    units: list[_Unit], text: str, tokenizer: Tokenizer, options: WindowOptions
+) -> Iterator[tuple[_Unit, int]]:
+    """Yield the units with their tokens; one that is longer than a window may be in parts."""
+    counts = tokenizer.count_many([text[unit.start : unit.end] for unit in units])
+    for unit, tokens in zip(units, counts, strict=True):
+        if tokens <= options.longest or unit.kind is _Kind.CODE:
+            yield unit, tokens
+            continue
+        step = max(1, (unit.end - unit.start) * options.target // tokens)
+        bounds = [unit.start]
+        while (cut := _cut_after(text, bounds[-1] + step, unit)) < unit.end:
+            bounds.append(cut)
+        for first, last in zip(bounds, [*bounds[1:], unit.end], strict=True):
+            yield _Unit(first, last, unit.kind), max(1, tokens * (last - first) // (unit.end - unit.start))
+
+
+def _cut_after(text: str, position: int, unit: _Unit) -> int:
+    """Return the next start of a line, or else of a word, else (as in CJK text) the position itself."""
+    if unit.kind is _Kind.LINES or "\n" in text[unit.start : unit.end].rstrip():
+        line = text.find("\n", position, unit.end)
+        return line + 1 if line >= 0 else unit.end
+    word = _WORD_START.search(text, position, min(unit.end, position + 200))
+    return word.start() if word else min(position, unit.end)

@@ -1,0 +1,77 @@
+"""Cut what a model or agent wrote about the graph into statements, each sentence with the passages that it rests on.
+
+Heuristic descriptions quote sentences of the documents, which compete as windows: they make no statements, except in
+mode ``global``, which asks for summaries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from leanrag_engine.core.model import Entity, Method, Relation
+from leanrag_engine.core.text.language.sentences import sentences
+from leanrag_engine.core.text.shortening import cut_end, one_line
+
+from .rendering import Statement
+
+Origins = tuple[tuple[int, int, str], ...]
+"""Start and end of parts of a text, and the citation of the passage that each was taken from."""
+
+WRITTEN = frozenset({Method.MODEL, Method.AGENT})
+
+
+@dataclass(frozen=True, slots=True)
+class LineCitations:
+    """For the id of a node or relation: the citations of passages that support it, best first, and which
+    of them the parts of its description were taken from."""
+
+    supporting: Mapping[str, tuple[str, ...]]
+    origins: Mapping[str, Origins] = field(default_factory=dict)
+
+    def of(self, id_: str) -> tuple[str, ...]:
+        """Return the two best citations of the node or relation."""
+        return self.supporting.get(id_, ())[:2]
+
+    def origins_of(self, id_: str) -> Origins:
+        return self.origins.get(id_, ())
+
+
+def entity_statements(entity: Entity, citations: LineCitations) -> list[Statement]:
+    """Return the sentences of an entity's or cluster's description, and its findings."""
+    kind = "summary" if entity.layer else "entity description"
+    subject = shorten_name(entity.name)
+    said = _cut(entity.id, subject, entity.description, kind, citations)
+    findings = (f"{finding.summary} {finding.explanation}".strip() for finding in entity.findings)
+    cited = citations.of(entity.id)
+    return said + [Statement(subject, text, cited, 0.0, "finding") for text in findings if cited]
+
+
+def relation_statements(
+    relation: Relation, names: Mapping[str, str], citations: LineCitations
+) -> list[Statement]:
+    """Return the sentences of a relation's description."""
+    subject = f"{shorten_name(names[relation.source_id])} — {shorten_name(names[relation.target_id])}"
+    return _cut(relation.id, subject, relation.description, "relation", citations)
+
+
+def is_written(items: Iterable[Entity | Relation]) -> bool:
+    """Return whether a model or agent wrote any of the items."""
+    return any(each.method in WRITTEN for each in items)
+
+
+def _cut(id_: str, subject: str, text: str, kind: str, citations: LineCitations) -> list[Statement]:
+    """Return each sentence with the citations of its own passages; what has none went with its document."""
+    found = []
+    for start, end in sentences(text):
+        own = tuple(
+            dict.fromkeys(cited for first, last, cited in citations.origins_of(id_) if first <= start < last)
+        )
+        if cited := own or citations.of(id_):
+            found.append(Statement(subject, one_line(text[start:end]), cited, 0.0, kind))
+    return found
+
+
+def shorten_name(name: str) -> str:
+    """Return a name on one line, cut where it is longer than a name should be."""
+    return cut_end(one_line(name), 80)

@@ -1,0 +1,123 @@
+"""Value the windows of candidate passages and the statements of the graph for each text of a query."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from leanrag_engine.core.model import Entity, Hit, Relation, Subgraph, parse_window_id
+from leanrag_engine.retrieval.context.rendering import Statement
+from leanrag_engine.retrieval.context.statements import (
+    WRITTEN,
+    LineCitations,
+    entity_statements,
+    relation_statements,
+)
+from leanrag_engine.retrieval.request import Mode
+from leanrag_engine.retrieval.search.hits import SearchHits, rank_by_similarity, spaces_of
+from leanrag_engine.retrieval.search.matching import QueryWords
+from leanrag_engine.retrieval.search.relevance import RankedWindow, fuse_scores, rank_windows
+
+from .run import QueryRun
+
+
+async def value_windows(run: QueryRun, found: SearchHits, graph: Sequence[Hit]) -> list[RankedWindow]:
+    """Return the windows of the passages that search or the ``graph``'s ranking of chunks puts first, best first."""
+    options = run.query.relevance_options
+    scores = fuse_scores(found.dense_windows, found.keyword_windows, options)
+    best = sorted(scores, key=lambda each: -scores[each])[: options.pool]
+    ranked = graph[: 2 * run.query.top_k]
+    ids = list(dict.fromkeys([*(parse_window_id(each)[0] for each in best), *(hit.id for hit in ranked)]))
+    await run.load(ids)
+    chunks = [run.chunks[id_] for id_ in ids if id_ in run.chunks]
+    places = {hit.id: place for place, hit in enumerate(ranked)}
+    return rank_windows(scores, chunks, places, options)
+
+
+async def rank_chunk_windows(run: QueryRun, ranking: Sequence[Hit]) -> list[RankedWindow]:
+    """Return all windows of the chunks in the order of ``ranking``: what a rule for whole passages chooses."""
+    await run.load(hit.id for hit in ranking)
+    return [
+        RankedWindow(run.chunks[hit.id], number, 1.0)
+        for hit in ranking
+        if hit.id in run.chunks
+        for number in range(len(run.chunks[hit.id].windows))
+    ]
+
+
+async def value_statements(
+    run: QueryRun, found: SearchHits, graph: Subgraph, citations: LineCitations
+) -> list[Statement]:
+    """Return what a model or agent wrote about the subgraph, valued like windows of the same text; unsorted.
+
+    In mode ``global`` summaries count whoever made them.
+    """
+    query, options = run.query, run.query.relevance_options
+    names = {node.id: node.name for node in graph.path}
+    anyway = query.mode == Mode.GLOBAL
+    nodes = [
+        node
+        for node in graph.path
+        if (node.layer == 0 or query.include_summaries)
+        and (node.method in WRITTEN or (anyway and node.layer > 0))
+    ]
+    relations = [
+        each
+        for each in (*graph.base_relations, *graph.inter_cluster_relations)
+        if query.include_relations and each.method in WRITTEN
+    ]
+    said: list[tuple[str, Statement]] = [
+        (node.id, each) for node in nodes for each in entity_statements(node, citations)
+    ]
+    said += [(each.id, line) for each in relations for line in relation_statements(each, names, citations)]
+    if not said:
+        return []
+    dense = await _dense_shares(run, found, nodes, relations)
+    shared = QueryWords([found.text]).score([f"{each.subject} {each.text}" for _, each in said])
+    most = max(shared, default=0.0) or 1.0
+    # A window gains as much again from its neighbours and section, and from what the graph ranks first.
+    scale = 1.0 + options.neighbour + options.section
+    bridges = _bridging(graph)
+    return [
+        replace(
+            each,
+            value=scale * (dense.get(id_, share / most) + options.keyword * share / most)
+            + options.bridge * (id_ in bridges),
+        )
+        for (id_, each), share in zip(said, shared, strict=True)
+    ]
+
+
+async def _dense_shares(
+    run: QueryRun, found: SearchHits, nodes: Sequence[Entity], relations: Sequence[Relation]
+) -> dict[str, float]:
+    """Return the similarity of nodes and relations to the text as a share of that of the best window."""
+    most = max((hit.score for hit in found.dense_windows), default=0.0)
+    if found.vector is None or most <= 0:
+        return {}
+    spaces = spaces_of(run.index)
+    wanted = {
+        spaces.entities: [each.id for each in nodes if each.layer == 0],
+        spaces.aggregates: [each.id for each in nodes if each.layer > 0],
+        spaces.facts: [each.id for each in relations if each.layer == 0],
+    }
+    hits = [
+        hit
+        for space, ids in wanted.items()
+        if space and ids
+        for hit in await rank_by_similarity(run.index, space, ids, found.vector)
+    ]
+    return {hit.id: max(hit.score, 0.0) / most for hit in hits}
+
+
+def _bridging(graph: Subgraph) -> set[str]:
+    """Return the ids of what joins seeds: relations between two of them, and the LCAs of several."""
+    lcas = {group.lca.id for group in graph.groups if len(group.seeds) > 1}
+    return {each.id for each in graph.base_relations} | lcas
+
+
+def unite_evidence(
+    windows: Sequence[RankedWindow], statements: Sequence[Statement]
+) -> tuple[RankedWindow | Statement, ...]:
+    """Return both in one ranking, best first."""
+    return tuple(sorted([*windows, *statements], key=lambda each: -each.value))

@@ -1,0 +1,120 @@
+"""How much each window of the candidate passages is worth for one text. Pure: scores in, scores out."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from leanrag_engine.core.model import Chunk, Hit, window_id
+from leanrag_engine.core.text.citation import parse_citation
+from leanrag_engine.retrieval.request import DEFAULT_RELEVANCE, RelevanceOptions
+
+
+@dataclass(frozen=True, slots=True)
+class RankedWindow:
+    """Window ``number`` of a chunk and its value for a text; 1 is first in dense search alone."""
+
+    chunk: Chunk
+    number: int
+    value: float
+
+    @property
+    def key(self) -> tuple[str, int]:
+        return self.chunk.id, self.number
+
+    @property
+    def text(self) -> str:
+        return self.chunk.quote(self.chunk.windows[self.number])
+
+    @property
+    def indexed_text(self) -> str:
+        """Return title, headings and text."""
+        return f"{self.chunk.title}\n{self.heading}\n{self.text}"
+
+    @property
+    def heading(self) -> str:
+        return self.chunk.windows[self.number].heading
+
+
+def fuse_scores(dense: Sequence[Hit], keyword: Sequence[Hit], options: RelevanceOptions) -> dict[str, float]:
+    """Return the score of each hit: its share of the best dense score, plus that of the best keyword score, weighted.
+
+    What dense search did not find is no better than its last hit.
+    """
+    by_meaning, floor = _relative(dense)
+    by_keyword, _ = _relative(keyword)
+    return {
+        id_: by_meaning.get(id_, floor) + options.keyword * by_keyword.get(id_, 0.0)
+        for id_ in dict.fromkeys([*by_meaning, *by_keyword])
+    }
+
+
+def _relative(hits: Sequence[Hit]) -> tuple[dict[str, float], float]:
+    """Return the scores as shares of the best one, and the last of them."""
+    most = max((hit.score for hit in hits), default=0.0)
+    if most <= 0:
+        return {}, 0.0
+    shares = {hit.id: max(hit.score, 0.0) / most for hit in hits}
+    return shares, min(shares.values())
+
+
+def rank_windows(
+    scores: Mapping[str, float],
+    chunks: Sequence[Chunk],
+    graph_ranks: Mapping[str, int],
+    options: RelevanceOptions = DEFAULT_RELEVANCE,
+) -> list[RankedWindow]:
+    """Return all windows of ``chunks``, best first; equal ones in reading order.
+
+    ``scores`` are those of :func:`fuse_scores` by window, ``graph_ranks`` the places (from 0) that the walk over the
+    graph gives to chunks.
+    """
+    floor = min(scores.values(), default=0.0) / 2
+    windows = [
+        (chunk, number)
+        for chunk in sorted(chunks, key=lambda each: parse_citation(each.citation) or (0, each.number))
+        for number in range(len(chunk.windows))
+    ]
+    own = [scores.get(window_id(chunk.id, number), floor) for chunk, number in windows]
+    beside = _best_neighbours(windows, own)
+    around = _section_means(windows, own)
+    ranked = []
+    for place, (chunk, number) in enumerate(windows):
+        rank = graph_ranks.get(chunk.id)
+        value = own[place] + options.neighbour * beside[place] + options.section * around[place]
+        if rank is not None:
+            value += options.graph * options.graph_decay / (options.graph_decay + rank)
+        window = chunk.windows[number]
+        value *= min(1.0, (window.end - window.start) / options.stub_characters)
+        ranked.append(RankedWindow(chunk, number, value))
+    return sorted(ranked, key=lambda each: -each.value)
+
+
+def _best_neighbours(windows: Sequence[tuple[Chunk, int]], scores: Sequence[float]) -> list[float]:
+    """Return for each window the score of the better one of those that touch it, 0 where there is none."""
+    best = [0.0] * len(windows)
+    for place in range(1, len(windows)):
+        if _touch(windows[place - 1], windows[place]):
+            best[place] = max(best[place], scores[place - 1])
+            best[place - 1] = max(best[place - 1], scores[place])
+    return best
+
+
+def _touch(first: tuple[Chunk, int], second: tuple[Chunk, int]) -> bool:
+    (chunk, number), (after, following) = first, second
+    if chunk.document_id != after.document_id:
+        return False
+    if chunk.number == after.number:
+        return number + 1 == following
+    return chunk.number + 1 == after.number and number + 1 == len(chunk.windows) and following == 0
+
+
+def _section_means(windows: Sequence[tuple[Chunk, int]], scores: Sequence[float]) -> list[float]:
+    """Return for each window the mean of the two best scores in its section."""
+    sections: defaultdict[tuple[str, str], list[float]] = defaultdict(list)
+    keys = [(chunk.document_id, chunk.windows[number].heading) for chunk, number in windows]
+    for key, score in zip(keys, scores, strict=True):
+        sections[key].append(score)
+    means = {key: sum(sorted(each)[-2:]) / min(len(each), 2) for key, each in sections.items()}
+    return [means[key] for key in keys]
