@@ -147,12 +147,8 @@ async def fit(
 ) -> FittedChunks:
     chunks = await stores.documents.all_chunks(collection.name)
     report(Progress("fit", 0, len(chunks)))
-<<<<<<< HEAD
     before = collection.generation.embedder if collection.generation else ""
-    embedder, state = await embedders.fit([each.indexed_text for each in chunks], before)
-=======
-    embedder, state = await embedders.fit([text for _, text in texts_of_windows(chunks)])
->>>>>>> 74c6f0d (Evidence by windows of a few sentences: one pool, one budget, and the reply is its context)
+    embedder, state = await embedders.fit([text for _, text in texts_of_windows(chunks)], before)
     return FittedChunks(chunks, await reuse_vectors(stores, collection.generation, embedder), state)
 
 
