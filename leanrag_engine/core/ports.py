@@ -76,17 +76,6 @@ class Tokenizer(Protocol):
     def count_many(self, texts: Sequence[str]) -> list[int]: ...
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Windows:
-    """Texts embedded in windows: row ``i`` of the ``(m, d)`` ``vectors`` belongs to text ``owners[i]``.
-
-    Owners ascend, and each text has one row or more, in reading order.
-    """
-
-    vectors: Vectors
-    owners: tuple[int, ...]
-
-
 class Embedder(Protocol):
     """Turns texts into vectors. ``identity`` names the model or the fit: equal identities, equal vectors.
 

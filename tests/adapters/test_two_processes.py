@@ -80,7 +80,7 @@ async def test_each_process_finds_what_the_other_wrote(
     await vectors.refresh()
     assert [hit.id for hit in await vectors.search("space", basis[2], 1)] == ["theirs"]
     assert await vectors.count("space") == 3
-    assert [hit.id for hit in await graph.documents.search_windows("default", "other", 5)] == ["c9"]
+    assert [hit.id for hit in await graph.documents.search_windows("default", "other", 5)] == ["c9#0"]
     assert [document.number for document in await graph.documents.find_all("default")] == [1, 2]
     assert other.finish() == 0
     await vectors.close()

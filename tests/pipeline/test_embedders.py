@@ -177,7 +177,7 @@ async def test_a_build_tells_how_many_windows_are_embedded_and_counts_them(
         generation = status.collection.generation
         assert generation is not None
         assert status.vectors == generation.record.vectors
-        assert status.vectors["chunks"] > status.collection.chunks
+        assert status.vectors["windows"] > status.collection.chunks
         assert not any("incomplete" in warning for warning in status.warnings)
         assert len({text for text in embedding_server.texts if "Bath. William" in text}) > 1
         reindexed = await done(engine, await engine.submit_reindex())
@@ -191,7 +191,7 @@ async def test_a_second_build_keeps_no_vector_of_what_was_replaced(served: Setti
         await filled(engine, ["Mars.", *TEXTS[1:]], build=False)
         await done(engine, await engine.submit_build())
         status = await engine.status()
-        assert status.vectors["chunks"] == status.collection.chunks == 3
+        assert status.vectors["windows"] == status.collection.chunks == 3
 
 
 # --- long passages, with a real model ------------------------------------------------------
@@ -213,8 +213,9 @@ async def test_an_answer_at_the_end_of_a_long_passage_is_found_first_by_meaning(
         result = await local.query(Query(question, mode=Mode.NAIVE, ranking=Ranking.PAPER, filters=filters))
         assert "tame raven" in result.sources[0].chunk.text
         assert len({source.chunk.id for source in result.sources}) == len(result.sources)
-    vectors, chunks = (await local.status()).vectors["chunks"], (await local.status()).collection.chunks
-    assert (chunks, vectors) == (9, 27), "each text is one passage of three windows"
+    status = await local.status()
+    assert status.collection.chunks == 9
+    assert status.vectors["windows"] >= 27, "each text is one passage of three windows or more"
 
 
 async def test_opening_with_a_local_embedder_loads_no_model(tmp_path: Path) -> None:

@@ -18,11 +18,10 @@ from leanrag_engine.core.model import (
     Generation,
     Vectors,
     content_id,
-    window_id,
 )
-from leanrag_engine.core.ports import Progress, ProgressReport, Windows
+from leanrag_engine.core.ports import Progress, ProgressReport
 from leanrag_engine.engine import LeanRAG
-from leanrag_engine.pipeline.embedding_reuse import BuildIndex, ReusingEmbedder, SpaceIndex
+from leanrag_engine.pipeline.embedding_reuse import ReusingEmbedder, SpaceIndex
 from leanrag_engine.pipeline.index import read_indexed_texts
 
 pytestmark = pytest.mark.anyio
@@ -145,11 +144,11 @@ async def test_a_fit_on_the_same_documents_is_the_same_fit_and_its_vectors_are_u
         assert third.record.embedded.reused == 0
 
 
-# --- windows -------------------------------------------------------------------------------
+# --- the reusing embedder ------------------------------------------------------------------
 
 
-class WordWindows:
-    """An embedder whose windows are single words; it keeps what it was asked for."""
+class WordCounter:
+    """An embedder that keeps what it was asked for; a vector depends on the text's length alone."""
 
     identity, dimension = "words", 4
 
@@ -160,12 +159,6 @@ class WordWindows:
         del report
         self.asked += texts
         return np.array([self._row(text) for text in texts], dtype=np.float32).reshape(-1, self.dimension)
-
-    async def embed_windows(self, texts: Sequence[str], report: ProgressReport | None = None) -> Windows:
-        owners = [place for place, text in enumerate(texts) for _ in text.split()]
-        words = [word for text in texts for word in text.split()]
-        made = await self.embed(words, report)
-        return Windows(made, tuple(owners))
 
     async def embed_queries(self, texts: Sequence[str]) -> Vectors:
         return await self.embed(texts)
@@ -182,33 +175,42 @@ async def store(tmp_path: Path) -> Any:
     await opened.close()
 
 
-async def shelved(store: ChromaVectorStore, texts: Sequence[str]) -> BuildIndex:
-    """The windows of ``texts`` in a space."""
-    made = await WordWindows().embed_windows(texts)
-    numbers = [list(made.owners[:row]).count(owner) for row, owner in enumerate(made.owners)]
-    ids = [window_id(f"k{owner}", number) for owner, number in zip(made.owners, numbers, strict=True)]
-    await store.upsert("c1-chunks", ids, made.vectors)
-    shelf = SpaceIndex("c1-chunks", {content_id("", text): f"k{place}" for place, text in enumerate(texts)})
-    return BuildIndex(windows=(shelf,))
+async def shelved(store: ChromaVectorStore, texts: Sequence[str]) -> list[SpaceIndex]:
+    """The vectors of ``texts`` in a space."""
+    ids = [f"k{place}#0" for place in range(len(texts))]
+    await store.upsert("c1-windows", ids, await WordCounter().embed(texts))
+    return [
+        SpaceIndex("c1-windows", {content_id("", text): id_ for text, id_ in zip(texts, ids, strict=True)})
+    ]
 
 
-async def test_all_windows_of_a_text_are_found_again_in_their_order(store: ChromaVectorStore) -> None:
-    old = ["a bb ccc", "dddd", "eeeee ffffff"]
+async def test_what_is_held_is_fetched_and_the_rest_embedded_in_the_order_of_the_texts(
+    store: ChromaVectorStore,
+) -> None:
     new = ["eeeee ffffff", "never seen", "a bb ccc", "dddd", "a bb ccc"]
-    inner = WordWindows()
-    found = await ReusingEmbedder(inner, store, await shelved(store, old)).embed_windows(new)
-    expected = await WordWindows().embed_windows(new)
-    assert inner.asked == ["never", "seen"]
-    assert found.owners == expected.owners
-    assert np.array_equal(found.vectors, expected.vectors)
+    inner = WordCounter()
+    embedder = ReusingEmbedder(inner, store, await shelved(store, ["a bb ccc", "dddd", "eeeee ffffff"]))
+    found = await embedder.embed(new)
+    assert inner.asked == ["never seen"]
+    assert (embedder.reused, embedder.embedded) == (4, 1)
+    assert np.array_equal(found, await WordCounter().embed(new))
+
+
+async def test_what_a_space_lacks_is_embedded_again(store: ChromaVectorStore) -> None:
+    """A shelf may list an id that the space lost."""
+    (shelf,) = await shelved(store, ["a bb", "ccc"])
+    await store.delete(shelf.space, ["k0#0"])
+    inner = WordCounter()
+    await ReusingEmbedder(inner, store, [shelf]).embed(["a bb", "ccc"])
+    assert inner.asked == ["a bb"]
 
 
 async def test_progress_tells_what_is_unchanged_and_a_cancel_stops_between_two_portions(
     store: ChromaVectorStore,
 ) -> None:
     heard: list[Progress] = []
-    embedder = ReusingEmbedder(WordWindows(), store, await shelved(store, ["a bb", "ccc"]))
-    await embedder.embed_windows(["a bb", "ccc"], heard.append)
+    embedder = ReusingEmbedder(WordCounter(), store, await shelved(store, ["a bb", "ccc"]))
+    await embedder.embed(["a bb", "ccc"], heard.append)
     assert (embedder.reused, embedder.embedded) == (2, 0)
     assert heard[0] == Progress("embed", 0, 2, "fetching what is unchanged")
 
@@ -216,4 +218,4 @@ async def test_progress_tells_what_is_unchanged_and_a_cancel_stops_between_two_p
         raise Cancelled("Enough.")
 
     with pytest.raises(Cancelled):
-        await embedder.embed_windows(["a bb"], stop)
+        await embedder.embed(["a bb"], stop)

@@ -25,7 +25,7 @@ from threadpoolctl import threadpool_limits
 
 from leanrag_engine.core.errors import StoreUnusable
 from leanrag_engine.core.model import Vectors
-from leanrag_engine.core.ports import Embedder, Progress, ProgressReport, Windows
+from leanrag_engine.core.ports import Embedder, Progress, ProgressReport
 from leanrag_engine.core.text.language.words import words
 
 _STEM = 6
@@ -89,10 +89,6 @@ class FittedEmbedder:
             part = slice(start, start + step)
             rows[part] = await anyio.to_thread.run_sync(self._embed, list(texts[part]))
         return rows
-
-    async def embed_windows(self, texts: Sequence[str], report: ProgressReport | None = None) -> Windows:
-        """Return one row for each text: words are counted in a text of any length."""
-        return Windows(await self.embed(texts, report), tuple(range(len(texts))))
 
     async def embed_queries(self, texts: Sequence[str]) -> Vectors:
         """Return the rows of ``embed``."""

@@ -23,10 +23,10 @@ import numpy as np
 
 from leanrag_engine.core.errors import InvalidInput, LeanRAGError, ModelUnavailable
 from leanrag_engine.core.model import Vectors
-from leanrag_engine.core.ports import Embedder, Progress, ProgressReport, Windows
+from leanrag_engine.core.ports import Embedder, Progress, ProgressReport
 from leanrag_engine.core.text.shortening import one_line
 
-from .pretrained import EmbeddingWindows, Span, check_rows, pool_windows, rough_tokens
+from .pretrained import EmbeddingWindows, Span, Windows, check_rows, pool_windows, rough_tokens
 
 SentenceTransformer = Any
 """Types come with the extra [local], which need not be installed where types are checked."""
@@ -154,12 +154,12 @@ class SentenceTransformersEmbedder:
         return self._loaded.dimension
 
     async def embed(self, texts: Sequence[str], report: ProgressReport | None = None) -> Vectors:
-        """Return L2-normalised (len(texts), dimension) float32 rows; a long text gets the mean of its windows."""
-        return pool_windows(await self.embed_windows(texts, report), len(texts))
+        """Return L2-normalised (len(texts), dimension) float32 rows; a long text gets the mean of its windows.
 
-    async def embed_windows(self, texts: Sequence[str], report: ProgressReport | None = None) -> Windows:
-        """Return one row for each window; progress counts windows."""
-        return await anyio.to_thread.run_sync(partial(self._embed, list(texts), "document", report))
+        Progress counts windows.
+        """
+        windows = await anyio.to_thread.run_sync(partial(self._embed, list(texts), "document", report))
+        return pool_windows(windows, len(texts))
 
     async def embed_queries(self, texts: Sequence[str]) -> Vectors:
         """Return the rows of queries, with the model's prompt for queries if it has one."""

@@ -10,7 +10,6 @@ import numpy as np
 
 from leanrag_engine.core.errors import InvalidInput
 from leanrag_engine.core.model import Vectors
-from leanrag_engine.core.ports import Windows
 from leanrag_engine.core.vectors import unit_rows
 
 Span = tuple[int, int]
@@ -61,6 +60,17 @@ def _word_start(text: str, tokens: Sequence[Span], token: int, back: int) -> int
         if not (start and text[start].isalnum() and text[start - 1].isalnum()):
             return earlier
     return token
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Windows:
+    """Texts embedded in windows: row ``i`` of the ``(m, d)`` ``vectors`` belongs to text ``owners[i]``.
+
+    Owners ascend, and each text has one row or more, in reading order.
+    """
+
+    vectors: Vectors
+    owners: tuple[int, ...]
 
 
 def pool_windows(windows: Windows, texts: int) -> Vectors:

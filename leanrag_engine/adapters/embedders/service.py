@@ -33,9 +33,9 @@ from leanrag_engine.adapters.chat.model import (
 )
 from leanrag_engine.core.errors import InvalidInput, LeanRAGError, ModelUnavailable, StoreUnusable
 from leanrag_engine.core.model import Vectors, content_id
-from leanrag_engine.core.ports import Embedder, Progress, ProgressReport, Windows
+from leanrag_engine.core.ports import Embedder, Progress, ProgressReport
 
-from .pretrained import EmbeddingWindows, check_rows, pool_windows, rough_tokens
+from .pretrained import EmbeddingWindows, Windows, check_rows, pool_windows, rough_tokens
 
 _KIND = "litellm"
 _PREFIX = "litellm/"
@@ -148,13 +148,12 @@ class LitellmEmbedder:
         return self._dimension
 
     async def embed(self, texts: Sequence[str], report: ProgressReport | None = None) -> Vectors:
-        """Return L2-normalised (len(texts), dimension) float32 rows; a long text gets the mean of its windows."""
-        return pool_windows(await self.embed_windows(texts, report), len(texts))
+        """Return L2-normalised (len(texts), dimension) float32 rows; a long text gets the mean of its windows.
 
-    async def embed_windows(self, texts: Sequence[str], report: ProgressReport | None = None) -> Windows:
-        """Return one row for each window; progress counts windows."""
+        Progress counts windows.
+        """
         run = _EmbeddingRun(self._model, self._dimension, "document", report)
-        return await run.embed(await self._pieces(texts))
+        return pool_windows(await run.embed(await self._pieces(texts)), len(texts))
 
     async def embed_queries(self, texts: Sequence[str]) -> Vectors:
         """Return the rows of queries, marked as such for services that distinguish them; gives up after seconds."""

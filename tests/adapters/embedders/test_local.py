@@ -107,7 +107,7 @@ def test_no_window_of_a_long_text_is_cut_off(minilm: str, monkeypatch: pytest.Mo
         "supercalifragilistic" * 50,
         "Unbelievable! " * 200,
     ]
-    windows = anyio.run(embedder.embed_windows, texts)
+    windows = embedder._embed(texts, "document", None)
     tokenizer = own_model(minilm).tokenizer
     assert max(len(tokenizer(text, truncation=False, verbose=False)["input_ids"]) for text in seen) <= 256
     assert sorted(set(windows.owners)) == list(range(len(texts)))
@@ -118,7 +118,7 @@ def test_no_window_of_a_long_text_is_cut_off(minilm: str, monkeypatch: pytest.Mo
 def test_a_fact_at_the_end_of_a_long_text_is_near_in_one_of_its_windows(minilm: str) -> None:
     embedder = given(minilm)
     text = f"{LONG} The lighthouse keeper kept a tame raven called Nevermore."
-    windows = anyio.run(embedder.embed_windows, [text])
+    windows = embedder._embed([text], "document", None)
     (query,) = anyio.run(embedder.embed_queries, ["What was the lighthouse keeper's raven called?"])
     scores = windows.vectors @ query
     first = own_model(minilm).encode([text], normalize_embeddings=True) @ query

@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 
 from leanrag_engine.adapters.embedders.pretrained import (
     EmbeddingWindows,
+    Windows,
     check_rows,
     cut_windows,
     pool_windows,
     rough_tokens,
 )
 from leanrag_engine.core.errors import InvalidInput
-from leanrag_engine.core.ports import Windows
 
 WORDS = st.lists(
     st.sampled_from(["oak", "unbelievable", "知识图谱", "1843", "a-b", "…", "naïve"]), max_size=300

@@ -10,7 +10,7 @@ from sqlalchemy import Connection, Engine, create_engine, event
 
 from leanrag_engine.adapters.sqlite import SqliteDatabase
 from leanrag_engine.adapters.sqlite.dialect import fulltext
-from leanrag_engine.core.model import Hit
+from leanrag_engine.core.model import Hit, window_id
 
 pytestmark = pytest.mark.anyio
 
@@ -116,8 +116,11 @@ async def test_the_size_of_a_table_is_its_number_of_rows_not_its_largest_row_num
     """Row numbers have gaps, so the largest is not the number of rows."""
     fulltext.create_windows(connection, 1)
     for document in range(5):
-        chunks = [fulltext.IndexedChunk(1, "", "", "common words"), fulltext.IndexedChunk(2, "", "", "rare")]
-        fulltext.add_chunks(connection, 1, document, chunks)
+        windows = [
+            fulltext.IndexedWindow(1, 0, "", "", "common words"),
+            fulltext.IndexedWindow(2, 0, "", "", "rare"),
+        ]
+        fulltext.add_windows(connection, 1, document, windows)
     assert len(fulltext.search_windows(connection, 1, "common rare", 100, LOW_BOUNDS)) == 10
 
 
@@ -132,5 +135,5 @@ async def test_a_store_of_more_passages_than_the_bound_finds_the_rare_one(
     survey = parcel("x", *texts, title="")
     await store.documents.put("default", survey.document, survey.chunks, ())
     rare: list[Hit] = await store.documents.search_windows("default", "Which survey mentions feldspar?", 10)
-    assert [hit.id for hit in rare] == [survey.chunks[-1].id]
+    assert [hit.id for hit in rare] == [window_id(survey.chunks[-1].id, 0)]
     assert len(await store.documents.search_windows("default", "survey mentions", 10)) == 10

@@ -52,6 +52,7 @@ from leanrag_engine.core.model import (
     SeedMeetings,
     Spent,
     VectorSpaces,
+    window_id,
 )
 
 pytestmark = pytest.mark.anyio
@@ -132,7 +133,8 @@ async def test_chunks_have_citation_and_title_and_the_order_of_the_ids(
     assert [each.citation for each in reading] == ["d1:c1", "d1:c2", "d1:c3", "d2:c1", "d2:c2"]
     assert [each.title for each in reading] == ["A Christmas Carol"] * 3 + ["Moons"] * 2
     source = parcel("moons", "Io has volcanoes.", "Titan has lakes of methane.", title="Moons")
-    assert [replace(each, citation="", title="") for each in reading[3:]] == source.chunks
+    assert [each.source for each in reading] == ["/carol"] * 3 + ["/moons"] * 2
+    assert [replace(each, citation="", title="", source="") for each in reading[3:]] == source.chunks
     backwards = [each.id for each in reversed(reading)]
     assert await filled_store.documents.chunks("default", [*backwards, "unknown"]) == list(reversed(reading))
     cited = await filled_store.documents.chunks_by_citation(
@@ -200,7 +202,7 @@ async def test_equal_ids_in_two_collections_are_separate(
     ]
     assert len(await filled_store.documents.all_chunks("default")) == 5
     hits = await filled_store.documents.search_windows("other", "Scrooge", 5)
-    assert [hit.id for hit in hits] == [same.chunks[0].id]
+    assert [hit.id for hit in hits] == [window_id(same.chunks[0].id, 0)]
 
 
 async def test_an_inconsistent_document_is_refused_as_a_whole(
@@ -258,7 +260,7 @@ async def test_a_published_hierarchy_is_read_as_it_was_written(
     assert built.sizes == (9, 3, 1)
     record = BuildRecord(
         embedder="toy",
-        spaces=VectorSpaces(chunks="x"),
+        spaces=VectorSpaces(windows="x"),
         vectors={"chunks": 2},
         tau=3,
         health=HEALTH,

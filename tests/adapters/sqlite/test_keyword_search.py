@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from leanrag_engine.adapters.sqlite import SqliteDatabase
-from leanrag_engine.core.model import Entity, Generation, Graph, Hierarchy
+from leanrag_engine.core.model import Entity, Generation, Graph, Hierarchy, window_id
 from leanrag_engine.core.text.language.names import name_key
 
 pytestmark = pytest.mark.anyio
@@ -48,7 +48,7 @@ AWKWARD = (
 
 async def put(store: SqliteDatabase, parcel: Any) -> list[str]:
     await store.documents.put("default", parcel.document, parcel.chunks, parcel.extracts)
-    return [chunk.id for chunk in parcel.chunks]
+    return [window_id(chunk.id, 0) for chunk in parcel.chunks]
 
 
 @pytest.fixture
