@@ -142,10 +142,10 @@ class StoreFactory:
     async def _embed(
         self, embedder: Any, prefix: str, chunks: Sequence[Chunk], hierarchy: Hierarchy
     ) -> VectorSpaces:
-        spaces = VectorSpaces(*(f"{prefix}-{kind}" for kind in ("chunks", "entities", "aggregates", "facts")))
+        spaces = VectorSpaces(*(f"{prefix}-{kind}" for kind in ("windows", "entities", "aggregates", "facts")))
         base, *above = hierarchy.layers
         texts = {
-            spaces.chunks: [(chunk.id, chunk.indexed_text) for chunk in chunks],
+            spaces.windows: [window for chunk in chunks for window in chunk.indexed_windows],
             spaces.entities: [(each.id, each.indexed_text) for each in base.entities],
             spaces.aggregates: [(each.id, each.indexed_text) for layer in above for each in layer.entities],
             spaces.facts: base.facts(),

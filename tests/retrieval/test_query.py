@@ -12,7 +12,7 @@ import networkx as nx
 import pytest
 
 from leanrag_engine.core.errors import Ambiguous, InvalidInput, NotFound, NotReady
-from leanrag_engine.core.model import Entity, Evidence, Graph, Hierarchy, VectorSpaces
+from leanrag_engine.core.model import Entity, Evidence, Graph, Hierarchy, Method, VectorSpaces
 from leanrag_engine.retrieval.filters import EVERYTHING
 from leanrag_engine.retrieval.index import BuildState, IndexSnapshot
 from leanrag_engine.retrieval.query import QueryResult, answer_query
@@ -138,19 +138,40 @@ async def test_relations_are_those_among_seeds_and_between_path_entities_of_one_
 
 
 async def test_the_context_tells_how_seeds_belong_together(corpus: Corpus) -> None:
-    result = await ask(corpus, "x", entities=("Uranus", "Paris", "yeast", "wort"), seeds=4)
-    summaries = result.context.text.split("## Summaries")[1]
-    assert re.search(
-        r"- Astronomy \(layer 2; joins Uranus, Paris\): Astronomy brings .* \[d3:c1\] \[d4:c1\]", summaries
+    result = await ask(corpus, "x", entities=("Uranus", "Paris", "sourdough bread", "wort"), seeds=4)
+    headings = re.findall("^## (.*)$", result.context.text, re.MULTILINE)
+    assert set(headings) == {"Uranus, Paris (in Astronomy)", "sourdough bread (in Fermentation)"}, (
+        "a plain word is no heading"
     )
-    assert "- Fermentation (layer 1; joins yeast, wort)" in summaries
-    assert "Knowledge" not in summaries
+    food = result.context.text.split("## sourdough bread (in Fermentation)")[1].split("\n## ")[0]
+    assert "[d6:c1]" in food
+    assert "[d3:c1]" not in food
+
+
+async def test_one_group_alone_needs_no_heading(corpus: Corpus) -> None:
+    result = await ask(corpus, "x", entities=("yeast", "wort"), seeds=2)
+    assert "[d6:c1]" in result.context.text
+    assert not re.search("^## ", result.context.text, re.MULTILINE)
+
+
+async def test_a_detailed_context_explains_groups_and_relations_within_the_budget(corpus: Corpus) -> None:
+    options: dict[str, Any] = {"entities": ("Uranus", "Paris", "yeast", "wort"), "seeds": 4}
+    result = await ask(corpus, "x", **options, detailed=True)
+    explained = result.context.text.split("### How the evidence is connected")[1]
+    assert "joined by Astronomy (e-astronomy, layer 2)" in explained
+    assert "All seeds meet in Knowledge (e-knowledge, layer 3, root)." in explained
+    assert "yeast — wort: The brewers of Slough pitch yeast into wort." in explained
+    for budget in (100, 150, 300):
+        small = await ask(corpus, "x", **options, detailed=True, token_budget=budget)
+        assert small.context.tokens <= budget
+    plain = await ask(corpus, "x", **options)
+    assert "How the evidence is connected" not in plain.context.text
 
 
 async def test_a_description_cites_the_passage_of_each_of_its_sentences(
     corpus: Corpus, make_corpus: partial[Corpus]
 ) -> None:
-    """A description of three passages cites all three, also those that only its later sentences come from."""
+    """Each sentence of what a model wrote cites the passage it was taken from, whatever its place."""
     assert corpus.hierarchy is not None
     base, *above = corpus.hierarchy.layers
     parts = (
@@ -165,12 +186,17 @@ async def test_a_description_cites_the_passage_of_each_of_its_sentences(
         start += len(sentence) + 1
     told = " ".join(sentence for sentence, _ in parts)
     entities = tuple(
-        replace(each, description=told, evidence=tuple(evidence)) if each.name == "comet" else each
+        replace(each, description=told, evidence=tuple(evidence), method=Method.MODEL) if each.name == "comet" else each
         for each in base.entities
     )
     cited = make_corpus(corpus.texts, Hierarchy((Graph(entities, base.relations), *above)))
     result = await ask(cited, "x", entities=("comet",), seeds=1, include_sources=False)
-    assert f"- comet: {told} [d1:c1] [d2:c1] [d7:c1]" in result.context.text
+    cites = ("d1:c1", "d2:c1", "d7:c1")
+    said = " ".join(f"{sentence} [{cite}]" for (sentence, _), cite in zip(parts, cites, strict=True))
+    assert f"- comet: {said}\n" in result.context.text
+    everything = await ask(cited, "Whose orbit was computed?", entities=("comet",))
+    assert "- comet: " in everything.context.text
+    assert "Its orbit was computed. [d7:c1]" in everything.context.text
 
 
 # --- the paper's ranking -------------------------------------------------------------------
@@ -264,7 +290,23 @@ async def test_a_cluster_may_be_an_anchor(corpus: Corpus) -> None:
         result = await ask(corpus, "x", entities=("Fermentation",), seeds=1, ranking=ranking)
         assert [seed.entity.name for seed in result.subgraph.seeds] == ["Fermentation"]
         assert "yeast into wort" in result.context.text
-        assert "- Fermentation (layer 1" in result.context.text
+
+
+async def test_a_heuristic_description_is_no_statement_beside_the_passages_that_it_quotes(
+    corpus: Corpus, make_corpus: partial[Corpus]
+) -> None:
+    query: dict[str, Any] = {"entities": ("Fermentation",), "seeds": 1}
+    assert "brings together" not in (await ask(corpus, "Fermentation", **query)).context.text
+    assert corpus.hierarchy is not None
+    layers = [
+        Graph(tuple(replace(each, method=Method.MODEL) for each in layer.entities), layer.relations)
+        for layer in corpus.hierarchy.layers
+    ]
+    written = await ask(make_corpus(corpus.texts, Hierarchy(tuple(layers))), "Fermentation", **query)
+    assert "- Fermentation: Fermentation brings together" in written.context.text
+    without = Query("Fermentation", **query, include_summaries=False)
+    index = await make_corpus(corpus.texts, Hierarchy(tuple(layers))).index()
+    assert "brings together" not in (await answer_query(index, without)).context.text
 
 
 async def test_an_unknown_entity_is_an_error_that_lists_the_nearest(corpus: Corpus) -> None:
@@ -288,17 +330,19 @@ async def test_sub_queries_unite_their_evidence(corpus: Corpus) -> None:
 
 async def test_relations_and_passages_can_be_left_out(corpus: Corpus) -> None:
     bare = await ask(corpus, "Caroline Herschel", include_relations=False)
-    assert "## Relations" not in bare.context.text
+    assert "Written about these documents" not in bare.context.text
     assert bare.subgraph.base_relations == bare.subgraph.inter_cluster_relations == ()
     graph = await ask(corpus, "Caroline Herschel", include_sources=False)
-    assert "## Passages" not in graph.context.text
+    assert not re.search(r"^\[d\d+:c\d+\] ", graph.context.text, re.MULTILINE)
+    assert "Caroline Herschel lived in Slough. [d1:c1]" in graph.context.text
     assert graph.sources == ()
     assert graph.context.cited
 
 
 async def test_naive_has_passages_alone_and_says_so_if_asked_to_leave_them_out(corpus: Corpus) -> None:
     result = await ask(corpus, "Caroline Herschel", mode="naive", include_sources=False)
-    assert set(re.findall(r"^## (.*)$", result.context.text, re.MULTILINE)) == {"Passages"}
+    assert "Written about these documents" not in result.context.text
+    assert "[d1:c1] Caroline Herschel discovered" in result.context.text
     assert result.subgraph.seeds == ()
     assert result.sources
     assert any("include_sources" in warning for warning in result.warnings)
@@ -309,18 +353,16 @@ async def test_local_tells_of_the_seeds_neighbours(corpus: Corpus) -> None:
         corpus, "x", mode="local", entities=("Charles Messier",), seeds=1, include_sources=False
     )
     assert {node.name for node in result.subgraph.path} == {"Charles Messier", "nebula", "Paris"}
-    assert (
-        "- Charles Messier (person): Charles Messier catalogued nebulae in Paris. [d4:c1]"
-        in result.context.text
-    )
+    # The same sentence describes both relations and the entity: it is said once.
+    assert result.context.text.count("Charles Messier catalogued nebulae in Paris. [d4:c1]") == 1
 
 
 async def test_global_tells_of_the_highest_layer_that_has_enough_summaries(corpus: Corpus) -> None:
     result = await ask(corpus, "What is this about?", mode="global", seeds=4)
     assert {node.name for node in result.subgraph.path} == {"Astronomy", "Food"}
     assert [each.layer for each in result.subgraph.inter_cluster_relations] == [2]
-    assert "- Astronomy (layer 2): Astronomy brings together" in result.context.text
-    assert {ranked.chunk.citation for ranked in result.sources} == set(result.context.cited)
+    assert "- Astronomy: Astronomy brings together" in result.context.text
+    assert {ranked.chunk.citation for ranked in result.sources} <= {f"d{n}:c1" for n in range(1, 8)}
     finer = await ask(corpus, "What is this about?", mode="global", seeds=8)
     assert {node.layer for node in finer.subgraph.path} == {1}
     food = await ask(corpus, "food and fermentation", mode="global", seeds=4)
@@ -486,11 +528,11 @@ async def test_a_summary_whose_support_is_all_allowed_stays(corpus: Corpus) -> N
     result = await ask(
         corpus, "x", entities=("yeast", "wort"), filters=Filters(documents=("Sourdough", "Brewing")), seeds=2
     )
-    assert "Fermentation brings together" in result.context.text
+    assert "Fermentation brings together" in everything_said(result)
 
 
 async def test_a_large_scope_is_searched_by_widening(corpus: Corpus) -> None:
-    options = SearchOptions(exact_scope=0, chunk_hits=1, entity_hits=1)
+    options = SearchOptions(exact_scope=0, window_hits=1, chunk_hits=1, entity_hits=1)
     query = "Caroline Herschel discovered eight comets and lived in Slough"
     filters = Filters(documents=("Nebulae",))
     result = await ask(corpus, query, filters=filters, seeds=1, top_k=1, search_options=options)
