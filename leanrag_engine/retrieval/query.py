@@ -14,7 +14,7 @@ from .context.rendering import Statement
 from .context.statements import is_written
 from .evidence.beneath import Beneath, find_bearers, sample_clusters
 from .evidence.citations import load_citations
-from .evidence.passages import load_ranked, order_plain, rank_passages
+from .evidence.passages import load_ranked, order_plain, put_anchors_first, rank_passages
 from .evidence.pool import rank_chunk_windows, unite_evidence, value_statements, value_windows
 from .evidence.restriction import restrict_subgraph
 from .evidence.run import QueryRun
@@ -149,10 +149,13 @@ async def _answer_from(
         windows = [await rank_chunk_windows(run, rankings[0])]
         found = found[:1]
     else:
-        walked = rankings if run.query.mode != Mode.GLOBAL else [()] * len(found)
+        walked = [
+            put_anchors_first(run, graph.seeds, each) if run.query.mode != Mode.GLOBAL else () for each in rankings
+        ]
         windows = [await value_windows(run, each, hits) for each, hits in zip(found, walked, strict=True)]
     statements: list[list[Statement]] = []
-    if run.query.mode == Mode.GLOBAL or is_written([*graph.path, *graph.base_relations]):
+    everything = run.query.mode == Mode.GLOBAL or not run.query.include_sources
+    if everything or is_written([*graph.path, *graph.base_relations]):
         citations = await load_citations(run, graph, beneath, sources)
         statements = [await value_statements(run, each, graph, citations) for each in found]
     return _make_result(run, graph, sources, found, windows, statements)

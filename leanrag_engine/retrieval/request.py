@@ -161,6 +161,8 @@ class RelevanceOptions:
     """What a window of the passage that the graph ranks first gains; the next ones gain less (``graph_decay``)."""
     graph_decay: float = 4.0
     """The rank at which the gain by the graph is halved."""
+    graph_kept: int = 5
+    """Passages, first in the graph's ranking, of which the best window is shown where there is room. Not tuned."""
     bridge: float = 0.15
     """What a statement gains that joins seeds: a relation between two, or the summary of their LCA."""
     stub_characters: int = 60

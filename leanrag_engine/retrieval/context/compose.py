@@ -146,7 +146,7 @@ class _Pool:
     def __init__(
         self, rankings: Sequence[Sequence[Evidence]], counter: _TokenCounter, options: ContextOptions
     ) -> None:
-        self._rankings = [_above_cutoff(ranking, options.cutoff) for ranking in rankings]
+        self._rankings = [_worth_showing(ranking, options.cutoff) for ranking in rankings]
         self._best = max((ranking[0].value for ranking in self._rankings if ranking), default=0.0)
         self._counter = counter
         self._options = options
@@ -214,6 +214,13 @@ def _above_cutoff(ranking: Sequence[Evidence], cutoff: float) -> list[Evidence]:
     """Return the evidence that is worth at least ``cutoff`` of the best."""
     best = max((each.value for each in ranking), default=0.0)
     return [each for each in ranking if each.value >= cutoff * best]
+
+
+def _worth_showing(ranking: Sequence[Evidence], cutoff: float) -> list[Evidence]:
+    """Return the evidence above the cutoff, then what is kept although it is below."""
+    above = _above_cutoff(ranking, cutoff)
+    keys = {each.key for each in above}
+    return [*above, *(each for each in ranking if each.kept and each.key not in keys)]
 
 
 class _SaidSentences:

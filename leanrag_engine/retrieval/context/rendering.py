@@ -28,13 +28,17 @@ _BLOCK = re.compile(r"[ \t]+\S|```|~~~|\||[-*+•] |\d{1,3}[.)] |#")
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """A sentence that the graph holds about ``subject`` (a relation, a cluster, an entity), and what it rests on."""
+    """A sentence that the graph holds about ``subject`` (a relation, a cluster, an entity), and what it rests on.
+
+    ``kept``: it is shown where there is room, however low its value.
+    """
 
     subject: str
     text: str
     citations: tuple[str, ...]
     value: float
     kind: str = "relation"
+    kept: bool = False
 
     @property
     def key(self) -> tuple[str, str]:

@@ -91,6 +91,17 @@ async def _rank_by_seed_count(
     return ranking.rank_by_seed_count(counts, similarity, chunks, run.query.top_k)
 
 
+def put_anchors_first(run: QueryRun, seeds: Sequence[Seed], hits: Sequence[Hit]) -> list[Hit]:
+    """Return the hits, those first that are the best ones for an entity that the caller gave."""
+    first: dict[str, Hit] = {}
+    for seed in seeds[: len(run.query.entities)]:
+        mentioned = set(seed.entity.chunk_ids)
+        best = next((hit for hit in hits if hit.id in mentioned), None)
+        if best:
+            first.setdefault(best.id, best)
+    return [*first.values(), *(hit for hit in hits if hit.id not in first)]
+
+
 async def load_ranked(run: QueryRun, rankings: Sequence[Sequence[Hit]]) -> list[RankedChunk]:
     """Return the first ``top_k`` chunks of the rankings, taken in turns, that still exist."""
     hits = unite(rankings, 2 * run.query.top_k)

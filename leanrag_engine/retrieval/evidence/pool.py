@@ -50,21 +50,22 @@ async def value_statements(
 ) -> list[Statement]:
     """Return what a model or agent wrote about the subgraph, valued like windows of the same text; unsorted.
 
-    In mode ``global`` summaries count whoever made them.
+    In mode ``global`` summaries count whoever made them, and come first. Without sources everything counts.
     """
     query, options = run.query, run.query.relevance_options
     names = {node.id: node.name for node in graph.path}
-    anyway = query.mode == Mode.GLOBAL
+    summaries = query.mode == Mode.GLOBAL
+    anyway = not query.include_sources
     nodes = [
         node
         for node in graph.path
         if (node.layer == 0 or query.include_summaries)
-        and (node.method in WRITTEN or (anyway and node.layer > 0))
+        and (node.method in WRITTEN or anyway or (summaries and node.layer > 0))
     ]
     relations = [
         each
         for each in (*graph.base_relations, *graph.inter_cluster_relations)
-        if query.include_relations and each.method in WRITTEN
+        if query.include_relations and (anyway or each.method in WRITTEN)
     ]
     said: list[tuple[str, Statement]] = [
         (node.id, each) for node in nodes for each in entity_statements(node, citations)
@@ -78,11 +79,14 @@ async def value_statements(
     # A window gains as much again from its neighbours and section, and from what the graph ranks first.
     scale = 1.0 + options.neighbour + options.section
     bridges = _bridging(graph)
+    first = {node.id for node in nodes if summaries and node.layer > 0}
     return [
         replace(
             each,
             value=scale * (dense.get(id_, share / most) + options.keyword * share / most)
-            + options.bridge * (id_ in bridges),
+            + options.bridge * (id_ in bridges)
+            + scale * (id_ in first),
+            kept=anyway or id_ in first,
         )
         for (id_, each), share in zip(said, shared, strict=True)
     ]

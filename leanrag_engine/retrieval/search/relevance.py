@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from leanrag_engine.core.model import Chunk, Hit, window_id
 from leanrag_engine.core.text.citation import parse_citation
@@ -13,11 +13,15 @@ from leanrag_engine.retrieval.request import DEFAULT_RELEVANCE, RelevanceOptions
 
 @dataclass(frozen=True, slots=True)
 class RankedWindow:
-    """Window ``number`` of a chunk and its value for a text; 1 is first in dense search alone."""
+    """Window ``number`` of a chunk and its value for a text; 1 is first in dense search alone.
+
+    ``kept``: it is shown where there is room, however low its value.
+    """
 
     chunk: Chunk
     number: int
     value: float
+    kept: bool = False
 
     @property
     def key(self) -> tuple[str, int]:
@@ -88,7 +92,23 @@ def rank_windows(
         window = chunk.windows[number]
         value *= min(1.0, (window.end - window.start) / options.stub_characters)
         ranked.append(RankedWindow(chunk, number, value))
-    return sorted(ranked, key=lambda each: -each.value)
+    return _keep_first(sorted(ranked, key=lambda each: -each.value), graph_ranks, options.graph_kept)
+
+
+def _keep_first(
+    windows: Sequence[RankedWindow], graph_ranks: Mapping[str, int], most: int
+) -> list[RankedWindow]:
+    """Return the windows, the best one of each of the ``most`` passages that the graph ranks first marked as kept.
+
+    What the graph alone finds, such as a second hop, shares no word with the question.
+    """
+    waiting = {id_ for id_, rank in graph_ranks.items() if rank < most}
+    kept = []
+    for window in windows:
+        spared = window.chunk.id in waiting
+        waiting.discard(window.chunk.id)
+        kept.append(replace(window, kept=True) if spared else window)
+    return kept
 
 
 def _best_neighbours(windows: Sequence[tuple[Chunk, int]], scores: Sequence[float]) -> list[float]:
