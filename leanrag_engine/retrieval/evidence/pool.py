@@ -31,7 +31,8 @@ async def value_windows(run: QueryRun, found: SearchHits, graph: Sequence[Hit]) 
     await run.load(ids)
     chunks = [run.chunks[id_] for id_ in ids if id_ in run.chunks]
     places = {hit.id: place for place, hit in enumerate(ranked)}
-    return rank_windows(scores, chunks, places, options)
+    certainty = 1.0 - found.doubt if graph else 0.0
+    return rank_windows(scores, chunks, places, certainty**options.graph_trust, options)
 
 
 async def rank_chunk_windows(run: QueryRun, ranking: Sequence[Hit]) -> list[RankedWindow]:

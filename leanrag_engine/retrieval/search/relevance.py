@@ -67,12 +67,13 @@ def rank_windows(
     scores: Mapping[str, float],
     chunks: Sequence[Chunk],
     graph_ranks: Mapping[str, int],
+    certainty: float = 1.0,
     options: RelevanceOptions = DEFAULT_RELEVANCE,
 ) -> list[RankedWindow]:
     """Return all windows of ``chunks``, best first; equal ones in reading order.
 
     ``scores`` are those of :func:`fuse_scores` by window, ``graph_ranks`` the places (from 0) that the walk over the
-    graph gives to chunks.
+    graph gives to chunks. ``certainty``: how sure it is that the question names entities (0–1).
     """
     floor = min(scores.values(), default=0.0) / 2
     windows = [
@@ -81,6 +82,9 @@ def rank_windows(
         for number in range(len(chunk.windows))
     ]
     own = [scores.get(window_id(chunk.id, number), floor) for chunk, number in windows]
+    best: dict[str, float] = {}
+    for (chunk, _), score in zip(windows, own, strict=True):
+        best[chunk.id] = max(score, best.get(chunk.id, score))
     beside = _best_neighbours(windows, own)
     around = _section_means(windows, own)
     ranked = []
@@ -88,7 +92,9 @@ def rank_windows(
         rank = graph_ranks.get(chunk.id)
         value = own[place] + options.neighbour * beside[place] + options.section * around[place]
         if rank is not None:
-            value += options.graph * options.graph_decay / (options.graph_decay + rank)
+            # Of a long passage the windows gain that speak of the question.
+            share = own[place] / best[chunk.id] if best[chunk.id] > 0 else 1.0
+            value += certainty * options.graph * share * options.graph_decay / (options.graph_decay + rank)
         window = chunk.windows[number]
         value *= min(1.0, (window.end - window.start) / options.stub_characters)
         ranked.append(RankedWindow(chunk, number, value))
