@@ -150,7 +150,8 @@ async def _answer_from(
         found = found[:1]
     else:
         walked = [
-            put_anchors_first(run, graph.seeds, each) if run.query.mode != Mode.GLOBAL else () for each in rankings
+            put_anchors_first(run, graph.seeds, each) if run.query.mode != Mode.GLOBAL else ()
+            for each in rankings
         ]
         windows = [await value_windows(run, each, hits) for each, hits in zip(found, walked, strict=True)]
     statements: list[list[Statement]] = []

@@ -142,7 +142,9 @@ class StoreFactory:
     async def _embed(
         self, embedder: Any, prefix: str, chunks: Sequence[Chunk], hierarchy: Hierarchy
     ) -> VectorSpaces:
-        spaces = VectorSpaces(*(f"{prefix}-{kind}" for kind in ("windows", "entities", "aggregates", "facts")))
+        spaces = VectorSpaces(
+            *(f"{prefix}-{kind}" for kind in ("windows", "entities", "aggregates", "facts"))
+        )
         base, *above = hierarchy.layers
         texts = {
             spaces.windows: [window for chunk in chunks for window in chunk.indexed_windows],

@@ -186,7 +186,9 @@ async def test_a_description_cites_the_passage_of_each_of_its_sentences(
         start += len(sentence) + 1
     told = " ".join(sentence for sentence, _ in parts)
     entities = tuple(
-        replace(each, description=told, evidence=tuple(evidence), method=Method.MODEL) if each.name == "comet" else each
+        replace(each, description=told, evidence=tuple(evidence), method=Method.MODEL)
+        if each.name == "comet"
+        else each
         for each in base.entities
     )
     cited = make_corpus(corpus.texts, Hierarchy((Graph(entities, base.relations), *above)))

@@ -67,13 +67,13 @@ def rank_windows(
     scores: Mapping[str, float],
     chunks: Sequence[Chunk],
     graph_ranks: Mapping[str, int],
-    certainty: float = 1.0,
+    trust: float = 1.0,
     options: RelevanceOptions = DEFAULT_RELEVANCE,
 ) -> list[RankedWindow]:
     """Return all windows of ``chunks``, best first; equal ones in reading order.
 
     ``scores`` are those of :func:`fuse_scores` by window, ``graph_ranks`` the places (from 0) that the walk over the
-    graph gives to chunks. ``certainty``: how sure it is that the question names entities (0–1).
+    graph gives to chunks. ``trust`` (0–1) is that in these places.
     """
     floor = min(scores.values(), default=0.0) / 2
     windows = [
@@ -94,7 +94,7 @@ def rank_windows(
         if rank is not None:
             # Of a long passage the windows gain that speak of the question.
             share = own[place] / best[chunk.id] if best[chunk.id] > 0 else 1.0
-            value += certainty * options.graph * share * options.graph_decay / (options.graph_decay + rank)
+            value += trust * options.graph * share * options.graph_decay / (options.graph_decay + rank)
         window = chunk.windows[number]
         value *= min(1.0, (window.end - window.start) / options.stub_characters)
         ranked.append(RankedWindow(chunk, number, value))
