@@ -159,9 +159,8 @@ class RelevanceOptions:
     """Share of the mean score of the two best windows of its section that a window gains."""
     graph: float = 0.3
     """What a window of the passage that the graph ranks first gains; the next ones gain less (``graph_decay``)."""
-    graph_trust: float = 1.0
-    """Power of the certainty of the best seed with which that gain is multiplied: where the question names no entity
-    of the graph, the walk is a guess."""
+    graph_trust: float = 2.0
+    """Power of the trust in the walk with which that gain is multiplied (see ``trust_in_graph``)."""
     graph_decay: float = 4.0
     """The rank at which the gain by the graph is halved."""
     graph_kept: int = 5

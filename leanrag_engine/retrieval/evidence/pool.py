@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from leanrag_engine.core.model import Entity, Hit, Relation, Subgraph, parse_window_id
+from leanrag_engine.core.model import Entity, Hit, Relation, Seed, Subgraph, parse_window_id
 from leanrag_engine.retrieval.context.rendering import Statement
 from leanrag_engine.retrieval.context.statements import (
     WRITTEN,
@@ -17,11 +17,14 @@ from leanrag_engine.retrieval.request import Mode
 from leanrag_engine.retrieval.search.hits import SearchHits, rank_by_similarity, spaces_of
 from leanrag_engine.retrieval.search.matching import QueryWords
 from leanrag_engine.retrieval.search.relevance import RankedWindow, fuse_scores, rank_windows
+from leanrag_engine.retrieval.search.seeds import rarity
 
 from .run import QueryRun
 
 
-async def value_windows(run: QueryRun, found: SearchHits, graph: Sequence[Hit]) -> list[RankedWindow]:
+async def value_windows(
+    run: QueryRun, found: SearchHits, graph: Sequence[Hit], trust: float = 0.0
+) -> list[RankedWindow]:
     """Return the windows of the passages that search or the ``graph``'s ranking of chunks puts first, best first."""
     options = run.query.relevance_options
     scores = fuse_scores(found.dense_windows, found.keyword_windows, options)
@@ -31,8 +34,21 @@ async def value_windows(run: QueryRun, found: SearchHits, graph: Sequence[Hit]) 
     await run.load(ids)
     chunks = [run.chunks[id_] for id_ in ids if id_ in run.chunks]
     places = {hit.id: place for place, hit in enumerate(ranked)}
-    certainty = 1.0 - found.doubt if graph else 0.0
-    return rank_windows(scores, chunks, places, certainty**options.graph_trust, options)
+    return rank_windows(scores, chunks, places, trust, options)
+
+
+def trust_in_graph(run: QueryRun, seeds: Sequence[Seed]) -> float:
+    """Return how much the walk from the seeds says (0–1): much if the question surely names a rare entity.
+
+    A walk from a hub reaches everything, one from a guess anything.
+    """
+    chunks, power = run.index.collection.chunks, run.query.relevance_options.graph_trust
+    trusts = (
+        min(seed.score, 1.0) * rarity(seed.entity.mentions, chunks)
+        for seed in seeds
+        if seed.entity.layer == 0
+    )
+    return max(trusts, default=0.0) ** power
 
 
 async def rank_chunk_windows(run: QueryRun, ranking: Sequence[Hit]) -> list[RankedWindow]:

@@ -134,7 +134,7 @@ def match_names(spans: Sequence[NameSpan], entities: Sequence[Entity], chunks: i
         if not span.proper:
             continue  # "go" is not the entity Go: searches find what a plain word means
         for entity in bearers[span.key]:
-            weight = (1.0 + _rarity(entity.mentions, chunks)) / 2
+            weight = (1.0 + rarity(entity.mentions, chunks)) / 2
             scores[entity.id] = max(weight, scores.get(entity.id, 0.0))
     return best_first({id_: score for id_, score in scores.items() if score > 0})
 
@@ -180,7 +180,7 @@ def _within(inner: NameSpan, outer: NameSpan) -> bool:
     return shorter and outer.start <= inner.start and inner.end <= outer.end
 
 
-def _rarity(mentions: int, chunks: int) -> float:
+def rarity(mentions: int, chunks: int) -> float:
     """1 for what a single chunk mentions, towards 0 for what all mention."""
     if chunks <= 1:
         return 1.0
