@@ -48,7 +48,7 @@ def trust_in_graph(run: QueryRun, seeds: Sequence[Seed]) -> float:
         for seed in seeds
         if seed.entity.layer == 0
     )
-    return max(trusts, default=0.0) ** power
+    return float(max(trusts, default=0.0) ** power)
 
 
 async def rank_chunk_windows(run: QueryRun, ranking: Sequence[Hit]) -> list[RankedWindow]:

@@ -22,13 +22,14 @@ from numpy.typing import NDArray
 from leanrag_engine.adapters.embedders.pretrained import (
     EmbeddingWindows,
     Span,
+    Windows,
     check_rows,
     pool_windows,
     repeat_windows,
 )
 from leanrag_engine.core.errors import InvalidInput
 from leanrag_engine.core.model import Vectors
-from leanrag_engine.core.ports import Embedder, Progress, ProgressReport, Windows
+from leanrag_engine.core.ports import Embedder, Progress, ProgressReport
 from leanrag_engine.core.text.shortening import one_line
 
 NAME = "minilm"
