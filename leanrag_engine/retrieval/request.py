@@ -157,9 +157,9 @@ class RelevanceOptions:
     """Share of the better neighbour's score that a window gains: what stands beside a strong hit often completes it."""
     section: float = 0.2
     """Share of the mean score of the two best windows of its section that a window gains."""
-    graph: float = 0.3
+    graph: float = 1.0
     """What a window of the passage that the graph ranks first gains; the next ones gain less (``graph_decay``)."""
-    graph_trust: float = 2.0
+    graph_trust: float = 4.0
     """Power of the trust in the walk with which that gain is multiplied (see ``trust_in_graph``)."""
     graph_decay: float = 4.0
     """The rank at which the gain by the graph is halved."""
