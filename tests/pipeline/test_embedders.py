@@ -184,6 +184,20 @@ async def test_a_build_tells_how_many_windows_are_embedded_and_counts_them(
         assert reindexed.result == ReindexResult(generation.record.vectors)
 
 
+async def test_deleting_a_document_deletes_every_window_of_its_passages(served: Settings) -> None:
+    async with await LeanRAG.open(served) as engine:
+        await filled(engine, ["William Herschel found Uranus in Bath. " * 100, "Johann Galle found Neptune."])
+        status = await engine.status()
+        generation = status.collection.generation
+        assert generation is not None
+        assert status.vectors["chunks"] > status.collection.chunks
+        job, _ = await engine.submit_delete(["d1"])
+        assert job is not None
+        await done(engine, job)
+        assert (await engine.status()).collection.chunks == 1
+        assert await engine._stores.vectors.count(generation.record.spaces.chunks) == 1
+
+
 async def test_a_second_build_keeps_no_vector_of_what_was_replaced(served: Settings) -> None:
     async with await LeanRAG.open(served) as engine:
         await filled(engine)
