@@ -30,6 +30,9 @@ from .words import vocabulary as known
 from .words.tokens import Sentence
 from .words.usage import WordUsage
 
+WINDOW = 1_000
+"""Chunks over which statistics are taken at once; it bounds the memory."""
+
 
 def extract(
     chunks: Sequence[Chunk],
@@ -47,9 +50,9 @@ def extract(
     short = len(chunks) <= options.short_document
     return [
         found
-        for start in range(0, len(chunks), options.window)
+        for start in range(0, len(chunks), WINDOW)
         for found in _extract(
-            chunks[start : start + options.window], title, short=short, pulse=pulse, options=options
+            chunks[start : start + WINDOW], title, short=short, pulse=pulse, options=options
         )
     ]
 
