@@ -415,6 +415,24 @@ class LeanRAG:
         """Return all collections by name."""
         return await self._stores.documents.collections()
 
+    async def choose_collection(self, name: str, *, strict: bool = True) -> str:
+        """Return ``name``; if that is the default collection and holds nothing, the only one that does.
+
+        If several do, raises ``NotFound`` that names them, or returns ``name`` unless ``strict``.
+        """
+        if name != self.settings.collection:
+            return name
+        full = [each for each in await self.collections() if each.documents]
+        if not full or name in [each.name for each in full]:
+            return name
+        if len(full) > 1 and strict:
+            raise NotFound(
+                f"Collection {name!r} is empty.",
+                "Give one of these as `collection`:",
+                tuple(Candidate("", each.name, f"{each.documents} documents") for each in full[:20]),
+            )
+        return full[0].name if len(full) == 1 else name
+
     async def documents(self, *, collection: str = "default") -> list[Document]:
         """Return all documents of a collection, by number."""
         await self._collection(collection)

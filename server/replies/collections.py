@@ -75,6 +75,8 @@ class DocumentCard(Card):
     number: str
     title: str
     chunks: int
+    date: str = Field(description="its own; empty if unknown")
+    date_origin: str
     ingested_at: str
     metadata: dict[str, str]
 
@@ -85,6 +87,8 @@ class DocumentCard(Card):
             number=format_document(document.number),
             title=shorten_line(document.title, LIMITS.brief),
             chunks=document.chunks,
+            date=document.date,
+            date_origin=document.date_origin,
             ingested_at=document.ingested_at.isoformat(timespec="seconds"),
             metadata={
                 key: shorten_line(str(value), LIMITS.glimpse) for key, value in document.metadata.items()
@@ -93,8 +97,10 @@ class DocumentCard(Card):
 
     def to_line(self) -> str:
         metadata = "".join(f", {key}={value}" for key, value in self.metadata.items())
+        dated = f" {self.date} ({self.date_origin})" if self.date else ""
         return (
-            f"- {self.number} {self.title} (id {self.id}): {self.chunks} chunks, {self.ingested_at}{metadata}"
+            f"- {self.number} {self.title}{dated}: id {self.id}, {self.chunks} chunks,"
+            f" ingested {self.ingested_at}{metadata}"
         )
 
 
@@ -119,11 +125,11 @@ class CollectionsReply(ReplyModel):
         """Build the reply with one page of ``documents``, those of the collection ``selected``."""
         cards = [DocumentCard.from_engine(each) for each in documents[offset : offset + limit]]
         page = fit_page(cards, count, LIMITS.page_tokens // 2)
-        step = (
-            "Call query_lca_context with a question."
-            if documents
-            else "Call ingest_documents with paths or texts."
-        )
+        full = [each.name for each in collections if each.documents]
+        step = "Call query_lca_context with a question."
+        if not documents:
+            step = "Call ingest_documents with paths or texts."
+            step = f"Give collection={full[0]!r} or another one that holds documents." if full else step
         return cls(
             collections=fit_page(
                 [CollectionCard.from_engine(each) for each in collections], count, LIMITS.page_tokens // 2

@@ -259,6 +259,9 @@ def status_next_step(status: Status, *, read_only: bool) -> str:
     collection = status.collection
     if collection.documents and (read_only or not collection.stale):
         return "Call query_lca_context with a question."
+    others = [each for each in status.collections if each != collection.name]
+    if not collection.documents and others:
+        return f"Give collection={others[0]!r} or another one, or call ingest_documents."
     if read_only:
         return f"There is nothing to read yet. {READ_ONLY}"
     if not collection.documents:
