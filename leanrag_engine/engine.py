@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
@@ -357,13 +358,14 @@ class LeanRAG:
         document: str = "",
         *,
         section: str = "",
+        question: str = "",
         neighbours: int = 0,
         offset: int = 0,
         limit: int = 100,
         collection: str = "default",
     ) -> SourcePage:
         """Return one page of the chunks behind citations (and so many ``neighbours`` on each side), of those that
-        mention an entity, or of a document or a ``section`` of it."""
+        mention an entity, or of a document or a ``section`` of it; by a ``question`` the best of these first."""
         if sum(map(bool, (citations, entity, document))) != 1:
             raise InvalidInput(
                 "Sources need either citations or an entity or a document: exactly one of them.",
@@ -371,16 +373,24 @@ class LeanRAG:
             )
         if section and not document:
             raise InvalidInput(f"The section {section!r} needs a document.", "Give `document` too.")
+        question = question.strip()
+        if question and citations:
+            raise InvalidInput(
+                "Passages behind citations are not ranked by a question.", "Leave one of the two out."
+            )
         if neighbours and not citations:
             raise InvalidInput(
                 "Only citations have neighbours.", "Give `citations`, or leave `neighbours` out."
             )
 
         async def read(index: IndexSnapshot) -> SourcePage:
+            if question and index.collection.generation:
+                with suppress(StoreUnusable, ModelUnavailable):  # keywords alone rank then
+                    index = await self._with_embedder(index)
             if document:
-                return await passages.sources_of_document(index, document, offset, limit, section)
+                return await passages.sources_of_document(index, document, offset, limit, section, question)
             wanted = await browsing.resolve(index, entity) if entity else citations
-            return await passages.sources(index, wanted, offset, limit, neighbours)
+            return await passages.sources(index, wanted, offset, limit, neighbours, question)
 
         return await self._read(collection, read, built=bool(entity))
 
