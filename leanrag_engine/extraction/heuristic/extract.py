@@ -15,6 +15,7 @@ from leanrag_engine.core.model import Chunk, Extract, ExtractedEntity, Extracted
 from leanrag_engine.core.text.language.apostrophes import plain_apostrophes
 from leanrag_engine.core.text.language.names import name_key
 from leanrag_engine.core.text.language.sentences import PieceKind
+from leanrag_engine.core.text.language.statements import is_statement
 from leanrag_engine.core.text.language.turns import Turn
 
 from .definitions import find_definitions, find_in_code
@@ -256,7 +257,8 @@ class _ChunkReader:
             for key in keys:
                 if frozenset((topic, key)) not in related:
                     related.add(frozenset((topic, key)))
-                    yield self._relation(topic, key, self._describe.entity(key, self._found[key].places))
+                    about = self._describe.entity(key, self._found[key].places)
+                    yield self._relation(topic, key, about if is_statement(about) else "")
 
     def _beneath(self) -> Iterator[tuple[str, list[str]]]:
         """Yield the topics of the chunk, each with the heaviest entities beneath it."""
