@@ -231,7 +231,9 @@ def test_lines_that_lead_on_or_give_credit_are_no_topics(line: str) -> None:
 
 
 def test_marks_and_numbers_of_a_heading_are_no_part_of_its_topic() -> None:
-    assert {"silver samovar", "golden gate"} <= keys("# *05.1* The silver samovar\n\nIt rained.\n\n# **2.3** Golden Gate\n\nIt snowed.\n")
+    assert {"silver samovar", "golden gate"} <= keys(
+        "# *05.1* The silver samovar\n\nIt rained.\n\n# **2.3** Golden Gate\n\nIt snowed.\n"
+    )
 
 
 def test_the_head_of_a_table_is_no_name() -> None:
