@@ -144,7 +144,7 @@ class CollectionsReply(ReplyModel):
     def to_markdown(self) -> str:
         lines = ["There is no collection yet."]
         if self.collections:
-            lines = [f"{len(self.collections)} collections:", *(each.to_line() for each in self.collections)]
+            lines = [f"Collections, {len(self.collections)}:", *(each.to_line() for each in self.collections)]
         if self.documents:
             lines.append(f"Documents of {self.collection}, {len(self.documents)} of {self.total_documents}:")
             lines.append(quote_lines([each.to_line() for each in self.documents]))

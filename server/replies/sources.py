@@ -220,6 +220,7 @@ class TextSearchReply(ReplyModel):
     matches: list[TextMatchCard]
     total: int
     complete: bool = Field(description="false: out of time, there may be more")
+    nearest: TextMatchCard | None = Field(description="a similar sentence, where the text stands nowhere")
     next_cursor: str
     next_step: str
 
@@ -229,6 +230,8 @@ class TextSearchReply(ReplyModel):
         step = ""
         if not found.complete:
             step = "Name `documents` or simplify the pattern: the time ran out."
+        elif found.nearest:
+            step = f"Call get_sources with citations=[{found.nearest.citation!r}] to compare."
         elif not found.total:
             step = "Try fewer or other words; query_lca_context searches by meaning."
         elif cards:
@@ -237,6 +240,7 @@ class TextSearchReply(ReplyModel):
             matches=cards,
             total=found.total,
             complete=found.complete,
+            nearest=TextMatchCard.from_engine(found.nearest) if found.nearest else None,
             next_cursor=cursor_after(offset, len(cards), found.total),
             next_step=step,
         )
@@ -255,5 +259,8 @@ class TextSearchReply(ReplyModel):
             for title, group in groupby(self.matches, key=lambda each: each.document):
                 quoted += [f"{title}:", *(f"- [{each.citation}] {each.excerpt}" for each in group)]
             lines = [f"{many}, in reading order; quoted from documents:", quote_lines(quoted)]
+        if self.nearest:
+            quoted = [f"{self.nearest.document}:", f"- [{self.nearest.citation}] {self.nearest.excerpt}"]
+            lines += ["It does not stand there word for word. The most similar text:", quote_lines(quoted)]
         lines += cursor_lines(self.next_cursor)
         return "\n".join([*lines, f"Next: {self.next_step}"] if self.next_step else lines)

@@ -107,7 +107,7 @@ Next: build_hierarchy, as summaries built from them are hidden until then."""
     ) -> Annotated[CallToolResult, JobReply]:
         """Get state, progress, failures and result of a job; call again while it is queued or running."""
         engine = await self._engine.get()
-        job = await engine.job(job_id, wait_seconds, collection=self._engine.collection(collection))
+        job = await engine.job(job_id, wait_seconds, collection=self._engine.collection_of_job(collection))
         return JobReply.from_engine(job).to_result()
 
     async def cancel_job(
@@ -115,7 +115,7 @@ Next: build_hierarchy, as summaries built from them are hidden until then."""
     ) -> Annotated[CallToolResult, JobReply]:
         """Stop a job. Finished work is kept; the same call as before continues it."""
         engine = await self._engine.get()
-        job = await engine.cancel_job(job_id, collection=self._engine.collection(collection))
+        job = await engine.cancel_job(job_id, collection=self._engine.collection_of_job(collection))
         return JobReply.from_engine(job).to_result()
 
 

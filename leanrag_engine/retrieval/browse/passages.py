@@ -185,12 +185,17 @@ async def _read_ranked(
     """Return one page of these chunks: by a ``question`` the best first, then those that no search finds."""
     order = list(ids)
     if question.strip():
-        (found,) = await search_chunks(index, ChunkScope(frozenset(ids)), [question])
-        rankings = [found.dense_chunks, found.keyword_chunks]
-        best = fuse([[hit.id for hit in each] for each in rankings])
-        order = list(dict.fromkeys([*(hit.id for hit in best), *ids]))
+        best = await rank_chunks(index, question, ChunkScope(frozenset(ids)))
+        order = list(dict.fromkeys([*best, *ids]))
     chunks = await index.documents.chunks(index.collection.name, order[offset : offset + limit])
     return SourcePage(tuple(chunks), len(order))
+
+
+async def rank_chunks(index: IndexSnapshot, question: str, scope: ChunkScope) -> list[str]:
+    """Return the chunks in ``scope`` that search by meaning and keyword finds, best first."""
+    (found,) = await search_chunks(index, scope, [question])
+    rankings = (found.dense_chunks, found.keyword_chunks)
+    return [hit.id for hit in fuse([[hit.id for hit in each] for each in rankings])]
 
 
 # --- their text ----------------------------------------------------------------------------
