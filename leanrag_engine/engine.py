@@ -49,7 +49,7 @@ from .pipeline.index import Stores, embedder_trouble, rebuild_vectors, restore_e
 from .pipeline.ingest import absolute_source, extract_heuristically, ingest_all
 from .pipeline.jobs import JobProgress, Jobs
 from .pipeline.models import cache_replies, check_order, open_answer_model, open_models
-from .pipeline.status import Status, health_warnings, vector_counts
+from .pipeline.status import Status, health_warnings, note_embedder, vector_counts
 from .retrieval.browse import entities as browsing
 from .retrieval.browse import outline, passages, text_search
 from .retrieval.browse.entities import ClusterView
@@ -487,6 +487,7 @@ class LeanRAG:
                 *broken,
                 *await embedder_trouble(self._stores, held.generation),
             ),
+            embedder_note=note_embedder(held.generation, self.settings.embedder),
         )
 
     # --- inside ---------------------------------------------------------------------------

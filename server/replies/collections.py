@@ -46,7 +46,7 @@ class CollectionCard(Card):
             chunks=collection.chunks,
             entities=generation.layers[0].entities if generation else 0,
             layers=len(generation.layers) if generation else 0,
-            embedder=_embedder(generation) if generation else "",
+            embedder=generation.embedder_name if generation else "",
             summaries=summary_methods(generation) if generation else "",
             created_at=collection.created_at.isoformat(timespec="seconds"),
             built_at=generation.created_at.isoformat(timespec="seconds") if generation else "",
@@ -64,10 +64,6 @@ class CollectionCard(Card):
             f"- {self.name}: {self.documents} documents, {self.chunks} chunks, made {self.created_at}, "
             f"{built if self.built_at else unbuilt}"
         )
-
-
-def _embedder(generation: Generation) -> str:
-    return generation.record.embedder or generation.embedder
 
 
 class DocumentCard(Card):
