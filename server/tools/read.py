@@ -13,7 +13,7 @@ from ..replies.base import parse_cursor
 from ..replies.collections import CollectionsReply
 from ..replies.graph import AncestorsReply, ClusterReply, RelationsReply, SearchReply
 from ..replies.query import QueryReply
-from ..replies.sources import OutlineReply, SourcesReply, TextSearchReply
+from ..replies.sources import OutlineReply, ReadingCursor, SourcesReply, TextSearchReply
 from ..replies.status import StatusReply
 from .arguments import (
     CollectionName,
@@ -179,7 +179,7 @@ relations one layer below that join the two; `support` that of base relations be
         section: Annotated[str, Field(description="One of its headings")] = "",
         entity: Annotated[str, Field(description="Instead: name or ref")] = "",
         query: Annotated[str, Field(description="Best passages of entity or document first")] = "",
-        token_budget: Annotated[int, Field(ge=100, le=20_000)] = 4000,
+        token_budget: Annotated[int, Field(ge=200, le=20_000)] = 4000,
         limit: Limit = 100,
         cursor: Cursor = "",
         collection: CollectionName = "default",
@@ -187,7 +187,7 @@ relations one layer below that join the two; `support` that of base relations be
         """Read passages in full: behind citations and around them, of a document or one section of it in reading order, \
 or those that mention an entity. Returns what token_budget holds; next_cursor reads on."""
         engine = await self._engine.get()
-        offset = parse_cursor(cursor)
+        begin = ReadingCursor.parse(cursor)
         page = await engine.sources(
             citations,
             entity,
@@ -195,11 +195,11 @@ or those that mention an entity. Returns what token_budget holds; next_cursor re
             section=section,
             question=query,
             neighbours=neighbours,
-            offset=offset,
+            offset=begin.place,
             limit=limit,
             collection=await self._engine.choose(collection),
         )
-        return SourcesReply.from_engine(page, offset, engine.count_tokens, token_budget).to_result()
+        return SourcesReply.from_engine(page, begin, engine.count_tokens, token_budget).to_result()
 
     async def get_outline(
         self,
