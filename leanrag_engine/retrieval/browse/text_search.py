@@ -45,7 +45,9 @@ class TextSearchOptions:
     batch: int = 1000
     """Chunks that are read at once."""
     seconds: float = 10.0
-    """A search ends after this time with what it has found. 100 MB take about one second."""
+    """A search ends after this time with what it has found. 100 MB take about one second on a quiet core."""
+    stretch_seconds: float = 3.0
+    """It ends too if one stretch takes this long: processor time of all threads, which is what the library measures."""
     repeats: int = 10_000
     """Product of the fixed repetitions in a pattern: the library writes ``x{n}`` out n times when it compiles it."""
     excerpt: int = 80
@@ -333,7 +335,8 @@ class _TextSearch:
         left = self._deadline - time.monotonic()
         if left <= 0:
             raise TimeoutError
-        found = self._expression.finditer(text, max(first, 0), timeout=left, concurrent=True)
+        patience = min(left, self._options.stretch_seconds)
+        found = self._expression.finditer(text, max(first, 0), timeout=patience, concurrent=True)
         for match in found:
             if base + match.start() >= stretch.end:
                 return
