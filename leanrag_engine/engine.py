@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
@@ -48,7 +49,7 @@ from .pipeline.index import Stores, embedder_trouble, rebuild_vectors, restore_e
 from .pipeline.ingest import absolute_source, extract_heuristically, ingest_all
 from .pipeline.jobs import JobProgress, Jobs
 from .pipeline.models import cache_replies, check_order, open_answer_model, open_models
-from .pipeline.status import Status, health_warnings, vector_counts
+from .pipeline.status import Status, health_warnings, note_embedder, vector_counts
 from .retrieval.browse import entities as browsing
 from .retrieval.browse import outline, passages, text_search
 from .retrieval.browse.entities import ClusterView
@@ -357,13 +358,14 @@ class LeanRAG:
         document: str = "",
         *,
         section: str = "",
+        question: str = "",
         neighbours: int = 0,
         offset: int = 0,
         limit: int = 100,
         collection: str = "default",
     ) -> SourcePage:
         """Return one page of the chunks behind citations (and so many ``neighbours`` on each side), of those that
-        mention an entity, or of a document or a ``section`` of it."""
+        mention an entity, or of a document or a ``section`` of it; by a ``question`` the best of these first."""
         if sum(map(bool, (citations, entity, document))) != 1:
             raise InvalidInput(
                 "Sources need either citations or an entity or a document: exactly one of them.",
@@ -371,16 +373,24 @@ class LeanRAG:
             )
         if section and not document:
             raise InvalidInput(f"The section {section!r} needs a document.", "Give `document` too.")
+        question = question.strip()
+        if question and citations:
+            raise InvalidInput(
+                "Passages behind citations are not ranked by a question.", "Leave one of the two out."
+            )
         if neighbours and not citations:
             raise InvalidInput(
                 "Only citations have neighbours.", "Give `citations`, or leave `neighbours` out."
             )
 
         async def read(index: IndexSnapshot) -> SourcePage:
+            if question and index.collection.generation:
+                with suppress(StoreUnusable, ModelUnavailable):  # keywords alone rank then
+                    index = await self._with_embedder(index)
             if document:
-                return await passages.sources_of_document(index, document, offset, limit, section)
+                return await passages.sources_of_document(index, document, offset, limit, section, question)
             wanted = await browsing.resolve(index, entity) if entity else citations
-            return await passages.sources(index, wanted, offset, limit, neighbours)
+            return await passages.sources(index, wanted, offset, limit, neighbours, question)
 
         return await self._read(collection, read, built=bool(entity))
 
@@ -414,6 +424,24 @@ class LeanRAG:
     async def collections(self) -> list[Collection]:
         """Return all collections by name."""
         return await self._stores.documents.collections()
+
+    async def choose_collection(self, name: str, *, strict: bool = True) -> str:
+        """Return ``name``; if that is the default collection and holds nothing, the only one that does.
+
+        If several do, raises ``NotFound`` that names them, or returns ``name`` unless ``strict``.
+        """
+        if name != self.settings.collection:
+            return name
+        full = [each for each in await self.collections() if each.documents]
+        if not full or name in [each.name for each in full]:
+            return name
+        if len(full) > 1 and strict:
+            raise NotFound(
+                f"Collection {name!r} is empty.",
+                "Give one of these as `collection`:",
+                tuple(Candidate("", each.name, f"{each.documents} documents") for each in full[:20]),
+            )
+        return full[0].name if len(full) == 1 else name
 
     async def documents(self, *, collection: str = "default") -> list[Document]:
         """Return all documents of a collection, by number."""
@@ -459,6 +487,7 @@ class LeanRAG:
                 *broken,
                 *await embedder_trouble(self._stores, held.generation),
             ),
+            embedder_note=note_embedder(held.generation, self.settings.embedder),
         )
 
     # --- inside ---------------------------------------------------------------------------

@@ -116,7 +116,13 @@ def create_server(
 def add_tool(server: LeanRAGServer, offer: ToolEntry, function: Callable[..., Any]) -> None:
     """Register one tool. Its schema forbids unknown arguments; ``call_tool`` refuses them."""
     described = server.offered.lines(cleandoc(function.__doc__ or ""))
-    server.add_tool(function, title=offer.title, description=described, annotations=offer.annotations)
+    server.add_tool(
+        function,
+        title=offer.title,
+        description=described,
+        annotations=offer.annotations,
+        meta=offer.meta or None,
+    )
     tool = server._tool_manager.get_tool(offer.name)  # noqa: SLF001 - the SDK has no public way; a test pins it
     assert tool is not None
     tool.parameters = shorten_input(tool.parameters) | {"additionalProperties": False}

@@ -43,6 +43,20 @@ class EngineHandle:
         """Return the collection of a call that names ``name``: the fixed one, if there is one."""
         return self.settings.collection if self.fixed else name
 
+    def collection_of_job(self, name: str) -> str | None:
+        """Return the collection in which a job must be; None, any, for a call that names none: ids of jobs are unique."""
+        named = self.collection(name)
+        return None if named == self.settings.collection and not self.fixed else named
+
+    async def choose(self, name: str, *, strict: bool = True) -> str:
+        """Return the collection that a call reads: as ``collection``, and instead of an empty default the only full one.
+
+        If several are full, raises ``NotFound`` that names them, or returns ``name`` unless ``strict``.
+        """
+        if self.fixed:
+            return self.settings.collection
+        return await (await self.get()).choose_collection(name, strict=strict)
+
     async def close(self) -> None:
         if self._engine is not None:
             await self._engine.close()

@@ -43,7 +43,7 @@ class Settings(BaseSettings):
         description="Which tools the server offers: read, manage (ingest, build, delete), agent (do a model's work).",
     )
     embedder: str = Field(
-        default="fitted",
+        default="auto",
         min_length=1,
         description="What turns text into vectors: auto (minilm, or fitted if most text is not in Latin letters), minilm, fitted, litellm/MODEL, or a sentence-transformers name or folder.",
     )

@@ -505,11 +505,12 @@ class EmbeddingCounts:
 class BuildRecord:
     """What a build notes about itself beside its hierarchy.
 
-    ``embedder`` is the setting at the time; ``vectors`` are the rows written by kind of space; ``models`` are the names
+    ``embedder`` is the setting at the time; ``latin``: most words of the documents are in Latin letters; ``vectors`` are the rows written by kind of space; ``models`` are the names
     of the models by their work; ``health`` is ``None`` only for a record without a hierarchy.
     """
 
     embedder: str = ""
+    latin: bool = True
     spaces: VectorSpaces = VectorSpaces()
     vectors: Mapping[str, int] = field(default_factory=dict)
     tau: int | str = ""
@@ -543,6 +544,12 @@ class Generation:
     @property
     def top(self) -> int:
         return self.layers[-1].layer
+
+    @property
+    def embedder_name(self) -> str:
+        """The value of the setting ``embedder`` that gives this embedder; of ``auto``, what it chose."""
+        name = self.record.embedder
+        return self.embedder.partition("-")[0] if name in {"", "auto"} else name
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,14 +38,8 @@ class ChunkingOptions:
     """A line of at most this length that stands alone without a full stop is a title of what follows."""
     small_tail: int = 8
     """A last chunk below 1 / ``small_tail`` of the limit joins the previous one if both fit into one."""
-    word_steps: int = 8
-    """A part of more than half the limit is cut at words into parts of about 1 / ``word_steps`` of it."""
-    huge_word_margin: float = 1.5
-    """Parts of a word longer than a chunk take about 1 / ``huge_word_margin`` of the limit: their counts vary."""
     headings: int = 3
     """Headings in the path of a chunk, the innermost ones."""
-    path_characters: int = 200
-    """A longer path of headings is replaced by its innermost heading."""
 
 
 def chunk(
@@ -450,7 +444,8 @@ class _Packer:
             yield from self._divide(part)
 
     def _cut_at_words(self, piece: _ChunkPart) -> list[_ChunkPart]:
-        step = (piece.end - piece.start) * self._limit // (self._options.word_steps * piece.tokens)
+        """Cut a part at words into parts of about an eighth of the limit."""
+        step = (piece.end - piece.start) * self._limit // (8 * piece.tokens)
         bounds = self._word_borders(piece, max(1, step))
         if len(bounds) == 1:
             bounds = self._word_borders(piece, 1)
@@ -467,9 +462,9 @@ class _Packer:
         return bounds
 
     def _cut_within(self, piece: _ChunkPart) -> list[_ChunkPart]:
-        """Cut a word that is longer than a chunk into at least two equal parts that should fit."""
+        """Cut a word that is longer than a chunk into at least two equal parts of about two thirds of the limit."""
         length = piece.end - piece.start
-        count = max(2, int(self._options.huge_word_margin * piece.tokens / self._limit))
+        count = max(2, int(1.5 * piece.tokens / self._limit))
         middles = (piece.start + length * part // count for part in range(1, count))
         bounds = [
             piece.start,
@@ -512,9 +507,10 @@ def _paths_by_offset(title: str, found: Sequence[Heading], options: ChunkingOpti
     return lambda offset: paths[bisect_right(starts, offset) - 1]
 
 
-def _path(names: Sequence[str], options: ChunkingOptions) -> str:
+def _path(names: Sequence[str], options: ChunkingOptions, *, longest: int = 200) -> str:
+    """Return the path of headings; one of more than ``longest`` characters is replaced by its innermost heading."""
     path = _STEP.join(names[-options.headings :])
-    return path if not names or len(path) <= options.path_characters else names[-1][: options.path_characters]
+    return path if not names or len(path) <= longest else names[-1][:longest]
 
 
 def _chunk(

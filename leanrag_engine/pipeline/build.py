@@ -26,6 +26,7 @@ from leanrag_engine.core.model import (
     VectorSpaces,
 )
 from leanrag_engine.core.ports import EmbedderSource, Progress, ProgressReport
+from leanrag_engine.core.text.scripts import is_mostly_latin
 from leanrag_engine.extraction.by_model.describe import apply_descriptions, describe_by_model
 from leanrag_engine.extraction.by_model.extract import extract_by_model
 from leanrag_engine.extraction.merging import LongDescription, merge
@@ -63,11 +64,15 @@ between a tenth (terse text) and about one and a half times of the entities that
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FittedChunks:
-    """The chunks of a collection, the embedder of their build, and the state that restores it."""
+    """The chunks of a collection, the embedder of their build, and the state that restores it.
+
+    ``latin``: most words of the chunks are in Latin letters.
+    """
 
     chunks: Sequence[Chunk]
     embedder: ReusingEmbedder
     state: bytes
+    latin: bool
 
 
 async def build_generation(
@@ -147,9 +152,11 @@ async def fit(
 ) -> FittedChunks:
     chunks = await stores.documents.all_chunks(collection.name)
     report(Progress("fit", 0, len(chunks)))
+    texts = [text for _, text in texts_of_windows(chunks)]
     before = collection.generation.embedder if collection.generation else ""
-    embedder, state = await embedders.fit([text for _, text in texts_of_windows(chunks)], before)
-    return FittedChunks(chunks, await reuse_vectors(stores, collection.generation, embedder), state)
+    embedder, state = await embedders.fit(texts, before)
+    latin = await anyio.to_thread.run_sync(is_mostly_latin, texts)
+    return FittedChunks(chunks, await reuse_vectors(stores, collection.generation, embedder), state, latin)
 
 
 async def draft(
@@ -239,6 +246,7 @@ def describe_build(
     """Return the record that is stored beside the hierarchy; ``rows`` are the vectors by space."""
     return BuildRecord(
         embedder=stores.embedders.name,
+        latin=fitted.latin,
         spaces=spaces,
         vectors={kind: len(rows[space].ids) for kind, space in spaces.by_kind().items()},
         health=built.health,

@@ -180,16 +180,11 @@ async def embedder_trouble(stores: Stores, generation: Generation | None) -> lis
 
 def other_embedder(stores: Stores, generation: Generation) -> InvalidInput:
     return EmbedderChanged(
-        f"Collection {generation.collection!r} was embedded with {embedder_name(generation)!r} "
+        f"Collection {generation.collection!r} was embedded with {generation.embedder_name!r} "
         f"({generation.embedder}, {generation.dimension} dimensions); the setting embedder now says "
         f"{stores.embedders.name!r}. Vectors of two embedders cannot be compared.",
         "Set the embedder back, or build the collection: a build embeds everything with the new one.",
     )
-
-
-def embedder_name(generation: Generation) -> str:
-    """Return the value of the setting ``embedder`` when the generation was built."""
-    return generation.record.embedder or generation.embedder.partition("-")[0]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

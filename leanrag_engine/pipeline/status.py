@@ -23,6 +23,7 @@ class Status:
     jobs: tuple[Job, ...]
     writer: LockHolder | None
     warnings: tuple[str, ...]
+    embedder_note: str = ""
 
 
 async def vector_counts(
@@ -48,6 +49,29 @@ def count_expected_vectors(held: Collection) -> Mapping[str, int]:
     base, *above = [each.entities for each in generation.layers]
     plain = {"chunks": held.chunks, "entities": base, "aggregates": sum(above)}
     return plain | dict(generation.record.vectors)
+
+
+def note_embedder(generation: Generation | None, setting: str) -> str:
+    """Return a sentence on an embedder that was chosen by the script of the documents, or does not suit it.
+
+    ``setting`` is the embedder of the settings. "" if there is nothing to say.
+    """
+    if generation is None:
+        return ""
+    match generation.embedder_name, generation.record.latin, setting:
+        case "minilm", False, _:
+            return (
+                "Most of the text is in a script that minilm does not know, so search by meaning finds little: "
+                "set LEANRAG_EMBEDDER to fitted, or to a model for this language, and build."
+            )
+        case "fitted", False, "auto":
+            return "Chosen because most of the text is in a script that the default, minilm, does not know."
+        case "fitted", True, "auto":
+            return (
+                "Kept from an earlier build; most of the text is in Latin letters: "
+                "set LEANRAG_EMBEDDER to minilm and build to find more by meaning."
+            )
+    return ""
 
 
 def has_written_texts(generation: Generation) -> bool:

@@ -55,7 +55,7 @@ FIELDS = (
     of_setting("collection", "Collection", default="default"),
     of_setting("data_dir", "Where the index is kept", "directory", default=None),
     of_setting("read_only", "Read only", "boolean", default=False),
-    of_setting("embedder", "Embedder", default="fitted"),
+    of_setting("embedder", "Embedder", default="auto"),
     of_setting("llm_model", "Chat model"),
     key_of("OpenAI", "OPENAI_API_KEY"),
     key_of("Anthropic", "ANTHROPIC_API_KEY"),

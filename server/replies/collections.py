@@ -46,7 +46,7 @@ class CollectionCard(Card):
             chunks=collection.chunks,
             entities=generation.layers[0].entities if generation else 0,
             layers=len(generation.layers) if generation else 0,
-            embedder=_embedder(generation) if generation else "",
+            embedder=generation.embedder_name if generation else "",
             summaries=summary_methods(generation) if generation else "",
             created_at=collection.created_at.isoformat(timespec="seconds"),
             built_at=generation.created_at.isoformat(timespec="seconds") if generation else "",
@@ -66,15 +66,13 @@ class CollectionCard(Card):
         )
 
 
-def _embedder(generation: Generation) -> str:
-    return generation.record.embedder or generation.embedder
-
-
 class DocumentCard(Card):
     id: str
     number: str
     title: str
     chunks: int
+    date: str = Field(description="its own; empty if unknown")
+    date_origin: str
     ingested_at: str
     metadata: dict[str, str]
 
@@ -85,6 +83,8 @@ class DocumentCard(Card):
             number=format_document(document.number),
             title=shorten_line(document.title, LIMITS.brief),
             chunks=document.chunks,
+            date=document.date,
+            date_origin=document.date_origin,
             ingested_at=document.ingested_at.isoformat(timespec="seconds"),
             metadata={
                 key: shorten_line(str(value), LIMITS.glimpse) for key, value in document.metadata.items()
@@ -93,8 +93,10 @@ class DocumentCard(Card):
 
     def to_line(self) -> str:
         metadata = "".join(f", {key}={value}" for key, value in self.metadata.items())
+        dated = f" {self.date} ({self.date_origin})" if self.date else ""
         return (
-            f"- {self.number} {self.title} (id {self.id}): {self.chunks} chunks, {self.ingested_at}{metadata}"
+            f"- {self.number} {self.title}{dated}: id {self.id}, {self.chunks} chunks,"
+            f" ingested {self.ingested_at}{metadata}"
         )
 
 
@@ -119,11 +121,11 @@ class CollectionsReply(ReplyModel):
         """Build the reply with one page of ``documents``, those of the collection ``selected``."""
         cards = [DocumentCard.from_engine(each) for each in documents[offset : offset + limit]]
         page = fit_page(cards, count, LIMITS.page_tokens // 2)
-        step = (
-            "Call query_lca_context with a question."
-            if documents
-            else "Call ingest_documents with paths or texts."
-        )
+        full = [each.name for each in collections if each.documents]
+        step = "Call query_lca_context with a question."
+        if not documents:
+            step = "Call ingest_documents with paths or texts."
+            step = f"Give collection={full[0]!r} or another one that holds documents." if full else step
         return cls(
             collections=fit_page(
                 [CollectionCard.from_engine(each) for each in collections], count, LIMITS.page_tokens // 2
@@ -138,7 +140,7 @@ class CollectionsReply(ReplyModel):
     def to_markdown(self) -> str:
         lines = ["There is no collection yet."]
         if self.collections:
-            lines = [f"{len(self.collections)} collections:", *(each.to_line() for each in self.collections)]
+            lines = [f"Collections, {len(self.collections)}:", *(each.to_line() for each in self.collections)]
         if self.documents:
             lines.append(f"Documents of {self.collection}, {len(self.documents)} of {self.total_documents}:")
             lines.append(quote_lines([each.to_line() for each in self.documents]))

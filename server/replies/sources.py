@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import accumulate, groupby
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,7 @@ from .base import (
     cursor_after,
     cursor_lines,
     fit_page,
+    parse_cursor,
     quote_lines,
     shorten_line,
 )
@@ -76,6 +78,13 @@ class SourceText(Card):
             text=chunk.text,
         )
 
+    def cut(self, first: int, last: int) -> SourceText:
+        """Return the card with these characters of its text."""
+        text = self.text[first:last]
+        return self.model_copy(
+            update={"text": text, "start": self.start + first, "end": self.start + first + len(text)}
+        )
+
 
 class SourcesReply(ReplyModel):
     sources: list[SourceText]
@@ -84,20 +93,27 @@ class SourcesReply(ReplyModel):
     problems: list[str] = Field(description="what was not found")
 
     @classmethod
-    def from_engine(cls, page: SourcePage, offset: int, count: Count, budget: int) -> SourcesReply:
-        """Build the reply with the first passages that ``budget`` tokens of text hold, at least one."""
+    def from_engine(cls, page: SourcePage, begin: ReadingCursor, count: Count, budget: int) -> SourcesReply:
+        """Build the reply with the passages from ``begin`` on that ``budget`` tokens of text hold.
+
+        A passage that alone does not fit is cut; the cursor then continues in it.
+        """
         cards = [SourceText.from_engine(each) for each in page.chunks]
-        sizes = accumulate(count(["\n".join(lines) for lines in _passage_lines(cards)]))
+        if cards:
+            cards[0] = cards[0].cut(begin.skip, len(cards[0].text))
         problems = list(page.problems)
         room = budget - FRAME_TOKENS - sum(count(problems))
+        sizes = accumulate(count(["\n".join(lines) for lines in _passage_lines(cards)]))
         fits = sum(size <= room for size in sizes)
-        sources = cards[: max(1, fits)]
-        return cls(
-            sources=sources,
-            total=page.total,
-            next_cursor=cursor_after(offset, len(sources), page.total),
-            problems=problems,
-        )
+        sources = cards[:fits]
+        cursor = cursor_after(begin.place, fits, page.total)
+        if cards and not fits:
+            part = _fit_part(cards[0], count, room)
+            sources = [part]
+            cursor = f"{begin.place}.{begin.skip + part.end - cards[0].start}"
+            if part.end == cards[0].end:  # too small a budget for any part
+                cursor = cursor_after(begin.place, 1, page.total)
+        return cls(sources=sources, total=page.total, next_cursor=cursor, problems=problems)
 
     def to_markdown(self) -> str:
         lines = ["No passage."]
@@ -110,8 +126,37 @@ class SourcesReply(ReplyModel):
         return "\n".join([*lines, *cursor_lines(self.next_cursor)])
 
 
-FRAME_TOKENS = 60
+FRAME_TOKENS = 45
 """Tokens of the lines around the passages: the first one, how many of all, the cursor."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadingCursor:
+    """Where a page of passages begins: after ``place`` passages and ``skip`` characters of the next one."""
+
+    place: int = 0
+    skip: int = 0
+
+    @classmethod
+    def parse(cls, cursor: str) -> ReadingCursor:
+        """Read ``12`` or ``12.340``. Raises ``InvalidInput`` otherwise."""
+        place, dot, skip = cursor.partition(".")
+        if dot and not (place and skip):
+            place = cursor  # refused with the whole of it
+        return cls(parse_cursor(place), parse_cursor(skip))
+
+
+def _fit_part(card: SourceText, count: Count, room: int) -> SourceText:
+    """Return the beginning of a passage that ``room`` tokens hold, to the end of a paragraph, sentence or word."""
+    length = len(card.text)
+    while length > 1:
+        (size,) = count(["\n".join(next(_passage_lines([card.cut(0, length)])))])
+        if size <= room:
+            return card.cut(0, length)
+        aim = min(length - 1, length * max(1, room) // size)
+        ends = (card.text.rfind(end, aim // 2, aim) + len(end) for end in ("\n\n", ". ", "\n", " "))
+        length = next((end for end in ends if end >= max(1, aim // 2)), aim)
+    return card
 
 
 def _passage_lines(sources: Sequence[SourceText]) -> Iterator[list[str]]:
@@ -191,7 +236,9 @@ class OutlineReply(ReplyModel):
     def to_markdown(self) -> str:
         date = f", {self.date}" if self.date else ""
         size = f"[{self.citation}], about {self.tokens} tokens"
-        many = f"{self.total} headings, each with its citation and tokens:" if self.total else "No headings."
+        many = (
+            f"Headings ({self.total}), each with its citation and tokens:" if self.total else "No headings."
+        )
         lines = [f"{self.document} ({self.number}{date}) {size}. {many}"]
         if self.sections:
             top = min(each.level for each in self.sections)
@@ -220,6 +267,7 @@ class TextSearchReply(ReplyModel):
     matches: list[TextMatchCard]
     total: int
     complete: bool = Field(description="false: out of time, there may be more")
+    nearest: TextMatchCard | None = Field(description="a similar sentence, where the text stands nowhere")
     next_cursor: str
     next_step: str
 
@@ -229,6 +277,8 @@ class TextSearchReply(ReplyModel):
         step = ""
         if not found.complete:
             step = "Name `documents` or simplify the pattern: the time ran out."
+        elif found.nearest:
+            step = f"Call get_sources with citations=[{found.nearest.citation!r}] to compare."
         elif not found.total:
             step = "Try fewer or other words; query_lca_context searches by meaning."
         elif cards:
@@ -237,6 +287,7 @@ class TextSearchReply(ReplyModel):
             matches=cards,
             total=found.total,
             complete=found.complete,
+            nearest=TextMatchCard.from_engine(found.nearest) if found.nearest else None,
             next_cursor=cursor_after(offset, len(cards), found.total),
             next_step=step,
         )
@@ -255,5 +306,8 @@ class TextSearchReply(ReplyModel):
             for title, group in groupby(self.matches, key=lambda each: each.document):
                 quoted += [f"{title}:", *(f"- [{each.citation}] {each.excerpt}" for each in group)]
             lines = [f"{many}, in reading order; quoted from documents:", quote_lines(quoted)]
+        if self.nearest:
+            quoted = [f"{self.nearest.document}:", f"- [{self.nearest.citation}] {self.nearest.excerpt}"]
+            lines += ["It does not stand there word for word. The most similar text:", quote_lines(quoted)]
         lines += cursor_lines(self.next_cursor)
         return "\n".join([*lines, f"Next: {self.next_step}"] if self.next_step else lines)

@@ -158,6 +158,7 @@ class StatusReply(ReplyModel):
     built_at: str
     embedder: str
     embedder_name: str
+    embedder_note: str
     layers: list[LayerCard]
     health: HealthCard | None = Field(description="null before the first build")
     extracts: dict[str, int] = Field(description="chunks by how their extracts were made")
@@ -184,6 +185,7 @@ class StatusReply(ReplyModel):
             built_at=generation.created_at.isoformat(timespec="seconds") if generation else "",
             embedder=generation.embedder if generation else "",
             embedder_name=embedder_name(generation),
+            embedder_note=status.embedder_note,
             layers=[
                 LayerCard(layer=each.layer, entities=each.entities, relations=each.relations)
                 for each in (generation.layers if generation else ())
@@ -214,7 +216,8 @@ class StatusReply(ReplyModel):
             lines.append(
                 f"Build: generation {self.generation} of {self.built_at}, {stale}. Layers: {layers}."
             )
-            lines.append(f"Embedder: {self.embedder_name} ({self.embedder}).")
+            note = f" {self.embedder_note}" if self.embedder_note else ""
+            lines.append(f"Embedder: {self.embedder_name} ({self.embedder}).{note}")
             lines += self.health.to_lines() if self.health else []
         else:
             lines.append("Build: none yet (stale)." if self.stale else "Build: none yet.")
@@ -237,7 +240,7 @@ class StatusReply(ReplyModel):
 
 def embedder_name(generation: Generation | None) -> str:
     """Return the embedder's name in the settings, of a folder its last part; empty without a build."""
-    name = generation.record.embedder if generation else ""
+    name = generation.embedder_name if generation else ""
     return name if name.startswith("litellm/") else name.replace("\\", "/").rstrip("/").rpartition("/")[2]
 
 
@@ -259,6 +262,9 @@ def status_next_step(status: Status, *, read_only: bool) -> str:
     collection = status.collection
     if collection.documents and (read_only or not collection.stale):
         return "Call query_lca_context with a question."
+    others = [each for each in status.collections if each != collection.name]
+    if not collection.documents and others:
+        return f"Give collection={others[0]!r} or another one, or call ingest_documents."
     if read_only:
         return f"There is nothing to read yet. {READ_ONLY}"
     if not collection.documents:

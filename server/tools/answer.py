@@ -34,6 +34,6 @@ where the evidence does not settle the question. Next: get_sources to read what 
         del strategy  # there is one
         engine = await self._engine.get()
         answered = await engine.answer(
-            question, token_budget=token_budget, collection=self._engine.collection(collection)
+            question, token_budget=token_budget, collection=await self._engine.choose(collection)
         )
         return AnswerReply.from_engine(answered).to_result()

@@ -27,34 +27,36 @@ def parse_object(value: Any) -> Any:
 CollectionName = str
 """Which corpus; ``default`` is the server's own. It has no description, which every tool's schema would repeat."""
 EntityName = Annotated[str, Field(description="Name or ref")]
-JobId = Annotated[str, Field(description="As returned by ingest_documents or build_hierarchy")]
-WaitSeconds = Annotated[float, Field(ge=0, le=40, description="How long to wait for the end")]
+JobId = str
+WaitSeconds = Annotated[float, Field(ge=0, le=40)]
+"""How long to wait for the end of a job."""
 Limit = Annotated[int, Field(ge=1, le=100)]
-Cursor = Annotated[str, Field(description="next_cursor of the page before")]
+Cursor = str
+"""``next_cursor`` of the page before."""
 ResponseFormat = Literal["concise", "detailed"]
 Strings = Annotated[list[str], BeforeValidator(wrap_single)]
 
 
 class DocumentArgument(BaseModel):
-    """One document: exactly one of ``path`` and ``text``."""
+    """Either ``path`` or ``text``."""
 
     model_config = ConfigDict(extra="forbid")
 
-    path: str = Field(default="", description="File or folder beneath an allowed folder")
+    path: str = Field(default="", description="Beneath an allowed folder")
     text: str | None = None
     title: str = ""
-    id: str = Field(default="", description="Same id, other content: replaces it")
+    id: str = Field(default="", description="Default: the path")
     metadata: dict[str, str | int | float | bool] = Field(default_factory=dict)
 
 
 class FiltersArgument(BaseModel):
-    """Which documents to search. Empty: all."""
+    """Which documents to search."""
 
     model_config = ConfigDict(extra="forbid")
 
-    documents: Strings = Field(default_factory=list, description="ids, titles or numbers like d3")
+    documents: Strings = Field(default_factory=list, description="ids, titles or d3")
     metadata: dict[str, str] = Field(default_factory=dict)
-    since: str = Field(default="", description="ISO date of ingestion")
+    since: str = Field(default="", description="ISO, by the documents' own dates")
     until: str = ""
 
 

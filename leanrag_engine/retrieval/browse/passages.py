@@ -14,10 +14,16 @@ from leanrag_engine.core.text.citation import (
     format_range,
     parse_range,
 )
+from leanrag_engine.retrieval.filters import ChunkScope
 from leanrag_engine.retrieval.index import IndexSnapshot
+from leanrag_engine.retrieval.search.hits import search_chunks
+from leanrag_engine.retrieval.search.seeds import fuse
 
 from .entities import check_page, sample_beneath
 from .outline import find_document, find_section, view_outline
+
+WIDE_SAMPLE = 50
+"""Entities beneath an aggregated one whose passages are ranked by a question."""
 
 LONGEST_RANGE = 100_000
 """Chunks of all ranges of one call, more than any document that a reader wants at once."""
@@ -49,19 +55,23 @@ class ChunkRange:
 
 
 async def sources(
-    index: IndexSnapshot, wanted: Entity | Sequence[str], offset: int, limit: int, neighbours: int = 0
+    index: IndexSnapshot,
+    wanted: Entity | Sequence[str],
+    offset: int,
+    limit: int,
+    neighbours: int = 0,
+    question: str = "",
 ) -> SourcePage:
     """Return the chunks behind citations and ranges, in their order, or those that mention an entity, in reading order.
 
     ``neighbours`` is the number of chunks before and after each citation that are added. An aggregated entity gives a
-    passage of each of some entities beneath it. Bad citations do not spoil the good ones; if all are bad, raises
+    passage of each of some entities beneath it. With a ``question`` the best passages of an entity come first. Bad citations do not spoil the good ones; if all are bad, raises
     ``InvalidInput`` for what is no citation, ``NotFound`` for citations of nothing.
     """
     check_page(offset, limit)
     if isinstance(wanted, Entity):
-        ids = await _chunks_of_entity(index, wanted)
-        chunks = await index.documents.chunks(index.collection.name, ids[offset : offset + limit])
-        return SourcePage(tuple(chunks), len(ids))
+        ids = await _chunks_of_entity(index, wanted, widely=bool(question))
+        return await _read_ranked(index, ids, question, offset, limit)
     named = [(each, find_ranges(each)) for each in wanted]
     problems = [_no_citation(each) for each, found in named if not found]
     ranges = [ChunkRange(*parsed) for _, found in named for each in found if (parsed := parse_range(each))]
@@ -76,21 +86,27 @@ async def sources(
 
 
 async def sources_of_document(
-    index: IndexSnapshot, name: str, offset: int, limit: int, section: str = ""
+    index: IndexSnapshot, name: str, offset: int, limit: int, section: str = "", question: str = ""
 ) -> SourcePage:
     """Return the chunks of the document of that id, title, file name or number (``d3``), in reading order; with
-    ``section`` those under this heading.
+    ``section`` those under this heading, with a ``question`` the best ones first.
 
     Raises ``NotFound`` with the nearest documents or headings, ``Ambiguous`` with all that bear the name.
     """
     check_page(offset, limit)
     if not section:
         document = await find_document(index, name)
+        if question:
+            ids = await index.documents.chunk_ids(index.collection.name, [document.id])
+            return await _read_ranked(index, ids, question, offset, limit)
         return await _read(
             index, [ChunkRange(document.number, 1, document.chunks)], offset, limit, joined=True
         )
     outline = await view_outline(index, name)
     found = find_section(outline, section)
+    if question:
+        ids = await index.documents.chunk_ids(index.collection.name, [outline.document.id])
+        return await _read_ranked(index, ids[found.first - 1 : found.last], question, offset, limit)
     chunks = ChunkRange(outline.document.number, found.first, found.last)
     page = await _read(index, [chunks], offset, limit, joined=True)
     return replace(page, chunks=tuple(_cut(each, found.start, found.end) for each in page.chunks))
@@ -124,11 +140,13 @@ async def _clip(
     return clipped, missing
 
 
-async def _chunks_of_entity(index: IndexSnapshot, entity: Entity) -> list[str]:
+async def _chunks_of_entity(index: IndexSnapshot, entity: Entity, *, widely: bool) -> list[str]:
+    """Return the chunks that mention an entity; of an aggregated one a few, or ``widely`` those of many members."""
     if entity.layer == 0:
         return list(entity.chunk_ids)
-    members = await sample_beneath(index, entity, 5)
-    return list(dict.fromkeys(id_ for member in members for id_ in member.chunk_ids[:1]))
+    members = await sample_beneath(index, entity, WIDE_SAMPLE if widely else 5)
+    ids = (id_ for member in members for id_ in (member.chunk_ids if widely else member.chunk_ids[:1]))
+    return list(dict.fromkeys(ids))
 
 
 def _no_citation(text: str) -> LeanRAGError:
@@ -159,6 +177,25 @@ async def _documents_of(index: IndexSnapshot, citations: Sequence[str]) -> tuple
         for each in documents
         if format_document(each.number) in numbers
     )
+
+
+async def _read_ranked(
+    index: IndexSnapshot, ids: Sequence[str], question: str, offset: int, limit: int
+) -> SourcePage:
+    """Return one page of these chunks: by a ``question`` the best first, then those that no search finds."""
+    order = list(ids)
+    if question.strip():
+        best = await rank_chunks(index, question, ChunkScope(frozenset(ids)))
+        order = list(dict.fromkeys([*best, *ids]))
+    chunks = await index.documents.chunks(index.collection.name, order[offset : offset + limit])
+    return SourcePage(tuple(chunks), len(order))
+
+
+async def rank_chunks(index: IndexSnapshot, question: str, scope: ChunkScope) -> list[str]:
+    """Return the chunks in ``scope`` that search by meaning and keyword finds, best first."""
+    (found,) = await search_chunks(index, scope, [question])
+    rankings = (found.dense_chunks, found.keyword_chunks)
+    return [hit.id for hit in fuse([[hit.id for hit in each] for each in rankings])]
 
 
 # --- their text ----------------------------------------------------------------------------

@@ -1,12 +1,13 @@
-"""Find dials that change no measured figure: each numeric option doubled and halved, on one question set.
+"""Find dials that change nothing: each numeric option doubled and halved, on one question set.
 
-    python tests/programs/benchmarks/dials.py QUESTIONS.json [--limit N] [--embedder NAME] [--only NAME ...] [--json]
+    python tests/programs/benchmarks/dials.py QUESTIONS.json [--documents FOLDER] [--limit N] [--only NAME ...] [--json]
 
-A dial is a numeric field of a frozen dataclass of the engine whose name ends in ``Options``. The
-figures are recall, MRR, coverage and tokens of the contexts, and after a new build the health record, counts of each
-layer and counts of chunks. Options of the package ``retrieval`` act on queries alone, so that one build serves them
-all; every other dial costs a build for each of its two values. Times are not compared. A dial is reported as dead if
-neither value changes any figure; a set that does not exercise a dial (no CJK text, no model) makes it look dead.
+A dial is a numeric field of a frozen dataclass of the engine whose name ends in ``Options``. Options of the package
+``retrieval`` act on queries: all of them share one build, and the figures are recall, MRR, coverage and tokens of the
+contexts. Options of a build are compared by what their stage makes of the passages, or of the files in ``--documents``:
+how many chunks, extracts, rows of the fitted embedder, entities and relations above G0 differ. Without a difference
+there, no later figure can differ. Options that only a model's work or a search by name reads are left out. Times are
+not compared. A corpus that does not exercise a dial (no CJK text, no long word) makes it look dead.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import pkgutil
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields, is_dataclass
@@ -28,11 +30,34 @@ from typing import Any
 import anyio
 
 import leanrag_engine
-from leanrag_engine.core.ports import Progress
+from leanrag_engine.adapters.embedders.fitted import BuiltinEmbedderSource
+from leanrag_engine.adapters.tokenizer import TiktokenTokenizer
+from leanrag_engine.core.config import Settings
+from leanrag_engine.core.model import Chunk, DocumentSource, Extract, Graph, LoadedDocument
+from leanrag_engine.core.ports import Embedder, Progress
+from leanrag_engine.documents.chunking import chunk
+from leanrag_engine.documents.loading import expand, load
 from leanrag_engine.evaluation.datasets import QuestionSet, read_set
 from leanrag_engine.evaluation.retrieval.run import Strategy, ask_all, figures_of
 from leanrag_engine.evaluation.scratch import open_scratch, scratch_settings
+from leanrag_engine.extraction.heuristic.extract import extract
+from leanrag_engine.extraction.merging import merge
+from leanrag_engine.hierarchy.build import HierarchyOptions, build
+from leanrag_engine.hierarchy.clustering.methods import ClusteringMethod, ClusteringOptions
 from leanrag_engine.retrieval.query import Query
+
+STAGES = (
+    ("leanrag_engine.retrieval.", "query"),
+    ("leanrag_engine.documents.", "chunks"),
+    ("leanrag_engine.extraction.heuristic.", "extracts"),
+    ("leanrag_engine.adapters.embedders.fitted", "embedder"),
+    ("leanrag_engine.hierarchy.by_model.", ""),
+    ("leanrag_engine.hierarchy.", "hierarchy"),
+)
+"""What reads the options of a module, by the beginning of its name; the first that fits."""
+
+OF_DUAL = frozenset({"relation_weight"})
+"""Options that only the clustering method ``dual`` reads."""
 
 BUDGETS = (1000, 4000)
 MODES = ("lca", "local", "global")
@@ -55,9 +80,9 @@ class Dial:
         return f"{self.owner.__name__}.{self.field}"
 
     @property
-    def builds(self) -> bool:
-        """Whether a build may read it."""
-        return not self.owner.__module__.startswith("leanrag_engine.retrieval")
+    def stage(self) -> str:
+        """What reads it: ``query``, a stage of a build, or "" for what this program does not measure."""
+        return next((stage for start, stage in STAGES if self.owner.__module__.startswith(start)), "")
 
     def values(self) -> tuple[float, ...]:
         """The default times and divided by two; a share stays below 1, a count at 1 or more."""
@@ -135,15 +160,96 @@ def numbers_in(value: Any, path: str = "") -> Iterator[tuple[str, float]]:
         yield path, float(value)
 
 
+# --- the stages of a build -----------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class BuildStages:
+    """What each stage of a build makes of some documents with the default options."""
+
+    documents: Sequence[LoadedDocument]
+    chunks: Sequence[Sequence[Chunk]]
+    extracts: Sequence[Extract]
+    base: Graph
+    embedder: Embedder
+
+    @classmethod
+    async def of(cls, documents: Sequence[LoadedDocument]) -> BuildStages:
+        chunks = cut(documents)
+        extracts = read(documents, chunks)
+        return cls(documents, chunks, extracts, merge(extracts), await fit(chunks))
+
+    async def make(self, dial: Dial) -> dict[str, list[str]]:
+        """What the dial's stage makes now, item by item, by kind."""
+        match dial.stage:
+            case "chunks":
+                return {"chunks": [repr(each) for group in cut(self.documents) for each in group]}
+            case "extracts":
+                return {"extracts": [repr(each) for each in read(self.documents, self.chunks)]}
+            case "embedder":
+                texts = [each.name for each in self.base.entities]
+                rows = await (await fit(self.chunks)).embed(texts, report)
+                return {"vectors of names": [each.round(4).tobytes().hex() for each in rows]}
+        method = ClusteringMethod.DUAL if dial.field in OF_DUAL else ClusteringMethod.GMM
+        options = HierarchyOptions(clustering=ClusteringOptions(method))
+        built = await build(self.base, self.embedder, options, progress=report)
+        layers = built.hierarchy.layers[1:]
+        return {
+            "entities": [repr(each) for layer in layers for each in layer.entities],
+            "relations": [repr(each) for layer in layers for each in layer.relations],
+        }
+
+
+def cut(documents: Sequence[LoadedDocument]) -> list[Sequence[Chunk]]:
+    tokenizer = TiktokenTokenizer()
+    settings = Settings()
+    return [
+        chunk(each, tokenizer=tokenizer, max_tokens=settings.chunk_tokens, overlap=settings.chunk_overlap)
+        for each in documents
+    ]
+
+
+def read(documents: Sequence[LoadedDocument], chunks: Sequence[Sequence[Chunk]]) -> list[Extract]:
+    pairs = zip(documents, chunks, strict=True)
+    return [found for document, group in pairs for found in extract(group, document.title)]
+
+
+async def fit(chunks: Sequence[Sequence[Chunk]]) -> Embedder:
+    embedder, _ = await BuiltinEmbedderSource().fit([each.indexed_text for group in chunks for each in group])
+    return embedder
+
+
+def load_documents(questions: QuestionSet, folder: Path | None) -> list[LoadedDocument]:
+    """The files beneath ``folder``, or the passages."""
+    sources = [
+        DocumentSource(text=each.text, title=each.title, id=f"passage {place}")
+        for place, each in enumerate(questions.passages)
+    ]
+    if folder is not None:
+        sources = [DocumentSource(path=str(path)) for path in expand(str(folder), allowed=None).files]
+    return [load(each, allowed=None, max_bytes=2**30) for each in sources]
+
+
+def count_differences(
+    base: Mapping[str, Sequence[str]], other: Mapping[str, Sequence[str]]
+) -> dict[str, tuple[float, float]]:
+    """The number of items that differ, by kind; kinds without a difference are left out."""
+    found: dict[str, tuple[float, float]] = {}
+    for kind, items in base.items():
+        common = (Counter(items) & Counter(other[kind])).total()
+        differing = max(len(items), len(other[kind])) - common
+        if differing:
+            found[f"differing {kind}, of {len(items)}"] = (0, differing)
+    return found
+
+
+# --- queries -------------------------------------------------------------------------------
+
+
 async def measure(folder: Path, questions: QuestionSet, embedder: str | None) -> Figures:
     """Figures of every mode on the collection in ``folder``, which is built unless it is there."""
     found: Figures = {}
     async with open_scratch(scratch_settings(folder, embedder), questions, None, report) as built:
-        generation = (await built.engine.status(built.collection)).collection.generation
-        assert generation is not None
-        found |= {f"layers{path}": number for path, number in numbers_in(generation.layers)}
-        found |= {f"build.{path}": number for path, number in numbers_in(generation.record)}
-        found["split passages"] = built.split
         for mode in MODES:
             way = Strategy(mode, Query("?", mode=mode))
             answered = await ask_all(built, questions, way, BUDGETS, report)
@@ -170,18 +276,27 @@ def report(step: Progress) -> None:
 async def run(asked: argparse.Namespace, dials: Sequence[Dial]) -> dict[str, Any]:
     """Each dial's values with what they change."""
     questions = read_set(asked.questions).first(asked.limit)
+    stages = await BuildStages.of(load_documents(questions, asked.documents))
+    usual: dict[tuple[str, bool], Any] = {}
     found: dict[str, Any] = {}
     with tempfile.TemporaryDirectory(prefix="leanrag-dials-") as scratch_folder:
-        shared = Path(scratch_folder) / "default"
-        base = await measure(shared, questions, asked.embedder)
+
+        async def make(dial: Dial) -> Any:
+            if dial.stage == "query":
+                return await measure(Path(scratch_folder), questions, asked.embedder)
+            return await stages.make(dial)
+
         for dial in dials:
             found[dial.name] = {"default": dial.default, "values": {}}
-            for number, value in enumerate(dial.values()):
-                folder = Path(scratch_folder) / f"{dial.name}-{number}" if dial.builds else shared
+            key = (dial.stage, dial.field in OF_DUAL)
+            if key not in usual:
+                usual[key] = await make(dial)
+            compare: Any = changes if dial.stage == "query" else count_differences
+            for value in dial.values():
                 started = time.perf_counter()
                 try:
                     with turn_dial(dial, value):
-                        changed: Any = changes(base, await measure(folder, questions, asked.embedder))
+                        changed = compare(usual[key], await make(dial))
                 except Exception as problem:  # noqa: BLE001 - a value that cannot be is an answer too
                     changed = {"error": repr(problem)}
                 found[dial.name]["values"][str(value)] = changed
@@ -195,9 +310,7 @@ def show(dial: Dial, value: float, changed: Mapping[str, Any], seconds: float) -
     if "error" in changed:
         print(f"    {changed['error']}")
         return
-    # Figures of answers say more than those of the build: they come first.
-    order = sorted(changed, key=lambda key: (key.startswith(("build", "layers")), key))
-    for key in order[:5]:
+    for key in sorted(changed)[:5]:
         before, after = changed[key]
         print(f"    {key}: {before:g} -> {after:g}")
     sys.stdout.flush()
@@ -208,12 +321,17 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("questions", type=Path, help="question set, as for `leanrag eval retrieval`")
+    parser.add_argument("--documents", type=Path, help="folder of files for the options of a build")
     parser.add_argument("--limit", type=int, help="number of questions")
     parser.add_argument("--embedder", help="as the setting of that name")
     parser.add_argument("--only", nargs="+", default=(), help="classes or dials by the start of their names")
     parser.add_argument("--json", action="store_true", help="print one JSON object alone")
     asked = parser.parse_args()
-    dials = [each for each in find_dials() if not asked.only or each.name.startswith(tuple(asked.only))]
+    dials = [
+        each
+        for each in find_dials()
+        if each.stage and (not asked.only or each.name.startswith(tuple(asked.only)))
+    ]
     found = anyio.run(run, asked, dials)
     dead = [name for name, each in found.items() if not any(each["values"].values())]
     if asked.json:

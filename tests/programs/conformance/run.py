@@ -38,6 +38,8 @@ CALLS: dict[str, dict[str, Any]] = {
     "search_entities": {"query": "Kaph"},
     "get_entity_ancestors": {"entity": "Kaph"},
     "list_inter_cluster_relations": {},
+    "search_text": {"text": "Kaph"},
+    "get_outline": {"document": "d1"},
     "get_sources": {"entity": "Kaph"},
     "get_index_status": {},
     "list_collections": {},

@@ -18,7 +18,14 @@ def demo_output() -> tuple[str, dict[str, list[int]]]:
         capture_output=True,
         text=True,
         check=False,
-        env={"PATH": "", "HOME": "/nonexistent", "COLUMNS": "200", "http_proxy": "http://127.0.0.1:9"},
+        env={
+            "PATH": "",
+            "HOME": "/nonexistent",
+            "COLUMNS": "200",
+            "http_proxy": "http://127.0.0.1:9",
+            # The default embeds for minutes where other tests run beside it.
+            "LEANRAG_EMBEDDER": "fitted",
+        },
     )
     assert ran.returncode == 0, ran.stderr[-2000:]
     return ran.stderr, json.loads(ran.stdout.splitlines()[-1])

@@ -117,4 +117,5 @@ async def test_a_job_is_found_in_its_own_collection_alone(serve_in_process: Serv
         job = (await call("ingest_documents", documents=[MOON], collection="moon")).data["job_id"]
         assert (await call("get_job", job_id=job, collection="moon")).data["status"] == "done"
         for tool in ("get_job", "cancel_job"):
-            assert "collection 'default'" in (await call(tool, job_id=job)).text
+            assert "collection 'mars'" in (await call(tool, job_id=job, collection="mars")).text
+            assert not (await call(tool, job_id=job)).is_error

@@ -126,6 +126,27 @@ async def test_sources_of_an_entity_are_the_passages_that_mention_it(call: Calle
     assert second.data["sources"][0]["citation"] != first.data["sources"][0]["citation"]
 
 
+async def test_the_passages_of_an_entity_or_document_are_ranked_by_a_question(call: Caller) -> None:
+    whole = await call("get_sources", entity="Northern Lighthouse Board")
+    for query, best in (
+        ("founded in 1786", "was founded in 1786"),
+        ("Robert Stevenson built the Bell Rock lighthouse", "Robert Stevenson built the Bell Rock"),
+        ("Alan Stevenson, the son of Robert Stevenson", "son of Robert Stevenson"),
+    ):
+        ranked = await call("get_sources", entity="Northern Lighthouse Board", query=query)
+        assert best in ranked.data["sources"][0]["text"]
+        assert ranked.data["total"] == whole.data["total"]
+        citations = [{each["citation"] for each in reply.data["sources"]} for reply in (ranked, whole)]
+        assert citations[0] == citations[1]
+    root = (await call("get_entity_ancestors", entity="Skerryvore")).data["path"][-1]
+    beneath = await call("get_sources", entity=root["ref"], query="Who invented the Fresnel lens?")
+    assert "Fresnel invented" in beneath.data["sources"][0]["text"]
+    document = await call("get_sources", document="Bell Rock", query="John Rennie")
+    assert "John Rennie" in document.data["sources"][0]["text"]
+    refused = await call("get_sources", citations=["d1:c1"], query="x")
+    assert "not ranked by a question" in refused.text
+
+
 async def test_the_status_counts_what_was_ingested_and_built(call: Caller) -> None:
     reply = await call("get_index_status")
     assert reply.data["documents"] == 6

@@ -89,7 +89,7 @@ async def read_all(ask: Caller, **arguments: Any) -> list[dict[str, Any]]:
         passages += page.data["sources"]
         cursor = page.data["next_cursor"]
         if not cursor:
-            assert page.data["total"] == len(passages)
+            assert page.data["total"] == len({each["citation"] for each in passages})
             return passages
 
 
@@ -100,8 +100,37 @@ def words(text: str) -> str:
 @pytest.mark.parametrize("budget", [200, 500, 4000])
 async def test_a_document_read_page_by_page_is_its_text_with_nothing_twice(ask: Caller, budget: int) -> None:
     passages = await read_all(ask, document="Manual", token_budget=budget)
+    citations = [each["citation"] for each in passages]
+    assert citations == [f"d2:c{number}" for number in range(1, len(citations) + 1)]
     assert words(" ".join(each["text"] for each in passages)) == words(MANUAL)
     assert all(MANUAL[each["start"] : each["end"]] == each["text"] for each in passages)
+
+
+async def test_a_passage_longer_than_the_budget_is_read_in_parts(
+    serve_in_process: Serve, tmp_path: Path
+) -> None:
+    text = " ".join(f"Sentence {n} of one long passage says a little." for n in range(40))
+    title = "A title of many words " * 8
+    async with serve_in_process(tmp_path) as ask:
+        await ask(
+            "ingest_documents", documents=[{"text": text, "title": title}], build=False, wait_seconds=40
+        )
+        read, cursor = [], ""
+        while True:
+            page = await ask("get_sources", document="d1", token_budget=200, cursor=cursor)
+            assert TiktokenTokenizer().count(page.text) <= 200
+            read += page.data["sources"]
+            cursor = page.data["next_cursor"]
+            if not cursor:
+                break
+        assert len(read) > 2
+        assert "".join(each["text"] for each in read) == text
+        assert all(each["text"].rstrip().endswith(".") for each in read)
+        assert all(text[each["start"] : each["end"]] == each["text"] for each in read)
+        for bad in ("1.", ".5", "1.x", "0.1.2"):
+            assert (
+                "does not come from this server" in (await ask("get_sources", document="d1", cursor=bad)).text
+            )
 
 
 @pytest.mark.parametrize("heading", ["Chapter 2", "Part 31", "chapter 4", "Part 13"])

@@ -205,6 +205,31 @@ async def test_a_text_that_cannot_be_searched_says_why(
         assert part in reply.text
 
 
+async def test_a_quotation_is_found_without_its_marks_and_a_changed_one_shows_what_stands_there(
+    serve_in_process: Serve, lighthouses: Path
+) -> None:
+    async with serve_in_process(lighthouses) as ask:
+        for text in ("“Alan Stevenson designed Skerryvore.”", "'Alan Stevenson designed  skerryvore'"):
+            reply = await ask("search_text", text=text)
+            assert [each["document"] for each in reply.data["matches"]] == ["Skerryvore"]
+        for text in (
+            "Alan Stevenson built Skerryvore in 1843.",
+            '"Skerryvore was lit in 1843. Its granite tower is 50 metres high."',
+        ):
+            changed = await ask("search_text", text=text)
+            assert changed.data["total"] == 0
+            assert changed.data["nearest"]["document"] == "Skerryvore"
+            assert changed.data["nearest"]["excerpt"] in changed.text
+            assert "does not stand there word for word" in changed.text
+        assert (
+            changed.data["nearest"]["excerpt"]
+            == "Skerryvore was lit in 1844. Its granite tower is 48 metres high."
+        )
+        other = await ask("search_text", text="Skerryvore was lit in 1843.", documents=["Bell Rock"])
+        assert (other.data["nearest"] or {"document": "Bell Rock"})["document"] == "Bell Rock"
+        assert (await ask("search_text", text="Nothing of this stands anywhere")).data["nearest"] is None
+
+
 async def test_no_match_is_an_answer(ask: Caller) -> None:
     reply = await ask("search_text", text="The lamp was never lit.")
     assert not reply.is_error

@@ -68,6 +68,8 @@ _YEAR = re.compile(r"(?:1[0-9]|20)\d\d")
 _PRONOUN_LIKE = frozenset(["US", "WHO"])
 """Acronyms that are function words in lower case."""
 _OWNED = ("'s", "’s", "s'", "s’")
+_SURELY = 3
+"""How often a very wide word must have a capital to be a name, and how much more often than not."""
 _INITIAL = 2
 """Characters of an initial with its full stop."""
 _HYPHENED = re.compile(
@@ -307,6 +309,9 @@ class _NameReader:
         words = [(token.lower.rstrip("."), token.kind) for token in self._tokens[first:last]]
         if last - first > longest or all(len(word) == 1 for word, _ in words):
             return False
+        if last - first > LONGEST_PHRASE and all(is_english_word(word) for word, _ in words):
+            # The head of a table; a name of so many words of the language has small words in it.
+            return any(kind == "w" for _, kind in words)
         return not all(kind != "c" or word in known.CALENDAR or word in known.LABELS for word, kind in words)
 
     def _is_single_name(self, token: Token, following: Token, *, initial: bool) -> bool:
@@ -358,6 +363,8 @@ class _NameReader:
 
     def _is_deliberate(self, lower: str, letters: str, small: int, capital: int) -> bool:
         """Whether the capital of a word of the language makes it a name: the document writes it small less often."""
+        if lower in known.GENERIC_NOUNS:
+            return capital >= _SURELY and _SURELY * small <= capital
         if lower in known.FIRST_NAMES or (letters[0] == "n" and not lower.endswith(("ing", "ed"))):
             return small <= capital
         return capital > 1 and 3 * small < capital

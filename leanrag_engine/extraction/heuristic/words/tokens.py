@@ -204,7 +204,7 @@ def _kind_of_marked_word(word: str, group: str, *, technical: bool) -> str:
 def _may_be_noun(word: str) -> bool:
     """Whether a word in lower case is a noun more often than not, or unknown."""
     letters = parts_of_speech(word) or parts_of_speech(word.removesuffix("s"))
-    return not letters or letters[0] == "n"
+    return letters[0] == "n" if letters else not word.endswith(("ed", "ing", "ly"))
 
 
 def _is_title(words: Sequence[str]) -> bool:
