@@ -16,7 +16,7 @@ from leanrag_engine.core.text.citation import (
 )
 from leanrag_engine.retrieval.filters import ChunkScope
 from leanrag_engine.retrieval.index import IndexSnapshot
-from leanrag_engine.retrieval.search.hits import search_chunks
+from leanrag_engine.retrieval.search.hits import search_windows
 from leanrag_engine.retrieval.search.seeds import fuse
 
 from .entities import check_page, sample_beneath
@@ -193,7 +193,7 @@ async def _read_ranked(
 
 async def rank_chunks(index: IndexSnapshot, question: str, scope: ChunkScope) -> list[str]:
     """Return the chunks in ``scope`` that search by meaning and keyword finds, best first."""
-    (found,) = await search_chunks(index, scope, [question])
+    (found,) = await search_windows(index, scope, [question])
     rankings = (found.dense_chunks, found.keyword_chunks)
     return [hit.id for hit in fuse([[hit.id for hit in each] for each in rankings])]
 
