@@ -85,7 +85,7 @@ def test_an_alias_is_a_name() -> None:
 
 
 def test_a_plain_word_names_no_entity() -> None:
-    """ "go" is not the language Go; what a plain word means is found by the searches."""
+    """The verb go is not the language Go; what a plain word means is found by the searches."""
     bearers = [entity("Go", 1), entity("zither", 1), entity("film", 50)]
     assert match_names(name_spans("let us go to a film with a zither"), bearers, 100) == []
     assert [hit.id for hit in match_names(name_spans("is Go a language"), bearers, 100)] == ["Go"]
