@@ -88,7 +88,7 @@ def test_windows_hold_whole_sentences_of_about_a_hundred_tokens() -> None:
 
 def test_each_window_has_the_path_of_its_own_headings() -> None:
     first, second = SENTENCES[:200], SENTENCES[200:400]
-    found = dict((text[:20], heading) for heading, text in cut(f"# Ships\n\n{first}\n\n## Sails\n\n{second}"))
+    found = {text[:20]: heading for heading, text in cut(f"# Ships\n\n{first}\n\n## Sails\n\n{second}")}
     assert found == {first[:20]: "Ships", second.strip()[:20]: "Ships > Sails"}
 
 
