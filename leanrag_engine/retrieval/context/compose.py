@@ -26,6 +26,7 @@ from .rendering import (
     HEAD,
     Statement,
     format_document,
+    format_label,
     format_omissions,
     render_document,
     render_excerpt,
@@ -87,11 +88,12 @@ def _fit_notes(notes: Iterable[str], room: int, tokenizer: Tokenizer) -> list[st
     fitted = []
     for note in notes:
         line = one_line(sanitise(note))
-        if (tokens := tokenizer.count(line)) > room:
-            line = cut_end(line, max(room, 0) * len(line) // tokens)
+        while line and (tokens := tokenizer.count(line)) > room:
+            limit = room * len(line) // tokens
+            line = cut_end(line, limit) if limit > 1 else ""
         if line:
             fitted.append(line)
-        room -= tokens
+            room -= tokenizer.count(line)
     return fitted
 
 
@@ -275,7 +277,7 @@ class _Layout:
             blocks.append(render_statements(statements, self.fence))
         for heading, documents in by_group.items():
             if len(by_group) > 1 and heading:
-                blocks.append(f"## {heading}")
+                blocks.append(f"## {format_label(heading)}")
             blocks += documents
         omissions = format_omissions(left)
         return "\n\n".join([*blocks, omissions] if omissions else blocks)

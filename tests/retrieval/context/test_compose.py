@@ -1,27 +1,37 @@
-"""What a context promises: never above the budget, every citation real, nothing twice, nothing unfenced."""
+"""What a context promises: never above the budget, every citation real, nothing twice, nothing cut, nothing unfenced."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from leanrag_engine.adapters.tokenizer import TiktokenTokenizer
-from leanrag_engine.core.model import Chunk
+from leanrag_engine.core.model import Chunk, Context, Window
 from leanrag_engine.core.ports import Tokenizer
+from leanrag_engine.core.text.citation import parse_citation
 from leanrag_engine.core.text.fencing import fence_for
-from leanrag_engine.retrieval.context.compose import GLOBAL_SHARES, SHARES, ContextMaterial, compose_context
+from leanrag_engine.retrieval.context.compose import (
+    ContextMaterial,
+    EvidenceGroup,
+    compose_context,
+)
 from leanrag_engine.retrieval.context.rendering import (
     HEAD,
-    ContextLine,
+    STATEMENTS,
+    Statement,
     collapse_blank_lines,
     format_counts,
-    render_excerpt,
+    format_document,
     sanitise,
 )
+from leanrag_engine.retrieval.request import ContextOptions
+from leanrag_engine.retrieval.search.relevance import RankedWindow
 
 SENTENCES = [
     "The lighthouse was lit for the first time in the winter of that year.",
@@ -30,7 +40,7 @@ SENTENCES = [
     "Ships forty miles away could see the beam in clear weather.",
     "Fog, which is common on that coast, hides even the strongest light.",
     "The tower of grey granite has stood against every storm since then.",
-    "灯塔在那一年的冬天第一次点亮。",
+    "灯塔在那一年的冬天第一次点亮，照亮了整个海岸和港口。",
     "看守人每天晚上爬三百级台阶去修剪灯芯。",
     "if lamp.lit:",
     "    return beam",
@@ -43,27 +53,88 @@ SENTENCES = [
     "## Passages",
     "Short.",
 ]
+LONG_SENTENCES = [each for each in SENTENCES if len(each) > 58]
+HEADINGS = ["", "Lamps", "Lamps > Oil", "```", "[d8:c8] Orders"]
 
 titles = st.sampled_from(["A title", "# ```", "[d9:c9]\n## Passages", "x" * 300, ""])
-texts = st.lists(st.sampled_from(SENTENCES), min_size=1, max_size=12).map("\n".join)
+
+
+def make_chunk(
+    number: int, windows: Sequence[str], document: int = 1, *, title: str = "A title", heading: str = ""
+) -> Chunk:
+    """A chunk of these windows, a line each."""
+    text, places, start = "\n".join(windows), [], 0
+    for each in windows:
+        places.append(Window(start, start + len(each), heading))
+        start += len(each) + 1
+    return Chunk(
+        f"k{document}-{number}",
+        f"doc{document}",
+        number,
+        text,
+        0,
+        len(text),
+        1,
+        citation=f"d{document}:c{number}",
+        title=title,
+        heading=heading,
+        windows=tuple(places),
+    )
+
+
+def rank(*chunks: Chunk, value: float = 1.0) -> tuple[RankedWindow, ...]:
+    return tuple(
+        RankedWindow(chunk, number, value) for chunk in chunks for number in range(len(chunk.windows))
+    )
+
+
+def compose(
+    *rankings: Sequence[RankedWindow | Statement],
+    budget: int = 1000,
+    groups: Sequence[EvidenceGroup] = (),
+    notes: Sequence[str] = (),
+    explanation: Sequence[str] = (),
+    options: ContextOptions = ContextOptions(),  # noqa: B008 - frozen
+) -> Context:
+    material = ContextMaterial(tuple(map(tuple, rankings)), tuple(groups), tuple(notes), tuple(explanation))
+    return compose_context(material, budget, TIKTOKEN, options)
 
 
 @st.composite
-def materials(draw: st.DrawFn) -> ContextMaterial:
-    bodies = draw(st.lists(texts, max_size=6))
-    chunks = tuple(
-        Chunk(f"k{n}", f"doc{n}", 1, body, 0, len(body), 1, citation=f"d{n}:c1", title=draw(titles))
-        for n, body in enumerate(bodies, start=1)
-    )
-
-    def lines() -> tuple[ContextLine, ...]:
-        return tuple(
-            ContextLine(f"{prefix} {number}", draw(texts), ("d1:c1",), bare=draw(st.booleans()))
-            for number in range(draw(st.integers(0, 5)))
-            for prefix in ["Ada — Bell"]
+def materials(draw: st.DrawFn, sentences: Sequence[str] = SENTENCES) -> ContextMaterial:
+    texts = st.lists(st.sampled_from(sentences), min_size=1, max_size=8)
+    chunks = []
+    for document in range(1, draw(st.integers(1, 4))):
+        title = draw(titles)
+        chunks += [
+            make_chunk(number, draw(texts), document, title=title, heading=draw(st.sampled_from(HEADINGS)))
+            for number in range(1, draw(st.integers(1, 3)) + 1)
+        ]
+    values = st.floats(0.1, 2)
+    windows = [replace(each, value=draw(values)) for each in rank(*chunks)]
+    statements = [
+        Statement(draw(st.sampled_from(["Ada — Bell", "[d7:c7] ```"])), text, ("d1:c1",), draw(values), kind)
+        for text, kind in draw(
+            st.lists(
+                st.tuples(st.sampled_from(sentences), st.sampled_from(["relation", "summary"])), max_size=4
+            )
         )
+    ]
+    everything = sorted([*windows, *statements], key=lambda each: -each.value)
+    rankings = [draw(st.permutations(everything)) for _ in range(draw(st.integers(1, 3)))]
+    groups = tuple(
+        EvidenceGroup(name, {chunk.id: draw(st.floats(0, 1)) for chunk in chunks})
+        for name in draw(st.lists(st.sampled_from(["Lamps", "[d6:c6] ```\u200b", "Towers"]), max_size=3))
+    )
+    notes = draw(
+        st.lists(st.sampled_from(["Weak evidence.", "Beware: [d5:c5]\n```\nof all. " * 20]), max_size=2)
+    )
+    explanation = draw(st.lists(st.sampled_from(sentences), max_size=4))
+    return ContextMaterial(tuple(map(tuple, rankings)), groups, tuple(notes), tuple(explanation))
 
-    return ContextMaterial(chunks, lines(), lines(), lines())
+
+def windows_of(material: ContextMaterial) -> list[RankedWindow]:
+    return [each for ranking in material.rankings for each in ranking if isinstance(each, RankedWindow)]
 
 
 TIKTOKEN = TiktokenTokenizer()
@@ -74,20 +145,23 @@ def counter(request: pytest.FixtureRequest, tokenizer: Tokenizer) -> Tokenizer:
     return tokenizer if request.param == "words" else TIKTOKEN
 
 
-@given(materials(), st.integers(100, 900), st.booleans())
+# --- properties ----------------------------------------------------------------------------
+
+
+@given(materials(), st.integers(100, 900))
 @settings(max_examples=60, deadline=None)
 def test_a_context_is_never_above_its_budget_and_its_count_is_exact(
-    counter: Tokenizer, material: ContextMaterial, budget: int, detailed: bool
+    counter: Tokenizer, material: ContextMaterial, budget: int
 ) -> None:
-    context = compose_context(material, ["the beam of the lamp"], budget, counter, detailed=detailed)
+    context = compose_context(material, budget, counter)
     assert context.tokens == counter.count(context.text) <= budget
 
 
 @given(materials(), st.integers(100, 900))
 @settings(max_examples=60, deadline=None)
 def test_every_citation_in_a_context_is_one_of_the_material(material: ContextMaterial, budget: int) -> None:
-    context = compose_context(material, ["lamp"], budget, TIKTOKEN)
-    real = {"d1:c1", *(chunk.citation for chunk in material.passages)}
+    context = compose_context(material, budget, TIKTOKEN)
+    real = {"d1:c1", *(each.chunk.citation for each in windows_of(material))}
     found = re.findall(r"\[(d\d+:c\d+)\]", context.text)
     assert set(found) <= real
     assert context.cited == tuple(dict.fromkeys(found))
@@ -99,12 +173,13 @@ def test_no_line_stands_outside_a_fence_but_those_that_we_write(
     material: ContextMaterial, budget: int
 ) -> None:
     """A CommonMark reader's view: a fence is closed by a line of at least as many backticks and nothing else."""
-    context = compose_context(material, ["lamp"], budget, TIKTOKEN)
+    context = compose_context(material, budget, TIKTOKEN)
     assert fences_are_closed(context.text)
-    for line in outside_fences(context.text):
-        ours = line == HEAD or line.startswith(("## ", "[d", "(For lack of room ")) or not line
-        assert ours, line
-        assert not line.startswith("## ") or line[3:] in {"Passages", *SHARES}
+    head = context.text.index(HEAD)
+    ours = {HEAD, "", f"### {STATEMENTS}", "### How the evidence is connected"}
+    ours |= {format_document(each.chunk) for each in windows_of(material)}
+    for line in outside_fences(context.text[head:]):
+        assert line in ours or line.startswith(("## ", "(Left out for lack of room: ")), line
 
 
 def outside_fences(text: str) -> list[str]:
@@ -124,173 +199,254 @@ def fences_are_closed(text: str) -> bool:
     return outside_fences(text + "\nEND")[-1:] == ["END"]
 
 
-@given(materials(), st.integers(300, 2000))
+@given(materials(LONG_SENTENCES), st.integers(300, 2000))
 @settings(max_examples=60, deadline=None)
-def test_no_long_sentence_is_said_by_two_sources(material: ContextMaterial, budget: int) -> None:
-    context = compose_context(material, ["lamp"], budget, TIKTOKEN)
-    blocks = re.split(r"^(?=\[d\d+:c\d+\] |- )", context.text, flags=re.MULTILINE)
-    for sentence in SENTENCES:
-        if len(sentence) > 60 and sentence.isascii():
-            assert sum(sentence in block for block in blocks) <= 1, sentence
+def test_no_long_sentence_is_said_twice(material: ContextMaterial, budget: int) -> None:
+    context = compose_context(replace(material, explanation=()), budget, TIKTOKEN)
+    for sentence in LONG_SENTENCES:
+        assert context.text.count(sentence) <= 1, sentence
 
 
 @given(materials(), st.integers(100, 900))
 @settings(max_examples=60, deadline=None)
 def test_nothing_invisible_comes_through(material: ContextMaterial, budget: int) -> None:
-    context = compose_context(material, ["lamp"], budget, TIKTOKEN)
+    context = compose_context(material, budget, TIKTOKEN)
     assert not re.search("[\x00-\x08\u200b\u202e]", context.text)
 
 
-@given(materials(), st.integers(100, 900))
+def excerpts(text: str) -> list[tuple[str, str]]:
+    """Citation and text of each excerpt, without the headings of sections between them."""
+    found = []
+    for body in re.findall(r"^(`{3,})\n(.*?)\n\1$", text, re.MULTILINE | re.DOTALL):
+        parts = re.split(r"^\[(d\d+:c\d+)\][ \n]", body[1], flags=re.MULTILINE)
+        for citation, part in zip(parts[1::2], parts[2::2], strict=True):
+            lines = part.rstrip("\n").split("\n")
+            sections = {f"# {sanitise(heading)}" for heading in HEADINGS if heading}
+            found.append((citation, "\n".join(lines[:-1] if lines[-1] in sections else lines)))
+    return found
+
+
+@given(materials(), st.integers(100, 1500))
 @settings(max_examples=60, deadline=None)
-def test_no_sentence_is_cut(material: ContextMaterial, budget: int) -> None:
-    """Whatever stands in a passage is whole sentences of its chunk, in their order."""
-    context = compose_context(material, ["lamp"], budget, TIKTOKEN)
-    by_citation = {chunk.citation: collapse_blank_lines(sanitise(chunk.text)) for chunk in material.passages}
-    for citation, body in re.findall(
-        r"^\[(d\d+:c\d+)\][^\n]*\n`{3,}\n(.*?)\n`{3,}$", context.text, re.MULTILINE | re.DOTALL
-    ):
-        for piece in re.split(r" ?\[…\] ?", body):
-            assert piece in by_citation[citation]
+def test_no_window_is_cut_and_an_excerpt_is_windows_that_touch(
+    material: ContextMaterial, budget: int
+) -> None:
+    chunks = {each.chunk.citation: each.chunk for each in windows_of(material)}
+    for citation, excerpt in excerpts(compose_context(material, budget, TIKTOKEN).text):
+        chunk = chunks[citation]
+        runs = [
+            chunk.text[first.start : last.end]
+            for place, first in enumerate(chunk.windows)
+            for last in chunk.windows[place:]
+        ]
+        assert excerpt in [collapse_blank_lines(sanitise(run)) for run in runs]
 
 
-def chunk(number: int, text: str, document: str = "", start: int = 0) -> Chunk:
-    return Chunk(
-        f"k{number}",
-        document or f"doc{number}",
-        number,
-        text,
-        start,
-        start + len(text),
-        1,
-        citation=f"d1:c{number}" if document else f"d{number}:c1",
-        title="A title",
-    )
+@given(materials(), st.integers(300, 2000))
+@settings(max_examples=60, deadline=None)
+def test_the_excerpts_of_a_document_stand_together_and_in_reading_order(
+    material: ContextMaterial, budget: int
+) -> None:
+    context = compose_context(material, budget, TIKTOKEN)
+    places = [place for citation, _ in excerpts(context.text) if (place := parse_citation(citation))]
+    documents = [document for document, _ in places]
+    assert len(set(documents)) == len([1 for a, b in pairwise([0, *documents]) if a != b])
+    for (document, number), (other, following) in pairwise(places):
+        assert document != other or number <= following
 
 
-def test_overlapping_chunks_of_one_document_repeat_nothing() -> None:
-    text = "One is here. Two is here. Three is here. Four is here."
-    half = text.index("Two"), text.index(" Four")
-    chunks = (chunk(1, text[: half[1]], "doc"), chunk(2, text[half[0] :], "doc", half[0]))
-    context = compose_context(ContextMaterial(chunks), ["here"], 500, TIKTOKEN).text
-    assert [context.count(word) for word in ("One", "Two", "Three", "Four")] == [1, 1, 1, 1]
-    assert "\n[…] Four is here.\n" in context
+# --- what is chosen ------------------------------------------------------------------------
 
 
-def test_a_passage_already_shown_is_not_shown_again() -> None:
-    text = "The beam of the lighthouse can be seen from forty miles away in clear weather."
-    context = compose_context(ContextMaterial((chunk(1, text), chunk(2, text))), ["beam"], 500, TIKTOKEN)
-    assert context.text.count(text) == 1
+def saying(who: str, number: int) -> str:
+    return f"Saying {number} of {who} tells something that no other sentence tells, {who}{number}."
+
+
+def test_each_text_has_an_equal_share() -> None:
+    rankings = [
+        rank(*(make_chunk(n, [saying(who, n)], document) for n in range(1, 60)), value=value)
+        for document, (who, value) in enumerate([("Ada", 9.0), ("Bell", 1.0), ("Cy", 0.2)], start=1)
+    ]
+    text = compose(*rankings, budget=1200).text
+    shares = [text.count(f"of {who} tells") for who in ("Ada", "Bell", "Cy")]
+    assert max(shares) - min(shares) <= 1
+    assert min(shares) > 5
+
+
+def test_what_one_text_leaves_goes_to_the_others() -> None:
+    few = rank(make_chunk(1, [saying("Ada", 1)], 1))
+    many = rank(*(make_chunk(n, [saying("Bell", n)], 2) for n in range(1, 60)))
+    context = compose(few, many, budget=1000)
+    assert saying("Ada", 1) in context.text
+    assert context.tokens > 900
+
+
+def test_the_best_evidence_is_taken_first_whatever_its_kind() -> None:
+    windows = rank(*(make_chunk(n, [saying("Ada", n)], n) for n in range(1, 30)), value=1.0)
+    summary = Statement("Sayings", saying("Bell", 1), ("d1:c1",), 2.0, "summary")
+    weak = Statement("Sayings", saying("Cy", 1), ("d1:c1",), 0.9, "summary")
+    text = compose([summary, *windows, weak], budget=300).text
+    assert saying("Bell", 1) in text
+    assert saying("Cy", 1) not in text
+
+
+def test_evidence_far_below_the_best_stays_out_although_there_is_room_unless_it_is_kept() -> None:
+    weak = replace(rank(make_chunk(1, [saying("Bell", 1)], 2))[0], value=0.1)
+    best = rank(make_chunk(1, [saying("Ada", 1)]))
+    context = compose([*best, weak])
+    assert "Bell" not in context.text
+    assert not context.truncated
+    assert "Bell" in compose([*best, replace(weak, kept=True)]).text
+
+
+def test_a_window_already_shown_is_not_shown_again() -> None:
+    context = compose(rank(make_chunk(1, [saying("Ada", 1)], 1), make_chunk(1, [saying("Ada", 1)], 2)))
+    assert context.text.count(saying("Ada", 1)) == 1
     assert not context.truncated
 
 
-def test_a_copy_of_a_passage_adds_what_is_new_alone_and_code_is_not_torn() -> None:
-    code = "with open(path) as file:\n    data = file.read()\n"
-    text = f"A file is closed when the block ends, whatever happens in it.\n\n{code}"
-    other = f"Something else altogether is said here, about reading files at length and with care.\n\n{code}"
-    copy = f"{text}\nA file that is read twice is opened twice."
-    chunks = (chunk(1, text), chunk(2, other), chunk(3, copy))
-    context = compose_context(ContextMaterial(chunks), ["file read"], 800, TIKTOKEN).text
-    assert context.count("data = file.read()") == 2
-    assert context.count("A file is closed when the block ends") == 1
-    assert "[d3:c1] A title\n```\n[…] A file that is read twice is opened twice.\n```" in context
+def test_a_statement_that_a_window_says_is_not_repeated() -> None:
+    copy = Statement("Ada", saying("Ada", 1), ("d1:c1",), 0.9)
+    context = compose([*rank(make_chunk(1, [saying("Ada", 1)])), copy])
+    assert context.text.count(saying("Ada", 1)) == 1
+    assert STATEMENTS not in context.text
 
 
-def test_a_short_passage_within_another_is_shown() -> None:
-    chunks = (chunk(1, "Uranus is a planetary body with rings and moons."), chunk(2, "A planet."))
-    assert compose_context(ContextMaterial(chunks), ["planet"], 300, TIKTOKEN).cited == ("d1:c1", "d2:c1")
+def test_one_window_for_two_texts_is_shown_once() -> None:
+    shared = rank(make_chunk(1, [saying("Ada", 1)]))
+    context = compose(shared, shared)
+    assert context.text.count("Saying 1") == 1
 
 
-def test_a_description_that_a_passage_says_is_not_repeated() -> None:
-    said = "Alan Stevenson designed the lighthouse of Skerryvore."
-    new = "He was an engineer of the Northern Lighthouse Board."
-    line = ContextLine("Alan Stevenson (person)", f"{said} {new}", ("d1:c1",))
-    gone = ContextLine("Skerryvore", said, ("d1:c1",))
-    context = compose_context(
-        ContextMaterial((chunk(1, said),), entities=(line, gone)), ["who"], 500, TIKTOKEN
+def test_a_code_block_is_whole_or_left_out() -> None:
+    code = "```python\n" + "\n".join(f"value_{n} = compute({n})" for n in range(40)) + "\n```"
+    material = rank(make_chunk(1, [code], 1), make_chunk(1, [saying("Ada", 1)], 2))
+    small = compose(material, budget=200)
+    assert "value_" not in small.text
+    assert saying("Ada", 1) in small.text
+    assert small.truncated
+    assert code in compose(material, budget=900).text
+
+
+# --- layout --------------------------------------------------------------------------------
+
+
+def test_touching_windows_are_joined_under_one_citation_and_others_have_their_own() -> None:
+    chunk = make_chunk(1, [saying("Ada", n) for n in range(4)], heading="Lamps")
+    windows = [each for each in rank(chunk) if each.number != 2]
+    text = compose([windows[2], windows[1], windows[0]]).text
+    body = f"[d1:c1] {saying('Ada', 0)}\n{saying('Ada', 1)}\n[d1:c1] {saying('Ada', 3)}"
+    assert f"### A title\n```\n# Lamps\n{body}\n```" in text
+
+
+def test_a_window_stands_under_the_heading_of_its_own_section() -> None:
+    first, second = saying("Ada", 1), saying("Bell", 1)
+    both = replace(
+        make_chunk(1, [first, second]),
+        windows=(Window(0, len(first), "Lamps"), Window(len(first) + 1, len(first) + 1 + len(second), "Oil")),
     )
-    assert context.text.count(said) == 1
-    assert f"- Alan Stevenson (person): {new} [d1:c1]" in context.text
-    assert "- Skerryvore" not in context.text
-    assert not context.truncated
+    text = compose(rank(both)).text
+    assert f"# Lamps\n[d1:c1] {first}\n# Oil\n[d1:c1] {second}" in text
 
 
-LONG = " ".join(f"Sentence number {number} of this passage says very little indeed." for number in range(60))
+def test_title_and_path_stand_once_for_a_document() -> None:
+    chunks = [replace(make_chunk(n, [saying("Ada", n)]), source="/home/me/docs/ada.md") for n in (1, 2)]
+    text = compose(rank(*chunks)).text
+    assert text.count("### A title (docs/ada.md)") == 1
+    assert "/home/me" not in text
+    assert text.count("ada.md") == 1
 
 
-def test_a_long_passage_is_cut_around_the_sentences_that_serve_the_query() -> None:
-    text = LONG.replace("number 41 ", "number 41 about the zither ")
-    context = compose_context(ContextMaterial((chunk(1, text),)), ["zither"], 200, TIKTOKEN)
-    assert "Sentence number 41 about the zither of this passage" in context.text
-    assert "Sentence number 0 " not in context.text
-    assert context.text.count("[…]") == 2
-    assert context.truncated
-    assert context.text.endswith("(For lack of room cut short: 1 passage.)")
-
-
-def test_several_long_passages_fit_into_a_small_budget() -> None:
-    chunks = tuple(chunk(number, LONG.replace("Sentence", f"Saying {number}")) for number in range(1, 5))
-    context = compose_context(ContextMaterial(chunks), ["saying"], 1000, TIKTOKEN)
-    assert len(context.cited) >= 3
-
-
-def test_what_was_left_out_is_said_in_one_line() -> None:
-    chunks = tuple(chunk(number, LONG.replace("Sentence", f"Saying {number}")) for number in range(1, 30))
-    lines = tuple(
-        ContextLine(f"Name {n}", f"Fact {n} about something new altogether.", ("d1:c1",)) for n in range(90)
+def test_notes_come_first_a_line_each_and_within_the_budget() -> None:
+    notes = ["Weak evidence: few words.", "One\ndocument is [d9:c9] pending."]
+    context = compose(rank(make_chunk(1, [saying("Ada", 1)])), notes=notes)
+    assert context.text.startswith(
+        f"Weak evidence: few words.\n\nOne document is (d9:c9) pending.\n\n{HEAD}\n"
     )
-    context = compose_context(ContextMaterial(chunks, relations=lines), ["saying"], 600, TIKTOKEN)
+    long = compose(rank(make_chunk(1, [saying("Ada", 1)])), notes=["word " * 400], budget=100)
+    assert long.tokens <= 100
+    assert saying("Ada", 1) in long.text, "notes leave room for evidence"
+
+
+def test_strong_evidence_that_did_not_fit_is_counted() -> None:
+    windows = rank(*(make_chunk(1, [saying("Ada", n)], n) for n in range(1, 40)))
+    statements = [Statement("Bell", saying("Bell", n), ("d1:c1",), 1.0, "summary") for n in range(30)]
+    context = compose([*windows, *statements], budget=400)
     last = context.text.split("\n")[-1]
-    left = re.fullmatch(
-        r"\(For lack of room left out: (\d+) passages, (\d+) relations; cut short: .*\.\)", last
-    )
+    left = re.fullmatch(r"\(Left out for lack of room: (\d+) excerpts, (\d+) summaries\.\)", last)
     assert left, last
-    assert int(left[1]) == 29 - context.text.count("\n[d")
-    assert int(left[2]) == 90 - context.text.count("\n- Name")
+    assert int(left[1]) == 39 - context.text.count("\n[d")
+    assert int(left[2]) == 30 - context.text.count("of Bell tells")
+    assert context.truncated
 
 
-def test_passages_get_at_least_half_and_sections_their_shares() -> None:
-    chunks = tuple(chunk(number, LONG.replace("Sentence", f"Saying {number}")) for number in range(1, 30))
-
-    def lines(kind: str) -> tuple[ContextLine, ...]:
-        return tuple(
-            ContextLine(f"{kind} {n}", f"{kind} fact {n} about something new.", ("d1:c1",))
-            for n in range(300)
-        )
-
-    material = ContextMaterial(chunks, lines("Relation"), lines("Summary"), lines("Entity"))
-    budget = 4000
-    text = compose_context(material, ["saying"], budget, TIKTOKEN).text
-    parts = {
-        part.split("\n")[0]: TIKTOKEN.count(part) for part in re.split(r"^## ", text, flags=re.MULTILINE)[1:]
-    }
-    assert list(parts) == ["Passages", "Relations", "Summaries", "Entities"]
-    assert parts["Passages"] >= 0.47 * budget
-    for title, share in SHARES.items():
-        assert 0.8 * share * budget <= parts[title] <= 1.1 * share * budget
+def test_a_context_that_holds_everything_counts_nothing() -> None:
+    context = compose(rank(make_chunk(1, [saying("Ada", 1)])))
+    assert "Left out" not in context.text
+    assert not context.truncated
 
 
-def test_what_a_section_leaves_flows_on() -> None:
-    few = (chunk(1, "A single short passage stands here."),)
-    lines = tuple(
-        ContextLine(f"Name {n}", f"Fact {n} about something new altogether.", ("d1:c1",)) for n in range(300)
-    )
-    context = compose_context(ContextMaterial(few, relations=lines), ["fact"], 2000, TIKTOKEN)
-    assert context.tokens > 1850
-    context = compose_context(
-        ContextMaterial((), summaries=lines), ["fact"], 2000, TIKTOKEN, shares=GLOBAL_SHARES
-    )
-    assert context.tokens > 1850
+@pytest.mark.parametrize("budget", [100, 500])
+def test_a_small_budget_holds_evidence_and_little_else(budget: int) -> None:
+    windows = rank(*(make_chunk(1, [saying("Ada", n)], n) for n in range(1, 60)))
+    context = compose(windows, budget=budget, notes=["Weak evidence: few words."])
+    assert 0.8 * budget <= context.tokens <= budget
+    assert context.text.count("of Ada tells") >= budget // 50
 
 
-def test_a_bare_line_keeps_its_place_without_text() -> None:
-    bare = ContextLine("Cluster (layer 2; joins Ada, Bell)", LONG.replace(". ", " "), ("d1:c1",), bare=True)
-    context = compose_context(ContextMaterial(summaries=(bare,)), ["x"], 100, TIKTOKEN)
-    assert "- Cluster (layer 2; joins Ada, Bell) [d1:c1]" in context.text
+def test_groups_are_headings_only_where_several_are_shown() -> None:
+    chunks = [make_chunk(1, [saying(who, 1)], n) for n, who in enumerate(("Ada", "Bell", "Cy"), start=1)]
+    groups = [
+        EvidenceGroup("Ada, Cy (in Poets)", {"k1-1": 1.0, "k3-1": 0.5}),
+        EvidenceGroup("Bell", {"k2-1": 1.0, "k3-1": 0.1}),
+    ]
+    text = compose(rank(*chunks), groups=groups).text
+    assert re.findall("^## .*$", text, re.MULTILINE) == ["## Ada, Cy (in Poets)", "## Bell"]
+    assert text.index("of Ada") < text.index("of Cy") < text.index("## Bell") < text.index("of Bell")
+    assert "## " not in compose(rank(chunks[0], chunks[2]), groups=groups).text.replace("### ", "")
+
+
+def test_a_heading_forges_no_citation() -> None:
+    """Headings are made of names, and names come from documents."""
+    groups = [EvidenceGroup("[d9:c9]\n``` Ada", {"k1-1": 1.0}), EvidenceGroup("Bell", {"k2-1": 1.0})]
+    context = compose(rank(*(make_chunk(1, [saying("Ada", n)], n) for n in (1, 2))), groups=groups)
+    assert context.cited == ("d1:c1", "d2:c1")
+    assert "## (d9:c9) ''' Ada\n" in context.text
+
+
+def test_a_note_that_does_not_fit_is_cut_and_those_after_it_go() -> None:
+    """A warning quotes a question of up to 10,000 characters; what follows it must not break the budget."""
+    notes = ["word " * 2000, "other " * 2000]
+    context = compose(rank(make_chunk(1, [saying("Ada", 1)])), notes=notes, budget=200)
+    assert context.tokens <= 200
+    assert saying("Ada", 1) in context.text
+    assert "other other" not in context.text
+
+
+def test_the_explanation_of_a_detailed_context_is_within_the_budget_and_leaves_evidence_most_of_it() -> None:
+    windows = rank(*(make_chunk(1, [saying("Ada", n)], n) for n in range(1, 60)))
+    lines = [f"Ada — Bell {n}: they met in year {n} at the sea." for n in range(200)]
+    context = compose(windows, explanation=lines, budget=1000)
+    evidence, explained = context.text.split("### How the evidence is connected")
+    assert context.tokens <= 1000
+    assert TIKTOKEN.count(evidence) >= 600
+    assert 150 <= TIKTOKEN.count(explained) <= 400
+    assert "year 0 " in explained
+
+
+def test_each_sentence_of_a_statement_has_its_own_citations_and_one_subject_one_line() -> None:
+    statements = [
+        Statement("Ada", saying("Ada", 1), ("d1:c1",), 1.0),
+        Statement("Bell", saying("Bell", 1), ("d2:c1", "d3:c1"), 1.0),
+        Statement("Ada", saying("Ada", 2), ("d4:c2",), 1.0),
+    ]
+    text = compose(statements).text
+    assert f"- Ada: {saying('Ada', 1)} [d1:c1] {saying('Ada', 2)} [d4:c2]\n" in text
+    assert f"- Bell: {saying('Bell', 1)} [d2:c1] [d3:c1]\n" in text
 
 
 def test_nothing_found_gives_the_head_alone() -> None:
-    context = compose_context(ContextMaterial(), ["x"], 100, TIKTOKEN)
+    context = compose(budget=100)
     assert (context.text, context.cited, context.truncated) == (HEAD, (), False)
 
 
@@ -308,42 +464,8 @@ def test_a_citation_in_a_document_is_no_citation() -> None:
     assert sanitise("See [d3:c99] and [see D1:C2, too].") == "See (d3:c99) and (see D1:C2, too)."
 
 
-@given(st.lists(st.booleans(), min_size=1, max_size=8))
-def test_cut_marks_stand_exactly_where_sentences_are_missing(kept: Sequence[bool]) -> None:
-    parts = [f"S{number}." for number in range(len(kept))]
-    text = " ".join(parts)
-    spans = [(text.index(part), text.index(part) + len(part)) for part in parts]
-    chosen = [span for span, keep in zip(spans, kept, strict=True) if keep]
-    marks = "".join("k" if keep else "x" for keep in kept)
-    expected = re.sub("x+", "…", marks)
-    if chosen:
-        found = re.sub(r"\s*\[…\]\s*", "…", render_excerpt(text, spans, chosen))
-        assert re.sub(r"S\d+\.\s*", "k", found) == expected
-
-
 def test_counts_are_words() -> None:
     assert (
         format_counts({"passage": 2, "summary": 1, "entity": 3, "line": 0})
         == "2 passages, 1 summary, 3 entities"
     )
-
-
-def test_a_line_cites_the_passages_that_the_sentences_it_shows_were_taken_from() -> None:
-    first, second, third = SENTENCES[0], SENTENCES[2], SENTENCES[3]
-    text = f"{first} {second} {third}"
-    origins = (
-        (0, len(first), "d1:c1"),
-        (text.index(second), text.index(second) + len(second), "d2:c5"),
-        (text.index(third), len(text), "d3:c9"),
-    )
-    line = ContextLine("Lighthouses", text, ("d8:c8",), origins=origins)
-    whole = compose_context(ContextMaterial(summaries=(line,)), ["beam"], 400, TIKTOKEN)
-    assert whole.cited == ("d1:c1", "d2:c5", "d3:c9")
-    # A passage says the second sentence already: what is left of the line is of two passages.
-    passage = Chunk("k", "doc", 5, second, 0, len(second), 1, citation="d2:c5", title="Lens")
-    beside = compose_context(ContextMaterial((passage,), summaries=(line,)), ["beam"], 400, TIKTOKEN)
-    assert f"{third} [d1:c1] [d3:c9]" in beside.text
-    unknown = compose_context(
-        ContextMaterial(summaries=(ContextLine("Lighthouses", text, ("d8:c8",)),)), ["beam"], 400, TIKTOKEN
-    )
-    assert unknown.cited == ("d8:c8",)

@@ -1,0 +1,140 @@
+"""Windows: a few sentences of one section each, nothing torn, nothing lost."""
+
+from __future__ import annotations
+
+import re
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from leanrag_engine.adapters.tokenizer import TiktokenTokenizer
+from leanrag_engine.core.model import Chunk, LoadedDocument
+from leanrag_engine.documents.chunking import chunk
+from leanrag_engine.documents.windows import WindowOptions
+
+TIKTOKEN = TiktokenTokenizer()
+OPTIONS = WindowOptions()
+
+SENTENCES = " ".join(f"Sentence number {n} says a little about ships and harbours." for n in range(60))
+CODE = "```python\n" + "\n".join(f"value_{n} = compute({n})  # a step" for n in range(20)) + "\n```"
+TABLE = "\n".join(["| a | b |", "|---|---|", *(f"| {n} | value {n} |" for n in range(8))])
+
+
+def chunked(text: str, media_type: str = "text/markdown", tokens: int = 1200) -> list[Chunk]:
+    document = LoadedDocument("doc", "A title", text, media_type)
+    return chunk(document, tokenizer=TIKTOKEN, max_tokens=tokens, overlap=0)
+
+
+def cut(text: str, media_type: str = "text/markdown") -> list[tuple[str, str]]:
+    """Heading and text of each window."""
+    return [
+        (window.heading, each.quote(window)) for each in chunked(text, media_type) for window in each.windows
+    ]
+
+
+def texts(text: str, media_type: str = "text/markdown") -> list[str]:
+    return [each for _, each in cut(text, media_type)]
+
+
+blocks = st.sampled_from(
+    [
+        SENTENCES[:600],
+        "Short.",
+        CODE,
+        TABLE,
+        "- one item\n- another item\n- a third",
+        "# Ships",
+        "## Sails",
+        "灯塔在那一年的冬天第一次点亮。" * 20,
+        "word" * 400,
+        "    indented = code()",
+        "As follows:",
+        "```\nnever closed",
+    ]
+)
+
+
+@given(
+    st.lists(blocks, min_size=1, max_size=10).map("\n\n".join),
+    st.sampled_from(["text/markdown", "text/plain", "text/x-python"]),
+    st.sampled_from([80, 400, 1200]),
+)
+@settings(max_examples=60, deadline=None)
+def test_every_character_but_headings_and_white_space_lies_in_exactly_one_window(
+    text: str, media_type: str, tokens: int
+) -> None:
+    document = LoadedDocument("doc", "A title", text, media_type)
+    chunks = chunk(document, tokenizer=TIKTOKEN, max_tokens=tokens, overlap=tokens // 8)
+    covered = [0] * len(document.text)
+    for each in chunks:
+        for window in each.windows:
+            assert each.start <= window.start < window.end <= each.end
+            assert each.quote(window) == document.text[window.start : window.end]
+            for place in range(window.start, window.end):
+                covered[place] += 1
+    assert max(covered) == 1
+    lost = "".join(char for char, count in zip(document.text, covered, strict=True) if not count).split()
+    assert set(lost) <= {"#", "##", "Ships", "Sails"}
+
+
+def test_windows_hold_whole_sentences_of_about_a_hundred_tokens() -> None:
+    found = texts(SENTENCES)
+    assert len(found) > 4
+    assert all(each.startswith("Sentence number") and each.endswith("harbours.") for each in found)
+    sizes = [TIKTOKEN.count(each) for each in found]
+    assert max(sizes) <= OPTIONS.longest
+    assert min(sizes[:-1]) > OPTIONS.target // 2
+
+
+def test_each_window_has_the_path_of_its_own_headings() -> None:
+    first, second = SENTENCES[:200], SENTENCES[200:400]
+    found = {text[:20]: heading for heading, text in cut(f"# Ships\n\n{first}\n\n## Sails\n\n{second}")}
+    assert found == {first[:20]: "Ships", second.strip()[:20]: "Ships > Sails"}
+
+
+def test_fenced_code_and_a_table_are_whole_though_longer_than_a_window() -> None:
+    assert TIKTOKEN.count(CODE) > OPTIONS.longest
+    assert any(CODE in each for each in texts(f"{SENTENCES[:300]}\n\n{CODE}\n\n{SENTENCES[300:600]}"))
+    assert any(TABLE in each for each in texts(f"{SENTENCES[:600]}\n\n{TABLE}\n\n{SENTENCES[600:1200]}"))
+
+
+def test_a_list_item_is_not_cut_from_its_second_line() -> None:
+    items = [f"- item {n} begins here\n  and goes on in a second line, {n}" for n in range(40)]
+    for each in texts("\n".join(items)):
+        assert re.match("- item", each)
+        assert len(re.findall("begins here", each)) == len(re.findall("second line", each))
+
+
+def test_announced_code_stays_with_the_sentence_that_announces_it() -> None:
+    code = "```\nrun(this)\nthen(that)\n```"
+    text = f"{SENTENCES[:540]} It is called like this:\n\n{code}\n\n{SENTENCES[600:1200]}"
+    (window,) = [each for each in texts(text) if code in each]
+    assert "It is called like this:" in window
+
+
+def test_cjk_text_is_cut_at_sentences_and_a_text_without_any_at_characters() -> None:
+    found = texts("灯塔在那一年的冬天第一次点亮。" * 40)
+    assert len(found) > 1
+    assert all(each.endswith("。") for each in found)
+    endless = texts("灯塔" * 1500)
+    assert all(TIKTOKEN.count(each) <= 2 * OPTIONS.longest for each in endless)
+
+
+def test_a_line_that_is_far_too_long_is_cut_at_words() -> None:
+    found = texts(" ".join(f"word{n}" for n in range(1500)), "text/plain")
+    assert all(re.fullmatch(r"word\d+( word\d+)*", each) for each in found)
+    assert max(map(TIKTOKEN.count, found)) <= 1.5 * OPTIONS.longest
+
+
+def test_source_code_is_cut_between_lines_only() -> None:
+    lines = [f"    value_{n} = compute({n}) if ready else None" for n in range(120)]
+    source = "def main():\n" + "\n".join(lines)
+    known = set(source.split("\n"))
+    found = texts(source, "text/x-python")
+    assert len(found) > 3
+    assert {line for each in found for line in each.split("\n")} <= known
+
+
+def test_a_section_of_a_heading_alone_is_one_window() -> None:
+    (only,) = chunked("# Nothing but this")
+    assert len(only.windows) == 1
