@@ -50,8 +50,6 @@ class SummaryOptions:
     """Share of the best sentence's score below which a sentence is left out of the description."""
     repeated: float = 0.65
     """Share of the shorter sentence's words from which on two sentences are repetitions."""
-    statements: int = 2
-    """With this many statements, questions and direct speech are not quoted."""
     texts: TextOptions = field(default_factory=TextOptions)
 
 
@@ -203,9 +201,9 @@ def _central_sentences(
     """Return the best sentences first, without repetitions, from as many members as possible."""
     candidates = sorted(_candidates(group, weights, options), key=lambda candidate: -candidate.score)
     candidates = [each for each in candidates if each.whole]
-    # So is direct speech or a question, where there are hardly any statements.
+    # Questions and direct speech are quoted only where there is at most one statement.
     statements = [each for each in candidates if not is_speech(each.text)]
-    candidates = statements if len(statements) >= options.statements else candidates
+    candidates = statements if len(statements) > 1 else candidates
     chosen: list[_CandidateSentence] = []
     contents: list[set[str]] = []
     for again in (False, True):

@@ -62,7 +62,9 @@ class ReadTools:
         token_budget: Annotated[int, Field(ge=100, le=32000)] = 4000,
         filters: Filters = FiltersArgument(),
         include_relations: bool = True,
-        include_sources: bool = True,
+        include_sources: Annotated[
+            bool, Field(description="false: no list of sources; the context keeps its passages")
+        ] = True,
         response_format: ResponseFormat = "concise",
         collection: CollectionName = "default",
     ) -> Annotated[CallToolResult, QueryReply]:

@@ -109,7 +109,8 @@ def test_starting_up_imports_no_heavy_library() -> None:
     code = (
         "import sys, leanrag_mcp.cli.main; from leanrag_mcp.app import create_server;"
         "from leanrag_engine.core.config import load_settings; create_server(load_settings());"
-        "heavy = {'numpy','sqlalchemy','chromadb','sklearn','networkx','litellm','tiktoken','scipy'};"
+        "heavy = {'numpy','sqlalchemy','chromadb','sklearn','networkx','litellm','tiktoken','scipy',"
+        "'onnxruntime','tokenizers'};"
         "print(*sorted(heavy & set(sys.modules)))"
     )
     ran = subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True, check=True)

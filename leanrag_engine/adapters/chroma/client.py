@@ -45,7 +45,7 @@ HNSW: CreateHNSWConfiguration = {
     "sync_threshold": 2,
 }
 """Settings of the HNSW index. A wider search while building (32 neighbours, 200 candidates) took a third to twice more
-time without better recall@10: 1.000 either way on 16,000 entities with vectors of MiniLM and of the built-in
+time without better recall@10: 1.000 either way on 16,000 entities with vectors of MiniLM and of the fitted
 embedder, 0.996 against 0.995 on 100,000 facts made from a few templates. Half as many neighbours had less
 recall there (0.986). 2 is the smallest ``sync_threshold`` that Chroma accepts."""
 

@@ -33,8 +33,6 @@ class TextOptions:
     """Share of common words from which on two names are near duplicates."""
     part_of: float = 0.6
     """Share of a phrase's occurrences from which on a longer phrase takes its place."""
-    voiced: float = 0.5
-    """Factor of direct speech, questions and exclamations: they say little about their subject."""
     personal: float = 0.75
     """Factor of each pronoun, for up to four of them: the sentence that they refer to is missing."""
     labelled: float = 0.6

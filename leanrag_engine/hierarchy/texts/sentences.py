@@ -64,7 +64,7 @@ def score_sentence(
     present = {key for key in phrase_keys(text) if key in weights}
     worth = centrality * sum(weights[key] for key in sorted(present)) / (options.terse + word_count(text))
     if is_speech(text):
-        worth *= options.voiced
+        worth *= 0.5  # it says little about its subject
     if _LABEL.match(text):
         worth *= options.labelled
     worth *= options.personal ** min(4, len(_PRONOUNS.findall(text)))

@@ -1,4 +1,4 @@
-"""The built-in embedder: any collection fits, equal bits come back, and the right passages are near."""
+"""The fitted embedder: any collection fits, equal bits come back, and the right passages are near."""
 
 from __future__ import annotations
 

@@ -114,7 +114,7 @@ def main() -> None:
     parser.add_argument("--cancel-after", type=float, default=0.0)
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        settings = Settings(data_dir=Path(folder), clustering=asked.clustering)
+        settings = Settings(data_dir=Path(folder), clustering=asked.clustering, embedder="fitted")
         data = corpus(asked.entities, asked.relations)
         print(json.dumps(anyio.run(measured, settings, data, asked.cancel_after)))
 

@@ -30,7 +30,7 @@ from typing import Any
 import anyio
 
 import leanrag_engine
-from leanrag_engine.adapters.embedders.fitted import BuiltinEmbedderSource
+from leanrag_engine.adapters.embedders.fitted import FittedEmbedderSource
 from leanrag_engine.adapters.tokenizer import TiktokenTokenizer
 from leanrag_engine.core.config import Settings
 from leanrag_engine.core.model import Chunk, DocumentSource, Extract, Graph, LoadedDocument
@@ -215,7 +215,7 @@ def read(documents: Sequence[LoadedDocument], chunks: Sequence[Sequence[Chunk]])
 
 
 async def fit(chunks: Sequence[Sequence[Chunk]]) -> Embedder:
-    embedder, _ = await BuiltinEmbedderSource().fit([each.indexed_text for group in chunks for each in group])
+    embedder, _ = await FittedEmbedderSource().fit([each.indexed_text for group in chunks for each in group])
     return embedder
 
 

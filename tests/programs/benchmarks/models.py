@@ -222,7 +222,7 @@ def copied(folder: Path) -> Iterator[Path]:
 
 def opening(folder: Path, model: Service, **settings: Any) -> Any:
     """The engine with the service as its chat model."""
-    given = {"llm_model": "openai/tiny", "llm_api_base": model.url, **settings}
+    given = {"embedder": "fitted", "llm_model": "openai/tiny", "llm_api_base": model.url, **settings}
     return LeanRAG.open(load_settings(data_dir=folder, **given))
 
 
@@ -249,7 +249,7 @@ def summed(rows: dict[str, tuple[int, int, int]]) -> list[int]:
 async def timed(folder: Path, chunks: int, options: argparse.Namespace) -> dict[str, Any]:
     """A whole build against its calls' own time, and a second one. Without a model it takes ``own_seconds``."""
     with copied(folder) as plain:
-        async with await LeanRAG.open(load_settings(data_dir=plain)) as engine:
+        async with await LeanRAG.open(load_settings(data_dir=plain, embedder="fitted")) as engine:
             _, own = await build(engine)
     with copied(folder) as data, service(options.seconds) as model:
         async with await opening(data, model, llm_concurrency=options.concurrency) as engine:
@@ -320,7 +320,7 @@ from leanrag_engine.core.config import load_settings
 from leanrag_engine.engine import LeanRAG
 
 async def work():
-    settings = load_settings(data_dir=Path(sys.argv[1]), llm_model="openai/tiny", llm_api_base=sys.argv[2])
+    settings = load_settings(data_dir=Path(sys.argv[1]), embedder="fitted", llm_model="openai/tiny", llm_api_base=sys.argv[2])
     async with await LeanRAG.open(settings) as engine:
         job = await engine.submit_build()
         await engine.job(job.id, wait_seconds=3600)

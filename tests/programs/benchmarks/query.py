@@ -148,7 +148,7 @@ def figures_of(entities: int, build_s: float, costs: Sequence[Cost], calls: Call
 
 
 def measured(folder: Path, entities: int, queries: int, profiled: int) -> dict[str, object]:
-    settings = Settings(data_dir=folder / f"entities-{entities}")
+    settings = Settings(data_dir=folder / f"entities-{entities}", embedder="fitted")
     data = corpus(entities, RELATIONS * entities)
     build_s = anyio.run(filled, settings, data)
     profile = cProfile.Profile() if profiled else None

