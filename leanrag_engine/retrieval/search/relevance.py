@@ -87,17 +87,20 @@ def rank_windows(
         best[chunk.id] = max(score, best.get(chunk.id, score))
     beside = _best_neighbours(windows, own)
     around = _section_means(windows, own)
+    plain = [
+        (own[place] + options.neighbour * beside[place] + options.section * around[place])
+        * min(1.0, len(chunk.quote(chunk.windows[number])) / options.stub_characters)
+        for place, (chunk, number) in enumerate(windows)
+    ]
+    seated = set(sorted(range(len(windows)), key=lambda place: -plain[place])[: options.seats])
     ranked = []
     for place, (chunk, number) in enumerate(windows):
-        rank = graph_ranks.get(chunk.id)
-        value = own[place] + options.neighbour * beside[place] + options.section * around[place]
-        if rank is not None:
+        gain = 1.0 if place in seated else 0.0
+        if not gain and (rank := graph_ranks.get(chunk.id)) is not None:
             # Of a long passage the windows gain that speak of the question.
             share = own[place] / best[chunk.id] if best[chunk.id] > 0 else 1.0
-            value += trust * options.graph * share * options.graph_decay / (options.graph_decay + rank)
-        window = chunk.windows[number]
-        value *= min(1.0, (window.end - window.start) / options.stub_characters)
-        ranked.append(RankedWindow(chunk, number, value))
+            gain = share * options.graph_decay / (options.graph_decay + rank)
+        ranked.append(RankedWindow(chunk, number, plain[place] + trust * options.graph * gain))
     return _keep_first(sorted(ranked, key=lambda each: -each.value), graph_ranks, options.graph_kept)
 
 
