@@ -60,6 +60,11 @@ class Method(StrEnum):
     JOINED = "joined"
     """The joined texts of the relations beneath (paper eq. 5, λ ≤ τ)."""
 
+    @property
+    def written(self) -> bool:
+        """Whether a model or an agent wrote the text: heuristic texts quote the documents."""
+        return self in (Method.MODEL, Method.AGENT)
+
 
 # --- documents -----------------------------------------------------------------------------
 

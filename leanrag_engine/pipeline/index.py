@@ -118,7 +118,8 @@ def texts_by_kind(chunks: Sequence[Chunk], layers: Sequence[Graph]) -> dict[str,
         "windows": texts_of_windows(chunks),
         "entities": texts_of_entities(base.entities),
         "aggregates": texts_of_entities([entity for layer in above for entity in layer.entities]),
-        "facts": base.facts(),
+        # Heuristic facts are sentences of the windows, which search finds there.
+        "facts": base.facts() if any(each.method.written for each in base.relations) else [],
     }
 
 

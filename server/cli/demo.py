@@ -130,12 +130,13 @@ async def ask(
     console.print(Rule(f"query_lca_context: {question}", align="left", style="cyan"))
     reply = await call(client, "query_lca_context", {"query": question, "token_budget": TOKEN_BUDGET})
     console.print(reply["context"], markup=False, highlight=False)
-    cited = ", ".join(each["citation"] for each in reply["sources"])
+    cited = ", ".join(reply["sources"])
     console.print(f"[green]{reply['tokens']} tokens of {TOKEN_BUDGET}; sources {cited}[/green]")
     figures.context_tokens.append(reply["tokens"])
     if draw_tree:
         console.print("The LCA tree of this answer (seeds are marked *):")
-        console.print(lca_tree(reply))
+        asked = {"query": question, "token_budget": TOKEN_BUDGET, "response_format": "detailed"}
+        console.print(lca_tree(await call(client, "query_lca_context", asked)))
 
 
 def lca_tree(reply: dict[str, Any]) -> Tree:

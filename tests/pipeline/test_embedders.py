@@ -299,12 +299,12 @@ async def test_deleting_a_document_deletes_every_window_of_its_passages(served: 
         status = await engine.status()
         generation = status.collection.generation
         assert generation is not None
-        assert status.vectors["chunks"] > status.collection.chunks
+        assert status.vectors["windows"] > status.collection.chunks
         job, _ = await engine.submit_delete(["d1"])
         assert job is not None
         await done(engine, job)
         assert (await engine.status()).collection.chunks == 1
-        assert await engine._stores.vectors.count(generation.record.spaces.chunks) == 1
+        assert await engine._stores.vectors.count(generation.record.spaces.windows) == 1
 
 
 async def test_a_second_build_keeps_no_vector_of_what_was_replaced(served: Settings) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from leanrag_engine.core.model import Entity, Method, Relation
+from leanrag_engine.core.model import Entity, Relation
 from leanrag_engine.core.text.language.sentences import sentences
 from leanrag_engine.core.text.shortening import cut_end, one_line
 
@@ -17,8 +17,6 @@ from .rendering import Statement
 
 Origins = tuple[tuple[int, int, str], ...]
 """Start and end of parts of a text, and the citation of the passage that each was taken from."""
-
-WRITTEN = frozenset({Method.MODEL, Method.AGENT})
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +55,7 @@ def relation_statements(
 
 def is_written(items: Iterable[Entity | Relation]) -> bool:
     """Return whether a model or agent wrote any of the items."""
-    return any(each.method in WRITTEN for each in items)
+    return any(each.method.written for each in items)
 
 
 def _cut(id_: str, subject: str, text: str, kind: str, citations: LineCitations) -> list[Statement]:

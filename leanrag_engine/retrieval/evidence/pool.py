@@ -8,7 +8,6 @@ from dataclasses import replace
 from leanrag_engine.core.model import Entity, Hit, Relation, Seed, Subgraph, parse_window_id
 from leanrag_engine.retrieval.context.rendering import Statement
 from leanrag_engine.retrieval.context.statements import (
-    WRITTEN,
     LineCitations,
     entity_statements,
     relation_statements,
@@ -77,12 +76,12 @@ async def value_statements(
         node
         for node in graph.path
         if (node.layer == 0 or query.include_summaries)
-        and (node.method in WRITTEN or anyway or (summaries and node.layer > 0))
+        and (node.method.written or anyway or (summaries and node.layer > 0))
     ]
     relations = [
         each
         for each in (*graph.base_relations, *graph.inter_cluster_relations)
-        if query.include_relations and (anyway or each.method in WRITTEN)
+        if query.include_relations and (anyway or each.method.written)
     ]
     said: list[tuple[str, Statement]] = [
         (node.id, each) for node in nodes for each in entity_statements(node, citations)

@@ -206,7 +206,7 @@ def test_a_folder_that_holds_no_model_is_told(local_extra: None, tmp_path: Path)
     with pytest.raises(InvalidInput, match="cannot be loaded") as caught:
         given(tmp_path)
     assert str(tmp_path) in str(caught.value)
-    assert "fitted" in caught.value.next_step
+    assert "minilm" in caught.value.next_step
 
 
 @pytest.mark.parametrize("kept", [0, 100, 2000])

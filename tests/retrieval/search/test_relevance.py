@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from leanrag_engine.core.model import Chunk, Hit, Window, window_id
@@ -9,7 +11,7 @@ from leanrag_engine.retrieval.request import RelevanceOptions
 from leanrag_engine.retrieval.search.relevance import RankedWindow, fuse_scores, rank_windows
 
 OPTIONS = RelevanceOptions(
-    keyword=0.5, neighbour=0.3, section=0.2, graph=0.3, graph_decay=4.0, stub_characters=50
+    keyword=0.5, neighbour=0.3, section=0.2, graph=0.3, graph_decay=4.0, seats=0, stub_characters=50
 )
 
 
@@ -79,6 +81,18 @@ def test_a_passage_gains_by_its_place_in_the_graphs_ranking() -> None:
     found = values(rank_windows(scores, chunks, {"b": 0, "c": 4}, options=OPTIONS))
     assert found["b#0"] - found["a#0"] == pytest.approx(0.3)
     assert found["c#0"] - found["a#0"] == pytest.approx(0.15)
+
+
+def test_the_first_places_of_plain_search_are_not_lost_to_the_graph() -> None:
+    chunks = [chunk(name, 1, document=place) for place, name in enumerate("abc", start=1)]
+    scores = {"a#0": 1.0, "b#0": 0.9, "c#0": 0.8}
+    options = replace(OPTIONS, graph=5.0, seats=2)
+    ranked = rank_windows(scores, chunks, {"c": 0}, options=options)
+    assert [each.chunk.id for each in ranked] == ["a", "b", "c"]
+    ranked = rank_windows(scores, chunks, {"c": 0}, options=replace(options, seats=0))
+    assert ranked[0].chunk.id == "c"
+    ranked = rank_windows(scores, chunks, {"c": 0}, trust=0.0, options=replace(options, seats=0))
+    assert ranked[0].chunk.id == "a"
 
 
 def test_the_best_window_of_each_passage_that_the_graph_puts_first_is_kept() -> None:
