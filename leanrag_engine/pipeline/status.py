@@ -42,12 +42,12 @@ async def vector_counts(
 
 
 def count_expected_vectors(held: Collection) -> Mapping[str, int]:
-    """Return how many rows of each kind the published build wrote; a long passage has several."""
+    """Return how many rows of each kind the published build wrote."""
     generation = held.generation
     if generation is None:
         return {}
     base, *above = [each.entities for each in generation.layers]
-    plain = {"chunks": held.chunks, "entities": base, "aggregates": sum(above)}
+    plain = {"entities": base, "aggregates": sum(above)}
     return plain | dict(generation.record.vectors)
 
 
@@ -93,7 +93,7 @@ def health_warnings(held: Collection, vectors: Mapping[str, int]) -> list[str]:
     written = {
         kind: rows
         for kind, rows in count_expected_vectors(held).items()
-        if kind != "chunks" or not held.stale
+        if kind != "windows" or not held.stale
     }
     if any(vectors.get(kind, 0) < rows for kind, rows in written.items()):
         warnings.append(

@@ -55,7 +55,7 @@ def _restrict_entity(run: QueryRun, node: Entity, beneath: Mapping[str, Sequence
     return hide_summary(
         node,
         f"Cluster of {names}",
-        f"Holds {names}. Its summary also draws on documents that the filters exclude.",
+        "",
     )
 
 
