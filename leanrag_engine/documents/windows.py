@@ -33,7 +33,7 @@ class WindowOptions:
     """A last window of a section below this joins the one before it."""
 
 
-class _Kind(StrEnum):
+class _BlockKind(StrEnum):
     TEXT = "text"
     LINES = "lines"
     """A table, or lines of data: cut between lines only."""
@@ -42,12 +42,12 @@ class _Kind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class _Unit:
+class _Block:
     """``text[start:end]``, the smallest part that a window takes. ``announced``: it belongs to what precedes it."""
 
     start: int
     end: int
-    kind: _Kind
+    kind: _BlockKind
     announced: bool = False
 
 
@@ -123,20 +123,20 @@ def _sections(start: int, end: int, found: Sequence[Heading]) -> Iterator[tuple[
 # --- units ---------------------------------------------------------------------------------
 
 
-def _units(text: str, start: int, end: int, *, prose: bool) -> Iterator[_Unit]:
+def _units(text: str, start: int, end: int, *, prose: bool) -> Iterator[_Block]:
     """Yield the blocks of ``text[start:end]``; paragraphs as their sentences."""
     announced = False
     indent = 0
     for block in _blocks(text, start, end, prose=prose):
         body = text[block.start : block.end]
         deeper = _indent_of(text, block.start) > indent
-        kind = _Kind.CODE if announced and deeper and block.kind is _Kind.TEXT and prose else block.kind
-        if kind is _Kind.TEXT and prose:
+        kind = _BlockKind.CODE if announced and deeper and block.kind is _BlockKind.TEXT and prose else block.kind
+        if kind is _BlockKind.TEXT and prose:
             for number, (first, last) in enumerate(_sentences(body)):
-                yield _Unit(block.start + first, block.start + last, kind, announced=announced and not number)
+                yield _Block(block.start + first, block.start + last, kind, announced=announced and not number)
         else:
-            yield _Unit(block.start, block.end, kind, announced=announced)
-        if kind is not _Kind.CODE:
+            yield _Block(block.start, block.end, kind, announced=announced)
+        if kind is not _BlockKind.CODE:
             announced = body.rstrip().endswith((":", "："))
             indent = _indent_of(text, block.start)
         # Code that follows announced code, after a blank line, is announced too.
@@ -157,11 +157,11 @@ def _indent_of(text: str, position: int) -> int:
     return len(rest) - len(rest.lstrip())
 
 
-def _blocks(text: str, start: int, end: int, *, prose: bool) -> Iterator[_Unit]:
+def _blocks(text: str, start: int, end: int, *, prose: bool) -> Iterator[_Block]:
     """Yield fenced code, tables, list items and paragraphs; outside prose lines."""
     opened: int | None = None  # where the block begins
     last = start  # the end of its last line
-    kind = _Kind.TEXT
+    kind = _BlockKind.TEXT
     fence = ""
     position = start
     for line in text[start:end].splitlines(keepends=True):
@@ -171,30 +171,30 @@ def _blocks(text: str, start: int, end: int, *, prose: bool) -> Iterator[_Unit]:
         if fence:
             last = position
             if mark and mark["fence"].startswith(fence):
-                yield _Unit(opened if opened is not None else first, last, _Kind.CODE)
+                yield _Block(opened if opened is not None else first, last, _BlockKind.CODE)
                 opened, fence = None, ""
             continue
         row = bool(_ROW.match(line))
-        breaks = blank or mark or not prose or _ITEM.match(line) or row != (kind is _Kind.LINES)
+        breaks = blank or mark or not prose or _ITEM.match(line) or row != (kind is _BlockKind.LINES)
         if breaks and opened is not None:
-            yield _Unit(opened, last, kind)
+            yield _Block(opened, last, kind)
             opened = None
         if blank:
             continue
         if mark:
             opened, fence = first, mark["fence"]
         elif opened is None:
-            opened, kind = first, _Kind.LINES if row or not prose else _Kind.TEXT
+            opened, kind = first, _BlockKind.LINES if row or not prose else _BlockKind.TEXT
         last = position
     if opened is not None:
-        yield _Unit(opened, last, _Kind.CODE if fence else kind)
+        yield _Block(opened, last, _BlockKind.CODE if fence else kind)
 
 
 # --- packing -------------------------------------------------------------------------------
 
 
 def _pack(
-    units: list[_Unit], text: str, tokenizer: Tokenizer, options: WindowOptions
+    units: list[_Block], text: str, tokenizer: Tokenizer, options: WindowOptions
 ) -> list[tuple[int, int]]:
     """Return windows of as many units as fit."""
     packed: list[tuple[int, int, int]] = []  # start, end, tokens
@@ -225,12 +225,12 @@ def _trim(text: str, start: int, end: int) -> tuple[int, int]:
 
 
 def _fit(
-    units: list[_Unit], text: str, tokenizer: Tokenizer, options: WindowOptions
-) -> Iterator[tuple[_Unit, int]]:
+    units: list[_Block], text: str, tokenizer: Tokenizer, options: WindowOptions
+) -> Iterator[tuple[_Block, int]]:
     """Yield the units with their tokens; one that is longer than a window may be in parts."""
     counts = tokenizer.count_many([text[unit.start : unit.end] for unit in units])
     for unit, tokens in zip(units, counts, strict=True):
-        if tokens <= options.longest or unit.kind is _Kind.CODE:
+        if tokens <= options.longest or unit.kind is _BlockKind.CODE:
             yield unit, tokens
             continue
         step = max(1, (unit.end - unit.start) * options.target // tokens)
@@ -238,12 +238,12 @@ def _fit(
         while (cut := _cut_after(text, bounds[-1] + step, unit)) < unit.end:
             bounds.append(cut)
         for first, last in zip(bounds, [*bounds[1:], unit.end], strict=True):
-            yield _Unit(first, last, unit.kind), max(1, tokens * (last - first) // (unit.end - unit.start))
+            yield _Block(first, last, unit.kind), max(1, tokens * (last - first) // (unit.end - unit.start))
 
 
-def _cut_after(text: str, position: int, unit: _Unit) -> int:
+def _cut_after(text: str, position: int, unit: _Block) -> int:
     """Return the next start of a line, or else of a word, else (as in CJK text) the position itself."""
-    if unit.kind is _Kind.LINES or "\n" in text[unit.start : unit.end].rstrip():
+    if unit.kind is _BlockKind.LINES or "\n" in text[unit.start : unit.end].rstrip():
         line = text.find("\n", position, unit.end)
         return line + 1 if line >= 0 else unit.end
     word = _WORD_START.search(text, position, min(unit.end, position + 200))

@@ -57,7 +57,7 @@ class ReadTools:
         ] = "spread",
         seeds: Annotated[
             int, Field(ge=1, le=100, description="Entities to start from; fewer: more focused")
-        ] = 10,
+        ] = 5,
         top_k: Annotated[int, Field(ge=1, le=100, description="Most passages")] = 10,
         token_budget: Annotated[int, Field(ge=100, le=32000)] = 4000,
         filters: Filters = FiltersArgument(),

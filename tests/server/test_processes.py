@@ -114,15 +114,24 @@ async def test_a_process_with_another_hash_seed_gives_the_same_answer(
     question = "Which engineers built lighthouses in Scotland, and for whom?"
     async with serve_in_process(lighthouses) as call:
         here = (await call("query_lca_context", query=question)).data
-    seed = "7" if os.environ.get("PYTHONHASHSEED") != "7" else "8"
-    ran = subprocess.run(
-        [*LEANRAG, "query", question, "--data-dir", str(lighthouses), "--json"],
-        capture_output=True,
-        text=True,
-        check=True,
-        env={**os.environ, "PYTHONHASHSEED": seed},
+    one, other = (
+        json.loads(
+            subprocess.run(
+                [*LEANRAG, "query", question, "--data-dir", str(lighthouses), "--json"],
+                capture_output=True,
+                text=True,
+                check=True,
+                env={**os.environ, "PYTHONHASHSEED": seed},
+            ).stdout
+        )
+        for seed in ("7", "8")
     )
-    there = json.loads(ran.stdout)
-    for key in ("context", "seeds", "groups", "path", "tokens"):
-        assert there[key] == here[key], key
-    assert [each["citation"] for each in there["sources"]] == [each["citation"] for each in here["sources"]]
+    assert one["groups"]
+    assert one["path"]
+    assert one == other
+    for key in ("context", "tokens"):
+        assert one[key] == here[key], key
+    # A concise reply leaves out lists that take too much room.
+    for key in ("seeds", "sources", "lca"):
+        assert here[key] in (one[key], [], None), key
+    assert here["seeds"] or here["sources"]

@@ -37,17 +37,19 @@ class QueryRun:
         pending = self.index.collection.pending_documents
         if self.index.state is BuildState.MISSING:
             self.warnings.append(
-                "This collection was never built: keyword search over passages is all that answers."
+                "This collection was never built: keyword search over passages is all that answers. "
+                "Build the hierarchy for more."
             )
         elif pending:
             many = "1 document is" if pending == 1 else f"{pending} documents are"
             self.warnings.append(
                 f"{many} newer than the last build (pending): their passages are searched, "
-                "the graph and its summaries do not know them yet."
+                "the graph and its summaries do not know them yet. Build the hierarchy to add them."
             )
         elif self.index.state is BuildState.STALE:
             self.warnings.append(
-                "Documents changed since the last build: the graph and its summaries may still describe removed text."
+                "Documents changed since the last build: the graph and its summaries may still describe removed text. "
+                "Build the hierarchy to renew them."
             )
 
     def warn_of_unused(self) -> None:

@@ -99,6 +99,17 @@ def check(reply: Reply, what: str) -> None:
             assert " ".join(leaf.split()) in said, f"{what}: {key}={leaf!r} is not in the text"
 
 
+def check_query(reply: Reply, what: str) -> None:
+    """A query's text is its context; the structured content repeats it, and lists what it rests on."""
+    assert not reply.is_error, reply.text
+    tokens = TiktokenTokenizer()
+    assert reply.text == reply.data["context"], what
+    assert tokens.count(reply.text) == reply.data["tokens"] <= MOST, what
+    assert tokens.count(json.dumps(reply.data, ensure_ascii=False)) <= MOST, what
+    for warning in reply.data["warnings"]:
+        assert warning in reply.text, what
+
+
 async def test_no_reply_is_too_long_and_both_sides_say_the_same(ask: Caller) -> None:
     found = await ask("search_entities", query="salt and copper trade", limit=100)
     check(found, "search, 100")
@@ -120,7 +131,7 @@ async def test_no_reply_is_too_long_and_both_sides_say_the_same(ask: Caller) -> 
                 "mode": mode,
                 "response_format": form,
             }
-            check(await ask("query_lca_context", **asked), f"query {mode} {form}")
+            check_query(await ask("query_lca_context", **asked), f"query {mode} {form}")
     check(await ask("list_inter_cluster_relations", limit=100), "relations, 100")
     check(await ask("get_sources", citations=[f"d{n}:c1" for n in range(1, 51)], limit=50), "50 citations")
     check(await ask("get_sources", entity=chain.data["path"][1]["ref"], limit=100), "sources of a cluster")
@@ -131,6 +142,26 @@ async def test_no_reply_is_too_long_and_both_sides_say_the_same(ask: Caller) -> 
     check(await ask("list_collections", limit=100), "documents, 100")
     check(await ask("get_index_status"), "status")
     check(await ask("get_pending_work", limit=5), "work")
+
+
+@pytest.mark.parametrize("budget", [500, 1000, 4000])
+async def test_a_concise_reply_keeps_to_its_budget_and_the_structured_content_is_hardly_longer(
+    ask: Caller, budget: int
+) -> None:
+    tokens = TiktokenTokenizer()
+    for mode in ("lca", "local", "global", "naive"):
+        reply = await ask(
+            "query_lca_context",
+            query="Which towns trade salt along the river?",
+            mode=mode,
+            token_budget=budget,
+        )
+        assert not reply.is_error, reply.text
+        text, structured = (
+            tokens.count(each) for each in (reply.text, json.dumps(reply.data, ensure_ascii=False))
+        )
+        assert budget / 2 < text <= budget, mode
+        assert structured <= 1.3 * text, f"{mode}: {structured} tokens for a text of {text}"
 
 
 async def test_pages_that_were_cut_short_go_on_where_they_ended(ask: Caller) -> None:

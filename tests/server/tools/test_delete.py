@@ -103,7 +103,7 @@ async def test_after_a_deletion_no_table_no_file_and_no_reply_holds_a_word_that_
             assert not WORDS.search(refused.text.replace(name, ""))
         answer = await call("query_lca_context", query="Who designed Skerryvore?")
         assert "Alan Stevenson designed Skerryvore" in answer.data["context"]
-        assert "build_hierarchy" in answer.data["next_step"]
+        assert "Build the hierarchy" in answer.text.partition("\n\n")[0]
         assert "hidden" in (await call("get_entity_ancestors", entity="Skerryvore")).text.lower()
         job = await call("get_job", job_id=reply.data["job_id"])
         assert job.data["result"] == {"documents": 1, "chunks": 1}

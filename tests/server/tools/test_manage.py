@@ -50,9 +50,9 @@ async def test_a_document_that_is_not_built_yet_is_found_and_reported_as_pending
         await call("ingest_documents", documents=[MARS], build=False)
         reply = await call("query_lca_context", query="How high is Olympus Mons?")
         assert "22 km" in reply.data["context"]
-        assert any(
-            "last build" in warning or "pending" in warning.lower() for warning in reply.data["warnings"]
-        )
+        note = reply.text.partition("\n\n")[0]
+        assert "last build (pending)" in note
+        assert "Build the hierarchy" in note
 
 
 async def test_an_old_citation_never_shows_the_text_that_replaced_its_document(
@@ -77,8 +77,9 @@ async def test_before_any_build_the_passages_answer_and_the_reply_says_so(
         for mode in ("naive", "lca"):
             reply = await call("query_lca_context", query="Olympus Mons", mode=mode)
             assert "volcano on Mars" in reply.data["context"]
-            assert reply.data["warnings"]
-            assert "build_hierarchy" in reply.data["next_step"]
+            note = reply.text.partition("\n\n")[0]
+            assert "never built" in note
+            assert "Build the hierarchy" in note
         refused = await call("search_entities", query="Olympus Mons")
         assert refused.is_error
         assert "build_hierarchy" in refused.text

@@ -44,19 +44,28 @@ async def test_every_mode_and_ranking_answers_within_the_budget(
 
 async def test_the_text_says_what_the_structured_content_says(call: Caller) -> None:
     reply = await call("query_lca_context", query="What did Augustin Fresnel invent?")
-    assert reply.data["context"] in reply.text
-    for seed in reply.data["seeds"]:
-        assert f"{seed['name']} ({seed['ref']}, {seed['score']})" in reply.text
-    for source in reply.data["sources"]:
-        assert f"[{source['citation']}]" in reply.text
-    for warning in reply.data["warnings"]:
-        assert warning in reply.text
-    assert reply.data["lca"]["ref"] in reply.text
-    assert reply.data["next_step"] in reply.text
+    assert reply.text == reply.data["context"]
+    assert reply.data["sources"], "the best passage, in both"
+    assert f"[{reply.data['sources'][0]}]" in reply.text
+    detailed = await call(
+        "query_lca_context",
+        query="What did Augustin Fresnel invent? zyzzyva quux",
+        response_format="detailed",
+        token_budget=8000,
+    )
+    assert detailed.text == detailed.data["context"]
+    assert detailed.data["seeds"]
+    for seed in detailed.data["seeds"]:
+        assert f"{seed['name']} ({seed['ref']}, layer " in detailed.text
+    for source in detailed.data["sources"][:3]:
+        assert f"[{source}]" in detailed.text
+    for warning in detailed.data["warnings"]:
+        assert warning in detailed.text
+    assert detailed.data["lca"]["ref"] in detailed.text
 
 
 async def test_the_path_leads_from_every_seed_to_the_lca(call: Caller) -> None:
-    reply = await call("query_lca_context", query="lighthouse engineers in Edinburgh", seeds=5)
+    reply = await call("query_lca_context", query="lighthouse engineers in Edinburgh", seeds=5, response_format="detailed")
     parents = {node["ref"]: node["parent"] for node in reply.data["path"]}
     for seed in reply.data["seeds"]:
         ref = seed["ref"]
@@ -64,19 +73,19 @@ async def test_the_path_leads_from_every_seed_to_the_lca(call: Caller) -> None:
             ref = parents[ref]
 
 
-async def test_a_concise_answer_has_the_first_three_relations_and_a_detailed_one_up_to_fifteen(
+async def test_a_concise_answer_lists_no_relations_and_a_detailed_one_up_to_fifteen(
     call: Caller,
 ) -> None:
     asked = {"query": "Who designed Skerryvore, and who built the Bell Rock?", "seeds": 20}
     concise = await call("query_lca_context", **asked)
     detailed = await call("query_lca_context", **asked, response_format="detailed")
-    assert len(concise.data["relations"]) == 3
+    assert [concise.data[key] for key in ("relations", "groups", "path")] == [[], [], []]
     assert 3 < len(detailed.data["relations"]) <= 15
-    ends = [
-        [(each["source"], each["target"]) for each in reply.data["relations"]]
-        for reply in (concise, detailed)
-    ]
-    assert ends[0] == ends[1][:3]
+    assert detailed.data["groups"]
+    assert detailed.data["path"]
+    # What is shown of the relations stands in the text too, in the same order.
+    told = detailed.text.partition("### How the evidence is connected")[2]
+    assert told
 
 
 async def test_step_by_step_from_an_entity_to_its_ancestors_to_their_relations(call: Caller) -> None:
@@ -163,7 +172,10 @@ async def test_filters_keep_excluded_documents_out_of_everything(call: Caller) -
     )
     assert not reply.is_error, reply.text
     assert "Alan Stevenson" not in reply.text
-    assert {each["document"] for each in reply.data["sources"]} == {"Bell Rock"}
+    assert reply.data["sources"]
+    sources = await call("get_sources", citations=reply.data["sources"])
+    assert {each["document"] for each in sources.data["sources"]} == {"Bell Rock"}
+    assert re.findall(r"^### (.*)$", reply.text, re.MULTILINE) == ["Bell Rock"]
 
 
 # --- bad input -----------------------------------------------------------------------------
