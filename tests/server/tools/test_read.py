@@ -65,7 +65,9 @@ async def test_the_text_says_what_the_structured_content_says(call: Caller) -> N
 
 
 async def test_the_path_leads_from_every_seed_to_the_lca(call: Caller) -> None:
-    reply = await call("query_lca_context", query="lighthouse engineers in Edinburgh", seeds=5, response_format="detailed")
+    reply = await call(
+        "query_lca_context", query="lighthouse engineers in Edinburgh", seeds=5, response_format="detailed"
+    )
     parents = {node["ref"]: node["parent"] for node in reply.data["path"]}
     for seed in reply.data["seeds"]:
         ref = seed["ref"]
