@@ -224,8 +224,6 @@ class ContextOptions:
     """Largest share of the budget for notes."""
     explanation: float = 0.25
     """Share of the budget of a detailed context for how the evidence is connected."""
-    statement_sentences: int = 60
-    """Statements of the graph that are valued for one query."""
 
 
 DEFAULT_CONTEXT = ContextOptions()
