@@ -187,7 +187,7 @@ class _ChunkReader:
 
     def extract(self) -> Extract:
         entities = tuple(self._entity(key) for key in self._kept)
-        relations = (*self._sentence_relations(), *self._topic_relations())
+        relations = _without_idle((*self._sentence_relations(), *self._topic_relations()))
         return Extract(self._passage.chunk.id, Method.HEURISTIC, entities, relations)
 
     def _gather(self) -> dict[str, _ChunkEntity]:
@@ -284,3 +284,11 @@ class _ChunkReader:
         chain = list(pairwise(keys))
         fan = [(keys[0], key) for key in keys[2:]]
         return [*chain, *fan][: max(self._options.pairs_per_sentence, len(chain))]
+
+
+def _without_idle(relations: Sequence[ExtractedRelation]) -> tuple[ExtractedRelation, ...]:
+    """Drop the relations that state nothing, but for those that alone connect an entity."""
+    connected = {end for each in relations if each.description for end in (each.source, each.target)}
+    return tuple(
+        each for each in relations if each.description or not {each.source, each.target} <= connected
+    )
