@@ -130,10 +130,16 @@ def _units(text: str, start: int, end: int, *, prose: bool) -> Iterator[_Block]:
     for block in _blocks(text, start, end, prose=prose):
         body = text[block.start : block.end]
         deeper = _indent_of(text, block.start) > indent
-        kind = _BlockKind.CODE if announced and deeper and block.kind is _BlockKind.TEXT and prose else block.kind
+        kind = (
+            _BlockKind.CODE
+            if announced and deeper and block.kind is _BlockKind.TEXT and prose
+            else block.kind
+        )
         if kind is _BlockKind.TEXT and prose:
             for number, (first, last) in enumerate(_sentences(body)):
-                yield _Block(block.start + first, block.start + last, kind, announced=announced and not number)
+                yield _Block(
+                    block.start + first, block.start + last, kind, announced=announced and not number
+                )
         else:
             yield _Block(block.start, block.end, kind, announced=announced)
         if kind is not _BlockKind.CODE:

@@ -353,9 +353,7 @@ async def test_progress_ends_at_the_planned_number_of_calls(settings: Settings, 
     seen: list[tuple[int, int]] = []
     plan = plan_of("naive", votes=1)
     chat_server.follows(
-        lambda request: (
-            "" if ANSWER in request.prompt and ONLY_LCA not in request.prompt else usual(request)
-        )
+        lambda request: "" if ANSWER in request.prompt and ONLY_LCA not in request.prompt else usual(request)
     )
     await judge_set(
         settings,
