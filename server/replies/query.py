@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pydantic import Field
@@ -42,10 +44,10 @@ class GroupCard(Card):
 
 
 class QueryReply(ReplyModel):
-    """``context`` is the whole text. The lists beside it take at most ``SHARE`` of its tokens in a concise reply:
+    """``context`` is the whole text. A concise reply as JSON takes at most ``SHARE`` more tokens than it: of the lists,
     what does not fit is left out, the last ones first."""
 
-    SHARE: ClassVar[float] = 0.2
+    SHARE: ClassVar[float] = 0.25
 
     context: str
     tokens: int
@@ -93,12 +95,19 @@ class QueryReply(ReplyModel):
             return bare.model_copy(
                 update={"relations": fit_page(self.relations, count, room) if room else []}
             )
-        room = round(self.SHARE * self.tokens)
         kept: dict[str, Any] = {"seeds": [], "sources": [], "lca": None}
-        for name, empty in kept.items():
-            value = getattr(self, name)
-            (size,) = count([self.model_dump_json(include={name})])
-            kept[name], room = (value, room - size) if size <= room else (empty, room)
+        (needed,) = count([self.model_copy(update=kept).model_dump_json()])
+        room = round((1 + self.SHARE) * self.tokens) - needed
+        for name, texts in (
+            ("seeds", [seed.model_dump_json() for seed in self.seeds]),
+            ("sources", [f'"{citation}"' for citation in self.sources]),
+        ):
+            sizes = list(accumulate(size + 1 for size in count(texts)))
+            fitting = bisect_right(sizes, room)
+            kept[name] = getattr(self, name)[:fitting]
+            room -= sizes[fitting - 1] if fitting else 0
+        if self.lca and count([self.lca.model_dump_json()])[0] <= room:
+            kept["lca"] = self.lca
         return self.model_copy(update=kept)
 
     def to_markdown(self) -> str:
