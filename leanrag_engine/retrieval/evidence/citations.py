@@ -29,7 +29,9 @@ async def load_citations(
         for id_, ids in support.items()
     }
     items = [*stated, *graph.inter_cluster_relations]
-    evidence = {each.id: each.evidence[: run.query.evidence_options.quoted_chunks] for each in items if each.evidence}
+    evidence = {
+        each.id: each.evidence[: run.query.evidence_options.quoted_chunks] for each in items if each.evidence
+    }
     origins = (part.chunk_id for parts in evidence.values() for part in parts)
     await run.load([*(chunk_id for ids in chosen.values() for chunk_id in ids), *origins])
     citation = {id_: chunk.citation for id_, chunk in run.chunks.items()}
