@@ -163,6 +163,8 @@ class RelevanceOptions:
     """Power of the trust in the walk with which that gain is multiplied (see ``trust_in_graph``)."""
     graph_decay: float = 4.0
     """The rank at which the gain by the graph is halved."""
+    graph_passages: int = 20
+    """Passages, first in the graph's ranking, whose windows gain."""
     seats: int = 6
     """Windows, first in plain search, that gain as much as what the graph ranks first, and so keep their places."""
     graph_kept: int = 5

@@ -28,7 +28,7 @@ async def value_windows(
     options = run.query.relevance_options
     scores = fuse_scores(found.dense_windows, found.keyword_windows, options)
     best = sorted(scores, key=lambda each: -scores[each])[: options.pool]
-    ranked = graph[: 2 * run.query.top_k]
+    ranked = graph[: options.graph_passages]
     ids = list(dict.fromkeys([*(parse_window_id(each)[0] for each in best), *(hit.id for hit in ranked)]))
     await run.load(ids)
     chunks = [run.chunks[id_] for id_ in ids if id_ in run.chunks]
