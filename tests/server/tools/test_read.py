@@ -171,14 +171,20 @@ async def test_the_status_counts_what_was_ingested_and_built(call: Caller) -> No
 
 async def test_filters_keep_excluded_documents_out_of_everything(call: Caller) -> None:
     reply = await call(
-        "query_lca_context", query="Who designed Skerryvore?", filters={"documents": ["Bell Rock"]}
+        "query_lca_context",
+        query="Who designed Skerryvore?",
+        filters={"documents": ["Bell Rock"]},
+        response_format="detailed",
     )
     assert not reply.is_error, reply.text
     assert "Alan Stevenson" not in reply.text
     assert reply.data["sources"]
     sources = await call("get_sources", citations=reply.data["sources"])
     assert {each["document"] for each in sources.data["sources"]} == {"Bell Rock"}
-    assert re.findall(r"^### (.*)$", reply.text, re.MULTILINE) == ["Bell Rock"]
+    assert re.findall(r"^### (.*)$", reply.text, re.MULTILINE) == [
+        "Bell Rock",
+        "How the evidence is connected",
+    ]
 
 
 # --- bad input -----------------------------------------------------------------------------
