@@ -91,13 +91,13 @@ in `entities`, search_text for exact words, get_sources to read on."""
                     until=filters.until or None,
                 ),
                 include_relations=include_relations,
-                include_sources=include_sources,
                 detailed=response_format == "detailed",
             ),
             collection=await self._engine.choose(collection),
         )
         detailed = response_format == "detailed"
-        return QueryReply.from_engine(result, engine.count_tokens, detailed=detailed).to_result()
+        reply = QueryReply.from_engine(result, engine.count_tokens, detailed=detailed)
+        return (reply if include_sources else reply.model_copy(update={"sources": []})).to_result()
 
     async def search_entities(
         self,

@@ -42,6 +42,17 @@ async def test_every_mode_and_ranking_answers_within_the_budget(
     assert reply.data["context"]
 
 
+async def test_without_the_list_of_sources_the_context_keeps_its_passages(call: Caller) -> None:
+    asked = {"query": "Who designed Skerryvore?", "response_format": "detailed"}
+    listed, bare = (
+        await call("query_lca_context", **asked),
+        await call("query_lca_context", include_sources=False, **asked),
+    )
+    assert listed.data["sources"]
+    assert bare.data["sources"] == []
+    assert bare.data["context"] == listed.data["context"]
+
+
 async def test_the_text_says_what_the_structured_content_says(call: Caller) -> None:
     reply = await call("query_lca_context", query="What did Augustin Fresnel invent?")
     assert reply.text == reply.data["context"]
