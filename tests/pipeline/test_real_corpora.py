@@ -87,7 +87,7 @@ async def test_no_two_siblings_are_called_alike_and_nothing_is_cut_mid_word(hier
     for layer in hierarchy.layers[1:]:
         names = [entity.name for entity in layer.entities]
         assert len(set(names)) == len(names)
-        assert all(
-            entity.description.rstrip().endswith((".", "!", "?", "…", "”", '"', ")", "’", "'"))
-            for entity in layer.entities
-        )
+        # A cluster of which no sentence says anything has no description.
+        ends = [entity.description[-40:] for entity in layer.entities if entity.description]
+        assert len(ends) >= 0.8 * len(names)
+        assert [end for end in ends if not end.endswith((".", "!", "?", "…", "”", '"', ")", "’", "'"))] == []
