@@ -39,7 +39,7 @@ CALLS: dict[str, dict[str, Any]] = {
     "get_entity_ancestors": {"entity": "Kaph"},
     "list_inter_cluster_relations": {},
     "search_text": {"text": "Kaph"},
-    "get_outline": {"document": "d1"},
+    "get_outline": {"document": NOTE["id"]},
     "get_sources": {"entity": "Kaph"},
     "get_index_status": {},
     "list_collections": {},
