@@ -173,7 +173,9 @@ async def test_stretches_of_a_long_document_together_find_what_one_stretch_finds
 
 
 @pytest.mark.parametrize("pattern", [r"(?:(\w)|(\w)|(.))*[!9]{2}", r"(a|a)*(b|.)*[!9]{2}"])
-async def test_a_pattern_that_would_run_for_ever_ends_with_what_it_found(tmp_path: Path, pattern: str) -> None:
+async def test_a_pattern_that_would_run_for_ever_ends_with_what_it_found(
+    tmp_path: Path, pattern: str
+) -> None:
     # In a line of this length each of the patterns runs for much longer than the test may take.
     source = DocumentSource(text="lamp " * 4000, id="one line", title="One line")
     async with await LeanRAG.open(load_settings(data_dir=tmp_path)) as engine:
