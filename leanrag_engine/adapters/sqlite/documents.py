@@ -41,7 +41,7 @@ from leanrag_engine.core.text.citation import format_citation, parse_citation
 from . import collections as collection_rows
 from .dialect import fulltext
 from .dialect.fulltext import IndexedWindow
-from .dialect.statements import among, in_order
+from .dialect.statements import among, among_pairs, in_order
 from .schema.tables import chunks, collections, documents, extracts
 
 # --- write ---------------------------------------------------------------------------------
@@ -249,11 +249,7 @@ def chunks_with(connection: Connection, name: str, ids: Sequence[str]) -> list[C
 def chunks_cited(connection: Connection, name: str, citations: Sequence[str]) -> list[Chunk]:
     """Return the cited chunks in the order of ``citations`` (``d3:c12``); invalid and unknown ones are left out."""
     places = [place for each in citations if (place := parse_citation(each))]
-    # Every document with every number is more than needed, but few rows, and the key finds them.
-    statement = _chunks(connection, name).where(
-        among(chunks.c.document, {document for document, _ in places}),
-        among(chunks.c.number, {number for _, number in places}),
-    )
+    statement = _chunks(connection, name).where(among_pairs((chunks.c.document, chunks.c.number), places))
     cited = {chunk.citation: chunk for chunk in _chunks_of(connection.execute(statement))}
     return [cited[citation] for place in places if (citation := format_citation(*place)) in cited]
 
@@ -340,11 +336,9 @@ def search_windows(connection: Connection, name: str, text: str, limit: int) -> 
     hits = fulltext.search_windows(connection, collection, text, limit)
     places = {place.chunk for place, _ in hits}
     statement = select(chunks.c.document, chunks.c.number, chunks.c.id).where(
-        chunks.c.collection == collection,
-        among(chunks.c.document, {document for document, _ in places}),
-        among(chunks.c.number, {number for _, number in places}),
+        chunks.c.collection == collection, among_pairs((chunks.c.document, chunks.c.number), places)
     )
-    ids = {(row.document, row.number): row.id for row in connection.execute(statement)}
+    ids = {(row.document, row.number): row.id for row in connection.execute(statement).all()}
     return [Hit(window_id(ids[place.chunk], place.window), score) for place, score in hits]
 
 

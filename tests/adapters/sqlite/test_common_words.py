@@ -61,6 +61,14 @@ async def test_a_query_of_common_words_finds_the_rows_of_the_rarest(connection: 
     assert len(find_rows(connection, "everywhere")) == 2 * BOUND + 2
 
 
+async def test_a_common_word_decides_between_rows_that_hold_the_rare_one(connection: Connection) -> None:
+    texts = ["amber filler"] * 5 + ["amber birch"] * 5 + ["birch filler"] * 2 * BOUND + ["filler"] * BOUND
+    add_facts(connection, texts)
+    unbounded = fulltext.search_facts(connection, 1, "birch amber", 10)
+    assert [row for row, _ in unbounded] == [5, 6, 7, 8, 9, 0, 1, 2, 3, 4]
+    assert fulltext.search_facts(connection, 1, "birch amber", 100, LOW_BOUNDS) == unbounded
+
+
 async def test_a_word_that_no_row_contains_does_not_count_as_the_rarest(connection: Connection) -> None:
     add_facts(connection, ["everywhere"] * (BOUND + 5))
     assert len(find_rows(connection, "nowhere everywhere \x00")) == BOUND + 5

@@ -19,6 +19,7 @@ from leanrag_engine.core.model import (
     ExtractedRelation,
     LoadedDocument,
     Method,
+    Window,
     content_id,
 )
 
@@ -36,6 +37,9 @@ FACTS = 9
 
 CHUNKS = 12
 """Chunks of a document."""
+
+WINDOW = 3
+"""Sentences of a window: about 100 tokens, as in real documents."""
 
 ONSETS = [
     "b",
@@ -279,12 +283,26 @@ def _document(
     chunks, start = [], 0
     for place, text in enumerate(texts, 1):
         chunk_id = content_id("k", id_, str(place))
-        chunks.append(Chunk(chunk_id, id_, place, text, start, start + len(text), len(text) // 5))
+        passage = passages[place - 1]
+        windows = _windows(passage, start)
+        chunks.append(
+            Chunk(chunk_id, id_, place, text, start, start + len(text), len(text) // 5, windows=windows)
+        )
         start += len(text) + 2
     title = f"Annals of {world.group_words[world.groups[facts[0].entities[0]]][0]}, volume {number}"
     document = LoadedDocument(id_, title, "\n\n".join(texts), "text/plain", source=f"{id_}.txt")
     found = tuple(_extract(world, chunk.id, passage) for chunk, passage in zip(chunks, passages, strict=True))
     return document, tuple(chunks), found
+
+
+def _windows(passage: Sequence[_Fact], start: int) -> tuple[Window, ...]:
+    """Return the windows of a passage that begins at ``start``; its sentences are joined by spaces."""
+    windows = []
+    for first in range(0, len(passage), WINDOW):
+        end = start + len(" ".join(fact.text for fact in passage[first : first + WINDOW]))
+        windows.append(Window(start, end))
+        start = end + 1
+    return tuple(windows)
 
 
 def _extract(world: _World, chunk_id: str, facts: Sequence[_Fact]) -> Extract:

@@ -7,13 +7,12 @@ segmented by :mod:`leanrag_engine.core.text.language`, which splits Chinese and 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any, NamedTuple
 
 from sqlalchemy import (
-    ColumnElement,
     Connection,
     TableClause,
     column,
@@ -43,11 +42,13 @@ class FullTextOptions:
     Without them one word that most rows contain makes every search rank most rows.
     """
 
-    large_table: int = 20_000
+    large_table: int = 5_000
     """Up to this number of rows, all rows that match are ranked: counting first would cost more than it saves there."""
-    ranked_rows: int = 10_000
+    ranked_rows: int = 2_500
     """The most rows that a search of a larger table ranks, unless every word of the query is in more rows than this.
-    Ranking takes about a microsecond per row, so this bounds a search to about 10 ms."""
+    Ranking takes about a microsecond per row, so this bounds a search to a few milliseconds."""
+    scored_rows: int = 10_000
+    """The most rows that contain the words by which rows are ranked. Reading a row takes a twentieth of ranking it."""
 
 
 DEFAULT = FullTextOptions()
@@ -272,11 +273,11 @@ def entities_spelled_like(
     connection: Connection, generation: int, key: str, limit: int, options: FullTextOptions = DEFAULT
 ) -> list[int]:
     """Return positions of the entities that share the rarest trigrams with ``key``, those that share most first."""
-    pieces = dict.fromkeys(key[i : i + 3] for i in range(len(key) - 2))
+    pieces = list(dict.fromkeys(key[i : i + 3] for i in range(len(key) - 2)))
     names = _names(generation)
     if _is_large(connection, names, None, options):
         # As for words: ranking takes time for each name that contains any of the trigrams.
-        pieces = dict.fromkeys(_rarest(connection, names, list(pieces), None, options))
+        pieces = _rarest(pieces, _count(connection, names, pieces, None, options), options.scored_rows)
     wanted = _any_of(pieces)
     if not wanted:
         return []
@@ -312,34 +313,41 @@ def _search(
 ) -> list[tuple[int, float]]:
     """Return row and BM25 score of the rows that contain any of the query's terms, best first, ties by row.
 
-    ``weights`` are those of the columns. In tables of more than ``options.large_table`` rows common words are left out
-    of the query: ranking takes time for each row that contains any term, while BM25 gives a word that most rows
-    contain almost no weight. The price: common words no longer decide between rows that are equal in the rarer
-    words, and rows that contain only common words are not found.
+    ``weights`` are those of the columns. In tables of more than ``options.large_table`` rows only those rows are ranked
+    that contain one of the query's rarest terms: ranking takes time for each row that contains any term, while BM25
+    gives a word that most rows contain almost no weight. The price: rows that contain only common words are not found,
+    and the most common ones do not decide between rows that are equal in the others.
     """
     terms = search_terms(query)
+    ranked = terms
     if limit < 1:
         return []
     if _is_large(connection, rows, rows_within, options):
-        terms = _rarest(connection, rows, terms, rows_within, options)
-    wanted = _any_of(terms)
+        counts = _count(connection, rows, terms, rows_within, options)
+        ranked = _rarest(terms, counts, options.ranked_rows)
+        terms = _rarest(terms, counts, options.scored_rows)
+    wanted, any_ranked = _any_of(terms), _any_of(ranked)
     if not wanted:
         return []
-    rank = func.bm25(literal_column(rows.name), *weights).label("cost")
-    statement = (
-        select(rows.c.rowid, rank)
-        .where(*_matching(rows, wanted, rows_within))
-        .order_by(rank, rows.c.rowid)
-        .limit(limit)
+    name = rows.name
+    matching, given = _matching(name, wanted, rows_within)
+    if ranked != terms:
+        # The plus keeps SQLite from one search for each of the rows.
+        matching += f" AND +rowid IN (SELECT rowid FROM {name} WHERE {name} MATCH ?)"  # noqa: S608 - the name is made of a number
+        given += (any_ranked,)
+    rank = f"bm25({name}, {', '.join(map(str, weights))})"
+    found = connection.exec_driver_sql(
+        f"SELECT rowid, {rank} AS cost FROM {name} WHERE {matching} ORDER BY cost, rowid LIMIT ?",  # noqa: S608 - the name is made of a number
+        (*given, limit),
     )
-    return [(int(row.rowid), -float(row.cost)) for row in connection.execute(statement)]
+    return [(int(row), -float(cost)) for row, cost in found.all()]
 
 
-def _matching(rows: TableClause, wanted: str, rows_within: range | None) -> list[ColumnElement[bool]]:
-    conditions: list[ColumnElement[bool]] = [literal_column(rows.name).bool_op("MATCH")(wanted)]
-    if rows_within is not None:
-        conditions.append(rows.c.rowid.between(rows_within.start, rows_within.stop - 1))
-    return conditions
+def _matching(name: str, wanted: str, rows_within: range | None) -> tuple[str, tuple[str | int, ...]]:
+    """Return the condition that a row of the table ``name`` matches, and its values."""
+    if rows_within is None:
+        return f"{name} MATCH ?", (wanted,)
+    return f"{name} MATCH ? AND rowid BETWEEN ? AND ?", (wanted, rows_within.start, rows_within.stop - 1)
 
 
 def _is_large(
@@ -349,42 +357,50 @@ def _is_large(
     if rows_within is not None and len(rows_within) <= options.large_table:
         return False
     # FTS5's shadow table of the rows' lengths is an ordinary table and fast to scan.
-    lengths = table(f"{rows.name}_docsize", column("id"))
-    return connection.execute(select(lengths.c.id).limit(1).offset(options.large_table)).first() is not None
+    statement = f"SELECT id FROM {rows.name}_docsize LIMIT 1 OFFSET ?"  # noqa: S608 - the name is made of a number
+    return connection.exec_driver_sql(statement, (options.large_table,)).first() is not None
 
 
-def _rarest(
+def _rarest(terms: Sequence[str], counts: Mapping[str, int], bound: int) -> list[str]:
+    """Return the rarest of ``terms`` whose rows are ``bound`` at most in all, in the order of ``terms``.
+
+    At least one term that any row contains is returned, if there is one.
+    """
+    # The sort is stable: of equally rare terms, those that come first in the query are first.
+    known = sorted((term for term in terms if counts[term]), key=counts.__getitem__)
+    totals = accumulate(counts[term] for term in known)
+    chosen = {term for term, total in zip(known, totals, strict=True) if total <= bound} or set(known[:1])
+    return [term for term in terms if term in chosen]
+
+
+def _count(
     connection: Connection,
     rows: TableClause,
     terms: Sequence[str],
     rows_within: range | None,
     options: FullTextOptions,
-) -> list[str]:
-    """Return the rarest of ``terms`` whose rows are ``options.ranked_rows`` at most in all, in the order of ``terms``.
-
-    At least one term that any row contains is returned, if there is one.
-    """
-    bound = options.ranked_rows
-    counts = {term: _count(connection, rows, term, rows_within, bound + 1) for term in terms}
-    # The sort is stable: of equally rare terms, those that come first in the query are first.
-    known = sorted((term for term in terms if counts[term]), key=counts.__getitem__)
-    if known and counts[known[0]] > bound:
+) -> dict[str, int]:
+    """Return the number of rows that contain each term, up to ``options.scored_rows`` and one; if all terms are in more,
+    the whole number."""
+    bound = options.scored_rows + 1
+    counts = {term: _count_rows(connection, rows.name, term, rows_within, bound) for term in terms}
+    if all(count in (0, bound) for count in counts.values()):
         # Counting takes a twentieth of the time of ranking, so it pays to find the rarest term.
-        return [min(known, key=lambda term: _count(connection, rows, term, rows_within))]
-    totals = accumulate(counts[term] for term in known)
-    chosen = {term for term, total in zip(known, totals, strict=True) if total <= bound}
-    return [term for term in terms if term in chosen]
+        return {
+            term: _count_rows(connection, rows.name, term, rows_within, -1) if count else 0
+            for term, count in counts.items()
+        }
+    return counts
 
 
-def _count(
-    connection: Connection, rows: TableClause, term: str, rows_within: range | None, limit: int | None = None
-) -> int:
-    """Return the number of rows that contain ``term``; counting stops at ``limit``."""
+def _count_rows(connection: Connection, name: str, term: str, rows_within: range | None, limit: int) -> int:
+    """Return the number of rows that contain ``term``; counting stops at ``limit`` unless that is -1."""
     wanted = _any_of([term])
     if not wanted:
         return 0
-    found = select(rows.c.rowid).where(*_matching(rows, wanted, rows_within)).limit(limit).subquery()
-    return int(connection.execute(select(func.count()).select_from(found)).scalar_one())
+    matching, given = _matching(name, wanted, rows_within)
+    statement = f"SELECT count(*) FROM (SELECT rowid FROM {name} WHERE {matching} LIMIT ?)"  # noqa: S608 - the name is made of a number
+    return int(connection.exec_driver_sql(statement, (*given, limit)).scalar_one())
 
 
 def _any_of(terms: Iterable[str]) -> str:

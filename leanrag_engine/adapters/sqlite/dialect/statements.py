@@ -9,10 +9,10 @@ import json
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
-from sqlalchemy import ColumnElement, exists, func, select
+from sqlalchemy import ColumnElement, exists, func, select, tuple_
 from sqlalchemy.dialects.sqlite import insert as insert_or_update
 
-__all__ = ["among", "in_order", "insert_or_update", "is_empty_list", "lists_any"]
+__all__ = ["among", "among_pairs", "in_order", "insert_or_update", "is_empty_list", "lists_any"]
 
 T = TypeVar("T")
 
@@ -21,6 +21,15 @@ def among(column: ColumnElement[Any], values: Iterable[object]) -> ColumnElement
     """Return the condition that ``column`` is one of ``values``."""
     listed = func.json_each(json.dumps(list(values))).table_valued("value")
     return column.in_(select(listed.c.value))
+
+
+def among_pairs(
+    columns: tuple[ColumnElement[Any], ColumnElement[Any]], pairs: Iterable[tuple[int, int]]
+) -> ColumnElement[bool]:
+    """Return the condition that two columns hold one of ``pairs``. An index on both finds them."""
+    listed = func.json_each(json.dumps(list(pairs))).table_valued("value")
+    parts = (func.json_extract(listed.c.value, f"$[{place}]") for place in (0, 1))
+    return tuple_(*columns).in_(select(*parts))
 
 
 def lists_any(column: ColumnElement[Any], values: Iterable[object]) -> ColumnElement[bool]:
