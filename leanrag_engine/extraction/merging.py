@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
+from itertools import chain, islice
 from typing import TypeVar
 
 from leanrag_engine.core.model import (
@@ -25,7 +25,7 @@ from leanrag_engine.core.model import (
 )
 from leanrag_engine.core.ports import Progress, ProgressReport, ignore_progress
 from leanrag_engine.core.text.language.names import name_key, split_humps
-from leanrag_engine.core.text.language.sentences import sentences
+from leanrag_engine.core.text.language.sentences import ends_sentence, sentences
 from leanrag_engine.core.text.language.turns import find_turn
 from leanrag_engine.core.text.language.words import word_count
 
@@ -182,6 +182,11 @@ class _Statements:
             if self.methods[text] is Method.HEURISTIC:
                 for sentence in dict.fromkeys(parts[text]):
                     found[sentence] = found.get(sentence, 0) + count
+        if any(map(_is_complete, found)):
+            # A heading or a line of a table before a sentence would read as its beginning.
+            found = {sentence: count for sentence, count in found.items() if _is_complete(sentence)}
+        else:
+            found = dict(islice(found.items(), 1))
         keys = [name.casefold() for name in names]
         # The sort is stable: ties keep reading order.
         return sorted(found, key=lambda sentence: (-_defines(sentence, keys), -found[sentence]))
@@ -496,6 +501,11 @@ def select_fitting(found: Iterable[str], limit: int) -> list[str]:
             chosen[sentence] = None
             left -= words
     return list(chosen)
+
+
+def _is_complete(sentence: str) -> bool:
+    """Whether a text ends as a sentence or a turn of a chat does."""
+    return ends_sentence(sentence) or find_turn(sentence) is not None
 
 
 def _split(text: str) -> list[str]:

@@ -23,12 +23,14 @@ from leanrag_engine.core.model import (
     Extract,
     Generation,
     Graph,
+    Method,
     VectorSpaces,
 )
 from leanrag_engine.core.ports import EmbedderSource, Progress, ProgressReport
 from leanrag_engine.core.text.scripts import is_mostly_latin
 from leanrag_engine.extraction.by_model.describe import apply_descriptions, describe_by_model
 from leanrag_engine.extraction.by_model.extract import extract_by_model
+from leanrag_engine.extraction.heuristic.keyphrases.key_words import find_key_words
 from leanrag_engine.extraction.merging import LongDescription, merge
 from leanrag_engine.hierarchy.build import BuiltHierarchy, HierarchyOptions, build
 from leanrag_engine.hierarchy.by_model.write import TextSources
@@ -186,6 +188,10 @@ async def base_graph(
     base = await anyio.to_thread.run_sync(
         merge, extracts, report, overlong.append, documents, abandon_on_cancel=True
     )
+    if not base.entities:
+        # A text of a few plain words has no names: without any entity the collection could not be built.
+        openings = (chunk for chunk in chunks if chunk.number == 1)
+        base = merge([Extract(each.id, Method.HEURISTIC, find_key_words(each.text)) for each in openings])
     if models.writing is None or not overlong:
         return base
 

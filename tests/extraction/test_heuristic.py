@@ -182,6 +182,59 @@ def test_a_compound_adjective_mentions_what_it_is_made_of() -> None:
     ) - {"host", "card"}
 
 
+def test_degrees_are_no_part_of_a_name_and_none_by_themselves() -> None:
+    found = keys(
+        "Anna Bell, Ph.D., met Frank Mulhern Ph.D at the Medill School. Both hold B.S. and M.S. degrees."
+    )
+    assert {"anna bell", "frank mulhern", "medill school"} <= found
+    assert not {key for key in found if "ph" in key.split() or key in {"bs", "ms", "frank mulhern phd"}}
+
+
+def test_a_date_after_a_name_is_no_part_of_it() -> None:
+    found = entities(
+        "It opened at the Toronto Film Festival on September 7, 2017, and closed in July-August 2018."
+    )
+    assert list(found) == ["Toronto Film Festival"]
+
+
+def test_the_name_of_a_language_before_a_foreign_name_is_a_label() -> None:
+    found = keys(
+        "Winner (Hangul: 위너), often stylized as WINNER, is a boy group formed by Yang Entertainment."
+    )
+    assert "hangul" not in found
+    assert "yang entertainment" in found
+
+
+def test_a_nickname_in_quotes_is_a_part_of_the_name() -> None:
+    found = entities('Nickolas Gene "Nick" Carter is a singer. Carter was born in Jamestown.')
+    assert found["Nick Carter"].aliases[0] == 'Nickolas Gene "Nick" Carter'
+    assert not {"Carter", "Nick", "Nickolas Gene"} & found.keys()
+
+
+def test_the_entry_of_a_bibliography_gives_its_authors_alone() -> None:
+    entry = (
+        "S. Aeberhard and D. Coomans, Comparison of Classifiers in High Dimensional Settings, Tech. Rep. no. 92-02, (1992),"
+        " Dept. of Computer Science, Cook University of North Queensland.\n\nOperations Research, 43(4), pages 570-577, July 1995."
+    )
+    assert entities(entry).keys() == {"S. Aeberhard", "D. Coomans"}
+
+
+def test_the_directives_and_comments_of_a_markup_name_nothing() -> None:
+    text = ".. image:: https://x.org/a.svg\n   :target: https://x.org/a\n   :alt: Build Status\n\n.. copied because it has to be\n\nFoobar is fast."
+    assert entities(text).keys() == {"Foobar"}
+
+
+def test_a_noun_that_opens_a_sentence_belongs_to_the_name_after_it() -> None:
+    assert {"loch shiel", "lake como"} <= keys(
+        "Loch Shiel is a loch. Every loch is deep. Lake Como is a lake in a lake district."
+    )
+
+
+def test_numbers_and_signs_are_no_names() -> None:
+    text = 'Pytest 7.0.0 is what pytest needs. See Sections 1 and 2. Characters of the category "Lu" are letters to pytest.'
+    assert not {"700", "7.0.0", "lu", "section 1", "sections 1"} & keys(text)
+
+
 def test_verbs_do_not_open_or_close_a_term() -> None:
     text = "Tools isolate packages. Tools isolate packages. The gentlemen withdrew. The gentlemen withdrew. Users running it."
     assert not keys(text) & {"isolate package", "gentlemen withdrew", "gentleman withdrew", "user running"}
@@ -408,6 +461,12 @@ def test_japanese_text_gives_compounds_and_names() -> None:
     assert found["京都"].type == "place"
     assert set(found["検索拡張生成"].aliases) == {"Retrieval-Augmented Generation", "RAG"}
     assert not found.keys() & {"こと", "もの", "手法", "RAG"}
+
+
+def test_chinese_names_that_occur_once_are_found() -> None:
+    found = entities("张伟在北京大学教数学。他的妻子李娜是医生，司马懿住在上海。")
+    assert {"张伟", "李娜", "司马懿", "北京大学", "上海"} <= found.keys()
+    assert {found["张伟"].type, found["司马懿"].type} == {"person"}
 
 
 def test_korean_text_gives_compounds_without_particles() -> None:

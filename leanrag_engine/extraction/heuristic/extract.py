@@ -21,8 +21,9 @@ from leanrag_engine.core.text.language.turns import Turn
 from .definitions import find_definitions, find_in_code
 from .descriptions import Describer
 from .keyphrases.terms import find_terms
+from .names.bibliography import is_author, is_reference
 from .names.entity_types import coarse_type
-from .names.lexicon import Lexicon, find_acronyms, link_persons, without_remark
+from .names.lexicon import Lexicon, find_acronyms, find_nickname, link_persons, without_remark
 from .names.mentions import Kind, Mention, find_names, keep_longest
 from .options import DEFAULT_OPTIONS, HeuristicOptions
 from .passages import ParsedChunk, parse_chunks, without_overlap
@@ -133,10 +134,14 @@ def _add_speaker(turn: Turn, lexicon: Lexicon) -> tuple[str, Mention]:
 def _names_in(sentence: Sentence, topics: Topics, usage: WordUsage, lexicon: Lexicon) -> list[Mention]:
     text = plain_apostrophes(sentence.text)
     found = list(find_names(sentence.tokens, text, usage))
+    if is_reference(sentence):
+        found = [each for each in found if is_author(each) or name_key(each.name) in lexicon.surfaces]
     for mention in found:
         before = text[: mention.start].lower().rsplit(None, 1)[-1:]
         if before and before[0].rstrip(".") in known.FORMS_OF_ADDRESS:
             lexicon.addressed.add(name_key(mention.name))
+        if nickname := find_nickname(mention.name):
+            lexicon.define(mention.name, nickname)
     for short, mention in find_acronyms(sentence.tokens, text):
         found.append(mention)
         lexicon.define(short, mention.name)

@@ -28,7 +28,7 @@ _NEVER_CLOSES = frozenset(
     ["to", "of", "the", "a", "an", "and", "or", "is", "are", "was", "were", "by", "with", "for", "that"]
 )
 _CODE_SHAPE = re.compile(
-    r">>>(?:\s|$)|\.\.\.\s|\$\s|#!|//|/\*|\*/|@\w[\w.]*(?:\(.*\))?$|[{}\])]+[;,]?$"
+    r">>>(?:\s|$)|\.\.\s+(?:\|[^|]+\|\s+)?(?:[\w-]+::|[_a-z])|:[\w-]+:(?:\s+\S+)?$|\.\.\.\s|\$\s|#!|//|/\*|\*/|@\w[\w.]*(?:\(.*\))?$|[{}\])]+[;,]?$"
     r"|(?:async\s+)?(?:def|class|function|fn|func|struct|enum|interface|public|private|static|const|let|var|#include"
     r"|package|namespace|using)\s+\w.*[({:;=,\\]\s*(?:#.*)?$"
     r"|(?:from\s+[\w.]+\s+)?import\s+[\w.*]+(?:\s+as\s+\w+|,\s*\w+)*;?$"

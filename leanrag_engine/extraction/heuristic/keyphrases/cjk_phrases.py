@@ -101,8 +101,7 @@ class Compounds:
         if len(name) > _LONGEST_CHARACTERS or len(name) == 1 or not (_opens(units[0]) and _closes(units[-1])):
             return False
         if len(units) == 1:
-            needed = 1 if self._language == "ja" else _OFTEN
-            return units[0].role in "plo" and name not in _GENERIC and self._counts[name] >= needed
+            return units[0].role in "plo" and name not in _GENERIC
         # Sudachi's tags are reliable enough to accept a compound that occurs once.
         return (self._language == "ja" and whole) or (self._counts[name] >= _OFTEN and self._holds(units))
 

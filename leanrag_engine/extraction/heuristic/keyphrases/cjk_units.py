@@ -47,6 +47,7 @@ _SUFFIX_PARTS = read_words("cjk", "suffix_parts")
 _SURNAMES = frozenset(
     "王李张刘陈杨黄赵吴周徐孙马朱胡郭何林高罗郑梁谢宋唐许韩冯邓曹彭曾萧田董潘袁蔡蒋余于杜叶程苏魏吕丁任沈姚卢姜崔钟谭陆汪范廖贾夏韦付邹孟熊秦邱江尹薛闫段侯龙史陶黎贺顾毛郝龚邵钱严"
 )
+_LONG_SURNAMES = ("欧阳", "司马", "诸葛", "上官", "司徒", "夏侯", "皇甫", "慕容", "令狐")
 _TITLES = read_words("cjk", "titles_after_names")
 """Titles that follow a Japanese name and are not part of it."""
 
@@ -97,7 +98,8 @@ def _chinese_role(word: str, tag: str) -> str:
     if word in _LIGHT:
         return "x"
     role = _CHINESE_ROLES.get(tag, "v" if tag in _CHINESE_MODIFIERS else "")
-    mistaken = (role == "p" and word[0] not in _SURNAMES) or (role == "l" and word[-1] in "度性率")
+    person = word[0] in _SURNAMES or word.startswith(_LONG_SURNAMES)
+    mistaken = (role == "p" and not person) or (role == "l" and word[-1] in "度性率")
     return "n" if mistaken else role
 
 

@@ -58,7 +58,12 @@ def _type_of_words(words: list[str], kind: Kind) -> str:
     first, last = words[0], words[-1]
     if last in known.EVENT_WORDS:
         return "event"
-    if last in known.ORGANISATION_WORDS or first in known.ORGANISATION_WORDS:
+    head = words[words.index("of") - 1] if "of" in words[1:] else last
+    if (
+        head in known.ORGANISATION_WORDS
+        or last in known.ORGANISATION_WORDS
+        or first in known.ORGANISATION_WORDS
+    ):
         return "organisation"
     if last in known.PLACE_WORDS or first in _PLACE_OPENINGS:
         return "place"

@@ -19,6 +19,7 @@ from .mentions import Kind, Mention
 
 _REMARK = re.compile(r"\s*[(（][^()（）]*[)）]$")
 _ACRONYM = re.compile(r"[A-Z][A-Za-z]?[A-Z0-9][A-Za-z0-9]{0,7}")
+_NICKNAME = re.compile('[^"“”]+ ["“](\\S+)["”] ([^"“”]+)')
 _PERSON_WORDS = range(2, 5)
 _NO_PERSON = (known.ORGANISATION_WORDS | known.PLACE_WORDS | known.EVENT_WORDS | known.SMALL_CONNECTORS) - {
     "van",
@@ -97,7 +98,7 @@ class Lexicon:
 
     def type(self, key: str) -> str:
         """Return the most frequent type; one with at least 30 % of the mentions (not tuned) beats a mere kind."""
-        kinds = self.kinds.get(key, Counter())
+        kinds = self.kinds.get(key) or self._kinds_of_forms(key)
         if key in self.persons or key in self.speakers:
             return "person"
         types = [
@@ -108,6 +109,11 @@ class Lexicon:
         if types:
             return types[0]
         return kinds.most_common(1)[0][0] if kinds else Kind.CONCEPT.value
+
+    def _kinds_of_forms(self, key: str) -> Counter[str]:
+        """Return the kinds of the other forms of a name that no sentence has itself."""
+        forms = (self.kinds.get(short, Counter()) for short, full in self.full.items() if full == key)
+        return sum(forms, Counter[str]())
 
 
 # --- acronyms ------------------------------------------------------------------------------
@@ -156,6 +162,12 @@ def _find_spelling(tokens: Sequence[Token], end: int, acronym: str) -> int | Non
             return position
         position -= 1
     return None
+
+
+def find_nickname(name: str) -> str:
+    """Return nickname and surname of a name with both: *Louis Silvie "Louie" Zamperini*; "" for any other."""
+    match = _NICKNAME.fullmatch(name)
+    return f"{match[1]} {match[2]}" if match else ""
 
 
 # --- persons and titles --------------------------------------------------------------------

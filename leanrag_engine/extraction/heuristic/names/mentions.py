@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from enum import StrEnum
 from typing import NamedTuple
 
+from leanrag_engine.core.text.language.names import name_key
 from leanrag_engine.core.text.language.parts_of_speech import is_english_word, parts_of_speech
 from leanrag_engine.core.text.language.words import STOPWORDS
 from leanrag_engine.extraction.heuristic.words import vocabulary as known
@@ -73,9 +74,12 @@ _SURELY = 3
 _INITIAL = 2
 """Characters of an initial with its full stop."""
 _HYPHENED = re.compile(
-    r"(.{2,})-(?:[a-z]+ed|like|style|specific|aware|compatible|only|free|wide|native|first|centric)"
+    r"(.{2,})-(?:[a-z]+ed|like|style|driven|built|made|led|bound|written|specific|aware|compatible|only|free|wide|native|first|centric)"
 )
 """*Debian-based* mentions Debian."""
+_DEGREE = re.compile(r"Ph\.\s?D\.?|PhD|MBA|[BM]Sc|(?:[BM]\.){1,2}[ASD]\.?|[BM]\.Sc\.?|LL\.[BMD]\.?|Esq\.?")
+"""An academic degree, which is no part of a name and none by itself."""
+_CLOSING = "\"'”’»)]}*_ .!?…"
 _NO_NOUNS = frozenset("vroi")
 """Parts of speech of a word that begins a name only seldom."""
 _COMMON_ENDINGS = ("ly", "ing", "ed", "tion", "ment", "ness", "ity")
@@ -155,8 +159,8 @@ class _NameReader:
     def _step(self, start: int, end: int) -> int:
         """Return how many tokens from ``end`` on belong to the name that begins at ``start``; 0 at its end."""
         token, last = self._at(end), self._at(end - 1)
-        if token.kind == "c":
-            return 1
+        if token.kind in "ct":
+            return 1 if token.kind == "c" else 2 * self._is_nickname(start, end)
         if token.kind == "n":
             return int(self._is_numbered(start, end))
         if last.kind != "c" or last.text[-1:] in "'’" or not (token.kind == "w" or token.text == "&"):
@@ -168,9 +172,21 @@ class _NameReader:
             return 3 * (body or token.lower in known.SMALL_CONNECTORS)
         return 0
 
+    def _is_nickname(self, start: int, position: int) -> bool:
+        """Whether a word in quotes stands within a person's name: *Louis "Louie" Zamperini*."""
+        words = [*self._tokens[start : position + 1], self._at(position + 1)]
+        return (
+            words[-3].kind == words[-1].kind == "c"
+            and " " not in words[-2].text
+            and words[-1].lower not in known.STARTERS
+            and any(word.lower in known.FIRST_NAMES for word in words[:-1])
+        )
+
     def _joins(self, start: int, end: int) -> bool:
         """Whether the lower-case word at ``end`` joins the capitalised words around it to one name."""
         word, last, following = self._tokens[end].lower, self._tokens[end - 1], self._tokens[end + 1]
+        if following.lower in known.CALENDAR:
+            return False
         return (
             word in known.SMALL_CONNECTORS
             or self._tokens[end].text == "&"
@@ -202,10 +218,18 @@ class _NameReader:
         start = self._without_number(self._without_opening(start, end, initial=initial), end)
         for part, stop in self._split_owners(start, end):
             last = stop
-            while last > part and (self._tokens[last - 1].kind == "w" or self._tokens[last - 1].text == "&"):
+            while last > part and (
+                self._tokens[last - 1].kind in "wt"
+                or self._tokens[last - 1].text == "&"
+                or _DEGREE.fullmatch(self._tokens[last - 1].text)
+            ):
                 last -= 1
             first = self._without_address(part, last)
-            if last > first and self._is_name(first, last, initial=initial and part == start):
+            if (
+                last > first
+                and not self._is_label(first, last)
+                and self._is_name(first, last, initial=initial and part == start)
+            ):
                 yield from self._clean_name(first, last)
 
     def _clean_name(self, first: int, last: int) -> Iterator[Mention]:
@@ -278,8 +302,12 @@ class _NameReader:
         if word in known.HONORIFICS or word in known.FIRST_NAMES:
             return False
         small, capital = self._usage.small[word], self._usage.capital[token.text]
-        if self._usage.english and parts_of_speech(word)[:1] in _NO_NOUNS and capital <= small:
+        letters = parts_of_speech(word) if self._usage.english else ""
+        if letters[:1] in _NO_NOUNS and letters and capital <= small:
             return True
+        if letters[:1] == "n" and not word.endswith("s") and word not in known.GENERIC_NOUNS:
+            # A sentence that begins with a common noun has an article before it: *Lake Como is a lake.*
+            return False
         if word.endswith("ly") and len(word) > LONGEST_PHRASE and not capital:
             return word not in known.NOT_ADVERBS
         return (small > 0 and small > 2 * capital) or word in known.VERB_FORMS
@@ -303,6 +331,14 @@ class _NameReader:
         word = self._tokens[first].lower.rstrip(".") if last - first > 1 else ""
         return first + (word in known.FORMS_OF_ADDRESS and word not in known.FEMALE_ADDRESS)
 
+    def _is_label(self, first: int, last: int) -> bool:
+        """Whether the words announce what follows in brackets: the language in *Winner (Hangul: 위너)*."""
+        start, end = self._tokens[first].start, self._tokens[last - 1].end
+        if self._text[end : end + 1] != ":":
+            return False
+        before = self._text[:start].rstrip()
+        return before[-1:] in {"(", ",", ";"} and before.rfind("(") > before.rfind(")")
+
     def _is_name(self, first: int, last: int, *, initial: bool, longest: int = 12) -> bool:
         if last - first == 1:
             return self._is_single_name(self._tokens[first], self._at(last), initial=initial)
@@ -312,7 +348,9 @@ class _NameReader:
         if last - first > LONGEST_PHRASE and all(is_english_word(word) for word, _ in words):
             # The head of a table; a name of so many words of the language has small words in it.
             return any(kind == "w" for _, kind in words)
-        return not all(kind != "c" or word in known.CALENDAR or word in known.LABELS for word, kind in words)
+        return not all(
+            kind != "c" or word in known.CALENDAR or name_key(word) in known.LABELS for word, kind in words
+        )
 
     def _is_single_name(self, token: Token, following: Token, *, initial: bool) -> bool:
         word = bare(token)
@@ -320,13 +358,16 @@ class _NameReader:
         if word in _PRONOUN_LIKE:
             return True
         if (
-            len(lower) == 1
+            token.kind == "n"
+            or len(lower) == 1
             or lower in STOPWORDS
             or lower in known.CALENDAR
             or lower in known.NO_NAMES
             or lower in known.LABELS
             or lower in known.FORMS_OF_ADDRESS
             or lower.removesuffix("s") in known.CALENDAR
+            or known.CALENDAR.issuperset(lower.split("-"))
+            or self._is_abbreviated(token)
             or (lower in known.STARTERS and lower not in known.FIRST_NAMES)
             or ROMAN.fullmatch(word.rstrip("."))
         ):
@@ -334,6 +375,12 @@ class _NameReader:
         adjective = lower in known.DEMONYMS and following.kind == "w" and following.lower not in STOPWORDS
         honorific = lower in known.HONORIFICS and not self._usage.capital[word]
         return not (adjective or honorific) and self._is_evident(word, token, following, initial=initial)
+
+    def _is_abbreviated(self, token: Token) -> bool:
+        """Whether a full stop within the sentence follows the word: *Dept. of Statistics*."""
+        return (
+            self._text[token.end : token.end + 1] == "." and self._text[token.end + 1 :].strip(_CLOSING) != ""
+        )
 
     def _is_evident(self, word: str, token: Token, following: Token, *, initial: bool) -> bool:
         """Whether the document's use of a single capitalised word indicates a name.

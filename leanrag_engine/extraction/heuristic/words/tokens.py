@@ -65,7 +65,7 @@ _TOKEN = re.compile(
     r"|\b[a-z_]\w+(?:\.(?!(?:It|The|This|That|These|Those|If|In|An|For|When|But|And|As|On|There|They|We|You)\b)[A-Za-z_]\w+){1,6})"
     rf"|(?P<cjk>[{_CJK}]+)"
     r"|(?P<elision>(?:[dlnsjmtc]|qu)['’](?=[A-ZÀ-Þ]))"
-    rf"|(?P<word>(?:{_L}\.){{2,}}|(?:Mr|Mrs|Ms|Mx|Dr|St|Prof|Gen|Col|Capt|Lt|Sgt|Rev|Hon|Gov|Sen|Rep|Pres|Mt|Ft|Jr|Sr)\.(?=\s)"
+    rf"|(?P<word>Ph\.\s?D\b\.?|(?:{_L}\.){{2,}}|(?:Mr|Mrs|Ms|Mx|Dr|St|Prof|Gen|Col|Capt|Lt|Sgt|Rev|Hon|Gov|Sen|Rep|Pres|Mt|Ft|Jr|Sr)\.(?=\s)"
     rf"|[^\W\d_a-z{_CJK}]\.(?=\s?[^\W\d_a-z{_CJK}])|{_L}{_LN}*(?:['’&+–-]{_LN}+|(?<=\d)\.\d+)*['’]?(?:\+\+|\#)?)"
     r"|(?P<number>\d+(?:[.,:/–-]\d+)*\w*)"
     r"|(?P<punct>[^\s])"
@@ -163,6 +163,8 @@ def _tokenize_command(text: str, offset: int) -> list[Token]:
 
 _CODE_MARKS = frozenset(["literal", "tick", "role"])
 _EMPHASIS = frozenset(["star", "under"])
+_SIGN = 2
+"""Letters of a word that is a mere sign when quoted, such as the category "Lu"."""
 
 
 def _kind_of_marked(inner: str, group: str, *, technical: bool) -> str:
@@ -194,7 +196,7 @@ def _kind_of_marked_word(word: str, group: str, *, technical: bool) -> str:
         return "i"
     if shaped and technical and group in {"straight", "latex"} and word.isascii():
         return "i"
-    if not (shaped and word.isalpha()):
+    if not (shaped and word.isalpha()) or (len(word) <= _SIGN and not word.isupper()):
         return ""
     if word[0].isupper():
         return "t"
