@@ -104,7 +104,7 @@ def aggregate(
     """
     groups = _groups(step, vectors)
     names = NameRegister(taken, options.texts)
-    ranked = rank_phrases(terms, step.base_labels, len(groups), options.texts)
+    ranked = rank_phrases(terms, step.base_labels, _hubs(step), len(groups), options.texts)
     for group, found in zip(groups, ranked, strict=True):
         name = choose_name(terms, found, [member.name for member in group.members], names, options.texts)
         names.add(name)
@@ -152,6 +152,13 @@ def _groups(step: LayerStep, vectors: Vectors) -> list[_ClusterMembers]:
         )
         for rows, numbers, total in zip(members, relations, beneath, strict=True)
     ]
+
+
+def _hubs(step: LayerStep) -> Weights:
+    """Return for each base entity how many of its cluster it is related to, (n,), as a share of the most (logarithms)."""
+    ends = relation_ends(step.base)
+    inner = ends[step.base_labels[ends[:, 0]] == step.base_labels[ends[:, 1]]]
+    return _share_of_best(np.bincount(inner.ravel(), minlength=len(step.base_labels)), step.base_labels)
 
 
 def _centrality(step: LayerStep, vectors: Vectors, inner_ends: NDArray[np.intp]) -> Weights:

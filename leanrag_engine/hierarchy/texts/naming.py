@@ -39,6 +39,7 @@ Weights = NDArray[np.float64]
 class PhraseTable:
     """Which phrases occur where: entity ``rows[i]`` has phrase ``columns[i]`` with ``weights[i]``.
 
+    ``named[i]`` tells whether the phrase is in the entity's name, ``whole[i]`` whether it is all of it.
     ``witnesses[i]`` is 1, but where the phrase occurs in a description alone that other entities have too: there
     it is a share of 1, for one sentence is one witness. ``keys`` are normalised phrases (words in single spaces),
     ``surfaces`` how they are best written, ``worths`` what each is worth as a name.
@@ -51,15 +52,18 @@ class PhraseTable:
     columns: Labels
     weights: Weights
     witnesses: Weights
+    named: NDArray[np.bool_]
+    whole: NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterPhrases:
-    """The phrases of one cluster, the most distinguishing first, and their scores."""
+    """The phrases of one cluster, the most distinguishing first, their scores, and in which share of its names each is."""
 
     columns: Labels
     scores: Weights
     counts: Weights
+    shares: Weights
 
 
 class NameRegister:
@@ -104,14 +108,18 @@ def find_phrases(graph: Graph, options: TextOptions = DEFAULT, *, same_text: int
     column = {key: number for number, key in enumerate(keys)}
     alike = Counter(entity.description[:same_text] for entity in graph.entities)
     rows, columns, weights, witnesses = array("q"), array("q"), array("d"), array("d")
+    named, whole = array("b"), array("b")
     for row, (entity, importance) in enumerate(zip(graph.entities, _importance(graph, options), strict=True)):
         in_name, in_description = phrase_keys(entity.name), phrase_keys(entity.description)
         share = 1.0 / alike[entity.description[:same_text]]
+        entire = " ".join(token.key for token in _tokens(entity.name))
         for key in sorted((in_name | in_description) & spelled.keys()):
             rows.append(row)
             columns.append(column[key])
             weights.append(importance * (1.0 if key in in_name else options.in_description * share))
             witnesses.append(1.0 if key in in_name else share)
+            named.append(key in in_name)
+            whole.append(key == entire)
     return PhraseTable(
         keys,
         tuple(spelled[key] for key in keys),
@@ -120,6 +128,8 @@ def find_phrases(graph: Graph, options: TextOptions = DEFAULT, *, same_text: int
         np.array(columns, dtype=np.intp),
         np.array(weights, dtype=np.float64),
         np.array(witnesses, dtype=np.float64),
+        np.array(named, dtype=np.bool_),
+        np.array(whole, dtype=np.bool_),
     )
 
 
@@ -165,18 +175,22 @@ def _attestation(entity: Entity, options: TextOptions) -> float:
 
 
 def rank_phrases(
-    terms: PhraseTable, labels: Labels, count: int, options: TextOptions = DEFAULT
+    terms: PhraseTable, labels: Labels, hubs: Weights, count: int, options: TextOptions = DEFAULT
 ) -> list[ClusterPhrases]:
     """Return the phrases of each of ``count`` clusters by class-based TF-IDF; ``labels`` are those of the base entities.
 
     Beside how often a phrase occurs in a cluster it counts in how many of its members it does: what one
-    member alone says is no topic.
+    member alone says is no topic. The names of entities that many of a cluster are related to, such as the title of
+    their document, count more; ``hubs`` (0 to 1) tells for each base entity whether it is one.
     """
     width = max(1, len(terms.keys))
     cells, place = np.unique(labels[terms.rows] * width + terms.columns, return_inverse=True)
-    counts = np.asarray(np.bincount(place, weights=terms.weights, minlength=len(cells)), dtype=np.float64)
+    weights = terms.weights * np.where(terms.whole, 1.0 + options.hub * hubs[terms.rows], 1.0)
+    counts = np.asarray(np.bincount(place, weights=weights, minlength=len(cells)), dtype=np.float64)
     members = np.bincount(place, weights=terms.witnesses, minlength=len(cells))
     clusters, columns = cells // width, cells % width
+    sizes = np.maximum(1, np.bincount(labels, minlength=count))
+    shares = np.bincount(place, weights=terms.named, minlength=len(cells)) / sizes[clusters]
     everywhere = np.bincount(columns, weights=counts, minlength=width)
     average = everywhere.sum() / count
     share = counts / everywhere[columns]
@@ -185,7 +199,7 @@ def rank_phrases(
     order = np.lexsort((columns, -scores, clusters))
     starts = np.searchsorted(clusters[order], np.arange(count + 1))
     return [
-        ClusterPhrases(columns[part], scores[part], counts[part])
+        ClusterPhrases(columns[part], scores[part], counts[part], shares[part])
         for part in (order[starts[number] : starts[number + 1]] for number in range(count))
     ]
 
@@ -321,6 +335,8 @@ def _select_phrases(
         if len(chosen) == most or (chosen and faint):
             break
         longest = _longest_form(terms, found, place, options.part_of)
+        if found.shares[place] < options.common:
+            longest = _whole_name(terms, found, longest)
         parts = set(terms.keys[longest].split())
         if parts & used or parts <= barred:
             continue
@@ -341,3 +357,14 @@ def _longest_form(terms: PhraseTable, found: ClusterPhrases, place: int, part_of
         if count >= needed and key in longer and len(longer) > len(f" {terms.keys[best]} "):
             best = other
     return best
+
+
+def _whole_name(terms: PhraseTable, found: ClusterPhrases, column: int) -> int:
+    """Return the cluster's best name that a part of names belongs to, if it is a single word: *Bloc* → *Eastern Bloc*."""
+    key = terms.keys[column]
+    if terms.worths[column] == 1.0 or " " in key:
+        return column
+    for other in found.columns[:200].tolist():
+        if " " in terms.keys[other] and key in terms.keys[other].split():
+            return int(other)
+    return column

@@ -62,6 +62,9 @@ def end_sentence(text: str) -> str:
 
 def is_whole(text: str) -> bool:
     """Return whether a text begins and ends as a sentence does: no clause, no introduction of a list."""
+    turn = find_turn(text)
+    if turn:
+        return True
     if not ends_sentence(text):
         return False
     first = text.split(maxsplit=1)[0].strip("\"'“‘(")

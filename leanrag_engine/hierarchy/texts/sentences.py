@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from leanrag_engine.core.text.language.turns import find_turn
 from leanrag_engine.core.text.language.words import word_count
 
 from .naming import BRACKETS, phrase_keys
@@ -49,8 +50,11 @@ _SPLICED = re.compile(
 
 
 def stands_alone(sentence: str) -> bool:
-    """Return whether a sentence can be read without its surroundings and is no listing."""
-    return not _leans(sentence) and not _is_listing(sentence)
+    """Return whether a sentence can be read without its surroundings and is no listing. Of a turn of a chat, what is
+    said is judged; that it says *I* or *you* does no harm, for the speaker is named."""
+    turn = find_turn(sentence)
+    said = sentence[turn.said :] if turn else sentence
+    return not _leans(said) and not _is_listing(said)
 
 
 def score_sentence(
@@ -61,11 +65,12 @@ def score_sentence(
     options: TextOptions = DEFAULT,
 ) -> float:
     """Return the weight of distinguishing phrases relative to length, times the centrality of the subject."""
+    turn = find_turn(text)
     present = {key for key in phrase_keys(text) if key in weights}
     worth = centrality * sum(weights[key] for key in sorted(present)) / (options.terse + word_count(text))
     if is_speech(text):
         worth *= 0.5  # it says little about its subject
-    if _LABEL.match(text):
+    if turn is None and _LABEL.match(text):
         worth *= options.labelled
     worth *= options.personal ** min(4, len(_PRONOUNS.findall(text)))
     return worth * options.defining if _defines(text, subject) else worth

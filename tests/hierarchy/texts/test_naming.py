@@ -23,7 +23,7 @@ def names_of(*clusters: tuple[str, ...], taken: set[str] | None = None) -> list[
     entities = tuple(Entity(id=name, name=name) for cluster in clusters for name in cluster)
     terms = find_phrases(Graph(entities, ()))
     labels = np.repeat(np.arange(len(clusters)), [len(cluster) for cluster in clusters])
-    found = rank_phrases(terms, labels, len(clusters))
+    found = rank_phrases(terms, labels, np.zeros(len(labels)), len(clusters))
     given = NameRegister(taken or set())
     chosen = []
     for phrases, cluster in zip(found, clusters, strict=True):
@@ -128,5 +128,32 @@ def test_a_sentence_counts_once_however_many_entities_it_describes() -> None:
         Entity(id="spirit", name="spirit of the ghost", description="A spirit came.", mentions=4),
     )
     terms = find_phrases(Graph(told + often, ()))
-    (found,) = rank_phrases(terms, np.zeros(6, dtype=np.intp), 1)
+    (found,) = rank_phrases(terms, np.zeros(6, dtype=np.intp), np.zeros(6), 1)
     assert terms.keys[int(found.columns[0])] == "ghost"
+
+
+def test_a_part_of_one_name_gives_way_to_the_whole_name() -> None:
+    (name,) = names_of(
+        (
+            "2002 Commonwealth Games",
+            "XVII Commonwealth Games",
+            "2002 Games",
+            "Rome",
+            "London",
+            "Golden Jubilee",
+            "Egypt",
+            "Athens",
+            "Oslo",
+        )
+    )
+    assert "Games" in name
+    assert not {"Games", "2002"} & set(name.replace(" and ", ", ").split(", "))
+
+
+def test_the_name_of_what_most_members_are_related_to_leads() -> None:
+    names = ("Venice", "Vienna", "Antonio Vivaldi", "The Four Seasons", "Orlando")
+    terms = find_phrases(Graph(tuple(Entity(id=name, name=name) for name in names), ()))
+    labels = np.zeros(len(names), dtype=np.intp)
+    hubs = np.array([0.2, 0.2, 1.0, 0.2, 0.2])
+    (found,) = rank_phrases(terms, labels, hubs, 1)
+    assert choose_name(terms, found, names, NameRegister(set())).startswith("Antonio Vivaldi")

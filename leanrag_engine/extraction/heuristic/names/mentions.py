@@ -24,7 +24,7 @@ from leanrag_engine.extraction.heuristic.words.tokens import (
     Token,
     lower_shouted,
 )
-from leanrag_engine.extraction.heuristic.words.usage import OPENING, OWNER, WordUsage, bare
+from leanrag_engine.extraction.heuristic.words.usage import OPENING, OWNER, WordUsage, bare, count_marker
 
 
 class Kind(StrEnum):
@@ -99,7 +99,7 @@ class _NameReader:
         self._usage = usage
 
     def read(self) -> Iterator[Mention]:
-        position = 0
+        position = count_marker(self._tokens)
         initial = True
         while position < len(self._tokens):
             token = self._tokens[position]
@@ -305,7 +305,7 @@ class _NameReader:
         letters = parts_of_speech(word) if self._usage.english else ""
         if letters[:1] in _NO_NOUNS and letters and capital <= small:
             return True
-        if letters[:1] == "n" and not word.endswith("s") and word not in known.GENERIC_NOUNS:
+        if letters == "n" and not word.endswith("s") and word not in known.GENERIC_NOUNS:
             # A sentence that begins with a common noun has an article before it: *Lake Como is a lake.*
             return False
         if word.endswith("ly") and len(word) > LONGEST_PHRASE and not capital:

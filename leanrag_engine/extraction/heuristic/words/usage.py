@@ -11,7 +11,7 @@ from leanrag_engine.core.text.language.sentences import PieceKind
 from leanrag_engine.core.text.language.words import STOPWORDS
 
 from . import vocabulary as known
-from .tokens import Sentence, Token
+from .tokens import ROMAN, Sentence, Token
 
 
 @dataclass(slots=True)
@@ -52,7 +52,7 @@ class WordUsage:
     def _read(self, tokens: Sequence[Token]) -> None:
         before = ""
         initial = True
-        for position, token in enumerate(tokens):
+        for position, token in enumerate(tokens[(first := count_marker(tokens)) :], first):
             self._words += token.kind in "cw"
             self._functional += token.lower in _FUNCTION_WORDS
             if token.kind == "w":
@@ -94,6 +94,16 @@ _JOINTS = frozenset(["to", "in", "on", "the", "with", "at", "a", "into", "withou
 OPENING = frozenset([*'"“‘’«:•*|.!?…—–', "'"])
 """After one of these, as at the beginning of a sentence, a capital letter is no evidence of a name."""
 OWNER = re.compile(r"['’]s?$")
+
+
+def count_marker(tokens: Sequence[Token]) -> int:
+    """Return how many tokens the mark of a list item takes: *a)*, *(iv)*, *B.*; 0 if there is none."""
+    opened = int(bool(tokens) and tokens[0].text == "(")
+    if len(tokens) < opened + 2:  # noqa: PLR2004 - the letter and the sign
+        return 0
+    mark, sign = tokens[opened], tokens[opened + 1]
+    letter = mark.text.isalpha() and (len(mark.text) == 1 or ROMAN.fullmatch(mark.text.upper()) is not None)
+    return opened + 2 if letter and sign.text == ")" else 0
 
 
 def bare(token: Token) -> str:
