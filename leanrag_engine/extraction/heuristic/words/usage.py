@@ -99,7 +99,7 @@ OWNER = re.compile(r"['’]s?$")
 def count_marker(tokens: Sequence[Token]) -> int:
     """Return how many tokens the mark of a list item takes: *a)*, *(iv)*, *B.*; 0 if there is none."""
     opened = int(bool(tokens) and tokens[0].text == "(")
-    if len(tokens) < opened + 2:  # noqa: PLR2004 - the letter and the sign
+    if len(tokens) < opened + 2:
         return 0
     mark, sign = tokens[opened], tokens[opened + 1]
     letter = mark.text.isalpha() and (len(mark.text) == 1 or ROMAN.fullmatch(mark.text.upper()) is not None)
