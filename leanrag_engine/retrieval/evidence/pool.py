@@ -22,7 +22,7 @@ from .run import QueryRun
 
 
 async def value_windows(
-    run: QueryRun, found: SearchHits, graph: Sequence[Hit], trust: float = 0.0
+    run: QueryRun, found: SearchHits, graph: Sequence[Hit], graph_weight: float = 0.0
 ) -> list[RankedWindow]:
     """Return the windows of the passages that search or the ``graph``'s ranking of chunks puts first, best first."""
     options = run.query.relevance_options
@@ -33,21 +33,22 @@ async def value_windows(
     await run.load(ids)
     chunks = [run.chunks[id_] for id_ in ids if id_ in run.chunks]
     places = {hit.id: place for place, hit in enumerate(ranked)}
-    return rank_windows(scores, chunks, places, trust, options)
+    return rank_windows(scores, chunks, places, graph_weight, options)
 
 
-def trust_in_graph(run: QueryRun, seeds: Sequence[Seed]) -> float:
-    """Return how much the walk from the seeds says (0–1): much if the question surely names a rare entity.
+def weigh_graph(run: QueryRun, seeds: Sequence[Seed]) -> float:
+    """Return the weight of the walk from the seeds: high if the question surely names a rare entity.
 
     A walk from a hub reaches everything, one from a guess anything.
     """
-    chunks, power = run.index.collection.chunks, run.query.relevance_options.graph_trust
+    chunks, options = run.index.collection.chunks, run.query.relevance_options
     trusts = (
         min(seed.score, 1.0) * rarity(seed.entity.mentions, chunks)
         for seed in seeds
         if seed.entity.layer == 0
     )
-    return float(max(trusts, default=0.0) ** power)
+    most = max(trusts, default=0.0)
+    return float(options.graph * most**options.graph_trust + options.graph_sure * most**options.graph_sureness)
 
 
 async def rank_chunk_windows(run: QueryRun, ranking: Sequence[Hit]) -> list[RankedWindow]:

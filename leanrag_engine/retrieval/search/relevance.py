@@ -67,13 +67,13 @@ def rank_windows(
     scores: Mapping[str, float],
     chunks: Sequence[Chunk],
     graph_ranks: Mapping[str, int],
-    trust: float = 1.0,
+    graph_weight: float = 1.0,
     options: RelevanceOptions = DEFAULT_RELEVANCE,
 ) -> list[RankedWindow]:
     """Return all windows of ``chunks``, best first; equal ones in reading order.
 
     ``scores`` are those of :func:`fuse_scores` by window, ``graph_ranks`` the places (from 0) that the walk over the
-    graph gives to chunks. ``trust`` (0–1) is that in these places.
+    graph gives to chunks. ``graph_weight`` is what the first of these places gains.
     """
     floor = min(scores.values(), default=0.0) / 2
     windows = [
@@ -87,10 +87,12 @@ def rank_windows(
         best[chunk.id] = max(score, best.get(chunk.id, score))
     beside = _best_neighbours(windows, own)
     around = _section_means(windows, own)
+    fullness = [
+        min(1.0, len(chunk.quote(chunk.windows[number])) / options.stub_characters) for chunk, number in windows
+    ]
     plain = [
-        (own[place] + options.neighbour * beside[place] + options.section * around[place])
-        * min(1.0, len(chunk.quote(chunk.windows[number])) / options.stub_characters)
-        for place, (chunk, number) in enumerate(windows)
+        (own[place] + options.neighbour * beside[place] + options.section * around[place]) * fullness[place]
+        for place in range(len(windows))
     ]
     seated = set(sorted(range(len(windows)), key=lambda place: -plain[place])[: options.seats])
     ranked = []
@@ -100,7 +102,7 @@ def rank_windows(
             # Of a long passage the windows gain that speak of the question.
             share = own[place] / best[chunk.id] if best[chunk.id] > 0 else 1.0
             gain = share * options.graph_decay / (options.graph_decay + rank)
-        ranked.append(RankedWindow(chunk, number, plain[place] + trust * options.graph * gain))
+        ranked.append(RankedWindow(chunk, number, plain[place] + graph_weight * gain * fullness[place]))
     return _keep_first(sorted(ranked, key=lambda each: -each.value), graph_ranks, options.graph_kept)
 
 

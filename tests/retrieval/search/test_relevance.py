@@ -11,7 +11,7 @@ from leanrag_engine.retrieval.request import RelevanceOptions
 from leanrag_engine.retrieval.search.relevance import RankedWindow, fuse_scores, rank_windows
 
 OPTIONS = RelevanceOptions(
-    keyword=0.5, neighbour=0.3, section=0.2, graph=0.3, graph_decay=4.0, seats=0, stub_characters=50
+    keyword=0.5, neighbour=0.3, section=0.2, graph_decay=4.0, seats=0, stub_characters=50
 )
 
 
@@ -78,7 +78,7 @@ def test_a_window_gains_from_the_two_best_of_its_section() -> None:
 def test_a_passage_gains_by_its_place_in_the_graphs_ranking() -> None:
     chunks = [chunk(name, 1, document=place) for place, name in enumerate("abc", start=1)]
     scores = {f"{name}#0": 0.5 for name in "abc"}
-    found = values(rank_windows(scores, chunks, {"b": 0, "c": 4}, options=OPTIONS))
+    found = values(rank_windows(scores, chunks, {"b": 0, "c": 4}, graph_weight=0.3, options=OPTIONS))
     assert found["b#0"] - found["a#0"] == pytest.approx(0.3)
     assert found["c#0"] - found["a#0"] == pytest.approx(0.15)
 
@@ -86,12 +86,12 @@ def test_a_passage_gains_by_its_place_in_the_graphs_ranking() -> None:
 def test_the_first_places_of_plain_search_are_not_lost_to_the_graph() -> None:
     chunks = [chunk(name, 1, document=place) for place, name in enumerate("abc", start=1)]
     scores = {"a#0": 1.0, "b#0": 0.9, "c#0": 0.8}
-    options = replace(OPTIONS, graph=5.0, seats=2)
-    ranked = rank_windows(scores, chunks, {"c": 0}, options=options)
+    options = replace(OPTIONS, seats=2)
+    ranked = rank_windows(scores, chunks, {"c": 0}, graph_weight=5.0, options=options)
     assert [each.chunk.id for each in ranked] == ["a", "b", "c"]
-    ranked = rank_windows(scores, chunks, {"c": 0}, options=replace(options, seats=0))
+    ranked = rank_windows(scores, chunks, {"c": 0}, graph_weight=5.0, options=replace(options, seats=0))
     assert ranked[0].chunk.id == "c"
-    ranked = rank_windows(scores, chunks, {"c": 0}, trust=0.0, options=replace(options, seats=0))
+    ranked = rank_windows(scores, chunks, {"c": 0}, graph_weight=0.0, options=replace(options, seats=0))
     assert ranked[0].chunk.id == "a"
 
 
