@@ -15,7 +15,7 @@ from .context.statements import is_written
 from .evidence.beneath import Beneath, find_bearers, sample_clusters
 from .evidence.citations import load_citations
 from .evidence.passages import load_ranked, order_plain, put_anchors_first, rank_passages
-from .evidence.pool import rank_chunk_windows, weigh_graph, unite_evidence, value_statements, value_windows
+from .evidence.pool import rank_chunk_windows, unite_evidence, value_statements, value_windows, weigh_graph
 from .evidence.restriction import restrict_subgraph
 from .evidence.run import QueryRun
 from .evidence.seeds import find_allowed_beneath, select_seeds

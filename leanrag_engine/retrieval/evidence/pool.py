@@ -48,7 +48,9 @@ def weigh_graph(run: QueryRun, seeds: Sequence[Seed]) -> float:
         if seed.entity.layer == 0
     )
     most = max(trusts, default=0.0)
-    return float(options.graph * most**options.graph_trust + options.graph_sure * most**options.graph_sureness)
+    return float(
+        options.graph * most**options.graph_trust + options.graph_sure * most**options.graph_sureness
+    )
 
 
 async def rank_chunk_windows(run: QueryRun, ranking: Sequence[Hit]) -> list[RankedWindow]:

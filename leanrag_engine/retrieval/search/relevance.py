@@ -88,7 +88,8 @@ def rank_windows(
     beside = _best_neighbours(windows, own)
     around = _section_means(windows, own)
     fullness = [
-        min(1.0, len(chunk.quote(chunk.windows[number])) / options.stub_characters) for chunk, number in windows
+        min(1.0, len(chunk.quote(chunk.windows[number])) / options.stub_characters)
+        for chunk, number in windows
     ]
     plain = [
         (own[place] + options.neighbour * beside[place] + options.section * around[place]) * fullness[place]
