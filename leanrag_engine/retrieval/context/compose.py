@@ -188,11 +188,12 @@ class _Pool:
         text = item.text
         # Hardly a token has more than eight characters: counting what is far too long would only cost time.
         cost = self._cost(item) if len(text) <= 8 * room else room + 1
-        if cost > room or self._said.covers(text):
+        told = [] if cost > room else list(self._said.find_sentences(text))
+        if cost > room or self._said.covers(told):
             if cost > room and item.value >= self._options.strong * self._best:
                 self.left.append(item)
             return 0
-        self._said.add(text)
+        self._said.add(told)
         self._taken[item.key] = item
         if isinstance(item, RankedWindow):
             self._documents.add(item.chunk.document_id)
@@ -232,14 +233,17 @@ class _SaidSentences:
         self._options = options
         self._sentences: set[str] = set()
 
-    def add(self, text: str) -> None:
-        self._sentences.update(sentence for sentence in _folded_sentences(text) if self._counts(sentence))
+    def find_sentences(self, text: str) -> Iterator[str]:
+        """Yield the sentences of ``text`` that are long enough to be repetitions."""
+        return (sentence for sentence in _folded_sentences(text) if self._counts(sentence))
 
-    def covers(self, text: str) -> bool:
-        """Return whether most of ``text`` was said."""
-        folded = [sentence for sentence in _folded_sentences(text) if self._counts(sentence)]
-        known = sum(len(sentence) for sentence in folded if sentence in self._sentences)
-        return known > 0 and known >= self._options.near_copy * sum(map(len, folded))
+    def add(self, told: Iterable[str]) -> None:
+        self._sentences.update(told)
+
+    def covers(self, told: Sequence[str]) -> bool:
+        """Return whether most of these sentences were said."""
+        known = sum(len(sentence) for sentence in told if sentence in self._sentences)
+        return known > 0 and known >= self._options.near_copy * sum(map(len, told))
 
     def _counts(self, sentence: str) -> bool:
         length = len(sentence) * (2.5 if has_cjk(sentence) else 1.0)

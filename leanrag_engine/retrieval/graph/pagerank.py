@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -65,9 +66,9 @@ def pagerank(
         waiting[active] = 0.0
         targets, passed = _pass_on(graph, active, walk.damping * mass, kinds, walk.allowed)
         np.add.at(waiting, targets, passed)
-        active = np.unique(targets)
+        active = _find_distinct(targets, graph.nodes)
         reached.append(active)
-    nodes = np.unique(np.concatenate(reached))
+    nodes = _find_distinct(np.concatenate(reached), graph.nodes)
     found = shares[nodes] + (1 - walk.damping) * waiting[nodes]
     return Shares(nodes.astype(np.intp), found / found.sum())
 
@@ -93,3 +94,11 @@ def _pass_on(
     walked = weight > 0
     row, target, weight = row[walked], target[walked], weight[walked]
     return target, mass[row] * weight / total[row]
+
+
+def _find_distinct(nodes: NDArray[Any], count: int) -> NDArray[Any]:
+    """Return the distinct ones of ``nodes``, which are below ``count``, in ascending order. Faster than ``np.unique``."""
+    last = np.empty(count, dtype=np.int32)  # memory that is not touched costs nothing
+    places = np.arange(len(nodes), dtype=np.int32)
+    last[nodes] = places
+    return np.sort(nodes[last[nodes] == places])

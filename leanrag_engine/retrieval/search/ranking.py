@@ -100,24 +100,48 @@ def rank_by_spreading(
         edges = {kind: edges[kind] for kind in (EdgeKind.MENTION, EdgeKind.TITLE)}
     walk = WalkRules(edges, options.damping, allowed)
     shares = pagerank(graph, restart_weights(graph, searched, options), walk)
+    walked = _score_chunks(graph, shares, searched, options, allowed)
+    return _insert_unknown(walked, graph, searched)
+
+
+def _score_chunks(
+    graph: Adjacency,
+    shares: Shares,
+    searched: RankingInput,
+    options: RankingOptions,
+    allowed: NDArray[np.bool_] | None,
+) -> list[Hit]:
+    """Return the best of the chunks that the walker reached: its share of time in each, times what search adds."""
     dense, keyword = _relative_scores(searched.dense), _relative_scores(searched.keyword)
-    scores = {
-        id_: share * math.exp(options.dense * dense(id_) + options.keyword * keyword(id_))
-        for id_, share in _chunk_shares(graph, shares, allowed)
-    }
+
+    def factor(chunk_id: str) -> float:
+        return math.exp(options.dense * dense(chunk_id) + options.keyword * keyword(chunk_id))
+
+    nodes, scores = _chunk_shares(graph, shares, allowed)
+    factors = np.full(len(nodes), factor(""))
+    hits = list(dict.fromkeys(hit.id for hit in (*searched.dense, *searched.keyword)))
+    # Most of thousands of chunks are no hits and share one factor; the nodes ascend.
+    hit_nodes = graph.chunk_nodes(hits)
+    for place, node, id_ in zip(np.searchsorted(nodes, hit_nodes).tolist(), hit_nodes, hits, strict=True):
+        if place < len(nodes) and nodes[place] == node:
+            factors[place] = factor(id_)
+    scores = scores * factors
     # 400 are more than any query may ask for.
-    return _insert_unknown(best_first(scores)[:400], graph, searched)
+    best = np.argsort(-scores, kind="stable")[:400]
+    return [
+        Hit(id_, score)
+        for id_, score in zip(graph.chunks_at(nodes[best]), scores[best].tolist(), strict=True)
+    ]
 
 
 def _chunk_shares(
     graph: Adjacency, shares: Shares, allowed: NDArray[np.bool_] | None
-) -> list[tuple[str, float]]:
+) -> tuple[NDArray[np.intp], NDArray[np.float64]]:
     """Return the chunks that the walker reached, with its share of time in each."""
     reached = graph.is_known_chunk(shares.nodes) & (shares.values > 0)
     if allowed is not None and len(allowed):
         reached &= allowed[np.minimum(shares.nodes, len(allowed) - 1)]
-    ids = graph.chunks_at(shares.nodes[reached])
-    return list(zip(ids, shares.values[reached].tolist(), strict=True))
+    return shares.nodes[reached], shares.values[reached]
 
 
 def _relative_scores(hits: Sequence[Hit]) -> Callable[[str], float]:

@@ -44,13 +44,15 @@ def best_first(scores: Mapping[str, float]) -> list[Hit]:
 
 def unite(rankings: Sequence[Sequence[Hit]], limit: int) -> list[Hit]:
     """One list of several, taken in turns so that each has its share; an id keeps its best score."""
-    best: dict[str, float] = {}
-    for hit in (hit for ranking in rankings for hit in ranking):
-        best[hit.id] = max(hit.score, best.get(hit.id, hit.score))
-    turns: dict[str, None] = {}
+    turns: dict[str, float] = {}
     for place in range(max(map(len, rankings), default=0)):
-        turns.update((ranking[place].id, None) for ranking in rankings if place < len(ranking))
-    return [Hit(id_, best[id_]) for id_ in list(turns)[:limit]]
+        if len(turns) >= limit:
+            break
+        turns.update((ranking[place].id, ranking[place].score) for ranking in rankings if place < len(ranking))
+    for hit in (hit for ranking in rankings for hit in ranking):
+        if hit.id in turns and hit.score > turns[hit.id]:
+            turns[hit.id] = hit.score
+    return [Hit(id_, score) for id_, score in list(turns.items())[:limit]]
 
 
 # --- names in the text ---------------------------------------------------------------------
