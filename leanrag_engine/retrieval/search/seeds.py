@@ -48,7 +48,9 @@ def unite(rankings: Sequence[Sequence[Hit]], limit: int) -> list[Hit]:
     for place in range(max(map(len, rankings), default=0)):
         if len(turns) >= limit:
             break
-        turns.update((ranking[place].id, ranking[place].score) for ranking in rankings if place < len(ranking))
+        turns.update(
+            (ranking[place].id, ranking[place].score) for ranking in rankings if place < len(ranking)
+        )
     for hit in (hit for ranking in rankings for hit in ranking):
         if hit.id in turns and hit.score > turns[hit.id]:
             turns[hit.id] = hit.score
