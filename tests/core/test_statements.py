@@ -27,7 +27,7 @@ def test_a_sentence_with_a_verb_states_something(text: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["", "Marley's Ghost.", "O Ann Lee!", "Who employs Bob?", "Run this command:", "| a is | b is |", "Ann employs Bob", "# It is a heading",
+    ["", "Marley's Ghost.", "O Ann Lee!", "Who employs Bob?", "Run this command:", "| a is | b is |", "Ann employs Bob", "(a British company) and 65 shares for Kiwi Ltd.", "# It is a heading",
      "!!! note that it is so.", "[12:03] Ann Lee: Where is it?"],
 )  # fmt: skip
 def test_fragments_calls_questions_and_tables_do_not(text: str) -> None:

@@ -192,7 +192,7 @@ class _ChunkReader:
 
     def extract(self) -> Extract:
         entities = tuple(self._entity(key) for key in self._kept)
-        relations = _without_idle((*self._sentence_relations(), *self._topic_relations()))
+        relations = _without_idle([*self._sentence_relations()], [*self._topic_relations()])
         return Extract(self._passage.chunk.id, Method.HEURISTIC, entities, relations)
 
     def _gather(self) -> dict[str, _ChunkEntity]:
@@ -258,15 +258,17 @@ class _ChunkReader:
         related = {
             frozenset(pair) for _, present in self._joint_mentions() for pair in self._pairs(list(present))
         }
-        for topic, keys in self._beneath():
+        for topic, keys, positions in self._beneath():
             for key in keys:
                 if frozenset((topic, key)) not in related:
                     related.add(frozenset((topic, key)))
-                    about = self._describe.entity(key, self._found[key].places)
+                    places = self._found[key].places
+                    here = {place: places[place] for place in sorted(positions & places.keys())}
+                    about = self._describe.entity(key, here)
                     yield self._relation(topic, key, about if is_statement(about) else "")
 
-    def _beneath(self) -> Iterator[tuple[str, list[str]]]:
-        """Yield the topics of the chunk, each with the heaviest entities beneath it."""
+    def _beneath(self) -> Iterator[tuple[str, list[str], set[int]]]:
+        """Yield the topics of the chunk, each with the heaviest entities and the positions of the sentences beneath it."""
         ranked = sorted(
             self._kept, key=lambda key: -_WEIGHTS[self._found[key].kind] * (1 + len(self._found[key].places))
         )
@@ -278,9 +280,11 @@ class _ChunkReader:
                 [key for key in rest if positions & self._found[key].places.keys()][
                     : self._options.heading_relations
                 ],
+                positions,
             )
         if self._title in self._kept:
-            yield self._title, [*self._sections, *rest][: self._options.title_relations]
+            everywhere = set(range(len(self._above)))
+            yield self._title, [*self._sections, *rest][: self._options.title_relations], everywhere
 
     def _pairs(self, keys: Sequence[str]) -> list[tuple[str, str]]:
         """Return every pair of a few keys; of many, the neighbours, then the first with others, within a bound."""
@@ -291,9 +295,15 @@ class _ChunkReader:
         return [*chain, *fan][: max(self._options.pairs_per_sentence, len(chain))]
 
 
-def _without_idle(relations: Sequence[ExtractedRelation]) -> tuple[ExtractedRelation, ...]:
-    """Drop the relations that state nothing, but for those that alone connect an entity."""
-    connected = {end for each in relations if each.description for end in (each.source, each.target)}
-    return tuple(
-        each for each in relations if each.description or not {each.source, each.target} <= connected
-    )
+def _without_idle(
+    joint: Sequence[ExtractedRelation], topical: Sequence[ExtractedRelation]
+) -> tuple[ExtractedRelation, ...]:
+    """Drop the relations that state nothing, but for one that alone connects an entity, best to the topic above it."""
+    connected = {end for each in (*joint, *topical) if each.description for end in (each.source, each.target)}
+    kept = set()
+    for each in (*topical, *joint):
+        ends = {each.source, each.target}
+        if not each.description and not ends <= connected:
+            connected |= ends
+            kept.add(each)
+    return tuple(each for each in (*joint, *topical) if each.description or each in kept)

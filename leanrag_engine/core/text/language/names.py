@@ -33,6 +33,11 @@ _LATIN_ACCENT = re.compile("(?<=[a-z])[\u0300-\u036f]+")
 _OWNER = re.compile("['’`´]s(?![^\\W_])|(?<=s)['’](?=\\s|$)")
 _APOSTROPHE = re.compile("(?<=\\w)['’`´](?=\\w)")
 
+_CYRILLIC = re.compile("[а-яёіїєґў]")
+_CASE_ENDING = re.compile(
+    "(?:(?<=[а-яёіїєґў]{4})(?:иями|ями|ами|ого|его|ому|ему|ыми|ими|ией|ием|иях|иям|ах|ях|ам|ям|ой|ей|ою|ею|ый|ий|ая|яя|ое|ее|ые|ие"
+    "|ом|ем|ём|ым|им|ых|их|ую|юю|ию|ия|ии|ью)|(?<=[а-яёіїєґў]{4})е[аяуюй]|(?<=[а-яёіїєґў]{4})еем|(?<=[а-яёіїєґў]{3})[аяыиоеуюьй])$"
+)
 _KEEPS_ITS_S = read_words("language", "singular_in_s")
 _IRREGULAR = {
     "analyses": "analysis", "aunties": "auntie", "axes": "axis", "bonuses": "bonus", "brownies": "brownie",
@@ -82,6 +87,8 @@ def name_key(name: str) -> str:
     )
     if not tokens:
         return folded
+    if not bare.isascii() and _CYRILLIC.search(bare):
+        return " ".join(map(_russian_stem, tokens))
     return " ".join(_join_initials([*tokens[:-1], _singular(tokens[-1])]))
 
 
@@ -114,6 +121,14 @@ def _join_initials(tokens: list[str]) -> list[str]:
             joined.append(token)
         initials = letter
     return joined
+
+
+def _russian_stem(word: str) -> str:
+    """Return a word in Cyrillic letters without the ending of its case, so that every case of a name is one name.
+
+    Approximate: masculine and feminine forms of one name share a stem as well.
+    """
+    return _CASE_ENDING.sub("", word)
 
 
 def _singular(word: str) -> str:

@@ -19,6 +19,8 @@ _FOREIGN_WORDS = 5
 """Words of a sentence of another language, whose verbs the lexicon does not know."""
 _WORD = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)?")
 _CLOSING = "\"'”’»)]}*_ 」』"
+_FRAGMENT = re.compile(r"\([a-z][^()]*\)\s+(?:and|or|but|with|for|of|to|in|on|by)\b")
+"""It goes on from a remark in brackets that a full stop cut off."""
 _TABLE = re.compile(r"^\||\|\s*$|\s\|\s.*\s\|\s|^[-=+*#>]{2,}|^!!!|^===")
 
 
@@ -28,7 +30,7 @@ def is_statement(text: str) -> bool:
     turn = find_turn(text)
     said = text[turn.said :] if turn else text
     bare = said.rstrip(_CLOSING)
-    if not bare or bare[-1] in "?？:：;," or _TABLE.search(said):
+    if not bare or bare[-1] in "?？:：;," or _TABLE.search(said) or _FRAGMENT.match(said):
         return False
     if has_cjk(said):
         return ends_sentence(said)

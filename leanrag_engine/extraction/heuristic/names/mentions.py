@@ -77,6 +77,9 @@ _HYPHENED = re.compile(
     r"(.{2,})-(?:[a-z]+ed|like|style|driven|built|made|led|bound|written|specific|aware|compatible|only|free|wide|native|first|centric)"
 )
 """*Debian-based* mentions Debian."""
+_RUSSIAN_ADJECTIVE = re.compile("ск(?:ий|ого|ому|ом|им|ая|ой|ую|ое|ие|их)$")
+_RUSSIAN_NOUN = re.compile("(?!.*(?:л|ла|ло|ли|[^с]ть|ся|сь)$)[а-яё]{4,}")
+"""A word of four letters that is no preposition and has no ending of a verb in the past."""
 _DEGREE = re.compile(r"Ph\.\s?D\.?|PhD|MBA|[BM]Sc|(?:[BM]\.){1,2}[ASD]\.?|[BM]\.Sc\.?|LL\.[BMD]\.?|Esq\.?")
 """An academic degree, which is no part of a name and none by itself."""
 _CLOSING = "\"'”’»)]}*_ .!?…"
@@ -160,9 +163,9 @@ class _NameReader:
         """Return how many tokens from ``end`` on belong to the name that begins at ``start``; 0 at its end."""
         token, last = self._at(end), self._at(end - 1)
         if token.kind in "ct":
-            return 1 if token.kind == "c" else 2 * self._is_nickname(start, end)
-        if token.kind == "n":
-            return int(self._is_numbered(start, end))
+            return self._is_more(start, end)
+        if token.kind == "n" or self._is_russian_head(end):
+            return int(token.kind == "w" or self._is_numbered(start, end))
         if last.kind != "c" or last.text[-1:] in "'’" or not (token.kind == "w" or token.text == "&"):
             return 0
         if self._at(end + 1).kind == "c":
@@ -171,6 +174,22 @@ class _NameReader:
             body = token.lower == "for" and self._is_body(start, end, "for")
             return 3 * (body or token.lower in known.SMALL_CONNECTORS)
         return 0
+
+    def _is_more(self, start: int, end: int) -> int:
+        """Return how many tokens from a capitalised or quoted word on belong to the name before it."""
+        if self._tokens[end].kind == "t":
+            return 2 * self._is_nickname(start, end)
+        return int(not self._is_russian_head(end - 1))
+
+    def _is_russian_head(self, position: int) -> bool:
+        """Whether a small word is the noun of a name that a Russian adjective opens: *Казанский собор*."""
+        word, before = self._at(position), self._at(position - 1)
+        return (
+            word.kind == "w"
+            and before.kind == "c"
+            and _RUSSIAN_ADJECTIVE.search(before.lower) is not None
+            and _RUSSIAN_NOUN.fullmatch(word.lower) is not None
+        )
 
     def _is_nickname(self, start: int, position: int) -> bool:
         """Whether a word in quotes stands within a person's name: *Louis "Louie" Zamperini*."""
@@ -219,7 +238,7 @@ class _NameReader:
         for part, stop in self._split_owners(start, end):
             last = stop
             while last > part and (
-                self._tokens[last - 1].kind in "wt"
+                (self._tokens[last - 1].kind in "wt" and not self._is_russian_head(last - 1))
                 or self._tokens[last - 1].text == "&"
                 or _DEGREE.fullmatch(self._tokens[last - 1].text)
             ):
