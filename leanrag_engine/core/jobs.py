@@ -226,6 +226,17 @@ JobResult = IngestResult | BuildResult | DeleteResult | ReindexResult | Forecast
 
 
 @dataclass(frozen=True, slots=True)
+class JobState:
+    """Whether a job runs, where, and whether it should stop: what is read often, without its request and result."""
+
+    collection: str
+    status: JobStatus
+    owner: str
+    updated_at: datetime
+    cancel_requested: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Job:
     """Work that runs in the background, stored in the database.
 

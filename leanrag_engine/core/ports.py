@@ -17,7 +17,7 @@ from typing import Any, Literal, Protocol
 
 from numpy.typing import NDArray
 
-from .jobs import Job, JobStatus
+from .jobs import Job, JobState, JobStatus
 from .model import (
     BuildRecord,
     Chunk,
@@ -505,7 +505,15 @@ class JobStore(Protocol):
         """Insert the job, or overwrite all of it but ``cancel_requested``."""
         ...
 
+    async def put_progress(self, job: Job) -> None:
+        """Overwrite status, progress and message of a job, without what grows with its documents."""
+        ...
+
     async def find(self, job_id: str) -> Job | None: ...
+
+    async def find_state(self, job_id: str) -> JobState | None:
+        """Return the state of a job, which costs the same however large the job is."""
+        ...
 
     async def find_newest(self, collection: str | None = None, limit: int = 20) -> list[Job]:
         """Return jobs, newest first."""

@@ -32,6 +32,7 @@ from leanrag_engine.core.jobs import (
     JobFailure,
     JobRequest,
     JobResult,
+    JobState,
     JobStatus,
 )
 from leanrag_engine.core.ports import JobStore, LockHolder, Progress, WriterLock
@@ -40,6 +41,9 @@ logger = logging.getLogger(__name__)
 
 HEARTBEAT = timedelta(seconds=2)
 """How often a running job's row is written even if nothing moved."""
+
+LIST_PAUSE = 20
+"""Outcomes and failures of a running job are written after at least so many times the seconds that writing took."""
 
 GRACE = 1.0
 """Seconds within which work must report, and so notice a stop, before it is cancelled where it waits."""
@@ -112,7 +116,7 @@ def this_process() -> str:
     return f"{os.getpid()}@{socket.gethostname()}@{psutil.Process().create_time():.2f}"
 
 
-def is_alive(job: Job) -> bool:
+def is_alive(job: Job | JobState) -> bool:
     """Return whether the process that runs an unfinished job still exists."""
     pid, host, created = job.owner.split("@")
     if host != socket.gethostname():
@@ -123,7 +127,7 @@ def is_alive(job: Job) -> bool:
         return False
 
 
-def is_abandoned(job: Job) -> bool:
+def is_abandoned(job: Job | JobState) -> bool:
     """Return whether an unfinished job has no process: it was interrupted by a close, or its process is gone."""
     return job.status is JobStatus.INTERRUPTED or not is_alive(job)
 
@@ -179,18 +183,20 @@ class Jobs:
         Raises ``NotFound`` if the job does not exist, or not in ``collection`` if one is given.
         """
         deadline = anyio.current_time() + wait_seconds
-        while True:
-            job = await self._store.find(job_id)
-            if job is None or collection not in (None, job.collection):
-                known = [each.id for each in await self._store.find_newest(collection, limit=5)]
-                listed = f"The latest jobs are {', '.join(known)}." if known else "There is no job yet."
-                where = f" in collection {collection!r}" if collection is not None else ""
-                raise NotFound(f"There is no job {job_id!r}{where}.", listed)
-            job = self._as_seen(job)
+        while (state := await self._store.find_state(job_id)) is not None:
             left = deadline - anyio.current_time()
-            if job.status.finished or job.status is JobStatus.INTERRUPTED or left <= 0:
-                return job
+            if state.status.finished or left <= 0 or collection not in (None, state.collection):
+                break
+            if is_abandoned(state):
+                break
             await anyio.sleep(min(0.1, left))
+        job = await self._store.find(job_id)
+        if job is None or collection not in (None, job.collection):
+            known = [each.id for each in await self._store.find_newest(collection, limit=5)]
+            listed = f"The latest jobs are {', '.join(known)}." if known else "There is no job yet."
+            where = f" in collection {collection!r}" if collection is not None else ""
+            raise NotFound(f"There is no job {job_id!r}{where}.", listed)
+        return self._as_seen(job)
 
     async def cancel(self, job_id: str, collection: str | None = None) -> Job:
         """Request a job to stop, in whichever process it runs, and wait briefly for that. Raises as :meth:`job`."""
@@ -318,16 +324,24 @@ class Jobs:
             group.cancel_scope.cancel()
 
     async def _keep(self, job: Job, progress: JobProgress) -> None:
-        written: tuple[Progress, int, int] | None = None
-        last = datetime.now(UTC)
+        written: Progress | None = None
+        listed: tuple[int, int] | None = None  # outcomes and failures in the row
+        last, next_list = datetime.now(UTC), time.monotonic()
         while True:
-            seen = (progress.latest, len(progress.outcomes), len(progress.failures))
+            seen, lists = progress.latest, (len(progress.outcomes), len(progress.failures))
+            running = replace(job, status=JobStatus.RUNNING)
             try:
-                if seen != written or datetime.now(UTC) - last > HEARTBEAT:
-                    await self._write(replace(job, status=JobStatus.RUNNING), progress)
+                if lists != listed and time.monotonic() >= next_list:
+                    started = time.monotonic()
+                    await self._write(running, progress)
+                    # They grow with the job: all of them are written for a small part of the time only.
+                    next_list = time.monotonic() + LIST_PAUSE * (time.monotonic() - started)
+                    written, listed, last = seen, lists, datetime.now(UTC)
+                elif seen != written or datetime.now(UTC) - last > HEARTBEAT:
+                    await self._store.put_progress(self._with_progress(running, progress))
                     written, last = seen, datetime.now(UTC)
-                row = await self._store.find(job.id)
-                if row is not None and row.cancel_requested:
+                state = await self._store.find_state(job.id)
+                if state is not None and state.cancel_requested:
                     progress.stop.set()
             except LeanRAGError as problem:
                 # A busy store must not end the work.
@@ -355,22 +369,24 @@ class Jobs:
         return await self._write(ended, progress)
 
     async def _write(self, job: Job, progress: JobProgress) -> None:
-        latest, result = progress.latest, job.result
+        result = job.result
         if progress.outcomes:
             ingest = result if isinstance(result, IngestResult) else IngestResult()
             result = replace(ingest, documents=tuple(progress.outcomes))
+        moved = self._with_progress(job, progress)
+        await self._store.put(replace(moved, failures=tuple(progress.failures), result=result))
+
+    @staticmethod
+    def _with_progress(job: Job, progress: JobProgress) -> Job:
+        latest = progress.latest
         waits = latest.stage in ("queued", "waiting") and job.status is JobStatus.RUNNING
-        await self._store.put(
-            replace(
-                job,
-                status=JobStatus.QUEUED if waits else job.status,
-                stage=latest.stage,
-                done=latest.done,
-                total=latest.total,
-                rate=round(progress.rate, 3),
-                message=job.message or latest.message,
-                failures=tuple(progress.failures),
-                result=result,
-                updated_at=datetime.now(UTC),
-            )
+        return replace(
+            job,
+            status=JobStatus.QUEUED if waits else job.status,
+            stage=latest.stage,
+            done=latest.done,
+            total=latest.total,
+            rate=round(progress.rate, 3),
+            message=job.message or latest.message,
+            updated_at=datetime.now(UTC),
         )

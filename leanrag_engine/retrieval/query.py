@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from leanrag_engine.core.model import Context, Hit, RankedChunk, Subgraph
+from leanrag_engine.core.model import Context, Hit, RankedChunk, Seed, Subgraph
 
 from .browse import load_ancestors
 from .context.compose import ContextMaterial, EvidenceGroup, compose_context
@@ -95,7 +95,9 @@ async def _answer_lca(run: QueryRun) -> QueryResult:
     relations = await run.index.generations.relations_among(run.index.generation.number, list(nodes))
     graph = subgraph.assemble_subgraph(seeds, nodes, relations)
     beneath = await find_bearers(run, graph)
-    return await _answer_from(run, found, graph, beneath, await rank_passages(run, found, all_seeds))
+    return await _answer_from(
+        run, found, graph, beneath, await rank_passages(run, found, all_seeds), all_seeds
+    )
 
 
 async def _answer_local(run: QueryRun) -> QueryResult:
@@ -116,7 +118,9 @@ async def _answer_local(run: QueryRun) -> QueryResult:
     above = tuple(each for each in kept if each.layer > 0)
     graph = Subgraph(tuple(seeds), (), None, path, base, above)
     beneath = await sample_clusters(run, path)
-    return await _answer_from(run, found, graph, beneath, await rank_passages(run, found, all_seeds))
+    return await _answer_from(
+        run, found, graph, beneath, await rank_passages(run, found, all_seeds), all_seeds
+    )
 
 
 async def _answer_global(run: QueryRun) -> QueryResult:
@@ -141,6 +145,7 @@ async def _answer_from(
     graph: Subgraph,
     beneath: Beneath,
     rankings: Sequence[Sequence[Hit]],
+    seeds: Sequence[Seed] = (),
 ) -> QueryResult:
     """Value the windows of passages and what is written about the subgraph, and compose the answer of both."""
     sources = await load_ranked(run, rankings)
@@ -153,7 +158,7 @@ async def _answer_from(
             put_anchors_first(run, graph.seeds, each) if run.query.mode != Mode.GLOBAL else ()
             for each in rankings
         ]
-        weight = weigh_graph(run, graph.seeds)
+        weight = weigh_graph(run, seeds or graph.seeds)
         windows = [
             await value_windows(run, each, hits, weight) for each, hits in zip(found, walked, strict=True)
         ]

@@ -171,8 +171,10 @@ class RelevanceOptions:
     """The rank at which the gain by the graph is halved."""
     graph_passages: int = 20
     """Passages, first in the graph's ranking, whose windows gain."""
-    seats: int = 6
-    """Windows, first in plain search, that gain as much as what the graph ranks first, and so keep their places."""
+    seat_tokens: int = 160
+    """Tokens of a text's share of the budget for each window, first in plain search, that gains as much as what the
+    graph ranks first, and so keeps its place: about 6 of 7 windows. Fewer cost 1 to 4 points in 1,000 tokens on the
+    reply sets, a seat for every 80 tokens 5 to 12 on the passage sets."""
     graph_kept: int = 5
     """Passages, first in the graph's ranking, of which the best window is shown where there is room. Not tuned."""
     bridge: float = 0.15

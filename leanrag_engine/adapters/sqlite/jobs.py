@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from typing import Any
 
 from sqlalchemy import Connection, RowMapping, insert, select, update
@@ -21,6 +21,7 @@ from leanrag_engine.core.jobs import (
     JobFailure,
     JobRequest,
     JobResult,
+    JobState,
     JobStatus,
     ReindexRequest,
     ReindexResult,
@@ -49,6 +50,21 @@ def put(connection: Connection, job: Job) -> None:
     changed = connection.execute(update(jobs).where(jobs.c.id == job.id).values(updated))
     if not changed.rowcount:
         connection.execute(insert(jobs).values(cancel_requested=cancel_requested, **values))
+
+
+def put_progress(connection: Connection, job: Job) -> None:
+    """Overwrite what has a fixed size: results and failures grow with the documents of a job."""
+    values = {
+        name: getattr(job, name) for name in ("stage", "done", "total", "rate", "message", "updated_at")
+    }
+    statement = update(jobs).where(jobs.c.id == job.id)
+    connection.execute(statement.values(status=job.status.value, **values))
+
+
+def find_state(connection: Connection, id_: str) -> JobState | None:
+    columns = [jobs.c[each.name] for each in fields(JobState)]
+    row = connection.execute(select(*columns).where(jobs.c.id == id_)).mappings().first()
+    return JobState(**{**row, "status": JobStatus(row["status"])}) if row else None
 
 
 def find(connection: Connection, id_: str) -> Job | None:
@@ -142,8 +158,8 @@ def _result_to_json(job: Job) -> dict[str, Any]:
 def _result_from_json(kind: str, stored: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields of ``Job`` that the column ``result`` holds."""
     figures = dict(stored)
-    fields: dict[str, Any] = {name: figures.pop(name) for name in ("attempts", "reached") if name in figures}
-    return {**fields, "result": _figures_to_result(kind, figures) if figures else None}
+    resumed: dict[str, Any] = {name: figures.pop(name) for name in ("attempts", "reached") if name in figures}
+    return {**resumed, "result": _figures_to_result(kind, figures) if figures else None}
 
 
 def _figures_to_result(kind: str, figures: Mapping[str, Any]) -> JobResult:
@@ -177,7 +193,7 @@ def _figures_to_build(figures: Mapping[str, Any]) -> BuildResult:
 
 
 def _step_from_json(stored: Mapping[str, Any]) -> StepRange:
-    fields: dict[str, Any] = {
+    values: dict[str, Any] = {
         name: tuple(each) if isinstance(each, list) else each for name, each in stored.items()
     }
-    return StepRange(**fields)
+    return StepRange(**values)

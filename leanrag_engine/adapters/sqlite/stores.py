@@ -12,7 +12,7 @@ from anyio import to_thread
 from sqlalchemy import Engine
 
 from leanrag_engine.core.errors import Busy
-from leanrag_engine.core.jobs import Job, JobStatus
+from leanrag_engine.core.jobs import Job, JobState, JobStatus
 from leanrag_engine.core.model import (
     BuildRecord,
     Chunk,
@@ -305,8 +305,14 @@ class SqlJobStore:
     async def put(self, job: Job) -> None:
         await self._transactions.write(jobs.put, job)
 
+    async def put_progress(self, job: Job) -> None:
+        await self._transactions.write(jobs.put_progress, job)
+
     async def find(self, job_id: str) -> Job | None:
         return await self._transactions.read(jobs.find, job_id)
+
+    async def find_state(self, job_id: str) -> JobState | None:
+        return await self._transactions.read(jobs.find_state, job_id)
 
     async def find_newest(self, collection: str | None = None, limit: int = 20) -> list[Job]:
         return await self._transactions.read(jobs.find_newest, collection, limit)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
 from leanrag_engine.core.model import Entity, Hit, Relation, Seed, Subgraph, parse_window_id
+from leanrag_engine.core.text.language.names import name_key
 from leanrag_engine.retrieval.context.rendering import Statement
 from leanrag_engine.retrieval.context.statements import (
     LineCitations,
@@ -33,7 +35,8 @@ async def value_windows(
     await run.load(ids)
     chunks = [run.chunks[id_] for id_ in ids if id_ in run.chunks]
     places = {hit.id: place for place, hit in enumerate(ranked)}
-    return rank_windows(scores, chunks, places, graph_weight, options)
+    seats = round(run.query.token_budget / len(run.query.texts) / options.seat_tokens)
+    return rank_windows(scores, chunks, places, graph_weight, seats, options)
 
 
 def weigh_graph(run: QueryRun, seeds: Sequence[Seed]) -> float:
@@ -42,9 +45,12 @@ def weigh_graph(run: QueryRun, seeds: Sequence[Seed]) -> float:
     A walk from a hub reaches everything, one from a guess anything.
     """
     chunks, options = run.index.collection.chunks, run.query.relevance_options
+    mentions = Counter[str]()  # of a name, by all who bear it
+    for seed in seeds:
+        mentions[name_key(seed.entity.name)] += seed.entity.mentions
     trusts = (
-        min(seed.score, 1.0) * rarity(seed.entity.mentions, chunks)
-        for seed in seeds
+        min(seed.score, 1.0) * rarity(min(mentions[name_key(seed.entity.name)], chunks), chunks)
+        for seed in seeds[: run.query.seeds]
         if seed.entity.layer == 0
     )
     most = max(trusts, default=0.0)

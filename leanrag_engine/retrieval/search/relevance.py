@@ -68,12 +68,14 @@ def rank_windows(
     chunks: Sequence[Chunk],
     graph_ranks: Mapping[str, int],
     graph_weight: float = 1.0,
+    seats: int = 0,
     options: RelevanceOptions = DEFAULT_RELEVANCE,
 ) -> list[RankedWindow]:
     """Return all windows of ``chunks``, best first; equal ones in reading order.
 
     ``scores`` are those of :func:`fuse_scores` by window, ``graph_ranks`` the places (from 0) that the walk over the
-    graph gives to chunks. ``graph_weight`` is what the first of these places gains.
+    graph gives to chunks. ``graph_weight`` is what the first of these places gains,
+    and so do the first ``seats`` windows of plain search.
     """
     floor = min(scores.values(), default=0.0) / 2
     windows = [
@@ -95,7 +97,7 @@ def rank_windows(
         (own[place] + options.neighbour * beside[place] + options.section * around[place]) * fullness[place]
         for place in range(len(windows))
     ]
-    seated = set(sorted(range(len(windows)), key=lambda place: -plain[place])[: options.seats])
+    seated = set(sorted(range(len(windows)), key=lambda place: -plain[place])[:seats])
     ranked = []
     for place, (chunk, number) in enumerate(windows):
         gain = 1.0 if place in seated else 0.0

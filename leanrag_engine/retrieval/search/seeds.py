@@ -127,7 +127,7 @@ def match_names(spans: Sequence[NameSpan], entities: Sequence[Entity], chunks: i
     """Those of ``entities`` whose name or alias is one of ``spans``, with the weight that the name deserves.
 
     A name within a longer one that matched does not count ("York" in "New York"), nor does a single plain word. A name
-    weighs less the more of the corpus's ``chunks`` mention its entity, down to a half.
+    weighs less the more of the corpus's ``chunks`` mention its bearers, down to a half.
     """
     bearers = _by_key(entities)
     matched = [span for span in spans if span.key in bearers]
@@ -137,8 +137,10 @@ def match_names(spans: Sequence[NameSpan], entities: Sequence[Entity], chunks: i
             continue
         if not span.proper:
             continue  # "go" is not the entity Go: searches find what a plain word means
+        # Whatever number of namesakes share them: a name that is everywhere says little of each.
+        mentions = min(sum(entity.mentions for entity in bearers[span.key]), chunks)
+        weight = (1.0 + rarity(mentions, chunks)) / 2
         for entity in bearers[span.key]:
-            weight = (1.0 + rarity(entity.mentions, chunks)) / 2
             scores[entity.id] = max(weight, scores.get(entity.id, 0.0))
     return best_first({id_: score for id_, score in scores.items() if score > 0})
 

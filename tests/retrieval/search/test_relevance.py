@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
 from leanrag_engine.core.model import Chunk, Hit, Window, window_id
 from leanrag_engine.retrieval.request import RelevanceOptions
 from leanrag_engine.retrieval.search.relevance import RankedWindow, fuse_scores, rank_windows
 
-OPTIONS = RelevanceOptions(
-    keyword=0.5, neighbour=0.3, section=0.2, graph_decay=4.0, seats=0, stub_characters=50
-)
+OPTIONS = RelevanceOptions(keyword=0.5, neighbour=0.3, section=0.2, graph_decay=4.0, stub_characters=50)
 
 
 def chunk(
@@ -86,12 +82,11 @@ def test_a_passage_gains_by_its_place_in_the_graphs_ranking() -> None:
 def test_the_first_places_of_plain_search_are_not_lost_to_the_graph() -> None:
     chunks = [chunk(name, 1, document=place) for place, name in enumerate("abc", start=1)]
     scores = {"a#0": 1.0, "b#0": 0.9, "c#0": 0.8}
-    options = replace(OPTIONS, seats=2)
-    ranked = rank_windows(scores, chunks, {"c": 0}, graph_weight=5.0, options=options)
+    ranked = rank_windows(scores, chunks, {"c": 0}, graph_weight=5.0, seats=2, options=OPTIONS)
     assert [each.chunk.id for each in ranked] == ["a", "b", "c"]
-    ranked = rank_windows(scores, chunks, {"c": 0}, graph_weight=5.0, options=replace(options, seats=0))
+    ranked = rank_windows(scores, chunks, {"c": 0}, graph_weight=5.0, options=OPTIONS)
     assert ranked[0].chunk.id == "c"
-    ranked = rank_windows(scores, chunks, {"c": 0}, graph_weight=0.0, options=replace(options, seats=0))
+    ranked = rank_windows(scores, chunks, {"c": 0}, graph_weight=0.0, options=OPTIONS)
     assert ranked[0].chunk.id == "a"
 
 

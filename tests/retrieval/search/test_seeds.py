@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -104,6 +106,14 @@ def test_a_proper_name_weighs_a_half_at_least_and_more_the_rarer_it_is() -> None
 
     assert [weight(mentions) for mentions in (1, 42)] == [1.0, 0.5]
     assert weight(1) > weight(5) > weight(42)
+
+
+def test_a_name_that_several_share_weighs_as_much_as_if_one_bore_it() -> None:
+    namesakes = [
+        replace(entity("Python", mentions), id=str(place)) for place, mentions in enumerate((1, 1, 40))
+    ]
+    hits = match_names(name_spans("What does Python do?"), namesakes, 42)
+    assert [hit.score for hit in hits] == [0.5, 0.5, 0.5]
 
 
 def test_scores_lie_between_0_and_1_and_first_in_everything_is_1() -> None:
