@@ -230,6 +230,15 @@ def test_a_noun_that_opens_a_sentence_belongs_to_the_name_after_it() -> None:
     )
 
 
+def test_a_title_in_a_bibliography_is_not_cut_into_names() -> None:
+    entry = 'Dasarathy, B.V. (1980) "Nosing Around the Neighborhood: A New System Structure and Classification Rule".'
+    assert not {"neighborhood", "system structure", "classification rule"} & keys(entry)
+
+
+def test_a_share_is_no_number_of_a_name() -> None:
+    assert "LDA" in entities("The method LDA 98.9 % beats QDA 99.4% by far.")
+
+
 def test_numbers_and_signs_are_no_names() -> None:
     text = 'Pytest 7.0.0 is what pytest needs. See Sections 1 and 2. Characters of the category "Lu" are letters to pytest.'
     assert not {"700", "7.0.0", "lu", "section 1", "sections 1"} & keys(text)

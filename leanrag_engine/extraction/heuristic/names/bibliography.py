@@ -14,6 +14,7 @@ __all__ = ["is_author", "is_reference"]
 _SIGNS = (
     re.compile(r"\b[A-Z]\.\s?(?:[A-Z]\.\s?)*[A-Z][a-z]+|[A-Z][a-z]+, (?:[A-Z]\.\s?)+"),
     re.compile(r"\b(?:1[6-9]|20)\d\d[a-z]?\b"),
+    re.compile(r"\((?:1[6-9]|20)\d\d[a-z]?\)"),
     re.compile(r"\bpp?\.\s?\d|\bpages? \d|\d[-–]\d+\b"),
     re.compile(r"\b(?:vol(?:ume)?|no|iss(?:ue)?)\b\.?\s*\d|\d+\s?\(\d+\)", re.IGNORECASE),
     re.compile(
@@ -21,7 +22,7 @@ _SIGNS = (
         r"|Annals|arXiv|doi|ISBN)\b"
     ),
 )
-"""Initials beside a surname, a year, pages, a volume or number, a word of bibliographies."""
+"""Initials beside a surname, a year, a year in brackets, pages, a volume or number, a word of bibliographies."""
 _ENOUGH = 3
 
 

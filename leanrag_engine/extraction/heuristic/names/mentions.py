@@ -224,7 +224,10 @@ class _NameReader:
     def _is_numbered(self, start: int, end: int) -> bool:
         """Whether a number belongs to the name: *Apollo 11*, *PEP 3107*; not *Figure 2*, *March 12* or a page."""
         last, number = self._tokens[end - 1], self._tokens[end].text
-        if last.lower in known.LABELS or last.lower in known.CALENDAR or self._at(end + 1).kind == "c":
+        following = self._at(end + 1)
+        if last.lower in known.LABELS or last.lower in known.CALENDAR or following.kind == "c":
+            return False
+        if following.text == "%":
             return False
         if last.text.isupper() and len(last.text) > 1:
             return True
