@@ -14,11 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leanrag_engine.core.model import Entity, Evidence, Graph, Method, Relation, content_id
+from leanrag_engine.core.text.language.names import name_key
 from leanrag_engine.core.text.language.statements import is_statement
 from leanrag_engine.core.text.language.turns import find_turn
 
 from .texts.naming import phrase_keys
 from .texts.quoting import Quote, end_sentence, join_quotes, quotes_of
+from .texts.sentences import stands_alone
 
 CHARACTERS = 600
 """Bound on the text of one relation."""
@@ -242,7 +244,7 @@ class _RelationTexts:
         self._base_names = {entity.id: entity.name for entity in step.base.entities}
 
     def summary(
-        self, base_numbers: Sequence[int], *, sentences: int = 2, tried: int = 12, longest: int = 280
+        self, base_numbers: Sequence[int], *, sentences: int = 2, tried: int = 24, longest: int = 280
     ) -> _CitedText:
         """Return up to ``sentences`` statements of the best attested base relations that name both of their ends.
 
@@ -278,18 +280,25 @@ class _RelationTexts:
         ends = [names[end] for end in (relation.source_id, relation.target_id)] if names else []
         raw = relation.method is Method.HEURISTIC and not relation.layer
         for quote in _sentences(relation):
-            if not raw or (is_statement(quote.text) and _names_all(quote.text, ends)):
+            if not raw or (
+                is_statement(quote.text) and stands_alone(quote.text) and _names_all(quote.text, ends)
+            ):
                 yield Quote(end_sentence(quote.text), quote.chunk_id)
 
 
 def _names_all(sentence: str, names: Iterable[str]) -> bool:
-    """Return whether each name, or some phrase of it, occurs in the sentence."""
+    """Return whether each name occurs in the sentence without its bracketed remark, or at least its last word, which is
+    the surname of a person and the head of most others: *New York* alone does not name the *New York State Assemblyman*."""
     folded = sentence.casefold()
-    missing = [name for name in names if name.casefold() not in folded]
+    missing = [name for name in map(_without_remark, names) if name.casefold() not in folded]
     if not missing:
         return True
     present = phrase_keys(sentence)
-    return all(phrase_keys(name) & present for name in missing)
+    return all({key := name_key(name), key.rsplit(" ", 1)[-1]} & present for name in missing)
+
+
+def _without_remark(name: str) -> str:
+    return _REMARK.sub("", name) or name
 
 
 def _sentences(relation: Relation) -> Iterable[Quote]:
@@ -301,4 +310,5 @@ def _sentences(relation: Relation) -> Iterable[Quote]:
     return (Quote(text, chunk),)
 
 
+_REMARK = re.compile(r"\s*[(（][^()（）]*[)）]$")
 _INNER_END = re.compile(r"[.!?。！？…][\"'”’»)]*\s*\S|\n")

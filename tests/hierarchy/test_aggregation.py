@@ -244,3 +244,21 @@ def test_members_without_any_text_or_vector_still_make_an_aggregate() -> None:
     )
     assert one.name == "await and 42"
     assert one.description == ""
+
+
+def test_the_turns_of_a_chat_are_summed_up_with_their_speakers() -> None:
+    said = {
+        "Fennec": "[21:13] Fennec: Secure Boot needs a signed module, so generate a key",
+        "Secure Boot": "[21:10] Quill: I disabled Secure Boot in the BIOS before the module loaded",
+    }
+    entities = tuple(Entity(id=name, name=name, description=text) for name, text in said.items())
+    graph = Graph(entities, ())
+    labels = np.zeros(2, dtype=np.intp)
+    (cluster,) = aggregate(
+        LayerStep(graph, labels, graph, labels),
+        np.eye(2, dtype=np.float32),
+        find_phrases(graph),
+        set(),
+        kind="root",
+    )
+    assert all(text in cluster.description for text in said.values())

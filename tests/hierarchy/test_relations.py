@@ -158,6 +158,27 @@ def test_the_example_is_a_sentence_that_names_both_ends() -> None:
     assert one.description.endswith("Bob warmed himself while Scrooge watched.")
 
 
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("Its clerk Bob Cratchit warmed Ebenezer Scrooge.", ""),
+        ("The York office paid Bob Cratchit.", ""),
+        ("Old Scrooge paid Bob Cratchit.", "Old Scrooge paid Bob Cratchit."),
+    ],
+)
+@pytest.mark.parametrize("tau", [0, 3])
+def test_a_sentence_between_clusters_stands_alone_and_names_the_heads_of_both_ends(
+    text: str, shown: str, tau: int
+) -> None:
+    scrooge, bob = (
+        replace(PEOPLE[0], name="Ebenezer York Scrooge"),
+        replace(PEOPLE[2], name="Bob Cratchit (clerk)"),
+    )
+    graph = Graph((scrooge, PEOPLE[1], bob, *PEOPLE[3:]), (relation(scrooge, bob, text),))
+    (one,) = inter_cluster_relations(first_step(graph, LABELS), ABOVE, tau=tau)
+    assert one.description == shown
+
+
 def test_joined_texts_of_a_higher_layer_are_those_beneath() -> None:
     lower = Graph(
         (*ABOVE, Entity(id="ghosts", name="Ghosts", layer=1)),
