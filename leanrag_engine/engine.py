@@ -587,8 +587,7 @@ class LeanRAG:
         generation = index.collection.generation
         if generation is None:
             return await self.version() == index.version
-        kept = await self._stores.generations.find_all(index.collection.name)
-        return generation.number in (each.number for each in kept)
+        return await self._stores.generations.exists(generation.number)
 
     async def _with_embedder(self, index: IndexSnapshot) -> IndexSnapshot:
         """Return ``index`` with the embedder of its generation. Raises as ``restore_embedder``.

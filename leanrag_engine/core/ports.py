@@ -384,6 +384,10 @@ class GenerationStore(Protocol):
         """Return the generations of the collection that still exist, newest first."""
         ...
 
+    async def exists(self, generation: int) -> bool:
+        """Return whether the generation of that number still exists: a deletion of documents removes it."""
+        ...
+
     async def embedder_state(self, generation: int) -> bytes: ...
 
     async def layer(self, generation: int, layer: int) -> list[Entity]:

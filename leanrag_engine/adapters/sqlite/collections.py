@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime
-from typing import Any
+from functools import lru_cache
+from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, Row, func, insert, select, update
+from sqlalchemy import Connection, Row, Text, func, insert, select, type_coerce, update
 
 from leanrag_engine.core.errors import Candidate, NotFound
-from leanrag_engine.core.model import Collection, Generation, LayerCount
+from leanrag_engine.core.model import BuildRecord, Collection, Generation, LayerCount
 
 from .dialect import fulltext
 from .schema.records import record_from_json
 from .schema.tables import collections, documents, embedders, generations, store
+
+HELD_COUNTS = 100
+"""Counts of documents that a process keeps: a few bytes for each state of a collection."""
+
+
+class DocumentCounts(NamedTuple):
+    """The documents of a collection, their chunks, and the documents added since the published build."""
+
+    documents: int
+    chunks: int
+    pending: int
 
 
 def create(connection: Connection, name: str) -> Collection:
@@ -28,16 +41,22 @@ def create(connection: Connection, name: str) -> Collection:
     return made
 
 
-def find(connection: Connection, name: str) -> Collection | None:
-    """Return the collection ``name``, ``None`` if it does not exist."""
+def find(
+    connection: Connection, name: str, known: dict[tuple[int, int, int], DocumentCounts] | None = None
+) -> Collection | None:
+    """Return the collection ``name``, ``None`` if it does not exist.
+
+    ``known`` keeps counts between the reads of one database: every query asks for them, and counting takes time for each
+    document. It must not be given within a write, which may be undone.
+    """
     row = connection.execute(select(collections).where(collections.c.name == name)).first()
-    return _collection(connection, row) if row else None
+    return _collection(connection, row, {} if known is None else known) if row else None
 
 
 def find_all(connection: Connection) -> list[Collection]:
     """Return all collections, sorted by name."""
     rows = connection.execute(select(collections).order_by(collections.c.name)).all()
-    return [_collection(connection, row) for row in rows]
+    return [_collection(connection, row, {}) for row in rows]
 
 
 def number_of(connection: Connection, name: str) -> int:
@@ -61,18 +80,19 @@ def raise_revision(connection: Connection, name: str) -> int:
     return number
 
 
-def _collection(connection: Connection, row: Row[Any]) -> Collection:
+def _collection(
+    connection: Connection, row: Row[Any], known: dict[tuple[int, int, int], DocumentCounts]
+) -> Collection:
     published = find_generations(connection, row.number, limit=1)
     generation = published[0] if published else None
     built = generation.revision if generation else -1
-    count = func.count()
-    counts = connection.execute(
-        select(
-            count.label("documents"),
-            func.coalesce(func.sum(documents.c.chunks), 0).label("chunks"),
-            count.filter(documents.c.revision > built).label("pending"),
-        ).where(documents.c.collection == row.number)
-    ).one()
+    # Every change of the documents raises the collection's revision.
+    state = (row.number, row.revision, built)
+    counts = known.get(state)
+    if counts is None:
+        if len(known) >= HELD_COUNTS:
+            known.clear()
+        counts = known[state] = _count_documents(connection, row.number, built)
     return Collection(
         name=row.name,
         number=row.number,
@@ -85,13 +105,26 @@ def _collection(connection: Connection, row: Row[Any]) -> Collection:
     )
 
 
+def _count_documents(connection: Connection, collection: int, built: int) -> DocumentCounts:
+    count = func.count()
+    row = connection.execute(
+        select(
+            count,
+            func.coalesce(func.sum(documents.c.chunks), 0),
+            count.filter(documents.c.revision > built),
+        ).where(documents.c.collection == collection)
+    ).one()
+    return DocumentCounts(*row)
+
+
 # --- generations ---------------------------------------------------------------------------
 
 
 def find_generations(connection: Connection, collection: int, limit: int = -1) -> list[Generation]:
     """Return the stored generations of collection number ``collection``, newest first."""
+    columns = [each for each in generations.c if each is not generations.c.settings]
     rows = connection.execute(
-        select(generations, collections.c.name)
+        select(*columns, type_coerce(generations.c.settings, Text).label("record"), collections.c.name)
         .join(collections, collections.c.number == generations.c.collection)
         .where(generations.c.collection == collection)
         .order_by(generations.c.number.desc())
@@ -113,8 +146,20 @@ def _generation(row: Row[Any]) -> Generation:
         dimension=row.dimension,
         created_at=row.created_at,
         layers=tuple(LayerCount(*counts) for counts in row.layers),
-        record=record_from_json(row.settings),
+        record=_parse_record(row.record),
     )
+
+
+@lru_cache(maxsize=64)
+def _parse_record(stored: str) -> BuildRecord:
+    """Return the record of a build; every query reads it."""
+    return record_from_json(json.loads(stored))
+
+
+def generation_exists(connection: Connection, generation: int) -> bool:
+    """Return whether the generation was not deleted."""
+    found = select(generations.c.number).where(generations.c.number == generation)
+    return connection.execute(found).first() is not None
 
 
 def layer_positions(connection: Connection, generation: int) -> dict[int, range]:

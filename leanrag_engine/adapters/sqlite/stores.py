@@ -43,12 +43,13 @@ class SqlDocumentStore:
 
     def __init__(self, transactions: Transactions) -> None:
         self._transactions = transactions
+        self._counts: dict[tuple[int, int, int], collection_rows.DocumentCounts] = {}
 
     async def collections(self) -> list[Collection]:
         return await self._transactions.read(collection_rows.find_all)
 
     async def collection(self, name: str) -> Collection | None:
-        return await self._transactions.read(collection_rows.find, name)
+        return await self._transactions.read(collection_rows.find, name, self._counts)
 
     async def create_collection(self, name: str) -> Collection:
         return await self._transactions.write(collection_rows.create, name)
@@ -187,6 +188,9 @@ class SqlGenerationStore:
 
     async def find_all(self, collection: str) -> list[Generation]:
         return await self._transactions.read(collection_rows.find_generations_in, collection)
+
+    async def exists(self, generation: int) -> bool:
+        return await self._transactions.read(collection_rows.generation_exists, generation)
 
     async def layer(self, generation: int, layer: int) -> list[Entity]:
         return await self._transactions.read(entities.in_layer, generation, layer)
