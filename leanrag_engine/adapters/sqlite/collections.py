@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, Row, Text, func, insert, select, type_coerce, update
+from sqlalchemy import Connection, Row, Select, Text, func, insert, select, type_coerce, update
 
 from leanrag_engine.core.errors import Candidate, NotFound
 from leanrag_engine.core.model import BuildRecord, Collection, Generation, LayerCount
@@ -123,13 +123,14 @@ def _count_documents(connection: Connection, collection: int, built: int) -> Doc
 def find_generations(connection: Connection, collection: int, limit: int = -1) -> list[Generation]:
     """Return the stored generations of collection number ``collection``, newest first."""
     columns = [each for each in generations.c if each is not generations.c.settings]
-    rows = connection.execute(
+    statement: Select[Any] = (
         select(*columns, type_coerce(generations.c.settings, Text).label("record"), collections.c.name)
         .join(collections, collections.c.number == generations.c.collection)
         .where(generations.c.collection == collection)
         .order_by(generations.c.number.desc())
         .limit(limit)
     )
+    rows = connection.execute(statement)
     return [_generation(row) for row in rows]
 
 
