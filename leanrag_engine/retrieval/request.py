@@ -180,7 +180,8 @@ class RelevanceOptions:
     bridge: float = 0.15
     """What a statement gains that joins seeds: a relation between two, or the summary of their LCA."""
     stub_characters: int = 60
-    """A window of fewer characters loses value in proportion: three words under a heading answer nothing."""
+    """A window of fewer characters, links and tags aside, loses value in proportion: three words under a heading
+    answer nothing."""
     weak: float = 0.34
     """Share of a text's words that the best five windows hold, below which the evidence counts as weak."""
     pool: int = 100

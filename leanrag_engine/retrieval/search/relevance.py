@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -9,6 +10,12 @@ from dataclasses import dataclass, replace
 from leanrag_engine.core.model import Chunk, Hit, window_id
 from leanrag_engine.core.text.citation import parse_citation
 from leanrag_engine.retrieval.request import DEFAULT_RELEVANCE, RelevanceOptions
+
+_MARKUP = re.compile(
+    r"\[[^\[\]\n]{0,200}\]\([^()\s]{0,400}\)|https?://[^\s<>]{1,400}|</?[A-Za-z][^<>\n]{0,100}>"
+)
+"""Links, addresses and tags: a window of little else, such as "See also", answers nothing."""
+_FILLING = re.compile(r"[\s*|•+-]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +114,11 @@ def rank_windows(
             gain = share * options.graph_decay / (options.graph_decay + rank)
         ranked.append(RankedWindow(chunk, number, plain[place] + graph_weight * gain * fullness[place]))
     return _keep_first(sorted(ranked, key=lambda each: -each.value), graph_ranks, options.graph_kept)
+
+
+def _count_characters(text: str) -> int:
+    """Return the length of a text without links and tags, runs of spaces and bullets counted once."""
+    return len(_FILLING.sub(" ", _MARKUP.sub("", text)))
 
 
 def _keep_first(

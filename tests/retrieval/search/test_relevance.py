@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from leanrag_engine.core.model import Chunk, Hit, Window, window_id
@@ -100,6 +102,21 @@ def test_the_best_window_of_each_passage_that_the_graph_puts_first_is_kept() -> 
 def test_a_stub_never_comes_before_a_passage_that_is_as_near() -> None:
     stub, passage = chunk("a", 1, size=10), chunk("b", 1, document=2)
     ranked = rank_windows({"a#0": 1.0, "b#0": 0.5}, [stub, passage], {"a": 0}, options=OPTIONS)
+    assert [each.chunk.id for each in ranked] == ["b", "a"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "* [npm run](/commands/npm-run)\n" * 20,
+        "https://example.org/a/long/path " * 20,
+        "<br/><hr class='x'>" * 20,
+    ],
+)
+def test_links_addresses_and_tags_alone_are_a_stub(text: str) -> None:
+    whole = (Window(0, len(text), "a"),)
+    stub = replace(chunk("a", 1), text=text, end=len(text), windows=whole)
+    ranked = rank_windows({"a#0": 1.0, "b#0": 0.9}, [stub, chunk("b", 1, document=2)], {}, options=OPTIONS)
     assert [each.chunk.id for each in ranked] == ["b", "a"]
 
 
