@@ -20,6 +20,7 @@ _OPENERS = (
     " hence accordingly conversely alternatively likewise nevertheless can cannot must should could would does has have"
 )
 _LEANING = frozenset(_OPENERS.split())
+_SPOKEN = frozenset(("i", "we", "you"))
 _OWNING = frozenset(("his", "her", "its", "their", "him", "them"))
 """A sentence that opens so leans on the one before it."""
 
@@ -53,8 +54,10 @@ def stands_alone(sentence: str) -> bool:
     """Return whether a sentence can be read without its surroundings and is no listing. Of a turn of a chat, what is
     said is judged; that it says *I* or *you* does no harm, for the speaker is named."""
     turn = find_turn(sentence)
-    said = sentence[turn.said :] if turn else sentence
-    return not _leans(said) and not _is_listing(said)
+    if turn is None:
+        return not _leans(sentence) and not _is_listing(sentence)
+    said = sentence[turn.said :]
+    return not _leans(said, _LEANING - _SPOKEN) and not _is_listing(said)
 
 
 def score_sentence(
@@ -90,7 +93,7 @@ def _defines(text: str, subject: str, *, soon: int = 24) -> bool:
     return not _IS.isdisjoint(opening[len(subject) : len(subject) + soon].split())
 
 
-def _leans(sentence: str) -> bool:
+def _leans(sentence: str, leaning: frozenset[str] = _LEANING) -> bool:
     """Return whether a sentence depends on its neighbours."""
     unclosed = any(sentence.count(opening) != sentence.count(closing) for opening, closing in BRACKETS)
     if (
@@ -103,7 +106,7 @@ def _leans(sentence: str) -> bool:
     if unclosed or "|" in sentence or sentence.endswith((":", ":.")) or sentence[0] in "([{":
         return True
     opening = [word.strip("\"'“‘(,").lower() for word in sentence.split(maxsplit=4)[:4]]
-    return opening[0] in _LEANING or not _OWNING.isdisjoint(opening)
+    return opening[0] in leaning or not _OWNING.isdisjoint(opening)
 
 
 def _half_spoken(sentence: str) -> bool:
