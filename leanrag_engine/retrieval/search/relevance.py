@@ -97,7 +97,7 @@ def rank_windows(
     beside = _best_neighbours(windows, own)
     around = _section_means(windows, own)
     fullness = [
-        min(1.0, len(chunk.quote(chunk.windows[number])) / options.stub_characters)
+        min(1.0, _count_characters(chunk.quote(chunk.windows[number])) / options.stub_characters)
         for chunk, number in windows
     ]
     plain = [
