@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy import (
     ColumnElement,
     Connection,
-    Row,
+    Result,
     RowMapping,
     Select,
     delete,
@@ -354,7 +354,7 @@ def _chunks(connection: Connection, name: str) -> Select[Any]:
     )
 
 
-def _chunks_of(rows: Iterable[Row[Any]]) -> list[Chunk]:
+def _chunks_of(rows: Result[Any]) -> list[Chunk]:
     return [
         Chunk(
             id=row.id,
@@ -371,7 +371,7 @@ def _chunks_of(rows: Iterable[Row[Any]]) -> list[Chunk]:
             source=row.source,
             windows=tuple(Window(*each) for each in row.windows),
         )
-        for row in rows
+        for row in rows.all()  # row by row takes twice as long
     ]
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, Row, func, select
+from sqlalchemy import Connection, Result, func, select
 
 from leanrag_engine.adapters.sqlite import collections as collection_rows
 from leanrag_engine.adapters.sqlite.dialect import fulltext
@@ -73,7 +73,7 @@ def search(connection: Connection, generation: int, text: str, limit: int, layer
     statement = select(entities.c.position, entities.c.id).where(
         entities.c.generation == generation, among(entities.c.position, [position for position, _ in hits])
     )
-    ids = {row.position: row.id for row in connection.execute(statement)}
+    ids = {row.position: row.id for row in connection.execute(statement).all()}
     return [Hit(ids[position], score) for position, score in hits]
 
 
@@ -179,7 +179,7 @@ def _compare_keys(key: str, other: str, options: NameSearchOptions) -> float:
 # --- rows ----------------------------------------------------------------------------------
 
 
-def _entities(rows: Iterable[Row[Any]]) -> list[Entity]:
+def _entities(rows: Result[Any]) -> list[Entity]:
     return [
         Entity(
             id=row.id,
@@ -199,5 +199,5 @@ def _entities(rows: Iterable[Row[Any]]) -> list[Entity]:
             second_responsibility=row.second_responsibility,
             evidence=tuple(Evidence(*each) for each in row.evidence),
         )
-        for row in rows
+        for row in rows.all()
     ]

@@ -39,7 +39,7 @@ def search_facts(connection: Connection, generation: int, text: str, limit: int)
     statement = select(relations.c.position, relations.c.id).where(
         relations.c.generation == generation, among(relations.c.position, [place for place, _ in hits])
     )
-    ids = {row.position: row.id for row in connection.execute(statement)}
+    ids = {row.position: row.id for row in connection.execute(statement).all()}
     return [Hit(ids[place], score) for place, score in hits]
 
 
@@ -92,5 +92,5 @@ def _relations(connection: Connection, statement: Select[Any]) -> list[Relation]
             chunk_ids=tuple(row.chunk_ids),
             evidence=tuple(Evidence(*each) for each in row.evidence),
         )
-        for row in connection.execute(statement)
+        for row in connection.execute(statement).all()
     ]
