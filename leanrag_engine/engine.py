@@ -250,18 +250,23 @@ class LeanRAG:
 
     # --- reading --------------------------------------------------------------------------
 
-    async def query(self, query: Query, *, collection: str = "default") -> QueryResult:
-        """Return the retrieved subgraph and its context (paper eq. 6–10). Before any build, keywords alone answer."""
+    async def query(
+        self, query: Query, *, collection: str = "default", notes: Sequence[str] = ()
+    ) -> QueryResult:
+        """Return the retrieved subgraph and its context (paper eq. 6–10), which begins with ``notes``.
+
+        Before any build, keywords alone answer.
+        """
         query = query.check()
 
         async def read(index: IndexSnapshot) -> QueryResult:
             if index.collection.generation:
                 index = replace(index, adjacency=await self._adjacencies.of(index.collection.generation))
             try:
-                return await answer_query(await self._with_embedder(index), query)
+                return await answer_query(await self._with_embedder(index), query, notes)
             except (StoreUnusable, ModelUnavailable) as problem:
                 # If the database is what fails, this raises its error.
-                result = await answer_query(index, query)
+                result = await answer_query(index, query, notes)
                 return replace(result, warnings=(*result.warnings, f"Search by meaning failed: {problem}"))
 
         return await self._read(collection, read)

@@ -57,6 +57,12 @@ class EngineHandle:
             return self.settings.collection
         return await (await self.get()).choose_collection(name, strict=strict)
 
+    def explain_choice(self, name: str, chosen: str) -> list[str]:
+        """Return a note if :meth:`choose` gave another collection than a call named, else nothing."""
+        if self.fixed or chosen == name:
+            return []
+        return [f"Read from collection {chosen!r}, the only one with documents; {name!r} is empty."]
+
     async def close(self) -> None:
         if self._engine is not None:
             await self._engine.close()

@@ -8,7 +8,7 @@ shrinks to those of its sentences that stand word for word in an allowed passage
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import PurePath
 
@@ -84,6 +84,14 @@ def select_documents(documents: Sequence[Document], filters: Filters) -> list[Do
             f"Loosen them. {_format_existing_values(documents, filters)}".strip(),
         )
     return matching
+
+
+def count_undated(documents: Sequence[Document], filters: Filters) -> int:
+    """Count the documents that ``since`` and ``until`` exclude only because they have no date."""
+    if not any(filters.window):
+        return 0
+    others = replace(filters, since=None, until=None)
+    return sum(not each.date for each in select_documents(documents, others))
 
 
 def find_documents(name: str, documents: Sequence[Document]) -> list[Document]:

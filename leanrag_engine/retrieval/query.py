@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from leanrag_engine.core.model import Context, Hit, RankedChunk, Seed, Subgraph
 
 from .browse import load_ancestors
+from .browse.namesakes import mark_namesakes
 from .context.compose import ContextMaterial, EvidenceGroup, compose_context
 from .context.explanation import explain_subgraph, is_proper, name_group
 from .context.rendering import Statement
@@ -20,7 +21,7 @@ from .evidence.restriction import restrict_subgraph
 from .evidence.run import QueryRun
 from .evidence.seeds import find_allowed_beneath, select_seeds
 from .evidence.summaries import select_summaries
-from .filters import EVERYTHING, ChunkScope, select_documents
+from .filters import EVERYTHING, ChunkScope, count_undated, select_documents
 from .graph import subgraph
 from .index import BuildState, IndexSnapshot
 from .request import Filters, Mode, Query, Ranking
@@ -45,16 +46,18 @@ class QueryResult:
         return self.build is not BuildState.READY
 
 
-async def answer_query(index: IndexSnapshot, query: Query) -> QueryResult:
-    """Return the retrieved subgraph of a query and its context (paper eq. 6–10).
+async def answer_query(index: IndexSnapshot, query: Query, notes: Sequence[str] = ()) -> QueryResult:
+    """Return the retrieved subgraph of a query and its context (paper eq. 6–10), which begins with ``notes``.
 
     Raises ``InvalidInput`` for an invalid value, or filters that exclude everything; ``NotFound`` and
     ``Ambiguous`` for an entity or document of unknown or ambiguous name; ``NotReady`` if there is no document.
     """
     query = query.check()
     index.check_documents()
-    run = QueryRun(index, query, await _open_scope(index, query.filters))
+    scope, undated = await _open_scope(index, query.filters)
+    run = QueryRun(index, query, scope, warnings=list(notes))
     run.warn_of_build()
+    run.warn_of_undated(undated)
     run.warn_of_unused()
     if query.mode == Mode.NAIVE or index.state is BuildState.MISSING:
         return await _answer_naive(run)
@@ -63,12 +66,14 @@ async def answer_query(index: IndexSnapshot, query: Query) -> QueryResult:
     return await _answer_local(run) if query.mode == Mode.LOCAL else await _answer_lca(run)
 
 
-async def _open_scope(index: IndexSnapshot, filters: Filters) -> ChunkScope:
+async def _open_scope(index: IndexSnapshot, filters: Filters) -> tuple[ChunkScope, int]:
+    """Return the chunks that ``filters`` allow, and how many documents they exclude for having no date."""
     if not filters.active:
-        return EVERYTHING
-    documents = select_documents(await index.documents.find_all(index.collection.name), filters)
-    ids = await index.documents.chunk_ids(index.collection.name, [document.id for document in documents])
-    return ChunkScope(frozenset(ids))
+        return EVERYTHING, 0
+    documents = await index.documents.find_all(index.collection.name)
+    selected = [document.id for document in select_documents(documents, filters)]
+    ids = await index.documents.chunk_ids(index.collection.name, selected)
+    return ChunkScope(frozenset(ids)), count_undated(documents, filters)
 
 
 # --- modes ---------------------------------------------------------------------------------
@@ -167,6 +172,7 @@ async def _answer_from(
     if everything or is_written([*graph.path, *graph.base_relations]):
         citations = await load_citations(run, graph, beneath, sources)
         statements = [await value_statements(run, each, graph, citations) for each in found]
+    graph = await mark_namesakes(run.index, graph, run.scope.allows)
     return _make_result(run, graph, sources, found, windows, statements)
 
 

@@ -106,8 +106,8 @@ def clean_value(value: Any, *, multiline: bool) -> Any:
     """Return ``value`` with every text in it, at any depth, made plain."""
     if isinstance(value, str):
         return plain(value) if multiline else plain_line(value)
-    if isinstance(value, list):
-        return [clean_value(each, multiline=multiline) for each in value]
+    if isinstance(value, (list, tuple)):
+        return type(value)(clean_value(each, multiline=multiline) for each in value)
     if isinstance(value, dict):
         return {plain_line(str(key)): clean_value(each, multiline=multiline) for key, each in value.items()}
     return value

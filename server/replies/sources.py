@@ -181,8 +181,12 @@ class SectionCard(Card):
     citation: str
     tokens: int
 
-    def to_line(self, top: int) -> str:
-        return f"{'  ' * (self.level - top)}- {self.heading} [{self.citation}] {self.tokens}"
+    def to_row(self) -> SectionRow:
+        return (self.level, self.heading, self.citation, self.tokens)
+
+
+SectionRow = tuple[int, str, str, int]
+"""A section without the names of its fields, which would double what an outline takes."""
 
 
 class OutlineReply(ReplyModel):
@@ -191,7 +195,7 @@ class OutlineReply(ReplyModel):
     date: str
     citation: str
     tokens: int
-    sections: list[SectionCard]
+    sections: list[SectionRow] = Field(description="of each its level, heading, citation and tokens")
     total: int
     next_cursor: str
     next_step: str
@@ -227,7 +231,7 @@ class OutlineReply(ReplyModel):
             date=document.date,
             citation=format_range(document.number, 1, document.chunks),
             tokens=outline.tokens,
-            sections=page,
+            sections=[each.to_row() for each in page],
             total=len(shown),
             next_cursor=cursor_after(offset, len(page), len(shown)),
             next_step=step,
@@ -241,8 +245,12 @@ class OutlineReply(ReplyModel):
         )
         lines = [f"{self.document} ({self.number}{date}) {size}. {many}"]
         if self.sections:
-            top = min(each.level for each in self.sections)
-            lines.append(quote_lines([each.to_line(top) for each in self.sections]))
+            top = min(level for level, *_ in self.sections)
+            rows = [
+                f"{'  ' * (level - top)}- {heading} [{citation}] {tokens}"
+                for level, heading, citation, tokens in self.sections
+            ]
+            lines.append(quote_lines(rows))
         return "\n".join([*lines, *cursor_lines(self.next_cursor), f"Next: {self.next_step}"])
 
 

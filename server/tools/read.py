@@ -73,7 +73,7 @@ and what links them, each cited like [d3:c12]; cite these marks. If something is
 in `entities`, search_text for exact words, get_sources to read on."""
         from leanrag_engine.retrieval import request  # noqa: PLC0415 - heavy: only on the first call
 
-        engine = await self._engine.get()
+        engine, chosen = await self._engine.get(), await self._engine.choose(collection)
         result = await engine.query(
             request.Query(
                 text=query,
@@ -93,7 +93,8 @@ in `entities`, search_text for exact words, get_sources to read on."""
                 include_relations=include_relations,
                 detailed=response_format == "detailed",
             ),
-            collection=await self._engine.choose(collection),
+            collection=chosen,
+            notes=self._engine.explain_choice(collection, chosen),
         )
         detailed = response_format == "detailed"
         reply = QueryReply.from_engine(result, engine.count_tokens, detailed=detailed)

@@ -60,17 +60,9 @@ def test_json_ends_with_one_line_under_the_agreed_keys(tiny_path: Path, tmp_path
 
 def test_ways_are_compared_side_by_side_by_type_too(tiny_path: Path, tmp_path: Path) -> None:
     data = ("--data-dir", str(tmp_path / "kept"))
-    ran = leanrag(
-        "retrieval",
-        str(tiny_path),
-        "--compare",
-        "lca,naive,paper",
-        "--by-type",
-        "--budgets",
-        "300,800",
-        *data,
-    )
-    assert ran.returncode == 0, ran.stderr
+    options = ("--compare", "lca,naive,paper", "--by-type", "--budgets", "300,800")
+    ran = CliRunner().invoke(app, ["retrieval", str(tiny_path), *options, *data])
+    assert ran.exit_code == 0, ran.stderr
     for said in (
         "5 passages, 3 questions",
         "lca",

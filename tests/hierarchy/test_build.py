@@ -120,7 +120,7 @@ def assert_relations_counted(hierarchy: Hierarchy) -> None:
         assert len({one.id for one in upper.relations}) == len(upper.relations)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(
     kind=st.sampled_from(KINDS),
     count=st.one_of(st.sampled_from([1, 2, 19, 20, 21, 30, 31]), st.integers(1, 260)),

@@ -28,7 +28,7 @@ STARS = [
     DocumentSource(
         text=f"Star Kepler-{n} shines in Lyra. Planet Kepler-{n}b orbits star Kepler-{n}.", id=f"k{n}"
     )
-    for n in range(300)
+    for n in range(100)
 ]
 
 HOLDER = """
@@ -170,7 +170,7 @@ async def test_a_build_without_documents_and_an_unknown_job_say_what_to_do(engin
 
 
 async def test_a_job_in_the_middle_of_one_long_document_can_be_cancelled(engine: LeanRAG) -> None:
-    long = "\n\n".join(f"Star Kepler-{n} shines in Lyra near Planet Vega-{n}." for n in range(30_000))
+    long = "\n\n".join(f"Star Kepler-{n} shines in Lyra near Planet Vega-{n}." for n in range(10_000))
     job = await engine.submit_ingest([DocumentSource(text=long, id="long")])
     while (await engine.job(job.id)).stage != "ingest":
         pass

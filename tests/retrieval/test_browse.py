@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -13,6 +13,8 @@ from leanrag_engine.core.model import Graph, Hierarchy
 from leanrag_engine.retrieval.browse import entities as browse
 from leanrag_engine.retrieval.browse import passages
 from leanrag_engine.retrieval.index import IndexSnapshot
+from leanrag_engine.retrieval.query import answer_query
+from leanrag_engine.retrieval.request import Query
 
 if TYPE_CHECKING:
     from conftest import Corpus
@@ -60,6 +62,31 @@ async def test_a_name_of_several_lists_all_of_them(corpus: Corpus, make_corpus: 
         await browse.resolve(await make_corpus(corpus.texts, twice).index(), "Paris")
     assert {candidate.ref for candidate in caught.value.candidates} == {"e-paris", "e-twin"}
     assert {candidate.hint.split(",")[0] for candidate in caught.value.candidates} == {"layer 0", "layer 1"}
+
+
+@pytest.mark.parametrize(
+    ("twin", "names"),
+    [
+        ({"chunk_ids": ("chunk-5",)}, {"Uranus (Uranus)", "Uranus (Sourdough)"}),
+        ({"type": "person"}, {"Uranus (concept)", "Uranus (person)"}),
+        ({}, {"Uranus"}),
+    ],
+)
+async def test_entities_of_one_name_are_shown_with_what_tells_them_apart(
+    corpus: Corpus, make_corpus: partial[Corpus], twin: dict[str, Any], names: set[str]
+) -> None:
+    assert corpus.hierarchy is not None
+    base, *above = corpus.hierarchy.layers
+    uranus = next(each for each in base.entities if each.name == "Uranus")
+    namesake = replace(uranus, id="e-twin", **twin)
+    both = Hierarchy((Graph((*base.entities, namesake), base.relations), *above))
+    index = await make_corpus(corpus.texts, both).index()
+    found, _ = await browse.search_entities(index, "Uranus", 0, 0, 10)
+    assert {seed.entity.name for seed in found if seed.entity.id in ("e-uranus", "e-twin")} == names
+    assert "William Herschel" in {seed.entity.name for seed in found}
+    result = await answer_query(index, Query("Uranus", entities=("e-uranus", "e-twin")))
+    assert {seed.entity.name for seed in result.subgraph.seeds[:2]} == names
+    assert names <= {entity.name for entity in result.subgraph.path}
 
 
 async def test_who_bears_a_name_comes_before_who_bears_it_as_an_alias(

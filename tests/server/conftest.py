@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
+from anyio import to_thread
+from anyio.from_thread import BlockingPortal, start_blocking_portal
 from mcp.client import Client
 from mcp.client.stdio import StdioServerParameters
 from mcp_types import CallToolResult, TextContent
@@ -55,6 +58,12 @@ class Caller:
         text = "\n".join(block.text for block in result.content if isinstance(block, TextContent))
         return Reply(text, result.structured_content or {}, bool(result.is_error))
 
+    async def finish(self, job: Reply) -> Reply:
+        """Wait for the end of a job, however busy the machine is."""
+        while job.data["status"] in {"queued", "running"}:
+            job = await self("get_job", job_id=job.data["job_id"], wait_seconds=40)
+        return job
+
 
 @asynccontextmanager
 async def in_process(folder: Path, **settings: Any) -> AsyncIterator[Caller]:
@@ -80,18 +89,32 @@ def lighthouses(tmp_path_factory: pytest.TempPathFactory) -> Path:
     async def fill() -> None:
         async with in_process(folder) as call:
             documents = [{"text": text, "title": title, "id": title} for title, text in LIGHTHOUSE.items()]
-            reply = await call("ingest_documents", documents=documents, wait_seconds=40)
+            reply = await call.finish(await call("ingest_documents", documents=documents, wait_seconds=40))
             assert reply.data["status"] == "done", reply.text
 
     anyio.run(fill)
     return folder
 
 
+@pytest.fixture(scope="session")
+def open_caller(lighthouses: Path) -> Iterator[tuple[BlockingPortal, Caller]]:
+    """Return a caller of one server over the corpus, and the event loop of a thread in which both live."""
+    with (
+        start_blocking_portal() as portal,
+        portal.wrap_async_context_manager(in_process(lighthouses)) as caller,
+    ):
+        yield portal, caller
+
+
 @pytest.fixture
-async def call(lighthouses: Path) -> AsyncIterator[Caller]:
-    """Return a caller for the tools of a server over the corpus, in process."""
-    async with in_process(lighthouses) as caller:
-        yield caller
+def call(open_caller: tuple[BlockingPortal, Caller]) -> Callable[..., Awaitable[Reply]]:
+    """Return a caller for the tools of a server over the corpus, in process; all tests share the server."""
+    portal, caller = open_caller
+
+    async def forward(tool: str, **arguments: Any) -> Reply:
+        return await to_thread.run_sync(lambda: portal.call(partial(caller, tool, **arguments)))
+
+    return forward
 
 
 @pytest.fixture

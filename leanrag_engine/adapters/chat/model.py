@@ -9,11 +9,11 @@ values of such variables.
 from __future__ import annotations
 
 import email.utils
-import math
 import os
 import re
 import time
 import warnings
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -60,7 +60,8 @@ class RetryOptions:
     rate_limited: int = 3
     """Times as many attempts if the rate is limited: the service works, and fewer calls begin."""
     deadline: float = 1.5
-    """No attempt begins after this many times the seconds of one: a service that hangs fails at the second."""
+    """No attempt begins after this many times the seconds of one: a service that hangs fails at the second. What a call
+    waits for its turn does not count: with few requests a minute that alone may be longer."""
     first_pause: float = 0.5
     """Seconds before the second attempt, doubled for each further one, with jitter of half of it."""
     longest_pause: float = 30.0
@@ -98,6 +99,7 @@ class LiteLLMChatModel:
         self._seconds = seconds
         self._attempts = attempts
         self._sleep = sleep
+        self._clock = clock
         self._concurrency = limits.concurrency
         self._places = Places(limits.concurrency)
         self._requests = Pace(limits.requests_per_minute, clock=clock, sleep=sleep)
@@ -157,18 +159,19 @@ class LiteLLMChatModel:
 
     async def complete(self, request: ChatRequest) -> Reply:
         """See :meth:`leanrag_engine.core.ports.ChatModel.complete`."""
-        attempts = retry_policy(
-            self._attempts,
-            self._sleep,
-            limited=RETRIES.rate_limited * self._attempts,
-            seconds=RETRIES.deadline * self._seconds,
-        )
         failure: Exception
-        try:
-            async with self._begun:
-                return await attempts(self._attempt, request)
-        except foreign_errors(self._litellm) as problem:
-            failure = problem
+        async with self._begun:
+            time_used = TimeUsed(self._clock)
+            attempts = retry_policy(
+                self._attempts,
+                self._sleep,
+                limited=RETRIES.rate_limited * self._attempts,
+                is_late=lambda: time_used.seconds >= RETRIES.deadline * self._seconds,
+            )
+            try:
+                return await attempts(self._attempt, request, time_used)
+            except foreign_errors(self._litellm) as problem:
+                failure = problem
         # Outside the handler: the provider's error may hold a key, and would become the context of this one.
         raise self._map_error(failure, attempts.statistics.get("attempt_number", 1))
 
@@ -183,27 +186,29 @@ class LiteLLMChatModel:
             if hasattr(client, "close"):
                 await client.close()
 
-    async def _attempt(self, request: ChatRequest) -> Reply:
+    async def _attempt(self, request: ChatRequest, time_used: TimeUsed) -> Reply:
         schema = request.schema if self._takes_schema else None
         try:
-            return await self._call(request, schema)
+            return await self._call(request, schema, time_used)
         except foreign_errors(self._litellm) as problem:
             if schema is None or getattr(problem, "status_code", None) not in NO_SCHEMA:
                 raise
         # Some services accept no schema although litellm lists it; the prompt asks for the same form.
-        reply = await self._call(request, None)
+        reply = await self._call(request, None, time_used)
         self._takes_schema = False
         return reply
 
-    async def _call(self, request: ChatRequest, schema: Any) -> Reply:
+    async def _call(self, request: ChatRequest, schema: Any, time_used: TimeUsed) -> Reply:
         options: dict[str, Any] = {**self._address}
         if schema is not None:
             named = {"name": schema.get("title", "reply"), "schema": schema, "strict": True}
             options["response_format"] = {"type": "json_schema", "json_schema": named}
+        time_used.pause()
         async with self._places:
             expected = self._sizes.estimate(request)
             await self._requests.take(1)
             await self._tokens.take(expected)
+            time_used.go_on()
             began = self._places.round
             try:
                 response = await self._litellm.acompletion(
@@ -273,6 +278,24 @@ class LiteLLMChatModel:
             return " or ".join(missing)
         provider = self._litellm.get_llm_provider(self._name)[1]
         return f"the provider's environment variable ({provider.upper()}_API_KEY)"
+
+
+class TimeUsed:
+    """The seconds that one call has taken, without those in which it waited for its turn."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._began = self._paused = clock()
+
+    @property
+    def seconds(self) -> float:
+        return self._clock() - self._began
+
+    def pause(self) -> None:
+        self._paused = self._clock()
+
+    def go_on(self) -> None:
+        self._began += self._clock() - self._paused
 
 
 @dataclass(slots=True)
@@ -387,21 +410,20 @@ def read_choice(choice: Any) -> tuple[str, FinishReason]:
 
 
 def retry_policy(
-    attempts: int, sleep: Sleep, *, limited: int = 0, seconds: float = math.inf
+    attempts: int, sleep: Sleep, *, limited: int = 0, is_late: Callable[[], bool] = lambda: False
 ) -> tenacity.AsyncRetrying:
-    """Return a policy of at most ``attempts`` attempts (``limited`` if the rate is limited), none of which begins after
-    ``seconds``. It raises the last error unchanged."""
+    """Return a policy of at most ``attempts`` attempts (``limited`` if the rate is limited), none of which begins when it
+    ``is_late``. It raises the last error unchanged."""
 
     def is_enough(state: tenacity.RetryCallState) -> bool:
         problem = state.outcome.exception() if state.outcome else None
         most = max(attempts, limited) if problem is not None and is_limited(problem) else attempts
         return state.attempt_number >= most
 
-    out_of_time = tenacity.stop_after_delay(seconds)
     return tenacity.AsyncRetrying(
         retry=tenacity.retry_if_exception(is_worth_retrying),
         wait=pause,
-        stop=lambda state: is_enough(state) or out_of_time(state),
+        stop=lambda state: is_enough(state) or is_late(),
         sleep=sleep,
         reraise=True,
     )

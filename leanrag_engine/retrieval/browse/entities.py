@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from leanrag_engine.core.errors import (
     Ambiguous,
@@ -18,6 +18,8 @@ from leanrag_engine.core.text.language.names import name_key
 from leanrag_engine.retrieval.index import IndexSnapshot
 from leanrag_engine.retrieval.search.hits import embed_texts
 from leanrag_engine.retrieval.search.seeds import best_first, match_names, name_spans, rank_entities
+
+from .namesakes import rename_namesakes
 
 RELATED = 0.5
 """Share of the best similarity from which on an entity that shares no word with the query counts as found: without a
@@ -132,7 +134,9 @@ async def search_entities(
         for hit in hits
         if hit.id in found and layer in (None, found[hit.id].layer)
     ]
-    return seeds[offset : offset + limit], len(seeds)
+    page = seeds[offset : offset + limit]
+    renamed = await rename_namesakes(index, [seed.entity for seed in page])
+    return [replace(seed, entity=renamed.get(seed.entity.id, seed.entity)) for seed in page], len(seeds)
 
 
 async def _dense(index: IndexSnapshot, text: str, layer: int | None) -> list[Hit]:

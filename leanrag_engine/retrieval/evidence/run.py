@@ -52,6 +52,14 @@ class QueryRun:
                 "Build the hierarchy to renew them."
             )
 
+    def warn_of_undated(self, count: int) -> None:
+        """Warn of the documents that ``since`` and ``until`` exclude because they have no date."""
+        if count:
+            many = "1 document has" if count == 1 else f"{count} documents have"
+            self.warnings.append(
+                f"{many} no date: since and until leave {'it' if count == 1 else 'them'} out."
+            )
+
     def warn_of_unused(self) -> None:
         """Warn of the parts of the query that have no effect."""
         if not self.query.entities:

@@ -414,6 +414,29 @@ async def test_requests_a_minute_are_held_to(chat_server: Any) -> None:
     assert now == 10.0
 
 
+async def test_a_call_that_waited_long_for_its_turn_is_tried_again_too(chat_server: Any) -> None:
+    now = 0.0
+
+    async def sleep(seconds: float) -> None:
+        nonlocal now
+        now += seconds
+
+    chat_server.says("first", chat_server.failed(503), "second")
+    model = await LiteLLMChatModel.open(
+        "openai/tiny",
+        api_base=chat_server.url,
+        seconds=30,
+        limits=Limits(1, requests_per_minute=1),
+        sleep=sleep,
+        clock=lambda: now,
+    )
+    replies = [(await model.complete(request())).text for _ in range(2)]
+    await model.close()
+    assert replies == ["first", "second"]
+    # The turn of the second call came after more seconds than all its attempts may take, that of its retry as well.
+    assert now >= 120
+
+
 async def test_tokens_a_minute_are_held_to_by_what_replies_use(chat_server: Any) -> None:
     now = 0.0
 
@@ -450,8 +473,10 @@ async def test_a_service_that_hangs_is_given_up_at_the_second_attempt(
     chat_server: Any, open_model: Any
 ) -> None:
     chat_server.says(chat_server.stalled())
+    # On a busy machine an attempt takes longer than its seconds: here each takes exactly these.
+    model = await open_model(seconds=0.3, clock=lambda: 0.3 * chat_server.calls)
     with pytest.raises(ModelUnavailable, match="after 2 attempts"):
-        await (await open_model(seconds=0.3)).complete(request())
+        await model.complete(request())
 
 
 # --- at the door ---------------------------------------------------------------------------

@@ -93,7 +93,7 @@ def any_text(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SqliteDatabas
 
 
 @given(query=st.text(max_size=60), name=st.text(min_size=1, max_size=30))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 async def test_any_name_is_stored_and_any_text_searched(
     any_text: SqliteDatabase, publish: Publish, query: str, name: str
 ) -> None:

@@ -102,7 +102,7 @@ def test_every_method_keeps_the_cap_leaves_no_lone_member_and_numbers_by_first_m
 
 @pytest.mark.parametrize("method", list(ClusteringMethod))
 @pytest.mark.parametrize("shape", [*SHAPES, "groups of 27", "groups of 7"])
-@pytest.mark.parametrize("rows", [21, 22, 29, 41, 99, 333, 1404])
+@pytest.mark.parametrize("rows", [21, 22, 41, 333, 1404])
 def test_a_layer_of_more_than_20_shrinks_to_between_a_tenth_and_a_twentieth(
     some_vectors: MakeVectors, method: ClusteringMethod, shape: str, rows: int
 ) -> None:
@@ -231,7 +231,7 @@ def objective(vectors: Vectors, labels: np.ndarray, links: EdgeList, weight: flo
     return float(np.mean(cosines)) + weight * kept / links.total
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(
     kind=st.sampled_from(("spread", "clustered")),
     weight=st.sampled_from([0.05, 0.5, 3.0]),

@@ -22,6 +22,9 @@ from mcp.client import Client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
 from mcp_types import CallToolResult
+from typer.testing import CliRunner
+
+from leanrag_mcp.cli.main import app
 
 pytestmark = pytest.mark.anyio
 
@@ -319,19 +322,17 @@ def test_unknown_paths_and_methods_are_refused_without_a_traceback(open_server: 
     ],
 )
 def test_what_cannot_be_served_is_refused_with_the_next_step(
-    tmp_path: Path, options: tuple[str, ...], environment: dict[str, str], said: str
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    options: tuple[str, ...],
+    environment: dict[str, str],
+    said: str,
 ) -> None:
-    import os  # noqa: PLC0415 - only two functions need it
-
-    ran = subprocess.run(
-        command(tmp_path / "data", *options),
-        capture_output=True,
-        text=True,
-        check=False,
-        env={**os.environ, **environment},
-        timeout=60,
-    )
-    assert ran.returncode == 1
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    # In this process: one of its own spends seconds on its imports. The next test starts one.
+    ran = CliRunner().invoke(app, ["serve", "--data-dir", str(tmp_path / "data"), *options])
+    assert ran.exit_code == 1
     assert said in ran.stderr
     assert "Traceback" not in ran.stderr
     assert not any(value in ran.stderr for name, value in environment.items() if name == "LEANRAG_HTTP_TOKEN")
@@ -366,16 +367,13 @@ LONG = [
 ]
 
 
-@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])
-async def test_a_job_goes_on_after_its_server_was_ended_and_started_again(
-    tmp_path: Path, how: signal.Signals
-) -> None:
+async def test_a_job_goes_on_after_its_server_was_stopped_and_started_again(tmp_path: Path) -> None:
+    # The end by SIGKILL is that of a server over standard input and output, in test_processes.py.
     with ExitStack() as stack:
         first = stack.enter_context(serve(tmp_path))
         # The handshake client keeps a stream open: it must not hold the end up.
-        job_id = await end_during_job(first, how)
-        if how is signal.SIGTERM:
-            assert state_of(tmp_path, job_id) == "interrupted"
+        job_id = await end_during_job(first)
+        assert await anyio.to_thread.run_sync(state_of, tmp_path, job_id) == "interrupted"
         # The port is free again at once, and clients come back to the same address.
         second = stack.enter_context(serve(tmp_path, http=first.root.removeprefix("http://")))
         assert second.url == first.url
@@ -386,13 +384,13 @@ async def test_a_job_goes_on_after_its_server_was_ended_and_started_again(
             assert (await call_tool(client, "get_index_status"))["documents"] == len(LONG)
 
 
-async def end_during_job(server: Served, how: signal.Signals) -> str:
+async def end_during_job(server: Served) -> str:
     """Begin a job, end its server while the client listens, and check that the client gets an error."""
     job_id = ""
     try:
         async with client_of(server.url, "legacy") as client:
             job_id = (await call_tool(client, "ingest_documents", documents=LONG, wait_seconds=0))["job_id"]
-            server.process.send_signal(how)
+            server.process.send_signal(signal.SIGTERM)
             await anyio.to_thread.run_sync(server.process.wait, 30)
             with pytest.raises(MCPError):
                 await client.list_tools()
@@ -402,18 +400,14 @@ async def end_during_job(server: Served, how: signal.Signals) -> str:
 
 
 def state_of(folder: Path, job_id: str) -> str:
-    ran = subprocess.run(
-        [sys.executable, "-P", "-m", "leanrag_mcp", "status", "--data-dir", str(folder), "--json"],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    ran = CliRunner().invoke(app, ["status", "--data-dir", str(folder), "--json"])
     states = {job["job_id"]: job["status"] for job in json.loads(ran.stdout)["jobs"]}
     return str(states[job_id])
 
 
-@pytest.mark.parametrize(("how", "code"), [(signal.SIGINT, 0), (signal.SIGTERM, -signal.SIGTERM)])
-@pytest.mark.parametrize("era", ERAS)
+@pytest.mark.parametrize(
+    ("era", "how", "code"), [(ERAS[0], signal.SIGINT, 0), (ERAS[1], signal.SIGTERM, -signal.SIGTERM)]
+)
 async def test_a_server_stops_on_a_signal_while_clients_wait(
     tmp_path: Path, era: str, how: signal.Signals, code: int
 ) -> None:

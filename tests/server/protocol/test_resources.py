@@ -15,9 +15,22 @@ from mcp_types import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable
+    from contextlib import AbstractAsyncContextManager
+    from pathlib import Path
+
     from conftest import Caller
 
 pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+async def call(
+    lighthouses: Path, serve_in_process: Callable[..., AbstractAsyncContextManager[Caller]]
+) -> AsyncIterator[Caller]:
+    """Return a caller whose client lives in the test's own event loop: it asks for more than tools."""
+    async with serve_in_process(lighthouses) as caller:
+        yield caller
 
 
 async def read_text_at(call: Caller, address: str) -> str:

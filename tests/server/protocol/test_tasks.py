@@ -21,7 +21,7 @@ from leanrag_mcp.protocol.tasks import IDENTIFIER
 pytestmark = pytest.mark.anyio
 
 SENTENCE = "Alan Stevenson designed the lighthouse of Skerryvore number {}. The Bell Rock lies off Arbroath. "
-LONG = {"text": "".join(SENTENCE.format(number) for number in range(6000)), "title": "Long", "id": "long"}
+LONG = {"text": "".join(SENTENCE.format(number) for number in range(1000)), "title": "Long", "id": "long"}
 
 
 class Created(Result):

@@ -1,4 +1,4 @@
-"""Every reply of every tool over a collection of 5,000 entities, counted; and both sides of it compared."""
+"""Every reply of every tool over a collection of 1,200 entities, counted; and both sides of it compared."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ SYLLABLES = ["ba", "ko", "ri", "tu", "mel", "sar", "vin", "dor", "pel", "gha", "
 
 
 def corpus() -> list[DocumentSource]:
-    """5,000 named towns; each document tells of many at length."""
+    """1,600 named towns; each document tells of many at length."""
     draw = random.Random(7)  # noqa: S311 - a corpus is no secret
     names = sorted({"".join(draw.choices(SYLLABLES, k=4)).capitalize() + " Town" for _ in range(12000)})
     draw.shuffle(names)
-    towns = names[:6400]
+    towns = names[:1600]
     sources = []
     for n in range(0, len(towns), 40):
         lines = []
@@ -58,7 +58,7 @@ def towns(tmp_path_factory: pytest.TempPathFactory) -> Path:
             assert job.status.value == "done", job.message
             status = await engine.status()
             assert status.collection.generation
-            assert status.collection.generation.layers[0].entities >= 5000
+            assert status.collection.generation.layers[0].entities >= 1200
 
     anyio.run(fill)
     return folder

@@ -32,6 +32,11 @@ async def test_the_only_full_collection_is_read_where_the_default_one_is_empty(
         for tool, arguments in READING.items():
             reply = await call(tool, **arguments)
             assert not reply.is_error, reply.text
+        note = "Read from collection 'moon', the only one with documents; 'default' is empty."
+        answer = await call("query_lca_context", query="Tycho crater", token_budget=300)
+        assert note in answer.text
+        named = await call("query_lca_context", query="Tycho crater", collection="moon")
+        assert "Read from" not in named.text
         status = await call("get_index_status")
         assert status.data["collection"] == "moon"
         listed = await call("list_collections")
@@ -83,6 +88,7 @@ async def test_documents_are_listed_by_their_own_dates_newest_first_and_filtered
         assert "Report 2" in found.text
         assert "Report 1" not in found.text
         assert "Report 3" not in found.text
+        assert "1 document has no date: since and until leave it out." in found.text
         none = await call("query_lca_context", query="reports", filters={"until": "1999-01-01"})
         assert none.is_error
         assert "dated from 2019-12-31 to 2024-03" in none.text

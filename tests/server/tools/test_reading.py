@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import re
 from collections.abc import AsyncIterator, Callable
@@ -154,29 +155,31 @@ async def test_equal_headings_are_told_apart_by_their_paths(ask: Caller) -> None
 
 async def test_the_outline_lists_every_heading_with_where_it_stands_and_how_long_it_is(ask: Caller) -> None:
     reply = await ask("get_outline", document="Manual of 2024-05-06")
-    assert [each["heading"] for each in reply.data["sections"]] == [
-        line.strip("# ") for line in MANUAL.split("\n") if line.startswith("#")
+    lines = [line for line in MANUAL.split("\n") if line.startswith("#")]
+    assert [heading for _, heading, *_ in reply.data["sections"]] == [line.strip("# ") for line in lines]
+    assert [level for level, *_ in reply.data["sections"]] == [
+        len(line) - len(line.lstrip("#")) for line in lines
     ]
     assert reply.data["date"] == "2024-05-06"
-    for each in reply.data["sections"]:
-        if each["heading"] == "Notes":
+    for _, heading, citation, tokens in reply.data["sections"]:
+        if heading == "Notes":
             continue
-        passages = await read_all(ask, citations=[each["citation"]])
+        passages = await read_all(ask, citations=[citation])
         text = words(" ".join(passage["text"] for passage in passages))
-        assert words(SECTIONS[each["heading"]]) in text
-        assert each["tokens"] == pytest.approx(
-            TiktokenTokenizer().count(SECTIONS[each["heading"]]), rel=0.15, abs=3
-        )
-        assert f"{each['heading']} [{each['citation']}] {each['tokens']}" in reply.text
+        assert words(SECTIONS[heading]) in text
+        assert tokens == pytest.approx(TiktokenTokenizer().count(SECTIONS[heading]), rel=0.15, abs=3)
+        assert f"{heading} [{citation}] {tokens}" in reply.text
     part = await ask("get_outline", document="d2", section="Chapter 3")
-    assert [each["heading"] for each in part.data["sections"]] == ["Part 31", "Part 32", "Part 33", "Notes"]
+    assert [heading for _, heading, *_ in part.data["sections"]] == ["Part 31", "Part 32", "Part 33", "Notes"]
 
 
 async def test_a_long_outline_shows_its_highest_levels_first(ask: Caller) -> None:
     reply = await ask("get_outline", document="Many")
-    assert [each["heading"].split()[1] for each in reply.data["sections"]] == [
+    assert [heading.split()[1] for _, heading, *_ in reply.data["sections"]] == [
         str(n) for n in range(0, 2000, 50)
     ]
+    sent = json.dumps(reply.data, ensure_ascii=False)
+    assert TiktokenTokenizer().count(sent) <= 1.3 * TiktokenTokenizer().count(reply.text)
     assert "Deeper headings are left out" in reply.data["next_step"]
     part = await ask("get_outline", document="Many", section="Heading 50 of")
     assert len(part.data["sections"]) == 49
