@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -74,7 +75,10 @@ async def in_process(folder: Path, **settings: Any) -> AsyncIterator[Caller]:
 @asynccontextmanager
 async def over_stdio(folder: Path, *options: str) -> AsyncIterator[Caller]:
     server = StdioServerParameters(
-        command=sys.executable, args=["-P", "-m", "leanrag_mcp", "serve", "--data-dir", str(folder), *options]
+        command=sys.executable,
+        args=["-P", "-m", "leanrag_mcp", "serve", "--data-dir", str(folder), *options],
+        # The SDK passes on few variables; servers in this process have the same embedder.
+        env={"LEANRAG_EMBEDDER": os.environ["LEANRAG_EMBEDDER"]},
     )
     async with Client(server) as client:
         yield Caller(client)
