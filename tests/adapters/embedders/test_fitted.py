@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -11,7 +14,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from threadpoolctl import threadpool_limits
 
 from leanrag_engine.adapters.embedders.fitted import FittedEmbedderSource, FittingOptions
 from leanrag_engine.core.errors import StoreUnusable
@@ -144,30 +146,27 @@ def test_a_sample_for_the_decomposition_leaves_every_word_known() -> None:
     assert embedded(embedder, SEA).any(axis=1).all()
 
 
-def test_the_number_of_threads_changes_no_bit() -> None:
-    """Nor does the hash seed: the test of whole builds in two processes compares the fitted states."""
-    words = [
-        "harbour",
-        "river",
-        "mill",
-        "tower",
-        "bridge",
-        "market",
-        "garden",
-        "chapel",
-        "library",
-        "orchard",
-        "lantern",
-        "anchor",
-        "barrel",
-    ]
-    texts = [" ".join(words[(n * k) % 11] + str(n * k % 37) for k in range(1, 12)) for n in range(700)]
-    found = set()
-    for threads in (1, 2):
-        with threadpool_limits(threads):
-            embedder, state = fit(texts)
-            found.add((embedder.identity, state, embedded(embedder, texts).tobytes()))
-    assert len(found) == 1
+FIT = """
+import anyio, hashlib
+from leanrag_engine.adapters.embedders.fitted import FittedEmbedderSource
+words = "harbour river mill tower bridge market garden chapel library orchard lantern anchor barrel".split()
+texts = [" ".join(words[(n * k) % 13] + str(n * k % 37) for k in range(1, 12)) for n in range(700)]
+embedder, state = anyio.run(FittedEmbedderSource().fit, texts)
+vectors = anyio.run(embedder.embed, texts)
+print(embedder.identity, hashlib.sha256(state + vectors.tobytes()).hexdigest())
+"""
+
+
+def test_threads_and_hash_seeds_change_no_bit() -> None:
+    outputs = set()
+    for threads, seed in (("1", "0"), ("2", "17")):
+        names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+        environment = os.environ | dict.fromkeys(names, threads) | {"PYTHONHASHSEED": seed}
+        run = subprocess.run(
+            [sys.executable, "-P", "-c", FIT], env=environment, capture_output=True, text=True, check=True
+        )
+        outputs.add(run.stdout)
+    assert len(outputs) == 1
 
 
 @pytest.mark.parametrize(
