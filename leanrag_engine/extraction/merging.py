@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain, islice
+from itertools import chain
 from typing import TypeVar
 
 from leanrag_engine.core.model import (
@@ -182,14 +182,13 @@ class _Statements:
             if self.methods[text] is Method.HEURISTIC:
                 for sentence in dict.fromkeys(parts[text]):
                     found[sentence] = found.get(sentence, 0) + count
-        if any(map(_is_complete, found)):
-            # A heading or a line of a table before a sentence would read as its beginning.
-            found = {sentence: count for sentence, count in found.items() if _is_complete(sentence)}
-        else:
-            found = dict(islice(found.items(), 1))
         keys = [name.casefold() for name in names]
-        # The sort is stable: ties keep reading order.
-        return sorted(found, key=lambda sentence: (-_defines(sentence, keys), -found[sentence]))
+        # A heading or a line of a table before a sentence would read as its beginning: it comes last. The sort is
+        # stable: ties keep reading order.
+        return sorted(
+            found,
+            key=lambda sentence: (not _is_complete(sentence), -_defines(sentence, keys), -found[sentence]),
+        )
 
     def _evidence(self, chosen: Sequence[str], parts: Mapping[str, Sequence[str]]) -> tuple[Evidence, ...]:
         """Return the origins of ``chosen``, joined by single spaces; adjacent sentences of one chunk share a span."""

@@ -47,11 +47,11 @@ def ends(graph: Graph) -> dict[frozenset[str], int]:
     return {frozenset((names[r.source_id], names[r.target_id])): r.weight for r in graph.relations}
 
 
-def test_a_heading_before_a_sentence_is_not_glued_to_it() -> None:
+def test_a_heading_comes_behind_the_sentences_and_is_not_glued_before_one() -> None:
     line = said("c1", ExtractedEntity("Bell Rock", description="Bell Rock"), method=Method.HEURISTIC)
     sentence = ExtractedEntity("Bell Rock", description="The Bell Rock was lit in 1811.")
     merged = merge([line, said("c2", sentence, method=Method.HEURISTIC)])
-    assert by_name(merged)["Bell Rock"].description == "The Bell Rock was lit in 1811."
+    assert by_name(merged)["Bell Rock"].description == "The Bell Rock was lit in 1811. Bell Rock"
 
 
 # --- progress ------------------------------------------------------------------------------
