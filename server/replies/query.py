@@ -53,8 +53,10 @@ class QueryReply(ReplyModel):
     tokens: int
     truncated: bool = Field(description="evidence was left out for lack of room")
     warnings: list[str]
-    seeds: list[SeedCard] = Field(description="entities that the question is about")
-    sources: list[str] = Field(description="citations of the best passages, quoted in the context or not")
+    seeds: list[SeedCard] = Field(description="entities that the question is about; concise: as many as fit")
+    sources: list[str] = Field(
+        description="citations of the best passages, quoted or not; concise: as many as fit, all quoted ones are in context"
+    )
     lca: NamedRef | None = Field(description="lowest common ancestor of all seeds")
     groups: list[GroupCard] = Field(description="seeds by the ancestor that joins them; detailed only")
     path: list[PathStep] = Field(description="detailed only")
