@@ -185,9 +185,8 @@ class Jobs:
         deadline = anyio.current_time() + wait_seconds
         while (state := await self._store.find_state(job_id)) is not None:
             left = deadline - anyio.current_time()
-            if state.status.finished or left <= 0 or collection not in (None, state.collection):
-                break
-            if is_abandoned(state):
+            elsewhere = collection not in (None, state.collection)
+            if state.status.finished or left <= 0 or elsewhere or is_abandoned(state):
                 break
             await anyio.sleep(min(0.1, left))
         job = await self._store.find(job_id)

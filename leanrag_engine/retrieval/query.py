@@ -163,7 +163,7 @@ async def _answer_from(
             put_anchors_first(run, graph.seeds, each) if run.query.mode != Mode.GLOBAL else ()
             for each in rankings
         ]
-        weight = weigh_graph(run, seeds or graph.seeds)
+        weight = weigh_graph(run, seeds)
         windows = [
             await value_windows(run, each, hits, weight) for each, hits in zip(found, walked, strict=True)
         ]

@@ -15,7 +15,10 @@ _MARKUP = re.compile(
     r"\[[^\[\]\n]{0,200}\]\([^()\s]{0,400}\)|https?://[^\s<>]{1,400}|</?[A-Za-z][^<>\n]{0,100}>"
 )
 """Links, addresses and tags: a window of little else, such as "See also", answers nothing."""
-_FILLING = re.compile(r"[\s*|•+-]+")
+_SIGNS = ("](", "://", "<")
+"""One of them stands in all that matches."""
+_BULLETS = "*|•+-"
+_FILLING = re.compile(rf"[\s{_BULLETS}]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +100,11 @@ def rank_windows(
     beside = _best_neighbours(windows, own)
     around = _section_means(windows, own)
     fullness = [
-        min(1.0, _count_characters(chunk.quote(chunk.windows[number])) / options.stub_characters)
+        min(
+            1.0,
+            _count_characters(chunk.quote(chunk.windows[number]), options.stub_characters)
+            / options.stub_characters,
+        )
         for chunk, number in windows
     ]
     plain = [
@@ -116,8 +123,15 @@ def rank_windows(
     return _keep_first(sorted(ranked, key=lambda each: -each.value), graph_ranks, options.graph_kept)
 
 
-def _count_characters(text: str) -> int:
-    """Return the length of a text without links and tags, runs of spaces and bullets counted once."""
+def _count_characters(text: str, enough: int) -> int:
+    """Return the length of a text without links and tags, runs of spaces and bullets counted once.
+
+    Of a text that has ``enough`` in any case, some number not below it: counting is dear and most windows are prose.
+    """
+    if not any(sign in text for sign in _SIGNS):
+        least = sum(map(len, text.split())) - sum(map(text.count, _BULLETS))
+        if least >= enough:
+            return least
     return len(_FILLING.sub(" ", _MARKUP.sub("", text)))
 
 
