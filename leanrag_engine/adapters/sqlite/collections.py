@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, Row, Select, Text, func, insert, select, type_coerce, update
+from sqlalchemy import Connection, Row, Select, Text, bindparam, func, insert, select, type_coerce, update
 
 from leanrag_engine.core.errors import Candidate, NotFound
 from leanrag_engine.core.model import BuildRecord, Collection, Generation, LayerCount
@@ -18,6 +18,24 @@ from .schema.tables import collections, documents, embedders, generations, store
 
 HELD_COUNTS = 100
 """Counts of documents that a process keeps: a few bytes for each state of a collection."""
+
+
+_COLLECTION = select(collections).where(collections.c.name == bindparam("name"))
+_NUMBER = _COLLECTION.with_only_columns(collections.c.number)
+_GENERATIONS: Select[Any] = (
+    select(
+        *(each for each in generations.c if each is not generations.c.settings),
+        type_coerce(generations.c.settings, Text).label("record"),
+        collections.c.name,
+    )
+    .join(collections, collections.c.number == generations.c.collection)
+    .where(generations.c.collection == bindparam("collection"))
+    .order_by(generations.c.number.desc())
+    .limit(bindparam("limit"))
+)
+_LAYERS = select(generations.c.layers).where(generations.c.number == bindparam("generation"))
+_GENERATION_NUMBER = _LAYERS.with_only_columns(generations.c.number)
+_VECTOR_VERSION = select(store.c.vector_version)
 
 
 class DocumentCounts(NamedTuple):
@@ -49,7 +67,7 @@ def find(
     ``known`` keeps counts between the reads of one database: every query asks for them, and counting takes time for each
     document. It must not be given within a write, which may be undone.
     """
-    row = connection.execute(select(collections).where(collections.c.name == name)).first()
+    row = connection.execute(_COLLECTION, {"name": name}).first()
     return _collection(connection, row, {} if known is None else known) if row else None
 
 
@@ -61,7 +79,7 @@ def find_all(connection: Connection) -> list[Collection]:
 
 def number_of(connection: Connection, name: str) -> int:
     """Return the number of the collection. Raises ``NotFound`` with the existing collections as candidates."""
-    number = connection.execute(select(collections.c.number).where(collections.c.name == name)).scalar()
+    number = connection.execute(_NUMBER, {"name": name}).scalar()
     if number is not None:
         return int(number)
     existing = connection.execute(select(collections.c.name).order_by(collections.c.name)).scalars()
@@ -122,16 +140,8 @@ def _count_documents(connection: Connection, collection: int, built: int) -> Doc
 
 def find_generations(connection: Connection, collection: int, limit: int = -1) -> list[Generation]:
     """Return the stored generations of collection number ``collection``, newest first."""
-    columns = [each for each in generations.c if each is not generations.c.settings]
-    statement: Select[Any] = (
-        select(*columns, type_coerce(generations.c.settings, Text).label("record"), collections.c.name)
-        .join(collections, collections.c.number == generations.c.collection)
-        .where(generations.c.collection == collection)
-        .order_by(generations.c.number.desc())
-        .limit(limit)
-    )
-    rows = connection.execute(statement)
-    return [_generation(row) for row in rows]
+    rows = connection.execute(_GENERATIONS, {"collection": collection, "limit": limit})
+    return [_generation(row) for row in rows.all()]
 
 
 def find_generations_in(connection: Connection, name: str) -> list[Generation]:
@@ -159,15 +169,12 @@ def _parse_record(stored: str) -> BuildRecord:
 
 def generation_exists(connection: Connection, generation: int) -> bool:
     """Return whether the generation was not deleted."""
-    found = select(generations.c.number).where(generations.c.number == generation)
-    return connection.execute(found).first() is not None
+    return connection.execute(_GENERATION_NUMBER, {"generation": generation}).first() is not None
 
 
 def layer_positions(connection: Connection, generation: int) -> dict[int, range]:
     """Return the positions of the entities of each layer; {} if the generation was deleted."""
-    layers = connection.execute(
-        select(generations.c.layers).where(generations.c.number == generation)
-    ).scalar()
+    layers = connection.execute(_LAYERS, {"generation": generation}).scalar()
     ranges: dict[int, range] = {}
     first = 0
     for layer, count, _ in layers or ():
@@ -195,7 +202,7 @@ def embedder_state(connection: Connection, generation: int) -> bytes:
 
 
 def vector_version(connection: Connection) -> int:
-    return int(connection.execute(select(store.c.vector_version)).scalar_one())
+    return int(connection.execute(_VECTOR_VERSION).scalar_one())
 
 
 def bump_vector_version(connection: Connection) -> int:

@@ -13,6 +13,7 @@ from sqlalchemy import (
     Result,
     RowMapping,
     Select,
+    bindparam,
     delete,
     func,
     insert,
@@ -41,8 +42,22 @@ from leanrag_engine.core.text.citation import format_citation, parse_citation
 from . import collections as collection_rows
 from .dialect import fulltext
 from .dialect.fulltext import IndexedWindow
-from .dialect.statements import among, among_pairs, in_order
+from .dialect.statements import among, among_pairs, in_order, list_value
 from .schema.tables import chunks, collections, documents, extracts
+
+_READING = (chunks.c.document, chunks.c.number)
+_CHUNKS = (
+    select(chunks, documents.c.id.label("document_id"), documents.c.title, documents.c.source)
+    .join(
+        documents,
+        (documents.c.collection == chunks.c.collection) & (documents.c.number == chunks.c.document),
+    )
+    .where(chunks.c.collection == bindparam("collection"))
+)
+_WITH_IDS = _CHUNKS.where(among(chunks.c.id, bindparam("ids")))
+_IDS = select(chunks.c.document, chunks.c.number, chunks.c.id).where(
+    chunks.c.collection == bindparam("collection"), among_pairs(_READING, bindparam("places"))
+)
 
 # --- write ---------------------------------------------------------------------------------
 
@@ -242,7 +257,8 @@ def _document_of(row: RowMapping) -> Document:
 
 def chunks_with(connection: Connection, name: str, ids: Sequence[str]) -> list[Chunk]:
     """Return the chunks with these ids in the order of ``ids``; unknown ids are left out."""
-    rows = connection.execute(_chunks(connection, name).where(among(chunks.c.id, ids)))
+    collection = collection_rows.number_of(connection, name)
+    rows = connection.execute(_WITH_IDS, {"collection": collection, "ids": list_value(ids)})
     return in_order(ids, _chunks_of(rows), lambda chunk: chunk.id)
 
 
@@ -334,24 +350,14 @@ def search_windows(connection: Connection, name: str, text: str, limit: int) -> 
     """Search windows by keyword, best first."""
     collection = collection_rows.number_of(connection, name)
     hits = fulltext.search_windows(connection, collection, text, limit)
-    places = {place.chunk for place, _ in hits}
-    statement = select(chunks.c.document, chunks.c.number, chunks.c.id).where(
-        chunks.c.collection == collection, among_pairs((chunks.c.document, chunks.c.number), places)
-    )
-    ids = {(row.document, row.number): row.id for row in connection.execute(statement).all()}
+    places = list_value({place.chunk for place, _ in hits})
+    rows = connection.execute(_IDS, {"collection": collection, "places": places})
+    ids = {(document, number): id_ for document, number, id_ in rows.all()}
     return [Hit(window_id(ids[place.chunk], place.window), score) for place, score in hits]
 
 
-_READING = (chunks.c.document, chunks.c.number)
-
-
 def _chunks(connection: Connection, name: str) -> Select[Any]:
-    owner = (documents.c.collection == chunks.c.collection) & (documents.c.number == chunks.c.document)
-    return (
-        select(chunks, documents.c.id.label("document_id"), documents.c.title, documents.c.source)
-        .join(documents, owner)
-        .where(chunks.c.collection == collection_rows.number_of(connection, name))
-    )
+    return _CHUNKS.params(collection=collection_rows.number_of(connection, name))
 
 
 def _chunks_of(rows: Result[Any]) -> list[Chunk]:

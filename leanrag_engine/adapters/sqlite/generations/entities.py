@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, Result, func, select
+from sqlalchemy import Connection, Result, bindparam, func, select
 
 from leanrag_engine.adapters.sqlite import collections as collection_rows
 from leanrag_engine.adapters.sqlite.dialect import fulltext
-from leanrag_engine.adapters.sqlite.dialect.statements import among, in_order
+from leanrag_engine.adapters.sqlite.dialect.statements import among, in_order, list_value
 from leanrag_engine.adapters.sqlite.schema.tables import entities, names
 from leanrag_engine.core.model import Entity, Evidence, Finding, Hit, Method
 from leanrag_engine.core.text.language.names import name_key
@@ -34,6 +34,16 @@ class NameSearchOptions:
 
 DEFAULT = NameSearchOptions()
 
+_ENTITIES = select(entities).where(entities.c.generation == bindparam("generation"))
+_WITH_IDS = _ENTITIES.where(among(entities.c.id, bindparam("ids")))
+_IDS = _ENTITIES.where(among(entities.c.position, bindparam("positions"))).with_only_columns(
+    entities.c.position, entities.c.id
+)
+_BEARERS = select(names.c.entity).where(
+    names.c.generation == bindparam("generation"), among(names.c.key, bindparam("keys"))
+)
+_NAMED = _ENTITIES.where(entities.c.position.in_(_BEARERS)).order_by(entities.c.position)
+
 
 def in_layer(connection: Connection, generation: int, layer: int) -> list[Entity]:
     """Return the entities of a layer by position, which is the order of the build."""
@@ -47,8 +57,8 @@ def in_layer(connection: Connection, generation: int, layer: int) -> list[Entity
 
 def with_ids(connection: Connection, generation: int, ids: Sequence[str]) -> list[Entity]:
     """Return the entities with these ids in the order of ``ids``; unknown ids are left out."""
-    statement = select(entities).where(entities.c.generation == generation, among(entities.c.id, ids))
-    return in_order(ids, _entities(connection.execute(statement)), lambda entity: entity.id)
+    rows = connection.execute(_WITH_IDS, {"generation": generation, "ids": list_value(ids)})
+    return in_order(ids, _entities(rows), lambda entity: entity.id)
 
 
 def members(connection: Connection, generation: int, id_: str, offset: int, limit: int) -> list[Entity]:
@@ -70,10 +80,9 @@ def search(connection: Connection, generation: int, text: str, limit: int, layer
     if not layers or (layer is not None and within is None):
         return []
     hits = fulltext.search_entities(connection, generation, text, limit, within)
-    statement = select(entities.c.position, entities.c.id).where(
-        entities.c.generation == generation, among(entities.c.position, [position for position, _ in hits])
-    )
-    ids = {row.position: row.id for row in connection.execute(statement).all()}
+    places = list_value(position for position, _ in hits)
+    rows = connection.execute(_IDS, {"generation": generation, "positions": places})
+    ids = {row.position: row.id for row in rows.all()}
     return [Hit(ids[position], score) for position, score in hits]
 
 
@@ -83,9 +92,7 @@ def search(connection: Connection, generation: int, text: str, limit: int, layer
 def find_by_name(connection: Connection, generation: int, wanted: Sequence[str]) -> list[Entity]:
     """Return the entities of all layers with one of these names or aliases, by position."""
     keys = {key for name in wanted if (key := name_key(name))}
-    bearers = select(names.c.entity).where(names.c.generation == generation, among(names.c.key, keys))
-    statement = select(entities).where(entities.c.generation == generation, entities.c.position.in_(bearers))
-    return _entities(connection.execute(statement.order_by(entities.c.position)))
+    return _entities(connection.execute(_NAMED, {"generation": generation, "keys": list_value(keys)}))
 
 
 def find_by_prefix(

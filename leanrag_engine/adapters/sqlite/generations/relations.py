@@ -5,41 +5,46 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Select, func, select, union
+from sqlalchemy import ColumnElement, Connection, Result, Select, bindparam, func, select, union
 
 from leanrag_engine.adapters.sqlite.dialect import fulltext
-from leanrag_engine.adapters.sqlite.dialect.statements import among
+from leanrag_engine.adapters.sqlite.dialect.statements import among, list_value
 from leanrag_engine.adapters.sqlite.schema.tables import relations
 from leanrag_engine.core.model import Evidence, Hit, Method, Relation
 
 _STRONGEST = (relations.c.strength.desc(), relations.c.weight.desc(), relations.c.position)
+_RELATIONS = select(relations).where(relations.c.generation == bindparam("generation"))
+_JOINING = _RELATIONS.where(
+    among(relations.c.source_id, bindparam("ids")), among(relations.c.target_id, bindparam("ids"))
+).order_by(*_STRONGEST)
+_IDS = _RELATIONS.where(among(relations.c.position, bindparam("positions"))).with_only_columns(
+    relations.c.position, relations.c.id
+)
 
 
 def find_touching(connection: Connection, generation: int, ids: Sequence[str], limit: int) -> list[Relation]:
     """Return the relations with at least one end in ``ids``, strongest first."""
     statement = _of(generation, _touches(generation, ids)).order_by(*_STRONGEST).limit(max(limit, 0))
-    return _relations(connection, statement)
+    return _relations(connection.execute(statement))
 
 
 def find_joining(connection: Connection, generation: int, ids: Sequence[str]) -> list[Relation]:
     """Return the relations with both ends in ``ids``, strongest first."""
-    joins = among(relations.c.source_id, ids) & among(relations.c.target_id, ids)
-    return _relations(connection, _of(generation, joins).order_by(*_STRONGEST))
+    return _relations(connection.execute(_JOINING, {"generation": generation, "ids": list_value(ids)}))
 
 
 def in_layer(connection: Connection, generation: int, layer: int) -> list[Relation]:
     """Return the relations of a layer by position, which is the order of the build."""
     statement = _of(generation, relations.c.layer == layer)
-    return _relations(connection, statement.order_by(relations.c.position))
+    return _relations(connection.execute(statement.order_by(relations.c.position)))
 
 
 def search_facts(connection: Connection, generation: int, text: str, limit: int) -> list[Hit]:
     """Search the descriptions of base relations by keyword; equal descriptions give only their first relation."""
     hits = fulltext.search_facts(connection, generation, text, limit)
-    statement = select(relations.c.position, relations.c.id).where(
-        relations.c.generation == generation, among(relations.c.position, [place for place, _ in hits])
-    )
-    ids = {row.position: row.id for row in connection.execute(statement).all()}
+    places = list_value(place for place, _ in hits)
+    rows = connection.execute(_IDS, {"generation": generation, "positions": places})
+    ids = {row.position: row.id for row in rows.all()}
     return [Hit(ids[place], score) for place, score in hits]
 
 
@@ -61,7 +66,7 @@ def page(
     statement = _of(generation, wanted)
     total = connection.execute(statement.with_only_columns(func.count())).scalar_one()
     shown = statement.order_by(*_STRONGEST).offset(max(offset, 0)).limit(max(limit, 0))
-    return _relations(connection, shown), int(total)
+    return _relations(connection.execute(shown)), int(total)
 
 
 def _touches(generation: int, ids: Sequence[str]) -> ColumnElement[bool]:
@@ -77,7 +82,7 @@ def _of(generation: int, wanted: ColumnElement[bool]) -> Select[Any]:
     return select(relations).where(relations.c.generation == generation, wanted)
 
 
-def _relations(connection: Connection, statement: Select[Any]) -> list[Relation]:
+def _relations(rows: Result[Any]) -> list[Relation]:
     return [
         Relation(
             id=row.id,
@@ -92,5 +97,5 @@ def _relations(connection: Connection, statement: Select[Any]) -> list[Relation]
             chunk_ids=tuple(row.chunk_ids),
             evidence=tuple(Evidence(*each) for each in row.evidence),
         )
-        for row in connection.execute(statement).all()
+        for row in rows.all()
     ]
