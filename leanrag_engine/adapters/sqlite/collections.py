@@ -22,6 +22,7 @@ HELD_COUNTS = 100
 
 _COLLECTION = select(collections).where(collections.c.name == bindparam("name"))
 _NUMBER = _COLLECTION.with_only_columns(collections.c.number)
+_REVISION = select(collections.c.revision).where(collections.c.number == bindparam("number"))
 _GENERATIONS: Select[Any] = (
     select(
         *(each for each in generations.c if each is not generations.c.settings),
@@ -88,6 +89,11 @@ def number_of(connection: Connection, name: str) -> int:
         "Ingest documents into it, or name one that exists.",
         tuple(Candidate("", each) for each in existing),
     )
+
+
+def revision_of(connection: Connection, number: int) -> int:
+    """Return how often the documents of collection ``number`` have changed."""
+    return int(connection.execute(_REVISION, {"number": number}).scalar_one())
 
 
 def raise_revision(connection: Connection, name: str) -> int:

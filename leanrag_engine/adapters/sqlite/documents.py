@@ -41,7 +41,7 @@ from leanrag_engine.core.text.citation import format_citation, parse_citation
 
 from . import collections as collection_rows
 from .dialect import fulltext
-from .dialect.fulltext import IndexedWindow
+from .dialect.fulltext import IndexedWindow, RowCounts
 from .dialect.statements import among, among_pairs, in_order, list_value
 from .schema.tables import chunks, collections, documents, extracts
 
@@ -346,10 +346,13 @@ def _since_published(connection: Connection, collection: int) -> ColumnElement[b
     return documents.c.revision > published[0].revision if published else true()
 
 
-def search_windows(connection: Connection, name: str, text: str, limit: int) -> list[Hit]:
-    """Search windows by keyword, best first."""
+def search_windows(
+    connection: Connection, name: str, text: str, limit: int, counts: RowCounts | None = None
+) -> list[Hit]:
+    """Search windows by keyword, best first; ``counts`` are kept between the searches of one database."""
     collection = collection_rows.number_of(connection, name)
-    hits = fulltext.search_windows(connection, collection, text, limit)
+    revision = collection_rows.revision_of(connection, collection)
+    hits = fulltext.search_windows(connection, collection, text, limit, counts=counts, revision=revision)
     places = list_value({place.chunk for place, _ in hits})
     rows = connection.execute(_IDS, {"collection": collection, "places": places})
     ids = {(document, number): id_ for document, number, id_ in rows.all()}

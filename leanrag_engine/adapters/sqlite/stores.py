@@ -33,6 +33,7 @@ from leanrag_engine.core.ports import ChatRequest, ProgressReport, Reply, ignore
 from . import collections as collection_rows
 from . import documents, jobs, removal, replies
 from .dialect import opening
+from .dialect.fulltext import RowCounts
 from .dialect.transactions import Transactions
 from .generations import entities, relations
 from .generations import publish as publishing
@@ -41,8 +42,9 @@ from .generations import publish as publishing
 class SqlDocumentStore:
     """Implements :class:`leanrag_engine.core.ports.DocumentStore`."""
 
-    def __init__(self, transactions: Transactions) -> None:
+    def __init__(self, transactions: Transactions, row_counts: RowCounts) -> None:
         self._transactions = transactions
+        self._row_counts = row_counts
         self._counts: dict[tuple[int, int, int], collection_rows.DocumentCounts] = {}
 
     async def collections(self) -> list[Collection]:
@@ -113,7 +115,9 @@ class SqlDocumentStore:
         return await self._transactions.write(documents.put_extracts, collection, extracts, revise)
 
     async def search_windows(self, collection: str, text: str, limit: int) -> list[Hit]:
-        return await self._transactions.read(documents.search_windows, collection, text, limit)
+        return await self._transactions.read(
+            documents.search_windows, collection, text, limit, self._row_counts
+        )
 
     async def delete(
         self,
@@ -149,8 +153,9 @@ class SqlDocumentStore:
 class SqlGenerationStore:
     """Implements :class:`leanrag_engine.core.ports.GenerationStore`."""
 
-    def __init__(self, transactions: Transactions) -> None:
+    def __init__(self, transactions: Transactions, row_counts: RowCounts) -> None:
         self._transactions = transactions
+        self._row_counts = row_counts
 
     async def publish(
         self,
@@ -217,10 +222,14 @@ class SqlGenerationStore:
     async def search_entities(
         self, generation: int, text: str, limit: int, layer: int | None = None
     ) -> list[Hit]:
-        return await self._transactions.read(entities.search, generation, text, limit, layer)
+        return await self._transactions.read(
+            entities.search, generation, text, limit, layer, self._row_counts
+        )
 
     async def search_facts(self, generation: int, text: str, limit: int) -> list[Hit]:
-        return await self._transactions.read(relations.search_facts, generation, text, limit)
+        return await self._transactions.read(
+            relations.search_facts, generation, text, limit, self._row_counts
+        )
 
     async def relations(self, generation: int, layer: int) -> list[Relation]:
         return await self._transactions.read(relations.in_layer, generation, layer)
@@ -342,8 +351,9 @@ class SqliteDatabase:
     def __init__(self, engine: Engine, path: Path) -> None:
         self.path = path
         self._transactions = Transactions(engine, path)
-        self.documents = SqlDocumentStore(self._transactions)
-        self.generations = SqlGenerationStore(self._transactions)
+        row_counts = RowCounts()
+        self.documents = SqlDocumentStore(self._transactions, row_counts)
+        self.generations = SqlGenerationStore(self._transactions, row_counts)
         self.jobs = SqlJobStore(self._transactions)
         self.replies = SqlReplyStore(self._transactions)
 

@@ -62,11 +62,18 @@ async def test_a_query_of_common_words_finds_the_rows_of_the_rarest(connection: 
 
 
 async def test_a_common_word_decides_between_rows_that_hold_the_rare_one(connection: Connection) -> None:
-    texts = ["amber filler"] * 5 + ["amber birch"] * 5 + ["birch filler"] * 2 * BOUND + ["filler"] * BOUND
+    texts = ["amber filler"] * 5 + ["amber birch"] * 5 + ["birch filler"] * 2 * BOUND + ["filler"] * 3 * BOUND
     add_facts(connection, texts)
     unbounded = fulltext.search_facts(connection, 1, "birch amber", 10)
     assert [row for row, _ in unbounded] == [5, 6, 7, 8, 9, 0, 1, 2, 3, 4]
     assert fulltext.search_facts(connection, 1, "birch amber", 100, LOW_BOUNDS) == unbounded
+
+
+async def test_a_word_in_half_of_all_rows_has_no_weight(connection: Connection) -> None:
+    add_facts(connection, ["amber filler"] * 5 + ["amber birch"] * 5 + ["birch filler"] * 2 * BOUND)
+    rare = fulltext.search_facts(connection, 1, "amber", 100, LOW_BOUNDS)
+    assert fulltext.search_facts(connection, 1, "birch amber", 100, LOW_BOUNDS) == rare
+    assert len(rare) == 10
 
 
 async def test_a_word_that_no_row_contains_does_not_count_as_the_rarest(connection: Connection) -> None:
@@ -145,3 +152,17 @@ async def test_a_store_of_more_passages_than_the_bound_finds_the_rare_one(
     rare: list[Hit] = await store.documents.search_windows("default", "Which survey mentions feldspar?", 10)
     assert [hit.id for hit in rare] == [window_id(survey.chunks[-1].id, 0)]
     assert len(await store.documents.search_windows("default", "survey mentions", 10)) == 10
+
+
+async def test_a_word_that_became_common_counts_as_common(
+    store: SqliteDatabase, parcel: Callable[..., Any]
+) -> None:
+    await store.documents.create_collection("default")
+    texts = ["granite"] * fulltext.DEFAULT.large_table + ["feldspar", "opal"]
+    first = parcel("x", *texts, title="")
+    await store.documents.put("default", first.document, first.chunks, ())
+    assert len(await store.documents.search_windows("default", "feldspar opal", 10)) == 2
+    second = parcel("y", *["feldspar"] * fulltext.DEFAULT.ranked_rows, title="")
+    await store.documents.put("default", second.document, second.chunks, ())
+    hits = await store.documents.search_windows("default", "feldspar opal", 10)
+    assert [hit.id for hit in hits] == [window_id(first.chunks[-1].id, 0)]

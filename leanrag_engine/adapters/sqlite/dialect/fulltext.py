@@ -7,7 +7,7 @@ segmented by :mod:`leanrag_engine.core.text.language`, which splits Chinese and 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any, NamedTuple
@@ -52,6 +52,28 @@ class FullTextOptions:
 
 
 DEFAULT = FullTextOptions()
+
+
+class RowCounts:
+    """How many rows of large tables there are, and contain a term, kept from search to search of one database.
+
+    Counting a common word takes a millisecond, and every question has some. At ``most`` so
+    many numbers are kept, a few megabytes. Safe to share between threads.
+    """
+
+    def __init__(self, most: int = 10_000) -> None:
+        self._most = most
+        self._held: dict[tuple[object, ...], int] = {}
+
+    def get(self, key: tuple[object, ...], count: Callable[[], int]) -> int:
+        """Return the number that ``key`` stands for, which ``count`` finds if it is not known."""
+        held = self._held.get(key)
+        if held is None:
+            held = count()
+            if len(self._held) >= self._most:
+                self._held.clear()
+            self._held[key] = held
+        return held
 
 
 class WindowPlace(NamedTuple):
@@ -176,10 +198,20 @@ def purge_windows(connection: Connection, collection: int) -> None:
 
 
 def search_windows(
-    connection: Connection, collection: int, query: str, limit: int, options: FullTextOptions = DEFAULT
+    connection: Connection,
+    collection: int,
+    query: str,
+    limit: int,
+    options: FullTextOptions = DEFAULT,
+    counts: RowCounts | None = None,
+    revision: int = 0,
 ) -> list[tuple[WindowPlace, float]]:
-    """Return place and score of the best windows, best first, ties in reading order."""
-    found = _search(connection, _windows(collection), query, limit, options, weights=(3.0, 2.0, 1.0))
+    """Return place and score of the best windows, best first, ties in reading order.
+
+    ``counts`` may be kept for the next search; ``revision`` is that of the collection.
+    """
+    rows = _Rows(connection, _windows(collection).name, options, counts or RowCounts(), revision)
+    found = _search(rows, query, limit, weights=(3.0, 2.0, 1.0))
     return [(WindowPlace.from_row(row), score) for row, score in found]
 
 
@@ -223,20 +255,15 @@ def search_entities(
     limit: int,
     positions: range | None,
     options: FullTextOptions = DEFAULT,
+    counts: RowCounts | None = None,
 ) -> list[tuple[int, float]]:
     """Return position and score of the best entities, best first, ties by position.
 
-    ``positions``: only those; ``None``: all.
+    ``positions``: only those; ``None``: all. ``counts`` may be kept for the next search.
     """
-    return _search(
-        connection,
-        _entities(generation),
-        query,
-        limit,
-        options,
-        weights=(4.0, 3.0, 1.0),
-        rows_within=positions,
-    )
+    table = _entities(generation).name
+    rows = _Rows(connection, table, options, counts or RowCounts(), within=positions)
+    return _search(rows, query, limit, weights=(4.0, 3.0, 1.0))
 
 
 # --- facts of a generation -----------------------------------------------------------------
@@ -257,13 +284,22 @@ def add_facts(connection: Connection, generation: int, facts: Sequence[tuple[int
 
 
 def search_facts(
-    connection: Connection, generation: int, query: str, limit: int, options: FullTextOptions = DEFAULT
+    connection: Connection,
+    generation: int,
+    query: str,
+    limit: int,
+    options: FullTextOptions = DEFAULT,
+    counts: RowCounts | None = None,
 ) -> list[tuple[int, float]]:
-    """Return position of the relation and score, best first; [] if the generation was deleted."""
+    """Return position of the relation and score, best first; [] if the generation was deleted.
+
+    ``counts`` may be kept for the next search.
+    """
     known = text("SELECT 1 FROM sqlite_master WHERE name = :name").bindparams(name=_facts(generation).name)
     if connection.execute(known).first() is None:
         return []
-    return _search(connection, _facts(generation), query, limit, options, weights=(1.0,))
+    rows = _Rows(connection, _facts(generation).name, options, counts or RowCounts())
+    return _search(rows, query, limit, weights=(1.0,))
 
 
 # --- names of a generation -----------------------------------------------------------------
@@ -275,20 +311,21 @@ def entities_spelled_like(
     """Return positions of the entities that share the rarest trigrams with ``key``, those that share most first."""
     pieces = list(dict.fromkeys(key[i : i + 3] for i in range(len(key) - 2)))
     names = _names(generation)
-    if _is_large(connection, names, None, options):
+    rows = _Rows(connection, names.name, options, RowCounts())
+    if rows.is_large():
         # As for words: ranking takes time for each name that contains any of the trigrams.
-        pieces = _rarest(pieces, _count(connection, names, pieces, None, options), options.scored_rows)
+        pieces = _rarest(pieces, rows.count_terms(pieces), options.scored_rows)
     wanted = _any_of(pieces)
     if not wanted:
         return []
     rank = func.bm25(literal_column(names.name))
-    rows = connection.execute(
+    found = connection.execute(
         select(names.c.rowid)
         .where(literal_column(names.name).op("MATCH")(wanted))
         .order_by(rank, names.c.rowid)
         .limit(limit)
     )
-    return [int(row.rowid) for row in rows]
+    return [int(row.rowid) for row in found]
 
 
 # --- inside --------------------------------------------------------------------------------
@@ -301,64 +338,96 @@ def _insert_all(connection: Connection, rows: TableClause, values: Sequence[tupl
         connection.exec_driver_sql(statement, list(values))
 
 
-def _search(
-    connection: Connection,
-    rows: TableClause,
-    query: str,
-    limit: int,
-    options: FullTextOptions,
-    *,
-    weights: Sequence[float],
-    rows_within: range | None = None,
-) -> list[tuple[int, float]]:
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """The rows of one table that a search is about: all, or those ``within``.
+
+    ``state`` is the collection's revision where the table changes, so that ``counts`` are those of the table as it is.
+    """
+
+    connection: Connection
+    table: str
+    options: FullTextOptions
+    counts: RowCounts
+    state: int = 0
+    within: range | None = None
+
+    def is_large(self) -> bool:
+        """Return whether a search could have more than ``options.large_table`` rows to rank."""
+        return (len(self.within) if self.within is not None else self.count()) > self.options.large_table
+
+    def count(self) -> int:
+        """Return the number of rows of the whole table."""
+        # FTS5's shadow table of the rows' lengths is an ordinary table and fast to count.
+        statement = f"SELECT count(*) FROM {self.table}_docsize"  # noqa: S608 - the name is made of a number
+        return self.counts.get(
+            (self.table, self.state),
+            lambda: int(self.connection.exec_driver_sql(statement).scalar_one()),
+        )
+
+    def count_terms(self, terms: Sequence[str]) -> dict[str, int]:
+        """Return the number of rows that contain each term, up to ``options.scored_rows`` and one; if all terms are in
+        more, the whole number."""
+        bound = self.options.scored_rows + 1
+        counts = {term: self._count_term(term, bound) for term in terms}
+        if all(count in (0, bound) for count in counts.values()):
+            # Counting takes a twentieth of the time of ranking, so it pays to find the rarest term.
+            return {term: self._count_term(term, -1) if count else 0 for term, count in counts.items()}
+        return counts
+
+    def _count_term(self, term: str, limit: int) -> int:
+        """Return the number of rows that contain ``term``; counting stops at ``limit`` unless that is -1."""
+        wanted = _any_of([term])
+        if not wanted:
+            return 0
+        matching, given = self.match(wanted)
+        statement = f"SELECT count(*) FROM (SELECT rowid FROM {self.table} WHERE {matching} LIMIT ?)"  # noqa: S608 - the name is made of a number
+        return self.counts.get(
+            (self.table, self.state, self.within, wanted, limit),
+            lambda: int(self.connection.exec_driver_sql(statement, (*given, limit)).scalar_one()),
+        )
+
+    def match(self, wanted: str) -> tuple[str, tuple[str | int, ...]]:
+        """Return the condition that a row matches ``wanted``, and its values."""
+        if self.within is None:
+            return f"{self.table} MATCH ?", (wanted,)
+        bounds = (self.within.start, self.within.stop - 1)
+        return f"{self.table} MATCH ? AND rowid BETWEEN ? AND ?", (wanted, *bounds)
+
+
+def _search(rows: _Rows, query: str, limit: int, *, weights: Sequence[float]) -> list[tuple[int, float]]:
     """Return row and BM25 score of the rows that contain any of the query's terms, best first, ties by row.
 
-    ``weights`` are those of the columns. In tables of more than ``options.large_table`` rows only those rows are ranked
-    that contain one of the query's rarest terms: ranking takes time for each row that contains any term, while BM25
-    gives a word that most rows contain almost no weight. The price: rows that contain only common words are not found,
-    and the most common ones do not decide between rows that are equal in the others.
+    ``weights`` are those of the columns. In a large table only those rows are ranked that contain one of the query's
+    rarest terms: ranking takes time for each row that contains any term, while BM25 gives a word that most rows contain
+    almost no weight. The price: rows that contain only common words are not found, and the most common ones do not
+    decide between rows that are equal in the others.
     """
     terms = search_terms(query)
     ranked = terms
     if limit < 1:
         return []
-    if _is_large(connection, rows, rows_within, options):
-        counts = _count(connection, rows, terms, rows_within, options)
-        ranked = _rarest(terms, counts, options.ranked_rows)
-        terms = _rarest(terms, counts, options.scored_rows)
+    if rows.is_large():
+        counts = rows.count_terms(terms)
+        ranked = _rarest(terms, counts, rows.options.ranked_rows)
+        scored = _rarest(terms, counts, rows.options.scored_rows)
+        # To a word that half of all rows contain FTS5's BM25 gives a millionth of a rare one's weight.
+        half = rows.count() / 2
+        terms = [term for term in scored if term in ranked or counts[term] < half]
     wanted, any_ranked = _any_of(terms), _any_of(ranked)
     if not wanted:
         return []
-    name = rows.name
-    matching, given = _matching(name, wanted, rows_within)
+    matching, given = rows.match(wanted)
     if ranked != terms:
         # The plus keeps SQLite from one search for each of the rows.
-        matching += f" AND +rowid IN (SELECT rowid FROM {name} WHERE {name} MATCH ?)"  # noqa: S608 - the name is made of a number
+        matching += f" AND +rowid IN (SELECT rowid FROM {rows.table} WHERE {rows.table} MATCH ?)"  # noqa: S608 - the name is made of a number
         given += (any_ranked,)
-    rank = f"bm25({name}, {', '.join(map(str, weights))})"
-    found = connection.exec_driver_sql(
-        f"SELECT rowid, {rank} AS cost FROM {name} WHERE {matching} ORDER BY cost, rowid LIMIT ?",  # noqa: S608 - the name is made of a number
+    rank = f"bm25({rows.table}, {', '.join(map(str, weights))})"
+    found = rows.connection.exec_driver_sql(
+        f"SELECT rowid, {rank} AS cost FROM {rows.table} WHERE {matching} ORDER BY cost, rowid LIMIT ?",  # noqa: S608 - the name is made of a number
         (*given, limit),
     )
     return [(int(row), -float(cost)) for row, cost in found.all()]
-
-
-def _matching(name: str, wanted: str, rows_within: range | None) -> tuple[str, tuple[str | int, ...]]:
-    """Return the condition that a row of the table ``name`` matches, and its values."""
-    if rows_within is None:
-        return f"{name} MATCH ?", (wanted,)
-    return f"{name} MATCH ? AND rowid BETWEEN ? AND ?", (wanted, rows_within.start, rows_within.stop - 1)
-
-
-def _is_large(
-    connection: Connection, rows: TableClause, rows_within: range | None, options: FullTextOptions
-) -> bool:
-    """Return whether a search could have more than ``options.large_table`` rows to rank."""
-    if rows_within is not None and len(rows_within) <= options.large_table:
-        return False
-    # FTS5's shadow table of the rows' lengths is an ordinary table and fast to scan.
-    statement = f"SELECT id FROM {rows.name}_docsize LIMIT 1 OFFSET ?"  # noqa: S608 - the name is made of a number
-    return connection.exec_driver_sql(statement, (options.large_table,)).first() is not None
 
 
 def _rarest(terms: Sequence[str], counts: Mapping[str, int], bound: int) -> list[str]:
@@ -371,36 +440,6 @@ def _rarest(terms: Sequence[str], counts: Mapping[str, int], bound: int) -> list
     totals = accumulate(counts[term] for term in known)
     chosen = {term for term, total in zip(known, totals, strict=True) if total <= bound} or set(known[:1])
     return [term for term in terms if term in chosen]
-
-
-def _count(
-    connection: Connection,
-    rows: TableClause,
-    terms: Sequence[str],
-    rows_within: range | None,
-    options: FullTextOptions,
-) -> dict[str, int]:
-    """Return the number of rows that contain each term, up to ``options.scored_rows`` and one; if all terms are in more,
-    the whole number."""
-    bound = options.scored_rows + 1
-    counts = {term: _count_rows(connection, rows.name, term, rows_within, bound) for term in terms}
-    if all(count in (0, bound) for count in counts.values()):
-        # Counting takes a twentieth of the time of ranking, so it pays to find the rarest term.
-        return {
-            term: _count_rows(connection, rows.name, term, rows_within, -1) if count else 0
-            for term, count in counts.items()
-        }
-    return counts
-
-
-def _count_rows(connection: Connection, name: str, term: str, rows_within: range | None, limit: int) -> int:
-    """Return the number of rows that contain ``term``; counting stops at ``limit`` unless that is -1."""
-    wanted = _any_of([term])
-    if not wanted:
-        return 0
-    matching, given = _matching(name, wanted, rows_within)
-    statement = f"SELECT count(*) FROM (SELECT rowid FROM {name} WHERE {matching} LIMIT ?)"  # noqa: S608 - the name is made of a number
-    return int(connection.exec_driver_sql(statement, (*given, limit)).scalar_one())
 
 
 def _any_of(terms: Iterable[str]) -> str:

@@ -10,6 +10,7 @@ from sqlalchemy import Connection, Result, bindparam, func, select
 
 from leanrag_engine.adapters.sqlite import collections as collection_rows
 from leanrag_engine.adapters.sqlite.dialect import fulltext
+from leanrag_engine.adapters.sqlite.dialect.fulltext import RowCounts
 from leanrag_engine.adapters.sqlite.dialect.statements import among, in_order, list_value
 from leanrag_engine.adapters.sqlite.schema.tables import entities, names
 from leanrag_engine.core.model import Entity, Evidence, Finding, Hit, Method
@@ -73,13 +74,23 @@ def members(connection: Connection, generation: int, id_: str, offset: int, limi
     return _entities(connection.execute(statement))
 
 
-def search(connection: Connection, generation: int, text: str, limit: int, layer: int | None) -> list[Hit]:
-    """Search names, aliases and descriptions by keyword; ``layer`` None: all layers."""
+def search(
+    connection: Connection,
+    generation: int,
+    text: str,
+    limit: int,
+    layer: int | None,
+    counts: RowCounts | None = None,
+) -> list[Hit]:
+    """Search names, aliases and descriptions by keyword; ``layer`` None: all layers.
+
+    ``counts`` are kept between the searches of one database.
+    """
     layers = collection_rows.layer_positions(connection, generation)
     within = None if layer is None else layers.get(layer)
     if not layers or (layer is not None and within is None):
         return []
-    hits = fulltext.search_entities(connection, generation, text, limit, within)
+    hits = fulltext.search_entities(connection, generation, text, limit, within, counts=counts)
     places = list_value(position for position, _ in hits)
     rows = connection.execute(_IDS, {"generation": generation, "positions": places})
     ids = {row.position: row.id for row in rows.all()}

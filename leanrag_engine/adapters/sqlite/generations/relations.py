@@ -8,6 +8,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, Result, Select, bindparam, func, select, union
 
 from leanrag_engine.adapters.sqlite.dialect import fulltext
+from leanrag_engine.adapters.sqlite.dialect.fulltext import RowCounts
 from leanrag_engine.adapters.sqlite.dialect.statements import among, list_value
 from leanrag_engine.adapters.sqlite.schema.tables import relations
 from leanrag_engine.core.model import Evidence, Hit, Method, Relation
@@ -39,9 +40,14 @@ def in_layer(connection: Connection, generation: int, layer: int) -> list[Relati
     return _relations(connection.execute(statement.order_by(relations.c.position)))
 
 
-def search_facts(connection: Connection, generation: int, text: str, limit: int) -> list[Hit]:
-    """Search the descriptions of base relations by keyword; equal descriptions give only their first relation."""
-    hits = fulltext.search_facts(connection, generation, text, limit)
+def search_facts(
+    connection: Connection, generation: int, text: str, limit: int, counts: RowCounts | None = None
+) -> list[Hit]:
+    """Search the descriptions of base relations by keyword; equal descriptions give only their first relation.
+
+    ``counts`` are kept between the searches of one database.
+    """
+    hits = fulltext.search_facts(connection, generation, text, limit, counts=counts)
     places = list_value(place for place, _ in hits)
     rows = connection.execute(_IDS, {"generation": generation, "positions": places})
     ids = {row.position: row.id for row in rows.all()}
