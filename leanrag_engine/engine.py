@@ -49,7 +49,7 @@ from .pipeline.index import Stores, embedder_trouble, rebuild_vectors, restore_e
 from .pipeline.ingest import absolute_source, extract_heuristically, ingest_all
 from .pipeline.jobs import JobProgress, Jobs
 from .pipeline.models import cache_replies, check_order, open_answer_model, open_models
-from .pipeline.status import Status, health_warnings, note_embedder, vector_counts
+from .pipeline.status import Status, health_warnings, note_embedder, reading_warnings, vector_counts
 from .retrieval.browse import entities as browsing
 from .retrieval.browse import outline, passages, text_search
 from .retrieval.browse.entities import ClusterView
@@ -479,6 +479,7 @@ class LeanRAG:
         held = Collection.empty(collection) if unborn else await self._collection(collection)
         await self._see_other_writers()
         vectors, broken = await vector_counts(self._vectors, held.generation)
+        unread = 0 if unborn else await self._stores.documents.count_asked(collection)
         return Status(
             collection=held,
             collections=names,
@@ -489,6 +490,7 @@ class LeanRAG:
             writer=await self._lock.holder(),
             warnings=(
                 *health_warnings(held, vectors),
+                *reading_warnings(unread),
                 *broken,
                 *await embedder_trouble(self._stores, held.generation),
             ),

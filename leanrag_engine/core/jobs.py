@@ -79,13 +79,17 @@ class JobFailure:
 
 @dataclass(frozen=True, slots=True)
 class IngestOutcome:
-    """What became of one document. ``error`` says why it failed or was skipped."""
+    """What became of one document. ``error`` says why it failed or was skipped.
+
+    ``kept`` of its ``chunks`` were in the replaced version too, with their citations and what was written about them.
+    """
 
     id: str
     title: str
     status: Literal["added", "replaced", "unchanged", "skipped", "failed"]
     chunks: int = 0
     error: str = ""
+    kept: int = 0
 
 
 @dataclass(frozen=True, slots=True)

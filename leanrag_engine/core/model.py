@@ -107,6 +107,10 @@ class LoadedDocument:
     """When it was written: an ISO date as precise as its source (``2024-03-01``, ``2024-03``, ``2024``); "" if unknown."""
     date_origin: str = ""
     """Where the date was found: metadata, title, file name, file properties or file time."""
+    file_stamp: str = ""
+    """Size and time of the file that was read; "" for a text, and for a file that may have changed since unnoticed."""
+    file_digest: str = ""
+    """A digest of the bytes of the file that was read; "" for a text."""
 
     @property
     def digest(self) -> str:
@@ -119,9 +123,9 @@ class LoadedDocument:
 class Document:
     """A document in the graph store.
 
-    ``number`` counts from 1 within the collection and is never reused: citations start with it.
-    ``revision`` is the collection's revision that brought this content. ``date`` is that of
-    the document itself, as in :class:`LoadedDocument`.
+    ``number`` counts from 1 within the collection and is never reused: citations start with it. It stays when the
+    content is replaced. ``revision`` is the collection's revision that brought this content. ``date``, ``file_stamp`` and
+    ``file_digest`` are those of :class:`LoadedDocument`.
     """
 
     id: str
@@ -137,6 +141,8 @@ class Document:
     metadata: Mapping[str, str] = field(default_factory=lambda: NO_METADATA)
     date: str = ""
     date_origin: str = ""
+    file_stamp: str = ""
+    file_digest: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,9 +161,10 @@ class Window:
 class Chunk:
     """A passage of a document: ``text == document.text[start:end]``, offsets in characters.
 
-    ``number`` counts from 1 within the document. ``citation`` (``d3:c12``), ``title`` and ``source`` (those of
-    its document) are filled in by the store. ``windows`` are in reading order and leave out the text that the
-    chunk shares with the previous one.
+    ``id`` is made of the text, its headings and its windows, so it stays when other parts of the document change.
+    ``number`` is the place in the document, from 1. ``citation`` (``d3:c12``), ``title`` and ``source`` (those of
+    its document) are filled in by the store; the number in a citation stays with the chunk and is never reused. ``windows``
+    are in reading order and leave out the text that the chunk shares with the previous one.
     """
 
     id: str
@@ -181,6 +188,12 @@ class Chunk:
     def quote(self, window: Window) -> str:
         """Return the text of one of the chunk's windows."""
         return self.text[window.start - self.start : window.end - self.start]
+
+    @property
+    def place(self) -> tuple[int, int]:
+        """Return the document's number (0 before it is stored) and the place in it: by them chunks are in reading order."""
+        document = self.citation.partition(":")[0].removeprefix("d")
+        return int(document) if document.isdigit() else 0, self.number
 
     @property
     def indexed_windows(self) -> list[tuple[str, str]]:
@@ -207,6 +220,8 @@ class PassageText:
     document: int
     """The document's number."""
     number: int
+    label: int
+    """The number in citations."""
     start: int
     tokens: int
     text: str

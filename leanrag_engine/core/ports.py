@@ -258,8 +258,9 @@ class DocumentStore(Protocol):
     ) -> Document:
         """Add the document, or replace the one of the same id with its chunks and extracts.
 
-        A replacement gets a new number: an old citation must never show another text. The collection's
-        revision grows by one.
+        A document that is replaced keeps its number, and every chunk that it still has (by id) keeps its citation and
+        what a model or an agent extracted from it. A new chunk gets a citation that no other one has had: an old citation
+        never shows another text. The collection's revision grows by one.
         """
         ...
 
@@ -300,7 +301,7 @@ class DocumentStore(Protocol):
         ...
 
     async def all_chunks(self, collection: str) -> list[Chunk]:
-        """Return all chunks in reading order: by document number, then chunk number."""
+        """Return all chunks in reading order: by document number, then place in the document."""
         ...
 
     async def documents_containing(self, collection: str, letters: str) -> list[int]:
@@ -312,8 +313,12 @@ class DocumentStore(Protocol):
     ) -> list[PassageText]:
         """Return the texts of ``limit`` chunks in reading order, of the documents of these ``numbers`` (``None``: of all).
 
-        ``after`` are the numbers of a document and of its chunk.
+        ``after`` are the number of a document and the place of a chunk in it.
         """
+        ...
+
+    async def chunk_labels(self, collection: str, numbers: Sequence[int]) -> dict[int, list[int]]:
+        """Return the numbers that citations of these documents name, in reading order, by the document's number."""
         ...
 
     async def chunk_ids(self, collection: str, document_ids: Sequence[str]) -> list[str]:
@@ -321,17 +326,25 @@ class DocumentStore(Protocol):
         ...
 
     async def pending_chunks(self, collection: str) -> list[Chunk]:
-        """Return the chunks of documents that came in after the published generation."""
+        """Return the chunks that came in, or whose document got another title, after the published generation."""
         ...
 
     async def heuristic_chunks(
-        self, collection: str, *, pending: bool, after: tuple[int, int] = (0, 0), limit: int | None = None
+        self, collection: str, *, due: bool, after: tuple[int, int] = (0, 0), limit: int | None = None
     ) -> list[Chunk]:
         """Return the chunks that no model or agent has read yet, in reading order.
 
-        ``pending`` limits them to documents that came in after the published generation (all of them before
-        the first). ``after`` are the numbers of a document and of its chunk.
+        ``due`` limits them to what the next build should have a model read: chunks that no published build has had, and
+        those of ``ask_for``. ``after`` are the numbers in a citation.
         """
+        ...
+
+    async def ask_for(self, collection: str, chunk_ids: Sequence[str]) -> None:
+        """Record that a model is asked to read these chunks: they are due until ``put_extracts`` has their extracts."""
+        ...
+
+    async def count_asked(self, collection: str) -> int:
+        """Return the number of chunks that a model was asked to read and has not."""
         ...
 
     async def extracts(self, collection: str) -> list[Extract]:

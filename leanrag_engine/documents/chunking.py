@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from bisect import bisect_left, bisect_right
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
@@ -84,9 +84,17 @@ def chunk(
         prose=_is_prose(document.media_type),
         options=window_options,
     )
+    ids = _ChunkIds(document)
     return [
-        _chunk(document, number, span, path_at(span.start), windows[number - 1])
-        for number, span in enumerate(spans, 1)
+        _chunk(
+            document,
+            ids.make(span, path_at(span.start), windows[place]),
+            place + 1,
+            span,
+            path_at(span.start),
+            windows[place],
+        )
+        for place, span in enumerate(spans)
     ]
 
 
@@ -514,11 +522,16 @@ def _path(names: Sequence[str], options: ChunkingOptions, *, longest: int = 200)
 
 
 def _chunk(
-    document: LoadedDocument, number: int, span: _ChunkSpan, heading: str, windows: tuple[Window, ...]
+    document: LoadedDocument,
+    id_: str,
+    number: int,
+    span: _ChunkSpan,
+    heading: str,
+    windows: tuple[Window, ...],
 ) -> Chunk:
     text = document.text[span.start : span.end]
     return Chunk(
-        id=content_id("k", document.id, str(number), text),
+        id=id_,
         document_id=document.id,
         number=number,
         text=text,
@@ -530,6 +543,25 @@ def _chunk(
         title=document.title,
         windows=windows,
     )
+
+
+class _ChunkIds:
+    """Makes the ids of one document's chunks from what is extracted and embedded: text, headings and windows.
+
+    Neither place nor title is part of an id, so a chunk keeps its id when the document changes elsewhere. Equal chunks
+    are told apart by counting them.
+    """
+
+    def __init__(self, document: LoadedDocument) -> None:
+        self._document = document
+        self._seen: Counter[str] = Counter()
+
+    def make(self, span: _ChunkSpan, heading: str, windows: Sequence[Window]) -> str:
+        text = self._document.text[span.start : span.end]
+        places = [f"{each.start - span.start}:{each.end - span.start}:{each.heading}" for each in windows]
+        content = content_id("", heading, text, *places)
+        self._seen[content] += 1
+        return content_id("k", self._document.id, content, str(self._seen[content]))
 
 
 def _page(pages: Sequence[Page], start: int) -> int | None:

@@ -126,7 +126,7 @@ class AgentWork:
                 f"Collection {self._collection!r} holds no document yet.", "Ingest documents first."
             )
         chunks = await self._documents.heuristic_chunks(
-            self._collection, pending=False, after=parse_cursor(cursor), limit=limit + 1
+            self._collection, due=False, after=parse_cursor(cursor), limit=limit + 1
         )
         items = [
             WorkItem(each.id, f"{each.citation} {each.title}", extraction_task(each).text) for each in chunks

@@ -130,13 +130,16 @@ async def require_documents(stores: Stores, collection: str) -> Collection:
 async def read_chunks(
     stores: Stores, collection: str, report: ProgressReport, models: BuildModels, *, dry: bool = False
 ) -> int:
-    """Let the model read the chunks of new documents, in an upgrade all heuristic ones; return how many these are.
+    """Let the model read new chunks and those it failed to read, in an upgrade all heuristic ones; return how many.
 
     ``dry``: nothing is stored.
     """
     if models.reading is None:
         return 0
-    due = await stores.documents.heuristic_chunks(collection, pending=not models.upgrade)
+    due = await stores.documents.heuristic_chunks(collection, due=not models.upgrade)
+    if not dry:
+        # What is not read now, for whatever reason, is asked for again by the next build.
+        await stores.documents.ask_for(collection, [each.id for each in due])
 
     async def store(extracts: Sequence[Extract]) -> None:
         if not dry:

@@ -177,8 +177,15 @@ async def ingest_one(
         pulse(f"{document.title}: chunk {next(steps) // 2} of {len(chunks)}")
 
     extracts = await stores.extractor(document, chunks, beat)
+    held = frozenset(await stores.documents.chunk_ids(collection, [document.id]))
     await stores.documents.put(collection, document, chunks, extracts)
-    return IngestOutcome(document.id, document.title, "added" if before is None else "replaced", len(chunks))
+    return IngestOutcome(
+        document.id,
+        document.title,
+        "added" if before is None else "replaced",
+        len(chunks),
+        kept=sum(each.id in held for each in chunks),
+    )
 
 
 async def index_pending(stores: Stores, collection: str, report: ProgressReport) -> None:

@@ -51,6 +51,15 @@ def count_expected_vectors(held: Collection) -> Mapping[str, int]:
     return plain | dict(generation.record.vectors)
 
 
+def reading_warnings(unread: int) -> list[str]:
+    """Return a sentence on the passages that a model was asked to read and has not."""
+    if not unread:
+        return []
+    return [
+        f"{unread} passages could not be read by the model (see the failures of the last build): the next build asks again."
+    ]
+
+
 def note_embedder(generation: Generation | None, setting: str) -> str:
     """Return a sentence on an embedder that was chosen by the script of the documents, or does not suit it.
 

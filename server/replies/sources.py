@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from leanrag_engine.core.text.citation import format_document, format_range
+from leanrag_engine.core.text.citation import format_document
 
 from .base import (
     LIMITS,
@@ -229,7 +229,7 @@ class OutlineReply(ReplyModel):
             document=shorten_line(document.title, LIMITS.brief),
             number=number,
             date=document.date,
-            citation=format_range(document.number, 1, document.chunks),
+            citation=outline.citation,
             tokens=outline.tokens,
             sections=[each.to_row() for each in page],
             total=len(shown),

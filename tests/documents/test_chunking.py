@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from pydoc_data.topics import topics
@@ -200,6 +201,44 @@ def test_a_real_pdf_gives_each_chunk_its_page(shared_data: Path) -> None:
         assert each.page == max(page.number for page in loaded.pages if page.start <= each.start)
 
 
+# --- an edited document --------------------------------------------------------------------
+
+ADDED = "One more line was written here by hand on Tuesday.\n"
+
+
+def share_kept(loaded: LoadedDocument, edited: str) -> float:
+    """The share of the chunks of the edited document that the document had before."""
+    before, after = (
+        {each.id for each in chunk(version, tokenizer=TOKENIZER, max_tokens=64, overlap=8)}
+        for version in (loaded, replace(loaded, text=edited))
+    )
+    return len(before & after) / len(after)
+
+
+def test_a_line_added_anywhere_in_the_language_reference_leaves_most_chunks_as_they_were() -> None:
+    """Borders fall into step again after an edit, because headings and blank lines attract them."""
+    long = [text for _, text in sorted(topics.items()) if len(text) > 8_000]
+    assert len(long) > 8
+    shares = []
+    for text in long:
+        loaded = load(DocumentSource(text=text, title="Topic", id="topic"), allowed=None, max_bytes=1 << 20)
+        for place in (0.05, 0.5, 0.8):
+            line = loaded.text.find("\n", int(place * len(loaded.text))) + 1
+            shares.append(share_kept(loaded, loaded.text[:line] + ADDED + loaded.text[line:]))
+    assert sum(shares) / len(shares) > 0.93
+    assert min(shares) > 0.6
+
+
+def test_a_line_added_to_the_end_leaves_all_chunks_but_the_last_as_they_were() -> None:
+    for text in topics.values():
+        loaded = load(DocumentSource(text=text, title="Topic", id="topic"), allowed=None, max_bytes=1 << 20)
+        before, after = (
+            [each.id for each in chunk(version, tokenizer=TOKENIZER, max_tokens=64, overlap=8)]
+            for version in (loaded, replace(loaded, text=f"{loaded.text.rstrip()}\n{ADDED}"))
+        )
+        assert after[: len(before) - 1] == before[:-1]
+
+
 # --- settings ------------------------------------------------------------------------------
 
 
@@ -226,9 +265,15 @@ def test_a_short_text_is_one_chunk() -> None:
     )
 
 
-def test_ids_depend_on_document_number_and_text() -> None:
+def test_ids_depend_on_document_headings_and_text_and_not_on_the_place() -> None:
     one = cut("Marley was dead.")[0]
     assert one.id == cut("Marley was dead.")[0].id
+    text = "The ghost came in. " * 5
+    headed = cut(f"# A\n\n{text}\n\n# B\n\n{text}", media_type="text/markdown")
+    assert len({each.id for each in headed}) == len(headed)
+    later = cut(f"# C\n\n{text}\n\n# A\n\n{text}\n\n# B\n\n{text}", media_type="text/markdown")
+    assert [each.id for each in later[-len(headed) :]] == [each.id for each in headed]
+    assert later[-1].number > headed[-1].number
     assert one.id != cut("Marley was alive.")[0].id
     other = LoadedDocument(id="other", title="", text="Marley was dead.", media_type="text/plain")
     assert one.id != chunk(other, tokenizer=TOKENIZER, max_tokens=32, overlap=0)[0].id

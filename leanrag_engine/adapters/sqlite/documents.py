@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from enum import StrEnum
 from typing import Any
 
 from sqlalchemy import (
-    ColumnElement,
     Connection,
     Result,
     RowMapping,
@@ -55,8 +55,9 @@ _CHUNKS = (
     .where(chunks.c.collection == bindparam("collection"))
 )
 _WITH_IDS = _CHUNKS.where(among(chunks.c.id, bindparam("ids")))
-_IDS = select(chunks.c.document, chunks.c.number, chunks.c.id).where(
-    chunks.c.collection == bindparam("collection"), among_pairs(_READING, bindparam("places"))
+_CITED = (chunks.c.document, chunks.c.label)
+_IDS = select(*_CITED, chunks.c.id).where(
+    chunks.c.collection == bindparam("collection"), among_pairs(_CITED, bindparam("places"))
 )
 
 # --- write ---------------------------------------------------------------------------------
@@ -69,19 +70,19 @@ class PreparedDocument:
 
     document: LoadedDocument
     chunks: tuple[Chunk, ...]
-    extracts: tuple[tuple[int, Extract], ...]
-    """Each extract with the number of its chunk."""
-    words: tuple[IndexedWindow, ...]
+    extracts: tuple[Extract, ...]
+    words: Mapping[str, Sequence[IndexedWindow]]
+    """Full-text rows by the ids of their chunks, of the chunks that were new when this was made."""
 
 
 def prepare_document(
-    document: LoadedDocument, parts: Sequence[Chunk], extracts: Sequence[Extract]
+    document: LoadedDocument, parts: Sequence[Chunk], extracts: Sequence[Extract], held: Collection[str]
 ) -> PreparedDocument:
-    """Check that the parts belong together and segment the texts into words.
+    """Check that the parts belong together and segment the texts into words, except those of the chunks ``held``.
 
     Raises ``InvalidInput`` for a chunk of another document and for an extract without its chunk.
     """
-    numbers = {part.id: part.number for part in parts}
+    known = {part.id for part in parts}
     for part in parts:
         if part.document_id != document.id:
             raise InvalidInput(
@@ -89,7 +90,7 @@ def prepare_document(
                 "Give only chunks of this document.",
             )
     for extract in extracts:
-        if extract.chunk_id not in numbers:
+        if extract.chunk_id not in known:
             raise InvalidInput(
                 f"An extract names chunk {extract.chunk_id!r}, which document {document.id!r} does not have.",
                 "Give only extracts of the chunks given with them.",
@@ -97,27 +98,66 @@ def prepare_document(
     return PreparedDocument(
         document,
         tuple(parts),
-        tuple((numbers[extract.chunk_id], extract) for extract in extracts),
-        tuple(row for part in parts for row in fulltext.make_indexed_windows(part, document.title)),
+        tuple(extracts),
+        {
+            part.id: fulltext.make_indexed_windows(part, document.title)
+            for part in parts
+            if part.id not in held
+        },
     )
 
 
 def put(connection: Connection, name: str, new: PreparedDocument) -> Document:
-    """Write ``new``, replacing a document of the same id; the collection's revision grows by one."""
+    """Write ``new``; of a document of the same id it keeps the number and all chunks that ``new`` has too.
+
+    Kept chunks keep their labels and the extracts that a model or an agent wrote. The collection's revision grows by one.
+    """
     collection = collection_rows.number_of(connection, name)
-    remove(connection, collection, new.document.id)
+    this = (documents.c.collection == collection) & (documents.c.id == new.document.id)
+    before = connection.execute(
+        select(documents.c.number, documents.c.title, documents.c.last_chunk).where(this)
+    ).first()
+    grown = collections.c.last_document if before else collections.c.last_document + 1
     raised = (
         update(collections)
         .where(collections.c.number == collection)
-        .values(revision=collections.c.revision + 1, last_document=collections.c.last_document + 1)
+        .values(revision=collections.c.revision + 1, last_document=grown)
         .returning(collections.c.revision, collections.c.last_document)
     )
     row = connection.execute(raised).one()
-    stored = _document(new, row.last_document, row.revision)
-    _insert_document(connection, collection, stored)
-    _insert_chunks(connection, collection, stored.number, new)
-    fulltext.add_windows(connection, collection, stored.number, new.words)
+    stored = _document(new, before.number if before else row.last_document, row.revision)
+    kept: dict[str, int] = {}
+    if before:
+        kept = _remove_missing_chunks(connection, collection, stored.number, new)
+    added = [part for part in new.chunks if part.id not in kept]
+    last = before.last_chunk if before else 0
+    labels = kept | {part.id: label for label, part in enumerate(added, last + 1)}
+    _write_document(connection, collection, stored, last + len(added), is_new=before is None)
+    retitled = before is not None and before.title != stored.title
+    _update_chunks(
+        connection, collection, stored, [part for part in new.chunks if part.id in kept], labels, retitled
+    )
+    _insert_chunks(connection, collection, stored, added, labels)
+    if retitled:
+        fulltext.remove_windows(connection, collection, stored.number, kept.values())
+    for part in new.chunks if retitled else added:
+        words = new.words.get(part.id) or fulltext.make_indexed_windows(part, stored.title)
+        fulltext.add_windows(connection, collection, stored.number, labels[part.id], words)
+    _replace_heuristic_extracts(connection, collection, stored.number, new, labels)
     return stored
+
+
+def _remove_missing_chunks(
+    connection: Connection, collection: int, document: int, new: PreparedDocument
+) -> dict[str, int]:
+    """Delete the chunks of a document that ``new`` does not have; return the labels of the others by id."""
+    here = (chunks.c.collection == collection) & (chunks.c.document == document)
+    held = {row.id: row.label for row in connection.execute(select(chunks.c.id, chunks.c.label).where(here))}
+    wanted = {part.id for part in new.chunks}
+    gone = [label for id_, label in held.items() if id_ not in wanted]
+    fulltext.remove_windows(connection, collection, document, gone)
+    connection.execute(delete(chunks).where(here, among(chunks.c.label, gone)))
+    return {id_: label for id_, label in held.items() if id_ in wanted}
 
 
 def remove(connection: Connection, collection: int, id_: str) -> None:
@@ -125,7 +165,7 @@ def remove(connection: Connection, collection: int, id_: str) -> None:
     this = (documents.c.collection == collection) & (documents.c.id == id_)
     number = connection.execute(select(documents.c.number).where(this)).scalar()
     if number is not None:
-        fulltext.remove_windows(connection, collection, number)
+        fulltext.remove_document(connection, collection, number)
         connection.execute(delete(documents).where(this))
 
 
@@ -145,12 +185,21 @@ def _document(new: PreparedDocument, number: int, revision: int) -> Document:
         metadata=dict(document.metadata),
         date=document.date,
         date_origin=document.date_origin,
+        file_stamp=document.file_stamp,
+        file_digest=document.file_digest,
     )
 
 
-def _insert_document(connection: Connection, collection: int, document: Document) -> None:
+def _write_document(
+    connection: Connection, collection: int, document: Document, last_chunk: int, *, is_new: bool
+) -> None:
     values = {name: getattr(document, name) for name in Document.__dataclass_fields__}
-    connection.execute(insert(documents).values(collection=collection, **values))
+    values |= {"collection": collection, "last_chunk": last_chunk}
+    if is_new:
+        connection.execute(insert(documents).values(values))
+        return
+    this = (documents.c.collection == collection) & (documents.c.number == document.number)
+    connection.execute(update(documents).where(this).values(values))
 
 
 def put_extracts(connection: Connection, name: str, new: Sequence[Extract], revise: bool) -> list[str]:
@@ -160,46 +209,139 @@ def put_extracts(connection: Connection, name: str, new: Sequence[Extract], revi
     """
     collection = collection_rows.number_of(connection, name)
     statement = (
-        select(chunks.c.id, chunks.c.document, chunks.c.number)
+        select(chunks.c.id, chunks.c.document, chunks.c.label)
         .where(chunks.c.collection == collection, among(chunks.c.id, {each.chunk_id for each in new}))
         .order_by(*_READING)
     )
-    places = {row.id: (row.document, row.number) for row in connection.execute(statement)}
+    places = {row.id: (row.document, row.label) for row in connection.execute(statement)}
     if not places:
         return []
-    for document, number in places.values():
-        here = (extracts.c.document == document) & (extracts.c.chunk == number)
+    for document, label in places.values():
+        here = (extracts.c.document == document) & (extracts.c.chunk == label)
         connection.execute(delete(extracts).where(extracts.c.collection == collection, here))
     _insert_extracts(
         connection,
         collection,
         [(*places[each.chunk_id], each) for each in new if each.chunk_id in places],
     )
+    _set_reading(connection, collection, list(places), Reading.DONE)
     if revise:
         collection_rows.raise_revision(connection, name)
     return list(places)
 
 
-def _insert_chunks(connection: Connection, collection: int, document: int, new: PreparedDocument) -> None:
+class Reading(StrEnum):
+    """Whether a model should read a chunk."""
+
+    NEW = "new"
+    """No build has had it yet."""
+    ASKED = "asked"
+    """A model was asked to, and no answer that can be used has come."""
+    DONE = ""
+    """It was read, or a build without a model has had it."""
+
+
+def ask_for(connection: Connection, name: str, ids: Sequence[str]) -> None:
+    """Record that a model is asked to read these chunks: until it has, each build asks again."""
+    _set_reading(connection, collection_rows.number_of(connection, name), ids, Reading.ASKED)
+
+
+def accept_heuristic(connection: Connection, name: str) -> None:
+    """Record that a build without a model has had the new chunks: only an upgrade reads them."""
+    here = (chunks.c.collection == collection_rows.number_of(connection, name)) & (
+        chunks.c.reading == Reading.NEW.value
+    )
+    connection.execute(update(chunks).where(here).values(reading=Reading.DONE.value))
+
+
+def count_asked(connection: Connection, name: str) -> int:
+    """Return the number of chunks that a model was asked to read in vain."""
+    here = chunks.c.collection == collection_rows.number_of(connection, name)
+    wanted = select(func.count()).where(here, chunks.c.reading == Reading.ASKED.value)
+    return int(connection.execute(wanted).scalar_one())
+
+
+def _set_reading(connection: Connection, collection: int, ids: Sequence[str], reading: Reading) -> None:
+    here = (chunks.c.collection == collection) & among(chunks.c.id, ids) & (chunks.c.reading != reading.value)
+    connection.execute(update(chunks).where(here).values(reading=reading.value))
+
+
+def _insert_chunks(
+    connection: Connection,
+    collection: int,
+    document: Document,
+    parts: Sequence[Chunk],
+    labels: Mapping[str, int],
+) -> None:
     rows = [
         {
             "collection": collection,
-            "document": document,
-            "number": part.number,
+            "document": document.number,
+            "label": labels[part.id],
+            "revision": document.revision,
+            "reading": Reading.NEW.value,
             "id": part.id,
-            "start": part.start,
-            "end": part.end,
             "tokens": part.tokens,
-            "page": part.page,
             "heading": part.heading,
             "text": part.text,
-            "windows": [[each.start, each.end, each.heading] for each in part.windows],
+            **_placed(part),
         }
-        for part in new.chunks
+        for part in parts
     ]
     if rows:
         connection.execute(insert(chunks), rows)
-    _insert_extracts(connection, collection, [(document, chunk, extract) for chunk, extract in new.extracts])
+
+
+def _update_chunks(
+    connection: Connection,
+    collection: int,
+    document: Document,
+    parts: Sequence[Chunk],
+    labels: Mapping[str, int],
+    retitled: bool,
+) -> None:
+    """Write the places of chunks that stay in a changed document.
+
+    ``retitled``: their windows are embedded with another title, so they count as brought by this revision.
+    """
+    revision = {"revision": document.revision} if retitled else {}
+    rows = [{"the_label": labels[part.id], **_placed(part), **revision} for part in parts]
+    if rows:
+        here = (chunks.c.collection == collection) & (chunks.c.document == document.number)
+        statement = update(chunks).where(here, chunks.c.label == bindparam("the_label"))
+        connection.execute(
+            statement.values({name: bindparam(name) for name in rows[0] if name != "the_label"}), rows
+        )
+
+
+def _placed(part: Chunk) -> dict[str, Any]:
+    """Return the columns of a chunk that depend on its place in the document."""
+    return {
+        "number": part.number,
+        "start": part.start,
+        "end": part.end,
+        "page": part.page,
+        "windows": [[each.start, each.end, each.heading] for each in part.windows],
+    }
+
+
+def _replace_heuristic_extracts(
+    connection: Connection, collection: int, document: int, new: PreparedDocument, labels: Mapping[str, int]
+) -> None:
+    """Write the extracts of ``new``; a heuristic one does not replace what a model or an agent wrote.
+
+    Heuristic extracts depend on the whole document, so those of kept chunks are replaced too.
+    """
+    here = (extracts.c.collection == collection) & (extracts.c.document == document)
+    heuristic = extracts.c.method == Method.HEURISTIC.value
+    written = {labels[each.chunk_id] for each in new.extracts if each.method is not Method.HEURISTIC}
+    connection.execute(delete(extracts).where(here, heuristic | among(extracts.c.chunk, written)))
+    kept = set(connection.execute(select(extracts.c.chunk).where(here)).scalars())
+    placed = [(document, labels[each.chunk_id], each) for each in new.extracts]
+    _insert_extracts(connection, collection, [each for each in placed if each[1] not in kept])
+    _set_reading(
+        connection, collection, [id_ for id_, label in labels.items() if label in written], Reading.DONE
+    )
 
 
 def _insert_extracts(
@@ -247,9 +389,7 @@ def _documents(connection: Connection, name: str) -> Select[Any]:
 
 
 def _document_of(row: RowMapping) -> Document:
-    values: dict[str, Any] = {**row}
-    del values["collection"]
-    return Document(**values)
+    return Document(**{name: row[name] for name in Document.__dataclass_fields__})
 
 
 # --- read chunks ---------------------------------------------------------------------------
@@ -265,7 +405,7 @@ def chunks_with(connection: Connection, name: str, ids: Sequence[str]) -> list[C
 def chunks_cited(connection: Connection, name: str, citations: Sequence[str]) -> list[Chunk]:
     """Return the cited chunks in the order of ``citations`` (``d3:c12``); invalid and unknown ones are left out."""
     places = [place for each in citations if (place := parse_citation(each))]
-    statement = _chunks(connection, name).where(among_pairs((chunks.c.document, chunks.c.number), places))
+    statement = _chunks(connection, name).where(among_pairs(_CITED, places))
     cited = {chunk.citation: chunk for chunk in _chunks_of(connection.execute(statement))}
     return [cited[citation] for place in places if (citation := format_citation(*place)) in cited]
 
@@ -300,7 +440,14 @@ def passage_texts(
     connection: Connection, name: str, numbers: Sequence[int] | None, *, after: tuple[int, int], limit: int
 ) -> list[PassageText]:
     """Return the texts of ``limit`` chunks after this document number and chunk number, in reading order."""
-    columns = (chunks.c.document, chunks.c.number, chunks.c.start, chunks.c.tokens, chunks.c.text)
+    columns = (
+        chunks.c.document,
+        chunks.c.number,
+        chunks.c.label,
+        chunks.c.start,
+        chunks.c.tokens,
+        chunks.c.text,
+    )
     statement = select(*columns).where(
         chunks.c.collection == collection_rows.number_of(connection, name), tuple_(*_READING) > after
     )
@@ -309,19 +456,32 @@ def passage_texts(
     return [PassageText(*row) for row in connection.execute(statement.order_by(*_READING).limit(limit))]
 
 
+def labels_of(connection: Connection, name: str, numbers: Sequence[int]) -> dict[int, list[int]]:
+    """Return the labels of the chunks of documents, by the document's number, in reading order."""
+    mine = chunks.c.collection == collection_rows.number_of(connection, name)
+    statement = select(chunks.c.document, chunks.c.label).where(mine, among(chunks.c.document, numbers))
+    found: dict[int, list[int]] = {}
+    for document, label in connection.execute(statement.order_by(*_READING)):
+        found.setdefault(document, []).append(label)
+    return found
+
+
 def pending_chunks(connection: Connection, name: str) -> list[Chunk]:
-    """Return the chunks of documents added since the published generation; all chunks if there is no generation."""
-    pending = _since_published(connection, collection_rows.number_of(connection, name))
+    """Return the chunks added since the published generation; all chunks if there is no generation."""
+    published = collection_rows.find_generations(
+        connection, collection_rows.number_of(connection, name), limit=1
+    )
+    pending = chunks.c.revision > published[0].revision if published else true()
     return _chunks_of(connection.execute(_chunks(connection, name).where(pending).order_by(*_READING)))
 
 
 def heuristic_chunks(
-    connection: Connection, name: str, *, pending: bool, after: tuple[int, int], limit: int | None
+    connection: Connection, name: str, *, due: bool, after: tuple[int, int], limit: int | None
 ) -> list[Chunk]:
     """Return chunks without an extract by a model or an agent, in reading order.
 
-    ``pending``: only of documents added since the published generation. ``after``: only chunks after this document
-    number and chunk number.
+    ``due``: only those that the next build should have a model read. ``after``: only chunks after the one with these
+    numbers of document and citation; if it is gone, all of its document and those after it.
     """
     collection = collection_rows.number_of(connection, name)
     read = (
@@ -329,21 +489,18 @@ def heuristic_chunks(
         .where(
             extracts.c.collection == collection,
             extracts.c.document == chunks.c.document,
-            extracts.c.chunk == chunks.c.number,
+            extracts.c.chunk == chunks.c.label,
             extracts.c.method != Method.HEURISTIC.value,
         )
         .exists()
     )
-    statement = _chunks(connection, name).where(~read, tuple_(*_READING) > after)
-    if pending:
-        statement = statement.where(_since_published(connection, collection))
+    document, label = after
+    this = (chunks.c.collection == collection) & (chunks.c.document == document) & (chunks.c.label == label)
+    place = connection.execute(select(chunks.c.number).where(this)).scalar() or 0
+    statement = _chunks(connection, name).where(~read, tuple_(*_READING) > (document, place))
+    if due:
+        statement = statement.where(chunks.c.reading != Reading.DONE.value)
     return _chunks_of(connection.execute(statement.order_by(*_READING).limit(limit)))
-
-
-def _since_published(connection: Connection, collection: int) -> ColumnElement[bool]:
-    """Return the condition that a document was added since the published generation."""
-    published = collection_rows.find_generations(connection, collection, limit=1)
-    return documents.c.revision > published[0].revision if published else true()
 
 
 def search_windows(
@@ -355,7 +512,7 @@ def search_windows(
     hits = fulltext.search_windows(connection, collection, text, limit, counts=counts, revision=revision)
     places = list_value({place.chunk for place, _ in hits})
     rows = connection.execute(_IDS, {"collection": collection, "places": places})
-    ids = {(document, number): id_ for document, number, id_ in rows.all()}
+    ids = {(document, label): id_ for document, label, id_ in rows.all()}
     return [Hit(window_id(ids[place.chunk], place.window), score) for place, score in hits]
 
 
@@ -375,7 +532,7 @@ def _chunks_of(rows: Result[Any]) -> list[Chunk]:
             tokens=row.tokens,
             page=row.page,
             heading=row.heading,
-            citation=format_citation(row.document, row.number),
+            citation=format_citation(row.document, row.label),
             title=row.title,
             source=row.source,
             windows=tuple(Window(*each) for each in row.windows),
@@ -392,13 +549,13 @@ def all_extracts(connection: Connection, name: str) -> list[Extract]:
     here = (
         (chunks.c.collection == extracts.c.collection)
         & (chunks.c.document == extracts.c.document)
-        & (chunks.c.number == extracts.c.chunk)
+        & (chunks.c.label == extracts.c.chunk)
     )
     statement = (
         select(chunks.c.id, extracts.c.method, extracts.c.entities, extracts.c.relations)
         .join(chunks, here)
         .where(extracts.c.collection == collection_rows.number_of(connection, name))
-        .order_by(extracts.c.document, extracts.c.chunk, extracts.c.position)
+        .order_by(*_READING, extracts.c.position)
     )
     return [
         Extract(

@@ -64,7 +64,10 @@ class SqlDocumentStore:
         extracts: Sequence[Extract],
     ) -> Document:
         """Also raises ``InvalidInput`` for a chunk of another document and an extract without its chunk."""
-        incoming = await to_thread.run_sync(documents.prepare_document, document, chunks, extracts)
+        held = await self._transactions.read(documents.chunk_ids, collection, [document.id])
+        incoming = await to_thread.run_sync(
+            documents.prepare_document, document, chunks, extracts, frozenset(held)
+        )
         return await self._transactions.write(documents.put, collection, incoming)
 
     async def find(self, collection: str, document_id: str) -> Document | None:
@@ -95,6 +98,9 @@ class SqlDocumentStore:
     async def chunk_ids(self, collection: str, document_ids: Sequence[str]) -> list[str]:
         return await self._transactions.read(documents.chunk_ids, collection, document_ids)
 
+    async def chunk_labels(self, collection: str, numbers: Sequence[int]) -> dict[int, list[int]]:
+        return await self._transactions.read(documents.labels_of, collection, numbers)
+
     async def pending_chunks(self, collection: str) -> list[Chunk]:
         return await self._transactions.read(documents.pending_chunks, collection)
 
@@ -105,11 +111,17 @@ class SqlDocumentStore:
         return await self._transactions.read(documents.count_extracts, collection)
 
     async def heuristic_chunks(
-        self, collection: str, *, pending: bool, after: tuple[int, int] = (0, 0), limit: int | None = None
+        self, collection: str, *, due: bool, after: tuple[int, int] = (0, 0), limit: int | None = None
     ) -> list[Chunk]:
         return await self._transactions.read(
-            documents.heuristic_chunks, collection, pending=pending, after=after, limit=limit
+            documents.heuristic_chunks, collection, due=due, after=after, limit=limit
         )
+
+    async def ask_for(self, collection: str, chunk_ids: Sequence[str]) -> None:
+        await self._transactions.write(documents.ask_for, collection, chunk_ids)
+
+    async def count_asked(self, collection: str) -> int:
+        return await self._transactions.read(documents.count_asked, collection)
 
     async def put_extracts(self, collection: str, extracts: Sequence[Extract], *, revise: bool) -> list[str]:
         return await self._transactions.write(documents.put_extracts, collection, extracts, revise)
@@ -184,6 +196,8 @@ class SqlGenerationStore:
         # A transaction of its own, so that others wait half as long. If it fails, the next publish does it.
         with suppress(Busy):
             await self._transactions.write(publishing.delete_older, collection)
+            if not record.models:
+                await self._transactions.write(documents.accept_heuristic, collection)
             await self._transactions.write(replies.drop_suspect, collection)
         return generation
 

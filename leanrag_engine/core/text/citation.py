@@ -1,4 +1,7 @@
-"""Citations: ``d3:c12`` is chunk 12 of document 3 of a collection, ``d3`` is the document."""
+"""Citations: ``d3:c12`` is the chunk of document 3 of a collection with the label 12, ``d3`` is the document.
+
+A document that never changed has its labels in reading order, from 1.
+"""
 
 from __future__ import annotations
 
@@ -34,8 +37,11 @@ def format_citation(document: int, chunk: int) -> str:
 
 
 def format_range(document: int, first: int, last: int) -> str:
-    """Return the citation of consecutive chunks: ``d3:c10-c14``, of one chunk ``d3:c10``."""
-    return format_citation(document, first) + (f"-c{last}" if last > first else "")
+    """Return the citation of consecutive chunks: ``d3:c10-c14``, of one chunk ``d3:c10``.
+
+    The numbers ascend unless the document was changed: a new chunk between old ones has the highest number.
+    """
+    return format_citation(document, first) + (f"-c{last}" if last != first else "")
 
 
 def parse_range(text: str) -> tuple[int, int, int] | None:
@@ -46,8 +52,7 @@ def parse_range(text: str) -> tuple[int, int, int] | None:
     match = _RANGE.fullmatch(text)
     if match is None:
         return None
-    first, last = int(match[2]), int(match[3] or match[2])
-    return int(match[1]), min(first, last), max(first, last)
+    return int(match[1]), int(match[2]), int(match[3] or match[2])
 
 
 def find_ranges(text: str) -> tuple[str, ...]:

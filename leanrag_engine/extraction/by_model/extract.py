@@ -93,13 +93,7 @@ def _apart(one: Chunk, other: Chunk) -> bool:
     """Whether ``other`` is certainly not the next chunk after ``one``."""
     if one.document_id == other.document_id:
         return other.number != one.number + 1
-    return other.number != 1 or _document(other) - _document(one) > 1
-
-
-def _document(chunk: Chunk) -> int:
-    """Return the number of its document, as its citation (``d3:c12``) gives it; 0 before it was stored."""
-    number = chunk.citation.partition(":")[0].removeprefix("d")
-    return int(number) if number.isdigit() else 0
+    return other.number != 1 or other.place[0] - one.place[0] > 1
 
 
 async def extract_by_model(

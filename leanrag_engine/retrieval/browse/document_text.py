@@ -40,8 +40,8 @@ def join_passages(parts: Sequence[PassageText]) -> str:
     return "".join(pieces)
 
 
-def find_chunks(parts: Sequence[PassageText], start: int, end: int) -> tuple[int, int]:
-    """Return the numbers of the chunks where ``text[start:end]`` of the document begins and ends.
+def find_chunks(parts: Sequence[PassageText], start: int, end: int) -> tuple[PassageText, PassageText]:
+    """Return the chunks where ``text[start:end]`` of the document begins and ends.
 
     It is one chunk if any of them holds all of it.
     """
@@ -49,6 +49,6 @@ def find_chunks(parts: Sequence[PassageText], start: int, end: int) -> tuple[int
     near = parts[max(0, at - 1) : at + 1]
     whole = next((part for part in near if part.start <= start and end <= part.end), None)
     if whole:
-        return whole.number, whole.number
-    last = next((part.number for part in parts[at:] if end <= part.end), parts[-1].number)
-    return parts[at].number, last
+        return whole, whole
+    last = next((part for part in parts[at:] if end <= part.end), parts[-1])
+    return parts[at], last

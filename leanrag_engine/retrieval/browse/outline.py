@@ -30,7 +30,8 @@ STEP = " > "
 class Section:
     """A section with all below it: from its heading to the next one of its level or above.
 
-    ``path`` are the headings down to its own, ``first`` and ``last`` the numbers of its chunks, ``tokens`` an estimate.
+    ``path`` are the headings down to its own, ``first`` and ``last`` the places of its chunks in the document, ``tokens``
+    an estimate.
     It is ``text[start:end]`` of its document.
     """
 
@@ -49,15 +50,29 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Outline:
-    """A document and its sections in reading order; ``tokens`` are those of the whole document."""
+    """A document and its sections in reading order; ``tokens`` are those of the whole document.
+
+    ``labels`` are the numbers in the citations of all its chunks, in reading order.
+    """
 
     document: Document
     tokens: int
     sections: tuple[Section, ...]
+    labels: tuple[int, ...]
+
+    @property
+    def citation(self) -> str:
+        """Return the citation of the whole document: a range of chunks."""
+        return format_range(self.document.number, self.labels[0], self.labels[-1])
 
     def cite(self, section: Section) -> str:
         """Return the citation of a section: a range of chunks."""
-        return format_range(self.document.number, section.first, section.last)
+        labels = self.labels_of(section)
+        return format_range(self.document.number, labels[0], labels[-1])
+
+    def labels_of(self, section: Section) -> tuple[int, ...]:
+        """Return the labels of a section's chunks."""
+        return self.labels[section.first - 1 : section.last]
 
 
 async def find_document(index: IndexSnapshot, name: str) -> Document:
@@ -82,12 +97,13 @@ async def view_outline(index: IndexSnapshot, document: str, section: str = "") -
     found = await find_document(index, document)
     parts = [passage async for passage in read_passages(index, [found.number])]
     sections = await to_thread.run_sync(list_sections, parts, found.media_type)
-    outline = Outline(found, sum(part.tokens for part in parts), tuple(sections))
+    labels = tuple(part.label for part in parts)
+    outline = Outline(found, sum(part.tokens for part in parts), tuple(sections), labels)
     if not section:
         return outline
     top = find_section(outline, section)
     below = [each for each in sections if top.start < each.start < top.end]
-    return Outline(found, top.tokens, tuple(below or [top]))
+    return Outline(found, top.tokens, tuple(below or [top]), labels)
 
 
 def list_sections(parts: Sequence[PassageText], media_type: str) -> list[Section]:
@@ -103,7 +119,15 @@ def list_sections(parts: Sequence[PassageText], media_type: str) -> list[Section
         start = base + heading.start
         first, last = find_chunks(parts, start, start + body)
         sections.append(
-            Section(heading.level, path, start, base + end, first, last, max(1, round(body * density)))
+            Section(
+                heading.level,
+                path,
+                start,
+                base + end,
+                first.number,
+                last.number,
+                max(1, round(body * density)),
+            )
         )
     return sections
 

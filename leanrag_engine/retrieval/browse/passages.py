@@ -44,14 +44,31 @@ class SourcePage:
 
 @dataclass(frozen=True, slots=True)
 class ChunkRange:
-    """The chunks ``first`` to ``last`` of document number ``document``."""
+    """The chunks from label ``first`` to label ``last`` of document number ``document``, in reading order."""
 
     document: int
     first: int
     last: int
 
-    def __len__(self) -> int:
-        return max(0, self.last - self.first + 1)
+    @property
+    def citation(self) -> str:
+        return format_range(self.document, self.first, self.last)
+
+    def select(self, labels: Sequence[int], neighbours: int) -> Sequence[int]:
+        """Return those of a document's ``labels`` that lie in the range, widened by ``neighbours``; none if it is not there.
+
+        Where an end of a range does not exist, the next one that does takes its place.
+        """
+        ends = sorted((self.first, self.last))
+        within = [label for label in labels if ends[0] <= label <= ends[1]]
+        if not within:
+            return ()
+        places = sorted((labels.index(min(within)), labels.index(max(within))))
+        return labels[max(0, places[0] - neighbours) : places[1] + neighbours + 1]
+
+
+Place = tuple[int, int]
+"""The number of a document and the label of a chunk in it."""
 
 
 async def sources(
@@ -75,12 +92,12 @@ async def sources(
     named = [(each, find_ranges(each)) for each in wanted]
     problems = [_no_citation(each) for each, found in named if not found]
     ranges = [ChunkRange(*parsed) for _, found in named for each in found if (parsed := parse_range(each))]
-    known, missing = await _clip(index, ranges, neighbours)
+    known, missing = await _find_places(index, ranges, neighbours)
     if missing:
         problems.append(await _no_passages(index, missing))
     if not known:
         raise problems[-1]
-    joined = bool(neighbours) or any(len(each) > 1 for each in ranges)
+    joined = bool(neighbours) or any(each.first != each.last for each in ranges)
     page = await _read(index, known, offset, limit, joined=joined)
     return replace(page, problems=tuple(map(str, problems)))
 
@@ -99,45 +116,40 @@ async def sources_of_document(
         if question:
             ids = await index.documents.chunk_ids(index.collection.name, [document.id])
             return await _read_ranked(index, ids, question, offset, limit)
-        return await _read(
-            index, [ChunkRange(document.number, 1, document.chunks)], offset, limit, joined=True
-        )
+        labels = (await index.documents.chunk_labels(index.collection.name, [document.number]))[
+            document.number
+        ]
+        return await _read(index, [(document.number, each) for each in labels], offset, limit, joined=True)
     outline = await view_outline(index, name)
     found = find_section(outline, section)
     if question:
         ids = await index.documents.chunk_ids(index.collection.name, [outline.document.id])
         return await _read_ranked(index, ids[found.first - 1 : found.last], question, offset, limit)
-    chunks = ChunkRange(outline.document.number, found.first, found.last)
-    page = await _read(index, [chunks], offset, limit, joined=True)
+    places = [(outline.document.number, each) for each in outline.labels_of(found)]
+    page = await _read(index, places, offset, limit, joined=True)
     return replace(page, chunks=tuple(_cut(each, found.start, found.end) for each in page.chunks))
 
 
 # --- which chunks --------------------------------------------------------------------------
 
 
-async def _clip(
+async def _find_places(
     index: IndexSnapshot, ranges: Sequence[ChunkRange], neighbours: int
-) -> tuple[list[ChunkRange], list[str]]:
-    """Return the ranges, widened by ``neighbours`` and clipped to what exists, and the citations of what does not."""
-    name = index.collection.name
-    if not neighbours and all(len(each) == 1 for each in ranges):
-        # The usual case needs no list of all documents.
-        citations = [format_citation(each.document, each.first) for each in ranges]
-        loaded = {chunk.citation for chunk in await index.documents.chunks_by_citation(name, citations)}
-        known = [each for each, citation in zip(ranges, citations, strict=True) if citation in loaded]
-        return known, [each for each in dict.fromkeys(citations) if each not in loaded]
-    counts = {each.number: each.chunks for each in await index.documents.find_all(name)}
-    clipped: list[ChunkRange] = []
+) -> tuple[list[Place], list[str]]:
+    """Return the places of the chunks in the ranges, widened by ``neighbours``, and the citations of what does not exist."""
+    labels = await index.documents.chunk_labels(
+        index.collection.name, sorted({each.document for each in ranges})
+    )
+    places: list[Place] = []
     missing: list[str] = []
     for each in ranges:
-        if max(1, each.first) > counts.get(each.document, 0):
-            missing.append(format_range(each.document, each.first, each.last))
-            continue
-        first, last = max(1, each.first - neighbours), each.last + neighbours
-        clipped.append(ChunkRange(each.document, first, min(last, counts[each.document])))
-    if sum(map(len, clipped)) > LONGEST_RANGE:
-        raise InvalidInput("The ranges hold too many passages.", "Give fewer or shorter ones.")
-    return clipped, missing
+        selected = each.select(labels.get(each.document, ()), neighbours)
+        places += [(each.document, label) for label in selected]
+        if not selected:
+            missing.append(each.citation)
+        if len(places) > LONGEST_RANGE:
+            raise InvalidInput("The ranges hold too many passages.", "Give fewer or shorter ones.")
+    return places, list(dict.fromkeys(missing))
 
 
 async def _chunks_of_entity(index: IndexSnapshot, entity: Entity, *, widely: bool) -> list[str]:
@@ -159,7 +171,7 @@ def _no_citation(text: str) -> LeanRAGError:
 async def _no_passages(index: IndexSnapshot, missing: Sequence[str]) -> LeanRAGError:
     return NotFound(
         f"There is no passage {', '.join(missing)}.",
-        "Citations stand in contexts and sources; a document that was replaced or deleted loses its own.",
+        "Citations stand in contexts and sources; a passage that was changed or deleted loses its own.",
         await _documents_of(index, missing),
     )
 
@@ -167,15 +179,20 @@ async def _no_passages(index: IndexSnapshot, missing: Sequence[str]) -> LeanRAGE
 async def _documents_of(index: IndexSnapshot, citations: Sequence[str]) -> tuple[Candidate, ...]:
     """Return the documents that ``citations`` name, with the citations that they do have."""
     numbers = {citation.partition(":")[0] for citation in citations}
-    documents = await index.documents.find_all(index.collection.name)
+    documents = [
+        each
+        for each in await index.documents.find_all(index.collection.name)
+        if format_document(each.number) in numbers
+    ]
+    labels = await index.documents.chunk_labels(index.collection.name, [each.number for each in documents])
     return tuple(
         Candidate(
             "",
             each.title,
-            f"has {format_citation(each.number, 1)} to {format_citation(each.number, each.chunks)}",
+            f"has {format_citation(each.number, min(labels[each.number]))} to "
+            f"{format_citation(each.number, max(labels[each.number]))}",
         )
         for each in documents
-        if format_document(each.number) in numbers
     )
 
 
@@ -202,23 +219,18 @@ async def rank_chunks(index: IndexSnapshot, question: str, scope: ChunkScope) ->
 
 
 async def _read(
-    index: IndexSnapshot, ranges: Sequence[ChunkRange], offset: int, limit: int, *, joined: bool
+    index: IndexSnapshot, wanted: Sequence[Place], offset: int, limit: int, *, joined: bool
 ) -> SourcePage:
-    """Return one page of the chunks of ``ranges``, each once; ``joined``: what neighbours share once too."""
-    places = list(dict.fromkeys(_places(ranges)))
+    """Return one page of the chunks at the places ``wanted``, each once; ``joined``: what neighbours share once too."""
+    places = list(dict.fromkeys(wanted))
     # The chunk before the page shares text with the first one on it.
     start = max(0, offset - 1) if joined else offset
     citations = [format_citation(*place) for place in places[start : offset + limit]]
     chunks = await index.documents.chunks_by_citation(index.collection.name, citations)
     if joined:
         chunks = list(_drop_shared(chunks))
-    wanted = {format_citation(*place) for place in places[offset : offset + limit]}
-    return SourcePage(tuple(each for each in chunks if each.citation in wanted), len(places))
-
-
-def _places(ranges: Sequence[ChunkRange]) -> Iterator[tuple[int, int]]:
-    for each in ranges:
-        yield from ((each.document, number) for number in range(each.first, each.last + 1))
+    shown = {format_citation(*place) for place in places[offset : offset + limit]}
+    return SourcePage(tuple(each for each in chunks if each.citation in shown), len(places))
 
 
 def _drop_shared(chunks: Sequence[Chunk]) -> Iterator[Chunk]:

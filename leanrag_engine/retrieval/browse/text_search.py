@@ -88,7 +88,7 @@ class TextMatches:
 
 
 class _Place(NamedTuple):
-    """``text[start:end]`` of a document, with the numbers of the chunks where it begins and ends."""
+    """``text[start:end]`` of a document, with the labels of the chunks where it begins and ends."""
 
     document: int
     first: int
@@ -350,7 +350,7 @@ class _TextSearch:
             return _Place(stretch.document, 0, 0, "")
         base = stretch.parts[0].start
         first, last = find_chunks(stretch.parts, base + start, base + end)
-        return _Place(stretch.document, first, last, _excerpt(text, start, end, self._options))
+        return _Place(stretch.document, first.label, last.label, _excerpt(text, start, end, self._options))
 
 
 def _excerpt(text: str, start: int, end: int, options: TextSearchOptions) -> str:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from leanrag_engine.core.model import Context
 from leanrag_engine.core.ports import Tokenizer
-from leanrag_engine.core.text.citation import find_bracketed_citations, parse_citation
+from leanrag_engine.core.text.citation import find_bracketed_citations
 from leanrag_engine.core.text.fencing import fence_for, wrap_in_fence
 from leanrag_engine.core.text.language.names import fold_case
 from leanrag_engine.core.text.language.sentences import sentences
@@ -297,4 +297,4 @@ class _Layout:
 
 
 def _reading_place(window: RankedWindow) -> tuple[tuple[int, int], int]:
-    return parse_citation(window.chunk.citation) or (0, window.chunk.number), window.number
+    return window.chunk.place, window.number

@@ -45,15 +45,9 @@ def rank_by_seed_count(
 ) -> list[Hit]:
     """Return the paper's ranking of ``chunks``: number of seeds in them, then similarity to the query, then reading order."""
     order = sorted(
-        chunks, key=lambda chunk: (-counts[chunk.id], -similarity.get(chunk.id, -1.0), reading_order(chunk))
+        chunks, key=lambda chunk: (-counts[chunk.id], -similarity.get(chunk.id, -1.0), chunk.place)
     )
     return [Hit(chunk.id, float(counts[chunk.id])) for chunk in order[:limit]]
-
-
-def reading_order(chunk: Chunk) -> tuple[int, int]:
-    """Sorts chunks by document number, then by place in the document."""
-    document = chunk.citation.partition(":")[0].lstrip("d")
-    return (int(document) if document.isdigit() else 0, chunk.number)
 
 
 # --- fused search --------------------------------------------------------------------------

@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from leanrag_engine.core.model import Chunk, Hit, window_id
-from leanrag_engine.core.text.citation import parse_citation
 from leanrag_engine.retrieval.request import DEFAULT_RELEVANCE, RelevanceOptions
 
 _MARKUP = re.compile(
@@ -90,7 +89,7 @@ def rank_windows(
     floor = min(scores.values(), default=0.0) / 2
     windows = [
         (chunk, number)
-        for chunk in sorted(chunks, key=lambda each: parse_citation(each.citation) or (0, each.number))
+        for chunk in sorted(chunks, key=lambda each: each.place)
         for number in range(len(chunk.windows))
     ]
     own = [scores.get(window_id(chunk.id, number), floor) for chunk, number in windows]

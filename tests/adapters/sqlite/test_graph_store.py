@@ -167,27 +167,76 @@ async def test_extracts_are_read_in_reading_order(store: SqliteDatabase, parcel:
     assert await store.documents.count_extracts("default") == {"agent": 1, "heuristic": 1, "model": 1}
 
 
-async def test_a_replaced_document_is_deleted_and_the_new_one_has_new_citations(
+async def test_what_replaces_a_text_has_a_citation_that_no_other_text_had(
     filled_store: SqliteDatabase, parcel: MakeParcel
 ) -> None:
     before = await filled_store.documents.collection("default")
     replaced = await put(filled_store, parcel("carol", "Fezziwig held a ball."))
-    assert replaced.number == 3
+    assert replaced.number == 1
     assert await filled_store.documents.chunks_by_citation("default", ["d1:c1"]) == []
     after = await filled_store.documents.collection("default")
     assert before
     assert after
     assert (after.revision, after.documents, after.chunks) == (before.revision + 1, 2, 3)
-    assert (await filled_store.documents.all_chunks("default"))[-1].text == "Fezziwig held a ball."
+    first = (await filled_store.documents.all_chunks("default"))[0]
+    assert (first.text, first.citation, first.number) == ("Fezziwig held a ball.", "d1:c4", 1)
     assert len(await filled_store.documents.extracts("default")) == 3
     assert await filled_store.documents.search_windows("default", "Scrooge", 5) == []
     assert len(await filled_store.documents.search_windows("default", "Fezziwig", 5)) == 1
 
 
 async def test_document_numbers_are_never_reused(filled_store: SqliteDatabase, parcel: MakeParcel) -> None:
-    await put(filled_store, parcel("carol", "Other words."))
-    third = await put(filled_store, parcel("third", "More words."))
-    assert third.number == 4
+    await filled_store.documents.delete(
+        "default", ["carol"], None, embedder="", dimension=0, embedder_state=b"", record=BuildRecord()
+    )
+    assert (await put(filled_store, parcel("carol", "Other words."))).number == 3
+    assert (await put(filled_store, parcel("third", "More words."))).number == 4
+
+
+async def test_a_chunk_between_old_ones_is_read_between_them_and_cited_by_a_new_number(
+    store: SqliteDatabase, parcel: MakeParcel
+) -> None:
+    await store.documents.create_collection("default")
+    one, two = (
+        replace(each, number=each.number * 2 - 1)
+        for each in parcel("carol", "One here.", "Three here.").chunks
+    )
+    between = replace(two, id="between", text="Two here.", number=2, start=10, end=19)
+    after = replace(two, number=3, start=20, end=31)
+    document = parcel("carol", "One here.", "Three here.").document
+    await store.documents.put("default", document, [one, replace(two, number=2)], [])
+    said = Extract(two.id, Method.AGENT, (ExtractedEntity("Three"),))
+    await store.documents.put_extracts("default", [said], revise=True)
+    longer = replace(document, text="One here.\nTwo here.\nThree here.")
+    heuristic = [Extract(each.id, Method.HEURISTIC) for each in (one, between, after)]
+    await store.documents.put("default", longer, [one, between, after], heuristic)
+    chunks = await store.documents.all_chunks("default")
+    assert [(each.text, each.citation) for each in chunks] == [
+        ("One here.", "d1:c1"), ("Two here.", "d1:c3"), ("Three here.", "d1:c2"),
+    ]  # fmt: skip
+    assert await store.documents.chunk_labels("default", [1]) == {1: [1, 3, 2]}
+    assert await store.documents.extracts("default") == [heuristic[0], heuristic[1], said]
+    page = await store.documents.heuristic_chunks("default", due=False, after=(1, 1))
+    assert [each.citation for each in page] == ["d1:c3"]
+    hits = await store.documents.search_windows("default", "here", 9)
+    assert {hit.id.partition("#")[0] for hit in hits} == {one.id, "between", two.id}
+    texts = await store.documents.passage_texts("default", [1], after=(1, 1), limit=9)
+    assert [(each.text, each.label) for each in texts] == [("Two here.", 3), ("Three here.", 2)]
+
+
+async def test_under_another_title_the_same_chunks_are_found_by_it_and_pending(
+    store: SqliteDatabase, parcel: MakeParcel, hierarchy: MakeHierarchy, publish: Publish
+) -> None:
+    await store.documents.create_collection("default")
+    await put(store, parcel("carol", "One here.", title="Marley"))
+    held = await store.documents.collection("default")
+    assert held
+    await publish(store, hierarchy("Scrooge"), revision=held.revision)
+    assert await store.documents.pending_chunks("default") == []
+    await put(store, parcel("carol", "One here.", title="Fezziwig"))
+    assert [each.citation for each in await store.documents.pending_chunks("default")] == ["d1:c1"]
+    assert await store.documents.search_windows("default", "Marley", 9) == []
+    assert len(await store.documents.search_windows("default", "Fezziwig", 9)) == 1
 
 
 async def test_equal_ids_in_two_collections_are_separate(

@@ -272,7 +272,7 @@ def list_citations(chunks: list[Chunk]) -> list[str]:
 async def test_heuristic_chunks_come_page_by_page_in_reading_order(
     filled_store: SqliteDatabase, hierarchy: MakeHierarchy, publish: Publish, parcel: MakeParcel
 ) -> None:
-    everything = await filled_store.documents.heuristic_chunks("default", pending=True)
+    everything = await filled_store.documents.heuristic_chunks("default", due=True)
     assert list_citations(everything) == ["d1:c1", "d1:c2", "d1:c3", "d2:c1", "d2:c2", "d2:c3"]
     assert everything == await filled_store.documents.all_chunks("default")
     await filled_store.documents.put_extracts(
@@ -281,22 +281,22 @@ async def test_heuristic_chunks_come_page_by_page_in_reading_order(
     await filled_store.documents.put_extracts(
         "default", [Extract(everything[3].id, Method.AGENT)], revise=False
     )
-    assert list_citations(await filled_store.documents.heuristic_chunks("default", pending=False)) == [
+    assert list_citations(await filled_store.documents.heuristic_chunks("default", due=False)) == [
         "d1:c1",
         "d1:c3",
         "d2:c2",
         "d2:c3",
     ]
-    page = await filled_store.documents.heuristic_chunks("default", pending=False, after=(1, 1), limit=2)
+    page = await filled_store.documents.heuristic_chunks("default", due=False, after=(1, 1), limit=2)
     assert list_citations(page) == ["d1:c3", "d2:c2"]
     stored = await filled_store.documents.collection("default")
     assert stored
     await publish(filled_store, hierarchy("Scrooge"), revision=stored.revision)
-    assert await filled_store.documents.heuristic_chunks("default", pending=True) == []
+    assert await filled_store.documents.heuristic_chunks("default", due=True) == []
     late = parcel("late", "It came late.")
     await filled_store.documents.put("default", late.document, late.chunks, late.extracts)
-    assert list_citations(await filled_store.documents.heuristic_chunks("default", pending=True)) == ["d3:c1"]
-    assert len(await filled_store.documents.heuristic_chunks("default", pending=False)) == 5
+    assert list_citations(await filled_store.documents.heuristic_chunks("default", due=True)) == ["d3:c1"]
+    assert len(await filled_store.documents.heuristic_chunks("default", due=False)) == 5
 
 
 async def test_new_extracts_replace_the_old_ones_of_their_chunks(filled_store: SqliteDatabase) -> None:

@@ -31,8 +31,9 @@ from leanrag_engine.core.text.language.words import search_terms, search_text
 
 _WORDS = "porter unicode61 remove_diacritics 2"
 WINDOW_BITS, CHUNK_BITS = 16, 24
-"""The row id of a window is made of the numbers of its document, chunk (24 bits) and window (16 bits), so row ids are in
-reading order. Part of the stored format: it cannot change without a migration."""
+"""The row id of a window is made of the number of its document, the label of its chunk (24 bits) and its own number (16
+bits): of a document that never changed, row ids are in reading order. Part of the stored format: it cannot change
+without a migration."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,31 +78,30 @@ class RowCounts:
 
 
 class WindowPlace(NamedTuple):
-    """The numbers of a document, of a chunk in it, and of a window (from 0) in that."""
+    """The number of a document, the label of a chunk in it, and the number of a window (from 0) in that."""
 
     document: int
-    number: int
+    label: int
     window: int
 
     @property
     def chunk(self) -> tuple[int, int]:
-        return self.document, self.number
+        return self.document, self.label
 
     def to_row(self) -> int:
         """Return the row id."""
-        return (self.document << CHUNK_BITS | self.number) << WINDOW_BITS | self.window
+        return (self.document << CHUNK_BITS | self.label) << WINDOW_BITS | self.window
 
     @classmethod
     def from_row(cls, row: int) -> WindowPlace:
-        document, number = divmod(row >> WINDOW_BITS, 1 << CHUNK_BITS)
-        return cls(document, number, row % (1 << WINDOW_BITS))
+        document, label = divmod(row >> WINDOW_BITS, 1 << CHUNK_BITS)
+        return cls(document, label, row % (1 << WINDOW_BITS))
 
 
 @dataclass(frozen=True, slots=True)
 class IndexedWindow:
-    """A window's row in the full-text index. ``chunk`` and ``number`` count in the document and in the chunk."""
+    """A window's row in the full-text index; ``number`` counts in its chunk."""
 
-    chunk: int
     number: int
     title: str
     heading: str
@@ -129,7 +129,6 @@ def make_indexed_windows(chunk: Chunk, title: str) -> list[IndexedWindow]:
     words = search_text(title)
     return [
         IndexedWindow(
-            chunk.number,
             number,
             words,
             search_text(window.heading) if window.heading != title else "",
@@ -169,12 +168,16 @@ def create_windows(connection: Connection, collection: int) -> None:
 
 
 def add_windows(
-    connection: Connection, collection: int, document: int, rows: Iterable[IndexedWindow]
+    connection: Connection,
+    collection: int,
+    document: int,
+    label: int,
+    rows: Iterable[IndexedWindow],
 ) -> None:
-    """Index the windows of document number ``document``."""
+    """Index windows of the chunk ``label`` of document number ``document``."""
     values = [
         {
-            "rowid": WindowPlace(document, row.chunk, row.number).to_row(),
+            "rowid": WindowPlace(document, label, row.number).to_row(),
             "title": row.title,
             "heading": row.heading,
             "text": row.text,
@@ -185,10 +188,22 @@ def add_windows(
         connection.execute(insert(_windows(collection)), values)
 
 
-def remove_windows(connection: Connection, collection: int, document: int) -> None:
+def remove_windows(connection: Connection, collection: int, document: int, labels: Iterable[int]) -> None:
+    """Remove the windows of the chunks of a document that have these labels."""
+    for label in labels:
+        _remove_rows(
+            connection, collection, WindowPlace(document, label, 0), WindowPlace(document, label + 1, 0)
+        )
+
+
+def remove_document(connection: Connection, collection: int, document: int) -> None:
+    """Remove all windows of document number ``document``."""
+    _remove_rows(connection, collection, WindowPlace(document, 0, 0), WindowPlace(document + 1, 0, 0))
+
+
+def _remove_rows(connection: Connection, collection: int, first: WindowPlace, after: WindowPlace) -> None:
     rows = _windows(collection)
-    first, after = WindowPlace(document, 0, 0).to_row(), WindowPlace(document + 1, 0, 0).to_row()
-    connection.execute(delete(rows).where(rows.c.rowid.between(first, after - 1)))
+    connection.execute(delete(rows).where(rows.c.rowid.between(first.to_row(), after.to_row() - 1)))
 
 
 def purge_windows(connection: Connection, collection: int) -> None:

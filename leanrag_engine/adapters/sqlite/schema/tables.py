@@ -117,22 +117,30 @@ documents = Table(
     Column("digest", Text, nullable=False),
     Column("characters", Integer, nullable=False),
     Column("chunks", Integer, nullable=False),
+    Column("last_chunk", Integer, nullable=False),
     Column("revision", Integer, nullable=False),
     Column("ingested_at", UtcDateTime, nullable=False),
     Column("metadata", Json, nullable=False),
     Column("date", Text, nullable=False),
     Column("date_origin", Text, nullable=False),
+    Column("file_stamp", Text, nullable=False),
+    Column("file_digest", Text, nullable=False),
     UniqueConstraint("collection", "id"),
     # Every query asks how much there is and how much is pending: the index alone answers.
     Index("documents_revision", "collection", "revision", "chunks"),
 )
 
+# ``label`` is the number in citations and never changes; ``number`` is the place in the document. ``revision`` is that of
+# the collection that brought this text; ``reading`` says whether a model should read it (see ``documents``).
 chunks = Table(
     "chunks",
     metadata,
     Column("collection", Integer, primary_key=True),
     Column("document", Integer, primary_key=True),
-    Column("number", Integer, primary_key=True),
+    Column("label", Integer, primary_key=True),
+    Column("number", Integer, nullable=False),
+    Column("revision", Integer, nullable=False),
+    Column("reading", Text, nullable=False),
     Column("id", Text, nullable=False),
     Column("start", Integer, nullable=False),
     Column("end", Integer, nullable=False),
@@ -142,6 +150,7 @@ chunks = Table(
     Column("text", Text, nullable=False),
     Column("windows", Json, nullable=False),
     UniqueConstraint("collection", "id"),
+    Index("chunks_reading_order", "collection", "document", "number"),
     ForeignKeyConstraint(
         ["collection", "document"], ["documents.collection", "documents.number"], ondelete="CASCADE"
     ),
@@ -159,7 +168,7 @@ extracts = Table(
     Column("relations", Json, nullable=False),
     ForeignKeyConstraint(
         ["collection", "document", "chunk"],
-        ["chunks.collection", "chunks.document", "chunks.number"],
+        ["chunks.collection", "chunks.document", "chunks.label"],
         ondelete="CASCADE",
     ),
     Index("extracts_method", "collection", "method"),

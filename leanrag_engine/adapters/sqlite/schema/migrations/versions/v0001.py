@@ -50,11 +50,14 @@ def _collections() -> None:
         sa.Column("digest", sa.Text, nullable=False),
         sa.Column("characters", sa.Integer, nullable=False),
         sa.Column("chunks", sa.Integer, nullable=False),
+        sa.Column("last_chunk", sa.Integer, nullable=False),
         sa.Column("revision", sa.Integer, nullable=False),
         sa.Column("ingested_at", sa.DateTime, nullable=False),
         sa.Column("metadata", sa.Text, nullable=False),
         sa.Column("date", sa.Text, nullable=False),
         sa.Column("date_origin", sa.Text, nullable=False),
+        sa.Column("file_stamp", sa.Text, nullable=False),
+        sa.Column("file_digest", sa.Text, nullable=False),
         sa.UniqueConstraint("collection", "id"),
     )
     op.create_index("documents_revision", "documents", ["collection", "revision", "chunks"])
@@ -65,7 +68,10 @@ def _chunks() -> None:
         "chunks",
         sa.Column("collection", sa.Integer, primary_key=True),
         sa.Column("document", sa.Integer, primary_key=True),
-        sa.Column("number", sa.Integer, primary_key=True),
+        sa.Column("label", sa.Integer, primary_key=True),
+        sa.Column("number", sa.Integer, nullable=False),
+        sa.Column("revision", sa.Integer, nullable=False),
+        sa.Column("reading", sa.Text, nullable=False),
         sa.Column("id", sa.Text, nullable=False),
         sa.Column("start", sa.Integer, nullable=False),
         sa.Column("end", sa.Integer, nullable=False),
@@ -79,6 +85,7 @@ def _chunks() -> None:
             ["collection", "document"], ["documents.collection", "documents.number"], ondelete="CASCADE"
         ),
     )
+    op.create_index("chunks_reading_order", "chunks", ["collection", "document", "number"])
     op.create_table(
         "extracts",
         sa.Column("collection", sa.Integer, primary_key=True),
@@ -90,7 +97,7 @@ def _chunks() -> None:
         sa.Column("relations", sa.Text, nullable=False),
         sa.ForeignKeyConstraint(
             ["collection", "document", "chunk"],
-            ["chunks.collection", "chunks.document", "chunks.number"],
+            ["chunks.collection", "chunks.document", "chunks.label"],
             ondelete="CASCADE",
         ),
     )
