@@ -224,13 +224,13 @@ def put_extracts(connection: Connection, name: str, new: Sequence[Extract], revi
         collection,
         [(*places[each.chunk_id], each) for each in new if each.chunk_id in places],
     )
-    _set_reading(connection, collection, list(places), Reading.DONE)
+    _set_reading(connection, collection, list(places), ReadingState.DONE)
     if revise:
         collection_rows.raise_revision(connection, name)
     return list(places)
 
 
-class Reading(StrEnum):
+class ReadingState(StrEnum):
     """Whether a model should read a chunk."""
 
     NEW = "new"
@@ -243,25 +243,25 @@ class Reading(StrEnum):
 
 def ask_for(connection: Connection, name: str, ids: Sequence[str]) -> None:
     """Record that a model is asked to read these chunks: until it has, each build asks again."""
-    _set_reading(connection, collection_rows.number_of(connection, name), ids, Reading.ASKED)
+    _set_reading(connection, collection_rows.number_of(connection, name), ids, ReadingState.ASKED)
 
 
 def accept_heuristic(connection: Connection, name: str) -> None:
     """Record that a build without a model has had the new chunks: only an upgrade reads them."""
     here = (chunks.c.collection == collection_rows.number_of(connection, name)) & (
-        chunks.c.reading == Reading.NEW.value
+        chunks.c.reading == ReadingState.NEW.value
     )
-    connection.execute(update(chunks).where(here).values(reading=Reading.DONE.value))
+    connection.execute(update(chunks).where(here).values(reading=ReadingState.DONE.value))
 
 
 def count_asked(connection: Connection, name: str) -> int:
     """Return the number of chunks that a model was asked to read in vain."""
     here = chunks.c.collection == collection_rows.number_of(connection, name)
-    wanted = select(func.count()).where(here, chunks.c.reading == Reading.ASKED.value)
+    wanted = select(func.count()).where(here, chunks.c.reading == ReadingState.ASKED.value)
     return int(connection.execute(wanted).scalar_one())
 
 
-def _set_reading(connection: Connection, collection: int, ids: Sequence[str], reading: Reading) -> None:
+def _set_reading(connection: Connection, collection: int, ids: Sequence[str], reading: ReadingState) -> None:
     here = (chunks.c.collection == collection) & among(chunks.c.id, ids) & (chunks.c.reading != reading.value)
     connection.execute(update(chunks).where(here).values(reading=reading.value))
 
@@ -279,12 +279,12 @@ def _insert_chunks(
             "document": document.number,
             "label": labels[part.id],
             "revision": document.revision,
-            "reading": Reading.NEW.value,
+            "reading": ReadingState.NEW.value,
             "id": part.id,
             "tokens": part.tokens,
             "heading": part.heading,
             "text": part.text,
-            **_placed(part),
+            **_place_values(part),
         }
         for part in parts
     ]
@@ -305,7 +305,7 @@ def _update_chunks(
     ``retitled``: their windows are embedded with another title, so they count as brought by this revision.
     """
     revision = {"revision": document.revision} if retitled else {}
-    rows = [{"the_label": labels[part.id], **_placed(part), **revision} for part in parts]
+    rows = [{"the_label": labels[part.id], **_place_values(part), **revision} for part in parts]
     if rows:
         here = (chunks.c.collection == collection) & (chunks.c.document == document.number)
         statement = update(chunks).where(here, chunks.c.label == bindparam("the_label"))
@@ -314,7 +314,7 @@ def _update_chunks(
         )
 
 
-def _placed(part: Chunk) -> dict[str, Any]:
+def _place_values(part: Chunk) -> dict[str, Any]:
     """Return the columns of a chunk that depend on its place in the document."""
     return {
         "number": part.number,
@@ -340,7 +340,7 @@ def _replace_heuristic_extracts(
     placed = [(document, labels[each.chunk_id], each) for each in new.extracts]
     _insert_extracts(connection, collection, [each for each in placed if each[1] not in kept])
     _set_reading(
-        connection, collection, [id_ for id_, label in labels.items() if label in written], Reading.DONE
+        connection, collection, [id_ for id_, label in labels.items() if label in written], ReadingState.DONE
     )
 
 
@@ -499,7 +499,7 @@ def heuristic_chunks(
     place = connection.execute(select(chunks.c.number).where(this)).scalar() or 0
     statement = _chunks(connection, name).where(~read, tuple_(*_READING) > (document, place))
     if due:
-        statement = statement.where(chunks.c.reading != Reading.DONE.value)
+        statement = statement.where(chunks.c.reading != ReadingState.DONE.value)
     return _chunks_of(connection.execute(statement.order_by(*_READING).limit(limit)))
 
 
