@@ -42,7 +42,8 @@ from .core.ports import ChatModel, Embedder, Extractor
 from .llm.answering import Answer, answer
 from .llm.batching import Meter
 from .llm.prompts import Prompts
-from .pipeline.agent_work import AgentWork, PendingWork, Submission, WorkKind
+from .pipeline.agent.items import PendingWork, Submission, WorkKind
+from .pipeline.agent.work import AgentWork
 from .pipeline.build import build_generation, forecast_build
 from .pipeline.delete import DocumentLookup, delete_documents, look_up_documents
 from .pipeline.index import Stores, embedder_trouble, rebuild_vectors, restore_embedder
@@ -209,28 +210,35 @@ class LeanRAG:
         return await self._jobs.submit("delete", collection, request), found
 
     async def pending_work(
-        self, kind: WorkKind, limit: int = 5, cursor: str = "", *, collection: str = "default"
+        self,
+        kind: WorkKind,
+        limit: int = 5,
+        cursor: str = "",
+        *,
+        instructions: bool = False,
+        collection: str = "default",
     ) -> PendingWork:
-        """Return chunks to extract or clusters to summarise, for an agent that does the work of a model."""
-        self._writable()
-        await self._collection(collection)
-        return await self._agent_work(collection).pending(kind, limit, cursor)
+        """Return work for an agent that does the work of a model: chunks to extract from, texts to write.
+
+        The first page has the instructions, further ones if ``instructions`` is set.
+        """
+        work = await self._agent_work(collection)
+        return await work.pending(kind, limit, cursor, instructions=instructions)
 
     async def submit_extractions(
-        self, items: Sequence[Mapping[str, Any]], *, collection: str = "default"
+        self, items: Sequence[Mapping[str, Any]], *, replace: bool = False, collection: str = "default"
     ) -> Submission:
-        """Store an agent's extractions, item by item; the next build uses them."""
-        self._writable()
-        await self._collection(collection)
-        return await self._agent_work(collection).submit_extractions(items)
+        """Store an agent's extractions, item by item; the next build uses them.
+
+        What replaces the work of an agent or a model is rejected unless ``replace`` is set.
+        """
+        return await (await self._agent_work(collection)).submit_extractions(items, replace=replace)
 
     async def submit_summaries(
-        self, items: Sequence[Mapping[str, Any]], *, collection: str = "default"
+        self, items: Sequence[Mapping[str, Any]], *, replace: bool = False, collection: str = "default"
     ) -> Submission:
-        """Store an agent's summaries of clusters, item by item; the next build uses them."""
-        self._writable()
-        await self._collection(collection)
-        return await self._agent_work(collection).submit_summaries(items)
+        """Store an agent's texts on clusters, relations and entities, item by item, as ``submit_extractions`` does."""
+        return await (await self._agent_work(collection)).submit_texts(items, replace=replace)
 
     async def job(self, job_id: str, wait_seconds: float = 0, *, collection: str | None = None) -> Job:
         """Return the present state of a job, after waiting for its end for at most ``wait_seconds``.
@@ -526,9 +534,9 @@ class LeanRAG:
         spent = await self._stores.replies.spending(job.collection, job.id)
         return BuildResult(generation.number, generation.layers, tuple(spent))
 
-    def _agent_work(self, collection: str) -> AgentWork:
-        stores = self._stores
-        return AgentWork(stores.documents, stores.generations, stores.replies, collection, self.prompts)
+    async def _agent_work(self, collection: str) -> AgentWork:
+        self._writable()
+        return AgentWork(self._stores, await self._collection(collection), self.prompts)
 
     async def _is_stale(self, collection: str) -> bool:
         return (await self._collection(collection)).stale

@@ -235,6 +235,24 @@ class Database(Protocol):
     async def close(self) -> None: ...
 
 
+@dataclass(frozen=True, slots=True)
+class ChunkReading:
+    """A chunk without its text; ``written``: a model or an agent has read it."""
+
+    id: str
+    tokens: int
+    written: bool
+
+
+@dataclass(frozen=True, slots=True)
+class SubmittedExtract:
+    """What became of an agent's extract; ``earlier`` is what an agent or a model had written, if it differs."""
+
+    chunk_id: str
+    stored: bool
+    earlier: Extract | None = None
+
+
 class DocumentStore(Protocol):
     """Collections, their documents, chunks and extracts, and keyword search over the chunks.
 
@@ -280,8 +298,8 @@ class DocumentStore(Protocol):
         Publishes ``hierarchy``, what remains of the published one, in its place and deletes every older generation
         of the collection; with ``None``, no entity is left and no generation either. Removes the documents from
         the records of finished jobs, and the cached replies about their chunks. Replies whose chunks are not known,
-        and summaries of agents, may come from these documents too: the next ``publish`` deletes them, except those
-        that were used by then (``ReplyStore.find``, ``ReplyStore.use_summaries``), since what uses them was made
+        and such texts of agents, may come from these documents too: the next ``publish`` deletes them, except those
+        that were used by then (``ReplyStore.find``, ``ReplyStore.use_texts``), since what uses them was made
         without these documents. The collection's revision grows by one, the vector version too.
         """
         ...
@@ -329,13 +347,11 @@ class DocumentStore(Protocol):
         """Return the chunks that came in, or whose document got another title, after the published generation."""
         ...
 
-    async def heuristic_chunks(
-        self, collection: str, *, due: bool, after: tuple[int, int] = (0, 0), limit: int | None = None
-    ) -> list[Chunk]:
+    async def heuristic_chunks(self, collection: str, *, due: bool) -> list[Chunk]:
         """Return the chunks that no model or agent has read yet, in reading order.
 
-        ``due`` limits them to what the next build should have a model read: chunks that no published build has had, and
-        those of ``ask_for``. ``after`` are the numbers in a citation.
+        ``due`` limits them to those that the next build should have a model read: what it has not seen yet, and what a
+        model was asked to read in vain.
         """
         ...
 
@@ -353,6 +369,25 @@ class DocumentStore(Protocol):
 
     async def count_extracts(self, collection: str) -> dict[str, int]:
         """Return how many extracts were made by each method."""
+        ...
+
+    async def submit_extracts(
+        self, collection: str, extracts: Sequence[Extract], *, replace: bool
+    ) -> list[SubmittedExtract]:
+        """Store an agent's extracts, each of another chunk, in place of what those chunks had.
+
+        Returns the chunks that still exist. What an agent or a model wrote of a chunk, if it says something else, is
+        replaced only if ``replace`` is set. The collection's revision grows by one if anything is stored.
+        """
+        ...
+
+    async def chunk_readings(self, collection: str) -> list[ChunkReading]:
+        """Return all chunks in reading order, without their texts, and whether a model or an agent has read them."""
+        ...
+
+    async def extracts_near(self, collection: str, chunk_ids: Sequence[str], distance: int) -> list[Extract]:
+        """Return what models and agents wrote of the chunks at most ``distance`` before or after these in their
+        documents, in reading order."""
         ...
 
     async def put_extracts(self, collection: str, extracts: Sequence[Extract], *, revise: bool) -> list[str]:
@@ -474,8 +509,24 @@ class GenerationStore(Protocol):
     async def bump_vector_version(self) -> int: ...
 
 
+AgentTextKind = Literal["summary", "relation", "description"]
+"""What an agent writes in place of a heuristic text: of a cluster, between two clusters, of an entity of layer 0."""
+
+
+@dataclass(frozen=True, slots=True)
+class AgentText:
+    """What an agent wrote for one task, as JSON values, and all chunks that it rests on; none if they are unknown.
+
+    ``suspect``: they are unknown and documents were deleted since a build last used it.
+    """
+
+    text: Mapping[str, Any]
+    chunk_ids: tuple[str, ...] = ()
+    suspect: bool = field(default=False, compare=False)
+
+
 class ReplyStore(Protocol):
-    """The replies of chat models, which are a cache and a record of expenses, and the summaries of agents."""
+    """The replies of chat models, which are a cache and a record of expenses, and the texts of agents."""
 
     async def find(self, digest: str, job_id: str = "") -> Reply | None:
         """Return the cached reply to the request of that digest, with ``kept`` set; given a job, only its own."""
@@ -502,16 +553,25 @@ class ReplyStore(Protocol):
         """Return what the replies of one or all collections used, by step; of one job or one model alone."""
         ...
 
-    async def put_summaries(self, collection: str, summaries: Mapping[str, Mapping[str, Any]]) -> None:
-        """Store an agent's summaries by the ids of their tasks. The published generation becomes stale."""
+    async def put_texts(
+        self, collection: str, kind: AgentTextKind, texts: Mapping[str, AgentText], *, replace: bool
+    ) -> list[str]:
+        """Store an agent's texts by the ids of their tasks. The published generation becomes stale.
+
+        Returns the ids of the tasks that held another text: it stays unless ``replace`` is set.
+        """
         ...
 
-    async def summaries(self, collection: str) -> dict[str, Mapping[str, Any]]:
-        """Return the summaries of agents by the ids of their tasks."""
+    async def texts(self, collection: str, kind: AgentTextKind) -> dict[str, AgentText]:
+        """Return the texts of agents by the ids of their tasks."""
         ...
 
-    async def use_summaries(self, collection: str, task_ids: Sequence[str]) -> None:
-        """Mark summaries that a build uses: the next ``publish`` keeps them."""
+    async def drop_texts(self, collection: str, kind: AgentTextKind, task_ids: Sequence[str]) -> None:
+        """Delete texts that rest on chunks that do not exist any more."""
+        ...
+
+    async def use_texts(self, collection: str, kind: AgentTextKind, task_ids: Sequence[str]) -> None:
+        """Mark texts that a build uses: the next ``publish`` keeps them."""
         ...
 
 

@@ -167,12 +167,13 @@ async def _add_layer(context: _BuildContext, stack: _LayerStack, sizes: SizeChoi
     heuristic = draft.graph.entities
     summaries = await write_summaries(step, draft.counts, context.sources, context.progress)
     entities = apply_summaries(heuristic, summaries, context.taken)
+    upper = Graph(tuple(entities), draft.graph.relations)
     drafts = [(entity, summaries.get(number)) for number, entity in enumerate(heuristic)]
     sentences = await write_sentences(
-        step, draft.counts, draft.threshold.value, drafts, context.sources, context.progress
+        step, draft.counts, draft.threshold.value, drafts, upper, context.sources, context.progress
     )
     stack.graphs[-1] = Graph(_assign_parents(lower.entities, clusters, entities), lower.relations)
-    stack.graphs.append(Graph(tuple(entities), apply_sentences(draft.graph.relations, sentences)))
+    stack.graphs.append(replace(upper, relations=apply_sentences(upper.relations, sentences)))
     stack.thresholds.append(draft.threshold)
     stack.vectors.append(await _embed(entities, context.embedder, context.progress))
 

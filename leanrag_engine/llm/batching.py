@@ -19,6 +19,7 @@ from leanrag_engine.core.errors import CapReached, LeanRAGError, ModelUnavailabl
 from leanrag_engine.core.ports import ChatModel, ChatRequest, FinishReason, Message, Reply
 from leanrag_engine.core.text.shortening import cut_end, one_line
 
+from .item_schema import service_schema
 from .prompts import BUILT_IN, Prompts
 
 S = TypeVar("S")
@@ -108,7 +109,8 @@ class ModelWork:
 class TaskKind:
     """A kind of task: its instructions and the form of an answer.
 
-    ``item`` is the JSON schema of one answer, an object; ``room`` the output tokens of one. Spending is summed by
+    ``item`` is the JSON schema of one answer, an object: agents are held to all of it (``item_schema.find_faults``),
+    models, which are read with tolerance, get it without its limits. ``room`` are the output tokens of one answer. Spending is summed by
     ``step``. ``other_form`` parses replies without JSON, if another form is allowed; it returns the answers in the
     order of the tasks.
     """
@@ -151,11 +153,9 @@ def batch_request(
     if problems:
         listed = "\n".join(f"- Task {number}: {problem}" for number, problem in enumerate(problems, 1))
         shown.append(kind.prompts.fill("ask_again_each", problems=listed))
-    item = {
-        **kind.item,
-        "properties": {NUMBER: {"type": "integer"}, **kind.item["properties"]},
-        "required": [NUMBER, *kind.item["required"]],
-    }
+    item = service_schema(
+        {**kind.item, "properties": {NUMBER: {"type": "integer"}, **kind.item["properties"]}}
+    )
     return ChatRequest(
         (Message("system", kind.instructions), Message("user", "\n\n".join(shown))),
         max_tokens=room * kind.room * len(tasks),

@@ -5,6 +5,7 @@ All of this runs inside a job, under the writer lock. A reader sees either the p
 
 from __future__ import annotations
 
+from collections.abc import Collection as AnyCollection
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -20,6 +21,7 @@ from leanrag_engine.core.model import (
     Chunk,
     Collection,
     EmbeddingCounts,
+    Evidence,
     Extract,
     Generation,
     Graph,
@@ -28,12 +30,16 @@ from leanrag_engine.core.model import (
 )
 from leanrag_engine.core.ports import EmbedderSource, Progress, ProgressReport
 from leanrag_engine.core.text.scripts import is_mostly_latin
-from leanrag_engine.extraction.by_model.describe import apply_descriptions, describe_by_model
+from leanrag_engine.extraction.by_model.describe import (
+    Description,
+    apply_descriptions,
+    describe_by_model,
+)
 from leanrag_engine.extraction.by_model.extract import extract_by_model
 from leanrag_engine.extraction.heuristic.keyphrases.key_words import find_key_words
 from leanrag_engine.extraction.merging import LongDescription, merge
 from leanrag_engine.hierarchy.build import BuiltHierarchy, HierarchyOptions, build
-from leanrag_engine.hierarchy.by_model.write import TextSources
+from leanrag_engine.hierarchy.by_model.write import AgentSentence, TextSources
 from leanrag_engine.hierarchy.clustering.methods import ClusteringMethod, ClusteringOptions
 from leanrag_engine.hierarchy.health import count_methods
 from leanrag_engine.llm.batching import first_error
@@ -167,12 +173,22 @@ async def fit(
 async def draft(
     stores: Stores, collection: Collection, fitted: FittedChunks, report: ProgressReport, models: BuildModels
 ) -> BuiltHierarchy:
-    """Merge, describe, cluster and summarise; nothing is written yet but which summaries of agents were used."""
+    """Merge, describe, cluster and summarise; nothing is written yet but which texts of agents were used."""
     base = await base_graph(stores, collection, fitted.chunks, report, models)
-    sources = TextSources(models.writing, await stores.replies.summaries(collection.name))
+    summaries = await stores.replies.texts(collection.name, "summary")
+    sentences = await stores.replies.texts(collection.name, "relation")
+    sources = TextSources(
+        models.writing,
+        {id_: each.text for id_, each in summaries.items()},
+        {
+            id_: AgentSentence(each.text["sentence"], each.text["task"] if each.suspect else "")
+            for id_, each in sentences.items()
+        },
+    )
     plan = plan_of(stores.settings)
     built = await build(base, fitted.embedder, plan, progress=report, sources=sources)
-    await stores.replies.use_summaries(collection.name, sorted(sources.used))
+    await stores.replies.use_texts(collection.name, "summary", sorted(sources.used & summaries.keys()))
+    await stores.replies.use_texts(collection.name, "relation", sorted(sources.used & sentences.keys()))
     return built
 
 
@@ -195,15 +211,31 @@ async def base_graph(
         # A text of a few plain words has no names: without any entity the collection could not be built.
         openings = (chunk for chunk in chunks if chunk.number == 1)
         base = merge([Extract(each.id, Method.HEURISTIC, find_key_words(each.text)) for each in openings])
-    if models.writing is None or not overlong:
-        return base
+    by_agents = await descriptions_by_agents(stores, collection.name, documents.keys())
+    asked = [each for each in overlong if each.id not in by_agents]
 
     def report_descriptions(done: int, total: int) -> None:
         report(Progress("describe", done, total))
 
-    return apply_descriptions(
-        base, await describe_by_model(models.writing, base, overlong, report_descriptions)
-    )
+    if models.writing is not None and asked:
+        by_model = await describe_by_model(models.writing, base, asked, report_descriptions)
+        base = apply_descriptions(base, by_model)
+    return apply_descriptions(base, by_agents, Method.AGENT)
+
+
+async def descriptions_by_agents(
+    stores: Stores, collection: str, chunk_ids: AnyCollection[str]
+) -> dict[str, Description]:
+    """Return what agents wrote of entities of G0, by their ids, and delete what rests on chunks that are gone."""
+    texts = await stores.replies.texts(collection, "description")
+    gone = [id_ for id_, each in texts.items() if not set(each.chunk_ids) <= set(chunk_ids)]
+    if gone:
+        await stores.replies.drop_texts(collection, "description", gone)
+    return {
+        id_: Description(each.text["description"], tuple(Evidence(*part) for part in each.text["evidence"]))
+        for id_, each in texts.items()
+        if id_ not in gone
+    }
 
 
 async def publish(

@@ -11,10 +11,9 @@ from ..engine_handle import EngineHandle
 from ..replies.agent import PendingReply, SubmitReply
 from .arguments import CollectionName, Cursor
 
-Items = Annotated[
-    list[dict[str, Any]],
-    Field(min_length=1, max_length=100, description="By the schema of get_pending_work"),
-]
+Items = Annotated[list[dict[str, Any]], Field(min_length=1, max_length=100)]
+Replace = bool
+"""Whether items may replace what an agent or a model wrote; the rejections say so where it matters."""
 
 
 class AgentTools:
@@ -25,34 +24,43 @@ class AgentTools:
 
     async def get_pending_work(
         self,
-        kind: Literal["extraction", "summary"] = "extraction",
+        kind: Literal["extraction", "summary", "relation", "description"] = "extraction",
         limit: Annotated[int, Field(ge=1, le=20)] = 5,
         cursor: Cursor = "",
+        instructions: bool = False,
         collection: CollectionName = "default",
     ) -> Annotated[CallToolResult, PendingReply]:
-        """Get work that needs a language model, to do it yourself when the user wants a better index and no model is \
-configured: chunks to extract from, or clusters to summarise. Next: submit_extractions or submit_summaries, until none \
-remains; then build_hierarchy."""
+        """Get work that needs a language model, to do it yourself if the user wants a better index and no model is \
+configured: chunks to extract from, then texts on clusters, relations and entities; most valuable first. `instructions` \
+come with the first page, later on request. Submit, go on with next_cursor; then build_hierarchy."""
         engine = await self._engine.get()
         work = await engine.pending_work(
-            kind, limit, cursor, collection=await self._engine.choose(collection)
+            kind,
+            limit,
+            cursor,
+            instructions=instructions,
+            collection=await self._engine.choose(collection),
         )
         return PendingReply.from_engine(work).to_result()
 
     async def submit_extractions(
-        self, items: Items, collection: CollectionName = "default"
+        self, items: Items, replace: Replace = False, collection: CollectionName = "default"
     ) -> Annotated[CallToolResult, SubmitReply]:
-        """Submit the entities and relations of chunks from get_pending_work. Good items are stored at once; correct \
-and submit again those that come back with a reason."""
+        """Submit extractions by the schema of get_pending_work. Good items are stored at once; correct and submit \
+again those that are rejected."""
         engine = await self._engine.get()
-        submission = await engine.submit_extractions(items, collection=await self._engine.choose(collection))
-        return SubmitReply.from_engine("extraction", submission).to_result()
+        submission = await engine.submit_extractions(
+            items, replace=replace, collection=await self._engine.choose(collection)
+        )
+        return SubmitReply.from_engine(submission).to_result()
 
     async def submit_summaries(
-        self, items: Items, collection: CollectionName = "default"
+        self, items: Items, replace: Replace = False, collection: CollectionName = "default"
     ) -> Annotated[CallToolResult, SubmitReply]:
-        """Submit names, descriptions and findings of clusters from get_pending_work(kind='summary'), as with \
-submit_extractions. They appear after build_hierarchy; then comes the layer above."""
+        """Submit work of the kinds summary, relation and description, as submit_extractions does. It appears after \
+build_hierarchy."""
         engine = await self._engine.get()
-        submission = await engine.submit_summaries(items, collection=await self._engine.choose(collection))
-        return SubmitReply.from_engine("summary", submission).to_result()
+        submission = await engine.submit_summaries(
+            items, replace=replace, collection=await self._engine.choose(collection)
+        )
+        return SubmitReply.from_engine(submission).to_result()

@@ -42,6 +42,7 @@ HOMES = {
     "httpx2": {"server/http/tokens.py"},
     "huggingface_hub": {"leanrag_engine/adapters/embedders/local.py"},
     "json_repair": {"leanrag_engine/llm/batching.py"},
+    "jsonschema": {"leanrag_engine/llm/item_schema.py"},
     "jwt": {"server/http/tokens.py"},
     "litellm": {"leanrag_engine/adapters/chat/model.py"},
     "lxml": {"leanrag_engine/documents/readers/html.py", "leanrag_engine/documents/readers/docx.py"},

@@ -9,6 +9,7 @@ from enum import StrEnum
 from typing import Any
 
 from sqlalchemy import (
+    ColumnElement,
     Connection,
     Result,
     RowMapping,
@@ -37,6 +38,7 @@ from leanrag_engine.core.model import (
     Window,
     window_id,
 )
+from leanrag_engine.core.ports import ChunkReading, SubmittedExtract
 from leanrag_engine.core.text.citation import format_citation, parse_citation
 
 from . import collections as collection_rows
@@ -475,16 +477,21 @@ def pending_chunks(connection: Connection, name: str) -> list[Chunk]:
     return _chunks_of(connection.execute(_chunks(connection, name).where(pending).order_by(*_READING)))
 
 
-def heuristic_chunks(
-    connection: Connection, name: str, *, due: bool, after: tuple[int, int], limit: int | None
-) -> list[Chunk]:
+def heuristic_chunks(connection: Connection, name: str, *, due: bool) -> list[Chunk]:
     """Return chunks without an extract by a model or an agent, in reading order.
 
-    ``due``: only those that the next build should have a model read. ``after``: only chunks after the one with these
-    numbers of document and citation; if it is gone, all of its document and those after it.
+    ``due``: only those that the next build should have a model read.
     """
     collection = collection_rows.number_of(connection, name)
-    read = (
+    statement = _chunks(connection, name).where(~_is_written(collection))
+    if due:
+        statement = statement.where(chunks.c.reading != ReadingState.DONE.value)
+    return _chunks_of(connection.execute(statement.order_by(*_READING)))
+
+
+def _is_written(collection: int) -> ColumnElement[bool]:
+    """Return the condition that a model or an agent has read a chunk."""
+    return (
         select(extracts.c.chunk)
         .where(
             extracts.c.collection == collection,
@@ -494,13 +501,6 @@ def heuristic_chunks(
         )
         .exists()
     )
-    document, label = after
-    this = (chunks.c.collection == collection) & (chunks.c.document == document) & (chunks.c.label == label)
-    place = connection.execute(select(chunks.c.number).where(this)).scalar() or 0
-    statement = _chunks(connection, name).where(~read, tuple_(*_READING) > (document, place))
-    if due:
-        statement = statement.where(chunks.c.reading != ReadingState.DONE.value)
-    return _chunks_of(connection.execute(statement.order_by(*_READING).limit(limit)))
 
 
 def search_windows(
@@ -546,17 +546,73 @@ def _chunks_of(rows: Result[Any]) -> list[Chunk]:
 
 def all_extracts(connection: Connection, name: str) -> list[Extract]:
     """Return all extracts in the reading order of their chunks."""
+    return _extracts_of(connection.execute(_extracts(connection, name)))
+
+
+def extracts_near(
+    connection: Connection, name: str, chunk_ids: Sequence[str], distance: int
+) -> list[Extract]:
+    """Return the extracts by models and agents of chunks at most ``distance`` from these, in reading order."""
+    centre = chunks.alias()
+    near = (
+        select(centre.c.id)
+        .where(
+            centre.c.collection == chunks.c.collection,
+            centre.c.document == chunks.c.document,
+            centre.c.number.between(chunks.c.number - distance, chunks.c.number + distance),
+            among(centre.c.id, chunk_ids),
+        )
+        .exists()
+    )
+    written = extracts.c.method != Method.HEURISTIC.value
+    return _extracts_of(connection.execute(_extracts(connection, name).where(written, near)))
+
+
+def submit_extracts(
+    connection: Connection, name: str, new: Sequence[Extract], replace: bool
+) -> list[SubmittedExtract]:
+    """Store the extracts of an agent as :meth:`leanrag_engine.core.ports.DocumentStore.submit_extracts` specifies."""
+    ids = [each.chunk_id for each in new]
+    written = _extracts(connection, name).where(
+        extracts.c.method != Method.HEURISTIC.value, among(chunks.c.id, ids)
+    )
+    held = {each.chunk_id: each for each in _extracts_of(connection.execute(written))}
+    due = [each for each in new if each.chunk_id not in held or (replace and held[each.chunk_id] != each)]
+    stored = set(put_extracts(connection, name, due, revise=True)) if due else set()
+    found = []
+    for each in new:
+        earlier = held.get(each.chunk_id)
+        if earlier == each:
+            found.append(SubmittedExtract(each.chunk_id, stored=True))
+        elif earlier is not None or each.chunk_id in stored:
+            found.append(SubmittedExtract(each.chunk_id, each.chunk_id in stored, earlier))
+    return found
+
+
+def chunk_readings(connection: Connection, name: str) -> list[ChunkReading]:
+    """Return all chunks without their texts in reading order."""
+    collection = collection_rows.number_of(connection, name)
+    columns = (chunks.c.id, chunks.c.tokens)
+    written = _is_written(collection).label("written")
+    statement = select(*columns, written).where(chunks.c.collection == collection).order_by(*_READING)
+    return [ChunkReading(row.id, row.tokens, row.written) for row in connection.execute(statement)]
+
+
+def _extracts(connection: Connection, name: str) -> Select[Any]:
     here = (
         (chunks.c.collection == extracts.c.collection)
         & (chunks.c.document == extracts.c.document)
         & (chunks.c.label == extracts.c.chunk)
     )
-    statement = (
+    return (
         select(chunks.c.id, extracts.c.method, extracts.c.entities, extracts.c.relations)
         .join(chunks, here)
         .where(extracts.c.collection == collection_rows.number_of(connection, name))
         .order_by(*_READING, extracts.c.position)
     )
+
+
+def _extracts_of(rows: Result[Any]) -> list[Extract]:
     return [
         Extract(
             chunk_id=row.id,
@@ -567,7 +623,7 @@ def all_extracts(connection: Connection, name: str) -> list[Extract]:
             ),
             relations=tuple(ExtractedRelation(*each) for each in row.relations),
         )
-        for row in connection.execute(statement)
+        for row in rows
     ]
 
 

@@ -1,21 +1,20 @@
-"""Write and read model replies, which are both cache and ledger, and the summaries that agents wrote."""
+"""Write and read model replies, which are both cache and ledger, and the texts that agents wrote."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
 
 from sqlalchemy import Connection, func, insert, select, update
 from sqlalchemy import delete as delete_from
 
 from leanrag_engine.core.model import Spent
-from leanrag_engine.core.ports import ChatRequest, FinishReason, Reply
+from leanrag_engine.core.ports import AgentText, AgentTextKind, ChatRequest, FinishReason, Reply
 
 from . import collections as collection_rows
 from .dialect.statements import among, insert_or_update, is_empty_list, lists_any
-from .schema.tables import replies, summaries
+from .schema.tables import agent_texts, replies
 
 _CACHED = replies.c.text.is_not(None)
 """A row without its text counts for spending only."""
@@ -113,8 +112,8 @@ def sum_spending(connection: Connection, name: str | None, job: str, model: str)
 def drop(connection: Connection, name: str, chunk_ids: Sequence[str]) -> None:
     """Delete the texts of replies about these chunks.
 
-    Replies whose chunks are unknown, and the summaries of the collection, become suspect: they may contain text of
-    these chunks.
+    So are the texts of agents that rest on them. Replies and texts whose chunks are unknown become suspect: they may
+    contain text of these chunks.
     """
     collection = collection_rows.number_of(connection, name)
     here = (replies.c.collection == collection) & _CACHED
@@ -122,49 +121,83 @@ def drop(connection: Connection, name: str, chunk_ids: Sequence[str]) -> None:
     connection.execute(update(replies).where(here, about_chunks).values(text=None))
     unknown = is_empty_list(replies.c.chunk_ids)
     connection.execute(update(replies).where(here, unknown).values(suspect=True))
-    connection.execute(update(summaries).where(summaries.c.collection == collection).values(suspect=True))
+    mine = agent_texts.c.collection == collection
+    connection.execute(delete_from(agent_texts).where(mine, lists_any(agent_texts.c.chunk_ids, chunk_ids)))
+    rootless = is_empty_list(agent_texts.c.chunk_ids)
+    connection.execute(update(agent_texts).where(mine, rootless).values(suspect=True))
 
 
 def drop_suspect(connection: Connection, name: str) -> None:
-    """Delete the texts of suspect replies, and suspect summaries."""
+    """Delete the texts of suspect replies, and suspect texts of agents."""
     collection = collection_rows.number_of(connection, name)
     suspect = (replies.c.collection == collection) & replies.c.suspect & _CACHED
     connection.execute(update(replies).where(suspect).values(text=None, suspect=False))
     connection.execute(
-        delete_from(summaries).where(summaries.c.collection == collection, summaries.c.suspect)
+        delete_from(agent_texts).where(agent_texts.c.collection == collection, agent_texts.c.suspect)
     )
 
 
-# --- summaries -----------------------------------------------------------------------------
+# --- texts of agents -----------------------------------------------------------------------
 
 
-def put_summaries(connection: Connection, name: str, new: Mapping[str, Mapping[str, Any]]) -> None:
-    """Write summaries by task, replacing older ones of the same tasks; the collection's revision grows by one."""
-    if not new:
-        return
+def put_texts(
+    connection: Connection, name: str, kind: AgentTextKind, new: Mapping[str, AgentText], replace: bool
+) -> list[str]:
+    """Write texts of agents by task; the collection's revision grows by one if there is any that differs.
+
+    Returns the ids of the tasks that hold another text. It stays unless ``replace`` is set.
+    """
+    held = texts(connection, name, kind, [*new])
+    others = [task for task, text in held.items() if text != new[task]]
+    written = {
+        task: each for task, each in new.items() if task not in held or (replace and held[task] != each)
+    }
+    if not written:
+        return others
     collection = collection_rows.raise_revision(connection, name)
-    statement = insert_or_update(summaries)
+    statement = insert_or_update(agent_texts)
     statement = statement.on_conflict_do_update(
-        index_elements=["collection", "task"],
-        set_={"summary": statement.excluded.summary, "suspect": statement.excluded.suspect},
+        index_elements=["collection", "kind", "task"],
+        set_={column: statement.excluded[column] for column in ("text", "chunk_ids", "suspect")},
     )
     rows = [
-        {"collection": collection, "task": task, "suspect": False, "summary": summary}
-        for task, summary in new.items()
+        {
+            "collection": collection,
+            "kind": kind,
+            "task": task,
+            "suspect": False,
+            "chunk_ids": each.chunk_ids,
+            "text": each.text,
+        }
+        for task, each in written.items()
     ]
     connection.execute(statement, rows)
+    return others
 
 
-def all_summaries(connection: Connection, name: str) -> dict[str, Mapping[str, Any]]:
-    """Return the summaries by task id, sorted by it."""
-    here = summaries.c.collection == collection_rows.number_of(connection, name)
-    rows = connection.execute(
-        select(summaries.c.task, summaries.c.summary).where(here).order_by(summaries.c.task)
+def texts(
+    connection: Connection, name: str, kind: AgentTextKind, tasks: Sequence[str] | None = None
+) -> dict[str, AgentText]:
+    """Return the texts of one kind by task id, sorted by it; only of ``tasks`` if they are given."""
+    here = agent_texts.c.collection == collection_rows.number_of(connection, name)
+    columns = (agent_texts.c.task, agent_texts.c.text, agent_texts.c.chunk_ids, agent_texts.c.suspect)
+    statement = select(*columns).where(here, agent_texts.c.kind == kind)
+    if tasks is not None:
+        statement = statement.where(among(agent_texts.c.task, tasks))
+    rows = connection.execute(statement.order_by(agent_texts.c.task))
+    return {row.task: AgentText(row.text, tuple(row.chunk_ids), row.suspect) for row in rows}
+
+
+def drop_texts(connection: Connection, name: str, kind: AgentTextKind, tasks: Sequence[str]) -> None:
+    """Delete the texts of these tasks."""
+    here = agent_texts.c.collection == collection_rows.number_of(connection, name)
+    connection.execute(
+        delete_from(agent_texts).where(here, agent_texts.c.kind == kind, among(agent_texts.c.task, tasks))
     )
-    return {row.task: row.summary for row in rows}
 
 
-def use_summaries(connection: Connection, name: str, tasks: Sequence[str]) -> None:
-    """Mark the summaries of these tasks as not suspect."""
-    here = summaries.c.collection == collection_rows.number_of(connection, name)
-    connection.execute(update(summaries).where(here, among(summaries.c.task, tasks)).values(suspect=False))
+def use_texts(connection: Connection, name: str, kind: AgentTextKind, tasks: Sequence[str]) -> None:
+    """Mark the texts of these tasks as not suspect."""
+    here = agent_texts.c.collection == collection_rows.number_of(connection, name)
+    these = (agent_texts.c.kind == kind) & among(agent_texts.c.task, tasks)
+    connection.execute(update(agent_texts).where(here, these).values(suspect=False))

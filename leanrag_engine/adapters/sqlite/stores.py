@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from anyio import to_thread
 from sqlalchemy import Engine
@@ -28,7 +27,16 @@ from leanrag_engine.core.model import (
     Relation,
     Spent,
 )
-from leanrag_engine.core.ports import ChatRequest, ProgressReport, Reply, ignore_progress
+from leanrag_engine.core.ports import (
+    AgentText,
+    AgentTextKind,
+    ChatRequest,
+    ChunkReading,
+    ProgressReport,
+    Reply,
+    SubmittedExtract,
+    ignore_progress,
+)
 
 from . import collections as collection_rows
 from . import documents, jobs, removal, replies
@@ -110,18 +118,25 @@ class SqlDocumentStore:
     async def count_extracts(self, collection: str) -> dict[str, int]:
         return await self._transactions.read(documents.count_extracts, collection)
 
-    async def heuristic_chunks(
-        self, collection: str, *, due: bool, after: tuple[int, int] = (0, 0), limit: int | None = None
-    ) -> list[Chunk]:
-        return await self._transactions.read(
-            documents.heuristic_chunks, collection, due=due, after=after, limit=limit
-        )
+    async def heuristic_chunks(self, collection: str, *, due: bool) -> list[Chunk]:
+        return await self._transactions.read(documents.heuristic_chunks, collection, due=due)
 
     async def ask_for(self, collection: str, chunk_ids: Sequence[str]) -> None:
         await self._transactions.write(documents.ask_for, collection, chunk_ids)
 
     async def count_asked(self, collection: str) -> int:
         return await self._transactions.read(documents.count_asked, collection)
+
+    async def submit_extracts(
+        self, collection: str, extracts: Sequence[Extract], *, replace: bool
+    ) -> list[SubmittedExtract]:
+        return await self._transactions.write(documents.submit_extracts, collection, extracts, replace)
+
+    async def chunk_readings(self, collection: str) -> list[ChunkReading]:
+        return await self._transactions.read(documents.chunk_readings, collection)
+
+    async def extracts_near(self, collection: str, chunk_ids: Sequence[str], distance: int) -> list[Extract]:
+        return await self._transactions.read(documents.extracts_near, collection, chunk_ids, distance)
 
     async def put_extracts(self, collection: str, extracts: Sequence[Extract], *, revise: bool) -> list[str]:
         return await self._transactions.write(documents.put_extracts, collection, extracts, revise)
@@ -313,14 +328,19 @@ class SqlReplyStore:
     async def spending(self, collection: str | None, job_id: str = "", model: str = "") -> list[Spent]:
         return await self._transactions.read(replies.sum_spending, collection, job_id, model)
 
-    async def put_summaries(self, collection: str, summaries: Mapping[str, Mapping[str, Any]]) -> None:
-        await self._transactions.write(replies.put_summaries, collection, summaries)
+    async def put_texts(
+        self, collection: str, kind: AgentTextKind, texts: Mapping[str, AgentText], *, replace: bool
+    ) -> list[str]:
+        return await self._transactions.write(replies.put_texts, collection, kind, texts, replace)
 
-    async def summaries(self, collection: str) -> dict[str, Mapping[str, Any]]:
-        return await self._transactions.read(replies.all_summaries, collection)
+    async def texts(self, collection: str, kind: AgentTextKind) -> dict[str, AgentText]:
+        return await self._transactions.read(replies.texts, collection, kind)
 
-    async def use_summaries(self, collection: str, task_ids: Sequence[str]) -> None:
-        await self._transactions.write(replies.use_summaries, collection, task_ids)
+    async def drop_texts(self, collection: str, kind: AgentTextKind, task_ids: Sequence[str]) -> None:
+        await self._transactions.write(replies.drop_texts, collection, kind, task_ids)
+
+    async def use_texts(self, collection: str, kind: AgentTextKind, task_ids: Sequence[str]) -> None:
+        await self._transactions.write(replies.use_texts, collection, kind, task_ids)
 
 
 class SqlJobStore:

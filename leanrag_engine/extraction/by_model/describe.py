@@ -17,6 +17,7 @@ from leanrag_engine.core.text.language.sentences import sentences, whole_sentenc
 from leanrag_engine.core.text.language.words import STOPWORDS, word_count, words
 from leanrag_engine.extraction.merging import DESCRIPTION_WORDS, LongDescription
 from leanrag_engine.llm.batching import ModelWork, Task, TaskKind, ask_each, for_each
+from leanrag_engine.llm.item_schema import TEXT
 from leanrag_engine.llm.packing import pack
 from leanrag_engine.llm.prompts import BUILT_IN, Prompts
 
@@ -30,7 +31,7 @@ _MOST_WORDS = DESCRIPTION_WORDS + DESCRIPTION_WORDS // 4
 _GROUP_STARTS = frozenset("abcdefgh")
 _ITEM = {
     "type": "object",
-    "properties": {"description": {"type": "string"}},
+    "properties": {"description": TEXT},
     "required": ["description"],
     "additionalProperties": False,
 }

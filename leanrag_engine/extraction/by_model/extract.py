@@ -1,11 +1,12 @@
 """Extraction by a model: instructions, one task per chunk, and the run over a whole corpus.
 
-A calling agent that does the same work gets the same instructions, and its answers go through the same reader.
+A calling agent that does the same work gets the same instructions and schema; its answers must be right in every part.
 """
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import anyio
@@ -14,36 +15,53 @@ from leanrag_engine.core.errors import LeanRAGError
 from leanrag_engine.core.model import Chunk, Extract, content_id
 from leanrag_engine.core.text.fencing import fence
 from leanrag_engine.llm.batching import ModelWork, Task, TaskKind, ask_each, for_each
+from leanrag_engine.llm.item_schema import TEXT
 from leanrag_engine.llm.packing import pack
 from leanrag_engine.llm.prompts import BUILT_IN, Prompts
 
 from .gleaning import add_new, gleaning_kind, gleaning_task
-from .reply import MOST_IMPORTANT, read_extract
+from .reply import (
+    MOST_ALIASES,
+    MOST_ENTITIES,
+    MOST_IMPORTANT,
+    MOST_RELATIONS,
+    NAME_CHARACTERS,
+    read_extract,
+    read_strictly,
+)
 from .tuple_reply import read_tuples
 
-__all__ = ["extract_by_model", "extraction_groups", "extraction_kind", "extraction_task"]
+__all__ = ["extract_by_model", "extraction_groups", "extraction_kind", "extraction_task", "submission_task"]
 
 StoreExtracts = Callable[[Sequence[Extract]], Awaitable[None]]
 Report = Callable[[int, int], None]
 """Called with the number of finished chunks and their total; an exception that it raises ends the work."""
 
-_TEXT = {"type": "string"}
+
+def _rows(most: int, optional: str = "", **fields: Any) -> dict[str, Any]:
+    required = [name for name in fields if name != optional]
+    row = {"type": "object", "properties": fields, "required": required, "additionalProperties": False}
+    return {"type": "array", "maxItems": most, "items": row}
 
 
-def _rows(**fields: Any) -> dict[str, Any]:
-    row = {"type": "object", "properties": fields, "required": [*fields], "additionalProperties": False}
-    return {"type": "array", "items": row}
-
-
+_NAME = {**TEXT, "maxLength": NAME_CHARACTERS}
 _ITEM = {
     "type": "object",
     "properties": {
-        "entities": _rows(name=_TEXT, type=_TEXT, description=_TEXT),
+        "entities": _rows(
+            MOST_ENTITIES,
+            name=_NAME,
+            type=TEXT,
+            description=TEXT,
+            aliases={"type": "array", "maxItems": MOST_ALIASES, "items": _NAME},
+            optional="aliases",
+        ),
         "relations": _rows(
-            source=_TEXT,
-            target=_TEXT,
-            description=_TEXT,
-            importance={"type": "integer", "description": f"1 to {MOST_IMPORTANT}"},
+            MOST_RELATIONS,
+            source=_NAME,
+            target=_NAME,
+            description=TEXT,
+            importance={"type": "integer", "minimum": 1, "maximum": MOST_IMPORTANT},
         ),
     },
     "required": ["entities", "relations"],
@@ -71,6 +89,12 @@ def extraction_task(chunk: Chunk) -> Task[Extract]:
         lambda item: read_extract(item, chunk.id, seen),
         (chunk.id,),
     )
+
+
+def submission_task(chunk: Chunk) -> Task[Extract]:
+    """Return the task to read one chunk for an agent: no part of its answer may be unusable."""
+    task = extraction_task(chunk)
+    return replace(task, read=lambda item: read_strictly(item, chunk.id, passage_of(chunk)))
 
 
 def passage_of(chunk: Chunk) -> str:

@@ -1,7 +1,8 @@
-"""Check what a model or an agent extracts from one passage: keep the usable part and leave out the rest.
+"""Check what a model or an agent extracts from one passage.
 
-Only an answer without any usable part is refused, with a reason that its author can act on. A name that shares no word
-with the passage was invented or translated and is left out.
+Of a model's answer the usable part is kept; it is refused only without any. An agent's answer has the form of the
+published schema and is refused, with the path of each fault, if any part cannot be used: the agent can correct it. A
+name that shares no word with the passage was invented or translated.
 """
 
 from __future__ import annotations
@@ -20,16 +21,20 @@ from leanrag_engine.core.text.language.sentences import whole_sentences
 from leanrag_engine.core.text.language.words import STOPWORDS, word_count
 from leanrag_engine.core.text.scripts import has_cjk
 from leanrag_engine.core.text.shortening import cut_end
+from leanrag_engine.llm.item_schema import join_faults
 
 from .type_names import UNKNOWN, type_name
 
 MOST_IMPORTANT = 10
 """The highest importance; 0 means that the reply gives none."""
 
-_MOST_ENTITIES, _MOST_RELATIONS = 100, 200
+MOST_ENTITIES, MOST_RELATIONS = 100, 200
 """A model that gives more for one passage repeats itself."""
-_NAME_CHARACTERS, _NAME_WORDS = 120, 14
-_ALIASES = 4
+NAME_CHARACTERS = 120
+_NAME_WORDS = 14
+MOST_ALIASES = 4
+DESCRIPTION_WORDS = 80
+"""Words of a description of one passage."""
 _YEAR = re.compile(r"[12]\d{3}(?:\s?[-–—/]\s?(?:\d{2}|\d{4}))?")
 _NAMES_TOO = frozenset(["May", "Will"])
 """Function words that are names when capitalised."""
@@ -77,6 +82,84 @@ def read_extract(
             f"Nothing in the answer can be used: {'; '.join(list(reader.reasons)[:3]) or 'it is empty'}."
         )
     return reader.extract(chunk_id)
+
+
+def read_strictly(item: Mapping[str, Any], chunk_id: str, passage: str) -> Extract:
+    """Return the extract, with method ``agent``, that an item of the published schema gives of ``passage``.
+
+    Raises ``ReplyUnusable`` with the path of everything that would have to be left out or cut: an entity none of whose
+    names the passage has, a name listed twice, a relation whose ends are not listed or are one entity (ends may be
+    aliases), a long description.
+    """
+    faults = [*_find_entity_faults(item["entities"], _PassageWords(passage))]
+    forms = _index_names(item["entities"])
+    faults += _find_relation_faults(item["relations"], forms)
+    if faults:
+        raise ReplyUnusable(join_faults(faults))
+    entities = tuple(
+        ExtractedEntity(
+            _text(row["name"]),
+            type_name(row["type"]),
+            _text(row["description"]),
+            tuple(map(_text, row.get("aliases", ()))),
+        )
+        for row in item["entities"]
+    )
+    relations = tuple(
+        ExtractedRelation(
+            entities[forms[name_key(row["source"])]].name,
+            entities[forms[name_key(row["target"])]].name,
+            _text(row["description"]),
+            float(row["importance"]),
+        )
+        for row in item["relations"]
+    )
+    return Extract(chunk_id, Method.AGENT, entities, relations)
+
+
+def _index_names(rows: Sequence[Mapping[str, Any]]) -> dict[str, int]:
+    """Return the place of the first entity that bears each name or alias, by its key."""
+    forms: dict[str, int] = {}
+    for place, row in enumerate(rows):
+        for name in (row["name"], *row.get("aliases", ())):
+            forms.setdefault(name_key(name), place)
+    return forms
+
+
+def _find_entity_faults(rows: Sequence[Mapping[str, Any]], ground: _PassageWords) -> Iterator[str]:
+    forms = _index_names(rows)
+    for place, row in enumerate(rows):
+        path = f"entities[{place}]"
+        names = {f"{path}.name": row["name"]}
+        names |= {f"{path}.aliases[{number}]": each for number, each in enumerate(row.get("aliases", ()))}
+        for where, name in names.items():
+            if problem := _find_name_fault(_text(name), type_name(row["type"])):
+                yield f"{where}: {problem}"
+            elif forms[name_key(name)] != place:
+                other = forms[name_key(name)]
+                yield f"{where}: {_quote(name)} is a name of entities[{other}] too; expected one entity for each name"
+        # The name may be the one that other passages use, if the passage has another.
+        if not any(ground.holds(name) for name in names.values()):
+            yield f"{path}.name: {_quote(row['name'])} is not in the passage; expected a name or alias as it stands there"
+        yield from _find_length_fault(path, row)
+
+
+def _find_relation_faults(rows: Sequence[Mapping[str, Any]], forms: Mapping[str, int]) -> Iterator[str]:
+    for place, row in enumerate(rows):
+        path = f"relations[{place}]"
+        ends = {end: forms.get(name_key(row[end])) for end in ("source", "target")}
+        for end, found in ends.items():
+            if found is None:
+                yield f"{path}.{end} is {_quote(row[end])}; expected a name or alias that entities lists"
+        if ends["source"] is not None and ends["source"] == ends["target"]:
+            yield f"{path} relates {_quote(row['source'])} to itself; expected two entities"
+        yield from _find_length_fault(path, row)
+
+
+def _find_length_fault(path: str, row: Mapping[str, Any]) -> Iterator[str]:
+    count = word_count(_text(row["description"]))
+    if count > DESCRIPTION_WORDS:
+        yield f"{path}.description has {count} words; expected at most {DESCRIPTION_WORDS}"
 
 
 # --- shapes --------------------------------------------------------------------------------
@@ -127,9 +210,9 @@ def _importance(value: Any) -> float:
 
 
 def _description(value: Any) -> str:
-    """Return whole sentences of at most 80 words, or a single one of at most 160; "" if it is longer."""
+    """Return whole sentences within the limit, or a single one of at most twice as many words; "" if it is longer."""
     text = _text(value)
-    return whole_sentences(text, 80) or whole_sentences(text, 160)
+    return whole_sentences(text, DESCRIPTION_WORDS) or whole_sentences(text, 2 * DESCRIPTION_WORDS)
 
 
 # --- names ---------------------------------------------------------------------------------
@@ -192,6 +275,20 @@ class _PassageWords:
         return any(word[: self._START] in self._starts for word in words if word not in STOPWORDS)
 
 
+def _find_name_fault(name: str, type_: str) -> str:
+    """Return why this cannot be the name of an entity, wherever it stands; "" if it can."""
+    if not name or not name_key(name):
+        return "an entity has no name"
+    if len(name) > NAME_CHARACTERS or word_count(name) > _NAME_WORDS:
+        return f"{_quote(name)} is too long for a name"
+    if name.lower() in STOPWORDS and name not in _NAMES_TOO and not (name.isupper() and len(name) > 1):
+        return f"{_quote(name)} is no name by itself (a longer one may be)"
+    figure = not any(sign.isalpha() for sign in name)
+    if figure and not _YEAR.fullmatch(name) and type_ in {UNKNOWN, "quantity", "time"}:
+        return f"{_quote(name)} is a bare number"
+    return ""
+
+
 def _fold(text: str) -> str:
     """Without case and accents."""
     if text.isascii():
@@ -237,7 +334,7 @@ class _ReplyReader:
         if problem := self._fault(name, given, type_):
             self._note(problem)
             return
-        aliases = tuple(dict.fromkeys((*short, *self._other_names(row, name))))[:_ALIASES]
+        aliases = tuple(dict.fromkeys((*short, *self._other_names(row, name))))[:MOST_ALIASES]
         self._add(ExtractedEntity(name, type_, _description(_field(row, "description")), aliases))
 
     def relation(self, row: Mapping[str, Any]) -> None:
@@ -263,19 +360,12 @@ class _ReplyReader:
     # names
 
     def _fault(self, name: str, given: str, type_: str) -> str:
-        """Return why this cannot be the name of an entity; "" if it can."""
-        if not name or not name_key(name):
-            return "an entity has no name"
-        if len(name) > _NAME_CHARACTERS or word_count(name) > _NAME_WORDS:
-            return f"{_quote(name)} is too long for a name"
-        if name.lower() in STOPWORDS and name not in _NAMES_TOO and not (name.isupper() and len(name) > 1):
-            return f"{_quote(name)} is no name by itself (a longer one may be)"
-        figure = not any(sign.isalpha() for sign in name)
-        if figure and not _YEAR.fullmatch(name) and type_ in {UNKNOWN, "quantity", "time"}:
-            return f"{_quote(name)} is a bare number"
-        if not self.ground.holds(given):
-            return f"{_quote(name)} is not in the passage (spell names as the passage does, in its language)"
-        return ""
+        """Return why this cannot be the name of an entity of the passage; "" if it can."""
+        if problem := _find_name_fault(name, type_):
+            return problem
+        if self.ground.holds(given):
+            return ""
+        return f"{_quote(name)} is not in the passage (spell names as the passage does, in its language)"
 
     def _other_names(self, row: Mapping[str, Any], name: str) -> Iterator[str]:
         given = row.get("aliases")
@@ -332,7 +422,7 @@ class _ReplyReader:
             self._enter(self.entities[key])
         elif key:
             self.seen_known = True
-        elif len(self.entities) < _MOST_ENTITIES:
+        elif len(self.entities) < MOST_ENTITIES:
             key = self._enter(entity)
             self.entities[key] = entity
         return key
@@ -344,7 +434,7 @@ class _ReplyReader:
     def _most_important(self) -> tuple[ExtractedRelation, ...]:
         """Return the relations in order; if there are too many, only the most important ones."""
         ranked = sorted(range(len(self.relations)), key=lambda place: -self.relations[place].importance)
-        return tuple(self.relations[place] for place in sorted(ranked[:_MOST_RELATIONS]))
+        return tuple(self.relations[place] for place in sorted(ranked[:MOST_RELATIONS]))
 
     def _note(self, problem: str) -> None:
         self.reasons.setdefault(problem)
@@ -359,5 +449,5 @@ def _combine(one: ExtractedEntity, other: ExtractedEntity) -> ExtractedEntity:
         one,
         type=one.type if one.type != UNKNOWN else other.type,
         description=_description(" ".join((one.description, *news))),
-        aliases=tuple(dict.fromkeys(others))[:_ALIASES],
+        aliases=tuple(dict.fromkeys(others))[:MOST_ALIASES],
     )

@@ -15,6 +15,7 @@ from leanrag_engine.core.text.language.sentences import ends_sentence, sentences
 from leanrag_engine.core.text.language.words import word_count
 from leanrag_engine.core.text.scripts import has_cjk
 from leanrag_engine.llm.batching import Task, TaskKind
+from leanrag_engine.llm.item_schema import TEXT
 from leanrag_engine.llm.prompts import BUILT_IN, Prompts
 
 from .options import DEFAULT, TaskOptions
@@ -25,7 +26,7 @@ STEP = "relation"
 
 _ITEM = {
     "type": "object",
-    "properties": {"sentence": {"type": "string"}},
+    "properties": {"sentence": TEXT},
     "required": ["sentence"],
     "additionalProperties": False,
 }
@@ -54,6 +55,17 @@ def relation_task(
     forbidden = tuple(_forbidden_names(near, far, members.values()))
     id_ = content_id("t", near.id, far.id, text)
     return Task(id_, text, partial(_read, forbidden, options), _chunk_ids(relations, members))
+
+
+def ordered_relation_task(
+    one: Entity, other: Entity, relations: Sequence[Relation], members: Mapping[str, Entity]
+) -> Task[str]:
+    """Return the task with the clusters in the order of their ids.
+
+    Its id depends on nothing but what it shows, so that a build recognises what an agent wrote for a published one.
+    """
+    near, far = sorted((one, other), key=lambda each: each.id)
+    return relation_task(near, far, relations, members)
 
 
 def _chunk_ids(relations: Sequence[Relation], members: Mapping[str, Entity]) -> tuple[str, ...]:

@@ -21,6 +21,7 @@ from leanrag_engine.core.text.language.names import name_key
 from leanrag_engine.core.text.language.sentences import ends_sentence, sentences, whole_sentences
 from leanrag_engine.core.text.language.words import word_count
 from leanrag_engine.llm.batching import Task, TaskKind
+from leanrag_engine.llm.item_schema import TEXT
 from leanrag_engine.llm.prompts import BUILT_IN, Prompts
 
 from .options import DEFAULT, TaskOptions
@@ -39,16 +40,15 @@ STEP = "summary"
 
 _AROUND = " \t\n\"'“”‘’«»*_#`"
 
-_TEXT = {"type": "string"}
 _FINDING = {
     "type": "object",
-    "properties": {"summary": _TEXT, "explanation": _TEXT},
+    "properties": {"summary": TEXT, "explanation": TEXT},
     "required": ["summary", "explanation"],
     "additionalProperties": False,
 }
 _ITEM = {
     "type": "object",
-    "properties": {"name": _TEXT, "description": _TEXT, "findings": {"type": "array", "items": _FINDING}},
+    "properties": {"name": TEXT, "description": TEXT, "findings": {"type": "array", "items": _FINDING}},
     "required": ["name", "description", "findings"],
     "additionalProperties": False,
 }

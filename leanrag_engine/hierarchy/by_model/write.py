@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leanrag_engine.core.errors import LeanRAGError, ReplyUnusable
-from leanrag_engine.core.model import Entity, Evidence, Method, Relation
+from leanrag_engine.core.model import Entity, Evidence, Graph, Method, Relation
 from leanrag_engine.core.ports import Progress, ProgressReport
 from leanrag_engine.core.text.language.names import name_key
 from leanrag_engine.hierarchy.relations import LayerStep, PairCounts
@@ -25,7 +25,7 @@ from leanrag_engine.llm.prompts import Prompts
 
 from .options import DEFAULT, TaskOptions
 from .prompt_lines import approximate_tokens
-from .relation_sentences import relation_kind, relation_task
+from .relation_sentences import ordered_relation_task, relation_kind, relation_task
 from .summaries import ClusterSummary, aggregation_kind, aggregation_task, estimate_tokens
 
 BEAT = 1.0
@@ -35,12 +35,23 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
+class AgentSentence:
+    """A sentence that an agent wrote on two clusters. ``task`` is the id of its task if the sentence counts for exactly
+    that task alone, because what it rests on may have been deleted; else ""."""
+
+    text: str
+    task: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class TextSources:
-    """Where the texts of a hierarchy come from: a model, if there is one, and the ``summaries`` that agents wrote, by
-    task id. The model is not asked for what an agent wrote. ``used`` collects the ids of the agents' tasks used."""
+    """Where the texts of a hierarchy come from: a model, if there is one, the ``summaries`` that agents wrote, by task id,
+    and their ``sentences`` on two clusters, by the id of the relation. The model is not asked for what an agent wrote.
+    ``used`` collects the ids of what is used of these."""
 
     work: ModelWork | None = None
     summaries: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    sentences: Mapping[str, AgentSentence] = field(default_factory=dict)
     used: set[str] = field(default_factory=set)
     options: TaskOptions = DEFAULT
 
@@ -194,31 +205,46 @@ def _free_name(name: str, term: str, taken: set[str]) -> str:
 # --- relation sentences --------------------------------------------------------------------
 
 
+@dataclass(frozen=True, slots=True)
+class WrittenSentence:
+    """A sentence on two clusters and who wrote it."""
+
+    text: str
+    method: Method
+
+
 async def write_sentences(
     step: LayerStep,
     counts: PairCounts,
     tau: int,
     upper: Sequence[tuple[Entity, WrittenSummary | None]],
+    published: Graph,
     sources: TextSources,
     progress: ProgressReport,
-) -> dict[int, str]:
-    """Return the model's sentences on pairs of clusters with λ > ``tau``, by the number of the pair.
+) -> dict[int, WrittenSentence]:
+    """Return the sentences of agents and of the model on pairs of clusters with λ > ``tau``, by the number of the pair.
 
-    ``upper`` are the heuristic entities of the clusters and what was written of them.
+    ``upper`` are the heuristic entities of the clusters and what was written of them; ``published`` has the
+    clusters as they are published, and the relations of the pairs.
     """
-    if sources.work is None:
+    if sources.work is None and not sources.sentences:
         return {}
-    batches = _batch_pairs(counts, tau, sources.work.batch)
-    total = sum(map(len, batches))
     layer = f"layer {upper[0][0].layer}"
     members: list[dict[str, Entity]] = [{} for _ in upper]
     for entity, label in zip(step.lower.entities, step.labels.tolist(), strict=True):
         members[label][entity.id] = entity
-    found: dict[int, str] = {}
+    pairs = _pairs_above(counts, tau)
+    found = await anyio.to_thread.run_sync(
+        _read_agent_sentences, step, counts, pairs, published, members, sources
+    )
+    if sources.work is None:
+        return found
+    rest = [pair for pair in pairs if pair not in found]
+    batches = [rest[start : start + sources.work.batch] for start in range(0, len(rest), sources.work.batch)]
     done = 0
 
     def report() -> None:
-        progress(Progress("connect", done, total, layer))
+        progress(Progress("connect", done, len(rest), layer))
 
     def make_task(pair: int) -> Task[str]:
         first, second = int(counts.pairs.first[pair]), int(counts.pairs.second[pair])
@@ -232,7 +258,8 @@ async def write_sentences(
     async def relate(batch: Sequence[int]) -> None:
         nonlocal done
         tasks = {pair: make_task(pair) for pair in batch}
-        found.update(await _ask_model(sources, relation_kind, tasks))
+        by_model = await _ask_model(sources, relation_kind, tasks)
+        found.update({pair: WrittenSentence(text, Method.MODEL) for pair, text in by_model.items()})
         done += len(batch)
         report()
 
@@ -240,15 +267,42 @@ async def write_sentences(
     return found
 
 
-def _batch_pairs(counts: PairCounts, tau: int, size: int) -> list[list[int]]:
-    """Group the pairs with λ > ``tau``, in the order of their second and first clusters, into calls."""
+def _read_agent_sentences(
+    step: LayerStep,
+    counts: PairCounts,
+    pairs: Sequence[int],
+    published: Graph,
+    members: Sequence[Mapping[str, Entity]],
+    sources: TextSources,
+) -> dict[int, WrittenSentence]:
+    found: dict[int, WrittenSentence] = {}
+    for pair in pairs if sources.sentences else ():
+        given = sources.sentences.get(published.relations[pair].id)
+        if given is None:
+            continue
+        if given.task:
+            first, second = int(counts.pairs.first[pair]), int(counts.pairs.second[pair])
+            beneath = [step.lower.relations[number] for number in counts.pairs.relations_of(pair)]
+            both = {**members[first], **members[second]}
+            ends = published.entities[first], published.entities[second]
+            if given.task != ordered_relation_task(*ends, beneath, both).id:
+                continue
+        found[pair] = WrittenSentence(given.text, Method.AGENT)
+        sources.used.add(published.relations[pair].id)
+    return found
+
+
+def _pairs_above(counts: PairCounts, tau: int) -> list[int]:
+    """Return the pairs with λ > ``tau``, in the order of their second and first clusters."""
     above = np.flatnonzero(counts.strengths > tau)
     order = np.lexsort((counts.pairs.first[above], counts.pairs.second[above]))
-    pairs = above[order].tolist()
-    return [pairs[start : start + size] for start in range(0, len(pairs), size)]
+    pairs: list[int] = above[order].tolist()
+    return pairs
 
 
-def apply_sentences(relations: Sequence[Relation], sentences: Mapping[int, str]) -> tuple[Relation, ...]:
+def apply_sentences(
+    relations: Sequence[Relation], sentences: Mapping[int, WrittenSentence]
+) -> tuple[Relation, ...]:
     """Return ``relations`` with the ``sentences`` by their numbers in place of the heuristic texts.
 
     A sentence rests on all the relations beneath. It cites the chunk that the heuristic text begins with.
@@ -256,8 +310,8 @@ def apply_sentences(relations: Sequence[Relation], sentences: Mapping[int, str])
     found = list(relations)
     for number, sentence in sentences.items():
         old = found[number]
-        evidence = tuple(Evidence(0, len(sentence), part.chunk_id) for part in old.evidence[:1])
-        found[number] = replace(old, description=sentence, method=Method.MODEL, evidence=evidence)
+        evidence = tuple(Evidence(0, len(sentence.text), part.chunk_id) for part in old.evidence[:1])
+        found[number] = replace(old, description=sentence.text, method=sentence.method, evidence=evidence)
     return tuple(found)
 
 

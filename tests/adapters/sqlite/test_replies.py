@@ -22,7 +22,7 @@ from leanrag_engine.core.model import (
     Method,
     Spent,
 )
-from leanrag_engine.core.ports import ChatRequest, FinishReason, Message, Reply
+from leanrag_engine.core.ports import AgentText, ChatRequest, FinishReason, Message, Reply
 
 pytestmark = pytest.mark.anyio
 
@@ -208,16 +208,16 @@ async def test_suspect_replies_are_deleted_by_the_next_publish_unless_they_were_
     await put_reply(
         filled_store, "of other chunks", make_request("extraction", *await chunk_ids(filled_store, "moons"))
     )
-    await filled_store.replies.put_summaries("default", {"t1": {"name": "Used"}, "t2": {"name": "Not used"}})
+    await put_summaries(filled_store, {"t1": {"name": "Used"}, "t2": {"name": "Not used"}})
     before = await filled_store.replies.spending("default")
     await delete_document(filled_store)
     assert await filled_store.replies.find("asked again")
-    await filled_store.replies.use_summaries("default", ["t1"])
+    await filled_store.replies.use_texts("default", "summary", ["t1"])
     await publish(filled_store, hierarchy("Scrooge", "Marley"))
     assert await filled_store.replies.find("asked again")
     assert await filled_store.replies.find("not asked again") is None
     assert await filled_store.replies.find("of other chunks")
-    assert await filled_store.replies.summaries("default") == {"t1": {"name": "Used"}}
+    assert await summaries(filled_store) == {"t1": {"name": "Used"}}
     assert await filled_store.replies.spending("default") == before
 
 
@@ -225,10 +225,10 @@ async def test_a_publish_without_a_deletion_drops_nothing(
     filled_store: SqliteDatabase, hierarchy: MakeHierarchy, publish: Publish
 ) -> None:
     await put_reply(filled_store, "d1", make_request("aggregation"))
-    await filled_store.replies.put_summaries("default", {"t1": {"name": "A"}})
+    await put_summaries(filled_store, {"t1": {"name": "A"}})
     await publish(filled_store, hierarchy("Scrooge", "Marley"))
     assert await filled_store.replies.find("d1")
-    assert await filled_store.replies.summaries("default") == {"t1": {"name": "A"}}
+    assert await summaries(filled_store) == {"t1": {"name": "A"}}
 
 
 async def test_another_collection_is_not_touched_by_a_deletion(filled_store: SqliteDatabase) -> None:
@@ -240,6 +240,15 @@ async def test_another_collection_is_not_touched_by_a_deletion(filled_store: Sql
     assert await filled_store.replies.find("d1")
 
 
+async def put_summaries(store: SqliteDatabase, texts: dict[str, dict[str, Any]]) -> None:
+    wrapped = {id_: AgentText(each) for id_, each in texts.items()}
+    await store.replies.put_texts("default", "summary", wrapped, replace=True)
+
+
+async def summaries(store: SqliteDatabase) -> dict[str, Any]:
+    return {id_: each.text for id_, each in (await store.replies.texts("default", "summary")).items()}
+
+
 # --- what agents wrote ---------------------------------------------------------------------
 
 
@@ -249,13 +258,13 @@ async def test_a_new_summary_replaces_the_old_one_and_makes_the_collection_stale
     before = await filled_store.documents.collection("default")
     assert before
     await publish(filled_store, hierarchy("Scrooge"), revision=before.revision)
-    await filled_store.replies.put_summaries("default", {})
+    await put_summaries(filled_store, {})
     current = await filled_store.documents.collection("default")
     assert current
     assert not current.stale
-    await filled_store.replies.put_summaries("default", {"t1": {"name": "A", "findings": [{"summary": "é"}]}})
-    await filled_store.replies.put_summaries("default", {"t1": {"name": "B"}, "t2": {"name": "C"}})
-    assert await filled_store.replies.summaries("default") == {"t1": {"name": "B"}, "t2": {"name": "C"}}
+    await put_summaries(filled_store, {"t1": {"name": "A", "findings": [{"summary": "é"}]}})
+    await put_summaries(filled_store, {"t1": {"name": "B"}, "t2": {"name": "C"}})
+    assert await summaries(filled_store) == {"t1": {"name": "B"}, "t2": {"name": "C"}}
     after = await filled_store.documents.collection("default")
     assert after
     assert after.stale
@@ -269,7 +278,7 @@ def list_citations(chunks: list[Chunk]) -> list[str]:
     return [each.citation for each in chunks]
 
 
-async def test_heuristic_chunks_come_page_by_page_in_reading_order(
+async def test_heuristic_chunks_come_in_reading_order(
     filled_store: SqliteDatabase, hierarchy: MakeHierarchy, publish: Publish, parcel: MakeParcel
 ) -> None:
     everything = await filled_store.documents.heuristic_chunks("default", due=True)
@@ -287,8 +296,6 @@ async def test_heuristic_chunks_come_page_by_page_in_reading_order(
         "d2:c2",
         "d2:c3",
     ]
-    page = await filled_store.documents.heuristic_chunks("default", due=False, after=(1, 1), limit=2)
-    assert list_citations(page) == ["d1:c3", "d2:c2"]
     stored = await filled_store.documents.collection("default")
     assert stored
     await publish(filled_store, hierarchy("Scrooge"), revision=stored.revision)
@@ -331,3 +338,25 @@ async def test_revising_extracts_make_the_collection_stale_and_no_document_pendi
     )
     unchanged = await filled_store.documents.collection("default")
     assert unchanged == after
+
+
+async def test_another_text_stays_unless_it_is_to_be_replaced(filled_store: SqliteDatabase) -> None:
+    replies = filled_store.replies
+    new = {"t1": AgentText({"name": "B"}), "t2": AgentText({"name": "C"})}
+    await put_summaries(filled_store, {"t1": {"name": "A"}})
+    assert await replies.put_texts("default", "summary", new, replace=False) == ["t1"]
+    assert await summaries(filled_store) == {"t1": {"name": "A"}, "t2": {"name": "C"}}
+    assert await replies.put_texts("default", "summary", new, replace=True) == ["t1"]
+    assert (await summaries(filled_store))["t1"] == {"name": "B"}
+    assert not await replies.texts("default", "relation")
+
+
+async def test_a_text_goes_with_the_documents_that_it_rests_on(filled_store: SqliteDatabase) -> None:
+    gone, stays = await chunk_ids(filled_store), await chunk_ids(filled_store, "moons")
+    texts = {
+        "e1": AgentText({"description": "A"}, gone[:1]),
+        "e2": AgentText({"description": "B"}, stays[:1]),
+    }
+    await filled_store.replies.put_texts("default", "description", texts, replace=False)
+    await delete_document(filled_store)
+    assert list(await filled_store.replies.texts("default", "description")) == ["e2"]

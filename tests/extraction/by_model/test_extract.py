@@ -22,7 +22,7 @@ from leanrag_engine.extraction.by_model.extract import (
     extraction_task,
 )
 from leanrag_engine.extraction.merging import merge
-from leanrag_engine.llm.batching import ModelWork
+from leanrag_engine.llm.batching import ModelWork, batch_request
 
 pytestmark = pytest.mark.anyio
 
@@ -409,7 +409,7 @@ def test_the_schema_is_strict_as_services_demand() -> None:
         elif schema.get("type") == "array":
             check(schema["items"])
 
-    check(extraction_kind().item)
+    check(batch_request(extraction_kind(), [extraction_task(chunk(MARLEY))]).schema)
 
 
 def test_the_instructions_are_short(tokenizer: Any) -> None:

@@ -292,14 +292,17 @@ replies = Table(
     ),
 )
 
-# What agents wrote, by the id of the task.
-summaries = Table(
-    "summaries",
+# What agents wrote in place of heuristic texts, by the kind and the id of the task. ``chunk_ids`` are all chunks that a
+# text rests on, empty if they are not known.
+agent_texts = Table(
+    "agent_texts",
     metadata,
     Column("collection", Integer, ForeignKey("collections.number", ondelete="CASCADE"), primary_key=True),
+    Column("kind", Text, primary_key=True),
     Column("task", Text, primary_key=True),
     Column("suspect", Boolean, nullable=False),
-    Column("summary", Json, nullable=False),
+    Column("chunk_ids", Json, nullable=False),
+    Column("text", Json, nullable=False),
 )
 
 jobs = Table(

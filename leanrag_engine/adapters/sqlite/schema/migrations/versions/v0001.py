@@ -221,16 +221,18 @@ def _replies() -> None:
         ],
     )
     op.create_table(
-        "summaries",
+        "agent_texts",
         sa.Column(
             "collection",
             sa.Integer,
             sa.ForeignKey("collections.number", ondelete="CASCADE"),
             primary_key=True,
         ),
+        sa.Column("kind", sa.Text, primary_key=True),
         sa.Column("task", sa.Text, primary_key=True),
         sa.Column("suspect", sa.Boolean, nullable=False),
-        sa.Column("summary", sa.Text, nullable=False),
+        sa.Column("chunk_ids", sa.Text, nullable=False),
+        sa.Column("text", sa.Text, nullable=False),
     )
 
 

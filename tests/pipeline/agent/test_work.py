@@ -14,7 +14,7 @@ from leanrag_engine.core.errors import InvalidInput, NotReady
 from leanrag_engine.core.jobs import Job, JobStatus
 from leanrag_engine.core.model import DocumentSource, Method
 from leanrag_engine.engine import LeanRAG
-from leanrag_engine.pipeline.agent_work import PendingWork, WorkKind
+from leanrag_engine.pipeline.agent.items import PendingWork, WorkKind
 
 pytestmark = pytest.mark.anyio
 
@@ -97,6 +97,7 @@ async def test_the_pages_of_pending_work_hold_every_chunk_once(tmp_path: Path) -
         ids = [item.work_id for page in pages for item in page.items]
         assert len(ids) == len(set(ids)) == pages[0].remaining == 8
         assert "Ewan Reid" in pages[0].items[0].text
+        assert pages[0].schema
         assert "work_id" in pages[0].schema["required"]
         assert not pages[-1].cursor
 
@@ -198,3 +199,135 @@ async def test_work_without_documents_or_without_a_build_says_what_is_missing(tm
         assert missing.value.needs == "build"
         with pytest.raises(InvalidInput, match="cursor"):
             await engine.pending_work("extraction", 3, "page two")
+
+
+LETTER = DocumentSource(
+    text="Alice Hay wrote to Bob Munro. Alice is the keeper. The keeper of the light asked the Board for oil.",
+    title="Letter",
+    id="a",
+)
+ALICE = {
+    "name": "Alice Hay",
+    "type": "person",
+    "description": "Alice Hay keeps the light.",
+    "aliases": ["Alice"],
+}
+BOB = {"name": "Bob Munro", "type": "person", "description": "Bob Munro gets a letter."}
+WROTE = {
+    "source": "Alice",
+    "target": "Bob Munro",
+    "description": "Alice Hay wrote to Bob Munro.",
+    "importance": 5,
+}
+
+
+@pytest.mark.parametrize(
+    ("said", "reason"),
+    [
+        ({"entities": "Alice"}, 'entities is "Alice"; expected a list'),
+        ({"relations": None}, "relations is None; expected a list"),
+        (
+            {"entities": [{**BOB, "description": " "}]},
+            "entities[0].description is empty; expected a text, not empty",
+        ),
+        (
+            {"entities": [{"name": "Bob Munro", "type": "person"}]},
+            "entities[0].description is missing; expected",
+        ),
+        (
+            {"entities": [{**BOB, "age": 5}]},
+            "entities[0].age is unknown; expected only name, type, description, aliases",
+        ),
+        ({"mood": "fine"}, "mood is unknown; expected only work_id, entities, relations"),
+        ({"entities": [{**BOB, "name": 5}]}, "entities[0].name is 5; expected a text"),
+        (
+            {"relations": [{**WROTE, "importance": 50}]},
+            "relations[0].importance is 50; expected an integer from 1 to 10",
+        ),
+        (
+            {"relations": [{**WROTE, "target": "Carol"}]},
+            'relations[0].target is "Carol"; expected a name or alias that',
+        ),
+        ({"relations": [{**WROTE, "target": "alice hay"}]}, "relations[0] relates"),
+        (
+            {"entities": [ALICE, {**BOB, "name": "Zebedee"}]},
+            'entities[1].name: "Zebedee" is not in the passage',
+        ),
+        (
+            {"entities": [ALICE, {**BOB, "name": "Alice"}]},
+            'entities[1].name: "Alice" is a name of entities[0] too',
+        ),
+        (
+            {"entities": [{**BOB, "description": "word " * 90}]},
+            "entities[0].description has 90 words; expected at most 80",
+        ),
+    ],
+)
+async def test_an_item_with_a_fault_is_rejected_with_its_path_and_what_was_expected(
+    tmp_path: Path, said: dict[str, Any], reason: str
+) -> None:
+    async with opened(tmp_path) as engine:
+        await ingest(engine, [LETTER], build=False)
+        id_ = (await engine.pending_work("extraction")).items[0].work_id
+        good = {"work_id": id_, "entities": [ALICE, BOB], "relations": [WROTE]}
+        assert (await engine.submit_extractions([good])).accepted
+        done = await engine.submit_extractions([good | said], replace=True)
+        assert not done.accepted
+        ((rejected, why),) = done.rejected
+        assert rejected == id_
+        assert reason in why
+        # What was good stays.
+        (kept,) = await engine._stores.documents.extracts("default")
+        assert [each.name for each in kept.entities] == ["Alice Hay", "Bob Munro"]
+        assert kept.entities[0].aliases == ("Alice",)
+        assert kept.relations[0].source == "Alice Hay"
+
+
+async def test_all_faults_of_an_item_are_told_at_once(tmp_path: Path) -> None:
+    async with opened(tmp_path) as engine:
+        await ingest(engine, [LETTER], build=False)
+        id_ = (await engine.pending_work("extraction")).items[0].work_id
+        bad = {"work_id": id_, "entities": [{"name": "Bob Munro"}], "relations": [{**WROTE, "importance": 0}]}
+        ((_, why),) = (await engine.submit_extractions([bad])).rejected
+        for path in ("entities[0].type", "entities[0].description", "relations[0].importance"):
+            assert path in why
+
+
+async def test_replacing_earlier_work_needs_to_be_meant_and_says_what_it_replaces(tmp_path: Path) -> None:
+    async with opened(tmp_path) as engine:
+        await ingest(engine, [LETTER], build=False)
+        id_ = (await engine.pending_work("extraction")).items[0].work_id
+        good = {"work_id": id_, "entities": [ALICE, BOB], "relations": [WROTE]}
+        poorer = {"work_id": id_, "entities": [BOB], "relations": []}
+        first = await engine.submit_extractions([good])
+        assert (first.accepted, first.replaced) == ((id_,), ())
+        again = await engine.submit_extractions([good])  # a client that repeats a call
+        assert (again.accepted, again.replaced) == ((id_,), ())
+        refused = await engine.submit_extractions([poorer])
+        assert not refused.accepted
+        assert "2 entities and 1 relation by an agent" in refused.rejected[0][1]
+        assert "replace=true" in refused.rejected[0][1]
+        done = await engine.submit_extractions([poorer], replace=True)
+        assert done.accepted == (id_,)
+        assert done.replaced == ((id_, "2 entities and 1 relation by an agent"),)
+
+
+async def test_a_summary_is_checked_by_the_schema_and_replaced_only_on_purpose(tmp_path: Path) -> None:
+    async with opened(tmp_path) as engine:
+        await ingest(engine)
+        item = (await engine.pending_work("summary", 1)).items[0]
+        good = summary_of(item.work_id, 1)
+        bad = {**good, "findings": [{"summary": "No explanation."}], "colour": "red"}
+        ((_, why),) = (await engine.submit_summaries([bad])).rejected
+        assert "findings[0].explanation is missing; expected a text, not empty" in why
+        assert "colour is unknown; expected only work_id, name, description, findings" in why
+        twice = {**good, "findings": [*good["findings"], good["findings"][0]]}
+        assert "repeat" in (await engine.submit_summaries([twice])).rejected[0][1]
+        assert (await engine.submit_summaries([good])).accepted
+        assert (await engine.submit_summaries([good])).accepted
+        other = {**good, "name": "Another name for them"}
+        assert "replace=true" in (await engine.submit_summaries([other])).rejected[0][1]
+        assert (await engine.submit_summaries([other], replace=True)).replaced
+        await finished(engine, await engine.submit_build())
+        assert (await engine.cluster(item.work_id)).entity.name == "Another name for them"
+        assert "by an agent" in (await engine.submit_summaries([good])).rejected[0][1]

@@ -1,0 +1,157 @@
+"""Chunks for an agent to read, those first whose entities have the most relations, and the agent's extracts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leanrag_engine.core.errors import NotReady
+from leanrag_engine.core.model import Collection, Extract, Method
+from leanrag_engine.core.ports import ChunkReading
+from leanrag_engine.core.text.language.words import STOPWORDS, words
+from leanrag_engine.extraction.by_model.extract import extraction_kind, submission_task
+from leanrag_engine.llm.batching import TaskKind
+from leanrag_engine.llm.prompts import Prompts
+from leanrag_engine.pipeline.index import Stores
+from leanrag_engine.retrieval.graph.adjacency import Adjacency, EdgeKind
+
+from .items import (
+    PendingWork,
+    QueuedWork,
+    Reader,
+    Submission,
+    WorkItem,
+    limit_size,
+    next_cursor,
+    publish_schema,
+    read_items,
+    refuse_replacing,
+    select_page,
+)
+
+NEAR = 5
+"""Chunks before and after one whose written names are shown with it."""
+NAMES = 30
+"""Names in use that one page lists."""
+MATCHES = 10
+"""Entities of the published build that are looked at for each chunk, for names in use in other documents."""
+
+
+class ChunkWork:
+    """The chunks of a collection that no model and no agent has read."""
+
+    def __init__(self, stores: Stores, collection: Collection, prompts: Prompts) -> None:
+        self._stores = stores
+        self._collection = collection
+        self.task_kind: TaskKind = extraction_kind(prompts=prompts)
+
+    async def pending(self, limit: int, cursor: str) -> PendingWork:
+        """Return chunks by descending value; those of equal value, and all before the first build, in reading order.
+
+        The value of a chunk is the sum over its entities, in the published build, of ln(1 + relations of the entity):
+        what is read well there improves most of the graph. How often a chunk was asked for is recorded nowhere and does not count.
+        """
+        if not self._collection.documents:
+            raise NotReady(
+                f"Collection {self._collection.name!r} holds no document yet.", "Ingest documents first."
+            )
+        readings = await self._order()
+        queue = [QueuedWork(each.id, not each.written) for each in readings]
+        chunks = await self._stores.documents.chunks(self._collection.name, select_page(queue, limit, cursor))
+        items = [
+            WorkItem(each.id, f"{each.citation} {each.title}", submission_task(each).text) for each in chunks
+        ]
+        handed, note = limit_size(items)
+        unread = [each.tokens for each in readings if not each.written]
+        return PendingWork(
+            "extraction",
+            tuple(handed),
+            len(unread),
+            sum(unread),
+            next_cursor(queue, handed),
+            names=tuple(await self._names_near(handed)),
+            note=note,
+        )
+
+    async def submit(self, items: Sequence[Mapping[str, Any]], replace: bool) -> Submission:
+        """Store extracts. One that replaces another of an agent or a model needs ``replace``."""
+        name = self._collection.name
+        ids = [str(item.get("work_id")) for item in items]
+        schema = publish_schema(self.task_kind)
+        readers = {
+            each.id: Reader(schema, submission_task(each).read)
+            for each in await self._stores.documents.chunks(name, ids)
+        }
+        said, rejected = read_items(
+            items, readers, "get the pending work again, its document was changed or deleted"
+        )
+        outcomes = await self._stores.documents.submit_extracts(name, list(said.values()), replace=replace)
+        found = {each.chunk_id: each for each in outcomes}
+        earlier = {id_: _describe(each.earlier) for id_, each in found.items() if each.earlier}
+        rejected += [(id_, refuse_replacing(earlier[id_])) for id_, each in found.items() if not each.stored]
+        rejected += [(id_, "Its document was deleted meanwhile.") for id_ in said if id_ not in found]
+        accepted = [id_ for id_, each in found.items() if each.stored]
+        return Submission(
+            "extraction",
+            tuple(accepted),
+            tuple((id_, earlier[id_]) for id_ in accepted if id_ in earlier),
+            tuple(rejected),
+            (await self._stores.documents.count_extracts(name)).get(Method.HEURISTIC, 0),
+        )
+
+    async def _order(self) -> list[ChunkReading]:
+        readings = await self._stores.documents.chunk_readings(self._collection.name)
+        generation = self._collection.generation
+        if generation is None:
+            return readings
+        values = measure_chunks(await self._stores.adjacencies.of(generation))
+        return sorted(readings, key=lambda each: -values.get(each.id, 0.0))
+
+    async def _names_near(self, items: Sequence[WorkItem]) -> list[str]:
+        """Return names that models and agents use for what these chunks may mention: in the chunks around them, then in
+        the published build. Each shares a word with the chunks."""
+        name, generation = self._collection.name, self._collection.generation
+        seen = {word for item in items for word in words(item.text) if word not in STOPWORDS}
+        near = await self._stores.documents.extracts_near(name, [each.work_id for each in items], NEAR)
+        found = dict.fromkeys(_written_names(near))
+        if generation is not None:
+            for item in items:
+                hits = await self._stores.generations.search_entities(
+                    generation.number, item.text, MATCHES, layer=0
+                )
+                entities = await self._stores.generations.entities(
+                    generation.number, [hit.id for hit in hits]
+                )
+                found |= dict.fromkeys(each.name for each in entities if each.method.written)
+        return [each for each in found if not seen.isdisjoint(words(each))][:NAMES]
+
+
+def measure_chunks(adjacency: Adjacency) -> dict[str, float]:
+    """Return the value of each chunk of a build by its id; see :meth:`ChunkWork.pending`. O(edges)."""
+    rows = np.repeat(np.arange(len(adjacency.offsets) - 1), np.diff(adjacency.offsets))
+    relations = np.bincount(rows[adjacency.kinds == EdgeKind.RELATION], minlength=len(adjacency.offsets) - 1)
+    chunks = len(adjacency.chunk_ids)
+    mentions = (rows < chunks) & (adjacency.kinds <= EdgeKind.TITLE)
+    degrees: NDArray[np.float64] = np.log1p(relations[adjacency.targets[mentions]])
+    sums = np.bincount(rows[mentions], weights=degrees, minlength=chunks)
+    # Rounded: sums of equal values in another order must stay equal.
+    values = np.round(sums, 6).tolist()
+    return {id_.decode(): value for id_, value in zip(adjacency.chunk_ids.tolist(), values, strict=True)}
+
+
+def _written_names(extracts: Sequence[Extract]) -> Iterator[str]:
+    for extract in extracts:
+        for entity in extract.entities:
+            yield entity.name
+
+
+def _describe(extract: Extract) -> str:
+    who = "an agent" if extract.method is Method.AGENT else "a model"
+    entities, relations = len(extract.entities), len(extract.relations)
+    return (
+        f"{entities} {'entity' if entities == 1 else 'entities'} and {relations} "
+        f"{'relation' if relations == 1 else 'relations'} by {who}"
+    )

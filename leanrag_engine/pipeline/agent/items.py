@@ -1,0 +1,171 @@
+"""What is handed to an agent and what comes back: items, pages, submissions, and the check of each item."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, Literal, TypeVar
+
+from leanrag_engine.core.errors import InvalidInput, ReplyUnusable
+from leanrag_engine.llm.batching import TaskKind
+from leanrag_engine.llm.item_schema import find_faults, join_faults
+
+T = TypeVar("T")
+
+WorkKind = Literal["extraction", "summary", "relation", "description"]
+
+ID = {"type": "string"}
+FORM = "\n---\n"
+"""Separator in the instructions: the text after it is the reply format of chat models; agents have a schema."""
+SHOWN = 24_000
+"""Characters of all items in one reply: about 6,000 tokens. The first item is always whole."""
+
+
+@dataclass(frozen=True, slots=True)
+class WorkItem:
+    """One task: a short title and the text to read."""
+
+    work_id: str
+    title: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class QueuedWork:
+    """A place in the order of work: one that is done keeps its place, so that a cursor stays valid."""
+
+    work_id: str
+    pending: bool
+
+
+@dataclass(frozen=True, slots=True)
+class PendingWork:
+    """A page of pending tasks. ``remaining`` includes these items.
+
+    ``instructions`` and the JSON ``schema`` of one answer are on the first page of a session, and where they are asked
+    for. ``names`` are names that are in use near these items. ``tokens`` says about how much there is to read in all
+    that remains. ``note`` says why there are fewer items than asked for, or what has to be done before others.
+    """
+
+    kind: WorkKind
+    items: tuple[WorkItem, ...]
+    remaining: int
+    tokens: int
+    cursor: str = ""
+    """The cursor of the next page; "" at the end."""
+    instructions: str = ""
+    schema: Mapping[str, Any] | None = None
+    names: tuple[str, ...] = ()
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Submission:
+    """The accepted ids of a submission, what they replaced, the rejected ids with reasons, and how many remain."""
+
+    kind: WorkKind
+    accepted: tuple[str, ...]
+    replaced: tuple[tuple[str, str], ...]
+    rejected: tuple[tuple[str, str], ...]
+    remaining: int
+
+
+def publish_schema(kind: TaskKind) -> dict[str, Any]:
+    """Return the schema of one item as an agent sees it: an answer with the id of its work."""
+    return {
+        **kind.item,
+        "properties": {"work_id": ID, **kind.item["properties"]},
+        "required": ["work_id", *kind.item["required"]],
+    }
+
+
+def write_instructions(kind: TaskKind) -> str:
+    """Return the instructions of a kind of task for an agent, without the reply format of chat models."""
+    text = kind.instructions.partition(FORM)[0].strip()
+    return kind.prompts.fill("agent_work", instructions=text)
+
+
+# --- pages ---------------------------------------------------------------------------------
+
+
+def select_page(queue: Sequence[QueuedWork], limit: int, cursor: str) -> list[str]:
+    """Return the ids of the first ``limit`` pending works after ``cursor``, the id of the last work of a page before.
+
+    Raises ``InvalidInput`` if there is no such work (any more).
+    """
+    places = {each.work_id: place for place, each in enumerate(queue, 1)}
+    if cursor and cursor not in places:
+        raise InvalidInput(
+            f"{cursor!r} is no cursor of pending work, or a build or a change of documents has changed the work.",
+            "Call without a cursor to begin again: what was accepted is not listed any more.",
+        )
+    pending = (each.work_id for each in queue[places.get(cursor, 0) :] if each.pending)
+    return [id_ for id_, _ in zip(pending, range(limit), strict=False)]
+
+
+def limit_size(items: Sequence[WorkItem]) -> tuple[list[WorkItem], str]:
+    """Return the first of ``items``, as many as one reply may hold, and why there are fewer if there are."""
+    handed: list[WorkItem] = []
+    size = 0
+    for item in items:
+        size += len(item.text)
+        if handed and size > SHOWN:
+            break
+        handed.append(item)
+    if len(handed) == len(items):
+        return handed, ""
+    return handed, (
+        f"{len(handed)} items and not {len(items)}: one reply holds about {SHOWN // 4:,} tokens of them."
+    )
+
+
+def next_cursor(queue: Sequence[QueuedWork], handed: Sequence[WorkItem]) -> str:
+    """Return the cursor after the last of ``handed``; "" if nothing is pending after it."""
+    if not handed:
+        return ""
+    last = handed[-1].work_id
+    return last if select_page(queue, 1, last) else ""
+
+
+# --- submissions ---------------------------------------------------------------------------
+
+
+def read_items(
+    items: Sequence[Mapping[str, Any]], readers: Mapping[str, Reader[T]], gone: str
+) -> tuple[dict[str, T], list[tuple[str, str]]]:
+    """Return the answers by ``work_id``, and the rejected ids with reasons. ``gone`` says what to do about unknown work."""
+    said: dict[str, T] = {}
+    rejected: list[tuple[str, str]] = []
+    for item in items:
+        id_ = item.get("work_id")
+        if not isinstance(id_, str) or not id_:
+            rejected.append(("", "work_id is missing; expected that of the pending item."))
+        elif id_ not in readers:
+            rejected.append((id_, f"There is no such work: {gone}."))
+        elif id_ in said:
+            rejected.append((id_, "It was handed in twice; the first one counts."))
+        else:
+            try:
+                said[id_] = readers[id_].read(item)
+            except ReplyUnusable as problem:
+                rejected.append((id_, problem.message))
+    return said, rejected
+
+
+@dataclass(frozen=True, slots=True)
+class Reader(Generic[T]):
+    """Reads one item: its form is checked by the published schema, then its content by the task."""
+
+    schema: Mapping[str, Any]
+    convert: Callable[[Mapping[str, Any]], T]
+
+    def read(self, item: Mapping[str, Any]) -> T:
+        """Return the answer. Raises ``ReplyUnusable`` with the path of each fault and what was expected there."""
+        if faults := find_faults(self.schema, item):
+            raise ReplyUnusable(join_faults(faults))
+        return self.convert({key: value for key, value in item.items() if key != "work_id"})
+
+
+def refuse_replacing(earlier: str) -> str:
+    """Return the reason to reject an item that would replace what an agent or a model wrote."""
+    return f"It would replace {earlier}. Submit it with replace=true if it is meant to."

@@ -1,0 +1,375 @@
+"""Texts of the graph for an agent to write in place of heuristic ones, and what it submits.
+
+Three kinds: the summary of a cluster, the sentence on two clusters, the description of an entity of G0. A summary is
+stored by the id of its task, which identifies everything that the agent saw: the next build uses it where it meets the
+same task. A sentence is stored by its relation, which the members of both clusters identify; a description by its entity,
+with the chunks that it rests on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from leanrag_engine.core.errors import NotReady, ReplyUnusable
+from leanrag_engine.core.model import Entity, Generation, Graph, Method, Relation
+from leanrag_engine.core.ports import AgentText, AgentTextKind
+from leanrag_engine.core.text.language.words import word_count
+from leanrag_engine.extraction.by_model.describe import description_kind, description_tasks
+from leanrag_engine.extraction.merging import LongDescription
+from leanrag_engine.hierarchy.by_model.prompt_lines import approximate_tokens, origin
+from leanrag_engine.hierarchy.by_model.relation_sentences import ordered_relation_task, relation_kind
+from leanrag_engine.hierarchy.by_model.summaries import ClusterSummary, aggregation_kind, aggregation_task
+from leanrag_engine.llm.batching import Task, TaskKind
+from leanrag_engine.llm.prompts import Prompts
+from leanrag_engine.pipeline.index import Stores
+
+from .items import (
+    PendingWork,
+    QueuedWork,
+    Reader,
+    Submission,
+    WorkItem,
+    limit_size,
+    next_cursor,
+    publish_schema,
+    read_items,
+    refuse_replacing,
+    select_page,
+)
+
+MEMBERS = 1000
+"""A limit above the size of any cluster."""
+PAIRS = 10_000
+"""The strongest inter-cluster relations of a layer that are looked at."""
+FACTS = 30
+"""Relations of an entity whose descriptions the task to describe it shows."""
+LONG = 100
+"""Words from which on a description that was put together from several passages is offered: the limit of merging is 120,
+and sentences that did not fit were left out."""
+
+
+BY_ANOTHER = "what another agent has submitted meanwhile"
+
+
+@dataclass(frozen=True, slots=True)
+class TextTask:
+    """The task to write one text.
+
+    ``key`` is what the text is stored by, ``convert`` checks an item and returns the text to store; ``earlier`` says
+    what a model or an agent has written for it in the published build, "" if nothing.
+    """
+
+    work_id: str
+    title: str
+    text: str
+    key: str
+    convert: Callable[[Mapping[str, Any]], AgentText]
+    earlier: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TextQueue:
+    """All work of one kind in its order, the number of what remains beyond it, and what has to be done before that."""
+
+    works: tuple[QueuedWork, ...]
+    later: int = 0
+    note: str = ""
+
+
+class TextKind(Protocol):
+    """One kind of text."""
+
+    name: AgentTextKind
+    task_kind: TaskKind
+
+    async def queue(self, submitted: Mapping[str, AgentText]) -> TextQueue:
+        """Return the work in its order; ``submitted`` are the texts that are stored, by their keys."""
+        ...
+
+    async def tasks(self, ids: Sequence[str]) -> list[TextTask]:
+        """Return the tasks of those of ``ids`` that are work of this kind."""
+        ...
+
+
+class TextWork:
+    """The work of one kind in a collection."""
+
+    def __init__(self, stores: Stores, collection: str, kind: TextKind) -> None:
+        self._stores = stores
+        self._collection = collection
+        self._kind = kind
+        self.task_kind = kind.task_kind
+
+    async def pending(self, limit: int, cursor: str) -> PendingWork:
+        queue = await self._kind.queue(await self._read_submitted())
+        tasks = await self._kind.tasks(select_page(queue.works, limit, cursor))
+        handed, fewer = limit_size([WorkItem(each.work_id, each.title, each.text) for each in tasks])
+        remaining = sum(each.pending for each in queue.works)
+        size = sum(approximate_tokens(each.text) for each in handed) / max(1, len(handed))
+        return PendingWork(
+            self._kind.name,
+            tuple(handed),
+            remaining,
+            round(size * (remaining + queue.later)),
+            next_cursor(queue.works, handed),
+            note=" ".join(filter(None, (fewer, queue.note))),
+        )
+
+    async def submit(self, items: Sequence[Mapping[str, Any]], replace: bool) -> Submission:
+        ids = list(dict.fromkeys(str(item.get("work_id")) for item in items))
+        tasks = {each.work_id: each for each in await self._kind.tasks(ids)}
+        schema = publish_schema(self._kind.task_kind)
+        readers = {id_: Reader(schema, each.convert) for id_, each in tasks.items()}
+        said, rejected = read_items(items, readers, "get the pending work again, a build has changed it")
+        held = await self._read_submitted()
+        earlier = {id_: self._find_earlier(tasks[id_], text, held) for id_, text in said.items()}
+        due = {tasks[id_].key: text for id_, text in said.items() if replace or not earlier[id_]}
+        taken = await self._stores.replies.put_texts(self._collection, self._kind.name, due, replace=replace)
+        refused = {
+            id_ for id_ in said if tasks[id_].key not in due or (tasks[id_].key in taken and not replace)
+        }
+        rejected += [(id_, refuse_replacing(earlier[id_] or BY_ANOTHER)) for id_ in said if id_ in refused]
+        accepted = tuple(id_ for id_ in said if id_ not in refused)
+        replaced = tuple((id_, earlier[id_]) for id_ in accepted if earlier[id_])
+        queue = await self._kind.queue(await self._read_submitted())
+        remaining = sum(each.pending for each in queue.works)
+        return Submission(self._kind.name, accepted, replaced, tuple(rejected), remaining)
+
+    def _find_earlier(self, task: TextTask, text: AgentText, held: Mapping[str, AgentText]) -> str:
+        """Return what ``text`` would replace, "" if nothing that an agent or a model wrote."""
+        if held.get(task.key) == text:
+            return ""
+        return f"a {self._kind.name} by an agent" if task.key in held else task.earlier
+
+    async def _read_submitted(self) -> dict[str, AgentText]:
+        return await self._stores.replies.texts(self._collection, self._kind.name)
+
+
+# --- summaries -----------------------------------------------------------------------------
+
+
+class SummaryKind:
+    """Clusters of the lowest layer that has heuristic ones, those above most entities first: the layers above use its
+    names and descriptions."""
+
+    name: AgentTextKind = "summary"
+
+    def __init__(self, stores: Stores, generation: Generation, prompts: Prompts) -> None:
+        self._stores = stores
+        self._generation = generation
+        self.task_kind = aggregation_kind(prompts)
+
+    async def queue(self, submitted: Mapping[str, AgentText]) -> TextQueue:
+        given = {str(each.text.get("cluster")): key for key, each in submitted.items()}
+        heuristic = []
+        for layer in self._generation.layers[1:]:
+            clusters = await self._stores.generations.layer(self._generation.number, layer.layer)
+            heuristic.append([each for each in clusters if each.method is Method.HEURISTIC])
+        lowest, *above = [each for each in heuristic if each] or [[]]
+        works = []
+        for each in sorted(lowest, key=lambda cluster: (-cluster.mentions, cluster.id)):
+            # A submission counts from the next build on, and only for the members that it was written for.
+            done = each.id in given and (await self._task(each)).id == given[each.id]
+            works.append(QueuedWork(each.id, not done))
+        return TextQueue(tuple(works), sum(map(len, above)))
+
+    async def tasks(self, ids: Sequence[str]) -> list[TextTask]:
+        found = await self._stores.generations.entities(self._generation.number, ids)
+        return [await self._text_task(each) for each in found if each.layer]
+
+    async def _text_task(self, cluster: Entity) -> TextTask:
+        task = await self._task(cluster)
+
+        def convert(item: Mapping[str, Any]) -> AgentText:
+            check_whole(task.read(item), item)
+            return AgentText({**item, "cluster": cluster.id})
+
+        earlier = ""
+        if cluster.method.written:
+            earlier = f"a summary with {len(cluster.findings)} findings by {name_author(cluster.method)}"
+        title = f"{cluster.members} members, now called {cluster.name}"
+        return TextTask(cluster.id, title, task.text, task.id, convert, earlier)
+
+    async def _task(self, cluster: Entity) -> Task[ClusterSummary]:
+        generations, number = self._stores.generations, self._generation.number
+        members = await generations.members(number, cluster.id, 0, MEMBERS)
+        among = await generations.relations_among(number, [each.id for each in members])
+        return aggregation_task(members, among)
+
+
+def check_whole(summary: ClusterSummary, item: Mapping[str, Any]) -> None:
+    """Raise ``ReplyUnusable`` if reading the item as a model's reply has left out or cut a part of it."""
+    if len(summary.findings) < len(item["findings"]):
+        raise ReplyUnusable(
+            f"findings: {len(item['findings']) - len(summary.findings)} of {len(item['findings'])} repeat the summary or "
+            "the explanation of another; expected distinct ones."
+        )
+    given = " ".join(item["description"].split())
+    if summary.description != given:
+        raise ReplyUnusable(
+            f"description has {word_count(given)} words and would be cut to {word_count(summary.description)}; expected "
+            "whole sentences, no more words than the instructions say."
+        )
+
+
+# --- relations -----------------------------------------------------------------------------
+
+
+class RelationKind:
+    """Inter-cluster relations with λ > τ, the strongest first, once both their clusters are written: the sentence is about
+    them."""
+
+    name: AgentTextKind = "relation"
+
+    def __init__(self, stores: Stores, generation: Generation, prompts: Prompts) -> None:
+        self._stores = stores
+        self._generation = generation
+        self.task_kind = relation_kind(prompts)
+
+    async def queue(self, submitted: Mapping[str, AgentText]) -> TextQueue:
+        works = []
+        waiting = 0
+        for relation in await self._strong():
+            if relation.method.written:
+                continue
+            ends = await self._ends(relation)
+            if not all(each.method.written for each in ends):
+                waiting += 1
+                continue
+            given = submitted.get(relation.id)
+            done = given and (not given.suspect or given.text["task"] == (await self._task(relation)).id)
+            works.append(QueuedWork(relation.id, not done))
+        note = f"{waiting} more relations come once the summaries of both their clusters are written: kind='summary'."
+        return TextQueue(tuple(works), waiting, note if waiting else "")
+
+    async def tasks(self, ids: Sequence[str]) -> list[TextTask]:
+        wanted = set(ids)
+        found = {each.id: each for each in await self._strong() if each.id in wanted}
+        return [await self._text_task(found[id_]) for id_ in ids if id_ in found]
+
+    async def _strong(self) -> list[Relation]:
+        """Return the relations with λ above the τ of their layers, the strongest of each layer first."""
+        health = self._generation.record.health
+        found: list[Relation] = []
+        for layer in health.layers if health else ():
+            if layer.tau is not None:
+                relations, _ = await self._stores.generations.relations_page(
+                    self._generation.number,
+                    layer=layer.layer,
+                    cluster=None,
+                    min_strength=layer.tau + 1,
+                    offset=0,
+                    limit=PAIRS,
+                )
+                found += relations
+        return found
+
+    async def _ends(self, relation: Relation) -> list[Entity]:
+        ends = [relation.source_id, relation.target_id]
+        return await self._stores.generations.entities(self._generation.number, ends)
+
+    async def _text_task(self, relation: Relation) -> TextTask:
+        task = await self._task(relation)
+        near, far = await self._ends(relation)
+
+        def convert(item: Mapping[str, Any]) -> AgentText:
+            return AgentText({"sentence": task.read(item), "task": task.id})
+
+        earlier = f"a sentence by {name_author(relation.method)}" if relation.method.written else ""
+        title = f"{near.name} – {far.name}, strength {relation.strength}"
+        return TextTask(relation.id, title, task.text, relation.id, convert, earlier)
+
+    async def _task(self, relation: Relation) -> Task[str]:
+        generations, number = self._stores.generations, self._generation.number
+        ends = await self._ends(relation)
+        sides = [await generations.members(number, each.id, 0, MEMBERS) for each in ends]
+        side_of = {member.id: side for side, members in enumerate(sides) for member in members}
+        among = await generations.relations_among(number, list(side_of))
+        between = [each for each in among if side_of[each.source_id] != side_of[each.target_id]]
+        members = {member.id: member for members in sides for member in members}
+        return ordered_relation_task(ends[0], ends[1], between, members)
+
+
+# --- descriptions --------------------------------------------------------------------------
+
+
+class DescriptionKind:
+    """Entities of G0 whose description is heuristic or about as long as merging allows, the most mentioned first."""
+
+    name: AgentTextKind = "description"
+
+    def __init__(self, stores: Stores, generation: Generation, prompts: Prompts) -> None:
+        self._stores = stores
+        self._generation = generation
+        self.task_kind = description_kind(prompts)
+
+    async def queue(self, submitted: Mapping[str, AgentText]) -> TextQueue:
+        entities = await self._stores.generations.layer(self._generation.number, 0)
+        wanted = [each for each in entities if each.description and lacks_description(each)]
+        ordered = sorted(wanted, key=lambda each: (-each.mentions, each.id))
+        return TextQueue(tuple(QueuedWork(each.id, each.id not in submitted) for each in ordered))
+
+    async def tasks(self, ids: Sequence[str]) -> list[TextTask]:
+        found = await self._stores.generations.entities(self._generation.number, ids)
+        return [await self._text_task(each) for each in found if not each.layer]
+
+    async def _text_task(self, entity: Entity) -> TextTask:
+        relations = await self._stores.generations.relations_of(self._generation.number, [entity.id], FACTS)
+        texts = [(entity.description[each.start : each.end], each.chunk_id) for each in entity.evidence]
+        texts += [(each.description, origin(each)) for each in relations]
+        shown = {text: chunk_id for text, chunk_id in texts if text and chunk_id}
+        (task,) = description_tasks(Graph((entity,), ()), [LongDescription(entity.id, tuple(shown.items()))])
+
+        def convert(item: Mapping[str, Any]) -> AgentText:
+            described = task.read(item)
+            given = " ".join(item["description"].split())
+            if described.text != given:
+                raise ReplyUnusable(
+                    f"description has {word_count(given)} words and would be cut to {word_count(described.text)}; "
+                    "expected no more than the instructions say."
+                )
+            evidence = [[each.start, each.end, each.chunk_id] for each in described.evidence]
+            return AgentText({"description": described.text, "evidence": evidence}, task.chunk_ids)
+
+        earlier = f"a description by {name_author(entity.method)}" if entity.method.written else ""
+        title = f"{entity.name}, {entity.type}, mentioned in {entity.mentions} chunks"
+        return TextTask(entity.id, title, task.text, entity.id, convert, earlier)
+
+
+def lacks_description(entity: Entity) -> bool:
+    several = len({each.chunk_id for each in entity.evidence}) > 1
+    return not entity.method.written or (several and word_count(entity.description) >= LONG)
+
+
+def name_author(method: Method) -> str:
+    return "an agent" if method is Method.AGENT else "a model"
+
+
+KINDS: Mapping[AgentTextKind, Callable[[Stores, Generation, Prompts], TextKind]] = {
+    "summary": SummaryKind,
+    "relation": RelationKind,
+    "description": DescriptionKind,
+}
+
+
+async def sort_by_kind(
+    stores: Stores, generation: Generation, items: Sequence[Mapping[str, Any]]
+) -> dict[AgentTextKind, list[Mapping[str, Any]]]:
+    """Group submitted items by what their work is about: a cluster, an entity of G0, else a relation."""
+    ids = list(dict.fromkeys(str(item.get("work_id")) for item in items))
+    layers = {each.id: each.layer for each in await stores.generations.entities(generation.number, ids)}
+    found: dict[AgentTextKind, list[Mapping[str, Any]]] = {}
+    for item in items:
+        layer = layers.get(str(item.get("work_id")))
+        found.setdefault("relation" if layer is None else "summary" if layer else "description", []).append(
+            item
+        )
+    return found
+
+
+def require_generation(name: str, generation: Generation | None) -> Generation:
+    if generation is None:
+        raise NotReady(f"Collection {name!r} was never built.", "Build it first.", "build")
+    return generation

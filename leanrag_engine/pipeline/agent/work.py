@@ -1,0 +1,81 @@
+"""The calling agent as the model: pending work, and the agent's submissions.
+
+No API key is needed. The tasks are those that a model is given; the answers are held to the published schema in every
+part. Accepted answers are stored at once, and the next build uses them. The work may stop at any point or be continued
+by another agent or a model, since everything already has a heuristic form.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import chain
+from typing import Any
+
+from leanrag_engine.core.model import Collection
+from leanrag_engine.core.ports import AgentTextKind
+from leanrag_engine.hierarchy.by_model.prompt_lines import approximate_tokens
+from leanrag_engine.llm.prompts import Prompts
+from leanrag_engine.pipeline.index import Stores
+
+from .chunks import ChunkWork
+from .items import PendingWork, Submission, WorkKind, publish_schema, write_instructions
+from .texts import KINDS, TextWork, require_generation, sort_by_kind
+
+
+class AgentWork:
+    """The tasks of a collection for agents."""
+
+    def __init__(self, stores: Stores, collection: Collection, prompts: Prompts) -> None:
+        self._stores = stores
+        self._collection = collection
+        self._prompts = prompts
+
+    async def pending(
+        self, kind: WorkKind, limit: int, cursor: str, *, instructions: bool = False
+    ) -> PendingWork:
+        """Return at most ``limit`` items, the most valuable first, after ``cursor``.
+
+        The value of a chunk is in the relations of its entities, that of a cluster in the entities beneath it, that of a
+        relation in its strength, that of an entity in its mentions. The first page has the instructions and the schema,
+        further ones if ``instructions`` is set. Raises ``NotReady`` if there is no document, or no build whose texts could be
+        written; ``InvalidInput`` for a cursor that is none.
+        """
+        work = self._chunks() if kind == "extraction" else self._texts(kind)
+        page = await work.pending(limit, cursor)
+        if not page.items or (cursor and not instructions):
+            return page
+        task_kind = work.task_kind
+        text = write_instructions(task_kind)
+        return replace(
+            page,
+            instructions=text,
+            schema=publish_schema(task_kind),
+            tokens=page.tokens + approximate_tokens(text),
+        )
+
+    async def submit_extractions(self, items: Sequence[Mapping[str, Any]], *, replace: bool) -> Submission:
+        """Store extractions, each with a ``work_id``; ``replace`` allows to replace what agents and models wrote."""
+        return await self._chunks().submit(items, replace)
+
+    async def submit_texts(self, items: Sequence[Mapping[str, Any]], *, replace: bool) -> Submission:
+        """Store summaries, sentences on relations and descriptions, each with the ``work_id`` of its pending item."""
+        generation = require_generation(self._collection.name, self._collection.generation)
+        sorted_items = await sort_by_kind(self._stores, generation, items)
+        done = [await self._texts(kind).submit(each, replace) for kind, each in sorted_items.items()]
+        return Submission(
+            done[0].kind,
+            tuple(chain.from_iterable(each.accepted for each in done)),
+            tuple(chain.from_iterable(each.replaced for each in done)),
+            tuple(chain.from_iterable(each.rejected for each in done)),
+            sum(each.remaining for each in done),
+        )
+
+    def _chunks(self) -> ChunkWork:
+        return ChunkWork(self._stores, self._collection, self._prompts)
+
+    def _texts(self, kind: AgentTextKind) -> TextWork:
+        generation = require_generation(self._collection.name, self._collection.generation)
+        return TextWork(
+            self._stores, self._collection.name, KINDS[kind](self._stores, generation, self._prompts)
+        )

@@ -1,0 +1,190 @@
+"""Summaries, sentences on relations and descriptions that an agent writes: the next build uses them, contexts show them."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from leanrag_engine.core.config import load_settings
+from leanrag_engine.core.jobs import JobStatus
+from leanrag_engine.core.model import DocumentSource, Method
+from leanrag_engine.engine import LeanRAG
+from leanrag_engine.pipeline.agent.items import WorkItem, WorkKind
+from leanrag_engine.retrieval.request import Query
+
+pytestmark = pytest.mark.anyio
+
+PEOPLE = (
+    "Anna Berg",
+    "Boris Falk",
+    "Clara Holm",
+    "Dagny Lund",
+    "Einar Moe",
+    "Frida Nes",
+    "Gunnar Os",
+    "Hilde Roa",
+)
+PLACES = ("Oslo", "Bergen", "Narvik", "Hamar", "Molde", "Alta", "Moss", "Tromso")
+LETTERS = [
+    DocumentSource(
+        text=f"{one} of {place} wrote to {other}. {other} sent {one} a map of {place}. {one} met {third} in {place}.",
+        title=f"Letter {number}",
+        id=f"l{number}",
+    )
+    for number, (one, other, third, place) in enumerate(
+        zip(PEOPLE, PEOPLE[1:] + PEOPLE[:1], PEOPLE[3:] + PEOPLE[:3], PLACES, strict=True)
+    )
+]
+
+
+@asynccontextmanager
+async def built(folder: Path) -> AsyncIterator[LeanRAG]:
+    async with await LeanRAG.open(load_settings(data_dir=folder, cluster_size=4, tau=1)) as engine:
+        await finish(engine, await engine.submit_ingest(LETTERS))
+        yield engine
+
+
+async def finish(engine: LeanRAG, job: Any) -> None:
+    assert (await engine.job(job.id, wait_seconds=100)).status is JobStatus.DONE
+
+
+async def rebuild(engine: LeanRAG) -> None:
+    await finish(engine, await engine.submit_build())
+
+
+async def all_items(engine: LeanRAG, kind: WorkKind) -> list[WorkItem]:
+    page = await engine.pending_work(kind, 20)
+    items = list(page.items)
+    while page.cursor:
+        page = await engine.pending_work(kind, 20, page.cursor)
+        items += page.items
+    return items
+
+
+def summary(work_id: str, number: int, finding: str = "letters about glaciers bind them") -> dict[str, Any]:
+    return {
+        "work_id": work_id,
+        "name": f"Correspondence circle {number}",
+        "description": "People of several towns write to each other and send maps of their towns.",
+        "findings": [
+            {
+                "summary": f"In circle {number} {finding}, way {n}.",
+                "explanation": f"Each of {number} says so, way {n}.",
+            }
+            for n in range(3)
+        ],
+    }
+
+
+async def summarise_all(engine: LeanRAG) -> None:
+    number = 0
+    while items := await all_items(engine, "summary"):
+        said = [summary(item.work_id, number := number + 1) for item in items]
+        assert not (await engine.submit_summaries(said)).rejected
+        await rebuild(engine)
+
+
+async def test_sentences_on_relations_come_after_their_clusters_and_appear_after_the_next_build(
+    tmp_path: Path,
+) -> None:
+    async with built(tmp_path) as engine:
+        before = await engine.pending_work("relation")
+        assert not before.items
+        assert "more relations come once the summaries" in before.note
+        await summarise_all(engine)
+        items = await all_items(engine, "relation")
+        assert items
+        strengths = [int(item.title.rpartition(" ")[2]) for item in items]
+        assert strengths[0] >= 2
+        sentence = "The members of the one circle write to members of the other and send them maps."
+        bad = await engine.submit_summaries(
+            [{"work_id": items[0].work_id, "sentence": "Two. Sentences here now."}]
+        )
+        assert "2 sentences" in bad.rejected[0][1]
+        wrong = await engine.submit_summaries([{"work_id": items[0].work_id, "sentence": 5}])
+        assert "sentence is 5; expected a text" in wrong.rejected[0][1]
+        done = await engine.submit_summaries(
+            [{"work_id": each.work_id, "sentence": sentence} for each in items]
+        )
+        assert len(done.accepted) == len(items)
+        assert done.remaining == 0
+        assert not await all_items(engine, "relation")
+        await rebuild(engine)
+        relations = (await engine.inter_cluster_relations(limit=100)).relations
+        by_agent = [each for each in relations if each.method is Method.AGENT]
+        assert {each.id for each in by_agent} == {item.work_id for item in items}
+        assert {each.description for each in by_agent} == {sentence}
+        assert not await all_items(engine, "relation")
+        # And they stay in a build after it.
+        await finish(engine, await engine.submit_ingest([DocumentSource(text="Nothing else.", id="x")]))
+        again = (await engine.inter_cluster_relations(limit=100)).relations
+        assert [each.id for each in again if each.method is Method.AGENT]
+
+
+async def test_descriptions_of_the_most_mentioned_entities_come_first_and_stay_over_builds(
+    tmp_path: Path,
+) -> None:
+    async with built(tmp_path) as engine:
+        items = await all_items(engine, "description")
+        assert len(items) == len({item.work_id for item in items})
+        mentions = [int(item.title.rpartition("mentioned in ")[2].split()[0]) for item in items]
+        assert mentions == sorted(mentions, reverse=True)
+        item = next(each for each in items if each.title.startswith("Anna Berg"))
+        assert "Boris Falk sent Anna Berg a map of Oslo." in item.text
+        text = "Anna Berg of Oslo writes letters to Boris Falk and gets maps of Oslo from him."
+        long = await engine.submit_summaries(
+            [{"work_id": item.work_id, "description": "Anna wrote a letter. " * 60}]
+        )
+        assert "240 words" in long.rejected[0][1]
+        assert (await engine.submit_summaries([{"work_id": item.work_id, "description": text}])).accepted
+        assert item.work_id not in {each.work_id for each in await all_items(engine, "description")}
+        await rebuild(engine)
+        anna = (await engine.ancestors("Anna Berg"))[0]
+        assert (anna.description, anna.method) == (text, Method.AGENT)
+        assert anna.evidence
+        note = DocumentSource(text="Anna Berg was seen in Alta with Frida Nes.", id="new")
+        await finish(engine, await engine.submit_ingest([note]))
+        assert (await engine.ancestors("Anna Berg"))[0].description == text
+        # What rested on a document that is gone goes with it.
+        job, _ = await engine.submit_delete(["l0"])
+        await finish(engine, job)
+        await rebuild(engine)
+        assert (await engine.ancestors("Anna Berg"))[0].method is Method.HEURISTIC
+
+
+async def test_texts_of_all_kinds_may_be_submitted_in_one_call(tmp_path: Path) -> None:
+    async with built(tmp_path) as engine:
+        cluster = (await engine.pending_work("summary", 1)).items[0]
+        entity = (await engine.pending_work("description", 1)).items[0]
+        described = {"work_id": entity.work_id, "description": "Someone who writes letters to others."}
+        unknown = {"work_id": "nothing", "sentence": "None."}
+        done = await engine.submit_summaries([summary(cluster.work_id, 1), described, unknown])
+        assert set(done.accepted) == {cluster.work_id, entity.work_id}
+        assert [id_ for id_, _ in done.rejected] == ["nothing"]
+
+
+async def test_a_finding_of_an_agent_reaches_the_context_of_a_question_about_it(tmp_path: Path) -> None:
+    async with built(tmp_path) as engine:
+        entities = {each.id: each for each in await engine._stores.generations.layer(1, 0)}
+        ends = (
+            (entities[each.source_id], entities[each.target_id])
+            for each in await engine._stores.generations.relations(1, 0)
+        )
+        one, other = next((near.name, far.name) for near, far in ends if near.parent_id == far.parent_id)
+        clusters = [each.work_id for each in await all_items(engine, "summary")]
+        for number, cluster in enumerate(clusters):
+            names = {each.name for each in (await engine.cluster(cluster)).members}
+            said = summary(cluster, number)
+            if {one, other} <= names:
+                said["findings"][0] = {
+                    "summary": f"{one} and {other} share a passion for glaciers.",
+                    "explanation": f"The letters of {one} to {other} prove the shared passion for glaciers.",
+                }
+            assert (await engine.submit_summaries([said])).accepted
+        await rebuild(engine)
+        result = await engine.query(Query("Who share a passion for glaciers?", token_budget=2000))
+        assert "share a passion for glaciers" in result.context.text
