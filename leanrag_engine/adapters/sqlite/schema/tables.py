@@ -63,7 +63,7 @@ class Json(TypeDecorator[Any]):
 
     def process_result_value(self, value: str | None, dialect: Dialect) -> Any:
         del dialect
-        return None if value is None else [] if value == "[]" else json.loads(value)
+        return None if value is None else [] if value == "[]" else _PARSE(value)[0]
 
 
 def as_json(value: Sequence[Any] | Mapping[str, Any]) -> str:
@@ -81,6 +81,9 @@ def _plain(value: object) -> object:
 
 _COMPACT = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=_plain)
 """Made once: ``json.dumps`` makes one for each call, and a publish makes a million."""
+
+_PARSE = json.JSONDecoder().raw_decode
+"""What stands in a column was written here: without the search for white space around it half of the time is saved."""
 
 
 metadata = MetaData()
