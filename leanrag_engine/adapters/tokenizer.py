@@ -13,7 +13,7 @@ import re
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from functools import cache
+from functools import cache, lru_cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -48,7 +48,8 @@ _PART = 8_192
 """Texts with more characters are counted in parts: tiktoken's splitter overflows its stack on a
 megabyte of spaces, and older releases need minutes for a megabyte of one letter."""
 
-_SEAM = re.compile(r"(?<=\S)(?= [^\W\d_])|(?<=\n)(?=[^\s/])|(?<=[^\W_])(?=[。、，！？；：][^\W_])")
+_LINE_SEAM = re.compile(r"(?<=\n)(?=[^\s/])")
+_SEAM = re.compile(rf"(?<=\S)(?= [^\W\d_])|{_LINE_SEAM.pattern}|(?<=[^\W_])(?=[。、，！？；：][^\W_])")
 """Places where the split pattern always splits, so that the counts of the parts add up to that of the whole."""
 
 _encoding_lock = threading.Lock()
@@ -63,13 +64,21 @@ class TiktokenTokenizer:
     """
 
     def count(self, text: str) -> int:
-        """Return the number of tokens of ``text``."""
-        return _count(_encoding(), text)
+        """Return the number of tokens of ``text``.
+
+        Those of the last few thousand lines are kept: a context is counted piece by piece, then as a whole.
+        """
+        return sum(map(_count_line, _LINE_SEAM.split(text)))
 
     def count_many(self, texts: Sequence[str]) -> list[int]:
         """Return the number of tokens of each of ``texts``, in order (about 14 MB a second)."""
         encoding = _encoding()
         return [_count(encoding, text) for text in texts]
+
+
+@lru_cache(maxsize=1 << 12)
+def _count_line(text: str) -> int:
+    return _count(_encoding(), text)
 
 
 def _count(encoding: Encoding, text: str) -> int:

@@ -61,9 +61,12 @@ def no_network(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def unread() -> Iterator[None]:
     """The vocabulary is read anew in this test, and again after it."""
-    tiktoken_tokenizer._read_encoding.cache_clear()
+    kept = (tiktoken_tokenizer._read_encoding, tiktoken_tokenizer._count_line)
+    for each in kept:
+        each.cache_clear()
     yield
-    tiktoken_tokenizer._read_encoding.cache_clear()
+    for each in kept:
+        each.cache_clear()
 
 
 @pytest.mark.usefixtures("no_network", "unread")
