@@ -28,13 +28,16 @@ def clean(text: str) -> str:
     Newlines become line feeds, special spaces plain ones, lone surrogates U+FFFD, and the whole is NFC. Offsets change:
     clean a document once, when it is loaded, before offsets refer to it.
     """
-    if text.isascii() and text.isprintable():
+    printable = text.replace("\n", "").replace("\t", "").isprintable()
+    if printable and text.isascii():
         return text
-    text = _NEWLINE.sub("\n", text)
+    if not printable:
+        text = _NEWLINE.sub("\n", text)
     text = _INVISIBLE.sub("", text)
     if text.isascii():
         return text
-    text = _LONE_SURROGATE.sub("\ufffd", _ODD_SPACE.sub(" ", text))
+    if not printable:  # else there is no other space than the plain one, and no surrogate
+        text = _LONE_SURROGATE.sub("\ufffd", _ODD_SPACE.sub(" ", text))
     return unicodedata.normalize("NFC", text)
 
 

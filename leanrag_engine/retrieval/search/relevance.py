@@ -127,10 +127,13 @@ def _count_characters(text: str, enough: int) -> int:
 
     Of a text that has ``enough`` in any case, some number not below it: counting is dear and most windows are prose.
     """
-    if not any(sign in text for sign in _SIGNS):
-        least = sum(map(len, text.split())) - sum(map(text.count, _BULLETS))
-        if least >= enough:
-            return least
+    least = 0
+    for line in text.split("\n"):  # what matches ends on its line
+        if not any(sign in line for sign in _SIGNS):
+            part = line[: 3 * enough]
+            least += sum(map(len, part.split())) - sum(map(part.count, _BULLETS))
+            if least >= enough:
+                return least
     return len(_FILLING.sub(" ", _MARKUP.sub("", text)))
 
 

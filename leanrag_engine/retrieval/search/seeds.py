@@ -85,22 +85,22 @@ def name_spans(text: str, options: SearchOptions = DEFAULT_SEARCH) -> list[NameS
 
 @dataclass(frozen=True, slots=True)
 class _SpanWord:
+    """``glued``: it follows the word before without a space, as within a run of CJK text."""
+
     text: str
     glued: bool
-    """Whether it follows the piece before without a space, as within a run of CJK text."""
-
-    @property
-    def stopword(self) -> bool:
-        return name_key(self.text) in STOPWORDS
+    stopword: bool
+    lower: bool
 
 
 def _name_words(text: str) -> list[_SpanWord]:
     found: list[_SpanWord] = []
     for token in text.split():
-        if has_cjk(token) and not has_hangul(token):
-            found += (_SpanWord(word, place > 0) for place, word in enumerate(words(token)))
-        else:
-            found.append(_SpanWord(token, glued=False))
+        parts = words(token) if has_cjk(token) and not has_hangul(token) else [token]
+        found += (
+            _SpanWord(part, place > 0, name_key(part) in STOPWORDS, part.islower())
+            for place, part in enumerate(parts)
+        )
     return found
 
 
@@ -114,8 +114,8 @@ def _read_spans(pieces: Sequence[_SpanWord], start: int, cjk_name_length: int) -
         readings.append(text.rstrip(_PUNCTUATION))  # .NET
     if has_hangul(text) and len(pieces) == 1:
         readings += search_terms(text)  # a Korean name bears its particle
-    lower = all(piece.text.islower() for piece in pieces if not piece.stopword)
-    for key in dict.fromkeys(map(name_key, readings)):
+    lower = all(piece.lower for piece in pieces if not piece.stopword)
+    for key in dict.fromkeys(map(name_key, dict.fromkeys(readings))):
         if key:
             # Chinese and Japanese have no capitals: there what is longer than most words is taken for a name.
             plain = key.isalpha() and (len(key) < cjk_name_length if has_cjk(key) else lower)
