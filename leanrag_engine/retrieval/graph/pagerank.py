@@ -57,48 +57,50 @@ def pagerank(
     kinds = np.array([walk.weights.get(kind, 0.0) for kind in EdgeKind])
     reached = [active]
     for _ in range(100):  # a bound: the tolerance ends the walk long before
-        degree = graph.offsets[active + 1] - graph.offsets[active]
-        active = active[waiting[active] > tolerance * np.maximum(degree, 1)]
-        if not len(active):
+        mass = waiting.take(active)
+        degree = graph.offsets.take(active + 1) - graph.offsets.take(active)
+        large = np.flatnonzero(mass > tolerance * np.maximum(degree, 1))
+        if not len(large):
             break
-        mass = waiting[active]
+        active, mass = active.take(large), mass.take(large)
         shares[active] += (1 - walk.damping) * mass
         waiting[active] = 0.0
         targets, passed = _pass_on(graph, active, walk.damping * mass, kinds, walk.allowed)
         np.add.at(waiting, targets, passed)
         active = _find_distinct(targets, graph.nodes)
         reached.append(active)
-    nodes = _find_distinct(np.concatenate(reached), graph.nodes)
+    nodes = np.sort(_find_distinct(np.concatenate(reached), graph.nodes))
     found = shares[nodes] + (1 - walk.damping) * waiting[nodes]
+    nodes, found = nodes[found > 0], found[found > 0]
     return Shares(nodes.astype(np.intp), found / found.sum())
 
 
 def _pass_on(
     graph: Adjacency,
-    nodes: NDArray[np.int64],
+    nodes: NDArray[Any],
     mass: NDArray[np.float64],
     kinds: NDArray[np.float64],
     allowed: NDArray[np.bool_] | None,
 ) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
-    """Return what each neighbour of ``nodes`` gets of their ``mass``."""
-    first = graph.offsets[nodes]
-    count = graph.offsets[nodes + 1] - first
+    """Return the neighbours of ``nodes``, and what each gets of their ``mass``; it may be nothing."""
+    # A walk has some twenty steps of a thousand edges: ``take`` needs half the time of indexing with brackets.
+    first = graph.offsets.take(nodes)
+    count = graph.offsets.take(nodes + 1) - first
     row = np.repeat(np.arange(len(nodes)), count)
-    edge = np.repeat(first - np.cumsum(count) + count, count) + np.arange(len(row))
-    target = graph.targets[edge]
-    weight = kinds[graph.kinds[edge]] * graph.strengths[edge]
+    edge = (first - np.cumsum(count) + count).take(row) + np.arange(len(row))
+    target = graph.targets.take(edge)
+    weight = kinds.take(graph.kinds.take(edge)) * graph.strengths.take(edge)
     if allowed is not None:
         chunk = target < len(graph.chunk_ids)
         weight[chunk] *= allowed[target[chunk]]
     total = np.bincount(row, weights=weight, minlength=len(nodes))
-    walked = weight > 0
-    row, target, weight = row[walked], target[walked], weight[walked]
-    return target, mass[row] * weight / total[row]
+    share = np.divide(mass, total, out=np.zeros(len(nodes)), where=total > 0)
+    return target, share.take(row) * weight
 
 
 def _find_distinct(nodes: NDArray[Any], count: int) -> NDArray[Any]:
-    """Return the distinct ones of ``nodes``, which are below ``count``, in ascending order. Faster than ``np.unique``."""
+    """Return the distinct ones of ``nodes``, which are below ``count``. Faster than ``np.unique``, which sorts."""
     last = np.empty(count, dtype=np.int32)  # memory that is not touched costs nothing
     places = np.arange(len(nodes), dtype=np.int32)
     last[nodes] = places
-    return np.sort(nodes[last[nodes] == places])
+    return nodes.compress(last.take(nodes) == places)
