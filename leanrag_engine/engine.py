@@ -44,7 +44,6 @@ from .llm.batching import Meter
 from .llm.prompts import Prompts
 from .pipeline.agent.items import PendingWork, Submission, WorkKind
 from .pipeline.agent.work import AgentWork
-from .pipeline.build import build_generation, forecast_build
 from .pipeline.delete import DocumentLookup, delete_documents, look_up_documents
 from .pipeline.index import Stores, embedder_trouble, rebuild_vectors, restore_embedder
 from .pipeline.ingest import absolute_source, extract_heuristically, ingest_all
@@ -159,9 +158,14 @@ class LeanRAG:
         collection: str = "default",
         build: bool = True,
         allowed: Sequence[Path] | None = (),
+        sync: bool = False,
+        allow_empty: bool = False,
+        dry_run: bool = False,
     ) -> Job:
         """Ingest documents, then build if ``build`` is set. ``allowed`` are the folders beneath
-        which paths may lie; ``None`` allows any path, for a caller who is the user in person."""
+        which paths may lie; ``None`` allows any path, for a caller who is the user in person.
+
+        ``sync``, ``allow_empty`` and ``dry_run`` as in :class:`leanrag_engine.core.jobs.IngestRequest`."""
         self._writable()
         if not sources:
             raise InvalidInput("There is no document to ingest.", "Give at least one path or text.")
@@ -170,6 +174,9 @@ class LeanRAG:
             tuple(absolute_source(source, anywhere=allowed is None) for source in sources),
             build,
             None if allowed is None else tuple(str(folder) for folder in allowed),
+            sync,
+            allow_empty,
+            dry_run,
         )
         return await self._jobs.submit("ingest", collection, request)
 
@@ -518,15 +525,23 @@ class LeanRAG:
             case ReindexRequest():
                 return await rebuild_vectors(self._stores, job.collection, progress.report)
             case BuildRequest() if job.kind == "forecast":
+                from .pipeline.build import forecast_build  # noqa: PLC0415 - scikit-learn, as in _build
+
                 return await forecast_build(self._stores, job.collection, order, progress.report)
             case IngestRequest():
                 changed = await ingest_all(self._stores, job.collection, job.request, progress)
-                if not (job.request.build and (changed or await self._is_stale(job.collection))):
-                    return IngestResult(built=not await self._is_stale(job.collection))
+                held = await self._collection(job.collection)
+                if job.request.dry_run or not (
+                    job.request.build and held.documents and (changed or held.stale)
+                ):
+                    return IngestResult(built=not held.stale, dry_run=job.request.dry_run)
                 return IngestResult(built=True, build=await self._build(job, order, progress))
         return await self._build(job, order, progress)
 
     async def _build(self, job: Job, order: BuildRequest, progress: JobProgress) -> BuildResult:
+        # Clustering takes a second to import, which a query, or a sync that finds nothing new, need not wait for.
+        from .pipeline.build import build_generation  # noqa: PLC0415
+
         async with open_models(self._stores, job.collection, job.id, order) as models:
             generation = await build_generation(self._stores, job.collection, progress.report, models)
             for step, reason, count in models.fallbacks():
@@ -537,9 +552,6 @@ class LeanRAG:
     async def _agent_work(self, collection: str) -> AgentWork:
         self._writable()
         return AgentWork(self._stores, await self._collection(collection), self.prompts)
-
-    async def _is_stale(self, collection: str) -> bool:
-        return (await self._collection(collection)).stale
 
     async def _collection(self, name: str) -> Collection:
         held = await self._stores.documents.collection(name)

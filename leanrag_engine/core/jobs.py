@@ -29,11 +29,18 @@ class JobStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class IngestRequest:
-    """Documents to ingest. ``allowed`` are the folders beneath which paths may lie; ``None`` allows any path."""
+    """Documents to ingest. ``allowed`` are the folders beneath which paths may lie; ``None`` allows any path.
+
+    ``sync``: the documents are folders, and documents whose files vanished from beneath them are deleted; those of an empty
+    folder only if ``allow_empty``. ``dry_run``: only find out what would happen.
+    """
 
     documents: tuple[DocumentSource, ...]
     build: bool = True
     allowed: tuple[str, ...] | None = ()
+    sync: bool = False
+    allow_empty: bool = False
+    dry_run: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,17 +86,26 @@ class JobFailure:
 
 @dataclass(frozen=True, slots=True)
 class IngestOutcome:
-    """What became of one document. ``error`` says why it failed or was skipped.
+    """What became of one document. ``error`` says why it failed or was removed.
 
     ``kept`` of its ``chunks`` were in the replaced version too, with their citations and what was written about them.
     """
 
     id: str
     title: str
-    status: Literal["added", "replaced", "unchanged", "skipped", "failed"]
+    status: Literal["added", "replaced", "removed", "unchanged", "failed"]
     chunks: int = 0
     error: str = ""
     kept: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class SkippedFiles:
+    """Files and folders that were left out for one reason: how many, and the first of them, relative to the folder."""
+
+    reason: str
+    count: int
+    examples: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,20 +127,26 @@ class BuildResult:
 
 @dataclass(frozen=True, slots=True)
 class IngestResult:
-    """The outcome of each document so far, and the build that followed.
+    """The outcome of each document so far, what was left out, and the build that followed.
 
     ``built``: the published generation covers the present documents; ``None`` until the job is done. ``build`` is
-    ``None`` if the job did not build.
+    ``None`` if the job did not build. ``dry_run``: nothing was changed, the outcomes are what would happen.
     """
 
     documents: tuple[IngestOutcome, ...] = ()
     built: bool | None = None
     build: BuildResult | None = None
+    skipped: tuple[SkippedFiles, ...] = ()
+    dry_run: bool = False
 
     def figures(self) -> dict[str, object]:
         figures: dict[str, object] = {} if self.built is None else {"built": self.built}
         if self.build is not None:
             figures |= self.build.figures()
+        if self.dry_run:
+            figures["dry_run"] = True
+        if self.skipped:
+            figures["skipped"] = [asdict(each) for each in self.skipped]
         return figures | {"documents": [asdict(each) for each in self.documents]}
 
 
@@ -272,6 +294,16 @@ class Job:
     def documents(self) -> tuple[IngestOutcome, ...]:
         """The outcomes of the documents that an ingest has processed so far; none for other kinds of jobs."""
         return self.result.documents if isinstance(self.result, IngestResult) else ()
+
+    @property
+    def skipped(self) -> tuple[SkippedFiles, ...]:
+        """What an ingest left out; nothing for other kinds of jobs."""
+        return self.result.skipped if isinstance(self.result, IngestResult) else ()
+
+    @property
+    def dry_run(self) -> bool:
+        """Whether it is an ingest that changes nothing."""
+        return isinstance(self.request, IngestRequest) and self.request.dry_run
 
     @property
     def seconds_left(self) -> int | None:

@@ -2,45 +2,58 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import stat
-from collections.abc import Iterator, Mapping, Sequence
+import time
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import BinaryIO
 from urllib.parse import unquote, urlsplit
 
-from leanrag_engine.core.errors import DocumentUnreadable, FormatUnsupported, InvalidInput, PathRefused
+from leanrag_engine.core.errors import DocumentUnreadable, InvalidInput, PathRefused
 from leanrag_engine.core.model import DocumentSource, LoadedDocument, content_id
 from leanrag_engine.core.text.cleaning import clean, clean_line
 from leanrag_engine.core.text.nearest import find_nearest
 
 from .dates import date_document
+from .folders.walk import FolderWalk, IsKnown, Skipped, accept_none, is_beneath, real_path
 from .formats import PLAIN, format_of
-from .no_prose import find_reason
 from .readers.chats import read_chat
 from .readers.reading import Reading
 
-__all__ = ["Expansion", "Skipped", "expand", "load"]
+__all__ = [
+    "Expansion",
+    "FileContent",
+    "Skipped",
+    "expand",
+    "identify",
+    "load",
+    "make_stamp",
+    "parse_file",
+    "printable_path",
+    "read_file",
+]
 
 _LONGEST_TITLE = 200
 _LONGEST_ID = 2_000
 """Characters."""
 
-
-class Skipped(NamedTuple):
-    """A path beneath a folder that is not read, with the reason."""
-
-    path: Path
-    reason: str
+_SETTLED_SECONDS = 2.0
+"""A file that changed more recently has no stamp: file systems measure time in steps of up to two seconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class Expansion:
-    """The files that a path stands for, and those left out with a reason, both sorted by path."""
+    """The files that a path stands for, and those left out with a reason, both sorted by path.
+
+    ``root`` is the real path of a folder, ``None`` for a file.
+    """
 
     files: tuple[Path, ...]
     skipped: tuple[Skipped, ...] = ()
+    root: Path | None = None
 
 
 def load(source: DocumentSource, *, allowed: Sequence[Path] | None, max_bytes: int) -> LoadedDocument:
@@ -57,28 +70,80 @@ def load(source: DocumentSource, *, allowed: Sequence[Path] | None, max_bytes: i
         raise InvalidInput(
             f"A document needs exactly one of path and text; this one has {given}.", "Give one of them."
         )
-    metadata = _read_metadata(source.metadata)
     if source.text is not None:
-        return _load_text(source, source.text, metadata, max_bytes)
+        return _load_text(source, source.text, _read_metadata(source.metadata), max_bytes)
+    return parse_file(source, read_file(source, allowed=allowed, max_bytes=max_bytes))
+
+
+@dataclass(frozen=True, slots=True)
+class FileContent:
+    """The bytes of a file, and what tells later whether it has changed (see :class:`LoadedDocument`)."""
+
+    path: Path
+    data: bytes
+    stamp: str
+    digest: str
+    modified: float
+
+
+def identify(source: DocumentSource, *, allowed: Sequence[Path] | None) -> tuple[str, Path]:
+    """Return the id that the document of a path will have, and its real path. Raises :class:`PathRefused`."""
     path = _resolve(source.path, allowed)
-    return _load_file(source, path, metadata, _read_bytes(path, source.path, allowed, max_bytes))
+    return _id(source.id) or printable_path(path), path
 
 
-def expand(path: str, *, allowed: Sequence[Path] | None) -> Expansion:
+def make_stamp(source: DocumentSource, status: os.stat_result) -> str:
+    """Return size and time of a file and a digest of what the caller says about it: equal stamps, equal documents."""
+    return f"{status.st_size} {status.st_mtime_ns} {_digest_labels(source)}".rstrip()
+
+
+def _digest_labels(source: DocumentSource) -> str:
+    if not source.title and not source.metadata:
+        return ""
+    return content_id("", source.title, *(f"{key}={value}" for key, value in sorted(source.metadata.items())))
+
+
+def read_file(source: DocumentSource, *, allowed: Sequence[Path] | None, max_bytes: int) -> FileContent:
+    """Read the bytes of a file. Raises as :func:`load`, and :class:`DocumentUnreadable` if it changes meanwhile, twice."""
+    path = _resolve(source.path, allowed)
+    for _ in range(2):
+        if found := _read_unchanged(source, path, allowed, max_bytes):
+            return found
+    raise DocumentUnreadable(
+        f"{source.path!r} changes while it is read.",
+        "Ingest it again when the program that writes it has finished.",
+    )
+
+
+def expand(
+    path: str,
+    *,
+    allowed: Sequence[Path] | None,
+    is_known: IsKnown = accept_none,
+    data_dir: Path | None = None,
+) -> Expansion:
     """Return the files that ``path`` stands for: itself, or all supported files beneath a folder, sorted by path.
 
-    Hidden files, version control, installed packages and caches are left out silently; files without a reader,
-    files that are no prose (lock files, minified code, logs, generated data), empty or unreachable ones, and links that lead out of the allowed folders (out of the folder itself if any
-    path is allowed) are left out with a reason. A file reached by several links is returned once.
+    Hidden files, version control, installed packages, caches and ``data_dir`` are left out silently. Left out with a reason are what a
+    ``.gitignore`` or ``.leanragignore`` names, files without a reader, files that are no prose (lock files, minified code,
+    logs, generated data), empty or unreachable ones, and links that lead out of the allowed folders (out of the folder
+    itself if any path is allowed). A file reached by several links is returned once. A file that ``is_known`` is not opened.
 
-    Raises :class:`PathRefused`, and :class:`DocumentUnreadable` if there is nothing at ``path``.
+    Raises :class:`PathRefused`, and :class:`DocumentUnreadable` if there is nothing at ``path`` or a folder that cannot be
+    listed.
     """
     root = _resolve(path, allowed)
     if not stat.S_ISDIR(_status(root, path, allowed).st_mode):
         return Expansion((root,))
-    walk = _FolderWalk([root] if allowed is None else [_real(folder) for folder in allowed])
-    walk.walk(root)
-    return Expansion(tuple(sorted(walk.files)), tuple(sorted(walk.skipped, key=lambda skipped: skipped.path)))
+    bounds = [root] if allowed is None else [real_path(folder) for folder in allowed]
+    walk = FolderWalk(bounds, is_known, () if data_dir is None else (real_path(data_dir.expanduser()),))
+    try:
+        walk.walk(root, search_above=() if allowed is None else tuple(bounds))
+    except OSError as problem:
+        raise _unreachable(path, problem) from problem
+    return Expansion(
+        tuple(sorted(walk.files)), tuple(sorted(walk.skipped, key=lambda skipped: skipped.path)), root
+    )
 
 
 # --- paths ---------------------------------------------------------------------------------
@@ -88,11 +153,11 @@ def _resolve(given: str, allowed: Sequence[Path] | None) -> Path:
     """Return the real path of ``given``, which may be relative to the working directory or to an allowed folder."""
     path = Path(os.path.expanduser(_without_scheme(given)))  # noqa: PTH111 - Path.expanduser fails for unknown users
     if allowed is None:
-        return _real(path)
-    folders = [_real(folder) for folder in allowed]
+        return real_path(path)
+    folders = [real_path(folder) for folder in allowed]
     # normpath first: a path that leaves the folders and returns must not reveal what exists outside.
-    candidates = [_real(Path(os.path.normpath(base / path))) for base in (Path.cwd(), *folders)]
-    within = [candidate for candidate in candidates if _is_beneath(candidate, folders)]
+    candidates = [real_path(Path(os.path.normpath(base / path))) for base in (Path.cwd(), *folders)]
+    within = [candidate for candidate in candidates if is_beneath(candidate, folders)]
     if not within:
         raise _refusal(given, folders)
     return next((candidate for candidate in within if os.path.exists(candidate)), within[0])  # noqa: PTH110 - Path.exists raises where a folder is closed
@@ -110,15 +175,6 @@ def _without_scheme(given: str) -> str:
             "Give the path of a file or folder, or the document's text itself.",
         )
     return unquote(urlsplit(given).path)
-
-
-def _real(path: Path) -> Path:
-    # Not Path.resolve: before Python 3.13 that raises at a loop of links.
-    return Path(os.path.realpath(path))
-
-
-def _is_beneath(path: Path, folders: Sequence[Path]) -> bool:
-    return any(path.is_relative_to(folder) for folder in folders)
 
 
 def _refusal(given: str, folders: Sequence[Path]) -> PathRefused:
@@ -149,7 +205,7 @@ def _status(path: Path, given: str, allowed: Sequence[Path] | None) -> os.stat_r
 
 def _similar(path: Path, allowed: Sequence[Path] | None) -> str:
     """Return a hint at similar names in the folder of a missing path."""
-    if allowed is not None and not _is_beneath(path.parent, [_real(folder) for folder in allowed]):
+    if allowed is not None and not is_beneath(path.parent, [real_path(folder) for folder in allowed]):
         return ""
     try:
         names = find_nearest(path.name, sorted(os.listdir(path.parent)), 3)  # noqa: PTH208 - names alone
@@ -170,97 +226,42 @@ def _unreachable(given: str, problem: OSError) -> DocumentUnreadable:
     )
 
 
-class _FolderWalk:
-    """One walk through a folder tree that visits each real folder and file once."""
-
-    def __init__(self, bounds: Sequence[Path]) -> None:
-        self.files: set[Path] = set()
-        self.skipped: list[Skipped] = []
-        self._bounds = bounds
-        self._seen: set[Path] = set()
-
-    def walk(self, top: Path) -> None:
-        """Add the files of ``top``, a real path, and of all folders beneath it."""
-        waiting = [top]
-        while waiting:
-            folder = waiting.pop()
-            if folder not in self._seen:
-                self._seen.add(folder)
-                waiting += self._folders_of(folder)
-
-    def _folders_of(self, folder: Path) -> Iterator[Path]:
-        try:
-            entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
-        except OSError as problem:
-            self.skipped.append(Skipped(folder, f"cannot be listed: {problem.strerror}"))
-            return
-        if any(entry.name == "pyvenv.cfg" for entry in entries):
-            return
-        for entry in entries:
-            if not _is_ignored(entry.name):
-                yield from self._visit(entry)
-
-    def _visit(self, entry: os.DirEntry[str]) -> Iterator[Path]:
-        real = _real(Path(entry.path))
-        if entry.is_symlink() and not _is_beneath(real, self._bounds):
-            self.skipped.append(Skipped(Path(entry.path), "a link that leads out of the allowed folders"))
-            return
-        try:
-            status = real.stat()
-        except OSError as problem:
-            self.skipped.append(Skipped(Path(entry.path), f"cannot be reached: {problem.strerror}"))
-            return
-        if stat.S_ISDIR(status.st_mode):
-            yield real
-        elif reason := _reason_to_skip(real, status):
-            self.skipped.append(Skipped(real, reason))
-        else:
-            self.files.add(real)
-
-
-_IGNORED = frozenset({
-    "node_modules", "bower_components", "__pycache__", "site-packages", "cvs", "thumbs.db", "desktop.ini",
-    "$recycle.bin",
-})  # fmt: skip
-
-
-def _is_ignored(name: str) -> bool:
-    return name.startswith((".", "~$")) or name.endswith("~") or name.lower() in _IGNORED
-
-
-def _reason_to_skip(path: Path, status: os.stat_result) -> str:
-    if not stat.S_ISREG(status.st_mode):
-        return "not a regular file"
-    try:
-        format_of(path.name)
-    except FormatUnsupported:
-        return (
-            f"not supported yet: {path.suffix.lower()} files"
-            if path.suffix
-            else "not supported yet: a file without a suffix"
-        )
-    return find_reason(path) if status.st_size else "empty"
-
-
 # --- files ---------------------------------------------------------------------------------
 
 
-def _read_bytes(path: Path, given: str, allowed: Sequence[Path] | None, max_bytes: int) -> bytes:
-    status = _status(path, given, allowed)
-    if stat.S_ISDIR(status.st_mode):
+def _read_unchanged(
+    source: DocumentSource, path: Path, allowed: Sequence[Path] | None, max_bytes: int
+) -> FileContent | None:
+    """Return the content of a file, ``None`` if it changes meanwhile."""
+    given = source.path
+    before = _status(path, given, allowed)
+    if stat.S_ISDIR(before.st_mode):
         raise InvalidInput(f"{given!r} is a folder; a file was expected.", "Name the files in it one by one.")
-    if not stat.S_ISREG(status.st_mode):
+    if not stat.S_ISREG(before.st_mode):
         raise DocumentUnreadable(
             f"{given!r} is not a regular file but a device, pipe or socket.", "Give a file."
         )
     format_of(path.name, given)
-    if status.st_size > max_bytes:
-        raise _too_big(given, status.st_size, max_bytes)
+    if before.st_size > max_bytes:
+        raise _too_big(given, before.st_size, max_bytes)
     try:
         with path.open("rb") as file:
-            return _read_limited(file, given, max_bytes)
+            data = _read_limited(file, given, max_bytes)
+            after = os.fstat(file.fileno())
     except OSError as problem:
         raise _unreachable(given, problem) from problem
+    if (before.st_size, before.st_mtime_ns) != (after.st_size, after.st_mtime_ns):
+        return None
+    digest = hashlib.blake2b(data, digest_size=16).hexdigest()
+    # A second change within the clock's step would leave size and time as they are.
+    settled = time.time() - after.st_mtime > _SETTLED_SECONDS
+    return FileContent(
+        path,
+        data,
+        make_stamp(source, after) if settled else "",
+        f"{digest} {_digest_labels(source)}".rstrip(),
+        after.st_mtime,
+    )
 
 
 def _read_limited(file: BinaryIO, given: str, max_bytes: int) -> bytes:
@@ -281,23 +282,24 @@ def _too_big(name: str, size: int, max_bytes: int) -> DocumentUnreadable:
     )
 
 
-def _load_file(
-    source: DocumentSource, path: Path, metadata: Mapping[str, str], data: bytes
-) -> LoadedDocument:
+def parse_file(source: DocumentSource, file: FileContent) -> LoadedDocument:
+    """Return the document in a file. Raises as :func:`load`."""
+    path = file.path
+    metadata = _read_metadata(source.metadata)
     kind = format_of(path.name)
-    reading = kind.read(data, source.path)
+    reading = kind.read(file.data, source.path)
     if not reading.text.strip():
         raise DocumentUnreadable(
             f"{source.path!r} holds no text, only white space or markup.", "Leave it out."
         )
-    where = _printable(path)
-    title = _title(source.title, reading.title, clean_line(_printable(Path(path.stem))))
+    where = printable_path(path)
+    title = _title(source.title, reading.title, clean_line(printable_path(Path(path.stem))))
     dated = date_document(
         {**reading.metadata, **metadata},
         title,
-        file_name=_printable(Path(path.stem)),
+        file_name=printable_path(Path(path.stem)),
         properties=reading.date,
-        modified=_change_time(path),
+        modified=file.modified,
     )
     return LoadedDocument(
         id=_id(source.id) or where,
@@ -309,18 +311,12 @@ def _load_file(
         metadata={**reading.metadata, **metadata},
         date=dated.date,
         date_origin=dated.origin,
+        file_stamp=file.stamp,
+        file_digest=file.digest,
     )
 
 
-def _change_time(path: Path) -> float | None:
-    """Return the time of the file's last change; None if the file is gone by now."""
-    try:
-        return path.stat().st_mtime
-    except OSError:
-        return None
-
-
-def _printable(path: Path) -> str:
+def printable_path(path: Path) -> str:
     """Return a path as text, with bytes escaped that are not UTF-8, so that any store can keep it."""
     return os.fsencode(path.as_posix()).decode("utf-8", "backslashreplace")
 

@@ -1,12 +1,13 @@
-"""Ingest documents: load, chunk and extract each one, and store it in one transaction.
+"""Ingest documents: find the files that changed, load, chunk and extract each one, and store it in one transaction.
 
 All of this runs inside a job, under the writer lock.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import count
 from pathlib import Path
@@ -22,11 +23,20 @@ from leanrag_engine.core.errors import (
     ModelUnavailable,
     StoreUnusable,
 )
-from leanrag_engine.core.jobs import IngestOutcome, IngestRequest
-from leanrag_engine.core.model import Chunk, DocumentSource, Extract, LoadedDocument
+from leanrag_engine.core.jobs import IngestOutcome, IngestRequest, SkippedFiles
+from leanrag_engine.core.model import Chunk, Document, DocumentSource, Extract, LoadedDocument
 from leanrag_engine.core.ports import Progress, ProgressReport
 from leanrag_engine.documents.chunking import chunk
-from leanrag_engine.documents.loading import expand, load
+from leanrag_engine.documents.loading import (
+    Expansion,
+    expand,
+    identify,
+    load,
+    make_stamp,
+    parse_file,
+    printable_path,
+    read_file,
+)
 from leanrag_engine.extraction.heuristic.extract import extract
 
 from .index import (
@@ -39,6 +49,7 @@ from .index import (
     upsert,
 )
 from .jobs import JobProgress
+from .sync import plan_sync, remove_missing
 
 
 async def extract_heuristically(
@@ -49,22 +60,42 @@ async def extract_heuristically(
 
 
 async def ingest_all(stores: Stores, collection: str, request: IngestRequest, progress: JobProgress) -> bool:
-    """Ingest the documents of a request; return whether any was added or replaced.
+    """Ingest the documents of a request; return whether any was added, replaced or removed.
 
-    Raises ``LeanRAGError`` if every document failed.
+    A sync then removes the documents whose files vanished. Raises ``LeanRAGError`` if every document failed.
     """
-    folders = None if request.allowed is None else [Path(folder) for folder in request.allowed]
-    sources, outcomes = expand_folders(request.documents, folders)
-    statuses = [record_outcome(outcome, progress) for outcome in outcomes]
-    for done, source in enumerate(sources):
-        progress.report(Progress("ingest", done, len(sources), source.title or Path(source.path).name))
-        outcome = await ingest_or_fail(stores, collection, source, folders, progress)
+    allowed = None if request.allowed is None else [Path(folder) for folder in request.allowed]
+    held = await stores.documents.find_all(collection)
+    progress.report(Progress("list", message="Looking for files that changed"))
+    found = await anyio.to_thread.run_sync(
+        partial(list_files, request, held, allowed, stores.settings.data_dir)
+    )
+    plan = (
+        await anyio.to_thread.run_sync(partial(plan_sync, found.sources, found.folders, held, request))
+        if request.sync
+        else None
+    )
+    sources = found.sources if plan is None else plan.sources
+    progress.skipped = group_skipped(found)
+    statuses = [record_outcome(outcome, progress) for outcome in found.failed]
+    due, unchanged = await anyio.to_thread.run_sync(partial(split_unchanged, sources, held, allowed))
+    statuses += [record_outcome(outcome, progress) for outcome in unchanged]
+    stamps: dict[str, tuple[str, str]] = {}
+    ingestion = Ingestion(stores, collection, allowed, stamps, dry_run=request.dry_run)
+    for done, source in enumerate(due):
+        progress.report(Progress("ingest", done, len(due), source.title or Path(source.path).name))
+        outcome = await ingestion.ingest_or_fail(source, progress.say)
         statuses.append(record_outcome(outcome, progress))
-    progress.report(Progress("ingest", len(sources), len(sources)))
-    if "failed" in statuses and not {"added", "replaced", "unchanged"} & set(statuses):
+    progress.report(Progress("ingest", len(due), len(due)))
+    if not request.dry_run:
+        await stores.documents.put_file_stamps(collection, stamps)
+    if plan is not None:
+        removed = await remove_missing(stores, collection, plan, progress, dry_run=request.dry_run)
+        statuses += [record_outcome(outcome, progress) for outcome in removed]
+    if "failed" in statuses and set(statuses) == {"failed"}:
         raise LeanRAGError("No document could be ingested.", "Each one's error says why.")
-    changed = bool({"added", "replaced"} & set(statuses))
-    if changed and not request.build:
+    changed = bool({"added", "replaced", "removed"} & set(statuses))
+    if changed and not request.build and not request.dry_run:
         try:
             await index_pending(stores, collection, progress.report)
         except (StoreUnusable, ModelUnavailable, InvalidInput) as problem:
@@ -91,101 +122,184 @@ def absolute_source(source: DocumentSource, *, anywhere: bool) -> DocumentSource
     return replace(source, path=path.encode("utf-8", "backslashreplace").decode())
 
 
-async def ingest_or_fail(
-    stores: Stores,
-    collection: str,
-    source: DocumentSource,
-    allowed: Sequence[Path] | None,
-    progress: JobProgress,
-) -> IngestOutcome:
-    """Ingest one document. An error becomes its outcome, except ``StoreUnusable`` and ``Cancelled``."""
-    try:
-        return await ingest_one(stores, collection, source, allowed, progress.say)
-    except (StoreUnusable, Cancelled):
-        raise
-    except LeanRAGError as problem:
-        name = source.id or source.path or source.title
-        return IngestOutcome(name, source.title, "failed", error=str(problem))
+# --- which files ---------------------------------------------------------------------------
 
 
-def expand_folders(
-    sources: Iterable[DocumentSource], allowed: Sequence[Path] | None
-) -> tuple[list[DocumentSource], list[IngestOutcome]]:
-    """Replace each folder by its files; paths that hold no document become outcomes."""
-    files: list[DocumentSource] = []
-    outcomes: list[IngestOutcome] = []
-    for source in sources:
+@dataclass(frozen=True, slots=True)
+class FoundFiles:
+    """The documents of a request with folders replaced by their files, paths that hold no document, and what was left out.
+
+    ``folders`` are the folders of the request.
+    """
+
+    sources: tuple[DocumentSource, ...]
+    failed: tuple[IngestOutcome, ...]
+    folders: tuple[Expansion, ...]
+
+
+def list_files(
+    request: IngestRequest, held: Sequence[Document], allowed: Sequence[Path] | None, data_dir: Path
+) -> FoundFiles:
+    """Replace each folder of a request by its files. Raises ``LeanRAGError`` if a folder of a sync cannot be read."""
+    stamps = {each.source: each.file_stamp for each in held if each.file_stamp}
+
+    def is_known(path: Path, status: os.stat_result) -> bool:
+        return stamps.get(printable_path(path)) == make_stamp(DocumentSource(), status)
+
+    sources: list[DocumentSource] = []
+    failed: list[IngestOutcome] = []
+    folders: list[Expansion] = []
+    for source in request.documents:
         if not source.path or source.text is not None:
-            files.append(source)
+            sources.append(source)
             continue
         try:
-            found = expand(source.path, allowed=allowed)
+            found = expand(source.path, allowed=allowed, is_known=is_known, data_dir=data_dir)
         except LeanRAGError as problem:
-            outcomes.append(
-                IngestOutcome(source.id or source.path, source.title, "failed", error=str(problem))
-            )
+            if request.sync:
+                raise
+            failed.append(IngestOutcome(source.id or source.path, source.title, "failed", error=str(problem)))
             continue
-        single = len(found.files) == 1 and not Path(source.path).is_dir()
-        files.extend(
-            replace(
-                source, path=str(path), id=source.id if single else "", title=source.title if single else ""
-            )
-            for path in found.files
-        )
-        outcomes.extend(
-            IngestOutcome(str(path), path.name, "skipped", error=why) for path, why in found.skipped
-        )
-        if not found.files and not found.skipped:
+        if found.root is None:
+            sources.append(replace(source, path=str(found.files[0])))
+            continue
+        folders.append(found)
+        sources.extend(replace(source, path=str(path), id="", title="") for path in found.files)
+        if not found.files and not found.skipped and not request.sync:
             why = f"The folder {source.path} holds no file to ingest."
-            outcomes.append(IngestOutcome(source.path, "", "failed", error=why))
-    return files, outcomes
+            failed.append(IngestOutcome(source.path, "", "failed", error=why))
+    return FoundFiles(tuple(sources), tuple(failed), tuple(folders))
 
 
-async def ingest_one(
-    stores: Stores,
-    collection: str,
-    source: DocumentSource,
-    allowed: Sequence[Path] | None,
-    pulse: Callable[[str], None],
-) -> IngestOutcome:
-    """Load, chunk, extract and store one document. Raises a ``LeanRAGError`` if it cannot be ingested.
+def group_skipped(found: FoundFiles, *, most: int = 200) -> tuple[SkippedFiles, ...]:
+    """Count what was left out by reason, the most frequent one first, each with at most ``most`` examples."""
+    paths: dict[str, list[str]] = {}
+    for folder in found.folders:
+        for each in folder.skipped:
+            assert folder.root is not None
+            inner = each.path.relative_to(folder.root) if each.path.is_relative_to(folder.root) else each.path
+            paths.setdefault(each.reason, []).append(printable_path(inner))
+    ordered = sorted(paths.items(), key=lambda item: (-len(item[1]), item[0]))
+    return tuple(SkippedFiles(reason, len(listed), tuple(listed[:most])) for reason, listed in ordered)
 
-    ``pulse`` is called now and then with a message; an exception from it ends the work.
-    """
-    settings = stores.settings
-    limit = settings.max_document_mb * 1024 * 1024
-    document = await anyio.to_thread.run_sync(partial(load, source, allowed=allowed, max_bytes=limit))
-    before = await stores.documents.find(collection, document.id)
-    if before is not None and before.digest == document.digest:
-        return IngestOutcome(document.id, document.title, "unchanged", before.chunks)
-    chunks = await anyio.to_thread.run_sync(
-        partial(
-            chunk,
-            document,
-            tokenizer=stores.tokenizer,
-            max_tokens=settings.chunk_tokens,
-            overlap=settings.chunk_overlap,
+
+def split_unchanged(
+    sources: Sequence[DocumentSource], held: Sequence[Document], allowed: Sequence[Path] | None
+) -> tuple[list[DocumentSource], list[IngestOutcome]]:
+    """Return the documents that must be read, and the outcomes of files that have the size and time of when they were read."""
+    known = {each.id: each for each in held if each.file_stamp}
+    due: list[DocumentSource] = []
+    unchanged: list[IngestOutcome] = []
+    for source in sources:
+        document = _find_unchanged(source, known, allowed) if source.path and source.text is None else None
+        if document is None:
+            due.append(source)
+        else:
+            unchanged.append(IngestOutcome(document.id, document.title, "unchanged", document.chunks))
+    return due, unchanged
+
+
+def _find_unchanged(
+    source: DocumentSource, known: Mapping[str, Document], allowed: Sequence[Path] | None
+) -> Document | None:
+    try:
+        id_, path = identify(source, allowed=allowed)
+        document = known.get(id_)
+        if document is not None and document.file_stamp == make_stamp(source, path.stat()):
+            return document
+    except (LeanRAGError, OSError):
+        pass  # reading it says what is wrong
+    return None
+
+
+# --- one document --------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Ingestion:
+    """One run over documents. ``stamps`` collects those of files that turned out to be unchanged, by document."""
+
+    stores: Stores
+    collection: str
+    allowed: Sequence[Path] | None
+    stamps: dict[str, tuple[str, str]]
+    dry_run: bool
+
+    async def ingest_or_fail(self, source: DocumentSource, pulse: Callable[[str], None]) -> IngestOutcome:
+        """Ingest one document. An error becomes its outcome, except ``StoreUnusable`` and ``Cancelled``."""
+        try:
+            return await self._ingest(source, pulse)
+        except (StoreUnusable, Cancelled):
+            raise
+        except LeanRAGError as problem:
+            name = source.id or source.path or source.title
+            return IngestOutcome(name, source.title, "failed", error=str(problem))
+
+    async def _ingest(self, source: DocumentSource, pulse: Callable[[str], None]) -> IngestOutcome:
+        """Load, chunk, extract and store one document. Raises a ``LeanRAGError`` if it cannot be ingested.
+
+        ``pulse`` is called now and then with a message; an exception from it ends the work.
+        """
+        limit = self.stores.settings.max_document_mb * 1024 * 1024
+        if source.text is None and source.path:
+            id_, _ = identify(source, allowed=self.allowed)
+            file = await anyio.to_thread.run_sync(
+                partial(read_file, source, allowed=self.allowed, max_bytes=limit)
+            )
+            before = await self.stores.documents.find(self.collection, id_)
+            if before is not None and before.file_digest == file.digest:
+                self.stamps[id_] = (file.stamp, file.digest)
+                return IngestOutcome(before.id, before.title, "unchanged", before.chunks)
+            if self.dry_run:
+                name = source.title or (before.title if before else Path(source.path).name)
+                return IngestOutcome(id_, name, "replaced" if before else "added")
+            document = await anyio.to_thread.run_sync(parse_file, source, file)
+        else:
+            document = await anyio.to_thread.run_sync(
+                partial(load, source, allowed=self.allowed, max_bytes=limit)
+            )
+            before = await self.stores.documents.find(self.collection, document.id)
+        if before is not None and before.digest == document.digest:
+            self.stamps[document.id] = (document.file_stamp, document.file_digest)
+            return IngestOutcome(document.id, document.title, "unchanged", before.chunks)
+        if self.dry_run:
+            return IngestOutcome(document.id, document.title, "replaced" if before else "added")
+        return await self._store(document, before, pulse)
+
+    async def _store(
+        self, document: LoadedDocument, before: Document | None, pulse: Callable[[str], None]
+    ) -> IngestOutcome:
+        stores, settings = self.stores, self.stores.settings
+        chunks = await anyio.to_thread.run_sync(
+            partial(
+                chunk,
+                document,
+                tokenizer=stores.tokenizer,
+                max_tokens=settings.chunk_tokens,
+                overlap=settings.chunk_overlap,
+            )
         )
-    )
-    if not chunks:
-        raise DocumentUnreadable(f"The document {document.id!r} holds no text.", "Give one with text in it.")
-    pulse(f"{document.title}: reading {len(chunks)} chunks")
-    steps = count(1)
+        if not chunks:
+            raise DocumentUnreadable(
+                f"The document {document.id!r} holds no text.", "Give one with text in it."
+            )
+        pulse(f"{document.title}: reading {len(chunks)} chunks")
+        steps = count(1)
 
-    def beat() -> None:
-        # The heuristic extractor beats twice for each chunk.
-        pulse(f"{document.title}: chunk {next(steps) // 2} of {len(chunks)}")
+        def beat() -> None:
+            # The heuristic extractor beats twice for each chunk.
+            pulse(f"{document.title}: chunk {next(steps) // 2} of {len(chunks)}")
 
-    extracts = await stores.extractor(document, chunks, beat)
-    held = frozenset(await stores.documents.chunk_ids(collection, [document.id]))
-    await stores.documents.put(collection, document, chunks, extracts)
-    return IngestOutcome(
-        document.id,
-        document.title,
-        "added" if before is None else "replaced",
-        len(chunks),
-        kept=sum(each.id in held for each in chunks),
-    )
+        extracts = await stores.extractor(document, chunks, beat)
+        held = frozenset(await stores.documents.chunk_ids(self.collection, [document.id]))
+        await stores.documents.put(self.collection, document, chunks, extracts)
+        return IngestOutcome(
+            document.id,
+            document.title,
+            "added" if before is None else "replaced",
+            len(chunks),
+            kept=sum(each.id in held for each in chunks),
+        )
 
 
 async def index_pending(stores: Stores, collection: str, report: ProgressReport) -> None:

@@ -34,6 +34,7 @@ from leanrag_engine.core.jobs import (
     JobResult,
     JobState,
     JobStatus,
+    SkippedFiles,
 )
 from leanrag_engine.core.ports import JobStore, LockHolder, Progress, WriterLock
 
@@ -70,6 +71,7 @@ class JobProgress:
 
     latest: Progress = field(default_factory=lambda: Progress("queued"))
     outcomes: list[IngestOutcome] = field(default_factory=list)
+    skipped: tuple[SkippedFiles, ...] = ()
     failures: list[JobFailure] = field(default_factory=list)
     stop: threading.Event = field(default_factory=threading.Event)
     scope: anyio.CancelScope | None = None
@@ -369,9 +371,9 @@ class Jobs:
 
     async def _write(self, job: Job, progress: JobProgress) -> None:
         result = job.result
-        if progress.outcomes:
+        if progress.outcomes or progress.skipped:
             ingest = result if isinstance(result, IngestResult) else IngestResult()
-            result = replace(ingest, documents=tuple(progress.outcomes))
+            result = replace(ingest, documents=tuple(progress.outcomes), skipped=progress.skipped)
         moved = self._with_progress(job, progress)
         await self._store.put(replace(moved, failures=tuple(progress.failures), result=result))
 

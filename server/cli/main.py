@@ -1,4 +1,4 @@
-"""The command line: ``leanrag serve | ingest | build | query | status | forget | reindex | install | eval | demo``.
+"""The command line: ``leanrag serve | ingest | sync | build | query | status | forget | reindex | install | eval | demo``.
 
 Results go to standard output (``--json``: one JSON object), progress and errors to standard error.
 """
@@ -6,14 +6,12 @@ Results go to standard output (``--json``: one JSON object), progress and errors
 from __future__ import annotations
 
 import sys
-from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from leanrag_engine.core.config import Settings, load_settings
-
+from .documents import forget, ingest, sync
 from .evaluate.commands import app as evaluation
 from .install import install, uninstall
 from .options import (
@@ -24,13 +22,14 @@ from .options import (
     HttpAllowedHosts,
     HttpAllowedOrigins,
     HttpTokenFile,
+    Json,
     Toolsets,
     report_errors,
     run_async,
 )
+from .running import follow_job, leave_unless_done, read_settings, run
 
 if TYPE_CHECKING:
-    from leanrag_engine.core.jobs import Job
     from leanrag_engine.engine import LeanRAG
 
 app = typer.Typer(
@@ -43,13 +42,12 @@ app = typer.Typer(
     rich_markup_mode="markdown",
 )
 app.add_typer(evaluation, name="eval")
+app.command()(ingest)
+app.command()(sync)
+app.command("forget")(forget)
+app.command("delete", hidden=True)(forget)
 app.command()(install)
 app.command()(uninstall)
-
-EXIT_PARTIAL = 3
-"""Exit code: some of the documents failed. 1: all failed; 2: wrong arguments."""
-
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object for programs.")]
 
 
 @app.command()
@@ -99,94 +97,6 @@ def serve(
         from ..app import create_server  # noqa: PLC0415 - the other commands need no MCP server
 
         create_server(settings).run("stdio")
-
-
-@app.command()
-def ingest(
-    paths: Annotated[list[str], typer.Argument(help="Files and folders.", metavar="PATH...")],
-    build: Annotated[bool, typer.Option(help="Build the hierarchy afterwards.")] = True,
-    data_dir: DataDir = None,
-    collection: CollectionOption = None,
-    json: Json = False,
-) -> None:
-    """Add documents (text, Markdown, HTML, PDF, DOCX, source code) and build the hierarchy.
-
-    Safe to repeat: unchanged documents are skipped. Exit code 0: all were ingested; 3: some files failed, the
-    others were ingested; 1: none was.
-
-    Example: `leanrag ingest ~/notes report.pdf`
-    """
-
-    async def work(engine: LeanRAG) -> None:
-        from leanrag_engine.core.model import DocumentSource  # noqa: PLC0415 - heavy
-
-        from ..replies.jobs import IngestReply  # noqa: PLC0415 - heavy
-
-        sources = [DocumentSource(path=path) for path in paths]
-        job = await engine.submit_ingest(
-            sources, collection=engine.settings.collection, build=build, allowed=None
-        )
-        reply = IngestReply.from_engine(await follow_job(engine, job))
-        if json:
-            typer.echo(reply.model_dump_json())
-        else:
-            for each in reply.documents:
-                detail = each.error or f"{each.chunks} chunks"
-                typer.echo(f"{each.status:10} {each.title or each.id}  ({detail})")
-            typer.echo(f"{reply.status}. {reply.message}".rstrip())
-        leave_unless_done(reply.status)
-        if any(each.status == "failed" for each in reply.documents):
-            raise typer.Exit(EXIT_PARTIAL)
-
-    run(read_settings(data_dir, collection), work)
-
-
-def forget(
-    ids: Annotated[
-        list[str],
-        typer.Argument(help="Ids of documents, their paths, or numbers such as d3.", metavar="ID..."),
-    ],
-    data_dir: DataDir = None,
-    collection: CollectionOption = None,
-    json: Json = False,
-) -> None:
-    """Delete documents permanently, with everything that only they support.
-
-    Summaries built from them are hidden until the next `leanrag build`. Exit code 0: all were deleted; 3: some ids
-    are unknown, the others were deleted; 1: nothing was deleted.
-
-    Example: `leanrag forget notes/old.md d12`
-    """
-
-    async def work(engine: LeanRAG) -> None:
-        from ..replies.jobs import DeleteReply  # noqa: PLC0415 - heavy
-
-        collection = engine.settings.collection
-        known = {each.id for each in await engine.documents(collection=collection)}
-        job, found = await engine.submit_delete([id_of(each, known) for each in ids], collection=collection)
-        reply = DeleteReply.from_engine(await follow_job(engine, job) if job else None, found)
-        if json:
-            typer.echo(reply.model_dump_json())
-        else:
-            for each in reply.documents:
-                near = f"  (did you mean {', '.join(each.did_you_mean)}?)" if each.did_you_mean else ""
-                typer.echo(f"{each.status:10} {each.id}{near}")
-            typer.echo(f"{reply.status}. {reply.message}".rstrip())
-        leave_unless_done(reply.status if job else "failed")
-        if found.unknown:
-            raise typer.Exit(EXIT_PARTIAL)
-
-    run(read_settings(data_dir, collection), work)
-
-
-app.command("forget")(forget)
-app.command("delete", hidden=True)(forget)
-
-
-def id_of(given: str, known: set[str]) -> str:
-    """Return the id of the document that ``given`` names: of a file, its whole path."""
-    whole = str(Path(given).expanduser().resolve())
-    return whole if given not in known and whole in known else given
 
 
 @app.command()
@@ -321,38 +231,6 @@ def demo(
     from .demo import run_demo  # noqa: PLC0415 - heavy
 
     run_async(lambda: run_demo(data_dir, collection, json))
-
-
-# --- shared by the commands ----------------------------------------------------------------
-
-
-def read_settings(data_dir: Path | None, collection: str | None, **more: object) -> Settings:
-    with report_errors():
-        return load_settings(data_dir=data_dir, collection=collection, **more)
-
-
-def run(settings: Settings, work: Callable[[LeanRAG], Awaitable[None]]) -> None:
-    """Open the engine, do the work and close it."""
-
-    async def open_and_work() -> None:
-        from leanrag_engine.engine import LeanRAG  # noqa: PLC0415 - heavy: --help must not wait for it
-
-        async with await LeanRAG.open(settings) as engine:
-            await work(engine)
-
-    run_async(open_and_work)
-
-
-async def follow_job(engine: LeanRAG, job: Job) -> Job:
-    """Show a job's progress until it ends. Ctrl-C cancels it."""
-    from .progress import follow  # noqa: PLC0415 - rich is heavy
-
-    return await follow(engine, job)
-
-
-def leave_unless_done(status: str) -> None:
-    if status != "done":
-        raise typer.Exit(1)
 
 
 def main() -> None:

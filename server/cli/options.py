@@ -24,6 +24,8 @@ CollectionOption = Annotated[
     str | None, typer.Option(help="Which corpus.", envvar="LEANRAG_COLLECTION", show_default="default")
 ]
 
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object for programs.")]
+
 # --- of ``leanrag serve`` ------------------------------------------------------------------
 
 AllowDirs = Annotated[

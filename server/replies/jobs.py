@@ -13,7 +13,7 @@ from .base import LIMITS, Card, JobState, ReplyModel, shorten_line
 from .status import LayerCard, layers_line
 
 if TYPE_CHECKING:
-    from leanrag_engine.core.jobs import IngestOutcome, Job
+    from leanrag_engine.core.jobs import IngestOutcome, Job, JobFailure, SkippedFiles
     from leanrag_engine.pipeline.delete import DocumentLookup
 
 DeletionState = Literal["deleted", "deleting", "not_deleted", "unknown"]
@@ -26,6 +26,12 @@ TOOL_OF_KIND = {
     "delete": "delete_documents",
 }
 """The tool that does the work of a job again."""
+
+LISTED = ("failed", "removed", "replaced", "added", "unchanged")
+"""Outcomes in the order of listing."""
+
+EXAMPLES = 3
+"""Examples of what was left out for one reason."""
 
 DELETION_STATES: Mapping[JobState, DeletionState] = {
     "done": "deleted",
@@ -55,13 +61,6 @@ class JobReply(ReplyModel):
 
     @classmethod
     def from_engine(cls, job: Job) -> JobReply:
-        failures = [
-            {
-                "document": shorten_line(failure.document, LIMITS.error),
-                "error": shorten_line(failure.error, LIMITS.error),
-            }
-            for failure in job.failures[: LIMITS.failures]
-        ]
         return cls(
             job_id=job.id,
             kind=job.kind,
@@ -73,7 +72,7 @@ class JobReply(ReplyModel):
             rate=job.rate,
             seconds_left=job.seconds_left,
             message=job.message,
-            failures=failures,
+            failures=list_failures(job.failures),
             result=public_result(job),
             next_step=next_step(job),
         )
@@ -88,10 +87,7 @@ class JobReply(ReplyModel):
     def to_lines(self) -> list[str]:
         """Format everything but the next step."""
         lines = [f"{self.kind} of collection {self.collection}: {progress_line(self)}"]
-        lines += [
-            f"- failed: {failure.get('document', '')}: {failure.get('error', '')}"
-            for failure in self.failures
-        ]
+        lines += [failure_line(each) for each in self.failures]
         for key, value in self.result.items():
             if key == "layers":
                 lines.append(f"- layers: {layers_line([LayerCard(**each) for each in value])}")
@@ -105,9 +101,26 @@ class JobReply(ReplyModel):
         return lines
 
 
+def list_failures(failures: Sequence[JobFailure]) -> list[dict[str, str]]:
+    """Return the first failures, as many as a reply holds."""
+    return [
+        {
+            "document": shorten_line(failure.document, LIMITS.error),
+            "error": shorten_line(failure.error, LIMITS.error),
+        }
+        for failure in failures[: LIMITS.failures]
+    ]
+
+
+def failure_line(failure: Mapping[str, str]) -> str:
+    return f"- failed: {failure['document']}: {failure['error']}"
+
+
 def public_result(job: Job) -> dict[str, Any]:
-    """Return a job's result with its documents counted by outcome."""
+    """Return a job's result with its documents counted by outcome, and few examples of what was left out."""
     result = job.result.figures() if job.result else {}
+    if job.skipped:
+        result["skipped"] = [SkippedCard.from_engine(each).model_dump() for each in job.skipped]
     return result | ({"documents": count_outcomes(job)} if isinstance(result.get("documents"), list) else {})
 
 
@@ -161,6 +174,8 @@ def _step_after_success(job: Job) -> str:
         return "Call build_hierarchy to make the hidden summaries anew."
     if job.kind == "forecast":
         return "Call build_hierarchy without dry_run to build."
+    if job.dry_run:
+        return "Call ingest_documents with sync=true to do it."
     if public_result(job).get("built", True):
         return "Call query_lca_context with a question."
     return "Call build_hierarchy, then query_lca_context."
@@ -172,8 +187,9 @@ def _step_after_success(job: Job) -> str:
 class DocumentOutcome(Card):
     id: str
     title: str
-    status: Literal["added", "replaced", "unchanged", "skipped", "failed"]
+    status: Literal["added", "replaced", "removed", "unchanged", "failed"]
     chunks: int
+    kept: int = Field(description="chunks that were in the replaced version too")
     error: str
 
     @classmethod
@@ -183,14 +199,37 @@ class DocumentOutcome(Card):
             title=shorten_line(outcome.title, LIMITS.brief),
             status=outcome.status,
             chunks=outcome.chunks,
+            kept=outcome.kept,
             error=shorten_line(outcome.error, LIMITS.error),
         )
 
+    @property
+    def detail(self) -> str:
+        """Return why it failed or was removed, or how many chunks it has; of a dry run nothing is known."""
+        if self.error:
+            return f": {self.error}"
+        new = f", {self.chunks - self.kept} of them new" if self.kept else ""
+        return f", {self.chunks} chunks{new}" if self.chunks else ""
+
     def to_line(self) -> str:
         name = f"{self.title} (id {self.id})" if self.title else self.id
-        detail = f": {self.error}" if self.error else f", {self.chunks} chunks"
         # A file's name may contain a line break, and the rest of it would look like the server's own line.
-        return " ".join(f"- {name}: {self.status}{detail}".split())
+        return " ".join(f"- {name}: {self.status}{self.detail}".split())
+
+
+class SkippedCard(Card):
+    reason: str
+    count: int
+    examples: list[str]
+
+    @classmethod
+    def from_engine(cls, skipped: SkippedFiles) -> SkippedCard:
+        examples = [shorten_line(each, LIMITS.glimpse) for each in skipped.examples[:EXAMPLES]]
+        return cls(reason=skipped.reason, count=skipped.count, examples=examples)
+
+    def to_line(self) -> str:
+        more = f" and {self.count - len(self.examples)} more" if self.count > len(self.examples) else ""
+        return f"- left out: {self.count} {self.reason} ({', '.join(self.examples)}{more})"
 
 
 class IngestReply(ReplyModel):
@@ -202,18 +241,24 @@ class IngestReply(ReplyModel):
     rate: float = Field(description="units of the stage per second; 0: not known")
     seconds_left: int | None = Field(description="of this stage; null: not known")
     message: str
-    documents: list[DocumentOutcome]
+    counts: dict[str, int] = Field(description="documents by status")
+    documents: list[DocumentOutcome] = Field(description="unchanged ones last")
+    skipped: list[SkippedCard]
+    failures: list[dict[str, str]] = Field(description="of steps, such as a model that left chunks unread")
     next_step: str
 
     @classmethod
     def from_engine(cls, job: Job) -> IngestReply:
-        """Build the reply; where there are too many documents to list, failures come first."""
-        outcomes = [DocumentOutcome.from_engine(each) for each in job.documents]
-        message = job.message
+        """Build the reply; documents are listed by what became of them, failures first, as many as fit."""
+        outcomes = sorted(
+            map(DocumentOutcome.from_engine, job.documents), key=lambda each: LISTED.index(each.status)
+        )
         listed = fit_outcomes(outcomes)
-        if len(listed) < len(outcomes):
-            listed = fit_outcomes(sorted(outcomes, key=lambda each: each.status != "failed"))
-            message = f"{message} {count_outcomes(job)}; {len(listed)} are listed, failures first.".lstrip()
+        more = f"; {len(listed)} are listed, failures first" if len(listed) < len(outcomes) else ""
+        counted = f"{count_outcomes(job)}{more}." if outcomes else ""
+        dry = "Dry run: nothing was changed." if job.dry_run else ""
+        message = " ".join(filter(None, (job.message, counted, dry)))
+        named = {each.id for each in job.documents}
         return cls(
             job_id=job.id,
             status=job.status.value,
@@ -223,7 +268,10 @@ class IngestReply(ReplyModel):
             rate=job.rate,
             seconds_left=job.seconds_left,
             message=message,
+            counts=dict(Counter(each.status for each in job.documents)),
             documents=listed,
+            skipped=[SkippedCard.from_engine(each) for each in job.skipped[: LIMITS.failures]],
+            failures=list_failures([each for each in job.failures if each.document not in named]),
             next_step=next_step(job),
         )
 
@@ -233,7 +281,9 @@ class IngestReply(ReplyModel):
 
     def to_markdown(self) -> str:
         documents = [each.to_line() for each in self.documents]
-        return "\n".join([progress_line(self), *documents, f"Next: {self.next_step}"])
+        skipped = [each.to_line() for each in self.skipped]
+        failed = [failure_line(each) for each in self.failures]
+        return "\n".join([progress_line(self), *documents, *skipped, *failed, f"Next: {self.next_step}"])
 
 
 def fit_outcomes(outcomes: Sequence[DocumentOutcome]) -> list[DocumentOutcome]:

@@ -47,14 +47,17 @@ class ManageTools:
         self,
         documents: Documents,
         build: bool = True,
+        sync: Annotated[
+            bool, Field(description="Paths are folders: also remove documents whose files vanished")
+        ] = False,
         wait_seconds: WaitSeconds = 20,
         collection: CollectionName = "default",
         *,
         context: Context[None, Any],
     ) -> Annotated[CallToolResult, IngestReply]:
-        """Add or update documents: files and folders by `path` (text, Markdown, HTML, PDF, DOCX, source code), texts by \
-`text`; then build the hierarchy. Safe to repeat: the same content is `unchanged`, the same path or id with other content \
-`replaced`; a bad document fails alone. If status is queued or running, call get_job."""
+        """Add or update documents: files and folders by `path` (text, Markdown, HTML, PDF, DOCX, source code; ignore files \
+hold), texts by `text`; then build the hierarchy. Safe to repeat: what is the same is `unchanged`, a path or id with other \
+content `replaced`; a bad document fails alone. If status is queued or running, call get_job."""
         started = anyio.current_time()
         engine = await self._engine.get()
         job = await engine.submit_ingest(
@@ -62,6 +65,7 @@ class ManageTools:
             collection=self._engine.collection(collection),
             build=build,
             allowed=self._engine.settings.allow_dirs,
+            sync=sync,
         )
         job = await wait_for_job(engine, job, remaining_seconds(started, wait_seconds), context)
         return IngestReply.from_engine(job).to_result()

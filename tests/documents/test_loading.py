@@ -698,7 +698,7 @@ def test_a_folder_expands_to_its_supported_files_sorted(library: Path) -> None:
         write_file(library, name, "x")
     found = expand(str(library), allowed=[library])
     assert names(found, library) == ["B.TXT", "README", "a.txt", "deep/a/c.pdf", "deep/b.md", "z.md"]
-    assert [(path.name, reason) for path, reason in found.skipped] == [
+    assert [(each.path.name, each.reason) for each in found.skipped] == [
         ("empty.txt", "empty"),
         ("notes", "not supported yet: a file without a suffix"),
         ("x.png", "not supported yet: .png files"),

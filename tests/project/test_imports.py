@@ -51,6 +51,7 @@ HOMES = {
     "mcp_types": {"server"},
     "networkx": set(),
     "onnxruntime": {"leanrag_engine/adapters/embedders/minilm/embedder.py"},
+    "pathspec": {"leanrag_engine/documents/folders/ignore_files.py"},
     "platformdirs": {"leanrag_engine/core/config.py"},
     "psutil": {"leanrag_engine/pipeline/jobs.py", "leanrag_engine/adapters"},
     "pydantic": {"leanrag_engine/core/config.py", "server"},
@@ -79,6 +80,7 @@ HOMES = {
     "tokenizers": {"leanrag_engine/adapters/embedders/minilm/embedder.py"},
     "typer": {"server"},
     "uvicorn": {"server/http/serving.py"},
+    "watchfiles": {"server/cli/documents.py"},
 }
 
 EVERYWHERE = {"numpy", "anyio", "leanrag_engine", "leanrag_mcp", "leanrag_prompts"}

@@ -25,6 +25,7 @@ from leanrag_engine.core.jobs import (
     JobStatus,
     ReindexRequest,
     ReindexResult,
+    SkippedFiles,
     StepRange,
 )
 from leanrag_engine.core.model import DocumentSource, LayerCount, Spent
@@ -33,6 +34,7 @@ from .schema.tables import jobs
 
 FINISHED = [status.value for status in JobStatus if status.finished]
 _NEWEST = (jobs.c.created_at.desc(), jobs.c.number.desc())
+_INGEST_OPTIONS = ("build", "allowed", "sync", "allow_empty", "dry_run")
 
 
 def put(connection: Connection, job: Job) -> None:
@@ -119,13 +121,14 @@ def _job(row: RowMapping) -> Job:
 
 def _request_to_json(request: JobRequest) -> dict[str, Any]:
     match request:
-        case IngestRequest(documents, build, allowed):
+        case IngestRequest():
             sources = [
                 {name: getattr(each, name) for name in DocumentSource.__dataclass_fields__}
                 | {"metadata": dict(each.metadata)}
-                for each in documents
+                for each in request.documents
             ]
-            return {"documents": sources, "build": build, "allowed": None if allowed is None else [*allowed]}
+            options = {name: getattr(request, name) for name in _INGEST_OPTIONS}
+            return {"documents": sources, **options}
         case BuildRequest():
             return asdict(request)
         case DeleteRequest(ids):
@@ -137,11 +140,10 @@ def _request_from_json(kind: str, stored: Mapping[str, Any]) -> JobRequest:
     match kind:
         case "ingest":
             allowed = stored["allowed"]
-            return IngestRequest(
-                tuple(DocumentSource(**each) for each in stored["documents"]),
-                stored["build"],
-                None if allowed is None else tuple(allowed),
-            )
+            options = {name: stored[name] for name in _INGEST_OPTIONS} | {
+                "allowed": None if allowed is None else tuple(allowed)
+            }
+            return IngestRequest(tuple(DocumentSource(**each) for each in stored["documents"]), **options)
         case "delete":
             return DeleteRequest(tuple(stored["document_ids"]))
         case "reindex":
@@ -167,7 +169,13 @@ def _figures_to_result(kind: str, figures: Mapping[str, Any]) -> JobResult:
         case "ingest":
             documents = tuple(IngestOutcome(**each) for each in figures.get("documents", ()))
             build = _figures_to_build(figures) if "generation" in figures else None
-            return IngestResult(documents, figures.get("built"), build)
+            skipped = tuple(
+                SkippedFiles(each["reason"], each["count"], tuple(each["examples"]))
+                for each in figures.get("skipped", ())
+            )
+            return IngestResult(
+                documents, figures.get("built"), build, skipped, figures.get("dry_run", False)
+            )
         case "delete":
             return DeleteResult(**figures)
         case "reindex":

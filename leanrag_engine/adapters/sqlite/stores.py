@@ -78,6 +78,10 @@ class SqlDocumentStore:
         )
         return await self._transactions.write(documents.put, collection, incoming)
 
+    async def put_file_stamps(self, collection: str, stamps: Mapping[str, tuple[str, str]]) -> None:
+        if stamps:
+            await self._transactions.write(documents.put_file_stamps, collection, stamps)
+
     async def find(self, collection: str, document_id: str) -> Document | None:
         return await self._transactions.read(documents.find, collection, document_id)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -39,7 +40,9 @@ def vectors_indexed(indexed: Path) -> object:
     return json.loads(leanrag("status", "--data-dir", str(indexed), "--json").stdout)["vectors"]
 
 
-@pytest.mark.parametrize("command", ["serve", "ingest", "build", "query", "status", "reindex", "demo"])
+@pytest.mark.parametrize(
+    "command", ["serve", "ingest", "sync", "build", "query", "status", "reindex", "demo"]
+)
 def test_every_command_explains_itself(command: str) -> None:
     ran = leanrag(command, "--help")
     assert ran.returncode == 0
@@ -132,3 +135,74 @@ def test_an_empty_variable_counts_as_unset(tmp_path: Path, monkeypatch: pytest.M
         monkeypatch.setenv(name, value)
     assert "Ingest documents first" in leanrag("status").stderr
     assert list(tmp_path.iterdir()) == []
+
+
+# --- sync ----------------------------------------------------------------------------------
+
+
+def test_a_sync_lists_what_it_would_do_then_does_it_and_groups_what_it_leaves_out(tmp_path: Path) -> None:
+    notes = tmp_path / "notes"
+    notes.mkdir()
+    for name in ("a.md", "b.md", "private.md"):
+        (notes / name).write_text(f"Assam tea, says {name}, grows along the Brahmaputra.")
+    for number in range(5):
+        (notes / f"{number}.png").write_bytes(b"x")
+    (notes / ".gitignore").write_text("private.md\n")
+    data = ("--data-dir", str(tmp_path / "data"), "--no-build")
+    assert "2 added" in leanrag("sync", str(notes), *data).stdout
+    (notes / "b.md").unlink()
+    (notes / "a.md").write_text("Darjeeling tea grows in West Bengal.")
+    for more, removed in ((["--dry-run"], 0), ([], 1)):
+        said = leanrag("sync", str(notes), *more, *data).stdout
+        assert f"removed    {(notes / 'b.md').resolve()}: its file is gone" in said
+        assert "1 replaced, 1 removed" in said
+        assert ("nothing was changed" in said) is bool(more)
+        assert "- left out: 1 named by .gitignore (private.md)" in said
+        assert "- left out: 5 not supported yet: .png files (0.png, 1.png, 2.png and 2 more)" in said
+        status = json.loads(leanrag("status", "--data-dir", str(tmp_path / "data"), "--json").stdout)
+        assert status["documents"] == 2 - removed
+    assert "left out   4.png" in leanrag("sync", str(notes), "--details", *data).stdout
+    reply = json.loads(leanrag("sync", str(notes), "--json", *data).stdout)
+    assert (reply["counts"], reply["skipped"][0]["count"]) == ({"unchanged": 1}, 5)
+    gone = leanrag("sync", str(tmp_path / "gone"), *data)
+    assert gone.returncode == 1
+    assert str(tmp_path / "gone") in gone.stdout
+
+
+@pytest.mark.skipif(
+    not hasattr(signal, "SIGINT") or sys.platform == "win32", reason="Ctrl-C is a signal here"
+)
+def test_a_watching_sync_follows_the_folder_until_ctrl_c(tmp_path: Path) -> None:
+    notes = tmp_path / "notes"
+    notes.mkdir()
+    (notes / "a.md").write_text("Assam tea grows along the Brahmaputra.")
+    command = [
+        sys.executable,
+        "-P",
+        "-m",
+        "leanrag_mcp",
+        "sync",
+        str(notes),
+        "--watch",
+        "--json",
+        "--no-build",
+    ]
+    ran = subprocess.Popen(
+        # The data folder lies in the watched one: what it writes there must not set it off again.
+        [*command, "--data-dir", str(notes / "data")],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert ran.stdout
+    assert json.loads(ran.stdout.readline())["counts"] == {"added": 1}
+    (notes / "b.md").write_text("Darjeeling tea grows in West Bengal.")
+    assert json.loads(ran.stdout.readline())["counts"] == {"added": 1, "unchanged": 1}
+    (notes / "a.md").unlink()
+    assert json.loads(ran.stdout.readline())["counts"] == {"unchanged": 1, "removed": 1}
+    ran.send_signal(signal.SIGINT)
+    rest, said = ran.communicate(timeout=60)
+    assert rest == ""
+    assert ran.returncode == 0
+    assert "Stopped." in said
+    assert "Traceback" not in said

@@ -309,3 +309,31 @@ async def test_a_file_of_50_megabytes_above_the_limit_is_refused_with_both_sizes
     assert "huge.txt" in outcomes["huge.txt"]["error"]
     assert "20" in outcomes["huge.txt"]["error"]
     assert "50" in outcomes["huge.txt"]["error"]
+
+
+async def test_a_sync_over_mcp_removes_vanished_files_and_lists_changes_first(
+    serve_in_process: Serve, tmp_path: Path
+) -> None:
+    notes = tmp_path / "notes"
+    notes.mkdir()
+    for name in ("a", "b", "c"):
+        (notes / f"{name}.md").write_text(f"Station {name.upper()} stands on a hill.")
+    (notes / "x.png").write_bytes(b"x")
+    async with serve_in_process(tmp_path / "data", allow_dirs=(notes,)) as call:
+        request = {"documents": [{"path": str(notes)}], "sync": True, "build": False}
+        await call("ingest_documents", **request)
+        (notes / "b.md").unlink()
+        (notes / "c.md").write_text("Station C stands in a valley.")
+        reply = await call("ingest_documents", **request)
+        assert [each["status"] for each in reply.data["documents"]] == ["removed", "replaced", "unchanged"]
+        assert reply.data["counts"] == {"unchanged": 1, "replaced": 1, "removed": 1}
+        assert "its file is gone" in reply.text
+        assert reply.data["skipped"] == [
+            {"reason": "not supported yet: .png files", "count": 1, "examples": ["x.png"]}
+        ]
+        assert "left out: 1 not supported yet: .png files (x.png)" in reply.text
+        job = await call("get_job", job_id=reply.data["job_id"])
+        assert job.data["result"]["skipped"][0]["count"] == 1
+        refused = await call("ingest_documents", documents=[{"text": "words"}], sync=True, build=False)
+        assert refused.is_error
+        assert "Only folders" in refused.text

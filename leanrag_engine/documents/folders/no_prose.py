@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from leanrag_engine.core.text.scripts import CJK_CHARACTER
-
-from .readers.chats import read_chat
+from leanrag_engine.documents.readers.chats import read_chat
 
 __all__ = ["find_reason"]
 

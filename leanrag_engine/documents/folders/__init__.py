@@ -1,0 +1,1 @@
+"""What a folder holds: the walk through it, its ignore files, and files that are no prose."""

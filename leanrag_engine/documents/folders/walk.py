@@ -1,0 +1,134 @@
+"""Walk through a folder tree: which files are to be read, and which are left out for which reason."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from leanrag_engine.core.errors import FormatUnsupported
+from leanrag_engine.documents.formats import format_of
+
+from .ignore_files import IgnoreRules
+from .no_prose import find_reason
+
+__all__ = ["FolderWalk", "IsKnown", "Skipped", "accept_none", "is_beneath", "real_path"]
+
+IsKnown = Callable[[Path, os.stat_result], bool]
+"""Whether a file was read before and has not changed since."""
+
+
+class Skipped(NamedTuple):
+    """A path beneath a folder that is not read, with the reason. ``ignored``: a rule of the user's leaves it out."""
+
+    path: Path
+    reason: str
+    ignored: bool = False
+
+
+def accept_none(path: Path, status: os.stat_result) -> bool:
+    """Know no file."""
+    del path, status
+    return False
+
+
+def real_path(path: Path) -> Path:
+    """Return the path with all links resolved."""
+    # Not Path.resolve: before Python 3.13 that raises at a loop of links.
+    return Path(os.path.realpath(path))
+
+
+def is_beneath(path: Path, folders: Sequence[Path]) -> bool:
+    """Return whether ``path`` is one of the folders or lies in one."""
+    return any(path.is_relative_to(folder) for folder in folders)
+
+
+class FolderWalk:
+    """One walk through a folder tree that visits each real folder and file once."""
+
+    def __init__(
+        self, bounds: Sequence[Path], is_known: IsKnown = accept_none, avoided: Sequence[Path] = ()
+    ) -> None:
+        self.files: set[Path] = set()
+        self.skipped: list[Skipped] = []
+        self._bounds = bounds
+        self._is_known = is_known
+        self._seen = set(avoided)
+
+    def walk(self, top: Path, search_above: tuple[Path, ...] = ()) -> None:
+        """Add the files of ``top``, a real path, and of all folders beneath it.
+
+        Ignore files above ``top`` apply too, only those beneath ``search_above`` if it is given. Raises ``OSError`` if
+        ``top`` itself cannot be listed.
+        """
+        waiting = list(self._folders_of(top, IgnoreRules.above(top, search_above)))
+        while waiting:
+            folder, rules = waiting.pop()
+            try:
+                waiting += self._folders_of(folder, rules)
+            except OSError as problem:
+                self.skipped.append(Skipped(folder, f"cannot be listed: {problem.strerror}"))
+
+    def _folders_of(self, folder: Path, rules: IgnoreRules) -> list[tuple[Path, IgnoreRules]]:
+        """Add the files of one folder and return the folders in it, each with the rules that apply to it."""
+        if folder in self._seen:
+            return []
+        self._seen.add(folder)
+        entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
+        if any(entry.name == "pyvenv.cfg" for entry in entries):
+            return []
+        rules = rules.enter(folder)
+        return [
+            (found, rules)
+            for entry in entries
+            if not _is_hidden(entry.name)
+            for found in self._visit(entry, rules)
+        ]
+
+    def _visit(self, entry: os.DirEntry[str], rules: IgnoreRules) -> Iterator[Path]:
+        """Add a file, or yield a folder."""
+        path = Path(entry.path)
+        real = real_path(path) if entry.is_symlink() else path
+        if entry.is_symlink() and not is_beneath(real, self._bounds):
+            self.skipped.append(Skipped(path, "a link that leads out of the allowed folders"))
+            return
+        try:
+            status = entry.stat()
+        except OSError as problem:
+            self.skipped.append(Skipped(path, f"cannot be reached: {problem.strerror}"))
+            return
+        is_folder = stat.S_ISDIR(status.st_mode)
+        if name := rules.match(path, is_folder=is_folder):
+            self.skipped.append(Skipped(path, f"named by {name}", ignored=True))
+        elif is_folder:
+            yield real
+        elif not self._is_known(real, status) and (reason := _reason_to_skip(real, status)):
+            self.skipped.append(Skipped(real, reason))
+        else:
+            self.files.add(real)
+
+
+_HIDDEN = frozenset({
+    "node_modules", "bower_components", "__pycache__", "site-packages", "cvs", "thumbs.db", "desktop.ini",
+    "$recycle.bin",
+})  # fmt: skip
+
+
+def _is_hidden(name: str) -> bool:
+    return name.startswith((".", "~$")) or name.endswith("~") or name.lower() in _HIDDEN
+
+
+def _reason_to_skip(path: Path, status: os.stat_result) -> str:
+    if not stat.S_ISREG(status.st_mode):
+        return "not a regular file"
+    try:
+        format_of(path.name)
+    except FormatUnsupported:
+        return (
+            f"not supported yet: {path.suffix.lower()} files"
+            if path.suffix
+            else "not supported yet: a file without a suffix"
+        )
+    return find_reason(path) if status.st_size else "empty"

@@ -1,0 +1,185 @@
+"""Make a collection equal to folders: which documents vanished with their files, and their deletion.
+
+A folder that cannot be read must never look like an empty one: nothing is deleted unless the folder is there, is the same
+one from the beginning to the end of the sync, and has files, or the caller allows it to be empty.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+import anyio.to_thread
+
+from leanrag_engine.core.errors import DocumentUnreadable, InvalidInput
+from leanrag_engine.core.jobs import IngestOutcome, IngestRequest
+from leanrag_engine.core.model import Document, DocumentSource
+from leanrag_engine.documents.loading import Expansion, printable_path
+
+from .delete import delete_documents
+from .index import Stores
+from .jobs import JobProgress
+
+GONE = "its file is gone"
+
+FolderIdentity = tuple[int, int]
+"""Device and inode."""
+
+
+@dataclass(frozen=True, slots=True)
+class MissingDocument:
+    """A document that is to be deleted, with the reason."""
+
+    document: Document
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class SyncPlan:
+    """The files to ingest, and the documents that have none any more; ``folders`` as they were when they were listed."""
+
+    sources: tuple[DocumentSource, ...]
+    missing: tuple[MissingDocument, ...]
+    folders: tuple[tuple[Path, FolderIdentity], ...]
+
+
+def plan_sync(
+    sources: Sequence[DocumentSource],
+    folders: Sequence[Expansion],
+    held: Sequence[Document],
+    request: IngestRequest,
+) -> SyncPlan:
+    """Return what makes the collection equal to the folders of the request.
+
+    ``held`` are all its documents; only those that were read from beneath the folders are concerned. A file that was ingested
+    under an id of its own keeps it, and so does one that was ingested although a folder leaves such files out, unless an
+    ignore file names it. Raises ``InvalidInput`` for anything but folders, and for a folder without files of which there
+    are documents, unless the request allows it.
+    """
+    roots = [each.root for each in folders if each.root is not None]
+    if len(roots) < len(request.documents):
+        other = next(each for each in request.documents if each.text is not None or not _is_folder(each.path))
+        raise InvalidInput(
+            f"Only folders can be synced; {other.path or other.title or 'a text'!r} is none.",
+            "Give folders, or ingest it without sync.",
+        )
+    beneath = {root: [each for each in held if _lies_beneath(each, root)] for root in roots}
+    for folder in folders:
+        if folder.root is not None and not folder.files and beneath[folder.root] and not request.allow_empty:
+            raise _empty_folder(folder.root, len(beneath[folder.root]))
+    documents = list({each.id: each for found in beneath.values() for each in found}.values())
+    by_source: dict[str, list[Document]] = {}
+    for document in documents:
+        by_source.setdefault(document.source, []).append(document)
+    listed = {printable_path(Path(each.path)): each for each in sources}
+    wanted = [
+        again
+        for place, source in listed.items()
+        for again in ([_name_as(each, source) for each in by_source.get(place, ())] or [source])
+    ]
+    missing: list[MissingDocument] = []
+    for document in documents:
+        if document.source in listed:
+            continue
+        if reason := _find_ignore_rule(document, folders) or _find_absence(document):
+            missing.append(MissingDocument(document, reason))
+        else:
+            wanted.append(_name_as(document, DocumentSource(path=document.source)))
+    return SyncPlan(tuple(wanted), tuple(missing), tuple((root, _identify_folder(root)) for root in roots))
+
+
+def _is_folder(path: str) -> bool:
+    return os.path.isdir(path)  # noqa: PTH112 - Path.is_dir raises where a folder is closed
+
+
+def _lies_beneath(document: Document, root: Path) -> bool:
+    return bool(document.source) and Path(document.source).is_relative_to(root)
+
+
+def _empty_folder(root: Path, documents: int) -> InvalidInput:
+    return InvalidInput(
+        f"The folder {str(root)!r} holds no file to ingest, and the collection has documents from it ({documents}): "
+        "nothing was removed.",
+        "Check that its disk is there. If it is meant to be empty, sync with --allow-empty, or delete the documents by id.",
+    )
+
+
+def _name_as(document: Document, source: DocumentSource) -> DocumentSource:
+    """Return the source of a document that is held; one with an id of its own keeps title and metadata too."""
+    if document.id == document.source:
+        return source
+    return replace(
+        source, id=document.id, title=document.title, metadata={**document.metadata, **source.metadata}
+    )
+
+
+def _find_ignore_rule(document: Document, folders: Sequence[Expansion]) -> str:
+    """Return which ignore file leaves out the file of a document, "" if none does."""
+    path = Path(document.source)
+    skipped = (each for folder in folders for each in folder.skipped if each.ignored)
+    return next((each.reason for each in skipped if path.is_relative_to(each.path)), "")
+
+
+def _find_absence(document: Document) -> str:
+    """Return that the file is gone; "" if it is there, or cannot be looked for: what is unreadable is not gone."""
+    try:
+        os.lstat(document.source)
+    except (FileNotFoundError, NotADirectoryError):
+        return GONE
+    except OSError:
+        return ""
+    return ""
+
+
+def _identify_folder(root: Path) -> FolderIdentity:
+    """Return what tells a folder from another one at the same path. Raises ``DocumentUnreadable`` if it cannot be listed."""
+    try:
+        with os.scandir(root) as entries:
+            next(entries, None)
+        status = root.stat()
+    except OSError as problem:
+        raise _changed_folder(root, problem.strerror or str(problem)) from problem
+    return status.st_dev, status.st_ino
+
+
+def _changed_folder(root: Path, why: str) -> DocumentUnreadable:
+    return DocumentUnreadable(
+        f"The folder {str(root)!r} changed during the sync ({why}): nothing was removed.",
+        "Check its disk, then sync again; what was read before is kept.",
+    )
+
+
+async def remove_missing(
+    stores: Stores, collection: str, plan: SyncPlan, progress: JobProgress, *, dry_run: bool
+) -> list[IngestOutcome]:
+    """Delete the documents without a file and return their outcomes; ``dry_run``: only return them.
+
+    Raises ``DocumentUnreadable`` if a folder is no longer the one that was listed; then nothing is deleted.
+    """
+    gone = await anyio.to_thread.run_sync(partial(confirm_missing, plan))
+    if gone and not dry_run:
+        await delete_documents(stores, collection, [each.document.id for each in gone], progress.report)
+    # Without the title: a private one would stay in the record of the job.
+    return [
+        IngestOutcome(each.document.id, "", "removed", each.document.chunks, error=each.reason)
+        for each in gone
+    ]
+
+
+def confirm_missing(plan: SyncPlan) -> list[MissingDocument]:
+    """Return the documents that still have no file. Raises ``DocumentUnreadable`` if a folder is not what it was."""
+    if not plan.missing:
+        return []
+    _check_folders(plan)
+    gone = [each for each in plan.missing if each.reason != GONE or _find_absence(each.document)]
+    _check_folders(plan)  # it may have vanished while its files were looked for
+    return gone
+
+
+def _check_folders(plan: SyncPlan) -> None:
+    for root, identity in plan.folders:
+        if _identify_folder(root) != identity:
+            raise _changed_folder(root, "another one has taken its place")

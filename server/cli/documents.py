@@ -1,0 +1,219 @@
+"""Commands that add, update and delete documents: ``leanrag ingest | sync | forget``."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from .options import CollectionOption, DataDir, Json
+from .running import follow_job, leave_unless_done, read_settings, run
+
+if TYPE_CHECKING:
+    from leanrag_engine.core.jobs import Job
+    from leanrag_engine.engine import LeanRAG
+
+    from ..replies.jobs import IngestReply
+
+EXIT_PARTIAL = 3
+"""Exit code: some of the documents failed. 1: all failed; 2: wrong arguments."""
+
+WATCH_INTERVAL_MS = 500
+DEBOUNCE_MS = 1_500
+"""How long a folder must be quiet before it is synced again."""
+
+Build = Annotated[bool, typer.Option(help="Build the hierarchy afterwards.")]
+Details = Annotated[bool, typer.Option("--details", help="List each file that was left out.")]
+
+
+def ingest(
+    paths: Annotated[list[str], typer.Argument(help="Files and folders.", metavar="PATH...")],
+    build: Build = True,
+    details: Details = False,
+    data_dir: DataDir = None,
+    collection: CollectionOption = None,
+    json: Json = False,
+) -> None:
+    """Add documents (text, Markdown, HTML, PDF, DOCX, source code) and build the hierarchy.
+
+    Safe to repeat: unchanged documents are skipped. What `.gitignore` or `.leanragignore` names is left out of a folder.
+    Exit code 0: all were ingested; 3: some files failed, the others were ingested; 1: none was.
+
+    Example: `leanrag ingest ~/notes report.pdf`
+    """
+
+    async def work(engine: LeanRAG) -> None:
+        from leanrag_engine.core.model import DocumentSource  # noqa: PLC0415 - heavy
+
+        job = await engine.submit_ingest(
+            [DocumentSource(path=path) for path in paths],
+            collection=engine.settings.collection,
+            build=build,
+            allowed=None,
+        )
+        leave_by(print_outcomes(await follow_job(engine, job), json=json, details=details, unchanged=True))
+
+    run(read_settings(data_dir, collection), work)
+
+
+def sync(
+    paths: Annotated[list[str], typer.Argument(help="Folders.", metavar="FOLDER...")],
+    build: Build = True,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only list what would happen.")] = False,
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Go on: sync whenever files change, until Ctrl-C.")
+    ] = False,
+    allow_empty: Annotated[
+        bool, typer.Option("--allow-empty", help="Remove the documents of a folder that holds no file.")
+    ] = False,
+    details: Details = False,
+    data_dir: DataDir = None,
+    collection: CollectionOption = None,
+    json: Json = False,
+) -> None:
+    """Make the collection equal to folders: add new files, update changed ones, remove what vanished; then build.
+
+    Removed are documents from beneath these folders whose file is gone or named by `.gitignore` or `.leanragignore`;
+    texts and documents from elsewhere stay. A folder that is missing, unreadable or empty removes nothing. Exit codes as
+    of `leanrag ingest`.
+
+    Example: `leanrag sync ~/notes --dry-run`, then `leanrag sync ~/notes --watch`
+    """
+
+    async def sync_once(engine: LeanRAG) -> IngestReply:
+        from leanrag_engine.core.model import DocumentSource  # noqa: PLC0415 - heavy
+
+        job = await engine.submit_ingest(
+            [DocumentSource(path=path) for path in paths],
+            collection=engine.settings.collection,
+            build=build,
+            allowed=None,
+            sync=True,
+            allow_empty=allow_empty,
+            dry_run=dry_run,
+        )
+        return print_outcomes(await follow_job(engine, job), json=json, details=details, unchanged=False)
+
+    async def work(engine: LeanRAG) -> None:
+        if not watch:
+            leave_by(await sync_once(engine))
+            return
+        async for _ in watch_folders(paths, engine.settings.data_dir):
+            await sync_once(engine)
+
+    try:
+        run(read_settings(data_dir, collection), work)
+    except KeyboardInterrupt:
+        if not watch:
+            raise
+        typer.echo("Stopped.", err=True)
+
+
+async def watch_folders(paths: list[str], data_dir: Path) -> AsyncIterator[None]:
+    """Yield once at the beginning, when changes are already noticed, and whenever files have changed."""
+    from watchfiles import awatch  # noqa: PLC0415 - other commands watch nothing
+
+    folders, ours = resolve_all(paths), resolve_all([str(data_dir)])
+    first = True
+    changes = awatch(
+        *folders,
+        watch_filter=lambda _, path: concerns_sync(Path(path), folders, ours),
+        debounce=DEBOUNCE_MS,
+        rust_timeout=WATCH_INTERVAL_MS,
+        yield_on_timeout=True,
+    )
+    async for batch in changes:
+        if batch or first:
+            first = False
+            yield
+
+
+def resolve_all(paths: list[str]) -> list[Path]:
+    return [Path(path).expanduser().resolve() for path in paths]
+
+
+def concerns_sync(path: Path, folders: list[Path], ours: list[Path]) -> bool:
+    """Return whether a changed path may change a sync: hidden files and the data folder's own do not, ignore files do."""
+    root = next((each for each in folders if path.is_relative_to(each)), None)
+    if root is None or any(path.is_relative_to(each) for each in ours):
+        return False
+    *parents, name = path.relative_to(root).parts or ("",)
+    if any(part.startswith(".") for part in parents):
+        return False
+    return not name.startswith(".") or name in {".gitignore", ".leanragignore"}
+
+
+def print_outcomes(job: Job, *, json: bool, details: bool, unchanged: bool) -> IngestReply:
+    """Print what became of the documents; ``unchanged``: list those that stayed as they were too."""
+    from ..replies.jobs import IngestReply, failure_line  # noqa: PLC0415 - heavy
+
+    reply = IngestReply.from_engine(job)
+    if json:
+        typer.echo(reply.model_dump_json())
+        return reply
+    for each in reply.documents:
+        if unchanged or each.status != "unchanged":
+            typer.echo(f"{each.status:10} {each.title or each.id}{each.detail}")
+    for left_out in reply.skipped:
+        typer.echo(left_out.to_line())
+    if details:
+        for group in job.skipped:
+            for path in group.examples:
+                typer.echo(f"left out   {path}  ({group.reason})")
+    for failure in reply.failures:
+        typer.echo(failure_line(failure))
+    typer.echo(f"{reply.status}. {reply.message}".rstrip())
+    return reply
+
+
+def leave_by(reply: IngestReply) -> None:
+    """End with the exit code of a reply."""
+    leave_unless_done(reply.status)
+    if reply.counts.get("failed"):
+        raise typer.Exit(EXIT_PARTIAL)
+
+
+def forget(
+    ids: Annotated[
+        list[str],
+        typer.Argument(help="Ids of documents, their paths, or numbers such as d3.", metavar="ID..."),
+    ],
+    data_dir: DataDir = None,
+    collection: CollectionOption = None,
+    json: Json = False,
+) -> None:
+    """Delete documents permanently, with everything that only they support.
+
+    Summaries built from them are hidden until the next `leanrag build`. Exit code 0: all were deleted; 3: some ids
+    are unknown, the others were deleted; 1: nothing was deleted.
+
+    Example: `leanrag forget notes/old.md d12`
+    """
+
+    async def work(engine: LeanRAG) -> None:
+        from ..replies.jobs import DeleteReply  # noqa: PLC0415 - heavy
+
+        collection = engine.settings.collection
+        known = {each.id for each in await engine.documents(collection=collection)}
+        job, found = await engine.submit_delete([id_of(each, known) for each in ids], collection=collection)
+        reply = DeleteReply.from_engine(await follow_job(engine, job) if job else None, found)
+        if json:
+            typer.echo(reply.model_dump_json())
+        else:
+            for each in reply.documents:
+                near = f"  (did you mean {', '.join(each.did_you_mean)}?)" if each.did_you_mean else ""
+                typer.echo(f"{each.status:10} {each.id}{near}")
+            typer.echo(f"{reply.status}. {reply.message}".rstrip())
+        leave_unless_done(reply.status if job else "failed")
+        if found.unknown:
+            raise typer.Exit(EXIT_PARTIAL)
+
+    run(read_settings(data_dir, collection), work)
+
+
+def id_of(given: str, known: set[str]) -> str:
+    """Return the id of the document that ``given`` names: of a file, its whole path."""
+    whole = str(Path(given).expanduser().resolve())
+    return whole if given not in known and whole in known else given

@@ -1,0 +1,46 @@
+"""Run a command on an open engine, and end it by how its job ended."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from leanrag_engine.core.config import Settings, load_settings
+
+from .options import report_errors, run_async
+
+if TYPE_CHECKING:
+    from leanrag_engine.core.jobs import Job
+    from leanrag_engine.engine import LeanRAG
+
+
+def read_settings(data_dir: Path | None, collection: str | None, **more: object) -> Settings:
+    with report_errors():
+        return load_settings(data_dir=data_dir, collection=collection, **more)
+
+
+def run(settings: Settings, work: Callable[[LeanRAG], Awaitable[None]]) -> None:
+    """Open the engine, do the work and close it."""
+
+    async def open_and_work() -> None:
+        from leanrag_engine.engine import LeanRAG  # noqa: PLC0415 - heavy: --help must not wait for it
+
+        async with await LeanRAG.open(settings) as engine:
+            await work(engine)
+
+    run_async(open_and_work)
+
+
+async def follow_job(engine: LeanRAG, job: Job) -> Job:
+    """Show a job's progress until it ends. Ctrl-C cancels it."""
+    from .progress import follow  # noqa: PLC0415 - rich is heavy
+
+    return await follow(engine, job)
+
+
+def leave_unless_done(status: str) -> None:
+    if status != "done":
+        raise typer.Exit(1)
