@@ -223,11 +223,12 @@ def put_file_stamps(connection: Connection, name: str, stamps: Mapping[str, tupl
     """Record stamp and digest of the files of unchanged documents, by the documents' ids."""
     collection = collection_rows.number_of(connection, name)
     this = (documents.c.collection == collection) & (documents.c.id == bindparam("this"))
-    values = {"file_stamp": bindparam("new_stamp"), "file_digest": bindparam("new_digest")}
+    changed = update(documents).where(this)
+    changed = changed.values(file_stamp=bindparam("new_stamp"), file_digest=bindparam("new_digest"))
     rows = [
         {"this": id_, "new_stamp": stamp, "new_digest": digest} for id_, (stamp, digest) in stamps.items()
     ]
-    connection.execute(update(documents).where(this).values(values), rows)
+    connection.execute(changed, rows)
 
 
 def put_extracts(connection: Connection, name: str, new: Sequence[Extract], revise: bool) -> list[str]:
