@@ -543,11 +543,21 @@ class LeanRAG:
         from .pipeline.build import build_generation  # noqa: PLC0415
 
         async with open_models(self._stores, job.collection, job.id, order) as models:
-            generation = await build_generation(self._stores, job.collection, progress.report, models)
+            generation = await build_generation(
+                self._stores, job.collection, progress.report, models, order.mode
+            )
             for step, reason, count in models.fallbacks():
                 progress.fail(step, f"{count} left heuristic: {reason}")
         spent = await self._stores.replies.spending(job.collection, job.id)
-        return BuildResult(generation.number, generation.layers, tuple(spent))
+        record = generation.record
+        return BuildResult(
+            generation.number,
+            generation.layers,
+            tuple(spent),
+            record.history.mode,
+            record.history.reason,
+            record.stale,
+        )
 
     async def _agent_work(self, collection: str) -> AgentWork:
         self._writable()

@@ -43,6 +43,10 @@ class IngestRequest:
     dry_run: bool = False
 
 
+AskedMode = Literal["auto", "update", "rebuild"]
+"""Update the clusters of the previous build in place, cluster everything again, or let what changed decide."""
+
+
 @dataclass(frozen=True, slots=True)
 class BuildRequest:
     """How to build. ``upgrade``: the model also reads what was read heuristically before.
@@ -54,6 +58,7 @@ class BuildRequest:
     max_calls: int | None = None
     max_tokens: int | None = None
     max_cost: float | None = None
+    mode: AskedMode = "auto"
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,17 +115,27 @@ class SkippedFiles:
 
 @dataclass(frozen=True, slots=True)
 class BuildResult:
-    """The published generation, and what its model calls used, by step."""
+    """The published generation, and what its model calls used, by step.
+
+    ``mode`` is "update" or "rebuild", and ``reason`` says why. ``stale`` is the number of written summaries and
+    sentences beneath which something has changed since they were written.
+    """
 
     generation: int
     layers: tuple[LayerCount, ...]
     spent: tuple[Spent, ...] = ()
+    mode: str = ""
+    reason: str = ""
+    stale: int = 0
 
     def figures(self) -> dict[str, object]:
         figures: dict[str, object] = {
             "built": True,
             "generation": self.generation,
             "layers": [asdict(each) for each in self.layers],
+            "mode": self.mode,
+            "reason": self.reason,
+            "stale": self.stale,
         }
         return figures | ({"spent": [asdict(each) for each in self.spent]} if self.spent else {})
 

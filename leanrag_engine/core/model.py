@@ -286,6 +286,36 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
+class Staleness:
+    """What changed beneath a written text since it was written.
+
+    For a summary, in members of its cluster: how many ``joined``, ``left``, and had their own texts ``changed``. For
+    the sentence of an inter-cluster relation, in relations of the layer below.
+    """
+
+    joined: int = 0
+    left: int = 0
+    changed: int = 0
+
+    @property
+    def total(self) -> int:
+        """The number of changes, 0 if nothing changed."""
+        return self.joined + self.left + self.changed
+
+    def since(self, earlier: Staleness | None) -> Staleness | None:
+        """Return these changes with those that were ``earlier`` already; None if there are none at all."""
+        if earlier is None:
+            return self if self.total else None
+        return Staleness(
+            self.joined + earlier.joined, self.left + earlier.left, self.changed + earlier.changed
+        )
+
+    def __str__(self) -> str:
+        parts = (("joined", self.joined), ("left", self.left), ("changed", self.changed))
+        return ", ".join(f"{count} {what}" for what, count in parts if count)
+
+
+@dataclass(frozen=True, slots=True)
 class Entity:
     """A node of any layer; above layer 0 an aggregated entity, which represents a cluster.
 
@@ -296,7 +326,8 @@ class Entity:
     ``second_parent_id`` is the runner-up of the same layer, ``None`` if that layer has no other node. The
     responsibilities are how strongly the entity belongs to either, at most 1 together; the runner-up's
     may be higher if the parent was full. ``evidence`` names the chunk of each part of the
-    description, in order; parts that come from no chunk are left out.
+    description, in order; parts that come from no chunk are left out. ``stale`` says what changed beneath a summary
+    that a model or an agent wrote since then, None if nothing did.
     """
 
     id: str
@@ -315,6 +346,7 @@ class Entity:
     responsibility: float = 1.0
     second_responsibility: float = 0.0
     evidence: tuple[Evidence, ...] = ()
+    stale: Staleness | None = None
 
     @property
     def indexed_text(self) -> str:
@@ -330,7 +362,7 @@ class Relation:
     ``strength`` is λ: the number of relations of the layer directly below that join the two
     clusters (1 at layer 0). ``weight`` is the number of mentions (at layer 0) or the sum of the
     weights beneath. ``support`` is the number of distinct base relations beneath (1 at layer 0).
-    ``chunk_ids`` (layer 0 only) are the chunks that state it. ``evidence``: as for an entity.
+    ``chunk_ids`` (layer 0 only) are the chunks that state it. ``evidence`` and ``stale``: as for an entity.
     """
 
     id: str
@@ -344,6 +376,7 @@ class Relation:
     support: int = 1
     chunk_ids: tuple[str, ...] = ()
     evidence: tuple[Evidence, ...] = ()
+    stale: Staleness | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -522,6 +555,22 @@ class EmbeddingCounts:
 
 
 @dataclass(frozen=True, slots=True)
+class BuildHistory:
+    """How a build came about: its ``mode`` ("update" or "rebuild") and the ``reason`` for it.
+
+    ``moved``: entities of G0 that were added or removed since the last rebuild; ``tightness``: mean cosine of G0's
+    entities to the mean of their cluster at the last rebuild, against which later builds are compared; ``unknown``: share
+    of the collection's words that came since an embedder was fitted on it and that it lacks.
+    """
+
+    mode: str = ""
+    reason: str = ""
+    moved: int = 0
+    tightness: float = 0.0
+    unknown: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
 class BuildRecord:
     """What a build notes about itself beside its hierarchy.
 
@@ -538,6 +587,9 @@ class BuildRecord:
     models: Mapping[str, str] = field(default_factory=dict)
     methods: tuple[MethodCounts, ...] = ()
     embedded: EmbeddingCounts = EmbeddingCounts()
+    history: BuildHistory = BuildHistory()
+    stale: int = 0
+    """Written summaries and sentences beneath which something has changed since they were written."""
 
     @property
     def summaries(self) -> Counter[str]:

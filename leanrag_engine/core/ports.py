@@ -131,6 +131,11 @@ class EmbedderSource(Protocol):
         """Return the embedder whose ``fit`` returned ``state``. Raises ``StoreUnusable`` if the state is damaged."""
         ...
 
+    async def unknown_words(self, identity: str, state: bytes, texts: Sequence[str]) -> float | None:
+        """Return the share of the words of ``texts`` that that embedder does not know; None for a pretrained one, which
+        no collection's texts made."""
+        ...
+
     async def without(
         self, identity: str, state: bytes, gone: Sequence[str], kept: Sequence[str]
     ) -> tuple[str, bytes]:

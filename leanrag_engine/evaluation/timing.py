@@ -76,6 +76,9 @@ class TimedEmbedderSource:
     async def restore(self, identity: str, state: bytes) -> Embedder:
         return TimedEmbedder(await self.inner.restore(identity, state), self.watch)
 
+    async def unknown_words(self, identity: str, state: bytes, texts: Sequence[str]) -> float | None:
+        return await self.inner.unknown_words(identity, state, texts)
+
     async def without(
         self, identity: str, state: bytes, gone: Sequence[str], kept: Sequence[str]
     ) -> tuple[str, bytes]:

@@ -6,13 +6,15 @@ its siblings, the description and the findings from whole sentences of its membe
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import NDArray
 
 from leanrag_engine.core.model import Entity, Finding, Method, Relation, Vectors, content_id
+from leanrag_engine.core.text.language.names import name_key
 from leanrag_engine.core.text.language.sentences import PieceKind
 from leanrag_engine.core.text.language.statements import is_statement
 from leanrag_engine.core.text.language.words import STOPWORDS, word_count, words
@@ -95,17 +97,32 @@ def aggregate(
     taken: set[str],
     *,
     kind: str,
+    kept: Mapping[int, Entity] = MappingProxyType({}),
     options: SummaryOptions = DEFAULT,
 ) -> Iterator[Entity]:
     """Yield one aggregated entity for each cluster 0, 1, … of ``step.labels``.
 
     ``vectors`` (n, d) are those of ``step.lower.entities``. No name is like another one or like any in
-    ``taken`` (name keys), to which the new ones are added. Each sentence names the chunk that says it.
+    ``taken`` (name keys), to which the new ones are added. Each sentence names the chunk that says it. The clusters of
+    ``kept`` have the texts of these entities.
     """
     groups = _groups(step, vectors)
+    taken |= {name_key(entity.name) for entity in kept.values()}
     names = NameRegister(taken, options.texts)
     ranked = rank_phrases(terms, step.base_labels, _hubs(step), len(groups), options.texts)
-    for group, found in zip(groups, ranked, strict=True):
+    for number, (group, found) in enumerate(zip(groups, ranked, strict=True)):
+        if number in kept:
+            yield replace(
+                kept[number],
+                id=_id(group.members),
+                type=kind,
+                layer=group.members[0].layer + 1,
+                parent_id=None,
+                second_parent_id=None,
+                mentions=group.beneath,
+                members=len(group.members),
+            )
+            continue
         name = choose_name(terms, found, [member.name for member in group.members], names, options.texts)
         names.add(name)
         chosen = _central_sentences(group, _phrase_weights(terms, found, options.phrases), options)

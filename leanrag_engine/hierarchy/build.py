@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Literal
@@ -19,10 +19,20 @@ from leanrag_engine.core.vectors import unit_rows
 
 from .aggregation import SummaryOptions, aggregate
 from .by_model.write import TextSources, apply_sentences, apply_summaries, write_sentences, write_summaries
+from .changes.carrying import (
+    CarriedSentences,
+    CarriedSummaries,
+    Lineage,
+    PreviousBuild,
+    carry_sentences,
+    carry_summaries,
+    find_continued,
+)
 from .clustering.balancing import SizeChoice, cluster_means
 from .clustering.links import EdgeList
 from .clustering.methods import ClusteringOptions, partition
 from .clustering.mixture import Clusters, check_sizes, measure_memberships, reduce_dimensions
+from .clustering.placement import place
 from .clustering.sizing import USUAL, cap_for, choose_size
 from .health import measure_hierarchy
 from .invariants import check_hierarchy
@@ -30,6 +40,8 @@ from .relations import LayerStep, PairCounts, Threshold, count_pairs, fit_thresh
 from .texts.naming import PhraseTable, find_phrases
 
 Labels = NDArray[np.intp]
+
+BuildMode = Literal["update", "rebuild"]
 
 
 in_thread = partial(anyio.to_thread.run_sync, abandon_on_cancel=True)
@@ -88,16 +100,19 @@ class _BuildContext:
     embedder: Embedder
     sources: TextSources
     progress: ProgressReport
+    previous: PreviousBuild | None
+    mode: BuildMode
 
 
 @dataclass(slots=True)
 class _LayerStack:
     """The layers so far, their vectors and, above G0, thresholds. ``ancestors`` are the places of the base entities'
-    ancestors in the highest layer."""
+    ancestors in the highest layer, ``lineage`` what the entities of that layer continue."""
 
     graphs: list[Graph]
     vectors: list[Vectors]
     ancestors: Labels
+    lineage: Lineage
     thresholds: list[Threshold] = field(default_factory=list)
 
     @property
@@ -115,11 +130,16 @@ async def build(
     *,
     progress: ProgressReport,
     sources: TextSources | None = None,
+    previous: PreviousBuild | None = None,
+    mode: BuildMode = "rebuild",
 ) -> BuiltHierarchy:
     """Build G1 … Gk on ``graph`` (G0).
 
     A layer of more than the cluster size is clustered; a smaller one gets the root. G0's entities keep their order
-    and gain their ``parent_id`` and runner-up. Texts from ``sources`` replace the heuristic ones. Raises
+    and gain their ``parent_id`` and runner-up. Texts from ``sources`` replace the heuristic ones.
+
+    With a ``previous`` build, written texts are carried over. The ``mode`` "update" also keeps its clusters: new entities
+    join them, and only those past the cap are split. Raises
     :class:`NotReady` without entities; :class:`InvalidInput` for contradicting sizes, vectors that are not finite or
     a model that rejects every request; and whatever ``progress`` raises.
     """
@@ -131,13 +151,16 @@ async def build(
     progress(Progress("name", 0, len(graph.entities)))
     phrases = await in_thread(find_phrases, graph, options.summaries.texts)
     taken = {name_key(entity.name) for entity in graph.entities}
-    context = _BuildContext(graph, options, phrases, taken, embedder, sources or TextSources(), progress)
+    context = _BuildContext(
+        graph, options, phrases, taken, embedder, sources or TextSources(), progress, previous, mode
+    )
     vectors = await _embed(graph.entities, embedder, progress)
     if sizes is None:
         progress(Progress("size", 0, len(graph.entities)))
         pulse = partial(progress, Progress("size", 0, len(graph.entities)))
         sizes = await in_thread(partial(choose_size, vectors, cap=options.cap, pulse=pulse))
-    stack = _LayerStack([graph], [vectors], np.arange(len(graph.entities)))
+    lineage = await in_thread(Lineage.of_base, graph, previous)
+    stack = _LayerStack([graph], [vectors], np.arange(len(graph.entities)), lineage)
     while len(stack.graphs) == 1 or len(stack.graphs[-1].entities) > 1:
         await _add_layer(context, stack, sizes)
     hierarchy = Hierarchy(tuple(stack.graphs))
@@ -158,33 +181,68 @@ async def build(
 async def _add_layer(context: _BuildContext, stack: _LayerStack, sizes: SizeChoice) -> None:
     """Cluster the highest layer and put the layer above on the stack: first its summaries, then its sentences."""
     lower = stack.graphs[-1]
-    layer = f"layer {len(stack.graphs)}"
-    pulse = partial(context.progress, Progress("cluster", 0, len(lower.entities), layer))
-    clusters = await in_thread(_cluster_layer, stack.points, lower, sizes, context.options.clustering, pulse)
+    number = len(stack.graphs)
+    pulse = partial(context.progress, Progress("cluster", 0, len(lower.entities), f"layer {number}"))
+    clusters, origins = await in_thread(_cluster_layer, context, stack, sizes, pulse)
     stack.ancestors = clusters.labels[stack.ancestors]
     step = LayerStep(lower, clusters.labels, context.base, stack.ancestors)
-    draft = await in_thread(_draft_layer, context, step, stack.vectors[-1])
-    heuristic = draft.graph.entities
-    summaries = await write_summaries(step, draft.counts, context.sources, context.progress)
-    entities = apply_summaries(heuristic, summaries, context.taken)
+    summaries = CarriedSummaries()
+    if context.previous is not None:
+        if origins is None:
+            origins = find_continued(stack.ancestors, context.base.entities, number, context.previous)
+        summaries = await in_thread(carry_summaries, step, stack.lineage, origins, context.previous)
+    draft = await in_thread(_draft_layer, context, step, stack.vectors[-1], summaries.kept)
+    drafted = draft.graph.entities
+    written = await write_summaries(step, draft.counts, context.sources, context.progress, summaries)
+    entities = apply_summaries(drafted, written, context.taken)
     upper = Graph(tuple(entities), draft.graph.relations)
-    drafts = [(entity, summaries.get(number)) for number, entity in enumerate(heuristic)]
+    carried = CarriedSentences()
+    if context.previous is not None:
+        carried = await in_thread(carry_sentences, draft.counts, summaries.origins, number, context.previous)
     sentences = await write_sentences(
-        step, draft.counts, draft.threshold.value, drafts, upper, context.sources, context.progress
+        step,
+        draft.counts,
+        draft.threshold.value,
+        [(entity, written.get(cluster)) for cluster, entity in enumerate(drafted)],
+        upper,
+        context.sources,
+        context.progress,
+        carried,
     )
     stack.graphs[-1] = Graph(_assign_parents(lower.entities, clusters, entities), lower.relations)
-    stack.graphs.append(replace(upper, relations=apply_sentences(upper.relations, sentences)))
+    stack.graphs.append(replace(upper, relations=apply_sentences(upper.relations, sentences, carried)))
     stack.thresholds.append(draft.threshold)
+    stack.lineage = Lineage.of_clusters(entities, summaries.origins or [None] * len(entities))
     stack.vectors.append(await _embed(entities, context.embedder, context.progress))
 
 
 def _cluster_layer(
-    points: Vectors, layer: Graph, sizes: SizeChoice, clustering: ClusteringOptions, pulse: Callable[[], None]
-) -> Clusters:
-    """Return the clusters of a layer; one cluster if the layer is small enough for a root."""
+    context: _BuildContext, stack: _LayerStack, sizes: SizeChoice, pulse: Callable[[], None]
+) -> tuple[Clusters, list[Entity | None] | None]:
+    """Return the clusters of the highest layer; one cluster if the layer is small enough for a root.
+
+    In an update also the previous clusters that they continue; None where the layer was clustered anew.
+    """
+    lower, points, previous = stack.graphs[-1], stack.points, context.previous
     if len(points) <= sizes.mean:
-        return measure_memberships(reduce_dimensions(points), np.zeros(len(points), dtype=np.intp))
-    return partition(points, EdgeList.of(layer), sizes, clustering, pulse=pulse)
+        return _one_cluster(points), None
+    above = previous.layer(len(stack.graphs)) if previous and context.mode == "update" else None
+    if above is not None and (len(above.entities) > 1 or len(points) <= sizes.cap):
+        if len(above.entities) == 1:
+            return _one_cluster(points), None
+        places = {each.id: place for place, each in enumerate(above.entities)}
+        homes = np.array(
+            [places.get((each.parent_id or "") if each else "", -1) for each in stack.lineage.origins]
+        )
+        if (homes >= 0).any():
+            found = place(points, EdgeList.of(lower), homes, sizes, context.options.clustering, pulse=pulse)
+            origins = [above.entities[old] if old >= 0 else None for old in found.origins.tolist()]
+            return found.clusters, origins
+    return partition(points, EdgeList.of(lower), sizes, context.options.clustering, pulse=pulse), None
+
+
+def _one_cluster(points: Vectors) -> Clusters:
+    return measure_memberships(reduce_dimensions(points), np.zeros(len(points), dtype=np.intp))
 
 
 async def _embed(entities: Sequence[Entity], embedder: Embedder, progress: ProgressReport) -> Vectors:
@@ -228,14 +286,23 @@ class _DraftLayer:
     threshold: Threshold
 
 
-def _draft_layer(context: _BuildContext, step: LayerStep, vectors: Vectors) -> _DraftLayer:
-    """Return the layer above ``step.lower``: aggregated entities and the relations between them."""
+def _draft_layer(
+    context: _BuildContext, step: LayerStep, vectors: Vectors, kept: Mapping[int, Entity]
+) -> _DraftLayer:
+    """Return the layer above ``step.lower``: aggregated entities and the relations between them. The clusters of
+    ``kept`` have the texts of these entities."""
     total = int(step.labels.max()) + 1
     layer = f"layer {step.lower.entities[0].layer + 1}"
     kind = "cluster" if total > 1 else "root"
     entities: list[Entity] = []
     for entity in aggregate(
-        step, vectors, context.phrases, set(context.taken), kind=kind, options=context.options.summaries
+        step,
+        vectors,
+        context.phrases,
+        set(context.taken),
+        kind=kind,
+        kept=kept,
+        options=context.options.summaries,
     ):
         if len(entities) % 50 == 0:
             context.progress(Progress("aggregate", len(entities), total, layer))

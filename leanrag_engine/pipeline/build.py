@@ -15,7 +15,7 @@ import anyio.to_thread
 from leanrag_engine.adapters.wiring import embedder_source
 from leanrag_engine.core.config import Settings
 from leanrag_engine.core.errors import NotReady
-from leanrag_engine.core.jobs import BuildRequest, Forecast, StepRange
+from leanrag_engine.core.jobs import AskedMode, BuildRequest, Forecast, StepRange
 from leanrag_engine.core.model import (
     BuildRecord,
     Chunk,
@@ -58,6 +58,14 @@ from .index import (
     write_space,
 )
 from .models import NO_MODELS, BuildModels, open_forecast_models
+from .modes import (
+    ModeChoice,
+    choose_mode,
+    count_stale,
+    keep_embedder,
+    read_previous,
+    record_history,
+)
 
 READING, GLEANING = "extract", "glean"
 """The step that reads chunks, whose calls are known in advance, and the step that looks at them again."""
@@ -74,32 +82,46 @@ between a tenth (terse text) and about one and a half times of the entities that
 class FittedChunks:
     """The chunks of a collection, the embedder of their build, and the state that restores it.
 
-    ``latin``: most words of the chunks are in Latin letters.
+    ``latin``: most words of the chunks are in Latin letters; ``unknown``: share of their words that a fitted embedder of an
+    earlier build lacks.
     """
 
     chunks: Sequence[Chunk]
     embedder: ReusingEmbedder
     state: bytes
     latin: bool
+    unknown: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DraftBuild:
+    """A built hierarchy that is not published yet, and why it was built in this mode."""
+
+    built: BuiltHierarchy
+    choice: ModeChoice
 
 
 async def build_generation(
-    stores: Stores, collection: str, report: ProgressReport, models: BuildModels = NO_MODELS
+    stores: Stores,
+    collection: str,
+    report: ProgressReport,
+    models: BuildModels = NO_MODELS,
+    mode: AskedMode = "auto",
 ) -> Generation:
-    """Read chunks, merge all extracts into G0, build the layers, write their vectors and publish.
+    """Read chunks, merge all extracts into G0, build or update the layers, write their vectors and publish.
 
     Raises ``NotReady`` if the collection has no document.
     """
     found = await require_documents(stores, collection)
-    fitted, rows = await read_beside_embedding(stores, found, report, models)
+    fitted, rows = await read_beside_embedding(stores, found, report, models, mode)
     # Once more: new extracts have changed its revision.
     found = await require_documents(stores, collection)
-    built = await draft(stores, found, fitted, report, models)
-    return await publish(stores, found, fitted, rows, built, report, models)
+    drafted = await draft(stores, found, fitted, report, models, mode)
+    return await publish(stores, found, fitted, rows, drafted, report, models)
 
 
 async def read_beside_embedding(
-    stores: Stores, collection: Collection, report: ProgressReport, models: BuildModels
+    stores: Stores, collection: Collection, report: ProgressReport, models: BuildModels, mode: AskedMode
 ) -> tuple[FittedChunks, Rows]:
     """Embed the chunks and let a model read new ones at the same time: neither step depends on the other."""
     reading: list[Progress] = []
@@ -113,7 +135,7 @@ async def read_beside_embedding(
         report(reading[0] if reading else progress)
 
     async def embed() -> None:
-        fitted = await fit(stores, collection, beside, stores.embedders)
+        fitted = await fit(stores, collection, beside, stores.embedders, mode)
         done.append((fitted, await embed_rows(fitted.embedder, texts_of_windows(fitted.chunks), beside)))
 
     try:
@@ -159,20 +181,32 @@ async def read_chunks(
 
 
 async def fit(
-    stores: Stores, collection: Collection, report: ProgressReport, embedders: EmbedderSource
+    stores: Stores,
+    collection: Collection,
+    report: ProgressReport,
+    embedders: EmbedderSource,
+    mode: AskedMode,
 ) -> FittedChunks:
+    """Return the chunks of a collection with the embedder of the published build, if it serves, or a new one."""
     chunks = await stores.documents.all_chunks(collection.name)
     report(Progress("fit", 0, len(chunks)))
     texts = [text for _, text in texts_of_windows(chunks)]
     before = collection.generation.embedder if collection.generation else ""
-    embedder, state = await embedders.fit(texts, before)
+    kept = await keep_embedder(stores, embedders, collection, mode)
+    embedder, state = (kept.embedder, kept.state) if kept else await embedders.fit(texts, before)
     latin = await anyio.to_thread.run_sync(is_mostly_latin, texts)
-    return FittedChunks(chunks, await reuse_vectors(stores, collection.generation, embedder), state, latin)
+    reusing = await reuse_vectors(stores, collection.generation, embedder)
+    return FittedChunks(chunks, reusing, state, latin, kept.unknown if kept else 0.0)
 
 
 async def draft(
-    stores: Stores, collection: Collection, fitted: FittedChunks, report: ProgressReport, models: BuildModels
-) -> BuiltHierarchy:
+    stores: Stores,
+    collection: Collection,
+    fitted: FittedChunks,
+    report: ProgressReport,
+    models: BuildModels,
+    mode: AskedMode,
+) -> DraftBuild:
     """Merge, describe, cluster and summarise; nothing is written yet but which texts of agents were used."""
     base = await base_graph(stores, collection, fitted.chunks, report, models)
     summaries = await stores.replies.texts(collection.name, "summary")
@@ -186,10 +220,24 @@ async def draft(
         },
     )
     plan = plan_of(stores.settings)
-    built = await build(base, fitted.embedder, plan, progress=report, sources=sources)
+    before = collection.generation
+    previous = await read_previous(stores, collection, fitted.chunks)
+    choice = choose_mode(mode, base, previous, before, plan, fitted.embedder.identity)
+    if choice.mode == "update" and before and before.record.health:
+        health = before.record.health
+        plan = replace(plan, cluster_size=health.cluster_size, cap=health.cluster_cap)
+    built = await build(
+        base,
+        fitted.embedder,
+        plan,
+        progress=report,
+        sources=sources,
+        previous=previous,
+        mode=choice.mode,
+    )
     await stores.replies.use_texts(collection.name, "summary", sorted(sources.used & summaries.keys()))
     await stores.replies.use_texts(collection.name, "relation", sorted(sources.used & sentences.keys()))
-    return built
+    return DraftBuild(built, choice)
 
 
 async def base_graph(
@@ -243,11 +291,12 @@ async def publish(
     collection: Collection,
     fitted: FittedChunks,
     window_rows: Rows,
-    built: BuiltHierarchy,
+    drafted: DraftBuild,
     report: ProgressReport,
     models: BuildModels,
 ) -> Generation:
     """Write the vectors, then switch the collection to the new generation in one transaction."""
+    built = drafted.built
     embedder, layers = fitted.embedder, built.hierarchy.layers
     texts = texts_by_kind(fitted.chunks, layers)
     spaces = VectorSpaces.of_build(collection, embedder.identity, texts)
@@ -268,7 +317,10 @@ async def publish(
         embedder=embedder.identity,
         dimension=embedder.dimension,
         embedder_state=fitted.state,
-        record=describe_build(stores, spaces, rows, fitted, built, models),
+        record=replace(
+            describe_build(stores, spaces, rows, fitted, built, models),
+            history=record_history(drafted.choice, built, collection.generation, fitted.unknown),
+        ),
         report=report,
     )
     await stores.adjacencies.keep(generation, layers, fitted.chunks)
@@ -295,6 +347,7 @@ def describe_build(
         models=models.names(),
         methods=count_methods(built.hierarchy),
         embedded=EmbeddingCounts(fitted.embedder.embedded, fitted.embedder.reused),
+        stale=count_stale(built.hierarchy),
     )
 
 
@@ -314,8 +367,8 @@ async def forecast_build(
         unread = 0
         if counting:
             unread = await read_chunks(stores, collection, report, models, dry=True)
-            fitted = await fit(stores, found, report, dry_embedders(stores))
-            await draft(stores, found, fitted, report, models)
+            fitted = await fit(stores, found, report, dry_embedders(stores), order.mode)
+            await draft(stores, found, fitted, report, models, order.mode)
         steps = [each for model in counting for each in await model.forecast()]
         gleaning = stores.settings.gleaning
         looks = [replace(each, step=GLEANING) for each in steps if each.step == READING and gleaning]

@@ -22,12 +22,11 @@ from leanrag_engine.core.model import (
     Document,
     Extract,
     Generation,
-    Graph,
     Hierarchy,
 )
 from leanrag_engine.core.ports import Embedder, Progress, ProgressReport
 from leanrag_engine.core.text.citation import format_document
-from leanrag_engine.hierarchy.removal import RemainingChunks, remove_chunks
+from leanrag_engine.hierarchy.changes.removal import RemainingChunks, remove_chunks
 from leanrag_engine.retrieval.filters import nearest_documents
 
 from .index import (
@@ -36,6 +35,7 @@ from .index import (
     announce_vector_change,
     drop_unused_spaces,
     embed_rows,
+    read_hierarchy,
     texts_by_kind,
     texts_of_windows,
     upsert,
@@ -124,20 +124,12 @@ async def delete_documents(
 async def _compute_remaining(
     stores: Stores, generation: Generation, gone: Sequence[Chunk], kept: Sequence[Chunk]
 ) -> RemainingBuild:
-    number = generation.number
-    layers = [
-        Graph(
-            tuple(await stores.generations.layer(number, each.layer)),
-            tuple(await stores.generations.relations(number, each.layer)),
-        )
-        for each in generation.layers
-    ]
+    old = await read_hierarchy(stores, generation)
     said: dict[str, list[Extract]] = defaultdict(list)
     for extract in await stores.documents.extracts(generation.collection):
         said[extract.chunk_id].append(extract)
-    old = Hierarchy(tuple(layers))
     living = RemainingChunks({each.id: each for each in kept}, said)
-    left = await anyio.to_thread.run_sync(remove_chunks, old, living) if layers[0].entities else None
+    left = await anyio.to_thread.run_sync(remove_chunks, old, living) if old.layers[0].entities else None
     return RemainingBuild(generation, old, left, *await _remaining_embedder(stores, generation, gone, kept))
 
 

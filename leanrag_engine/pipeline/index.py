@@ -111,6 +111,19 @@ async def read_indexed_texts(
     return {space: texts[kind] for kind, space in kinds.items()}
 
 
+async def read_hierarchy(stores: Stores, generation: Generation) -> Hierarchy:
+    """Return all layers of a generation."""
+    number = generation.number
+    layers = [
+        Graph(
+            tuple(await stores.generations.layer(number, each.layer)),
+            tuple(await stores.generations.relations(number, each.layer)),
+        )
+        for each in generation.layers
+    ]
+    return Hierarchy(tuple(layers))
+
+
 def texts_by_kind(chunks: Sequence[Chunk], layers: Sequence[Graph]) -> dict[str, list[tuple[str, str]]]:
     """Return what a build embeds, as ids and texts by kind (see :class:`VectorSpaces`)."""
     base, *above = layers

@@ -101,6 +101,13 @@ def serve(
 
 @app.command()
 def build(
+    mode: Annotated[
+        str,
+        typer.Option(
+            help="update (keep the clusters of the last build), rebuild (cluster everything again), or auto: by how much"
+            " has changed."
+        ),
+    ] = "auto",
     upgrade: Annotated[
         bool,
         typer.Option("--upgrade", help="Let the model also read chunks that were extracted without one."),
@@ -138,10 +145,11 @@ def build(
 
     async def work(engine: LeanRAG) -> None:
         from leanrag_engine.core.jobs import BuildRequest  # noqa: PLC0415 - heavy
+        from leanrag_engine.pipeline.modes import parse_mode  # noqa: PLC0415 - heavy
 
         from ..replies.jobs import JobReply  # noqa: PLC0415 - heavy
 
-        order = BuildRequest(upgrade, max_calls, max_tokens, max_cost)
+        order = BuildRequest(upgrade, max_calls, max_tokens, max_cost, parse_mode(mode))
         job = await engine.submit_build(collection=engine.settings.collection, order=order, dry_run=dry_run)
         reply = JobReply.from_engine(await follow_job(engine, job))
         typer.echo(reply.model_dump_json() if json else "\n".join(reply.to_lines()))

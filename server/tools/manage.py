@@ -73,8 +73,11 @@ content `replaced`; a bad document fails alone. If status is queued or running, 
     async def build_hierarchy(
         self,
         mode: Annotated[
-            Literal["auto", "upgrade"],
-            Field(description="upgrade: the model also reads what was read without it"),
+            Literal["auto", "update", "rebuild", "upgrade"],
+            Field(
+                description="update keeps the clusters, rebuild does not, auto chooses; upgrade: the model also reads what \
+was read without it"
+            ),
         ] = "auto",
         dry_run: Annotated[bool, Field(description="Only forecast model calls and cost")] = False,
         wait_seconds: WaitSeconds = 20,
@@ -89,7 +92,7 @@ build=false, or when stale. If it is not done after wait_seconds, call get_job."
         named = await self._engine.choose(collection)
         from leanrag_engine.core.jobs import BuildRequest  # noqa: PLC0415 - heavy
 
-        order = BuildRequest(upgrade=mode == "upgrade")
+        order = BuildRequest(upgrade=True) if mode == "upgrade" else BuildRequest(mode=mode)
         job = await engine.submit_build(collection=named, order=order, dry_run=dry_run)
         job = await wait_for_job(engine, job, remaining_seconds(started, wait_seconds), context)
         return JobReply.from_engine(job).to_result()

@@ -12,6 +12,7 @@ import pytest
 from leanrag_engine.adapters.chroma.store import ChromaVectorStore
 from leanrag_engine.core.config import Settings, load_settings
 from leanrag_engine.core.errors import Cancelled
+from leanrag_engine.core.jobs import AskedMode, BuildRequest
 from leanrag_engine.core.model import (
     DocumentSource,
     EmbeddingCounts,
@@ -44,8 +45,8 @@ async def ingested(engine: LeanRAG, texts: Sequence[str]) -> None:
     await engine.job(job.id, wait_seconds=60)
 
 
-async def built(engine: LeanRAG) -> Generation:
-    job = await engine.submit_build()
+async def built(engine: LeanRAG, mode: AskedMode = "auto") -> Generation:
+    job = await engine.submit_build(order=BuildRequest(mode=mode))
     ended = await engine.job(job.id, wait_seconds=60)
     assert ended.status == "done", ended.message
     held = await engine._stores.documents.collection("default")
@@ -93,7 +94,7 @@ async def test_only_what_changed_is_embedded_and_the_vectors_are_those_of_a_buil
         before = await rows(engine, await built(engine))
         await ingested(engine, [*TEXTS, NEW])
         embedding_server.requests.clear()
-        after = await built(engine)
+        after = await built(engine, "rebuild")
         grown = await rows(engine, after)
         asked = set(embedding_server.texts) - set(probed(embedding_server.texts))
         assert asked & grown.keys() == grown.keys() - before.keys()

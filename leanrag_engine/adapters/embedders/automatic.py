@@ -44,6 +44,10 @@ class AutomaticSource:
         """Return the embedder from the source that gave it."""
         return await (await self._source_of(identity)).restore(identity, state)
 
+    async def unknown_words(self, identity: str, state: bytes, texts: Sequence[str]) -> float | None:
+        """Ask the source that gave ``identity``."""
+        return await (await self._source_of(identity)).unknown_words(identity, state, texts)
+
     async def without(
         self, identity: str, state: bytes, gone: Sequence[str], kept: Sequence[str]
     ) -> tuple[str, bytes]:

@@ -123,6 +123,10 @@ class FittedEmbedderSource:
         """Restore a fitted embedder from its state. Raises ``StoreUnusable`` if the state is another one's."""
         return await anyio.to_thread.run_sync(_restore, identity, state)
 
+    async def unknown_words(self, identity: str, state: bytes, texts: Sequence[str]) -> float:
+        """Return the share of the occurrences of words that are not in the table. Raises ``StoreUnusable`` as ``restore``."""
+        return await anyio.to_thread.run_sync(_share_unknown, identity, state, texts)
+
     async def without(
         self, identity: str, state: bytes, gone: Sequence[str], kept: Sequence[str]
     ) -> tuple[str, bytes]:
@@ -222,6 +226,12 @@ def _unpack(identity: str, state: bytes) -> _WordTable:
     if table.identity != identity:
         raise _state_error(identity)
     return table
+
+
+def _share_unknown(identity: str, state: bytes, texts: Sequence[str]) -> float:
+    known = set(_unpack(identity, state).vocabulary)
+    found = [word in known for text in texts for word in words(text)]
+    return 1.0 - sum(found) / len(found) if found else 0.0
 
 
 def _remove_words(identity: str, state: bytes, gone: Sequence[str], kept: Sequence[str]) -> tuple[str, bytes]:

@@ -95,6 +95,14 @@ class SentenceTransformersSource:
         """Return the model, as ``fit`` does."""
         return (await self.fit(()))[0]
 
+    async def unknown_words(
+        self,
+        identity: str,
+        state: bytes,
+        texts: Sequence[str],
+    ) -> None:
+        """Return None: nothing was fitted."""
+
     async def without(
         self,
         identity: str,

@@ -117,6 +117,14 @@ class LitellmSource:
             ) from problem
         return LitellmEmbedder(self._model, dimension, await anyio.to_thread.run_sync(_room, self._model))
 
+    async def unknown_words(
+        self,
+        identity: str,
+        state: bytes,
+        texts: Sequence[str],
+    ) -> None:
+        """Return None: nothing was fitted."""
+
     async def without(
         self,
         identity: str,

@@ -197,6 +197,9 @@ def _figures_to_build(figures: Mapping[str, Any]) -> BuildResult:
         figures["generation"],
         tuple(LayerCount(**each) for each in figures["layers"]),
         tuple(Spent(**each) for each in figures.get("spent", ())),
+        figures["mode"],
+        figures["reason"],
+        figures["stale"],
     )
 
 

@@ -2,7 +2,7 @@
 
 It removes the documents' rows and full-text entries, the cached replies about their chunks and their mentions in
 finished jobs, and replaces the published generation by what remains of it. ``pipeline/delete.py`` runs the whole
-deletion, vectors included; ``hierarchy/removal.py`` computes what remains.
+deletion, vectors included; ``hierarchy/changes/removal.py`` computes what remains.
 """
 
 from __future__ import annotations

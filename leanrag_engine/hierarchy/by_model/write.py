@@ -16,9 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leanrag_engine.core.errors import LeanRAGError, ReplyUnusable
-from leanrag_engine.core.model import Entity, Evidence, Graph, Method, Relation
+from leanrag_engine.core.model import Entity, Evidence, Graph, Method, Relation, Staleness
 from leanrag_engine.core.ports import Progress, ProgressReport
 from leanrag_engine.core.text.language.names import name_key
+from leanrag_engine.hierarchy.changes.carrying import CarriedSentences, CarriedSummaries
 from leanrag_engine.hierarchy.relations import LayerStep, PairCounts
 from leanrag_engine.llm.batching import ModelWork, Task, TaskKind, ask_each, first_error, for_each
 from leanrag_engine.llm.prompts import Prompts
@@ -30,6 +31,9 @@ from .summaries import ClusterSummary, aggregation_kind, aggregation_task, estim
 
 BEAT = 1.0
 """Seconds between two progress reports while calls are under way: the listener may cancel the build then."""
+
+NOTHING_CARRIED = CarriedSummaries()
+NO_SENTENCES = CarriedSentences()
 
 T = TypeVar("T")
 
@@ -58,38 +62,45 @@ class TextSources:
 
 @dataclass(frozen=True, slots=True)
 class WrittenSummary:
-    """A summary and who wrote it."""
+    """A summary, who wrote it, and what has changed beneath it since then."""
 
     summary: ClusterSummary
     method: Method
+    stale: Staleness | None = None
 
 
 # --- summaries -----------------------------------------------------------------------------
 
 
 async def write_summaries(
-    step: LayerStep, counts: PairCounts, sources: TextSources, progress: ProgressReport
+    step: LayerStep,
+    counts: PairCounts,
+    sources: TextSources,
+    progress: ProgressReport,
+    carried: CarriedSummaries = NOTHING_CARRIED,
 ) -> dict[int, WrittenSummary]:
-    """Return the summaries of the clusters of ``step`` that an agent or the model wrote, by cluster."""
-    if sources.work is None and not sources.summaries:
-        return {}
+    """Return the summaries of the clusters of ``step`` that an agent or the model wrote since the previous build.
+
+    The model is not asked for a cluster whose text is ``carried`` over and not due.
+    """
     clusters = _list_clusters(step, counts)
+    found = await anyio.to_thread.run_sync(_read_agent_summaries, clusters, sources, carried)
+    if sources.work is None:
+        return found
     layer = f"layer {step.lower.entities[0].layer + 1}"
-    most = sources.work.batch if sources.work else 1
-    batches = await anyio.to_thread.run_sync(_batch_clusters, clusters, most, sources.options)
-    found: dict[int, WrittenSummary] = {}
+    asked = [number for number in range(len(clusters)) if number not in found and carried.lacks_text(number)]
+    batches = await anyio.to_thread.run_sync(
+        _batch_clusters, {number: clusters[number] for number in asked}, sources.work.batch, sources.options
+    )
     done = 0
 
     def report() -> None:
-        progress(Progress("summarise", done, len(clusters), layer))
+        progress(Progress("summarise", done, len(asked), layer))
 
     async def summarise(batch: Sequence[int]) -> None:
         nonlocal done
         tasks = {number: aggregation_task(*clusters[number], sources.options) for number in batch}
-        by_agents = _read_agent_summaries(tasks, sources)
-        rest = {number: task for number, task in tasks.items() if number not in by_agents}
-        by_model = await _ask_model(sources, aggregation_kind, rest)
-        found.update(by_agents)
+        by_model = await _ask_model(sources, aggregation_kind, tasks)
         found.update({number: WrittenSummary(text, Method.MODEL) for number, text in by_model.items()})
         done += len(batch)
         report()
@@ -120,11 +131,11 @@ def _group_by_label(values: NDArray[np.intp], labels: NDArray[np.intp], count: i
     return [part.tolist() for part in np.split(values[order], ends)]
 
 
-def _batch_clusters(clusters: Sequence[Cluster], most: int, options: TaskOptions) -> list[list[int]]:
+def _batch_clusters(clusters: Mapping[int, Cluster], most: int, options: TaskOptions) -> list[list[int]]:
     """Group clusters in their order into calls of at most ``most`` clusters and about ``options.call_tokens`` tokens."""
     batches: list[list[int]] = []
     room = 0
-    for number, (members, inner) in enumerate(clusters):
+    for number, (members, inner) in clusters.items():
         if members[0].layer:
             size = estimate_tokens(members, len(inner), options)
         else:
@@ -138,18 +149,28 @@ def _batch_clusters(clusters: Sequence[Cluster], most: int, options: TaskOptions
 
 
 def _read_agent_summaries(
-    tasks: Mapping[int, Task[ClusterSummary]], sources: TextSources
+    clusters: Sequence[Cluster], sources: TextSources, carried: CarriedSummaries
 ) -> dict[int, WrittenSummary]:
-    found = {}
-    for cluster, task in tasks.items():
-        given = sources.summaries.get(task.id)
-        if given is not None:
-            try:
-                found[cluster] = WrittenSummary(task.read(given), Method.AGENT)
-            except ReplyUnusable:
-                # It was valid when it was submitted. If it no longer is, the model or the heuristic writes it.
-                continue
-            sources.used.add(task.id)
+    """Return what agents submitted since the previous build: for a cluster as it is now, or as it was published then."""
+    if not sources.summaries:
+        return {}
+    found: dict[int, WrittenSummary] = {}
+    published = {str(item.get("cluster")): task_id for task_id, item in sources.summaries.items()}
+    for number, cluster in enumerate(clusters):
+        task = aggregation_task(*cluster, sources.options)
+        origin = carried.origin(number)
+        task_id = task.id if task.id in sources.summaries else published.get(origin.id if origin else "", "")
+        if not task_id:
+            continue
+        try:
+            summary = task.read(sources.summaries[task_id])
+        except ReplyUnusable:
+            # It was valid when it was submitted. If it no longer is, the model or the heuristic writes it.
+            continue
+        sources.used.add(task_id)
+        if origin is None or origin.method is not Method.AGENT or origin.description != summary.description:
+            stale = None if task_id == task.id else carried.changes.get(number)
+            found[number] = WrittenSummary(summary, Method.AGENT, stale)
     return found
 
 
@@ -165,20 +186,21 @@ def apply_summary(entity: Entity, written: WrittenSummary | None) -> Entity:
         findings=summary.findings,
         evidence=summary.evidence,
         method=written.method,
+        stale=written.stale if written.stale and written.stale.total else None,
     )
 
 
 def apply_summaries(
-    heuristic: Sequence[Entity], written: Mapping[int, WrittenSummary], taken: set[str]
+    drafts: Sequence[Entity], written: Mapping[int, WrittenSummary], taken: set[str]
 ) -> list[Entity]:
     """Return a layer with the ``written`` texts and unique names. ``taken`` (name keys) gains the names.
 
-    Heuristic names are unique already and stay. Of clusters with equal written names the first keeps its name; the
+    The names of ``drafts`` are unique already and stay. Of clusters with equal written names the first keeps its name; the
     others add their heuristic name in brackets.
     """
-    taken |= {name_key(entity.name) for number, entity in enumerate(heuristic) if number not in written}
+    taken |= {name_key(entity.name) for number, entity in enumerate(drafts) if number not in written}
     found = []
-    for number, entity in enumerate(heuristic):
+    for number, entity in enumerate(drafts):
         new = apply_summary(entity, written.get(number))
         if number in written:
             new = replace(new, name=_free_name(new.name, entity.name, taken))
@@ -221,11 +243,12 @@ async def write_sentences(
     published: Graph,
     sources: TextSources,
     progress: ProgressReport,
+    carried: CarriedSentences = NO_SENTENCES,
 ) -> dict[int, WrittenSentence]:
     """Return the sentences of agents and of the model on pairs of clusters with λ > ``tau``, by the number of the pair.
 
-    ``upper`` are the heuristic entities of the clusters and what was written of them; ``published`` has the
-    clusters as they are published, and the relations of the pairs.
+    ``upper`` are the drafts of the clusters and what was written of them; ``published`` has the clusters as they are
+    published, and the relations of the pairs. The model is not asked for a sentence that is ``carried`` over and not due.
     """
     if sources.work is None and not sources.sentences:
         return {}
@@ -235,11 +258,11 @@ async def write_sentences(
         members[label][entity.id] = entity
     pairs = _pairs_above(counts, tau)
     found = await anyio.to_thread.run_sync(
-        _read_agent_sentences, step, counts, pairs, published, members, sources
+        _read_agent_sentences, step, counts, pairs, published, members, sources, carried
     )
     if sources.work is None:
         return found
-    rest = [pair for pair in pairs if pair not in found]
+    rest = [pair for pair in pairs if pair not in found and carried.lacks_sentence(pair)]
     batches = [rest[start : start + sources.work.batch] for start in range(0, len(rest), sources.work.batch)]
     done = 0
 
@@ -274,12 +297,16 @@ def _read_agent_sentences(
     published: Graph,
     members: Sequence[Mapping[str, Entity]],
     sources: TextSources,
+    carried: CarriedSentences,
 ) -> dict[int, WrittenSentence]:
+    """Return what agents submitted since the previous build: for a relation as it is now, or as it was published then."""
     found: dict[int, WrittenSentence] = {}
     for pair in pairs if sources.sentences else ():
-        given = sources.sentences.get(published.relations[pair].id)
-        if given is None:
+        ids = (published.relations[pair].id, carried.origins.get(pair, ""))
+        id_ = next((each for each in ids if each in sources.sentences), "")
+        if not id_:
             continue
+        given = sources.sentences[id_]
         if given.task:
             first, second = int(counts.pairs.first[pair]), int(counts.pairs.second[pair])
             beneath = [step.lower.relations[number] for number in counts.pairs.relations_of(pair)]
@@ -287,8 +314,11 @@ def _read_agent_sentences(
             ends = published.entities[first], published.entities[second]
             if given.task != ordered_relation_task(*ends, beneath, both).id:
                 continue
-        found[pair] = WrittenSentence(given.text, Method.AGENT)
-        sources.used.add(published.relations[pair].id)
+        sources.used.add(id_)
+        old = carried.kept.get(pair)
+        # A sentence that the previous build used already is carried over with what has changed beneath it since.
+        if old is None or (old.method, old.description) != (Method.AGENT, given.text):
+            found[pair] = WrittenSentence(given.text, Method.AGENT)
     return found
 
 
@@ -301,15 +331,26 @@ def _pairs_above(counts: PairCounts, tau: int) -> list[int]:
 
 
 def apply_sentences(
-    relations: Sequence[Relation], sentences: Mapping[int, WrittenSentence]
+    relations: Sequence[Relation],
+    sentences: Mapping[int, WrittenSentence],
+    carried: CarriedSentences = NO_SENTENCES,
 ) -> tuple[Relation, ...]:
-    """Return ``relations`` with the ``sentences`` by their numbers in place of the heuristic texts.
+    """Return ``relations`` with the ``sentences`` by their numbers in place of the heuristic texts, else with those
+    ``carried`` over.
 
     A sentence rests on all the relations beneath. It cites the chunk that the heuristic text begins with.
     """
     found = list(relations)
+    for number, old in carried.kept.items():
+        found[number] = replace(
+            found[number],
+            description=old.description,
+            method=old.method,
+            evidence=old.evidence,
+            stale=old.stale,
+        )
     for number, sentence in sentences.items():
-        old = found[number]
+        old = relations[number]
         evidence = tuple(Evidence(0, len(sentence.text), part.chunk_id) for part in old.evidence[:1])
         found[number] = replace(old, description=sentence.text, method=sentence.method, evidence=evidence)
     return tuple(found)

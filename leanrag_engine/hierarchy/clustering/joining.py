@@ -31,17 +31,19 @@ def join_related(
     weight: float,
     cap: int,
     pulse: Callable[[], None],
+    movable: NDArray[np.bool_] | None = None,
     passes: int = 8,
     enough: float = 1e-3,
 ) -> Labels:
     """Return better labels (n,) for unit ``vectors`` (n, d): as many clusters as before, of 2 to ``cap`` members.
 
     Clusters that hold a single entity stay as they are. O(m·d) a pass; a pass moves those first that
-    gain most, and one that moves at most the share ``enough`` of all entities is the last. ``pulse`` is called before each pass and may raise to stop.
+    gain most, and one that moves at most the share ``enough`` of all entities is the last. ``movable`` (n,): only these
+    may move. ``pulse`` is called before each pass and may raise to stop.
     """
     if not weight or not links.total or int(labels.max()) == 0:
         return labels
-    state = _PartitionState(vectors, labels, links, weight, cap)
+    state = _PartitionState(vectors, labels, links, weight, cap, movable)
     for _ in range(passes):
         pulse()
         if state.improve() <= enough * len(labels):
@@ -61,7 +63,13 @@ class _PartitionState:
     """A partition during improvement: labels, sizes, and the sum of each cluster's vectors."""
 
     def __init__(
-        self, vectors: NDArray[np.float32], labels: Labels, links: EdgeList, weight: float, cap: int
+        self,
+        vectors: NDArray[np.float32],
+        labels: Labels,
+        links: EdgeList,
+        weight: float,
+        cap: int,
+        movable: NDArray[np.bool_] | None,
     ) -> None:
         count = int(labels.max()) + 1
         self.labels = labels.copy()
@@ -71,6 +79,7 @@ class _PartitionState:
         self._rows = matrix_rows(self._near)
         self._worth = weight * len(labels) / links.total
         self._cap = cap
+        self._movable = np.ones(len(labels), dtype=bool) if movable is None else movable
         self._sizes = np.bincount(labels, minlength=count)
         self._sums: Rows = cluster_means(vectors, labels, count) * self._sizes[:, None]
         self._norms = np.linalg.norm(self._sums, axis=1)
@@ -89,7 +98,7 @@ class _PartitionState:
         own = np.zeros(len(self.labels))
         at_home = targets == self.labels[rows]
         own[rows[at_home]] = related[at_home]
-        away = ~at_home & (self._sizes[targets] < self._cap)
+        away = ~at_home & self._movable[rows] & (self._sizes[targets] < self._cap)
         rows, targets, related = rows[away], targets[away], related[away]
         gains = self._worth * (related - own[rows])
         for start in range(0, len(rows), block):

@@ -16,7 +16,7 @@ import numpy as np
 from leanrag_engine.core.model import Vectors
 from leanrag_engine.core.vectors import unit_rows
 
-from .balancing import Labels, SizeChoice, renumber
+from .balancing import Labels, Points, SizeChoice, renumber
 from .communities import find_communities
 from .joining import join_related
 from .links import EdgeList, matrix_rows
@@ -58,23 +58,31 @@ def partition(
     are not finite or sizes that contradict each other, and whatever ``pulse`` raises.
     """
     check_vectors(vectors, sizes.mean, sizes.cap)
+    points, weight = points_of(vectors, links, clustering)
+    reduced = reduce_dimensions(points)
     if clustering.method is ClusteringMethod.LEIDEN:
         labels = find_communities(vectors, links, sizes, seed=seed, pulse=pulse)
         labels = split_until_enough(vectors, labels, links, sizes, split_by_relations, pulse)
-        return _relation_responsibilities(
-            links, labels, measure_memberships(reduce_dimensions(vectors), labels)
-        )
-    points, weight = vectors, clustering.tie_weight
-    if clustering.method is ClusteringMethod.DUAL:
-        weight = clustering.relation_weight
-        points = mix_with_neighbours(vectors, links, weight)
-    reduced = reduce_dimensions(points)
+        return measure_clusters(reduced, labels, links, clustering.method)
     labels = assign_clusters(reduced, mean_size=sizes.mean, cap=sizes.cap, seed=seed, pulse=pulse)
     pulse()
     labels = join_related(points, labels, links, weight=weight, cap=sizes.cap, pulse=pulse)
     pulse()
     labels = split_until_enough(points, renumber(labels), links, sizes, split_by_meaning, pulse)
-    return measure_memberships(reduced, labels)
+    return measure_clusters(reduced, labels, links, clustering.method)
+
+
+def points_of(vectors: Vectors, links: EdgeList, clustering: ClusteringOptions) -> tuple[Vectors, float]:
+    """Return the (n, d) points that the method clusters, and the weight that it gives to relations."""
+    if clustering.method is ClusteringMethod.DUAL:
+        return mix_with_neighbours(vectors, links, clustering.relation_weight), clustering.relation_weight
+    return vectors, clustering.tie_weight
+
+
+def measure_clusters(reduced: Points, labels: Labels, links: EdgeList, method: ClusteringMethod) -> Clusters:
+    """Return how strongly entities belong to their clusters: by vectors, or by their relations with Leiden."""
+    found = measure_memberships(reduced, labels)
+    return _relation_responsibilities(links, labels, found) if method is ClusteringMethod.LEIDEN else found
 
 
 def mix_with_neighbours(vectors: Vectors, links: EdgeList, weight: float, *, block: int = 4096) -> Vectors:

@@ -13,7 +13,7 @@ from leanrag_engine.adapters.sqlite.dialect import fulltext
 from leanrag_engine.adapters.sqlite.dialect.fulltext import RowCounts
 from leanrag_engine.adapters.sqlite.dialect.statements import among, in_order, list_value
 from leanrag_engine.adapters.sqlite.schema.tables import entities, names
-from leanrag_engine.core.model import Entity, Evidence, Finding, Hit, Method
+from leanrag_engine.core.model import Entity, Evidence, Finding, Hit, Method, Staleness
 from leanrag_engine.core.text.language.names import name_key
 from leanrag_engine.core.text.nearest import similarity
 
@@ -216,6 +216,7 @@ def _entities(rows: Result[Any]) -> list[Entity]:
             responsibility=row.responsibility,
             second_responsibility=row.second_responsibility,
             evidence=tuple(Evidence(*each) for each in row.evidence),
+            stale=Staleness(*row.stale) if row.stale else None,
         )
         for row in rows.all()
     ]

@@ -210,6 +210,7 @@ def _entity_rows(number: int, build: Build) -> Iterator[tuple[Any, ...]]:
             entity.responsibility,
             entity.second_responsibility,
             _evidence(entity),
+            _staleness(entity),
         )
 
 
@@ -229,8 +230,13 @@ def _relation_rows(number: int, build: Build) -> Iterator[tuple[Any, ...]]:
             relation.description,
             as_json(relation.chunk_ids),
             _evidence(relation),
+            _staleness(relation),
         )
 
 
 def _evidence(item: Entity | Relation) -> str:
     return as_json([(each.start, each.end, each.chunk_id) for each in item.evidence])
+
+
+def _staleness(item: Entity | Relation) -> str:
+    return as_json([] if item.stale is None else [item.stale.joined, item.stale.left, item.stale.changed])

@@ -11,7 +11,7 @@ from leanrag_engine.adapters.sqlite.dialect import fulltext
 from leanrag_engine.adapters.sqlite.dialect.fulltext import RowCounts
 from leanrag_engine.adapters.sqlite.dialect.statements import among, list_value
 from leanrag_engine.adapters.sqlite.schema.tables import relations
-from leanrag_engine.core.model import Evidence, Hit, Method, Relation
+from leanrag_engine.core.model import Evidence, Hit, Method, Relation, Staleness
 
 _STRONGEST = (relations.c.strength.desc(), relations.c.weight.desc(), relations.c.position)
 _RELATIONS = select(relations).where(relations.c.generation == bindparam("generation"))
@@ -102,6 +102,7 @@ def _relations(rows: Result[Any]) -> list[Relation]:
             support=row.support,
             chunk_ids=tuple(row.chunk_ids),
             evidence=tuple(Evidence(*each) for each in row.evidence),
+            stale=Staleness(*row.stale) if row.stale else None,
         )
         for row in rows.all()
     ]

@@ -7,6 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from leanrag_engine.core.model import (
+    BuildHistory,
     BuildRecord,
     Distribution,
     EmbeddingCounts,
@@ -37,6 +38,7 @@ def record_from_json(stored: Mapping[str, Any]) -> BuildRecord:
             "health": None if health is None else _health_from_json(health),
             "methods": tuple(MethodCounts(**each) for each in stored["methods"]),
             "embedded": EmbeddingCounts(**stored["embedded"]),
+            "history": BuildHistory(**stored["history"]),
         }
     )
 

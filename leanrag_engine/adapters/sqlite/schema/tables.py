@@ -223,6 +223,7 @@ entities = Table(
     Column("responsibility", Float, nullable=False),
     Column("second_responsibility", Float, nullable=False),
     Column("evidence", Json, nullable=False),
+    Column("stale", Json, nullable=False),
     UniqueConstraint("generation", "id"),
     Index("entities_parent", "generation", "parent_id", "mentions"),
 )
@@ -253,6 +254,7 @@ relations = Table(
     Column("description", Text, nullable=False),
     Column("chunk_ids", Json, nullable=False),
     Column("evidence", Json, nullable=False),
+    Column("stale", Json, nullable=False),
     # Without the target: SQLite would look up every pair of two lists of ids.
     Index("relations_source", "generation", "source_id"),
     Index("relations_target", "generation", "target_id"),

@@ -155,6 +155,7 @@ def _hierarchies() -> None:
         sa.Column("responsibility", sa.Float, nullable=False),
         sa.Column("second_responsibility", sa.Float, nullable=False),
         sa.Column("evidence", sa.Text, nullable=False),
+        sa.Column("stale", sa.Text, nullable=False),
         sa.UniqueConstraint("generation", "id"),
     )
     op.create_index("entities_parent", "entities", ["generation", "parent_id", "mentions"])
@@ -180,6 +181,7 @@ def _hierarchies() -> None:
         sa.Column("description", sa.Text, nullable=False),
         sa.Column("chunk_ids", sa.Text, nullable=False),
         sa.Column("evidence", sa.Text, nullable=False),
+        sa.Column("stale", sa.Text, nullable=False),
     )
     op.create_index("relations_source", "relations", ["generation", "source_id"])
     op.create_index("relations_target", "relations", ["generation", "target_id"])

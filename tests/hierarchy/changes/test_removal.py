@@ -20,7 +20,7 @@ from leanrag_engine.core.model import (
     Method,
     Relation,
 )
-from leanrag_engine.hierarchy.removal import HIDDEN, RemainingChunks, remove_chunks
+from leanrag_engine.hierarchy.changes.removal import HIDDEN, RemainingChunks, remove_chunks
 
 
 def chunk(id_: str, text: str) -> Chunk:

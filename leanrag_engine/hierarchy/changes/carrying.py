@@ -1,0 +1,294 @@
+"""Carry texts over from the previous build to the clusters that continue its clusters.
+
+What a model or an agent wrote is never replaced by a heuristic text. It stays with the cluster that continues the one
+it was written for, marked with what changed beneath it, until it is written again; what rested on chunks that are gone
+is left out. A heuristic text is carried over where nothing changed, as it would be made anew in the same words.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leanrag_engine.core.model import Entity, Evidence, Graph, Hierarchy, Relation, Staleness
+from leanrag_engine.core.text.language.sentences import sentences
+from leanrag_engine.hierarchy.relations import LayerStep, PairCounts
+
+Labels = NDArray[np.intp]
+Pair = tuple[str, str]
+
+OVERLAP = 0.5
+"""Least share of base entities (of all that either cluster has) by which a cluster of a rebuild continues a previous
+one. Below one half two clusters could continue the same one equally well."""
+
+DUE = 0.2
+"""Share of the members with a change from which on a model writes a text again. One member more among twenty changes
+little of what a summary says, and a call for each such cluster would make a small update as dear as a rebuild."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PreviousBuild:
+    """The published hierarchy that a build starts from, and the ids of the chunks that exist now."""
+
+    hierarchy: Hierarchy
+    chunk_ids: Collection[str]
+
+    def layer(self, number: int) -> Graph | None:
+        """Return a layer; None above the root."""
+        layers = self.hierarchy.layers
+        return layers[number] if number < len(layers) else None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Lineage:
+    """For each entity of a layer the entity of the previous build that it continues (None for a new one), and whether
+    its text differs from that one's."""
+
+    origins: Sequence[Entity | None]
+    changed: Sequence[bool]
+
+    @classmethod
+    def of_base(cls, base: Graph, previous: PreviousBuild | None) -> Lineage:
+        """Compare G0 with the previous one: an entity has changed if its text has, or a relation that it is an end of."""
+        before = previous.hierarchy.layers[0] if previous else Graph((), ())
+        known = {each.id: each for each in before.entities}
+        origins = [known.get(each.id) for each in base.entities]
+        touched = _ends_of_changes(before.relations, base.relations)
+        return cls(
+            origins,
+            [
+                old is None or each.id in touched or _text_of(old) != _text_of(each)
+                for each, old in zip(base.entities, origins, strict=True)
+            ],
+        )
+
+    @classmethod
+    def of_clusters(cls, entities: Sequence[Entity], origins: Sequence[Entity | None]) -> Lineage:
+        """Compare the clusters of a layer with those that they continue."""
+        return cls(
+            origins,
+            [
+                old is None or _text_of(old) != _text_of(each)
+                for each, old in zip(entities, origins, strict=True)
+            ],
+        )
+
+
+def _text_of(entity: Entity) -> tuple[object, ...]:
+    return entity.name, entity.description, entity.findings
+
+
+def _ends_of_changes(before: Iterable[Relation], after: Iterable[Relation]) -> set[str]:
+    """Return the ends of base relations that are new, gone or worded differently."""
+    said = {each.id: (each.description, each.source_id, each.target_id) for each in before}
+    touched: set[str] = set()
+    for each in after:
+        old = said.pop(each.id, None)
+        if old is None or old[0] != each.description:
+            touched |= {each.source_id, each.target_id}
+    return touched | {end for _, *ends in said.values() for end in ends}
+
+
+# --- which cluster continues which ----------------------------------------------------------
+
+
+def find_continued(
+    ancestors: Labels, base: Sequence[Entity], layer: int, previous: PreviousBuild
+) -> list[Entity | None]:
+    """Return for each cluster of a rebuilt layer the previous cluster of that layer that it continues.
+
+    ``ancestors`` (n,) are the clusters above the ``base`` entities. Two clusters match if they share more base entities
+    than either shares with any other, and at least ``OVERLAP`` of all that either has. The root continues the root.
+    """
+    count = int(ancestors.max()) + 1
+    above = previous.layer(layer)
+    if count == 1:
+        return [previous.hierarchy.root]
+    if above is None:
+        return [None] * count
+    homes = _previous_ancestors(previous.hierarchy, layer)
+    olds = [homes.get(each.id, "") for each in base]
+    shared = Counter((int(new), old) for new, old in zip(ancestors.tolist(), olds, strict=True) if old)
+    now, before = np.bincount(ancestors, minlength=count), Counter(homes.values())
+    known = {each.id: each for each in above.entities}
+    found: list[Entity | None] = [None] * count
+    taken: set[str] = set()
+    for (new, old), both in sorted(shared.items(), key=lambda item: (-item[1], item[0])):
+        if found[new] is not None or old in taken:
+            continue
+        if both >= OVERLAP * (int(now[new]) + before[old] - both):
+            found[new] = known[old]
+            taken.add(old)
+    return found
+
+
+def _previous_ancestors(hierarchy: Hierarchy, layer: int) -> dict[str, str]:
+    """Return the ancestor in ``layer`` of each base entity, by id."""
+    lifted = {each.id: each.id for each in hierarchy.layers[0].entities}
+    for lower in hierarchy.layers[:layer]:
+        parents = {each.id: each.parent_id or "" for each in lower.entities}
+        lifted = {base: parents[ancestor] for base, ancestor in lifted.items()}
+    return lifted
+
+
+# --- summaries -----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CarriedSummaries:
+    """The summaries of a layer that are carried over, by cluster.
+
+    ``origins`` are the previous clusters that the clusters continue, ``changes`` what changed beneath them since the
+    previous build. ``due``: clusters whose carried text should be written again.
+    """
+
+    origins: Sequence[Entity | None] = ()
+    changes: Mapping[int, Staleness] = field(default_factory=dict)
+    kept: Mapping[int, Entity] = field(default_factory=dict)
+    due: frozenset[int] = frozenset()
+
+    def origin(self, number: int) -> Entity | None:
+        """Return the previous cluster that a cluster continues."""
+        return self.origins[number] if number < len(self.origins) else None
+
+    def lacks_text(self, number: int) -> bool:
+        """Return whether a cluster has no written text, or one that should be written again."""
+        return number in self.due or number not in self.kept or not self.kept[number].method.written
+
+
+def carry_summaries(
+    step: LayerStep, lineage: Lineage, origins: Sequence[Entity | None], previous: PreviousBuild
+) -> CarriedSummaries:
+    """Return what is carried over to the clusters of ``step``, whose lower layer has the ``lineage``."""
+    members = _members_by_cluster(step.labels)
+    before = _previous_members(previous, step.lower.entities[0].layer)
+    changes: dict[int, Staleness] = {}
+    kept: dict[int, Entity] = {}
+    due: set[int] = set()
+    for number, origin in enumerate(origins):
+        if origin is None:
+            continue
+        changes[number] = _compare_members(members[number], lineage, before.get(origin.id, frozenset()))
+        if not origin.method.written:
+            if not changes[number].total and _is_supported(origin, previous.chunk_ids):
+                kept[number] = origin
+            continue
+        carried = drop_unsupported(origin, previous.chunk_ids)
+        if carried is None:
+            continue
+        kept[number] = replace(carried, stale=changes[number].since(origin.stale))
+        stale = kept[number].stale
+        if stale and stale.total >= DUE * len(members[number]):
+            due.add(number)
+    return CarriedSummaries(origins, changes, kept, frozenset(due))
+
+
+def _members_by_cluster(labels: Labels) -> dict[int, list[int]]:
+    members: dict[int, list[int]] = defaultdict(list)
+    for row, label in enumerate(labels.tolist()):
+        members[label].append(row)
+    return members
+
+
+def _previous_members(previous: PreviousBuild, layer: int) -> dict[str, frozenset[str]]:
+    """Return the ids of the members of each cluster above ``layer``."""
+    members: dict[str, set[str]] = defaultdict(set)
+    for each in (previous.layer(layer) or Graph((), ())).entities:
+        if each.parent_id is not None:
+            members[each.parent_id].add(each.id)
+    return {id_: frozenset(ids) for id_, ids in members.items()}
+
+
+def _compare_members(rows: Sequence[int], lineage: Lineage, before: frozenset[str]) -> Staleness:
+    stayed = {
+        origin.id: lineage.changed[row]
+        for row in rows
+        if (origin := lineage.origins[row]) is not None and origin.id in before
+    }
+    return Staleness(len(rows) - len(stayed), len(before) - len(stayed), sum(stayed.values()))
+
+
+def _is_supported(summary: Entity, chunk_ids: Collection[str]) -> bool:
+    cited = {each.chunk_id for each in summary.evidence}
+    return all(id_ in chunk_ids for id_ in cited.union(*(each.chunk_ids for each in summary.findings)))
+
+
+def drop_unsupported(summary: Entity, chunk_ids: Collection[str]) -> Entity | None:
+    """Return a written summary without the sentences and findings whose chunks are gone; None if none is left."""
+    gone = {each.start for each in summary.evidence if each.chunk_id not in chunk_ids}
+    findings = tuple(
+        replace(each, chunk_ids=tuple(id_ for id_ in each.chunk_ids if id_ in chunk_ids))
+        for each in summary.findings
+        if not each.chunk_ids or any(id_ in chunk_ids for id_ in each.chunk_ids)
+    )
+    if not gone:
+        return replace(summary, findings=findings)
+    cited = {each.start: each for each in summary.evidence}
+    parts: list[str] = []
+    evidence: list[Evidence] = []
+    place = 0
+    for start, end in sentences(summary.description):
+        if start in gone:
+            continue
+        text = summary.description[start:end]
+        if start in cited:
+            evidence.append(Evidence(place, place + len(text), cited[start].chunk_id))
+        parts.append(text)
+        place += len(text) + 1
+    if not parts:
+        return None
+    return replace(summary, description=" ".join(parts), findings=findings, evidence=tuple(evidence))
+
+
+# --- sentences of inter-cluster relations ---------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CarriedSentences:
+    """The written sentences of a layer's relations that are carried over, by the number of their pair, and those ``due``
+    to be written again. ``origins`` are the ids of the previous build's relations."""
+
+    kept: Mapping[int, Relation] = field(default_factory=dict)
+    due: frozenset[int] = frozenset()
+    origins: Mapping[int, str] = field(default_factory=dict)
+
+    def lacks_sentence(self, pair: int) -> bool:
+        """Return whether a pair has no written sentence, or one that should be written again."""
+        return pair in self.due or pair not in self.kept
+
+
+def carry_sentences(
+    counts: PairCounts, origins: Sequence[Entity | None], layer: int, previous: PreviousBuild
+) -> CarriedSentences:
+    """Return the written sentences of the previous build for the pairs whose clusters continue its clusters."""
+    above = previous.layer(layer)
+    before = {_pair(each.source_id, each.target_id): each for each in (above.relations if above else ())}
+    kept: dict[int, Relation] = {}
+    due: set[int] = set()
+    found: dict[int, str] = {}
+    pairs = zip(
+        counts.pairs.first.tolist(), counts.pairs.second.tolist(), counts.strengths.tolist(), strict=True
+    )
+    for number, (first, second, strength) in enumerate(pairs):
+        near, far = origins[first], origins[second]
+        old = before.get(_pair(near.id, far.id)) if near is not None and far is not None else None
+        if old is None:
+            continue
+        found[number] = old.id
+        if not old.method.written:
+            continue
+        now = Staleness(max(0, strength - old.strength), max(0, old.strength - strength))
+        evidence = tuple(each for each in old.evidence if each.chunk_id in previous.chunk_ids)
+        stale = now.since(old.stale)
+        kept[number] = replace(old, evidence=evidence, stale=stale)
+        if stale and stale.total >= DUE * strength:
+            due.add(number)
+    return CarriedSentences(kept, frozenset(due), found)
+
+
+def _pair(first: str, second: str) -> Pair:
+    return (first, second) if first <= second else (second, first)

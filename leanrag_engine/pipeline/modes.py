@@ -1,0 +1,177 @@
+"""Decide whether a build updates the previous one in place or clusters everything again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import get_args
+
+from leanrag_engine.core.errors import InvalidInput
+from leanrag_engine.core.jobs import AskedMode
+from leanrag_engine.core.model import (
+    BuildHistory,
+    Chunk,
+    Collection,
+    Entity,
+    Generation,
+    Graph,
+    Hierarchy,
+    Relation,
+)
+from leanrag_engine.core.ports import Embedder, EmbedderSource
+from leanrag_engine.hierarchy.build import BuildMode, BuiltHierarchy, HierarchyOptions
+from leanrag_engine.hierarchy.changes.carrying import PreviousBuild
+from leanrag_engine.hierarchy.clustering.sizing import cap_for
+
+from .index import Stores, read_hierarchy, texts_of_windows
+
+MOVED = 0.5
+"""Share of G0 that may be added or removed since the last rebuild before ``auto`` clusters everything again."""
+
+LOOSER = 0.05
+"""Share of the last rebuild's tightness that clusters may lose before ``auto`` clusters everything again."""
+
+UNKNOWN = 0.1
+"""Share of the collection's words that a fitted embedder may lack before it is fitted again. Keywords find them still."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModeChoice:
+    """The mode of a build, the reason for it in words, and the number of entities that moved since the last rebuild."""
+
+    mode: BuildMode
+    reason: str
+    moved: int = 0
+
+
+def parse_mode(text: str) -> AskedMode:
+    """Return the mode of this name. Raises ``InvalidInput`` if there is none."""
+    for mode in get_args(AskedMode):
+        if mode == text:
+            return mode  # type: ignore[no-any-return]
+    raise InvalidInput(
+        f"There is no build mode {text!r}.", f"Choose one of {', '.join(get_args(AskedMode))}."
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class KeptEmbedder:
+    """The fitted embedder of the published build, its state, and the share of the collection's words that it lacks."""
+
+    embedder: Embedder
+    state: bytes
+    unknown: float
+
+
+async def keep_embedder(
+    stores: Stores, embedders: EmbedderSource, collection: Collection, asked: AskedMode
+) -> KeptEmbedder | None:
+    """Return the embedder that was fitted for the published build, if this build should use it too.
+
+    None if too many words were unknown to it, and for pretrained embedders: there is nothing to keep.
+    """
+    before = collection.generation
+    if before is None or asked == "rebuild" or not await embedders.gave(before.embedder):
+        return None
+    state = await stores.generations.embedder_state(before.number)
+    pending = await stores.documents.pending_chunks(collection.name)
+    texts = [text for _, text in texts_of_windows(pending)]
+    unknown = await embedders.unknown_words(before.embedder, state, texts)
+    if unknown is None:
+        return None
+    unknown = before.record.history.unknown + unknown * len(pending) / max(collection.chunks, 1)
+    if unknown > UNKNOWN:
+        return None
+    return KeptEmbedder(await embedders.restore(before.embedder, state), state, unknown)
+
+
+async def read_previous(
+    stores: Stores, collection: Collection, chunks: Sequence[Chunk]
+) -> PreviousBuild | None:
+    """Return the published build of the collection, None before the first."""
+    if collection.generation is None:
+        return None
+    hierarchy = await read_hierarchy(stores, collection.generation)
+    if not hierarchy.layers[0].entities:
+        return None
+    return PreviousBuild(hierarchy, frozenset(chunk.id for chunk in chunks))
+
+
+def choose_mode(
+    asked: AskedMode,
+    base: Graph,
+    previous: PreviousBuild | None,
+    generation: Generation | None,
+    options: HierarchyOptions,
+    embedder: str,
+) -> ModeChoice:
+    """Choose the mode of a build over the new ``base`` graph with the embedder of this identity.
+
+    An update needs a previous build with the same embedder and clustering; ``auto`` chooses it unless too much has
+    changed or the clusters have become too loose.
+    """
+    if previous is None or generation is None:
+        return ModeChoice("rebuild", "it is the first build")
+    moved = generation.record.history.moved + _count_moved(base, previous.hierarchy)
+    share = moved / max(len(base.entities), 1)
+    obstacle = "a rebuild was asked for" if asked == "rebuild" else ""
+    if not obstacle and generation.embedder != embedder:
+        obstacle = "the embedder is another one, or was fitted again on new words"
+    obstacle = obstacle or _compare_options(generation, options)
+    if not obstacle and asked == "auto":
+        obstacle = _measure_drift(generation, share)
+    if obstacle:
+        return ModeChoice("rebuild", obstacle)
+    return ModeChoice("update", f"{share:.1%} of the entities came or went since the last rebuild", moved)
+
+
+def _measure_drift(generation: Generation, moved: float) -> str:
+    """Return why the clusters of a build should not be kept any longer, "" if they should."""
+    if moved > MOVED:
+        return f"{moved:.0%} of the entities came or went since the last rebuild"
+    health, history = generation.record.health, generation.record.history
+    if health and history.tightness and health.layers[0].tightness < (1 - LOOSER) * history.tightness:
+        loss = 1 - health.layers[0].tightness / history.tightness
+        return f"the clusters have become {loss:.0%} looser since the last rebuild"
+    return ""
+
+
+def _count_moved(base: Graph, before: Hierarchy) -> int:
+    now, then = ({each.id for each in graph.entities} for graph in (base, before.layers[0]))
+    return len(now ^ then)
+
+
+def _compare_options(generation: Generation, options: HierarchyOptions) -> str:
+    """Return which option of the clustering is another than at the previous build, "" if none is."""
+    health = generation.record.health
+    if health is None:
+        return "nothing is known of the previous build's clusters"
+    if health.clustering != options.clustering.method.value:
+        return f"clustering is {options.clustering.method.value} now, {health.clustering} before"
+    size = options.cluster_size or health.cluster_size
+    cap = options.cap or (health.cluster_cap if options.cluster_size is None else cap_for(size))
+    if (size, cap) != (health.cluster_size, health.cluster_cap):
+        return (
+            f"clusters have {size} members on average and at most {cap} now,"
+            f" {health.cluster_size} and {health.cluster_cap} before"
+        )
+    return ""
+
+
+def record_history(
+    choice: ModeChoice, built: BuiltHierarchy, before: Generation | None, unknown: float
+) -> BuildHistory:
+    """Return what the record of a build says of its mode."""
+    tightness = built.health.layers[0].tightness
+    if choice.mode == "update" and before is not None:
+        tightness = before.record.history.tightness
+    return BuildHistory(choice.mode, choice.reason, choice.moved, tightness, unknown)
+
+
+def count_stale(hierarchy: Hierarchy) -> int:
+    """Count the written texts beneath which something has changed."""
+    items: Iterator[Entity | Relation] = chain.from_iterable(
+        (*layer.entities, *layer.relations) for layer in hierarchy.layers[1:]
+    )
+    return sum(item.stale is not None for item in items)
