@@ -49,7 +49,14 @@ from .pipeline.index import Stores, embedder_trouble, rebuild_vectors, restore_e
 from .pipeline.ingest import absolute_source, extract_heuristically, ingest_all
 from .pipeline.jobs import JobProgress, Jobs
 from .pipeline.models import cache_replies, check_order, open_answer_model, open_models
-from .pipeline.status import Status, health_warnings, note_embedder, reading_warnings, vector_counts
+from .pipeline.status import (
+    Status,
+    health_warnings,
+    note_embedder,
+    reading_warnings,
+    staleness_warnings,
+    vector_counts,
+)
 from .retrieval.browse import entities as browsing
 from .retrieval.browse import outline, passages, text_search
 from .retrieval.browse.entities import ClusterView
@@ -506,6 +513,7 @@ class LeanRAG:
             warnings=(
                 *health_warnings(held, vectors),
                 *reading_warnings(unread),
+                *staleness_warnings(held.generation),
                 *broken,
                 *await embedder_trouble(self._stores, held.generation),
             ),

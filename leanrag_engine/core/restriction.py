@@ -13,6 +13,7 @@ from dataclasses import replace
 from .model import Chunk, Entity, Evidence, Extract, Method, Relation
 from .text.language.names import fold_case
 from .text.language.sentences import sentences
+from .text.language.words import STOPWORDS, words
 from .text.scripts import has_cjk
 
 # --- for one answer: the sentences that the remaining chunks hold word for word -------------
@@ -127,6 +128,73 @@ def _find_chunk(part: str, texts: Mapping[str, str]) -> str | None:
 
 
 # --- summaries ------------------------------------------------------------------------------
+
+
+def reduce_summary(
+    cluster: Entity,
+    gone: Mapping[str, Chunk],
+    gone_ids: Collection[str],
+    left: Mapping[str, Chunk],
+    left_ids: Collection[str],
+) -> Entity | None:
+    """Return a written summary without the sentences and findings that rested on chunks that are gone.
+
+    ``gone_ids`` and ``left_ids`` are the chunks beneath the cluster. A sentence rests on a chunk that it cites, or that
+    alone beneath the cluster says one of its words. None if no sentence of the description is left, or if the name has
+    such a word.
+    """
+    lost = lost_words(_text_of(cluster), gone, gone_ids, left, left_ids)
+    if lost & _content_words(cluster.name):
+        return None
+    cited = {each.start: each for each in cluster.evidence}
+    parts: list[str] = []
+    evidence: list[Evidence] = []
+    place = 0
+    for start, end in sentences(cluster.description):
+        text = cluster.description[start:end]
+        source = cited.get(start)
+        if (source and source.chunk_id in gone) or lost & _content_words(text):
+            continue
+        if source:
+            evidence.append(Evidence(place, place + len(text), source.chunk_id))
+        parts.append(text)
+        place += len(text) + 1
+    if not parts:
+        return None
+    findings = [
+        replace(each, chunk_ids=tuple(id_ for id_ in each.chunk_ids if id_ not in gone))
+        for each in cluster.findings
+        if not lost & _content_words(f"{each.summary} {each.explanation}")
+        and (not each.chunk_ids or any(id_ not in gone for id_ in each.chunk_ids))
+    ]
+    return replace(cluster, description=" ".join(parts), findings=tuple(findings), evidence=tuple(evidence))
+
+
+def lost_words(
+    text: str,
+    gone: Mapping[str, Chunk],
+    gone_ids: Collection[str],
+    left: Mapping[str, Chunk],
+    left_ids: Collection[str],
+) -> set[str]:
+    """Return the words of ``text`` that chunks of ``gone_ids`` say and no chunk of ``left_ids`` does."""
+    found = _content_words(text)
+    found &= {word for id_ in gone_ids if id_ in gone for word in _content_words(gone[id_].indexed_text)}
+    for id_ in left_ids:
+        if not found:
+            break
+        if id_ in left:
+            found -= _content_words(left[id_].indexed_text)
+    return found
+
+
+def _text_of(cluster: Entity) -> str:
+    said = (f"{each.summary} {each.explanation}" for each in cluster.findings)
+    return " ".join((cluster.name, cluster.description, *said))
+
+
+def _content_words(text: str) -> set[str]:
+    return set(words(text)) - STOPWORDS
 
 
 def hide_summary(cluster: Entity, name: str, description: str) -> Entity:

@@ -128,7 +128,7 @@ async def _compute_remaining(
     said: dict[str, list[Extract]] = defaultdict(list)
     for extract in await stores.documents.extracts(generation.collection):
         said[extract.chunk_id].append(extract)
-    living = RemainingChunks({each.id: each for each in kept}, said)
+    living = RemainingChunks({each.id: each for each in kept}, said, {each.id: each for each in gone})
     left = await anyio.to_thread.run_sync(remove_chunks, old, living) if old.layers[0].entities else None
     return RemainingBuild(generation, old, left, *await _remaining_embedder(stores, generation, gone, kept))
 

@@ -51,6 +51,14 @@ def count_expected_vectors(held: Collection) -> Mapping[str, int]:
     return plain | dict(generation.record.vectors)
 
 
+def staleness_warnings(generation: Generation | None) -> list[str]:
+    """Return a sentence on the written texts beneath which something has changed."""
+    if generation is None or not generation.record.stale:
+        return []
+    found = f"{generation.record.stale} written summaries or relation sentences are stale"
+    return [f"{found}: members came, left or changed since. They stay until they are written again."]
+
+
 def reading_warnings(unread: int) -> list[str]:
     """Return a sentence on the passages that a model was asked to read and has not."""
     if not unread:

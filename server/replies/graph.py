@@ -199,6 +199,7 @@ class ClusterReply(NamedRef, ReplyModel):
     layer: int
     description: str
     method: str
+    stale: str = Field(description="members that joined, left or changed since it was written; empty: none")
     findings: list[FindingCard]
     parent: NamedRef | None
     members: list[Member]
@@ -225,6 +226,7 @@ class ClusterReply(NamedRef, ReplyModel):
             layer=entity.layer,
             description=shorten_line(entity.description, LIMITS.summary),
             method=entity.method.value,
+            stale=str(entity.stale or ""),
             findings=[
                 FindingCard(summary=each.summary, explanation=shorten_line(each.explanation, explained))
                 for each in entity.findings
@@ -239,7 +241,8 @@ class ClusterReply(NamedRef, ReplyModel):
     def to_markdown(self) -> str:
         parent = f"under {self.parent.name} ({self.parent.ref})" if self.parent else "the root"
         title = f"{self.name} ({self.ref}; layer {self.layer}, {parent}); quoted from documents:"
-        cards = [f"Description ({self.method}): {self.description}"]
+        stale = f"; stale, members since: {self.stale}" if self.stale else ""
+        cards = [f"Description ({self.method}{stale}): {self.description}"]
         cards += [f"Finding: {each.summary}: {each.explanation}" for each in self.findings]
         cards.append(f"Members, {len(self.members)} of {self.total_members}, most mentioned first:")
         cards += [f"- {each.name} ({each.ref}; {each.type}): {each.description}" for each in self.members]

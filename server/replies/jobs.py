@@ -176,9 +176,22 @@ def _step_after_success(job: Job) -> str:
         return "Call build_hierarchy without dry_run to build."
     if job.dry_run:
         return "Call ingest_documents with sync=true to do it."
-    if public_result(job).get("built", True):
+    result = public_result(job)
+    if stale := result.get("stale"):
+        return f"{describe_stale(stale)} Or call query_lca_context with a question."
+    if result.get("built", True):
         return "Call query_lca_context with a question."
     return "Call build_hierarchy, then query_lca_context."
+
+
+def describe_stale(count: int) -> str:
+    """Say what stale texts are and what to do about them."""
+    texts = (
+        "1 written summary or relation sentence is"
+        if count == 1
+        else f"{count} written summaries or relation sentences are"
+    )
+    return f"{texts} stale: members came, left or changed since. get_pending_work with kind='summary' lists summaries."
 
 
 # --- ingest --------------------------------------------------------------------------------

@@ -147,6 +147,14 @@ def _percent(share: float) -> str:
 # --- the whole status ----------------------------------------------------------------------
 
 
+def describe_mode(generation: Generation | None) -> str:
+    """Return the mode of the published build and the reason for it."""
+    if generation is None or not generation.record.history.mode:
+        return "not recorded"
+    history = generation.record.history
+    return f"{history.mode}, as {history.reason}"
+
+
 class StatusReply(ReplyModel):
     collection: str
     documents: int
@@ -155,6 +163,7 @@ class StatusReply(ReplyModel):
     built: bool
     stale: bool
     generation: int
+    mode: str = Field(description="update or rebuild, and why")
     built_at: str
     embedder: str
     embedder_name: str
@@ -182,6 +191,7 @@ class StatusReply(ReplyModel):
             built=generation is not None,
             stale=bool(collection.documents) and collection.stale,
             generation=generation.number if generation else 0,
+            mode=describe_mode(generation),
             built_at=generation.created_at.isoformat(timespec="seconds") if generation else "",
             embedder=generation.embedder if generation else "",
             embedder_name=embedder_name(generation),
@@ -214,7 +224,7 @@ class StatusReply(ReplyModel):
             stale = "stale" if self.stale else "up to date"
             layers = layers_line(self.layers)
             lines.append(
-                f"Build: generation {self.generation} of {self.built_at}, {stale}. Layers: {layers}."
+                f"Build: generation {self.generation} of {self.built_at}, {stale}. Layers: {layers}. Mode: {self.mode}."
             )
             note = f" {self.embedder_note}" if self.embedder_note else ""
             lines.append(f"Embedder: {self.embedder_name} ({self.embedder}).{note}")

@@ -168,9 +168,10 @@ def _read_agent_summaries(
             # It was valid when it was submitted. If it no longer is, the model or the heuristic writes it.
             continue
         sources.used.add(task_id)
-        if origin is None or origin.method is not Method.AGENT or origin.description != summary.description:
-            stale = None if task_id == task.id else carried.changes.get(number)
-            found[number] = WrittenSummary(summary, Method.AGENT, stale)
+        if task_id == task.id:
+            found[number] = WrittenSummary(summary, Method.AGENT)
+        elif origin and (origin.method is not Method.AGENT or origin.description != summary.description):
+            found[number] = WrittenSummary(summary, Method.AGENT, carried.changes.get(number))
     return found
 
 

@@ -1,8 +1,9 @@
 """Compute the hierarchy that is left when chunks are deleted, without a new build.
 
 Entities and relations that only those chunks support are removed. Descriptions that they share with remaining chunks
-keep the sentences that stand in a remaining chunk (see ``core/restriction.py``). Summaries that used them are hidden,
-and so are the relations of their clusters; members, λ and support are counted again. All functions are pure.
+keep the sentences that stand in a remaining chunk (see ``core/restriction.py``). Heuristic summaries that used them are
+hidden, as the next build makes them again; written ones lose the sentences that rested on the deleted chunks. The same
+holds for the relations of their clusters. Members, λ and support are counted again. All functions are pure.
 """
 
 from __future__ import annotations
@@ -11,8 +12,14 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from leanrag_engine.core.model import Chunk, Entity, Extract, Graph, Hierarchy, Method, Relation
-from leanrag_engine.core.restriction import hide_summary, reduce_entity, reduce_relation
+from leanrag_engine.core.model import Chunk, Entity, Extract, Graph, Hierarchy, Method, Relation, Staleness
+from leanrag_engine.core.restriction import (
+    hide_summary,
+    lost_words,
+    reduce_entity,
+    reduce_relation,
+    reduce_summary,
+)
 
 HIDDEN = "Hidden until the next build: it drew on documents that were deleted."
 
@@ -21,11 +28,12 @@ Pair = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class RemainingChunks:
-    """The chunks that remain, and what was extracted from them."""
+    """The chunks that remain, what was extracted from them, and the chunks that are ``gone``."""
 
     chunks: Mapping[str, Chunk]
     extracts: Mapping[str, Sequence[Extract]]
     """By the id of their chunk."""
+    gone: Mapping[str, Chunk] = field(default_factory=dict)
 
     def among(self, chunk_ids: Iterable[str]) -> tuple[str, ...]:
         return tuple(id_ for id_ in chunk_ids if id_ in self.chunks)
@@ -50,7 +58,7 @@ def remove_chunks(hierarchy: Hierarchy, remaining: RemainingChunks) -> Hierarchy
     touched = _find_changes(base.entities, entities) | _ends(
         _find_changes(base.relations, relations), base.relations
     )
-    return _rebuild_layers(hierarchy, Graph(tuple(entities), tuple(relations)), touched)
+    return _rebuild_layers(hierarchy, Graph(tuple(entities), tuple(relations)), touched, remaining)
 
 
 # --- G0 ------------------------------------------------------------------------------------
@@ -100,32 +108,84 @@ class _ClusterRest:
         self.foremost = sorted(known, key=lambda each: (-each.mentions, each.id))[:most]
 
 
-def _rebuild_layers(hierarchy: Hierarchy, base: Graph, touched: set[str]) -> Hierarchy:
+@dataclass(frozen=True, slots=True)
+class _ChunksBeneath:
+    """The chunks that the base entities beneath a cluster had: those that are gone, and those that remain."""
+
+    gone: set[str]
+    left: set[str]
+
+
+def _rebuild_layers(
+    hierarchy: Hierarchy, base: Graph, touched: set[str], remaining: RemainingChunks
+) -> Hierarchy:
     """All layers over what is left of G0; ``touched`` are the entities that are gone or changed."""
     layers = [base]
     foremost: dict[str, list[Entity]] = {each.id: [each] for each in base.entities}
+    lifted = {each.id: each.id for each in hierarchy.layers[0].entities}
     for below, old in zip(hierarchy.layers, hierarchy.layers[1:], strict=False):
-        touched = {each.parent_id for each in below.entities if each.id in touched and each.parent_id}
+        parents = {each.id: each.parent_id or "" for each in below.entities}
+        lifted = {id_: parents[ancestor] for id_, ancestor in lifted.items()}
+        changes = _count_changes(below, layers[-1], touched)
+        touched = set(changes)
+        chunks = _chunks_beneath(hierarchy.layers[0], lifted, touched, remaining)
         beneath: dict[str, _ClusterRest] = defaultdict(_ClusterRest)
         for child in layers[-1].entities:
             beneath[child.parent_id or ""].add(child, foremost[child.id])
         entities = [
-            _hide_touched(each, beneath[each.id], touched) for each in old.entities if each.id in beneath
+            _reduce_cluster(each, beneath[each.id], changes[each.id], chunks[each.id], remaining)
+            if each.id in touched
+            else each
+            for each in old.entities
+            if each.id in beneath
         ]
-        relations = _recount_relations(old, layers[-1], touched)
+        relations = _recount_relations(old, layers[-1], chunks, remaining)
         foremost = {id_: each.foremost for id_, each in beneath.items()}
         layers[-1] = _drop_missing_parents(layers[-1], {each.id for each in entities})
         layers.append(Graph(tuple(entities), tuple(relations)))
     return Hierarchy(tuple(layers))
 
 
-def _hide_touched(cluster: Entity, rest: _ClusterRest, touched: Collection[str]) -> Entity:
-    if cluster.id not in touched:
-        return cluster
+def _count_changes(before: Graph, after: Graph, touched: Collection[str]) -> dict[str, Staleness]:
+    """Return for each cluster with a touched member how many left it and how many changed."""
+    left = {each.id for each in after.entities}
+    changes: dict[str, Staleness] = {}
+    for each in before.entities:
+        if each.id in touched and each.parent_id:
+            change = Staleness(changed=1) if each.id in left else Staleness(left=1)
+            changes[each.parent_id] = change.since(changes.get(each.parent_id)) or change
+    return changes
+
+
+def _chunks_beneath(
+    base: Graph, lifted: Mapping[str, str], clusters: Collection[str], remaining: RemainingChunks
+) -> dict[str, _ChunksBeneath]:
+    found = {id_: _ChunksBeneath(set(), set()) for id_ in clusters}
+    for each in base.entities:
+        if (beneath := found.get(lifted[each.id])) is not None:
+            for id_ in each.chunk_ids:
+                (beneath.left if id_ in remaining.chunks else beneath.gone).add(id_)
+    return found
+
+
+def _reduce_cluster(
+    cluster: Entity,
+    rest: _ClusterRest,
+    changes: Staleness,
+    chunks: _ChunksBeneath,
+    remaining: RemainingChunks,
+) -> Entity:
+    """Return a cluster whose members changed: what a model or an agent wrote of it is cut, other summaries are hidden."""
+    reduced = None
+    if cluster.method.written:
+        reduced = reduce_summary(cluster, remaining.gone, chunks.gone, remaining.chunks, chunks.left)
+    if reduced is not None:
+        stale = changes.since(cluster.stale)
+        return replace(reduced, members=rest.members, mentions=rest.mentions, stale=stale)
     names = ", ".join(each.name for each in rest.foremost)
     description = f"{HIDDEN} {rest.mentions} entities are beneath it, such as {names}."
     hidden = hide_summary(cluster, f"(hidden summary {cluster.id})", description)
-    return replace(hidden, members=rest.members, mentions=rest.mentions)
+    return replace(hidden, members=rest.members, mentions=rest.mentions, stale=None)
 
 
 def _drop_missing_parents(layer: Graph, above: Collection[str]) -> Graph:
@@ -139,8 +199,11 @@ def _drop_missing_parents(layer: Graph, above: Collection[str]) -> Graph:
     return Graph(entities, layer.relations)
 
 
-def _recount_relations(old: Graph, below: Graph, hidden: Collection[str]) -> list[Relation]:
-    """Inter-cluster relations that a relation below still joins, with their figures counted again."""
+def _recount_relations(
+    old: Graph, below: Graph, touched: Mapping[str, _ChunksBeneath], remaining: RemainingChunks
+) -> list[Relation]:
+    """Inter-cluster relations that a relation below still joins, with their figures counted again; of the ``touched``
+    clusters those that are written stay unless their sentence rested on a deleted chunk."""
     parents = {each.id: each.parent_id or "" for each in below.entities}
     strength: Counter[Pair] = Counter()
     weight: Counter[Pair] = Counter()
@@ -155,12 +218,23 @@ def _recount_relations(old: Graph, below: Graph, hidden: Collection[str]) -> lis
         pair = _pair(each.source_id, each.target_id)
         if not strength[pair]:
             continue
-        if pair[0] not in hidden and pair[1] not in hidden:
+        ends = [touched[end] for end in pair if end in touched]
+        if not ends:
             left.append(each)
             continue
-        hushed = replace(each, description=HIDDEN, method=Method.JOINED, evidence=())
-        left.append(replace(hushed, strength=strength[pair], weight=weight[pair], support=support[pair]))
+        counted = replace(each, strength=strength[pair], weight=weight[pair], support=support[pair])
+        if each.method.written and not _rests_on_deleted(each, ends, remaining):
+            lost = Staleness(left=each.strength - counted.strength)
+            evidence = tuple(one for one in each.evidence if one.chunk_id in remaining.chunks)
+            left.append(replace(counted, evidence=evidence, stale=lost.since(each.stale)))
+        else:
+            left.append(replace(counted, description=HIDDEN, method=Method.JOINED, evidence=(), stale=None))
     return left
+
+
+def _rests_on_deleted(relation: Relation, ends: Sequence[_ChunksBeneath], remaining: RemainingChunks) -> bool:
+    gone, left = (set().union(*(getattr(end, name) for end in ends)) for name in ("gone", "left"))
+    return bool(lost_words(relation.description, remaining.gone, gone, remaining.chunks, left))
 
 
 def _pair(first: str, second: str) -> Pair:

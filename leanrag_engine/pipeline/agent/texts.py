@@ -151,8 +151,8 @@ class TextWork:
 
 
 class SummaryKind:
-    """Clusters of the lowest layer that has heuristic ones, those above most entities first: the layers above use its
-    names and descriptions."""
+    """Clusters of the lowest layer that has heuristic or stale summaries, those above most entities first: the layers
+    above use its names and descriptions."""
 
     name: AgentTextKind = "summary"
 
@@ -162,16 +162,16 @@ class SummaryKind:
         self.task_kind = aggregation_kind(prompts)
 
     async def queue(self, submitted: Mapping[str, AgentText]) -> TextQueue:
-        given = {str(each.text.get("cluster")): key for key, each in submitted.items()}
-        heuristic = []
+        given = {str(each.text.get("cluster")) for each in submitted.values()}
+        due = []
         for layer in self._generation.layers[1:]:
             clusters = await self._stores.generations.layer(self._generation.number, layer.layer)
-            heuristic.append([each for each in clusters if each.method is Method.HEURISTIC])
-        lowest, *above = [each for each in heuristic if each] or [[]]
+            due.append([each for each in clusters if each.method is Method.HEURISTIC or each.stale])
+        lowest, *above = [each for each in due if each] or [[]]
         works = []
         for each in sorted(lowest, key=lambda cluster: (-cluster.mentions, cluster.id)):
             # A submission counts from the next build on, and only for the members that it was written for.
-            done = each.id in given and (await self._task(each)).id == given[each.id]
+            done = each.id in given and (await self._task(each)).id in submitted
             works.append(QueuedWork(each.id, not done))
         return TextQueue(tuple(works), sum(map(len, above)))
 
@@ -187,9 +187,11 @@ class SummaryKind:
             return AgentText({**item, "cluster": cluster.id})
 
         earlier = ""
-        if cluster.method.written:
+        if cluster.method.written and not cluster.stale:
             earlier = f"a summary with {len(cluster.findings)} findings by {name_author(cluster.method)}"
         title = f"{cluster.members} members, now called {cluster.name}"
+        if cluster.stale:
+            title = f"{title}, members since it was written: {cluster.stale}"
         return TextTask(cluster.id, title, task.text, task.id, convert, earlier)
 
     async def _task(self, cluster: Entity) -> Task[ClusterSummary]:
@@ -232,7 +234,7 @@ class RelationKind:
         works = []
         waiting = 0
         for relation in await self._strong():
-            if relation.method.written:
+            if relation.method.written and not relation.stale:
                 continue
             ends = await self._ends(relation)
             if not all(each.method.written for each in ends):
@@ -277,7 +279,8 @@ class RelationKind:
         def convert(item: Mapping[str, Any]) -> AgentText:
             return AgentText({"sentence": task.read(item), "task": task.id})
 
-        earlier = f"a sentence by {name_author(relation.method)}" if relation.method.written else ""
+        fresh = relation.method.written and not relation.stale
+        earlier = f"a sentence by {name_author(relation.method)}" if fresh else ""
         title = f"{near.name} – {far.name}, strength {relation.strength}"
         return TextTask(relation.id, title, task.text, relation.id, convert, earlier)
 

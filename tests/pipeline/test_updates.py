@@ -1,0 +1,272 @@
+"""A corpus that changes: what an update keeps, what it says is stale, and that it ends where a rebuild would."""
+
+from __future__ import annotations
+
+import shutil
+from collections import defaultdict
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from leanrag_engine.core.config import load_settings
+from leanrag_engine.core.jobs import AskedMode, BuildRequest, BuildResult, IngestResult, Job, JobStatus
+from leanrag_engine.core.model import DocumentSource, Entity, Generation, Graph, Method
+from leanrag_engine.engine import LeanRAG
+from leanrag_engine.pipeline.index import read_hierarchy
+
+pytestmark = pytest.mark.anyio
+
+TRADES = ("lighthouse", "bakery", "foundry", "orchard", "printing house", "observatory")
+NAMES = ("Ewan Reid", "Moira Kerr", "Calum Boyd", "Isla Grant", "Rory Shaw", "Ailsa Munro", "Fergus Hay")
+PLACES = ("Skerry", "Tiree", "Arbroath", "Oban", "Islay", "Lewis", "Mull", "Barra", "Jura", "Iona", "Coll")
+
+
+def note(number: int, more: str = "") -> DocumentSource:
+    """A document about a person of its own at a trade and place that others share."""
+    person = f"{NAMES[number % 7]} {'ABCDEFGHIJ'[number // 7]}"
+    trade, place, other = TRADES[number % 6], PLACES[number % 11], PLACES[(number * 3 + 1) % 11]
+    text = (
+        f"{person} keeps the {trade} of {place}. The {trade} of {place} was built by {person} in {1700 + number}. "
+        f"{person} wrote letters to the {trade} of {other}. {more}"
+    )
+    return DocumentSource(text=text, title=f"Note {number}", id=f"n{number}")
+
+
+NOTES = [note(number) for number in range(40)]
+
+
+@asynccontextmanager
+async def opened(folder: Path, **settings: Any) -> AsyncIterator[LeanRAG]:
+    settings = {"embedder": "fitted", "cluster_size": 8, **settings}
+    async with await LeanRAG.open(load_settings(data_dir=folder, **settings)) as engine:
+        yield engine
+
+
+async def finished(engine: LeanRAG, job: Job) -> Job:
+    job = await engine.job(job.id, wait_seconds=100)
+    assert job.status is JobStatus.DONE, job.message
+    return job
+
+
+async def ingest(engine: LeanRAG, notes: Sequence[DocumentSource], *, build: bool = True) -> BuildResult:
+    result = (await finished(engine, await engine.submit_ingest(notes, build=build))).result
+    assert isinstance(result, IngestResult)
+    return result.build or BuildResult(0, ())
+
+
+async def build(engine: LeanRAG, mode: AskedMode = "auto") -> BuildResult:
+    result = (await finished(engine, await engine.submit_build(order=BuildRequest(mode=mode)))).result
+    assert isinstance(result, BuildResult)
+    return result
+
+
+async def published(engine: LeanRAG) -> Generation:
+    (collection,) = await engine.collections()
+    assert collection.generation is not None
+    return collection.generation
+
+
+async def layers(engine: LeanRAG) -> tuple[Graph, ...]:
+    return (await read_hierarchy(engine._stores, await published(engine))).layers
+
+
+def without_parents(graph: Graph) -> dict[str, Entity]:
+    """G0 as it was merged: the clusters above it may differ."""
+    return {
+        each.id: replace(
+            each, parent_id=None, second_parent_id=None, responsibility=1.0, second_responsibility=0.0
+        )
+        for each in graph.entities
+    }
+
+
+def companions(graph: Graph) -> dict[str, set[str]]:
+    """The members of each cluster."""
+    members: dict[str, set[str]] = defaultdict(set)
+    for each in graph.entities:
+        members[each.parent_id or ""].add(each.id)
+    return members
+
+
+async def submit_summaries(engine: LeanRAG) -> int:
+    """Write every pending summary of the lowest layer, as an agent would."""
+    page = await engine.pending_work("summary", 50)
+    items = [
+        {
+            "work_id": item.work_id,
+            "name": f"Trades of circle {place}",
+            "description": f"The trades of circle {place} are kept by those who write letters to each other.",
+            "findings": [
+                {"summary": f"They trade {what}.", "explanation": f"Circle {place} is known for its {what}."}
+                for what in ("oil", "bread", "iron", "apples", "maps")
+            ],
+        }
+        for place, item in enumerate(page.items)
+    ]
+    done = await engine.submit_summaries(items)
+    assert len(done.accepted) == len(items), done.rejected
+    return len(items)
+
+
+async def test_an_update_keeps_old_entities_together_and_writes_only_the_clusters_that_changed(
+    tmp_path: Path,
+) -> None:
+    async with opened(tmp_path) as engine:
+        first = await ingest(engine, NOTES)
+        assert (first.mode, first.reason) == ("rebuild", "it is the first build")
+        before = await layers(engine)
+        second = await ingest(engine, [note(40)])
+        assert second.mode == "update"
+        after = await layers(engine)
+        old, new = companions(before[0]), companions(after[0])
+        together = [members for members in old.values() if members in new.values()]
+        assert len(together) >= len(old) - 4
+        joined = [members for members in new.values() if members - set().union(*old.values())]
+        assert joined
+        kept = {each.id: each for each in before[1].entities}
+        assert all(
+            (each.name, each.description) == (kept[each.id].name, kept[each.id].description)
+            for each in after[1].entities
+            if each.id in kept
+        )
+
+
+async def test_what_an_agent_wrote_stays_when_documents_come_and_says_what_changed(tmp_path: Path) -> None:
+    async with opened(tmp_path) as engine:
+        await ingest(engine, NOTES)
+        written = await submit_summaries(engine)
+        assert (await build(engine)).stale == 0
+        texts = {each.name: each.description for each in (await layers(engine))[1].entities}
+        result = await ingest(engine, [note(40), note(41)])
+        after = (await layers(engine))[1].entities
+        agents = [each for each in after if each.method is Method.AGENT]
+        assert len(agents) == written
+        assert all(texts[each.name] == each.description for each in agents)
+        stale = [each for each in agents if each.stale]
+        assert 0 < len(stale) == result.stale
+        assert sum(each.stale.joined for each in stale if each.stale) > 0
+        waiting = await engine.pending_work("summary", 50)
+        assert {each.id for each in stale} <= {item.work_id for item in waiting.items}
+        assert any("are stale" in warning for warning in (await engine.status()).warnings)
+
+
+async def test_an_agents_summary_counts_although_its_cluster_changed_before_the_build(tmp_path: Path) -> None:
+    async with opened(tmp_path) as engine:
+        await ingest(engine, NOTES)
+        written = await submit_summaries(engine)
+        await ingest(engine, [note(40), note(41)])
+        after = (await layers(engine))[1].entities
+        assert sum(each.method is Method.AGENT for each in after) == written
+        assert any(each.stale for each in after)
+
+
+async def test_a_stale_summary_that_is_written_again_is_stale_no_more(tmp_path: Path) -> None:
+    async with opened(tmp_path) as engine:
+        await ingest(engine, NOTES)
+        await submit_summaries(engine)
+        assert (await ingest(engine, [note(40), note(41)])).stale
+        await submit_summaries(engine)
+        assert (await build(engine)).stale == 0
+        assert (await ingest(engine, [note(41)])).stale == 0  # unchanged
+
+
+async def test_a_rebuild_carries_written_summaries_over_by_the_members_of_their_clusters(
+    tmp_path: Path,
+) -> None:
+    async with opened(tmp_path) as engine:
+        await ingest(engine, NOTES)
+        written = await submit_summaries(engine)
+        await build(engine)
+        result = await build(engine, "rebuild")
+        assert (result.mode, result.reason) == ("rebuild", "a rebuild was asked for")
+        after = (await layers(engine))[1].entities
+        assert sum(each.method is Method.AGENT for each in after) == written
+        assert result.stale == 0
+
+
+async def test_an_update_asks_the_model_for_little_and_a_missing_model_undoes_nothing(
+    tmp_path: Path, scribe: Any
+) -> None:
+    model = {"llm_model": "openai/tiny", "llm_api_base": scribe.url, "tau": 0}
+    async with opened(tmp_path / "a", **model) as engine:
+        await ingest(engine, NOTES)
+        assert {each.method for each in (await layers(engine))[1].entities} == {Method.MODEL}
+        paid = len(scribe.requests)
+        scribe.requests.clear()
+        await ingest(engine, [note(40)])
+        assert len(scribe.requests) <= paid / 4
+    shutil.copytree(tmp_path / "a", tmp_path / "b")
+    async with opened(tmp_path / "b") as engine:
+        before = [(each.name, each.description) for each in (await layers(engine))[1].entities]
+        sentences = {each.description for each in (await layers(engine))[1].relations}
+        result = await ingest(engine, [note(41)])
+        assert result.stale
+        after = (await layers(engine))[1]
+        assert {each.method for each in after.entities} == {Method.MODEL}
+        assert [(each.name, each.description) for each in after.entities] == before
+        written = [each for each in after.relations if each.method is Method.MODEL]
+        assert {each.description for each in written} <= sentences
+        assert len(written) >= len(sentences) - 1
+
+
+async def test_sentences_whose_document_is_gone_go_and_the_rest_of_a_summary_stays(tmp_path: Path) -> None:
+    async with opened(tmp_path) as engine:
+        await ingest(engine, NOTES)
+        written = await submit_summaries(engine)
+        await build(engine)
+        await finished(engine, (await engine.submit_delete(["n3"]))[0] or pytest.fail("no job"))
+        hidden = [each for each in (await layers(engine))[1].entities if each.method is not Method.AGENT]
+        assert not hidden
+        assert (await build(engine)).mode == "update"
+        after = (await layers(engine))[1].entities
+        assert sum(each.method is Method.AGENT for each in after) >= written - 1
+
+
+@pytest.mark.parametrize("mode", ["auto", "update"])
+async def test_after_any_changes_g0_is_that_of_a_build_from_nothing(tmp_path: Path, mode: AskedMode) -> None:
+    changed = [*(note(n, "It burned down in a storm.") for n in (4, 9)), note(44), note(45)]
+    async with opened(tmp_path / "grown") as engine:
+        await ingest(engine, NOTES[:30])
+        for step in (NOTES[30:35], NOTES[35:], changed):
+            await ingest(engine, step, build=False)
+            await build(engine, mode)
+        await finished(engine, (await engine.submit_delete(["n7", "n44"]))[0] or pytest.fail("no job"))
+        assert (await build(engine, mode)).mode == "update"
+        grown = await layers(engine)
+    left = {each.id: each for each in [*NOTES, *changed] if each.id not in ("n7", "n44")}
+    async with opened(tmp_path / "at once") as engine:
+        await ingest(engine, list(left.values()))
+        at_once = await layers(engine)
+    assert [without_words(each) for each in without_parents(grown[0]).values()] == [
+        without_words(each) for each in without_parents(at_once[0]).values()
+    ]
+    assert {(each.source_id, each.target_id, each.weight) for each in grown[0].relations} == {
+        (each.source_id, each.target_id, each.weight) for each in at_once[0].relations
+    }
+
+
+def without_words(entity: Entity) -> tuple[str, int, int]:
+    """What does not depend on the order in which documents came: name, mentions and number of chunks."""
+    return entity.name, entity.mentions, len(entity.chunk_ids)
+
+
+async def test_after_many_changes_auto_clusters_everything_again_and_says_why(tmp_path: Path) -> None:
+    async with opened(tmp_path) as engine:
+        await ingest(engine, NOTES[:10])
+        result = await ingest(engine, NOTES[10:])
+        assert result.mode == "rebuild"
+        assert "of the entities came or went" in result.reason or "embedder" in result.reason
+        assert (await build(engine, "update")).mode == "update"
+
+
+async def test_other_cluster_sizes_ask_for_a_rebuild(tmp_path: Path) -> None:
+    async with opened(tmp_path) as engine:
+        await ingest(engine, NOTES)
+    async with opened(tmp_path, cluster_size=6) as engine:
+        result = await build(engine, "update")
+        assert result.mode == "rebuild"
+        assert "6 members" in result.reason
