@@ -36,7 +36,8 @@ def note(number: int, more: str = "") -> DocumentSource:
     return DocumentSource(text=text, title=f"Note {number}", id=f"n{number}")
 
 
-NOTES = [note(number) for number in range(40)]
+CIRCLES = ["first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth", "eleventh", "twelfth"]
+NOTES = [note(number) for number in range(30)]
 
 
 @asynccontextmanager
@@ -98,14 +99,17 @@ async def submit_summaries(engine: LeanRAG) -> int:
     items = [
         {
             "work_id": item.work_id,
-            "name": f"Trades of circle {place}",
-            "description": f"The trades of circle {place} are kept by those who write letters to each other.",
+            "name": f"Trades of the {circle} circle",
+            "description": f"The trades of the {circle} circle are kept by those who write to each other.",
             "findings": [
-                {"summary": f"They trade {what}.", "explanation": f"Circle {place} is known for its {what}."}
+                {
+                    "summary": f"They trade {what}.",
+                    "explanation": f"The {circle} circle is known for its {what}.",
+                }
                 for what in ("oil", "bread", "iron", "apples", "maps")
             ],
         }
-        for place, item in enumerate(page.items)
+        for circle, item in zip(CIRCLES, page.items, strict=False)
     ]
     done = await engine.submit_summaries(items)
     assert len(done.accepted) == len(items), done.rejected
@@ -119,7 +123,7 @@ async def test_an_update_keeps_old_entities_together_and_writes_only_the_cluster
         first = await ingest(engine, NOTES)
         assert (first.mode, first.reason) == ("rebuild", "it is the first build")
         before = await layers(engine)
-        second = await ingest(engine, [note(40)])
+        second = await ingest(engine, [note(30)])
         assert second.mode == "update"
         after = await layers(engine)
         old, new = companions(before[0]), companions(after[0])
@@ -141,7 +145,7 @@ async def test_what_an_agent_wrote_stays_when_documents_come_and_says_what_chang
         written = await submit_summaries(engine)
         assert (await build(engine)).stale == 0
         texts = {each.name: each.description for each in (await layers(engine))[1].entities}
-        result = await ingest(engine, [note(40), note(41)])
+        result = await ingest(engine, [note(30), note(31)])
         after = (await layers(engine))[1].entities
         agents = [each for each in after if each.method is Method.AGENT]
         assert len(agents) == written
@@ -158,7 +162,7 @@ async def test_an_agents_summary_counts_although_its_cluster_changed_before_the_
     async with opened(tmp_path) as engine:
         await ingest(engine, NOTES)
         written = await submit_summaries(engine)
-        await ingest(engine, [note(40), note(41)])
+        await ingest(engine, [note(30), note(31)])
         after = (await layers(engine))[1].entities
         assert sum(each.method is Method.AGENT for each in after) == written
         assert any(each.stale for each in after)
@@ -168,10 +172,10 @@ async def test_a_stale_summary_that_is_written_again_is_stale_no_more(tmp_path: 
     async with opened(tmp_path) as engine:
         await ingest(engine, NOTES)
         await submit_summaries(engine)
-        assert (await ingest(engine, [note(40), note(41)])).stale
+        assert (await ingest(engine, [note(30), note(31)])).stale
         await submit_summaries(engine)
         assert (await build(engine)).stale == 0
-        assert (await ingest(engine, [note(41)])).stale == 0  # unchanged
+        assert (await ingest(engine, [note(31)])).stale == 0  # unchanged
 
 
 async def test_a_rebuild_carries_written_summaries_over_by_the_members_of_their_clusters(
@@ -197,17 +201,18 @@ async def test_an_update_asks_the_model_for_little_and_a_missing_model_undoes_no
         assert {each.method for each in (await layers(engine))[1].entities} == {Method.MODEL}
         paid = len(scribe.requests)
         scribe.requests.clear()
-        await ingest(engine, [note(40)])
+        await ingest(engine, [note(30)])
         assert len(scribe.requests) <= paid / 4
     shutil.copytree(tmp_path / "a", tmp_path / "b")
     async with opened(tmp_path / "b") as engine:
-        before = [(each.name, each.description) for each in (await layers(engine))[1].entities]
+        before = {(each.name, each.description) for each in (await layers(engine))[1].entities}
         sentences = {each.description for each in (await layers(engine))[1].relations}
-        result = await ingest(engine, [note(41)])
+        result = await ingest(engine, [note(31)])
         assert result.stale
         after = (await layers(engine))[1]
-        assert {each.method for each in after.entities} == {Method.MODEL}
-        assert [(each.name, each.description) for each in after.entities] == before
+        # A cluster that was split off is new; nobody has written of it.
+        kept = {(each.name, each.description) for each in after.entities if each.method is Method.MODEL}
+        assert kept == before
         written = [each for each in after.relations if each.method is Method.MODEL]
         assert {each.description for each in written} <= sentences
         assert len(written) >= len(sentences) - 1
@@ -228,16 +233,16 @@ async def test_sentences_whose_document_is_gone_go_and_the_rest_of_a_summary_sta
 
 @pytest.mark.parametrize("mode", ["auto", "update"])
 async def test_after_any_changes_g0_is_that_of_a_build_from_nothing(tmp_path: Path, mode: AskedMode) -> None:
-    changed = [*(note(n, "It burned down in a storm.") for n in (4, 9)), note(44), note(45)]
+    changed = [*(note(n, "It burned down in a storm.") for n in (4, 9)), note(34), note(35)]
     async with opened(tmp_path / "grown") as engine:
-        await ingest(engine, NOTES[:30])
-        for step in (NOTES[30:35], NOTES[35:], changed):
+        await ingest(engine, NOTES[:22])
+        for step in (NOTES[22:26], NOTES[26:], changed):
             await ingest(engine, step, build=False)
             await build(engine, mode)
-        await finished(engine, (await engine.submit_delete(["n7", "n44"]))[0] or pytest.fail("no job"))
+        await finished(engine, (await engine.submit_delete(["n7", "n34"]))[0] or pytest.fail("no job"))
         assert (await build(engine, mode)).mode == "update"
         grown = await layers(engine)
-    left = {each.id: each for each in [*NOTES, *changed] if each.id not in ("n7", "n44")}
+    left = {each.id: each for each in [*NOTES, *changed] if each.id not in ("n7", "n34")}
     async with opened(tmp_path / "at once") as engine:
         await ingest(engine, list(left.values()))
         at_once = await layers(engine)
