@@ -225,7 +225,7 @@ def search_windows(
 
     ``counts`` may be kept for the next search; ``revision`` is that of the collection.
     """
-    rows = _Rows(connection, _windows(collection).name, options, counts or RowCounts(), revision)
+    rows = _SearchedRows(connection, _windows(collection).name, options, counts or RowCounts(), revision)
     found = _search(rows, query, limit, weights=(3.0, 2.0, 1.0))
     return [(WindowPlace.from_row(row), score) for row, score in found]
 
@@ -277,7 +277,7 @@ def search_entities(
     ``positions``: only those; ``None``: all. ``counts`` may be kept for the next search.
     """
     table = _entities(generation).name
-    rows = _Rows(connection, table, options, counts or RowCounts(), within=positions)
+    rows = _SearchedRows(connection, table, options, counts or RowCounts(), within=positions)
     return _search(rows, query, limit, weights=(4.0, 3.0, 1.0))
 
 
@@ -313,7 +313,7 @@ def search_facts(
     known = text("SELECT 1 FROM sqlite_master WHERE name = :name").bindparams(name=_facts(generation).name)
     if connection.execute(known).first() is None:
         return []
-    rows = _Rows(connection, _facts(generation).name, options, counts or RowCounts())
+    rows = _SearchedRows(connection, _facts(generation).name, options, counts or RowCounts())
     return _search(rows, query, limit, weights=(1.0,))
 
 
@@ -326,7 +326,7 @@ def entities_spelled_like(
     """Return positions of the entities that share the rarest trigrams with ``key``, those that share most first."""
     pieces = list(dict.fromkeys(key[i : i + 3] for i in range(len(key) - 2)))
     names = _names(generation)
-    rows = _Rows(connection, names.name, options, RowCounts())
+    rows = _SearchedRows(connection, names.name, options, RowCounts())
     if rows.is_large():
         # As for words: ranking takes time for each name that contains any of the trigrams.
         pieces = _rarest(pieces, rows.count_terms(pieces), options.scored_rows)
@@ -354,7 +354,7 @@ def _insert_all(connection: Connection, rows: TableClause, values: Sequence[tupl
 
 
 @dataclass(frozen=True, slots=True)
-class _Rows:
+class _SearchedRows:
     """The rows of one table that a search is about: all, or those ``within``.
 
     ``state`` is the collection's revision where the table changes, so that ``counts`` are those of the table as it is.
@@ -410,7 +410,9 @@ class _Rows:
         return f"{self.table} MATCH ? AND rowid BETWEEN ? AND ?", (wanted, *bounds)
 
 
-def _search(rows: _Rows, query: str, limit: int, *, weights: Sequence[float]) -> list[tuple[int, float]]:
+def _search(
+    rows: _SearchedRows, query: str, limit: int, *, weights: Sequence[float]
+) -> list[tuple[int, float]]:
     """Return row and BM25 score of the rows that contain any of the query's terms, best first, ties by row.
 
     ``weights`` are those of the columns. In a large table only those rows are ranked that contain one of the query's
