@@ -53,6 +53,7 @@ class SqlDocumentStore:
     def __init__(self, transactions: Transactions, row_counts: RowCounts) -> None:
         self._transactions = transactions
         self._row_counts = row_counts
+        self._recent_chunks = documents.RecentChunks()
         self._counts: dict[tuple[int, int, int], collection_rows.DocumentCounts] = {}
 
     async def collections(self) -> list[Collection]:
@@ -89,7 +90,7 @@ class SqlDocumentStore:
         return await self._transactions.read(documents.find_all, collection)
 
     async def chunks(self, collection: str, ids: Sequence[str]) -> list[Chunk]:
-        return await self._transactions.read(documents.chunks_with, collection, ids)
+        return await self._transactions.read(documents.chunks_with, collection, ids, self._recent_chunks)
 
     async def chunks_by_citation(self, collection: str, citations: Sequence[str]) -> list[Chunk]:
         return await self._transactions.read(documents.chunks_cited, collection, citations)

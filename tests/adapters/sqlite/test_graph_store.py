@@ -11,6 +11,7 @@ import anyio
 import pytest
 
 from leanrag_engine.adapters.sqlite import SqliteDatabase
+from leanrag_engine.adapters.sqlite.documents import RecentChunks
 from leanrag_engine.core.errors import InvalidInput, NotFound
 from leanrag_engine.core.jobs import (
     BuildRequest,
@@ -237,6 +238,38 @@ async def test_under_another_title_the_same_chunks_are_found_by_it_and_pending(
     assert [each.citation for each in await store.documents.pending_chunks("default")] == ["d1:c1"]
     assert await store.documents.search_windows("default", "Marley", 9) == []
     assert len(await store.documents.search_windows("default", "Fezziwig", 9)) == 1
+
+
+async def test_a_chunk_that_was_read_is_read_anew_after_another_connection_changed_or_deleted_it(
+    store: SqliteDatabase, parcel: MakeParcel
+) -> None:
+    await store.documents.create_collection("default")
+    made = parcel("carol", "One here.", title="Marley")
+    await put(store, made)
+    ids = [chunk.id for chunk in made.chunks]
+    assert [each.title for each in await store.documents.chunks("default", ids)] == ["Marley"]
+    other = await SqliteDatabase.open(store.path.parent, read_only=False)
+    await put(other, parcel("carol", "One here.", title="Fezziwig"))
+    assert [each.title for each in await store.documents.chunks("default", ids)] == ["Fezziwig"]
+    await other.documents.delete(
+        "default", ["carol"], None, embedder="", dimension=0, embedder_state=b"", record=BuildRecord()
+    )
+    assert await store.documents.chunks("default", ids) == []
+    await other.close()
+
+
+def test_no_more_chunks_are_kept_than_allowed(parcel: MakeParcel) -> None:
+    recent = RecentChunks(most=3)
+    first, second, many = (
+        {chunk.id: chunk for chunk in parcel(id_, *texts).chunks}
+        for id_, texts in (("a", "ab"), ("b", "cd"), ("c", "efgh"))
+    )
+    recent.keep(1, 1, first)
+    recent.keep(1, 1, second)
+    recent.keep(1, 1, many)
+    assert recent.of(1, 1) == second
+    assert recent.of(1, 2) == {}
+    assert recent.of(1, 1) == {}
 
 
 async def test_equal_ids_in_two_collections_are_separate(
