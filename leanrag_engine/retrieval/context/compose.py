@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from leanrag_engine.core.model import Context
 from leanrag_engine.core.ports import Tokenizer
@@ -250,9 +251,11 @@ class _SaidSentences:
         return length >= self._options.repeated_characters
 
 
-def _folded_sentences(text: str) -> Iterator[str]:
-    for start, end in sentences(text):
-        yield fold_case(one_line(text[start:end])).strip(" .。!?！？;:,*•#-\"'")
+@lru_cache(maxsize=1 << 11)  # two of five windows come again within the questions of a session
+def _folded_sentences(text: str) -> tuple[str, ...]:
+    return tuple(
+        fold_case(one_line(text[start:end])).strip(" .。!?！？;:,*•#-\"'") for start, end in sentences(text)
+    )
 
 
 # --- layout --------------------------------------------------------------------------------
