@@ -37,11 +37,30 @@ from .core.jobs import (
     JobResult,
     ReindexRequest,
 )
-from .core.model import Chunk, Collection, Document, DocumentSource, Entity, Generation, Relation, Seed
+from .core.model import (
+    NO_CORRECTIONS,
+    Chunk,
+    Collection,
+    Correction,
+    CorrectionEffects,
+    Document,
+    DocumentSource,
+    Entity,
+    Generation,
+    Relation,
+    Seed,
+)
 from .core.ports import ChatModel, Embedder, Extractor
 from .llm.answering import Answer, answer
 from .llm.batching import Meter
 from .llm.prompts import Prompts
+from .pipeline.agent.corrections import (
+    find_correction,
+    find_merge,
+    find_split,
+    plan_merge,
+    plan_split,
+)
 from .pipeline.agent.items import PendingWork, Submission, WorkKind
 from .pipeline.agent.work import AgentWork
 from .pipeline.delete import DocumentLookup, delete_documents, look_up_documents
@@ -120,6 +139,7 @@ class LeanRAG:
             adapters.generations,
             adapters.jobs,
             adapters.replies,
+            adapters.corrections,
             adapters.vectors,
             adapters.embedders,
             adapters.tokenizer,
@@ -253,6 +273,46 @@ class LeanRAG:
     ) -> Submission:
         """Store an agent's texts on clusters, relations and entities, item by item, as ``submit_extractions`` does."""
         return await (await self._agent_work(collection)).submit_texts(items, replace=replace)
+
+    async def merge_entities(
+        self, entities: Sequence[str], name: str = "", *, collection: str = "default"
+    ) -> Correction:
+        """Make entities (names or refs) one, called ``name`` or as the first of them, from the next build on."""
+        return await self._correct(collection, lambda index: plan_merge(index, entities, name))
+
+    async def split_entity(
+        self,
+        entity: str,
+        name: str,
+        places: Sequence[str],
+        *,
+        collection: str = "default",
+    ) -> Correction:
+        """Make what ``entity`` means in these documents and passages another entity, called ``name``, from the next build
+        on."""
+        return await self._correct(collection, lambda index: plan_split(index, entity, name, places))
+
+    async def corrections(self, *, collection: str = "default") -> list[Correction]:
+        """Return the corrections of the graph in the order in which they were made."""
+        await self._collection(collection)
+        return await self._stores.corrections.find_all(collection)
+
+    async def correction_effects(self, *, collection: str = "default") -> CorrectionEffects:
+        """Return which corrections had an effect in the published build."""
+        generation = (await self._collection(collection)).generation
+        return generation.record.corrections if generation else NO_CORRECTIONS
+
+    async def undo_correction(self, ref: str, *, collection: str = "default") -> Correction:
+        """Take a correction back, from the next build on. Raises ``NotFound`` if there is none of that ref."""
+        return await self._undo(collection, lambda held: find_correction(held, ref))
+
+    async def undo_merge(self, entities: Sequence[str], *, collection: str = "default") -> Correction:
+        """Take back the last merge of entities of these names. Raises ``NotFound`` if there is none."""
+        return await self._undo(collection, lambda held: find_merge(held, entities))
+
+    async def undo_split(self, entity: str, name: str, *, collection: str = "default") -> Correction:
+        """Take back the last split of ``name`` from ``entity``. Raises ``NotFound`` if there is none."""
+        return await self._undo(collection, lambda held: find_split(held, entity, name))
 
     async def job(self, job_id: str, wait_seconds: float = 0, *, collection: str | None = None) -> Job:
         """Return the present state of a job, after waiting for its end for at most ``wait_seconds``.
@@ -518,6 +578,7 @@ class LeanRAG:
                 *await embedder_trouble(self._stores, held.generation),
             ),
             embedder_note=note_embedder(held.generation, self.settings.embedder),
+            corrections=() if unborn else tuple(await self._stores.corrections.find_all(collection)),
         )
 
     # --- inside ---------------------------------------------------------------------------
@@ -565,7 +626,20 @@ class LeanRAG:
             record.history.mode,
             record.history.reason,
             record.stale,
+            record.corrections,
         )
+
+    async def _undo(self, collection: str, find: Callable[[Sequence[Correction]], Correction]) -> Correction:
+        self._writable()
+        found = find(await self.corrections(collection=collection))
+        await self._stores.corrections.remove(collection, found.number)
+        return found
+
+    async def _correct(
+        self, collection: str, plan: Callable[[IndexSnapshot], Awaitable[Correction]]
+    ) -> Correction:
+        self._writable()
+        return await self._stores.corrections.put(collection, await self._read(collection, plan, built=True))
 
     async def _agent_work(self, collection: str) -> AgentWork:
         self._writable()

@@ -162,8 +162,15 @@ def shorten_input(schema: Any, definitions: dict[str, Any] | None = None) -> Any
 
 def _is_left_out(key: str, value: Any) -> bool:
     if key == "default":
-        # False is shown: it says what happens without the argument.
-        return value is None or value in ("", [], {}) or (isinstance(value, dict) and not any(value.values()))
+        # The default of a flag without one is false; of another it is shown: it says what happens without the argument.
+        return (
+            value is None
+            or value is False
+            or value in ("", [], {})
+            or (isinstance(value, dict) and not any(value.values()))
+        )
+    if key == "additionalProperties" and value is True:
+        return True
     if key == "maximum":
         return value in (100, 10**9)
     return key in LEFT_OUT or key == "$defs" or (key == "additionalProperties" and value in (False, {}))
@@ -171,7 +178,7 @@ def _is_left_out(key: str, value: Any) -> bool:
 
 def shorten_output(schema: Any, *, top: bool = True) -> Any:
     """Return the schema of a reply as a client sees it: without titles and descriptions, without
-    ``additionalProperties: false``, since a later version may add keys, and without the inner lists of required keys:
+    ``additionalProperties`` (false would forbid a later version more keys, true says nothing), and without the inner lists of required keys:
     all are, and the lists take a tenth of its tokens."""
     if isinstance(schema, list):
         return [shorten_output(each, top=False) for each in schema]
@@ -183,6 +190,6 @@ def shorten_output(schema: Any, *, top: bool = True) -> Any:
         else shorten_output(value, top=False)
         for key, value in schema.items()
         if key not in ("title", "description")
-        and (key, value) != ("additionalProperties", False)
+        and not (key == "additionalProperties" and isinstance(value, bool))
         and (top or key != "required")
     }

@@ -8,6 +8,7 @@ from leanrag_engine.core.config import Settings
 from leanrag_engine.core.ports import (
     ArrayStore,
     ChatModel,
+    CorrectionStore,
     Database,
     DocumentStore,
     EmbedderSource,
@@ -29,6 +30,7 @@ class Adapters:
     generations: GenerationStore
     jobs: JobStore
     replies: ReplyStore
+    corrections: CorrectionStore
     vectors: VectorStore
     arrays: ArrayStore
     embedders: EmbedderSource
@@ -53,6 +55,7 @@ async def compose(settings: Settings) -> Adapters:
         generations=database.generations,
         jobs=database.jobs,
         replies=database.replies,
+        corrections=database.corrections,
         vectors=ChromaVectorStore(folder / "vectors"),
         arrays=ArrayFiles(folder / "arrays", read_only=settings.read_only),
         embedders=embedder_source(settings),

@@ -8,7 +8,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Literal
 
-from .model import DocumentSource, LayerCount, Spent
+from .model import NO_CORRECTIONS, CorrectionEffects, DocumentSource, LayerCount, Spent
 
 
 class JobStatus(StrEnum):
@@ -115,7 +115,7 @@ class SkippedFiles:
 
 @dataclass(frozen=True, slots=True)
 class BuildResult:
-    """The published generation, and what its model calls used, by step.
+    """The published generation, what its model calls used, by step, and what ``corrections`` did.
 
     ``mode`` is "update" or "rebuild", and ``reason`` says why. ``stale`` is the number of written summaries and
     sentences beneath which something has changed since they were written.
@@ -127,6 +127,7 @@ class BuildResult:
     mode: str = ""
     reason: str = ""
     stale: int = 0
+    corrections: CorrectionEffects = NO_CORRECTIONS
 
     def figures(self) -> dict[str, object]:
         figures: dict[str, object] = {
@@ -137,7 +138,13 @@ class BuildResult:
             "reason": self.reason,
             "stale": self.stale,
         }
-        return figures | ({"spent": [asdict(each) for each in self.spent]} if self.spent else {})
+        figures |= {"spent": [asdict(each) for each in self.spent]} if self.spent else {}
+        if self.corrections != NO_CORRECTIONS:
+            figures["corrections"] = {
+                "applied": [*self.corrections.applied],
+                "without_effect": [*self.corrections.idle],
+            }
+        return figures
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from itertools import chain, product
 from types import MappingProxyType
-from typing import Self
+from typing import Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -265,6 +265,29 @@ class Extract:
     method: Method
     entities: tuple[ExtractedEntity, ...] = ()
     relations: tuple[ExtractedRelation, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Correction:
+    """What a person or an agent has decided about names; G0 is a pure function of extracts and corrections.
+
+    ``merge``: ``names`` are one entity, called ``name``. ``split``: what is called ``names[0]`` is another entity, called
+    ``name``, in the documents and chunks of these ids. Names count by their keys
+    (:func:`leanrag_engine.core.text.language.names.name_key`). ``number`` is 0 before it is stored.
+    """
+
+    kind: Literal["merge", "split"]
+    names: tuple[str, ...]
+    name: str
+    documents: tuple[str, ...] = ()
+    chunks: tuple[str, ...] = ()
+    number: int = 0
+    created_at: datetime | None = field(default=None, compare=False)
+
+    @property
+    def ref(self) -> str:
+        """By which a correction is named when it is undone: ``merge-3``."""
+        return f"{self.kind}-{self.number}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -571,6 +594,17 @@ class BuildHistory:
 
 
 @dataclass(frozen=True, slots=True)
+class CorrectionEffects:
+    """The refs of the corrections that a build applied, and of those whose names no document mentions (any more)."""
+
+    applied: tuple[str, ...] = ()
+    idle: tuple[str, ...] = ()
+
+
+NO_CORRECTIONS = CorrectionEffects()
+
+
+@dataclass(frozen=True, slots=True)
 class BuildRecord:
     """What a build notes about itself beside its hierarchy.
 
@@ -590,6 +624,7 @@ class BuildRecord:
     history: BuildHistory = BuildHistory()
     stale: int = 0
     """Written summaries and sentences beneath which something has changed since they were written."""
+    corrections: CorrectionEffects = NO_CORRECTIONS
 
     @property
     def summaries(self) -> Counter[str]:

@@ -22,6 +22,7 @@ from .model import (
     BuildRecord,
     Chunk,
     Collection,
+    Correction,
     Document,
     Entity,
     Extract,
@@ -228,14 +229,14 @@ class WriterLock(Protocol):
 
 # --- the database --------------------------------------------------------------------------
 #
-# Four Protocols over one database. Each method is one transaction, also where it spans several of them
+# Five Protocols over one database. Each method is one transaction, also where it spans several of them
 # (`GenerationStore.publish`, `DocumentStore.delete`). Ids that do not exist are left out of a reply, never
 # an error, unless a method says so. ``collection`` is the name of an existing collection, ``generation``
 # the number of a generation.
 
 
 class Database(Protocol):
-    """What the four stores are views of; closing it closes them."""
+    """What these stores are views of; closing it closes them."""
 
     async def close(self) -> None: ...
 
@@ -581,6 +582,24 @@ class ReplyStore(Protocol):
 
     async def use_texts(self, collection: str, kind: AgentTextKind, task_ids: Sequence[str]) -> None:
         """Mark texts that a build uses: the next ``publish`` keeps them."""
+        ...
+
+
+class CorrectionStore(Protocol):
+    """The corrections of graphs: facts of their own, which every build applies."""
+
+    async def put(self, collection: str, correction: Correction) -> Correction:
+        """Store a correction and return it with its number, or an equal one that is stored already.
+
+        The published generation becomes stale."""
+        ...
+
+    async def find_all(self, collection: str) -> list[Correction]:
+        """Return the corrections in the order in which they were made."""
+        ...
+
+    async def remove(self, collection: str, number: int) -> None:
+        """Delete a correction, if it exists. The published generation becomes stale then."""
         ...
 
 

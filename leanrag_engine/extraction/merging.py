@@ -1,6 +1,6 @@
 """Merge extracts into G0: one entity per name, one relation per pair, every mention counted.
 
-A pure function of the extracts in reading order. Two mentions are the same entity iff :func:`name_key` gives both the
+A pure function of the extracts in reading order and of corrections. Two mentions are the same entity iff :func:`name_key` gives both the
 same key, or one is an acronym that the corpus defines for the other and for nothing else, or one is the other without
 spaces (*MeiLin*). A name that many may have (*King*, *John*) is one entity in two documents only if its contexts agree.
 """
@@ -14,6 +14,8 @@ from itertools import chain
 from typing import TypeVar
 
 from leanrag_engine.core.model import (
+    Correction,
+    CorrectionEffects,
     Entity,
     Evidence,
     Extract,
@@ -29,6 +31,7 @@ from leanrag_engine.core.text.language.sentences import ends_sentence, sentences
 from leanrag_engine.core.text.language.turns import find_turn
 from leanrag_engine.core.text.language.words import word_count
 
+from .correcting import NameCorrections
 from .heuristic.names.mentions import Kind
 from .namesakes import find_namesakes
 
@@ -58,29 +61,38 @@ def merge(
     report: ProgressReport = ignore_progress,
     overlong: Callable[[LongDescription], None] = lambda _: None,
     documents: Mapping[str, str] | None = None,
+    corrections: Sequence[Correction] = (),
+    note_effects: Callable[[CorrectionEffects], None] = lambda _: None,
 ) -> Graph:
-    """Build G0 from ``extracts`` in reading order (by document number, then chunk number).
+    """Build G0 from ``extracts`` in reading order (by document number, then chunk number) and ``corrections``.
 
     Entities are ordered by first mention and have no parent yet; relations are ordered by first statement. Ids depend
     on the names alone, but for names that several entities share. ``documents`` maps chunk ids to document ids; without
     it all is taken for one document. Linear in the number of extracted entities and relations. ``report`` is called for the stage
     ``merge`` a few times a second; an exception that it raises ends the work. ``overlong`` is called for each
     description that would lose much of what models wrote; see :mod:`leanrag_engine.extraction.by_model.describe`.
+    ``note_effects`` is called once with the corrections that had an effect and those that had none.
     """
     keys = _Keys()
-    canonical = _CanonicalKeys(_acronyms(extracts, keys) | _joined_names(extracts, keys))
+    forms = _acronyms(extracts, keys) | _joined_names(extracts, keys)
+    canonical = _CanonicalKeys(NameCorrections.of(corrections, forms, documents or {}))
     if documents:
-        canonical.shared = find_namesakes(extracts, keys, canonical.forms, documents)
+        corrected = canonical.corrected
+        canonical.shared = find_namesakes(extracts, keys, corrected.forms, documents, corrected.merged)
     entities: dict[str, _EntityDraft] = {}
     relations: dict[tuple[str, str], _RelationDraft] = {}
     for extract in _report_each(extracts, report, "extracts"):
         here = _read_entities(extract, keys, canonical, entities)
         _read_relations(extract, keys, here, relations)
+    note_effects(canonical.corrected.effects(forms))
     kept = _without_noise(extracts, keys, canonical, entities)
     ids = _ids(kept)
     pairs = [pair for pair in relations if pair[0] in ids and pair[1] in ids]
     return Graph(
-        tuple(entities.pop(key).build(ids[key], overlong) for key in _report_each(kept, report, "entities")),
+        tuple(
+            entities.pop(key).build(ids[key], overlong, canonical.corrected.titles.get(key, ""))
+            for key in _report_each(kept, report, "entities")
+        ),
         tuple(
             relations.pop(pair).build(ids[pair[0]], ids[pair[1]], overlong)
             for pair in _report_each(pairs, report, "relations")
@@ -250,7 +262,7 @@ class _EntityDraft:
 
     def _other_forms(self, name: str) -> tuple[str, ...]:
         """Return at most eight other forms than ``name``, the most frequent first."""
-        if len(self.surfaces) == 1 and not self.aliases:
+        if len(self.surfaces) == 1 and name in self.surfaces and not self.aliases:
             return ()
         others = [
             form
@@ -259,9 +271,10 @@ class _EntityDraft:
         ]
         return tuple({form.casefold(): form for form in reversed(others)}.values())[::-1][:8]
 
-    def build(self, id_: str, overlong: Callable[[LongDescription], None]) -> Entity:
+    def build(self, id_: str, overlong: Callable[[LongDescription], None], title: str = "") -> Entity:
+        """Return the entity. It is called ``title``, which a correction gives, or by its most frequent form."""
         self.texts.report_if_overlong(id_, overlong)
-        name = self.name
+        name = title or self.name
         aliases = self._other_forms(name)
         description = self.texts.merge([name, *aliases])
         return Entity(
@@ -303,14 +316,14 @@ class _RelationDraft:
 
 @dataclass(slots=True)
 class _CanonicalKeys:
-    """Which entity a name key means. ``forms`` maps other forms of a name to its key; ``shared`` a chunk's id and a key
-    that several entities share to the key of one of them."""
+    """Which entity a name key means. ``corrected`` maps other forms of a name to its key and applies corrections;
+    ``shared`` maps a chunk's id and a key that several entities share to the key of one of them."""
 
-    forms: Mapping[str, str]
+    corrected: NameCorrections
     shared: Mapping[tuple[str, str], str] = field(default_factory=dict)
 
     def find(self, key: str, chunk_id: str) -> str:
-        key = self.forms.get(key, key)
+        key = self.corrected.find(key, chunk_id)
         return self.shared.get((chunk_id, key), key) if self.shared else key
 
 
@@ -432,7 +445,9 @@ def _without_noise(
     A weak term (type ``term``, found by its shape alone) that only one chunk mentions connects nothing. It is dropped
     unless its chunk has no other entity. Entities from a model or an agent are always kept.
     """
-    weak = {key for key, entity in entities.items() if _is_noise(entity)}
+    weak = {
+        key for key, entity in entities.items() if key not in canonical.corrected.titles and _is_noise(entity)
+    }
     for extract in extracts if weak else ():
         here = [
             canonical.find(key, extract.chunk_id) for entity in extract.entities if (key := keys[entity.name])

@@ -6,7 +6,7 @@ one if they mention it beside something that is the same in both: another name, 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from leanrag_engine.core.model import Extract
@@ -45,13 +45,14 @@ def find_namesakes(
     keys: Mapping[str, str],
     forms: Mapping[str, str],
     documents: Mapping[str, str],
+    merged: Collection[str] = (),
 ) -> dict[tuple[str, str], str]:
     """Map (chunk id, key) to the key of the entity meant, for the keys that mean several entities.
 
-    ``keys`` are name keys by name, ``forms`` other forms of a key, ``documents`` the document id of each chunk. The entity
-    that comes first keeps the plain key. Linear in the number of mentions, but for names that very many documents share.
+    ``keys`` are name keys by name, ``forms`` other forms of a key, ``documents`` the document id of each chunk, ``merged``
+    keys that are one entity everywhere. The entity that comes first keeps the plain key. Linear in the number of mentions, but for names that very many documents share.
     """
-    shared = _shared_names(extracts, keys, forms, documents)
+    shared = _shared_names(extracts, keys, forms, documents).difference(merged)
     if not shared:
         return {}
     found: dict[tuple[str, str], str] = {}

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection as AnyCollection
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import anyio
 import anyio.to_thread
@@ -20,6 +21,7 @@ from leanrag_engine.core.model import (
     BuildRecord,
     Chunk,
     Collection,
+    CorrectionEffects,
     EmbeddingCounts,
     Evidence,
     Extract,
@@ -95,10 +97,11 @@ class FittedChunks:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DraftBuild:
-    """A built hierarchy that is not published yet, and why it was built in this mode."""
+    """A built hierarchy that is not published yet, why it was built in this mode, and what corrections did."""
 
     built: BuiltHierarchy
     choice: ModeChoice
+    effects: CorrectionEffects
 
 
 async def build_generation(
@@ -208,7 +211,7 @@ async def draft(
     mode: AskedMode,
 ) -> DraftBuild:
     """Merge, describe, cluster and summarise; nothing is written yet but which texts of agents were used."""
-    base = await base_graph(stores, collection, fitted.chunks, report, models)
+    base, effects = await base_graph(stores, collection, fitted.chunks, report, models)
     summaries = await stores.replies.texts(collection.name, "summary")
     sentences = await stores.replies.texts(collection.name, "relation")
     sources = TextSources(
@@ -237,7 +240,7 @@ async def draft(
     )
     await stores.replies.use_texts(collection.name, "summary", sorted(sources.used & summaries.keys()))
     await stores.replies.use_texts(collection.name, "relation", sorted(sources.used & sentences.keys()))
-    return DraftBuild(built, choice)
+    return DraftBuild(built, choice, effects)
 
 
 async def base_graph(
@@ -246,15 +249,24 @@ async def base_graph(
     chunks: Sequence[Chunk],
     report: ProgressReport,
     models: BuildModels,
-) -> Graph:
-    """Merge all extracts into G0 and let the model condense long descriptions."""
+) -> tuple[Graph, CorrectionEffects]:
+    """Merge all extracts into G0, with corrections, and let the model condense long descriptions."""
     report(Progress("merge", 0, collection.chunks))
     extracts = await stores.documents.extracts(collection.name)
     documents = {chunk.id: chunk.document_id for chunk in chunks}
+    corrections = await stores.corrections.find_all(collection.name)
     overlong: list[LongDescription] = []
-    base = await anyio.to_thread.run_sync(
-        merge, extracts, report, overlong.append, documents, abandon_on_cancel=True
+    effects: list[CorrectionEffects] = []
+    work = partial(
+        merge,
+        extracts,
+        report,
+        overlong.append,
+        documents,
+        corrections=corrections,
+        note_effects=effects.append,
     )
+    base = await anyio.to_thread.run_sync(work, abandon_on_cancel=True)
     if not base.entities:
         # A text of a few plain words has no names: without any entity the collection could not be built.
         openings = (chunk for chunk in chunks if chunk.number == 1)
@@ -268,7 +280,7 @@ async def base_graph(
     if models.writing is not None and asked:
         by_model = await describe_by_model(models.writing, base, asked, report_descriptions)
         base = apply_descriptions(base, by_model)
-    return apply_descriptions(base, by_agents, Method.AGENT)
+    return apply_descriptions(base, by_agents, Method.AGENT), effects[0]
 
 
 async def descriptions_by_agents(
@@ -276,7 +288,8 @@ async def descriptions_by_agents(
 ) -> dict[str, Description]:
     """Return what agents wrote of entities of G0, by their ids, and delete what rests on chunks that are gone."""
     texts = await stores.replies.texts(collection, "description")
-    gone = [id_ for id_, each in texts.items() if not set(each.chunk_ids) <= set(chunk_ids)]
+    known = set(chunk_ids)
+    gone = [id_ for id_, each in texts.items() if not known.issuperset(each.chunk_ids)]
     if gone:
         await stores.replies.drop_texts(collection, "description", gone)
     return {
@@ -320,6 +333,7 @@ async def publish(
         record=replace(
             describe_build(stores, spaces, rows, fitted, built, models),
             history=record_history(drafted.choice, built, collection.generation, fitted.unknown),
+            corrections=drafted.effects,
         ),
         report=report,
     )

@@ -35,6 +35,7 @@ from leanrag_engine.core.model import (
     VectorSpaces,
 )
 from leanrag_engine.core.ports import (
+    CorrectionStore,
     DocumentStore,
     Embedder,
     EmbedderSource,
@@ -64,6 +65,7 @@ class Stores:
     generations: GenerationStore
     jobs: JobStore
     replies: ReplyStore
+    corrections: CorrectionStore
     vectors: VectorStore
     embedders: EmbedderSource
     tokenizer: Tokenizer

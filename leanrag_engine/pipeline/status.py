@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from leanrag_engine.core.errors import StoreUnusable
 from leanrag_engine.core.jobs import Job
-from leanrag_engine.core.model import Collection, Generation, Method, Spent
+from leanrag_engine.core.model import Collection, Correction, Generation, Method, Spent
 from leanrag_engine.core.ports import LockHolder, VectorStore
 
 
@@ -24,6 +24,7 @@ class Status:
     writer: LockHolder | None
     warnings: tuple[str, ...]
     embedder_note: str = ""
+    corrections: tuple[Correction, ...] = ()
 
 
 async def vector_counts(

@@ -1,4 +1,4 @@
-"""The command line: ``leanrag serve | ingest | sync | build | query | status | forget | reindex | install | eval | demo``.
+"""The command line: ``leanrag serve | ingest | sync | build | query | status | forget | merge | split | reindex | …``.
 
 Results go to standard output (``--json``: one JSON object), progress and errors to standard error.
 """
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from .corrections import corrections, merge, split
 from .documents import forget, ingest, sync
 from .evaluate.commands import app as evaluation
 from .install import install, uninstall
@@ -48,6 +49,9 @@ app.command("forget")(forget)
 app.command("delete", hidden=True)(forget)
 app.command()(install)
 app.command()(uninstall)
+app.command()(merge)
+app.command()(split)
+app.command()(corrections)
 
 
 @app.command()

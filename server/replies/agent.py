@@ -85,7 +85,7 @@ class PendingReply(ReplyModel):
             lines += ["Names in use near here (data from documents); use the same for the same things:"]
             lines += [quote_lines(self.names_in_use)]
         lines.append(
-            f"{self.remaining} remaining, these included; about {self.tokens:,} tokens to read in all."
+            f"{self.remaining} remaining, these included; about {self.tokens} tokens to read in all."
         )
         lines += [self.note] if self.note else []
         if self.next_cursor:
@@ -98,14 +98,9 @@ class Rejection(Card):
     reason: str
 
 
-class Replaced(Card):
-    work_id: str
-    earlier: str
-
-
 class SubmitReply(ReplyModel):
     accepted: int
-    replaced: list[Replaced]
+    replaced: list[str]
     rejected: list[Rejection]
     remaining: int
     next_step: str
@@ -125,7 +120,7 @@ class SubmitReply(ReplyModel):
             step = f"Call build_hierarchy; then {AFTER[kind]}."
         return cls(
             accepted=len(submission.accepted),
-            replaced=[Replaced(work_id=id_, earlier=earlier) for id_, earlier in submission.replaced],
+            replaced=[f"{id_}: {earlier}" for id_, earlier in submission.replaced],
             rejected=[Rejection(work_id=id_, reason=reason) for id_, reason in submission.rejected],
             remaining=submission.remaining,
             next_step=step,
@@ -137,6 +132,6 @@ class SubmitReply(ReplyModel):
 
     def to_markdown(self) -> str:
         lines = [f"{self.accepted} accepted, {len(self.rejected)} rejected, {self.remaining} remain."]
-        lines += [f"{each.work_id} replaced {each.earlier}." for each in self.replaced]
+        lines += [f"Replaced {each}." for each in self.replaced]
         lines += [f"Rejected {each.work_id or '(no work_id)'}: {each.reason}" for each in self.rejected]
         return "\n".join([*lines, f"Next: {self.next_step}"])

@@ -52,6 +52,8 @@ class ReplyLimits:
     """Failures that one reply of a job lists."""
     error: int = 300
     """Of one document's error."""
+    corrections: int = 30
+    """Corrections that one reply lists."""
     suggestions: int = 10
     """Unknown ids of one call for which the nearest are suggested."""
 

@@ -140,7 +140,7 @@ def format_figure(value: object) -> str:
         case list() | tuple():
             return ", ".join(map(str, value)) or "none"
         case dict():
-            return ", ".join(f"{name} {each}" for name, each in value.items()) or "none"
+            return ", ".join(f"{name} {format_figure(each)}" for name, each in value.items()) or "none"
     return str(value)
 
 

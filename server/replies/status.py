@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from .base import Card, JobState, ReplyModel
+from .base import LIMITS, Card, JobState, ReplyModel, quote_lines
+from .corrections import format_correction
 from .errors import READ_ONLY
 
 if TYPE_CHECKING:
@@ -174,6 +175,7 @@ class StatusReply(ReplyModel):
     made_by: dict[str, int] = Field(description="aggregated entities by method")
     spent: dict[str, str] = Field(description="on a model, by step")
     vectors: dict[str, int]
+    corrections: list[str]
     jobs: list[JobCard]
     writer: str = Field(description="holder of the write lock; empty if none")
     collections: list[str]
@@ -205,6 +207,7 @@ class StatusReply(ReplyModel):
             made_by=count_methods(generation),
             spent={each.step or "other": format_spent(each) for each in status.spent},
             vectors=dict(status.vectors),
+            corrections=list_corrections(status),
             jobs=[JobCard.from_engine(job) for job in status.jobs],
             writer=str(status.writer) if status.writer else "",
             collections=list(status.collections),
@@ -241,6 +244,8 @@ class StatusReply(ReplyModel):
                     f"{title}: " + ", ".join(f"{count} {name}" for name, count in counts.items()) + "."
                 )
         lines += [f"Spent on {step}: {used}." for step, used in self.spent.items()]
+        if self.corrections:
+            lines += ["Corrections:", quote_lines(self.corrections)]
         lines += [job.to_line() for job in self.jobs]
         lines.append(
             f"Writer: {self.writer or 'none'}. Collections: {', '.join(self.collections) or 'none'}."
@@ -266,6 +271,15 @@ def format_spent(spent: Spent) -> str:
     return (
         f"{spent.calls} calls, {spent.prompt_tokens} tokens in, {spent.completion_tokens} out{cost}{unpriced}"
     )
+
+
+def list_corrections(status: Status) -> list[str]:
+    """Return a line for each of the last corrections, with its effect in the published build."""
+    generation = status.collection.generation
+    effects = generation.record.corrections if generation else None
+    lines = [format_correction(each, effects) for each in status.corrections[-LIMITS.corrections :]]
+    earlier = len(status.corrections) - len(lines)
+    return [*([f"{earlier} earlier ones: leanrag corrections lists them."] if earlier else []), *lines]
 
 
 def status_next_step(status: Status, *, read_only: bool) -> str:

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from ..engine_handle import EngineHandle
 from ..replies.agent import PendingReply, SubmitReply
-from .arguments import CollectionName, Cursor
+from .arguments import CollectionName, Cursor, Limit
 
 Items = Annotated[list[dict[str, Any]], Field(min_length=1, max_length=100)]
 Replace = bool
@@ -25,14 +25,13 @@ class AgentTools:
     async def get_pending_work(
         self,
         kind: Literal["extraction", "summary", "relation", "description"] = "extraction",
-        limit: Annotated[int, Field(ge=1, le=20)] = 5,
+        limit: Limit = 5,
         cursor: Cursor = "",
         instructions: bool = False,
         collection: CollectionName = "default",
     ) -> Annotated[CallToolResult, PendingReply]:
-        """Get work that needs a language model, to do it yourself if the user wants a better index and no model is \
-configured: chunks to extract from, then texts on clusters, relations and entities; most valuable first. `instructions` \
-come with the first page, later on request. Submit, go on with next_cursor; then build_hierarchy."""
+        """Get work that needs a language model, most valuable first, to do it yourself if the user wants a better index: \
+chunks to extract from, then texts to write. Submit; go on with next_cursor; build_hierarchy."""
         engine = await self._engine.get()
         work = await engine.pending_work(
             kind,
@@ -46,8 +45,7 @@ come with the first page, later on request. Submit, go on with next_cursor; then
     async def submit_extractions(
         self, items: Items, replace: Replace = False, collection: CollectionName = "default"
     ) -> Annotated[CallToolResult, SubmitReply]:
-        """Submit extractions by the schema of get_pending_work. Good items are stored at once; correct and submit \
-again those that are rejected."""
+        """Submit extractions from get_pending_work. Good items are stored at once; correct the rejected ones."""
         engine = await self._engine.get()
         submission = await engine.submit_extractions(
             items, replace=replace, collection=await self._engine.choose(collection)
@@ -57,8 +55,7 @@ again those that are rejected."""
     async def submit_summaries(
         self, items: Items, replace: Replace = False, collection: CollectionName = "default"
     ) -> Annotated[CallToolResult, SubmitReply]:
-        """Submit work of the kinds summary, relation and description, as submit_extractions does. It appears after \
-build_hierarchy."""
+        """Submit work of the other kinds, as submit_extractions does."""
         engine = await self._engine.get()
         submission = await engine.submit_summaries(
             items, replace=replace, collection=await self._engine.choose(collection)

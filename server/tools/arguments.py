@@ -37,9 +37,10 @@ ResponseFormat = Literal["concise", "detailed"]
 Strings = Annotated[list[str], BeforeValidator(wrap_single)]
 
 
-class DocumentArgument(BaseModel):
-    """Either ``path`` or ``text``."""
+# Without docstrings: pydantic would add them to the published schemas.
 
+
+class DocumentArgument(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     path: str = Field(default="", description="Beneath an allowed folder")
@@ -50,8 +51,6 @@ class DocumentArgument(BaseModel):
 
 
 class FiltersArgument(BaseModel):
-    """Which documents to search."""
-
     model_config = ConfigDict(extra="forbid")
 
     documents: Strings = Field(default_factory=list, description="ids, titles or d3")

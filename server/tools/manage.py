@@ -56,8 +56,8 @@ class ManageTools:
         context: Context[None, Any],
     ) -> Annotated[CallToolResult, IngestReply]:
         """Add or update documents: files and folders by `path` (text, Markdown, HTML, PDF, DOCX, source code; ignore files \
-hold), texts by `text`; then build the hierarchy. Safe to repeat: what is the same is `unchanged`, a path or id with other \
-content `replaced`; a bad document fails alone. If status is queued or running, call get_job."""
+hold), texts by `text`; then build the hierarchy. Safe to repeat; a bad document fails \
+alone."""
         started = anyio.current_time()
         engine = await self._engine.get()
         job = await engine.submit_ingest(
@@ -86,7 +86,7 @@ was read without it"
         context: Context[None, Any],
     ) -> Annotated[CallToolResult, JobReply]:
         """Build the hierarchy of all ingested documents and publish it at once. Needed after ingest_documents with \
-build=false, or when stale. If it is not done after wait_seconds, call get_job."""
+build=false, or when stale."""
         started = anyio.current_time()
         engine = await self._engine.get()
         named = await self._engine.choose(collection)
@@ -101,7 +101,7 @@ build=false, or when stale. If it is not done after wait_seconds, call get_job."
         self, ids: Ids, wait_seconds: WaitSeconds = 20, collection: CollectionName = "default"
     ) -> Annotated[CallToolResult, DeleteReply]:
         """Delete documents with everything that only they support. Cannot be undone: be sure that the user wants it. \
-Next: build_hierarchy, as summaries built from them are hidden until then."""
+Next: build_hierarchy."""
         started = anyio.current_time()
         engine = await self._engine.get()
         job, found = await engine.submit_delete(ids, collection=self._engine.collection(collection))

@@ -39,7 +39,7 @@ class ReadTools:
         queries: Annotated[
             Strings,
             Field(
-                description="Parts of the question, or things to compare: each gets an equal share",
+                description="Parts of the question, or things to compare",
                 max_length=16,
             ),
         ] = [],
@@ -62,15 +62,13 @@ class ReadTools:
         token_budget: Annotated[int, Field(ge=100, le=32000)] = 4000,
         filters: Filters = FiltersArgument(),
         include_relations: bool = True,
-        include_sources: Annotated[
-            bool, Field(description="false: no list of sources; the context keeps its passages")
-        ] = True,
+        include_sources: Annotated[bool, Field(description="false: no list of them")] = True,
         response_format: ResponseFormat = "concise",
         collection: CollectionName = "default",
     ) -> Annotated[CallToolResult, QueryReply]:
         """Answer a question from the documents; try this first. Returns a context within token_budget: the best passages \
-and what links them, each cited like [d3:c12]; cite these marks. If something is missing: other words, names found so far \
-in `entities`, search_text for exact words, get_sources to read on."""
+and what links them, each cited like [d3:c12]; cite these marks. If something is missing: other words, names found \
+in `entities`, search_text, get_sources."""
         from leanrag_engine.retrieval import request  # noqa: PLC0415 - heavy: only on the first call
 
         engine, chosen = await self._engine.get(), await self._engine.choose(collection)
@@ -142,7 +140,7 @@ every tool takes in place of names."""
         response_format: ResponseFormat = "concise",
         collection: CollectionName = "default",
     ) -> Annotated[CallToolResult, ClusterReply]:
-        """Look into a topic: its description, findings, members (most mentioned first), parent and strongest relations."""
+        """Look into a topic: its description, findings, members, parent and strongest relations."""
         engine = await self._engine.get()
         offset = parse_cursor(cursor)
         view = await engine.cluster(
@@ -160,8 +158,8 @@ every tool takes in place of names."""
         cursor: Cursor = "",
         collection: CollectionName = "default",
     ) -> Annotated[CallToolResult, RelationsReply]:
-        """List how topics are related, strongest first; of one topic with `cluster`. `strength` is λ, the number of \
-relations one layer below that join the two; `support` that of base relations beneath."""
+        """List how topics are related, strongest first; of one topic with `cluster`. `strength` is λ, the \
+relations one layer below that join the two; `support`: base relations beneath."""
         engine = await self._engine.get()
         offset = parse_cursor(cursor)
         page = await engine.inter_cluster_relations(
@@ -187,8 +185,8 @@ relations one layer below that join the two; `support` that of base relations be
         cursor: Cursor = "",
         collection: CollectionName = "default",
     ) -> Annotated[CallToolResult, SourcesReply]:
-        """Read passages in full: behind citations and around them, of a document or one section of it in reading order, \
-or those that mention an entity. Returns what token_budget holds; next_cursor reads on."""
+        """Read passages in full: behind and around citations, of a document or a section of it in reading order, or those \
+that mention an entity. next_cursor reads on."""
         engine = await self._engine.get()
         begin = ReadingCursor.parse(cursor)
         page = await engine.sources(
@@ -211,7 +209,7 @@ or those that mention an entity. Returns what token_budget holds; next_cursor re
         cursor: Cursor = "",
         collection: CollectionName = "default",
     ) -> Annotated[CallToolResult, OutlineReply]:
-        """Show the headings of a document with their citations and sizes in tokens, to choose what to read."""
+        """Show the headings of a document with their citations and sizes in tokens."""
         engine = await self._engine.get()
         offset = parse_cursor(cursor)
         outline = await engine.outline(document, section, collection=await self._engine.choose(collection))
@@ -226,8 +224,8 @@ or those that mention an entity. Returns what token_budget holds; next_cursor re
         cursor: Cursor = "",
         collection: CollectionName = "default",
     ) -> Annotated[CallToolResult, TextSearchReply]:
-        """Find every place where a text stands word for word, in any case, white space or quote style: to check a \
-quotation, find a name, number or code, or count. Gives citations with the words around."""
+        """Find every place where a text stands word for word: to check a quotation, find a name, number or code, or count. \
+Gives citations with the words around."""
         engine = await self._engine.get()
         offset = parse_cursor(cursor)
         found = await engine.search_text(
@@ -243,7 +241,7 @@ quotation, find a name, number or code, or count. Gives citations with the words
     async def get_index_status(
         self, collection: CollectionName = "default"
     ) -> Annotated[CallToolResult, StatusReply]:
-        """Show what is indexed: counts, layers, health, jobs, what is stale or missing. next_step says what to do."""
+        """Show what is indexed: counts, layers, health, jobs, what is stale or missing, corrections."""
         engine = await self._engine.get()
         collection = await self._engine.choose(collection, strict=False)
         status = await engine.status(collection)
@@ -255,9 +253,7 @@ quotation, find a name, number or code, or count. Gives citations with the words
 
     async def list_collections(
         self,
-        order: Annotated[
-            Literal["number", "date"], Field(description="date: newest first, by the documents' own dates")
-        ] = "number",
+        order: Annotated[Literal["number", "date"], Field(description="date: newest first")] = "number",
         limit: Limit = 20,
         cursor: Cursor = "",
         collection: CollectionName = "default",

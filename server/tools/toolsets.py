@@ -13,10 +13,11 @@ from leanrag_engine.core.config import Settings
 from ..engine_handle import EngineHandle
 from .agent import AgentTools
 from .answer import AnswerTools
+from .corrections import CorrectionTools
 from .manage import ManageTools
 from .read import ReadTools
 
-Group = type[ReadTools] | type[ManageTools] | type[AgentTools] | type[AnswerTools]
+Group = type[ReadTools] | type[ManageTools] | type[AgentTools] | type[AnswerTools] | type[CorrectionTools]
 """A class whose methods are tools, constructed with the server's engine handle."""
 
 
@@ -85,6 +86,8 @@ TOOLS = (
     ),
     ToolEntry("manage", ManageTools, "get_job", "Watch a job"),
     ToolEntry("manage", ManageTools, "cancel_job", "Cancel a job", writes=True),
+    ToolEntry("manage", CorrectionTools, "merge_entities", "Merge entities", writes=True),
+    ToolEntry("manage", CorrectionTools, "split_entity", "Split an entity", writes=True),
     ToolEntry("agent", AgentTools, "get_pending_work", "Get work that needs a model"),
     ToolEntry("agent", AgentTools, "submit_extractions", "Submit extractions", writes=True),
     ToolEntry("agent", AgentTools, "submit_summaries", "Submit summaries", writes=True),

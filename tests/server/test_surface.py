@@ -32,7 +32,10 @@ READING = {
     "get_index_status",
     "list_collections",
 }
-WRITING = {"ingest_documents", "build_hierarchy", "delete_documents", "get_job", "cancel_job"}
+WRITING = {
+    *("ingest_documents", "build_hierarchy", "delete_documents", "get_job", "cancel_job"),
+    *("merge_entities", "split_entity"),
+}
 META = {
     "query_lca_context": {"anthropic/alwaysLoad", "anthropic/maxResultSizeChars"},
     "get_sources": {"anthropic/maxResultSizeChars"},

@@ -28,7 +28,7 @@ from leanrag_engine.core.jobs import (
     SkippedFiles,
     StepRange,
 )
-from leanrag_engine.core.model import DocumentSource, LayerCount, Spent
+from leanrag_engine.core.model import CorrectionEffects, DocumentSource, LayerCount, Spent
 
 from .schema.tables import jobs
 
@@ -193,6 +193,7 @@ def _figures_to_result(kind: str, figures: Mapping[str, Any]) -> JobResult:
 
 
 def _figures_to_build(figures: Mapping[str, Any]) -> BuildResult:
+    effects = figures.get("corrections", {})
     return BuildResult(
         figures["generation"],
         tuple(LayerCount(**each) for each in figures["layers"]),
@@ -200,6 +201,7 @@ def _figures_to_build(figures: Mapping[str, Any]) -> BuildResult:
         figures["mode"],
         figures["reason"],
         figures["stale"],
+        CorrectionEffects(tuple(effects.get("applied", ())), tuple(effects.get("without_effect", ()))),
     )
 
 

@@ -1,4 +1,4 @@
-"""The four stores on one database: thin classes over the functions of the files beside this one."""
+"""The stores on one database: thin classes over the functions of the files beside this one."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from leanrag_engine.core.model import (
     BuildRecord,
     Chunk,
     Collection,
+    Correction,
     Document,
     Entity,
     Extract,
@@ -39,7 +40,7 @@ from leanrag_engine.core.ports import (
 )
 
 from . import collections as collection_rows
-from . import documents, jobs, removal, replies
+from . import corrections, documents, jobs, removal, replies
 from .dialect import opening
 from .dialect.fulltext import RowCounts
 from .dialect.transactions import Transactions
@@ -348,6 +349,22 @@ class SqlReplyStore:
         await self._transactions.write(replies.use_texts, collection, kind, task_ids)
 
 
+class SqlCorrectionStore:
+    """Implements :class:`leanrag_engine.core.ports.CorrectionStore`."""
+
+    def __init__(self, transactions: Transactions) -> None:
+        self._transactions = transactions
+
+    async def put(self, collection: str, correction: Correction) -> Correction:
+        return await self._transactions.write(corrections.put, collection, correction)
+
+    async def find_all(self, collection: str) -> list[Correction]:
+        return await self._transactions.read(corrections.find_all, collection)
+
+    async def remove(self, collection: str, number: int) -> None:
+        await self._transactions.write(corrections.remove, collection, number)
+
+
 class SqlJobStore:
     """Implements :class:`leanrag_engine.core.ports.JobStore`."""
 
@@ -380,7 +397,7 @@ class SqlJobStore:
 
 
 class SqliteDatabase:
-    """One SQLite file, opened; its four stores share their transactions.
+    """One SQLite file, opened; its stores share their transactions.
 
     They may be used from several threads and event loops at once, and several processes may have the
     same folder open. Every method may raise ``StoreUnusable`` and ``Busy``; those that take a
@@ -395,6 +412,7 @@ class SqliteDatabase:
         self.generations = SqlGenerationStore(self._transactions, row_counts)
         self.jobs = SqlJobStore(self._transactions)
         self.replies = SqlReplyStore(self._transactions)
+        self.corrections = SqlCorrectionStore(self._transactions)
 
     @classmethod
     async def open(cls, folder: Path, *, read_only: bool) -> SqliteDatabase:

@@ -67,6 +67,8 @@ class TextTask:
     key: str
     convert: Callable[[Mapping[str, Any]], AgentText]
     earlier: str = ""
+    is_answered_by: Callable[[AgentText], bool] = lambda _: True
+    """Whether a text that is stored under ``key`` is about what the task shows now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,11 +127,18 @@ class TextWork:
         said, rejected = read_items(items, readers, "get the pending work again, a build has changed it")
         held = await self._read_submitted()
         earlier = {id_: self._find_earlier(tasks[id_], text, held) for id_, text in said.items()}
-        due = {tasks[id_].key: text for id_, text in said.items() if replace or not earlier[id_]}
-        taken = await self._stores.replies.put_texts(self._collection, self._kind.name, due, replace=replace)
-        refused = {
-            id_ for id_ in said if tasks[id_].key not in due or (tasks[id_].key in taken and not replace)
-        }
+        refused = {id_ for id_ in said if earlier[id_] and not replace}
+        for outdated in (False, True):
+            put = {
+                tasks[id_].key: text
+                for id_, text in said.items()
+                if id_ not in refused and (tasks[id_].key in held and not earlier[id_]) is outdated
+            }
+            taken = await self._stores.replies.put_texts(
+                self._collection, self._kind.name, put, replace=replace or outdated
+            )
+            if not (replace or outdated):
+                refused |= {id_ for id_ in said if tasks[id_].key in taken}
         rejected += [(id_, refuse_replacing(earlier[id_] or BY_ANOTHER)) for id_ in said if id_ in refused]
         accepted = tuple(id_ for id_ in said if id_ not in refused)
         replaced = tuple((id_, earlier[id_]) for id_ in accepted if earlier[id_])
@@ -139,9 +148,10 @@ class TextWork:
 
     def _find_earlier(self, task: TextTask, text: AgentText, held: Mapping[str, AgentText]) -> str:
         """Return what ``text`` would replace, "" if nothing that an agent or a model wrote."""
-        if held.get(task.key) == text:
-            return ""
-        return f"a {self._kind.name} by an agent" if task.key in held else task.earlier
+        before = held.get(task.key)
+        if before is None or not task.is_answered_by(before):
+            return task.earlier
+        return "" if before == text else f"a {self._kind.name} by an agent"
 
     async def _read_submitted(self) -> dict[str, AgentText]:
         return await self._stores.replies.texts(self._collection, self._kind.name)
@@ -241,7 +251,9 @@ class RelationKind:
                 waiting += 1
                 continue
             given = submitted.get(relation.id)
-            done = given and (not given.suspect or given.text["task"] == (await self._task(relation)).id)
+            done = given and (
+                not (given.suspect or relation.stale) or given.text["task"] == (await self._task(relation)).id
+            )
             works.append(QueuedWork(relation.id, not done))
         note = f"{waiting} more relations come once the summaries of both their clusters are written: kind='summary'."
         return TextQueue(tuple(works), waiting, note if waiting else "")
@@ -282,7 +294,11 @@ class RelationKind:
         fresh = relation.method.written and not relation.stale
         earlier = f"a sentence by {name_author(relation.method)}" if fresh else ""
         title = f"{near.name} – {far.name}, strength {relation.strength}"
-        return TextTask(relation.id, title, task.text, relation.id, convert, earlier)
+
+        def is_answered_by(text: AgentText) -> bool:
+            return not relation.stale or bool(text.text["task"] == task.id)
+
+        return TextTask(relation.id, title, task.text, relation.id, convert, earlier, is_answered_by)
 
     async def _task(self, relation: Relation) -> Task[str]:
         generations, number = self._stores.generations, self._generation.number

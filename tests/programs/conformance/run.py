@@ -46,6 +46,8 @@ CALLS: dict[str, dict[str, Any]] = {
     "get_pending_work": {},
     "submit_extractions": {"items": []},
     "submit_summaries": {"items": []},
+    "merge_entities": {"entities": ["Kaph", "Ann Teak"]},
+    "split_entity": {"entity": "Kaph", "name": "Kaph (reef)", "places": ["kaph"]},
     "answer_question": {"question": "Who built Kaph?"},
 }
 """A call of every tool, in an order that works. Four more need a name that an earlier reply gives: ``calls_of``."""

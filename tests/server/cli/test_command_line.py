@@ -41,7 +41,11 @@ def vectors_indexed(indexed: Path) -> object:
 
 
 @pytest.mark.parametrize(
-    "command", ["serve", "ingest", "sync", "build", "query", "status", "reindex", "demo"]
+    "command",
+    [
+        *("serve", "ingest", "sync", "build", "query", "status", "reindex", "demo"),
+        *("merge", "split", "corrections"),
+    ],
 )
 def test_every_command_explains_itself(command: str) -> None:
     ran = leanrag(command, "--help")
@@ -206,3 +210,27 @@ def test_a_watching_sync_follows_the_folder_until_ctrl_c(tmp_path: Path) -> None
     assert ran.returncode == 0
     assert "Stopped." in said
     assert "Traceback" not in said
+
+
+def test_entities_are_merged_and_split_and_corrections_listed_and_taken_back(
+    tmp_path: Path, indexed: Path
+) -> None:
+    shutil.copytree(indexed, tmp_path / "data")
+    data = ("--data-dir", str(tmp_path / "data"))
+    assert leanrag("corrections", *data).stdout == "There are no corrections.\n"
+    merged = leanrag("merge", "Brahmaputra", "West Bengal", "--name", "India", *data)
+    assert merged.stdout.splitlines() == [
+        "merge-1: Brahmaputra = West Bengal, called India",
+        "It takes effect at the next build: leanrag build.",
+    ]
+    split = json.loads(leanrag("split", "Brahmaputra", "Assam", "--in", "d1:c1", *data, "--json").stdout)
+    assert split["correction"] == "split-2: Brahmaputra is Assam in 1 passage"
+    unknown = leanrag("merge", "West Bengal", "Brahmaputa", *data)
+    assert unknown.returncode == 1
+    assert "Brahmaputra" in unknown.stderr
+    built = json.loads(leanrag("build", *data, "--json").stdout)
+    assert built["result"]["corrections"] == {"applied": ["merge-1", "split-2"], "without_effect": []}
+    assert "(applied)" in leanrag("corrections", *data).stdout
+    assert leanrag("corrections", "--undo", "merge-1", *data).stdout.startswith("Taken back: merge-1")
+    held = json.loads(leanrag("corrections", *data, "--json").stdout)["corrections"]
+    assert [each.partition(":")[0] for each in held] == ["split-2"]

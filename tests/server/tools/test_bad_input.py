@@ -136,7 +136,7 @@ READING = [
 ]
 WRITING = [
     *("ingest_documents", "build_hierarchy", "delete_documents", "cancel_job"),
-    *("submit_extractions", "submit_summaries"),
+    *("submit_extractions", "submit_summaries", "merge_entities", "split_entity"),
 ]
 
 

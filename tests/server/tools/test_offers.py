@@ -29,7 +29,8 @@ def tool_names(**settings: Any) -> set[str]:
 def test_a_server_offers_the_tools_of_its_toolsets() -> None:
     assert tool_names(toolsets="read") & {"ingest_documents", "get_pending_work"} == set()
     assert tool_names(toolsets="manage") == {
-        *("ingest_documents", "build_hierarchy", "delete_documents", "get_job", "cancel_job")
+        *("ingest_documents", "build_hierarchy", "delete_documents", "get_job", "cancel_job"),
+        *("merge_entities", "split_entity"),
     }
     assert tool_names(toolsets="read, agent") == tool_names() - tool_names(toolsets="manage")
     assert tool_names(read_only=True) == tool_names(toolsets="read") | {"get_job"}

@@ -9,6 +9,7 @@ from typing import Any
 from leanrag_engine.core.model import (
     BuildHistory,
     BuildRecord,
+    CorrectionEffects,
     Distribution,
     EmbeddingCounts,
     HierarchyHealth,
@@ -39,6 +40,9 @@ def record_from_json(stored: Mapping[str, Any]) -> BuildRecord:
             "methods": tuple(MethodCounts(**each) for each in stored["methods"]),
             "embedded": EmbeddingCounts(**stored["embedded"]),
             "history": BuildHistory(**stored["history"]),
+            "corrections": CorrectionEffects(
+                **{key: tuple(refs) for key, refs in stored["corrections"].items()}
+            ),
         }
     )
 

@@ -310,6 +310,22 @@ agent_texts = Table(
     Column("text", Json, nullable=False),
 )
 
+corrections = Table(
+    "corrections",
+    metadata,
+    Column("number", Integer, primary_key=True),
+    Column("collection", Integer, ForeignKey("collections.number", ondelete="CASCADE"), nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("name", Text, nullable=False),
+    Column("names", Json, nullable=False),
+    Column("documents", Json, nullable=False),
+    Column("chunks", Json, nullable=False),
+    Column("created_at", UtcDateTime, nullable=False),
+    Index("corrections_collection", "collection", "number"),
+    # A number is the name of a correction: it is never given to another one.
+    sqlite_autoincrement=True,
+)
+
 jobs = Table(
     "jobs",
     metadata,

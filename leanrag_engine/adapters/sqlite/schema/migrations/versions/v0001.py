@@ -236,6 +236,24 @@ def _replies() -> None:
         sa.Column("chunk_ids", sa.Text, nullable=False),
         sa.Column("text", sa.Text, nullable=False),
     )
+    op.create_table(
+        "corrections",
+        sa.Column("number", sa.Integer, primary_key=True),
+        sa.Column(
+            "collection",
+            sa.Integer,
+            sa.ForeignKey("collections.number", ondelete="CASCADE"),
+            nullable=False,
+        ),
+        sa.Column("kind", sa.Text, nullable=False),
+        sa.Column("name", sa.Text, nullable=False),
+        sa.Column("names", sa.Text, nullable=False),
+        sa.Column("documents", sa.Text, nullable=False),
+        sa.Column("chunks", sa.Text, nullable=False),
+        sa.Column("created_at", sa.DateTime, nullable=False),
+        sqlite_autoincrement=True,
+    )
+    op.create_index("corrections_collection", "corrections", ["collection", "number"])
 
 
 def _jobs() -> None:

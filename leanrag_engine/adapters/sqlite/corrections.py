@@ -1,0 +1,63 @@
+"""Write and read the corrections of a collection's graph."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from sqlalchemy import Connection, Row, delete, insert, select
+
+from leanrag_engine.core.model import Correction
+
+from . import collections as collection_rows
+from .schema.tables import corrections
+
+
+def put(connection: Connection, name: str, new: Correction) -> Correction:
+    """Store a correction and return it with its number; the collection's revision grows by one.
+
+    An equal correction that is stored already is returned instead.
+    """
+    for held in find_all(connection, name):
+        if (held.kind, held.names, held.name, held.documents, held.chunks) == (
+            *(new.kind, new.names, new.name),
+            *(new.documents, new.chunks),
+        ):
+            return held
+    row = {
+        "collection": collection_rows.raise_revision(connection, name),
+        "kind": new.kind,
+        "name": new.name,
+        "names": new.names,
+        "documents": new.documents,
+        "chunks": new.chunks,
+        "created_at": datetime.now(UTC),
+    }
+    stored = insert(corrections).values(row).returning(corrections)
+    return _correction(connection.execute(stored).one())
+
+
+def find_all(connection: Connection, name: str) -> list[Correction]:
+    """Return the corrections in the order in which they were made."""
+    here = corrections.c.collection == collection_rows.number_of(connection, name)
+    rows = connection.execute(select(corrections).where(here).order_by(corrections.c.number))
+    return [_correction(row) for row in rows]
+
+
+def remove(connection: Connection, name: str, number: int) -> None:
+    """Delete a correction; the collection's revision grows by one if there was one."""
+    here = corrections.c.collection == collection_rows.number_of(connection, name)
+    if connection.execute(delete(corrections).where(here, corrections.c.number == number)).rowcount:
+        collection_rows.raise_revision(connection, name)
+
+
+def _correction(row: Row[Any]) -> Correction:
+    return Correction(
+        kind=row.kind,
+        names=tuple(row.names),
+        name=row.name,
+        documents=tuple(row.documents),
+        chunks=tuple(row.chunks),
+        number=row.number,
+        created_at=row.created_at,
+    )

@@ -1,0 +1,94 @@
+"""The commands that correct the graph: ``leanrag merge | split | corrections``."""
+
+from __future__ import annotations
+
+from json import dumps
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from .options import CollectionOption, DataDir, Json
+from .running import read_settings, run
+
+if TYPE_CHECKING:
+    from leanrag_engine.core.model import Correction
+    from leanrag_engine.engine import LeanRAG
+
+
+def merge(
+    entities: Annotated[list[str], typer.Argument(help="Names or refs of entities.", metavar="ENTITY...")],
+    name: Annotated[str, typer.Option(help="What to call it; default: as the first one.")] = "",
+    data_dir: DataDir = None,
+    collection: CollectionOption = None,
+    json: Json = False,
+) -> None:
+    """Make entities one, in this and every later build.
+
+    Example: `leanrag merge "Ewan Reid" "E. Reid"`, then `leanrag build`
+    """
+
+    async def work(engine: LeanRAG) -> None:
+        made = await engine.merge_entities(entities, name, collection=engine.settings.collection)
+        show(made, json=json)
+
+    run(read_settings(data_dir, collection), work)
+
+
+def split(
+    entity: Annotated[str, typer.Argument(help="Name or ref of the entity.")],
+    name: Annotated[str, typer.Argument(help="What the other entity is called.")],
+    places: Annotated[
+        list[str],
+        typer.Option(
+            "--in", help="A document (id, d3) or passage (d3:c12) where it is the other one; repeatable."
+        ),
+    ],
+    data_dir: DataDir = None,
+    collection: CollectionOption = None,
+    json: Json = False,
+) -> None:
+    """Make what a name means in some documents or passages another entity, in this and every later build.
+
+    Example: `leanrag split Mercury "Mercury (planet)" --in d3`, then `leanrag build`
+    """
+
+    async def work(engine: LeanRAG) -> None:
+        made = await engine.split_entity(entity, name, places, collection=engine.settings.collection)
+        show(made, json=json)
+
+    run(read_settings(data_dir, collection), work)
+
+
+def corrections(
+    undo: Annotated[str, typer.Option(help="Ref of a correction to take back.")] = "",
+    data_dir: DataDir = None,
+    collection: CollectionOption = None,
+    json: Json = False,
+) -> None:
+    """List merges and splits, or take one back with `--undo REF`."""
+
+    async def work(engine: LeanRAG) -> None:
+        name = engine.settings.collection
+        if undo:
+            show(await engine.undo_correction(undo, collection=name), json=json, undone=True)
+            return
+        from ..replies.corrections import format_corrections  # noqa: PLC0415 - heavy
+
+        held = await engine.corrections(collection=name)
+        lines = format_corrections(held, await engine.correction_effects(collection=name))
+        if json:
+            typer.echo(dumps({"corrections": lines}, ensure_ascii=False))
+        else:
+            typer.echo("\n".join(lines) or "There are no corrections.")
+
+    run(read_settings(data_dir, collection), work)
+
+
+def show(correction: Correction, *, json: bool, undone: bool = False) -> None:
+    from ..replies.corrections import CorrectionsReply  # noqa: PLC0415 - heavy
+
+    reply = CorrectionsReply.from_engine(correction, undone=undone)
+    if json:
+        typer.echo(reply.model_dump_json())
+    else:
+        typer.echo(f"{reply.correction}\nIt takes effect at the next build: leanrag build.")

@@ -1,0 +1,51 @@
+"""Tools that correct the graph: what is one entity, and where one name means another."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from mcp_types import CallToolResult
+from pydantic import Field
+
+from ..engine_handle import EngineHandle
+from ..replies.corrections import CorrectionsReply
+from .arguments import CollectionName, EntityName, Strings
+
+Undo = bool
+"""Whether to take such a correction back."""
+
+
+class CorrectionTools:
+    """Each method is one tool; its docstring is what the model reads."""
+
+    def __init__(self, engine: EngineHandle) -> None:
+        self._engine = engine
+
+    async def merge_entities(
+        self, entities: Strings, name: str = "", undo: Undo = False, collection: CollectionName = "default"
+    ) -> Annotated[CallToolResult, CorrectionsReply]:
+        """Make entities one, called `name` or as the first, in every build from the next on; `undo` takes that back."""
+        engine = await self._engine.get()
+        named = await self._engine.choose(collection)
+        if undo:
+            done = await engine.undo_merge(entities, collection=named)
+        else:
+            done = await engine.merge_entities(entities, name, collection=named)
+        return CorrectionsReply.from_engine(done, undone=undo).to_result()
+
+    async def split_entity(
+        self,
+        entity: EntityName,
+        name: str,
+        places: Annotated[Strings, Field(description="Documents (d3), passages (d3:c12)")] = [],  # noqa: B006
+        undo: Undo = False,
+        collection: CollectionName = "default",
+    ) -> Annotated[CallToolResult, CorrectionsReply]:
+        """Make what `entity` means in these places another entity, `name`. Otherwise as merge_entities."""
+        engine = await self._engine.get()
+        named = await self._engine.choose(collection)
+        if undo:
+            done = await engine.undo_split(entity, name, collection=named)
+        else:
+            done = await engine.split_entity(entity, name, places, collection=named)
+        return CorrectionsReply.from_engine(done, undone=undo).to_result()
