@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import logging
+import re
+from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from importlib.metadata import version
@@ -176,20 +179,30 @@ def _is_left_out(key: str, value: Any) -> bool:
     return key in LEFT_OUT or key == "$defs" or (key == "additionalProperties" and value in (False, {}))
 
 
-def shorten_output(schema: Any, *, top: bool = True) -> Any:
+def shorten_output(schema: dict[str, Any]) -> dict[str, Any]:
     """Return the schema of a reply as a client sees it: without titles and descriptions, without
-    ``additionalProperties`` (false would forbid a later version more keys, true says nothing), and without the inner lists of required keys:
-    all are, and the lists take a tenth of its tokens."""
-    if isinstance(schema, list):
-        return [shorten_output(each, top=False) for each in schema]
-    if not isinstance(schema, dict):
-        return schema
-    return {
-        key: {name: shorten_output(each, top=False) for name, each in value.items()}
-        if key in ("properties", "$defs")
-        else shorten_output(value, top=False)
-        for key, value in schema.items()
-        if key not in ("title", "description")
-        and not (key == "additionalProperties" and isinstance(value, bool))
-        and (top or key != "required")
-    }
+    ``additionalProperties`` (false would forbid a later version more keys, true says nothing), and without the inner lists
+    of required keys: all are, and the lists take a tenth of its tokens. A definition that is used once stands there."""
+    uses = Counter(re.findall(r'"#/\$defs/([^"]+)"', json.dumps(schema)))
+    definitions = schema.get("$defs", {})
+
+    def shorten(part: Any, *, top: bool = False) -> Any:
+        if isinstance(part, list):
+            return [shorten(each) for each in part]
+        if not isinstance(part, dict):
+            return part
+        name = part.get("$ref", "").rpartition("/")[2]
+        if uses[name] == 1:
+            return shorten(definitions[name])
+        return {
+            key: {name: shorten(each) for name, each in value.items()}
+            if key == "properties"
+            else shorten(value)
+            for key, value in part.items()
+            if key not in ("title", "description", "$defs")
+            and not (key == "additionalProperties" and isinstance(value, bool))
+            and (top or key != "required")
+        }
+
+    shared = {name: shorten(each) for name, each in definitions.items() if uses[name] > 1}
+    return ({"$defs": shared} if shared else {}) | shorten(schema, top=True)

@@ -37,7 +37,7 @@ class CorrectionTools:
         self,
         entity: EntityName,
         name: str,
-        places: Annotated[Strings, Field(description="Documents (d3), passages (d3:c12)")] = [],  # noqa: B006
+        places: Annotated[Strings, Field(description="d3 or d3:c12")] = [],  # noqa: B006
         undo: Undo = False,
         collection: CollectionName = "default",
     ) -> Annotated[CallToolResult, CorrectionsReply]:

@@ -55,9 +55,7 @@ class ReadTools:
         ranking: Annotated[
             Literal["spread", "fused", "paper"], Field(description="fused, paper: to compare methods")
         ] = "spread",
-        seeds: Annotated[
-            int, Field(ge=1, le=100, description="Entities to start from; fewer: more focused")
-        ] = 5,
+        seeds: Annotated[int, Field(ge=1, le=100, description="Entities to start from")] = 5,
         top_k: Annotated[int, Field(ge=1, le=100, description="Most passages")] = 10,
         token_budget: Annotated[int, Field(ge=100, le=32000)] = 4000,
         filters: Filters = FiltersArgument(),
@@ -179,7 +177,7 @@ relations one layer below that join the two; `support`: base relations beneath."
         document: Annotated[str, Field(description="Instead: id, title or d3")] = "",
         section: Annotated[str, Field(description="One of its headings")] = "",
         entity: Annotated[str, Field(description="Instead: name or ref")] = "",
-        query: Annotated[str, Field(description="Best passages of entity or document first")] = "",
+        query: Annotated[str, Field(description="Best passages first")] = "",
         token_budget: Annotated[int, Field(ge=200, le=20_000)] = 4000,
         limit: Limit = 100,
         cursor: Cursor = "",
@@ -224,8 +222,8 @@ that mention an entity. next_cursor reads on."""
         cursor: Cursor = "",
         collection: CollectionName = "default",
     ) -> Annotated[CallToolResult, TextSearchReply]:
-        """Find every place where a text stands word for word: to check a quotation, find a name, number or code, or count. \
-Gives citations with the words around."""
+        """Find every place where a text stands word for word: a quotation, name, number or code. Gives citations with the \
+words around."""
         engine = await self._engine.get()
         offset = parse_cursor(cursor)
         found = await engine.search_text(
