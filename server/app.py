@@ -131,6 +131,7 @@ def add_tool(server: LeanRAGServer, offer: ToolEntry, function: Callable[..., An
     tool.parameters = shorten_input(tool.parameters) | {"additionalProperties": False}
     if server.only_collection:
         del tool.parameters["properties"]["collection"]
+    assert tool.fn_metadata.output_schema is not None
     tool.fn_metadata.output_schema = shorten_output(tool.fn_metadata.output_schema)
 
 
@@ -205,4 +206,5 @@ def shorten_output(schema: dict[str, Any]) -> dict[str, Any]:
         }
 
     shared = {name: shorten(each) for name, each in definitions.items() if uses[name] > 1}
-    return ({"$defs": shared} if shared else {}) | shorten(schema, top=True)
+    shortened: dict[str, Any] = shorten(schema, top=True)
+    return ({"$defs": shared} if shared else {}) | shortened
