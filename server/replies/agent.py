@@ -111,7 +111,7 @@ class SubmitReply(ReplyModel):
         if submission.rejected:
             step = f"Correct the rejected items and call {submit_tool(kind)} with them again."
         elif submission.remaining:
-            left = f"{submission.remaining} {UNITS[kind]} remain"
+            left = f"{submission.remaining} {UNITS[kind]} to go"
             step = (
                 f"Call get_pending_work with kind={kind!r} and the next_cursor of its last page: {left}. "
                 "Or build_hierarchy now."

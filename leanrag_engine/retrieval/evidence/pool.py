@@ -99,16 +99,23 @@ async def value_statements(
     if not said:
         return []
     dense = await _dense_shares(run, found, nodes, relations)
-    shared = QueryWords([found.text]).score([f"{each.subject} {each.text}" for _, each in said])
+    words = QueryWords([found.text])
+    shared = words.score([f"{each.subject} {each.text}" for _, each in said])
     most = max(shared, default=0.0) or 1.0
     # A window gains as much again from its neighbours and section, and from what the graph ranks first.
     scale = 1.0 + options.neighbour + options.section
     bridges = _bridging(graph)
     first = {node.id for node in nodes if summaries and node.layer > 0}
+
+    def closeness(id_: str, statement: Statement, share: float) -> float:
+        known = dense.get(id_, share / most)
+        # The vector of a cluster is made of its name and description: a finding counts for its own words too.
+        return max(known, words.share([statement.text])) if statement.kind == "finding" else known
+
     return [
         replace(
             each,
-            value=scale * (dense.get(id_, share / most) + options.keyword * share / most)
+            value=scale * (closeness(id_, each, share) + options.keyword * share / most)
             + options.bridge * (id_ in bridges)
             + scale * (id_ in first),
             kept=anyway or id_ in first,

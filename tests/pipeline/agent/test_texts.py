@@ -186,5 +186,5 @@ async def test_a_finding_of_an_agent_reaches_the_context_of_a_question_about_it(
                 }
             assert (await engine.submit_summaries([said])).accepted
         await rebuild(engine)
-        result = await engine.query(Query("Who share a passion for glaciers?", token_budget=2000))
+        result = await engine.query(Query(f"Which passion do {one} and {other} share?", token_budget=2000))
         assert "share a passion for glaciers" in result.context.text

@@ -108,38 +108,51 @@ async def be_the_model(agent: Agent, folder: Path) -> None:
         "ingest_documents",
         documents=[{"path": str(folder / "with.txt")}, {"path": str(folder / "raise.txt")}],
     )
-    first = True
-    work = await agent.call("get_pending_work", kind="extraction", limit=3)
-    while work.get("items"):
-        items = [extraction(item) for item in work["items"]]
-        if first:
-            items[0] |= {"entities": "none", "relations": "none"}
-        done = await agent.call("submit_extractions", items=items)
-        if done.get("rejected") and first:
-            agent.think("It mends what was rejected.")
-            await agent.call("submit_extractions", items=[extraction(work["items"][0])])
-        elif not done.get("accepted"):
-            agent.think("It gives up on these: they stay heuristic.")
-            break
-        first = False
-        work = await agent.call("get_pending_work", kind="extraction", limit=3)
+    await work_through(agent, "extraction", "submit_extractions", extraction)
     await agent.call("build_hierarchy", wait_seconds=40)
-    work = await agent.call("get_pending_work", kind="summary", limit=3)
-    while work.get("items"):
-        items = [summary(item, place) for place, item in enumerate(work["items"])]
-        done = await agent.call("submit_summaries", items=items)
-        if not done.get("accepted"):
-            break
-        work = await agent.call("get_pending_work", kind="summary", limit=3)
+    await work_through(agent, "summary", "submit_summaries", summary)
+    await agent.call("build_hierarchy", wait_seconds=40)
+    await agent.call("get_pending_work", kind="relation", limit=2)
+    await agent.call("get_pending_work", kind="description", limit=2)
+    agent.think("The user: “with” and “with statement” are the same.")
+    await agent.call("merge_entities", entities=["with statement", "statement"])
     await agent.call("build_hierarchy", wait_seconds=40)
     await agent.call("get_index_status")
     await agent.call("query_lca_context", query="What does the with statement do?", token_budget=800)
 
 
-def extraction(item: Mapping[str, Any]) -> dict[str, Any]:
+async def work_through(
+    agent: Agent, kind: str, submit: str, write: Callable[[Mapping[str, Any], int], dict[str, Any]]
+) -> None:
+    """Do all work of one kind, page by page; what is rejected is mended once."""
+    work = await agent.call("get_pending_work", kind=kind, limit=3)
+    number = 0
+    while work.get("items"):
+        items = [write(item, number + place) for place, item in enumerate(work["items"])]
+        if not number:
+            items[0] |= {"entities": "none"} if kind == "extraction" else {"name": ""}
+        done = await agent.call(submit, items=items)
+        if not number:
+            agent.think("It mends what was rejected, and tries whether it may overwrite its own work.")
+            again = [write(work["items"][0], number)]
+            await agent.call(submit, items=again)
+            other = {"entities": [], "relations": []} if kind == "extraction" else {"name": "Another name"}
+            await agent.call(submit, items=[again[0] | other])
+        number += len(items)
+        if not done.get("accepted") and number > len(items):
+            agent.think("It gives up on these: they stay heuristic.")
+            break
+        if not work["next_cursor"]:
+            break
+        work = await agent.call("get_pending_work", kind=kind, limit=3, cursor=work["next_cursor"])
+
+
+def extraction(item: Mapping[str, Any], place: int) -> dict[str, Any]:
     """What a lazy model would say of a chunk: its words in backticks, each related to the next."""
     names = list(dict.fromkeys(re.findall(r"“(\w[\w ]+)”|``?(\w[\w.]+)", item["text"])))
-    said = [(a or b) for a, b in names][:5] or re.findall(r"\b[a-z]{8,}\b", item["text"])[:3]
+    del place
+    said = [f"{a or b} statement" if (a or b) == "with" else (a or b) for a, b in names][:5]
+    said = said or re.findall(r"\b[a-z]{8,}\b", item["text"])[:3]
     said = list(dict.fromkeys(said))
     entities = [
         {"name": each, "type": "concept", "description": f"{each} as this passage tells of it."}
