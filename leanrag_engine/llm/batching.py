@@ -127,8 +127,8 @@ class TaskKind:
 class Task(Generic[T]):
     """One task. ``id`` is derived from everything that the answer may depend on.
 
-    ``text`` is the input, with the text of documents fenced; ``chunk_ids`` are all chunks that it comes from, empty if
-    they are unknown. ``read`` converts a JSON object to the answer, or raises ``ReplyUnusable`` with an actionable
+    ``text`` is the input, with the text of documents fenced; ``chunk_ids`` are all chunks and aggregated entities that it
+    comes from, empty if they are unknown. ``read`` converts a JSON object to the answer, or raises ``ReplyUnusable`` with an actionable
     reason.
     """
 

@@ -23,7 +23,7 @@ from .generations import publish as publishing
 from .generations.publish import Build
 from .jobs import FINISHED
 from .schema.tables import documents as documents_table
-from .schema.tables import embedders, generations, jobs
+from .schema.tables import embedders, entities, generations, jobs
 
 
 def delete_documents(
@@ -35,12 +35,13 @@ def delete_documents(
     without content. ``remaining`` is published in their place.
     """
     deleted = _find_names(connection, name, ids)
-    replies.drop(connection, name, documents.chunk_ids(connection, name, ids))
     collection = collection_rows.raise_revision(connection, name)
     for id_ in ids:
         documents.remove(connection, collection, id_)
     fulltext.purge_windows(connection, collection)
     before = collection_rows.find_generations(connection, collection)
+    untouched = _find_untouched(connection, before[0].number, remaining) if before and remaining else set()
+    replies.drop_unfounded(connection, name, untouched)
     for old in before:
         fulltext.drop_generation(connection, old.number)
         connection.execute(delete(generations).where(generations.c.number == old.number))
@@ -51,6 +52,15 @@ def delete_documents(
     _remove_from_jobs(connection, name, deleted)
     collection_rows.bump_vector_version(connection)
     return generation
+
+
+def _find_untouched(connection: Connection, generation: int, remaining: Build) -> set[str]:
+    """Return the ids of the aggregated entities whose texts are the same in what remains: no deleted document fed them."""
+    held = select(entities.c.id, entities.c.description).where(
+        entities.c.generation == generation, entities.c.layer > 0
+    )
+    before = {row.id: row.description for row in connection.execute(held)}
+    return {each.id for each in remaining.entities if each.layer and before.get(each.id) == each.description}
 
 
 # --- jobs ----------------------------------------------------------------------------------

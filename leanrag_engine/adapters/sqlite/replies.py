@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Any
 
-from sqlalchemy import Connection, func, insert, select, update
+from sqlalchemy import ColumnElement, Connection, exists, func, insert, select, update
 from sqlalchemy import delete as delete_from
 
 from leanrag_engine.core.model import Spent
 from leanrag_engine.core.ports import AgentText, AgentTextKind, ChatRequest, FinishReason, Reply
 
 from . import collections as collection_rows
-from .dialect.statements import among, insert_or_update, is_empty_list, lists_any
-from .schema.tables import agent_texts, replies
+from .dialect.statements import among, insert_or_update, is_empty_list
+from .schema.tables import agent_texts, chunks, replies
 
 _CACHED = replies.c.text.is_not(None)
 """A row without its text counts for spending only."""
@@ -109,22 +110,29 @@ def sum_spending(connection: Connection, name: str | None, job: str, model: str)
 # --- deletion ------------------------------------------------------------------------------
 
 
-def drop(connection: Connection, name: str, chunk_ids: Sequence[str]) -> None:
-    """Delete the texts of replies about these chunks.
+def drop_unfounded(connection: Connection, name: str, untouched: Collection[str]) -> None:
+    """Delete the texts of replies and of agents that rest on anything that is gone, or on unknown things.
 
-    So are the texts of agents that rest on them. Replies and texts whose chunks are unknown become suspect: they may
-    contain text of these chunks.
+    What remains is the chunks of the collection and the aggregated entities ``untouched``. A text may also rest on a chunk
+    of a document's earlier version.
     """
     collection = collection_rows.number_of(connection, name)
     here = (replies.c.collection == collection) & _CACHED
-    about_chunks = lists_any(replies.c.chunk_ids, chunk_ids)
-    connection.execute(update(replies).where(here, about_chunks).values(text=None))
-    unknown = is_empty_list(replies.c.chunk_ids)
-    connection.execute(update(replies).where(here, unknown).values(suspect=True))
+    gone = _rests_on_others(replies.c.chunk_ids, collection, untouched)
+    connection.execute(update(replies).where(here, gone).values(text=None))
     mine = agent_texts.c.collection == collection
-    connection.execute(delete_from(agent_texts).where(mine, lists_any(agent_texts.c.chunk_ids, chunk_ids)))
-    rootless = is_empty_list(agent_texts.c.chunk_ids)
-    connection.execute(update(agent_texts).where(mine, rootless).values(suspect=True))
+    gone = _rests_on_others(agent_texts.c.chunk_ids, collection, untouched)
+    connection.execute(delete_from(agent_texts).where(mine, gone))
+
+
+def _rests_on_others(
+    column: ColumnElement[Any], collection: int, untouched: Collection[str]
+) -> ColumnElement[bool]:
+    """Return the condition that a list of ids is empty, or names what is neither a chunk of the collection nor ``untouched``."""
+    listed = func.json_each(column).table_valued("value")
+    held = select(chunks.c.id).where(chunks.c.collection == collection)
+    others = listed.c.value.not_in(held) & ~among(listed.c.value, untouched)
+    return is_empty_list(column) | exists(select(listed.c.value).where(others))
 
 
 def drop_suspect(connection: Connection, name: str) -> None:

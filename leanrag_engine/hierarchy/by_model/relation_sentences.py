@@ -54,7 +54,9 @@ def relation_task(
     text = _format_task(near, far, relations, members, options.pair_tokens)
     forbidden = tuple(_forbidden_names(near, far, members.values()))
     id_ = content_id("t", near.id, far.id, text)
-    return Task(id_, text, partial(_read, forbidden, options), _chunk_ids(relations, members))
+    return Task(
+        id_, text, partial(_read, forbidden, options), (near.id, far.id, *_chunk_ids(relations, members))
+    )
 
 
 def ordered_relation_task(
@@ -69,9 +71,9 @@ def ordered_relation_task(
 
 
 def _chunk_ids(relations: Sequence[Relation], members: Mapping[str, Entity]) -> tuple[str, ...]:
-    """Return the chunks that a task rests on; none above layer 0, as for summaries."""
+    """Return the chunks that relations of layer 0 rest on; above it the members instead, as for summaries."""
     if relations[0].layer:
-        return ()
+        return tuple(sorted(members))
     items: Iterable[Entity | Relation] = chain(members.values(), relations)
     return tuple(sorted({id_ for each in items for id_ in each.chunk_ids}))
 

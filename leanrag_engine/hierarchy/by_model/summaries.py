@@ -99,9 +99,9 @@ def estimate_tokens(members: Sequence[Entity], relations: int, options: TaskOpti
 
 
 def _chunk_ids(members: Sequence[Entity], relations: Sequence[Relation]) -> tuple[str, ...]:
-    """Return the chunks that a task rests on; none above layer 0, where nearly all of the corpus is beneath."""
+    """Return the chunks that a task rests on; above layer 0 the members instead, whose texts it shows."""
     if members[0].layer:
-        return ()
+        return tuple(sorted(each.id for each in members))
     items: Iterable[Entity | Relation] = chain(members, relations)
     return tuple(sorted({id_ for each in items for id_ in each.chunk_ids}))
 

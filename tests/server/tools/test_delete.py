@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -113,6 +114,60 @@ async def test_after_a_deletion_no_table_no_file_and_no_reply_holds_a_word_that_
         assert built.data["status"] == "done"
         assert "hidden" not in (await everything(call)).lower()
     assert traces(tmp_path) == []
+
+
+PLACES = ("Tiree", "Arbroath", "Unst", "Lewis", "Islay", "Barra", "Fair Isle", "Cape Wrath", "Oban", "Wick")
+MANY = [
+    {
+        "id": f"tower-{number}",
+        "text": f"Keeper Number{chr(65 + number)} served at {PLACES[number % 10]}. "
+        f"The Lamp of {PLACES[(number + 3) % 10]} was made by Engineer Number{chr(65 + (number + 1) % 26)}.",
+    }
+    for number in range(24)
+]
+
+
+def gossip(request: Any) -> str:
+    """The scribe's answers, which pass on the planted words: so they reach every layer."""
+    scribe = import_module("leanrag_tests_scribe")
+    shown = scribe.tasks_of(request)
+    items = json.loads(scribe.write(request))["items"]
+    for item in items:
+        if planted := sorted(
+            set(re.findall(rf"\w*(?:{WORDS.pattern})\w*", shown[item["task"]], re.IGNORECASE))
+        ):
+            field = "sentence" if "sentence" in item else "description"
+            if field in item:
+                item[field] += f" They speak of {' and '.join(planted)}."
+    return json.dumps({"items": items})
+
+
+async def test_after_a_deletion_no_reply_of_a_model_is_kept_that_the_document_fed(
+    serve_in_process: Serve, tmp_path: Path, scribe: Any
+) -> None:
+    """At once, not at the next build: replies of all layers, and of versions of the document that were replaced."""
+    scribe.follows(gossip)
+    settings = {"llm_model": "openai/tiny", "llm_api_base": scribe.url, "cluster_size": 5, "tau": 0}
+    old = {**SECRET, "text": "Quibblewick told of a zyzzyva once. Skerryvore was dark."}
+    async with serve_in_process(tmp_path, **settings) as call:
+        for documents in ([*OTHERS, *MANY, old], [SECRET]):
+            reply = await call("ingest_documents", documents=documents, wait_seconds=40)
+            assert reply.data["status"] == "done", reply.text
+        layers = (await call("get_index_status")).data["layers"]
+        assert len(layers) > 3
+        kinds = {import_module("leanrag_tests_scribe").work_of(each) for each in scribe.requests}
+        assert kinds >= {"extract", "aggregate", "relate"}
+        assert WORDS.search(await everything(call))
+        reply = await call("delete_documents", ids=["secret-file"], wait_seconds=40)
+        assert reply.data["status"] == "done", reply.text
+    assert traces(tmp_path) == []
+    before = scribe.calls
+    async with serve_in_process(tmp_path, **settings) as call:
+        assert (await call("build_hierarchy", wait_seconds=40)).data["status"] == "done"
+    assert traces(tmp_path) == []
+    asked = scribe.requests[before:]
+    # What the document did not feed was kept: no other document is read again.
+    assert not [each for each in asked if "passages of documents into a graph" in each.prompt]
 
 
 async def test_unknown_ids_are_returned_with_the_nearest_and_the_others_are_deleted(
