@@ -137,12 +137,10 @@ class EmbedderSource(Protocol):
         no collection's texts made."""
         ...
 
-    async def without(
-        self, identity: str, state: bytes, gone: Sequence[str], kept: Sequence[str]
-    ) -> tuple[str, bytes]:
-        """Return identity and state of that embedder without what only the texts ``gone`` contributed to it.
+    async def restrict(self, identity: str, state: bytes, texts: Sequence[str]) -> tuple[str, bytes]:
+        """Return identity and state of that embedder without what none of ``texts`` contributed to it.
 
-        The vectors of the texts ``kept`` do not change. Raises as ``restore``.
+        The vectors of ``texts`` do not change. Raises as ``restore``.
         """
         ...
 
@@ -303,10 +301,8 @@ class DocumentStore(Protocol):
 
         Publishes ``hierarchy``, what remains of the published one, in its place and deletes every older generation
         of the collection; with ``None``, no entity is left and no generation either. Removes the documents from
-        the records of finished jobs, and the cached replies about their chunks. Replies whose chunks are not known,
-        and such texts of agents, may come from these documents too: the next ``publish`` deletes them, except those
-        that were used by then (``ReplyStore.find``, ``ReplyStore.use_texts``), since what uses them was made
-        without these documents. The collection's revision grows by one, the vector version too.
+        the records of finished jobs, and every cached reply and text of an agent that rests on anything but present chunks
+        and aggregated entities whose own text the deletion left as it was. The collection's revision grows by one, the vector version too.
         """
         ...
 

@@ -79,7 +79,5 @@ class TimedEmbedderSource:
     async def unknown_words(self, identity: str, state: bytes, texts: Sequence[str]) -> float | None:
         return await self.inner.unknown_words(identity, state, texts)
 
-    async def without(
-        self, identity: str, state: bytes, gone: Sequence[str], kept: Sequence[str]
-    ) -> tuple[str, bytes]:
-        return await self.inner.without(identity, state, gone, kept)
+    async def restrict(self, identity: str, state: bytes, texts: Sequence[str]) -> tuple[str, bytes]:
+        return await self.inner.restrict(identity, state, texts)

@@ -130,21 +130,21 @@ async def _compute_remaining(
         said[extract.chunk_id].append(extract)
     living = RemainingChunks({each.id: each for each in kept}, said, {each.id: each for each in gone})
     left = await anyio.to_thread.run_sync(remove_chunks, old, living) if old.layers[0].entities else None
-    return RemainingBuild(generation, old, left, *await _remaining_embedder(stores, generation, gone, kept))
+    return RemainingBuild(generation, old, left, *await _remaining_embedder(stores, generation, kept))
 
 
 async def _remaining_embedder(
-    stores: Stores, generation: Generation, gone: Sequence[Chunk], kept: Sequence[Chunk]
+    stores: Stores, generation: Generation, kept: Sequence[Chunk]
 ) -> tuple[Embedder | None, str, bytes]:
-    """Return the embedder without the words of deleted chunks, its identity and its state.
+    """Return the embedder with no words but those of the chunks ``kept``, its identity and its state.
 
     The state of an unavailable embedder is deleted, since it may contain them; the next build makes another.
     """
     try:
         if await stores.embedders.gave(generation.embedder):
             state = await stores.generations.embedder_state(generation.number)
-            texts = ([text for _, text in texts_of_windows(each)] for each in (gone, kept))
-            identity, state = await stores.embedders.without(generation.embedder, state, *texts)
+            texts = [text for _, text in texts_of_windows(kept)]
+            identity, state = await stores.embedders.restrict(generation.embedder, state, texts)
             return await stores.embedders.restore(identity, state), identity, state
     except (InvalidInput, ModelUnavailable, StoreUnusable) as problem:
         logger.warning("The deletion goes on without the embedder: %s", problem)

@@ -48,11 +48,9 @@ class AutomaticSource:
         """Ask the source that gave ``identity``."""
         return await (await self._source_of(identity)).unknown_words(identity, state, texts)
 
-    async def without(
-        self, identity: str, state: bytes, gone: Sequence[str], kept: Sequence[str]
-    ) -> tuple[str, bytes]:
+    async def restrict(self, identity: str, state: bytes, texts: Sequence[str]) -> tuple[str, bytes]:
         """Let the source that gave ``identity`` do it."""
-        return await (await self._source_of(identity)).without(identity, state, gone, kept)
+        return await (await self._source_of(identity)).restrict(identity, state, texts)
 
     async def _source_of(self, identity: str) -> EmbedderSource:
         return self._latin if await self._latin.gave(identity) else self._other()

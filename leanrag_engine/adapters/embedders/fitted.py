@@ -127,11 +127,9 @@ class FittedEmbedderSource:
         """Return the share of the occurrences of words that are not in the table. Raises ``StoreUnusable`` as ``restore``."""
         return await anyio.to_thread.run_sync(_share_unknown, identity, state, texts)
 
-    async def without(
-        self, identity: str, state: bytes, gone: Sequence[str], kept: Sequence[str]
-    ) -> tuple[str, bytes]:
-        """Remove the words that occur in ``gone`` alone from the word table. Raises ``StoreUnusable`` as ``restore``."""
-        return await anyio.to_thread.run_sync(_remove_words, identity, state, gone, kept)
+    async def restrict(self, identity: str, state: bytes, texts: Sequence[str]) -> tuple[str, bytes]:
+        """Remove the words that none of ``texts`` has from the word table. Raises ``StoreUnusable`` as ``restore``."""
+        return await anyio.to_thread.run_sync(_remove_words, identity, state, texts)
 
 
 # --- fitting -------------------------------------------------------------------------------
@@ -234,10 +232,10 @@ def _share_unknown(identity: str, state: bytes, texts: Sequence[str]) -> float:
     return 1.0 - sum(found) / len(found) if found else 0.0
 
 
-def _remove_words(identity: str, state: bytes, gone: Sequence[str], kept: Sequence[str]) -> tuple[str, bytes]:
+def _remove_words(identity: str, state: bytes, texts: Sequence[str]) -> tuple[str, bytes]:
     table = _unpack(identity, state)
-    lost = {word for text in gone for word in _features(text)} & set(table.vocabulary)
-    for text in kept:
+    lost = set(table.vocabulary)
+    for text in texts:
         if not lost:
             return identity, state
         lost.difference_update(_features(text))

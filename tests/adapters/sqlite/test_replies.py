@@ -18,6 +18,7 @@ from leanrag_engine.core.model import (
     Extract,
     ExtractedEntity,
     Generation,
+    Graph,
     Hierarchy,
     Method,
     Spent,
@@ -200,24 +201,46 @@ async def test_deleting_a_document_removes_replies_about_its_chunks_and_keeps_wh
     assert texts == [None, REPLY.text]
 
 
-async def test_suspect_replies_are_deleted_by_the_next_publish_unless_they_were_used(
-    filled_store: SqliteDatabase, hierarchy: MakeHierarchy, publish: Publish
+async def test_a_deletion_drops_what_rests_on_changed_summaries_on_unknown_things_or_on_replaced_chunks(
+    filled_store: SqliteDatabase, hierarchy: MakeHierarchy, publish: Publish, parcel: MakeParcel
 ) -> None:
-    for digest in ("asked again", "not asked again"):
-        await put_reply(filled_store, digest, make_request("aggregation"))
-    await put_reply(
-        filled_store, "of other chunks", make_request("extraction", *await chunk_ids(filled_store, "moons"))
-    )
-    await put_summaries(filled_store, {"t1": {"name": "Used"}, "t2": {"name": "Not used"}})
+    layers = hierarchy("Scrooge", "Marley")
+    await publish(filled_store, layers)
+    root = layers.layers[-1].entities[0]
+    moons = await chunk_ids(filled_store, "moons")
+    newer = parcel("moons", "Io is a moon.")
+    await filled_store.documents.put("default", newer.document, newer.chunks, newer.extracts)
+    rests = {
+        "the root": [root.id],
+        "an unknown cluster": ["gone"],
+        "nothing that is known": [],
+        "a replaced chunk": [moons[0]],
+        "a new chunk": [newer.chunks[0].id],
+    }
+    for digest, ids in rests.items():
+        await put_reply(filled_store, digest, make_request("aggregation", *ids))
+        text_of_agent = {digest: AgentText({"name": digest}, tuple(ids))}
+        await filled_store.replies.put_texts("default", "summary", text_of_agent, replace=True)
     before = await filled_store.replies.spending("default")
-    await delete_document(filled_store)
-    assert await filled_store.replies.find("asked again")
-    await filled_store.replies.use_texts("default", "summary", ["t1"])
-    await publish(filled_store, hierarchy("Scrooge", "Marley"))
-    assert await filled_store.replies.find("asked again")
-    assert await filled_store.replies.find("not asked again") is None
-    assert await filled_store.replies.find("of other chunks")
-    assert await summaries(filled_store) == {"t1": {"name": "Used"}}
+    for rewritten, kept in ((False, {"the root", "a new chunk"}), (True, {"a new chunk"})):
+        if rewritten:
+            again = parcel("carol", "Marley was dead.")
+            await filled_store.documents.put("default", again.document, again.chunks, again.extracts)
+        remains = layers
+        if rewritten:
+            changed = Graph((replace(root, description="Other words."),), layers.layers[-1].relations)
+            remains = Hierarchy((*layers.layers[:-1], changed))
+        await filled_store.documents.delete(
+            "default",
+            ["carol"],
+            remains,
+            embedder="fitted-test",
+            dimension=8,
+            embedder_state=b"x",
+            record=BuildRecord(),
+        )
+        assert {each for each in rests if await filled_store.replies.find(each)} == kept
+        assert set(await summaries(filled_store)) == kept
     assert await filled_store.replies.spending("default") == before
 
 

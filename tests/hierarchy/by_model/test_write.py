@@ -166,10 +166,10 @@ def test_an_order_in_a_document_stays_within_the_fence_and_on_its_line(order: st
     assert outside_fences(pair.text).strip() == "1 relation joins them."
 
 
-def test_a_task_names_the_chunks_it_comes_from_and_above_the_first_layer_none() -> None:
+def test_a_task_names_the_chunks_it_comes_from_and_above_the_first_layer_its_members() -> None:
     assert aggregation_task(PEOPLE, AMONG).chunk_ids == ("k1", "k2", "k3", "k4")
     above = [replace(each, layer=1, chunk_ids=()) for each in PEOPLE]
-    assert aggregation_task(above, ()).chunk_ids == ()
+    assert aggregation_task(above, ()).chunk_ids == tuple(each.id for each in above)
 
 
 def test_the_schemas_are_strict_at_every_level() -> None:

@@ -154,7 +154,7 @@ async def test_after_a_deletion_no_reply_of_a_model_is_kept_that_the_document_fe
             reply = await call("ingest_documents", documents=documents, wait_seconds=40)
             assert reply.data["status"] == "done", reply.text
         layers = (await call("get_index_status")).data["layers"]
-        assert len(layers) > 3
+        assert len(layers) >= 3
         kinds = {import_module("leanrag_tests_scribe").work_of(each) for each in scribe.requests}
         assert kinds >= {"extract", "aggregate", "relate"}
         assert WORDS.search(await everything(call))

@@ -93,12 +93,11 @@ class MiniLMSource:
     ) -> None:
         """Return None: nothing was fitted."""
 
-    async def without(
+    async def restrict(
         self,
         identity: str,
         state: bytes,
-        gone: Sequence[str],  # noqa: ARG002 - the port's arguments
-        kept: Sequence[str],  # noqa: ARG002
+        texts: Sequence[str],  # noqa: ARG002 - the port's argument
     ) -> tuple[str, bytes]:
         """Return both unchanged: they hold nothing of any text."""
         return identity, state
