@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
 from leanrag_engine.core.model import (
     Correction,
     CorrectionEffects,
@@ -141,3 +144,47 @@ def test_corrections_without_names_in_the_documents_have_no_effect_and_change_no
     plain, _ = build(CORPUS)
     assert places(graph) == places(plain)
     assert effects == CorrectionEffects(idle=("merge-1", "split-2"))
+
+
+NAMES = ("Ann Roe", "Nan Roe", "Bob Hay", "Rob Hay", "Cid Lee")
+CHUNKS = sorted(DOCUMENTS)
+ANY_NAME = st.sampled_from(NAMES)
+ANY_CORRECTION = st.one_of(
+    st.builds(
+        lambda names, name: Correction("merge", tuple(names), name),
+        st.lists(ANY_NAME, min_size=1, max_size=3),
+        ANY_NAME,
+    ),
+    st.builds(
+        lambda name, new, places, chunks: Correction("split", (name,), new, tuple(places), tuple(chunks)),
+        ANY_NAME,
+        ANY_NAME,
+        st.lists(st.sampled_from("abc"), max_size=2),
+        st.lists(st.sampled_from(CHUNKS), max_size=2),
+    ),
+)
+
+
+@settings(deadline=None)
+@given(
+    mentioned=st.lists(st.lists(ANY_NAME, min_size=1, max_size=3, unique=True), min_size=6, max_size=6),
+    corrections=st.lists(ANY_CORRECTION, max_size=6),
+)
+def test_after_any_corrections_no_mention_is_lost_and_the_last_merge_holds(
+    mentioned: list[list[str]], corrections: list[Correction]
+) -> None:
+    corpus = [said(chunk, *names) for chunk, names in zip(CHUNKS, mentioned, strict=True)]
+    numbered = [
+        Correction(each.kind, each.names, each.name, each.documents, each.chunks, number)
+        for number, each in enumerate(corrections, 1)
+    ]
+    graph, effects = build(corpus, *numbered)
+    assert {chunk for each in graph.entities for chunk in each.chunk_ids} == set(CHUNKS)
+    assert len({each.id for each in graph.entities}) == len(graph.entities)
+    known = {each.id for each in graph.entities}
+    assert all({each.source_id, each.target_id} <= known for each in graph.relations)
+    assert sorted((*effects.applied, *effects.idle)) == sorted(each.ref for each in numbered)
+    assert build(corpus, *numbered)[0] == graph
+    if numbered and numbered[-1].kind == "merge":
+        bearers = {each.name for each in graph.entities} & {*numbered[-1].names, numbered[-1].name}
+        assert bearers <= {numbered[-1].name}

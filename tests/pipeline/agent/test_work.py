@@ -7,12 +7,13 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 
 from leanrag_engine.core.config import load_settings
 from leanrag_engine.core.errors import InvalidInput, NotReady
 from leanrag_engine.core.jobs import Job, JobStatus
-from leanrag_engine.core.model import DocumentSource, Method
+from leanrag_engine.core.model import DocumentSource, Extract, ExtractedEntity, Method
 from leanrag_engine.engine import LeanRAG
 from leanrag_engine.pipeline.agent.items import PendingWork, WorkKind
 
@@ -331,3 +332,32 @@ async def test_a_summary_is_checked_by_the_schema_and_replaced_only_on_purpose(t
         await finished(engine, await engine.submit_build())
         assert (await engine.cluster(item.work_id)).entity.name == "Another name for them"
         assert "by an agent" in (await engine.submit_summaries([good])).rejected[0][1]
+
+
+async def test_what_a_model_wrote_is_not_overwritten_without_a_word_either(tmp_path: Path) -> None:
+    async with opened(tmp_path) as engine:
+        await ingest(engine, [LETTER], build=False)
+        (chunk,) = await engine._stores.documents.all_chunks("default")
+        by_model = Extract(chunk.id, Method.MODEL, (ExtractedEntity("Alice Hay"),))
+        await engine._stores.documents.put_extracts("default", [by_model], revise=True)
+        said = {"work_id": chunk.id, "entities": [BOB], "relations": []}
+        ((_, why),) = (await engine.submit_extractions([said])).rejected
+        assert "1 entity and 0 relations by a model" in why
+        assert (await engine.submit_extractions([said], replace=True)).accepted
+
+
+async def test_of_two_agents_that_submit_the_same_chunk_at_once_the_second_is_told(tmp_path: Path) -> None:
+    async with opened(tmp_path) as one, opened(tmp_path) as other:
+        await ingest(one, [LETTER], build=False)
+        id_ = (await one.pending_work("extraction")).items[0].work_id
+        done = []
+
+        async def submit(engine: LeanRAG, entity: dict[str, Any]) -> None:
+            item = {"work_id": id_, "entities": [entity], "relations": []}
+            done.append(await engine.submit_extractions([item]))
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(submit, one, ALICE)
+            group.start_soon(submit, other, BOB)
+        assert sorted(len(each.accepted) for each in done) == [0, 1]
+        assert "1 entity" in next(each.rejected for each in done if each.rejected)[0][1]
