@@ -85,8 +85,8 @@ async def _answer_naive(run: QueryRun) -> QueryResult:
     run.warn_of_dense(found)
     if not run.query.include_sources:
         run.warnings.append("include_sources=false was ignored: passages are all that this answer has.")
-    sources = await load_ranked(run, [order_plain(run, each) for each in found])
     windows = [await value_windows(run, each, ()) for each in found]
+    sources = await load_ranked(run, [order_plain(run, each) for each in found])
     return _make_result(run, subgraph.EMPTY, sources, found, windows)
 
 
@@ -153,7 +153,6 @@ async def _answer_from(
     seeds: Sequence[Seed] = (),
 ) -> QueryResult:
     """Value the windows of passages and what is written about the subgraph, and compose the answer of both."""
-    sources = await load_ranked(run, rankings)
     graph = await restrict_subgraph(run, graph, beneath)
     if run.query.ranking == Ranking.PAPER:
         windows = [await rank_chunk_windows(run, rankings[0])]
@@ -167,6 +166,7 @@ async def _answer_from(
         windows = [
             await value_windows(run, each, hits, weight) for each, hits in zip(found, walked, strict=True)
         ]
+    sources = await load_ranked(run, rankings)  # hardly any is not loaded yet
     statements: list[list[Statement]] = []
     everything = run.query.mode == Mode.GLOBAL or not run.query.include_sources
     if everything or is_written([*graph.path, *graph.base_relations]):

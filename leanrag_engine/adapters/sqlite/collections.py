@@ -21,8 +21,7 @@ HELD_COUNTS = 100
 
 
 _COLLECTION = select(collections).where(collections.c.name == bindparam("name"))
-_NUMBER = _COLLECTION.with_only_columns(collections.c.number)
-_REVISION = select(collections.c.revision).where(collections.c.number == bindparam("number"))
+_STATE = _COLLECTION.with_only_columns(collections.c.number, collections.c.revision)
 _GENERATIONS: Select[Any] = (
     select(
         *(each for each in generations.c if each is not generations.c.settings),
@@ -80,20 +79,23 @@ def find_all(connection: Connection) -> list[Collection]:
 
 def number_of(connection: Connection, name: str) -> int:
     """Return the number of the collection. Raises ``NotFound`` with the existing collections as candidates."""
-    number = connection.execute(_NUMBER, {"name": name}).scalar()
-    if number is not None:
-        return int(number)
+    return state_of(connection, name)[0]
+
+
+def state_of(connection: Connection, name: str) -> tuple[int, int]:
+    """Return the number of the collection, and its revision: how often its documents have changed.
+
+    Raises ``NotFound`` as :func:`number_of`.
+    """
+    row = connection.execute(_STATE, {"name": name}).first()
+    if row is not None:
+        return row.number, row.revision
     existing = connection.execute(select(collections.c.name).order_by(collections.c.name)).scalars()
     raise NotFound(
         f"There is no collection {name!r}.",
         "Ingest documents into it, or name one that exists.",
         tuple(Candidate("", each) for each in existing),
     )
-
-
-def revision_of(connection: Connection, number: int) -> int:
-    """Return how often the documents of collection ``number`` have changed."""
-    return int(connection.execute(_REVISION, {"number": number}).scalar_one())
 
 
 def raise_revision(connection: Connection, name: str) -> int:

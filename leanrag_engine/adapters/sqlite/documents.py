@@ -459,8 +459,7 @@ def chunks_with(
 
     ``recent`` keeps chunks between the reads of one database. It must not be given within a write, which may be undone.
     """
-    collection = collection_rows.number_of(connection, name)
-    revision = collection_rows.revision_of(connection, collection)
+    collection, revision = collection_rows.state_of(connection, name)
     recent = recent or RecentChunks()
     held = recent.of(collection, revision)
     missing = [id_ for id_ in ids if id_ not in held]
@@ -575,8 +574,7 @@ def search_windows(
     connection: Connection, name: str, text: str, limit: int, counts: RowCounts | None = None
 ) -> list[Hit]:
     """Search windows by keyword, best first; ``counts`` are kept between the searches of one database."""
-    collection = collection_rows.number_of(connection, name)
-    revision = collection_rows.revision_of(connection, collection)
+    collection, revision = collection_rows.state_of(connection, name)
     hits = fulltext.search_windows(connection, collection, text, limit, counts=counts, revision=revision)
     places = list_value({place.chunk for place, _ in hits})
     rows = connection.execute(_IDS, {"collection": collection, "places": places})
