@@ -19,6 +19,7 @@ from .joining import join_related
 from .links import EdgeList
 from .methods import ClusteringMethod, ClusteringOptions, measure_clusters, points_of
 from .mixture import Clusters, check_vectors, cluster, reduce_dimensions
+from .shrinking import split_by_meaning, split_by_relations, split_until_enough
 
 BLOCK = 4096
 """Entities scored against all clusters at once."""
@@ -44,8 +45,9 @@ def place(
     """Return the clusters of a layer of which some entities have a cluster already.
 
     ``homes`` (n,) are the numbers of the previous clusters, -1 for new entities; at least one is known. A new entity
-    joins the cluster of the highest likelihood, then the one that its relations pull it to. Clusters above the cap are
-    split, empty ones vanish, and a lone member joins another cluster. Raises what
+    joins the cluster of the highest likelihood that has room, then the one that its relations pull it to. The largest
+    clusters are split where there are fewer than the sizes ask for, empty ones vanish, and a lone member joins another
+    cluster. Raises what
     :func:`leanrag_engine.hierarchy.clustering.methods.partition` raises.
     """
     check_vectors(vectors, sizes.mean, sizes.cap)
@@ -54,9 +56,11 @@ def place(
     previous, labels = np.unique(homes, return_inverse=True)
     labels = labels - np.count_nonzero(previous < 0)
     new = np.flatnonzero(homes < 0)
-    labels[new] = _likeliest(reduced, labels, new)
+    labels = _join_likeliest(reduced, labels, new, sizes.cap)
     pulse()
-    labels = _split_large(points, labels, sizes, pulse)
+    labels = _split_above_cap(points, labels, sizes, pulse)
+    divide = split_by_relations if clustering.method is ClusteringMethod.LEIDEN else split_by_meaning
+    labels = split_until_enough(points, labels, links, sizes, divide, pulse)
     if clustering.method is ClusteringMethod.LEIDEN:
         weight = 1.0  # relations decide, meaning only between equals
     labels = join_related(points, labels, links, weight=weight, cap=sizes.cap, movable=homes < 0, pulse=pulse)
@@ -66,19 +70,43 @@ def place(
     )
 
 
-def _likeliest(points: Points, labels: Labels, new: Labels) -> Labels:
-    """Return the cluster of each of the rows ``new`` with the highest likelihood under Gaussians of one variance."""
+def _join_likeliest(points: Points, labels: Labels, new: Labels, cap: int, *, most: int = 16) -> Labels:
+    """Return the labels with each of the rows ``new`` in its likeliest cluster under Gaussians of one variance.
+
+    Who has most to lose by the second choice chooses first; a full cluster takes no more. Where the ``most`` best are
+    full, the best grows above the cap.
+    """
+    labels = labels.copy()
     known = np.flatnonzero(labels >= 0)
-    means = cluster_means(points[known], labels[known], int(labels.max()) + 1)
+    count = int(labels.max()) + 1
+    means = cluster_means(points[known], labels[known], count)
+    room = cap - np.bincount(labels[known], minlength=count)
+    choices, losses = _rank_clusters(points[new], means, min(most, count))
+    for place in np.argsort(-losses, kind="stable").tolist():
+        ranked = choices[place]
+        free = ranked[room[ranked] > 0]
+        label = free[0] if len(free) else ranked[0]
+        labels[new[place]] = label
+        room[label] -= 1
+    return labels
+
+
+def _rank_clusters(points: Points, means: Points, most: int) -> tuple[Labels, Points]:
+    """Return the best clusters of each point, (n, ``most``), and how much likelier the first is than the second."""
     halves = 0.5 * np.einsum("ij,ij->i", means, means)
-    best = np.empty(len(new), dtype=np.intp)
-    for start in range(0, len(new), BLOCK):
-        rows = new[start : start + BLOCK]
-        best[start : start + BLOCK] = (points[rows] @ means.T - halves).argmax(axis=1)
-    return best
+    choices = np.empty((len(points), most), dtype=np.intp)
+    losses = np.zeros(len(points))
+    for start in range(0, len(points), BLOCK):
+        scores = points[start : start + BLOCK] @ means.T - halves
+        best = np.argsort(-scores, axis=1, kind="stable")[:, :most]
+        choices[start : start + BLOCK] = best
+        if most > 1:
+            first, second = (np.take_along_axis(scores, best[:, [rank]], axis=1)[:, 0] for rank in (0, 1))
+            losses[start : start + BLOCK] = first - second
+    return choices, losses
 
 
-def _split_large(points: Vectors, labels: Labels, sizes: SizeChoice, pulse: Callable[[], None]) -> Labels:
+def _split_above_cap(points: Vectors, labels: Labels, sizes: SizeChoice, pulse: Callable[[], None]) -> Labels:
     """Return the labels with each cluster above the cap divided by meaning into clusters of the mean size."""
     labels = labels.copy()
     for number in np.flatnonzero(np.bincount(labels) > sizes.cap).tolist():

@@ -56,6 +56,11 @@ def test_a_new_entity_between_two_clusters_joins_the_one_that_it_is_related_to()
         assert placed(centres, homes, relations).clusters.labels[10] == cluster
 
 
+def test_a_full_cluster_takes_no_more_while_another_one_has_room() -> None:
+    found = placed([0] * 9 + [1] * 2 + [0], [0] * 9 + [1] * 2 + [NEW])
+    assert found.clusters.labels.tolist() == [0] * 9 + [1] * 3
+
+
 def test_a_cluster_past_the_cap_is_split_and_its_old_members_go_on_under_its_number() -> None:
     found = placed([0] * 6 + [5] * 6 + [1] * 4, [0] * 6 + [NEW] * 6 + [1] * 4)
     sizes = np.bincount(found.clusters.labels)

@@ -82,6 +82,8 @@ tokenizer, seconds, served, spans = TiktokenTokenizer(), float(sys.argv[2]), Cha
 
 @lru_cache(None)
 def extracted(shown):
+    # Without its fence: the heuristics take fenced text for code.
+    shown = "\\n".join(line for line in shown.splitlines() if not line.startswith("```"))
     (found,) = extract([Chunk("c", "d", 1, shown, 0, len(shown), 1)], "")
     return {
         "entities": [{"name": e.name, "type": e.type, "description": e.description} for e in found.entities],
