@@ -42,8 +42,8 @@ class NameCorrections:
     _splits: dict[str, list[_SplitRule]] = field(default_factory=dict)
     _groups: dict[str, frozenset[str]] = field(default_factory=dict)
     """All keys that were merged into a key so far."""
-    _merges: dict[str, list[frozenset[str]]] = field(default_factory=dict)
-    """The groups that each merge joins, by its ref."""
+    _merges: dict[str, tuple[str, list[frozenset[str]]]] = field(default_factory=dict)
+    """The target of each merge and the groups that it joins, by its ref."""
     _refs: list[str] = field(default_factory=list)
     _seen: set[str] = field(default_factory=set)
     _moved: set[str] = field(default_factory=set)
@@ -66,7 +66,7 @@ class NameCorrections:
         target = self._resolve(correction.name)
         keys = {self._resolve(name) for name in correction.names} | {target}
         groups = [self._groups.get(key, frozenset([key])) for key in sorted(keys)]
-        self._merges[correction.ref] = groups
+        self._merges[correction.ref] = target, groups
         self._groups[target] = frozenset().union(*groups)
         for form, key in self.forms.items():
             if key in keys:
@@ -116,13 +116,13 @@ class NameCorrections:
         return found
 
     def effects(self, acronyms: Mapping[str, str]) -> CorrectionEffects:
-        """Return which corrections changed the meaning of a mention. ``acronyms`` are the forms without corrections."""
+        """Return which corrections changed what a mention means or what it is called. ``acronyms`` are the forms without corrections."""
         seen = {acronyms.get(key, key) for key in self._seen}
-        merged = {
-            ref
-            for ref, groups in self._merges.items()
-            if sum(not group.isdisjoint(seen) for group in groups) >= min(2, len(groups))
-        }
+        merged = set()
+        for ref, (target, groups) in self._merges.items():
+            found = sum(not group.isdisjoint(seen) for group in groups)
+            if found >= min(2, len(groups)) or (found and target not in seen):
+                merged.add(ref)
         applied = merged | self._moved
         return CorrectionEffects(
             tuple(ref for ref in self._refs if ref in applied),

@@ -117,7 +117,7 @@ def test_a_later_correction_decides_about_what_an_earlier_one_made() -> None:
         fuse(2, "Ann Roe", "Nancy Roe", name="Nancy Roe"),
     )
     assert places(graph) == {"Nancy Roe": ("a1", "b1")}
-    assert effects == CorrectionEffects(applied=("merge-2",), idle=("merge-1",))
+    assert effects == CorrectionEffects(applied=("merge-1", "merge-2"))
 
 
 def test_an_acronym_follows_its_long_form_into_a_merge() -> None:
@@ -137,6 +137,13 @@ def test_a_merge_makes_namesakes_of_several_documents_one() -> None:
     graph, effects = build(corpus, fuse(1, "King"))
     assert named(graph, "King").chunk_ids == ("a1", "b1")
     assert effects.applied == ("merge-1",)
+
+
+def test_a_merge_of_which_one_name_is_left_has_an_effect_only_if_it_renames_that() -> None:
+    graph, effects = build([said("a1", "Ann Lee")], fuse(1, "Ann Lee", "Annie Lee"))
+    assert effects.idle == ("merge-1",)
+    graph, effects = build([said("a1", "Ann Lee")], fuse(1, "Annie Lee", "Ann Lee"))
+    assert (places(graph), effects.applied) == ({"Annie Lee": ("a1",)}, ("merge-1",))
 
 
 def test_corrections_without_names_in_the_documents_have_no_effect_and_change_nothing() -> None:

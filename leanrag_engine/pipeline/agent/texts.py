@@ -241,13 +241,14 @@ class RelationKind:
         self.task_kind = relation_kind(prompts)
 
     async def queue(self, submitted: Mapping[str, AgentText]) -> TextQueue:
+        due = [each for each in await self._strong() if not each.method.written or each.stale]
+        ends = {end for each in due for end in (each.source_id, each.target_id)}
+        clusters = await self._stores.generations.entities(self._generation.number, sorted(ends))
+        written = {each.id for each in clusters if each.method.written}
         works = []
         waiting = 0
-        for relation in await self._strong():
-            if relation.method.written and not relation.stale:
-                continue
-            ends = await self._ends(relation)
-            if not all(each.method.written for each in ends):
+        for relation in due:
+            if not {relation.source_id, relation.target_id} <= written:
                 waiting += 1
                 continue
             given = submitted.get(relation.id)
