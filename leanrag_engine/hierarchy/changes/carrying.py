@@ -18,6 +18,8 @@ from leanrag_engine.core.model import Entity, Evidence, Graph, Hierarchy, Relati
 from leanrag_engine.core.text.language.sentences import sentences
 from leanrag_engine.hierarchy.relations import LayerStep, PairCounts
 
+from .removal import HIDDEN
+
 Labels = NDArray[np.intp]
 Pair = tuple[str, str]
 
@@ -174,7 +176,9 @@ def carry_summaries(
             continue
         changes[number] = _compare_members(members[number], lineage, before.get(origin.id, frozenset()))
         if not origin.method.written:
-            if not changes[number].total and _is_supported(origin, previous.chunk_ids):
+            # A deletion leaves a note in place of a heuristic summary, which is made anew here.
+            hidden = origin.description.startswith(HIDDEN)
+            if not (hidden or changes[number].total) and _is_supported(origin, previous.chunk_ids):
                 kept[number] = origin
             continue
         carried = drop_unsupported(origin, previous.chunk_ids)
