@@ -188,3 +188,39 @@ async def test_a_finding_of_an_agent_reaches_the_context_of_a_question_about_it(
         await rebuild(engine)
         result = await engine.query(Query(f"Which passion do {one} and {other} share?", token_budget=2000))
         assert "share a passion for glaciers" in result.context.text
+
+
+async def test_a_sentence_that_became_stale_is_asked_for_again_and_needs_no_leave_to_be_replaced(
+    tmp_path: Path,
+) -> None:
+    async with built(tmp_path) as engine:
+        await summarise_all(engine)
+        items = await all_items(engine, "relation")
+        sentence = "The members of the one circle write to members of the other and send them maps."
+        await engine.submit_summaries([{"work_id": each.work_id, "sentence": sentence} for each in items])
+        await rebuild(engine)
+        assert not await all_items(engine, "relation")
+        pairs = [(one, other) for number, one in enumerate(PEOPLE) for other in PEOPLE[number + 1 :]]
+        news = [f"{one} sold a boat to {other}. {other} paid {one} in gold." for one, other in pairs]
+        await finish(
+            engine, await engine.submit_ingest([DocumentSource(text=" ".join(news), id="news", title="N")])
+        )
+        await summarise_all(engine)
+        stale = [
+            each
+            for each in (await engine.inter_cluster_relations(limit=100)).relations
+            if each.stale and each.layer
+        ]
+        again = {each.work_id for each in await all_items(engine, "relation")}
+        written = [each.id for each in stale if each.id in again and each.method is Method.AGENT]
+        assert written
+        newer = "The members of the one circle sell boats to members of the other and are paid in gold."
+        said = [{"work_id": written[0], "sentence": newer}]
+        assert (await engine.submit_summaries(said)).accepted == (written[0],)
+        assert (await engine.submit_summaries(said)).accepted == (written[0],)
+        other = [{"work_id": written[0], "sentence": sentence}]
+        assert "replace=true" in (await engine.submit_summaries(other)).rejected[0][1]
+        await rebuild(engine)
+        found = {each.id: each for each in (await engine.inter_cluster_relations(limit=100)).relations}
+        assert found[written[0]].description == newer
+        assert not found[written[0]].stale
