@@ -186,8 +186,8 @@ def forget(
 ) -> None:
     """Delete documents permanently, with everything that only they support.
 
-    Summaries built from them are hidden until the next `leanrag build`. Exit code 0: all were deleted; 3: some ids
-    are unknown, the others were deleted; 1: nothing was deleted.
+    Summaries lose the sentences that rested on them; heuristic ones are hidden until the next `leanrag build`. Exit code
+    0: all were deleted; 3: some ids are unknown, the others were deleted; 1: nothing was deleted.
 
     Example: `leanrag forget notes/old.md d12`
     """
