@@ -271,7 +271,7 @@ async def base_graph(
         # A text of a few plain words has no names: without any entity the collection could not be built.
         openings = (chunk for chunk in chunks if chunk.number == 1)
         base = merge([Extract(each.id, Method.HEURISTIC, find_key_words(each.text)) for each in openings])
-    by_agents = await descriptions_by_agents(stores, collection.name, documents.keys())
+    by_agents = await descriptions_by_agents(stores, collection.name, base, documents.keys())
     asked = [each for each in overlong if each.id not in by_agents]
 
     def report_descriptions(done: int, total: int) -> None:
@@ -284,18 +284,22 @@ async def base_graph(
 
 
 async def descriptions_by_agents(
-    stores: Stores, collection: str, chunk_ids: AnyCollection[str]
+    stores: Stores, collection: str, base: Graph, chunk_ids: AnyCollection[str]
 ) -> dict[str, Description]:
-    """Return what agents wrote of entities of G0, by their ids, and delete what rests on chunks that are gone."""
+    """Return what agents wrote of entities of G0, by their ids, and delete what rests on chunks that are gone.
+
+    A description that rests on chunks which mean another entity now, after a split, is left out.
+    """
     texts = await stores.replies.texts(collection, "description")
     known = set(chunk_ids)
     gone = [id_ for id_, each in texts.items() if not known.issuperset(each.chunk_ids)]
     if gone:
         await stores.replies.drop_texts(collection, "description", gone)
+    mentions = {each.id: frozenset(each.chunk_ids) for each in base.entities if each.id in texts}
     return {
         id_: Description(each.text["description"], tuple(Evidence(*part) for part in each.text["evidence"]))
         for id_, each in texts.items()
-        if id_ not in gone
+        if id_ not in gone and mentions.get(id_, frozenset()).issuperset(each.chunk_ids)
     }
 
 

@@ -329,7 +329,9 @@ class DescriptionKind:
         entities = await self._stores.generations.layer(self._generation.number, 0)
         wanted = [each for each in entities if each.description and lacks_description(each)]
         ordered = sorted(wanted, key=lambda each: (-each.mentions, each.id))
-        return TextQueue(tuple(QueuedWork(each.id, each.id not in submitted) for each in ordered))
+        return TextQueue(
+            tuple(QueuedWork(each.id, not is_described(each, submitted.get(each.id))) for each in ordered)
+        )
 
     async def tasks(self, ids: Sequence[str]) -> list[TextTask]:
         found = await self._stores.generations.entities(self._generation.number, ids)
@@ -355,7 +357,16 @@ class DescriptionKind:
 
         earlier = f"a description by {name_author(entity.method)}" if entity.method.written else ""
         title = f"{entity.name}, {entity.type}, mentioned in {entity.mentions} chunks"
-        return TextTask(entity.id, title, task.text, entity.id, convert, earlier)
+
+        def is_answered_by(text: AgentText) -> bool:
+            return is_described(entity, text)
+
+        return TextTask(entity.id, title, task.text, entity.id, convert, earlier, is_answered_by)
+
+
+def is_described(entity: Entity, text: AgentText | None) -> bool:
+    """Return whether a submitted description is about what the entity means now: a split may have moved mentions."""
+    return text is not None and set(text.chunk_ids) <= set(entity.chunk_ids)
 
 
 def lacks_description(entity: Entity) -> bool:
