@@ -153,7 +153,8 @@ def reduce_summary(
     for start, end in sentences(cluster.description):
         text = cluster.description[start:end]
         source = cited.get(start)
-        if (source and source.chunk_id in gone) or lost & _content_words(text):
+        # Not `in gone`: the chunk may be one of an earlier version of the document.
+        if (source and source.chunk_id not in left) or lost & _content_words(text):
             continue
         if source:
             evidence.append(Evidence(place, place + len(text), source.chunk_id))
@@ -162,10 +163,10 @@ def reduce_summary(
     if not parts:
         return None
     findings = [
-        replace(each, chunk_ids=tuple(id_ for id_ in each.chunk_ids if id_ not in gone))
+        replace(each, chunk_ids=tuple(id_ for id_ in each.chunk_ids if id_ in left))
         for each in cluster.findings
         if not lost & _content_words(f"{each.summary} {each.explanation}")
-        and (not each.chunk_ids or any(id_ not in gone for id_ in each.chunk_ids))
+        and (not each.chunk_ids or any(id_ in left for id_ in each.chunk_ids))
     ]
     return replace(cluster, description=" ".join(parts), findings=tuple(findings), evidence=tuple(evidence))
 
