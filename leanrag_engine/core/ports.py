@@ -521,14 +521,10 @@ AgentTextKind = Literal["summary", "relation", "description"]
 
 @dataclass(frozen=True, slots=True)
 class AgentText:
-    """What an agent wrote for one task, as JSON values, and all chunks that it rests on; none if they are unknown.
-
-    ``suspect``: they are unknown and documents were deleted since a build last used it.
-    """
+    """What an agent wrote for one task, as JSON values, and all chunks that it rests on; none if they are unknown."""
 
     text: Mapping[str, Any]
     chunk_ids: tuple[str, ...] = ()
-    suspect: bool = field(default=False, compare=False)
 
 
 class ReplyStore(Protocol):
@@ -574,10 +570,6 @@ class ReplyStore(Protocol):
 
     async def drop_texts(self, collection: str, kind: AgentTextKind, task_ids: Sequence[str]) -> None:
         """Delete texts that rest on chunks that do not exist any more."""
-        ...
-
-    async def use_texts(self, collection: str, kind: AgentTextKind, task_ids: Sequence[str]) -> None:
-        """Mark texts that a build uses: the next ``publish`` keeps them."""
         ...
 
 

@@ -41,7 +41,7 @@ from leanrag_engine.extraction.by_model.extract import extract_by_model
 from leanrag_engine.extraction.heuristic.keyphrases.key_words import find_key_words
 from leanrag_engine.extraction.merging import LongDescription, merge
 from leanrag_engine.hierarchy.build import BuiltHierarchy, HierarchyOptions, build
-from leanrag_engine.hierarchy.by_model.write import AgentSentence, TextSources
+from leanrag_engine.hierarchy.by_model.write import TextSources
 from leanrag_engine.hierarchy.clustering.methods import ClusteringMethod, ClusteringOptions
 from leanrag_engine.hierarchy.health import count_methods
 from leanrag_engine.llm.batching import first_error
@@ -210,17 +210,14 @@ async def draft(
     models: BuildModels,
     mode: AskedMode,
 ) -> DraftBuild:
-    """Merge, describe, cluster and summarise; nothing is written yet but which texts of agents were used."""
+    """Merge, describe, cluster and summarise; nothing is written yet."""
     base, effects = await base_graph(stores, collection, fitted.chunks, report, models)
     summaries = await stores.replies.texts(collection.name, "summary")
     sentences = await stores.replies.texts(collection.name, "relation")
     sources = TextSources(
         models.writing,
         {id_: each.text for id_, each in summaries.items()},
-        {
-            id_: AgentSentence(each.text["sentence"], each.text["task"] if each.suspect else "")
-            for id_, each in sentences.items()
-        },
+        {id_: each.text["sentence"] for id_, each in sentences.items()},
     )
     plan = plan_of(stores.settings)
     before = collection.generation
@@ -238,8 +235,6 @@ async def draft(
         previous=previous,
         mode=choice.mode,
     )
-    await stores.replies.use_texts(collection.name, "summary", sorted(sources.used & summaries.keys()))
-    await stores.replies.use_texts(collection.name, "relation", sorted(sources.used & sentences.keys()))
     return DraftBuild(built, choice, effects)
 
 

@@ -50,15 +50,14 @@ def put(connection: Connection, name: str, record: ReplyRecord) -> None:
         "cost": record.reply.cost,
         "counted": record.counted,
         "room": record.request.max_tokens,
-        "suspect": False,
         "chunk_ids": record.request.chunk_ids,
         "text": record.reply.text,
     }
     connection.execute(insert(replies).values(row))
 
 
-def find(connection: Connection, digest: str, job: str) -> tuple[Reply, bool] | None:
-    """Return the cached reply to a request and whether it is suspect; ``None`` if there is none.
+def find(connection: Connection, digest: str, job: str) -> Reply | None:
+    """Return the cached reply to a request; ``None`` if there is none.
 
     Unless ``job`` is "", only a reply that this job asked for counts.
     """
@@ -66,7 +65,7 @@ def find(connection: Connection, digest: str, job: str) -> tuple[Reply, bool] | 
     row = connection.execute(statement.where(replies.c.job == job) if job else statement).first()
     if row is None:
         return None
-    reply = Reply(
+    return Reply(
         row.text,
         FinishReason(row.finish_reason),
         row.prompt_tokens,
@@ -74,12 +73,6 @@ def find(connection: Connection, digest: str, job: str) -> tuple[Reply, bool] | 
         row.cost,
         kept=True,
     )
-    return reply, row.suspect
-
-
-def trust(connection: Connection, digest: str) -> None:
-    """Mark the reply as not suspect."""
-    connection.execute(update(replies).where(replies.c.digest == digest, _CACHED).values(suspect=False))
 
 
 def sum_spending(connection: Connection, name: str | None, job: str, model: str) -> list[Spent]:
@@ -135,16 +128,6 @@ def _rests_on_others(
     return is_empty_list(column) | exists(select(listed.c.value).where(others))
 
 
-def drop_suspect(connection: Connection, name: str) -> None:
-    """Delete the texts of suspect replies, and suspect texts of agents."""
-    collection = collection_rows.number_of(connection, name)
-    suspect = (replies.c.collection == collection) & replies.c.suspect & _CACHED
-    connection.execute(update(replies).where(suspect).values(text=None, suspect=False))
-    connection.execute(
-        delete_from(agent_texts).where(agent_texts.c.collection == collection, agent_texts.c.suspect)
-    )
-
-
 # --- texts of agents -----------------------------------------------------------------------
 
 
@@ -166,14 +149,13 @@ def put_texts(
     statement = insert_or_update(agent_texts)
     statement = statement.on_conflict_do_update(
         index_elements=["collection", "kind", "task"],
-        set_={column: statement.excluded[column] for column in ("text", "chunk_ids", "suspect")},
+        set_={column: statement.excluded[column] for column in ("text", "chunk_ids")},
     )
     rows = [
         {
             "collection": collection,
             "kind": kind,
             "task": task,
-            "suspect": False,
             "chunk_ids": each.chunk_ids,
             "text": each.text,
         }
@@ -188,12 +170,12 @@ def texts(
 ) -> dict[str, AgentText]:
     """Return the texts of one kind by task id, sorted by it; only of ``tasks`` if they are given."""
     here = agent_texts.c.collection == collection_rows.number_of(connection, name)
-    columns = (agent_texts.c.task, agent_texts.c.text, agent_texts.c.chunk_ids, agent_texts.c.suspect)
+    columns = (agent_texts.c.task, agent_texts.c.text, agent_texts.c.chunk_ids)
     statement = select(*columns).where(here, agent_texts.c.kind == kind)
     if tasks is not None:
         statement = statement.where(among(agent_texts.c.task, tasks))
     rows = connection.execute(statement.order_by(agent_texts.c.task))
-    return {row.task: AgentText(row.text, tuple(row.chunk_ids), row.suspect) for row in rows}
+    return {row.task: AgentText(row.text, tuple(row.chunk_ids)) for row in rows}
 
 
 def drop_texts(connection: Connection, name: str, kind: AgentTextKind, tasks: Sequence[str]) -> None:
@@ -202,10 +184,3 @@ def drop_texts(connection: Connection, name: str, kind: AgentTextKind, tasks: Se
     connection.execute(
         delete_from(agent_texts).where(here, agent_texts.c.kind == kind, among(agent_texts.c.task, tasks))
     )
-
-
-def use_texts(connection: Connection, name: str, kind: AgentTextKind, tasks: Sequence[str]) -> None:
-    """Mark the texts of these tasks as not suspect."""
-    here = agent_texts.c.collection == collection_rows.number_of(connection, name)
-    these = (agent_texts.c.kind == kind) & among(agent_texts.c.task, tasks)
-    connection.execute(update(agent_texts).where(here, these).values(suspect=False))

@@ -219,7 +219,6 @@ class SqlGenerationStore:
             await self._transactions.write(publishing.delete_older, collection)
             if not record.models:
                 await self._transactions.write(documents.accept_heuristic, collection)
-            await self._transactions.write(replies.drop_suspect, collection)
         return generation
 
     async def embedder_state(self, generation: int) -> bytes:
@@ -309,13 +308,7 @@ class SqlReplyStore:
         self._transactions = transactions
 
     async def find(self, digest: str, job_id: str = "") -> Reply | None:
-        cached = await self._transactions.read(replies.find, digest, job_id)
-        if cached is None:
-            return None
-        reply, suspect = cached
-        if suspect:
-            await self._transactions.write(replies.trust, digest)
-        return reply
+        return await self._transactions.read(replies.find, digest, job_id)
 
     async def put(
         self,
@@ -344,9 +337,6 @@ class SqlReplyStore:
 
     async def drop_texts(self, collection: str, kind: AgentTextKind, task_ids: Sequence[str]) -> None:
         await self._transactions.write(replies.drop_texts, collection, kind, task_ids)
-
-    async def use_texts(self, collection: str, kind: AgentTextKind, task_ids: Sequence[str]) -> None:
-        await self._transactions.write(replies.use_texts, collection, kind, task_ids)
 
 
 class SqlCorrectionStore:

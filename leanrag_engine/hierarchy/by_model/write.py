@@ -6,6 +6,7 @@ nothing usable was written. Requests and results do not depend on the order of t
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
@@ -26,7 +27,7 @@ from leanrag_engine.llm.prompts import Prompts
 
 from .options import DEFAULT, TaskOptions
 from .prompt_lines import approximate_tokens
-from .relation_sentences import ordered_relation_task, relation_kind, relation_task
+from .relation_sentences import relation_kind, relation_task
 from .summaries import ClusterSummary, aggregation_kind, aggregation_task, estimate_tokens
 
 BEAT = 1.0
@@ -39,24 +40,13 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class AgentSentence:
-    """A sentence that an agent wrote on two clusters. ``task`` is the id of its task if the sentence counts for exactly
-    that task alone, because what it rests on may have been deleted; else ""."""
-
-    text: str
-    task: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class TextSources:
     """Where the texts of a hierarchy come from: a model, if there is one, the ``summaries`` that agents wrote, by task id,
-    and their ``sentences`` on two clusters, by the id of the relation. The model is not asked for what an agent wrote.
-    ``used`` collects the ids of what is used of these."""
+    and their ``sentences`` on two clusters, by the id of the relation. The model is not asked for what an agent wrote."""
 
     work: ModelWork | None = None
     summaries: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    sentences: Mapping[str, AgentSentence] = field(default_factory=dict)
-    used: set[str] = field(default_factory=set)
+    sentences: Mapping[str, str] = field(default_factory=dict)
     options: TaskOptions = DEFAULT
 
 
@@ -155,23 +145,24 @@ def _read_agent_summaries(
     if not sources.summaries:
         return {}
     found: dict[int, WrittenSummary] = {}
-    published = {str(item.get("cluster")): task_id for task_id, item in sources.summaries.items()}
+    by_cluster: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
+    for item in sources.summaries.values():
+        by_cluster[str(item.get("cluster"))].append(item)
     for number, cluster in enumerate(clusters):
         task = aggregation_task(*cluster, sources.options)
         origin = carried.origin(number)
-        task_id = task.id if task.id in sources.summaries else published.get(origin.id if origin else "", "")
-        if not task_id:
-            continue
-        try:
-            summary = task.read(sources.summaries[task_id])
-        except ReplyUnusable:
-            # It was valid when it was submitted. If it no longer is, the model or the heuristic writes it.
-            continue
-        sources.used.add(task_id)
-        if task_id == task.id:
-            found[number] = WrittenSummary(summary, Method.AGENT)
-        elif origin and (origin.method is not Method.AGENT or origin.description != summary.description):
-            found[number] = WrittenSummary(summary, Method.AGENT, carried.changes.get(number))
+        exact = sources.summaries.get(task.id)
+        for item in by_cluster[origin.id] if origin and exact is None else filter(None, [exact]):
+            try:
+                summary = task.read(item)
+            except ReplyUnusable:
+                # It was valid when it was submitted. If it no longer is, the model or the heuristic writes it.
+                continue
+            # What the previous build used already is carried over with what has changed beneath it since.
+            if exact is not None:
+                found[number] = WrittenSummary(summary, Method.AGENT)
+            elif origin and (origin.method, origin.description) != (Method.AGENT, summary.description):
+                found[number] = WrittenSummary(summary, Method.AGENT, carried.changes.get(number))
     return found
 
 
@@ -258,9 +249,7 @@ async def write_sentences(
     for entity, label in zip(step.lower.entities, step.labels.tolist(), strict=True):
         members[label][entity.id] = entity
     pairs = _pairs_above(counts, tau)
-    found = await anyio.to_thread.run_sync(
-        _read_agent_sentences, step, counts, pairs, published, members, sources, carried
-    )
+    found = _read_agent_sentences(pairs, published, sources, carried)
     if sources.work is None:
         return found
     rest = [pair for pair in pairs if pair not in found and carried.lacks_sentence(pair)]
@@ -292,34 +281,17 @@ async def write_sentences(
 
 
 def _read_agent_sentences(
-    step: LayerStep,
-    counts: PairCounts,
-    pairs: Sequence[int],
-    published: Graph,
-    members: Sequence[Mapping[str, Entity]],
-    sources: TextSources,
-    carried: CarriedSentences,
+    pairs: Sequence[int], published: Graph, sources: TextSources, carried: CarriedSentences
 ) -> dict[int, WrittenSentence]:
     """Return what agents submitted since the previous build: for a relation as it is now, or as it was published then."""
     found: dict[int, WrittenSentence] = {}
     for pair in pairs if sources.sentences else ():
-        ids = (published.relations[pair].id, carried.origins.get(pair, ""))
-        id_ = next((each for each in ids if each in sources.sentences), "")
-        if not id_:
-            continue
-        given = sources.sentences[id_]
-        if given.task:
-            first, second = int(counts.pairs.first[pair]), int(counts.pairs.second[pair])
-            beneath = [step.lower.relations[number] for number in counts.pairs.relations_of(pair)]
-            both = {**members[first], **members[second]}
-            ends = published.entities[first], published.entities[second]
-            if given.task != ordered_relation_task(*ends, beneath, both).id:
-                continue
-        sources.used.add(id_)
+        now, then = published.relations[pair].id, carried.origins.get(pair, "")
+        sentence = sources.sentences.get(now) or sources.sentences.get(then)
         old = carried.kept.get(pair)
-        # A sentence that the previous build used already is carried over with what has changed beneath it since.
-        if old is None or (old.method, old.description) != (Method.AGENT, given.text):
-            found[pair] = WrittenSentence(given.text, Method.AGENT)
+        # What the previous build used already is carried over with what has changed beneath it since.
+        if sentence and (old is None or (old.method, old.description) != (Method.AGENT, sentence)):
+            found[pair] = WrittenSentence(sentence, Method.AGENT)
     return found
 
 

@@ -252,9 +252,7 @@ class RelationKind:
                 waiting += 1
                 continue
             given = submitted.get(relation.id)
-            done = given and (
-                not (given.suspect or relation.stale) or given.text["task"] == (await self._task(relation)).id
-            )
+            done = given and (not relation.stale or given.text["task"] == (await self._task(relation)).id)
             works.append(QueuedWork(relation.id, not done))
         note = f"{waiting} more relations come once the summaries of both their clusters are written: kind='summary'."
         return TextQueue(tuple(works), waiting, note if waiting else "")

@@ -280,7 +280,6 @@ replies = Table(
     Column("cost", Float),
     Column("counted", Integer, nullable=False),
     Column("room", Integer, nullable=False),
-    Column("suspect", Boolean, nullable=False),
     Column("chunk_ids", Json, nullable=False),
     Column("text", Text),
     Index(
@@ -305,7 +304,6 @@ agent_texts = Table(
     Column("collection", Integer, ForeignKey("collections.number", ondelete="CASCADE"), primary_key=True),
     Column("kind", Text, primary_key=True),
     Column("task", Text, primary_key=True),
-    Column("suspect", Boolean, nullable=False),
     Column("chunk_ids", Json, nullable=False),
     Column("text", Json, nullable=False),
 )

@@ -206,7 +206,6 @@ def _replies() -> None:
         sa.Column("cost", sa.Float),
         sa.Column("counted", sa.Integer, nullable=False),
         sa.Column("room", sa.Integer, nullable=False),
-        sa.Column("suspect", sa.Boolean, nullable=False),
         sa.Column("chunk_ids", sa.Text, nullable=False),
         sa.Column("text", sa.Text),
     )
@@ -232,7 +231,6 @@ def _replies() -> None:
         ),
         sa.Column("kind", sa.Text, primary_key=True),
         sa.Column("task", sa.Text, primary_key=True),
-        sa.Column("suspect", sa.Boolean, nullable=False),
         sa.Column("chunk_ids", sa.Text, nullable=False),
         sa.Column("text", sa.Text, nullable=False),
     )
