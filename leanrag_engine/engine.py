@@ -63,11 +63,11 @@ from .pipeline.agent.corrections import (
 )
 from .pipeline.agent.items import PendingWork, Submission, WorkKind
 from .pipeline.agent.work import AgentWork
+from .pipeline.build.models import cache_replies, check_order, open_answer_model, open_models
 from .pipeline.delete import DocumentLookup, delete_documents, look_up_documents
 from .pipeline.index import Stores, embedder_trouble, rebuild_vectors, restore_embedder
 from .pipeline.ingest import absolute_source, extract_heuristically, ingest_all
 from .pipeline.jobs import JobProgress, Jobs
-from .pipeline.models import cache_replies, check_order, open_answer_model, open_models
 from .pipeline.status import (
     Status,
     health_warnings,
@@ -594,7 +594,7 @@ class LeanRAG:
             case ReindexRequest():
                 return await rebuild_vectors(self._stores, job.collection, progress.report)
             case BuildRequest() if job.kind == "forecast":
-                from .pipeline.build import forecast_build  # noqa: PLC0415 - scikit-learn, as in _build
+                from .pipeline.build.generation import forecast_build  # noqa: PLC0415 - scikit-learn, as in _build
 
                 return await forecast_build(self._stores, job.collection, order, progress.report)
             case IngestRequest():
@@ -609,7 +609,7 @@ class LeanRAG:
 
     async def _build(self, job: Job, order: BuildRequest, progress: JobProgress) -> BuildResult:
         # Clustering takes a second to import, which a query, or a sync that finds nothing new, need not wait for.
-        from .pipeline.build import build_generation  # noqa: PLC0415
+        from .pipeline.build.generation import build_generation  # noqa: PLC0415
 
         async with open_models(self._stores, job.collection, job.id, order) as models:
             generation = await build_generation(

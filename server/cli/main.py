@@ -149,7 +149,7 @@ def build(
 
     async def work(engine: LeanRAG) -> None:
         from leanrag_engine.core.jobs import BuildRequest  # noqa: PLC0415 - heavy
-        from leanrag_engine.pipeline.modes import parse_mode  # noqa: PLC0415 - heavy
+        from leanrag_engine.pipeline.build.modes import parse_mode  # noqa: PLC0415 - heavy
 
         from ..replies.jobs import JobReply  # noqa: PLC0415 - heavy
 

@@ -22,7 +22,7 @@ from leanrag_engine.core.config import Settings
 from leanrag_engine.core.errors import Cancelled
 from leanrag_engine.core.ports import Progress
 from leanrag_engine.engine import LeanRAG
-from leanrag_engine.pipeline.build import build_generation
+from leanrag_engine.pipeline.build.generation import build_generation
 from leanrag_engine.pipeline.index import Stores
 
 

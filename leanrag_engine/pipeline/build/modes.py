@@ -24,7 +24,7 @@ from leanrag_engine.hierarchy.build import BuildMode, BuiltHierarchy, HierarchyO
 from leanrag_engine.hierarchy.changes.carrying import PreviousBuild
 from leanrag_engine.hierarchy.clustering.sizing import cap_for
 
-from .index import Stores, read_hierarchy, texts_of_windows
+from leanrag_engine.pipeline.index import Stores, read_hierarchy, texts_of_windows
 
 MOVED = 0.5
 """Share of G0 that may be added or removed since the last rebuild before ``auto`` clusters everything again."""

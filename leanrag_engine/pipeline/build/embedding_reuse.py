@@ -23,7 +23,7 @@ from leanrag_engine.core.ports import (
     ignore_progress,
 )
 
-from .index import Stores, read_indexed_texts, texts_of_windows
+from leanrag_engine.pipeline.index import Stores, read_indexed_texts, texts_of_windows
 
 logger = logging.getLogger(__name__)
 

@@ -17,7 +17,7 @@ from leanrag_engine.llm.cache import CachedModel, Ledger
 from leanrag_engine.llm.forecast import ForecastModel
 from leanrag_engine.llm.prompts import Prompts
 
-from .index import Stores
+from leanrag_engine.pipeline.index import Stores
 
 REASONS = 5
 """Reported reasons for each step with tasks that were left heuristic."""

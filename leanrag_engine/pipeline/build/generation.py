@@ -48,7 +48,7 @@ from leanrag_engine.llm.batching import first_error
 from leanrag_engine.llm.forecast import StepForecast
 
 from .embedding_reuse import ReusingEmbedder, reuse_vectors
-from .index import (
+from leanrag_engine.pipeline.index import (
     Rows,
     Stores,
     announce_vector_change,

@@ -22,7 +22,7 @@ from leanrag_engine.core.model import (
 )
 from leanrag_engine.core.ports import Progress, ProgressReport
 from leanrag_engine.engine import LeanRAG
-from leanrag_engine.pipeline.embedding_reuse import ReusingEmbedder, SpaceIndex
+from leanrag_engine.pipeline.build.embedding_reuse import ReusingEmbedder, SpaceIndex
 from leanrag_engine.pipeline.index import read_indexed_texts
 
 pytestmark = pytest.mark.anyio
