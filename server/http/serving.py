@@ -27,6 +27,9 @@ from .tokens import Access, IssuerUnavailable, access_of
 
 PATH = "/mcp"
 LOOPBACK_NAMES = ("127.0.0.1", "localhost", "[::1]")
+DISCARDED = 8
+"""How many times the largest request is read and forgotten of one that is larger."""
+
 TOO_LARGE, MISDIRECTED, FORBIDDEN, ENDING = 413, 421, 403, 503
 
 
@@ -203,6 +206,8 @@ class ReadableRefusals:
             typer.echo(f"The OAuth issuer could not be reached to check a token: {problem}", err=True)
             refusal = issuer_unavailable()
         if refusal is not None:
+            if refusal.status_code == TOO_LARGE:
+                await discard_body(receive, DISCARDED * self.limit_mb * 1024 * 1024)
             await refusal(scope, receive, send)
 
     def explain(self, status: int, request: Request) -> Response | None:
@@ -225,6 +230,19 @@ class ReadableRefusals:
                 "with --http-allowed-origin.",
             )
         return None
+
+
+async def discard_body(receive: Receive, most: int, *, seconds: float = 2) -> None:
+    """Read the rest of a request's body and forget it, at most ``most`` bytes.
+
+    A connection that is closed with unread bytes is reset, and its client may never see why it was refused.
+    """
+    with anyio.move_on_after(seconds):
+        while most > 0:
+            message = await receive()
+            if message["type"] != "http.request" or not message.get("more_body", False):
+                return
+            most -= len(message.get("body", b""))
 
 
 def is_bare(message: Message) -> bool:
