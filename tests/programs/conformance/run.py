@@ -177,6 +177,9 @@ def calls_of(tools: Toolbox, era: str, address: str, names: list[str]) -> bool:
         "get_cluster": {"cluster": path[-1].get("ref", "")},
         "get_job": {"job_id": job},
         "cancel_job": {"job_id": job},
+        # Corrections outlive the documents: what one era corrects, the next one could not correct again.
+        "merge_entities": {**CALLS["merge_entities"], "undo": True},
+        "split_entity": {**CALLS["split_entity"], "undo": True},
         "delete_documents": {"ids": [NOTE["id"]]},
     }
     for name, arguments in later.items():
