@@ -146,6 +146,15 @@ def reduce_summary(
     lost = lost_words(_text_of(cluster), gone, gone_ids, left, left_ids)
     if lost & _content_words(cluster.name):
         return None
+    # Not all but ``gone``: a cited chunk may be one of an earlier version of the document.
+    return cut_summary(cluster, left, lost)
+
+
+def cut_summary(
+    cluster: Entity, chunk_ids: Collection[str], lost: Collection[str] = frozenset()
+) -> Entity | None:
+    """Return a written summary without the sentences and findings that cite no chunk of ``chunk_ids`` or hold a word that is
+    ``lost``; those that cite nothing stay. None if no sentence of the description is left."""
     cited = {each.start: each for each in cluster.evidence}
     parts: list[str] = []
     evidence: list[Evidence] = []
@@ -153,8 +162,7 @@ def reduce_summary(
     for start, end in sentences(cluster.description):
         text = cluster.description[start:end]
         source = cited.get(start)
-        # Not `in gone`: the chunk may be one of an earlier version of the document.
-        if (source and source.chunk_id not in left) or lost & _content_words(text):
+        if (source and source.chunk_id not in chunk_ids) or not _content_words(text).isdisjoint(lost):
             continue
         if source:
             evidence.append(Evidence(place, place + len(text), source.chunk_id))
@@ -163,10 +171,10 @@ def reduce_summary(
     if not parts:
         return None
     findings = [
-        replace(each, chunk_ids=tuple(id_ for id_ in each.chunk_ids if id_ in left))
+        replace(each, chunk_ids=tuple(id_ for id_ in each.chunk_ids if id_ in chunk_ids))
         for each in cluster.findings
-        if not lost & _content_words(f"{each.summary} {each.explanation}")
-        and (not each.chunk_ids or any(id_ in left for id_ in each.chunk_ids))
+        if _content_words(f"{each.summary} {each.explanation}").isdisjoint(lost)
+        and (not each.chunk_ids or any(id_ in chunk_ids for id_ in each.chunk_ids))
     ]
     return replace(cluster, description=" ".join(parts), findings=tuple(findings), evidence=tuple(evidence))
 

@@ -14,14 +14,13 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from leanrag_engine.core.model import Entity, Evidence, Graph, Hierarchy, Relation, Staleness
-from leanrag_engine.core.text.language.sentences import sentences
+from leanrag_engine.core.model import Entity, Graph, Hierarchy, Relation, Staleness
+from leanrag_engine.core.restriction import cut_summary
 from leanrag_engine.hierarchy.relations import LayerStep, PairCounts
 
-from .removal import HIDDEN
+from .removal import HIDDEN, order_pair
 
 Labels = NDArray[np.intp]
-Pair = tuple[str, str]
 
 OVERLAP = 0.5
 """Least share of base entities (of all that either cluster has) by which a cluster of a rebuild continues a previous
@@ -181,7 +180,7 @@ def carry_summaries(
             if not (hidden or changes[number].total) and _is_supported(origin, previous.chunk_ids):
                 kept[number] = origin
             continue
-        carried = drop_unsupported(origin, previous.chunk_ids)
+        carried = cut_summary(origin, previous.chunk_ids)
         if carried is None:
             continue
         kept[number] = replace(carried, stale=changes[number].since(origin.stale))
@@ -221,33 +220,6 @@ def _is_supported(summary: Entity, chunk_ids: Collection[str]) -> bool:
     return all(id_ in chunk_ids for id_ in cited.union(*(each.chunk_ids for each in summary.findings)))
 
 
-def drop_unsupported(summary: Entity, chunk_ids: Collection[str]) -> Entity | None:
-    """Return a written summary without the sentences and findings whose chunks are gone; None if none is left."""
-    gone = {each.start for each in summary.evidence if each.chunk_id not in chunk_ids}
-    findings = tuple(
-        replace(each, chunk_ids=tuple(id_ for id_ in each.chunk_ids if id_ in chunk_ids))
-        for each in summary.findings
-        if not each.chunk_ids or any(id_ in chunk_ids for id_ in each.chunk_ids)
-    )
-    if not gone:
-        return replace(summary, findings=findings)
-    cited = {each.start: each for each in summary.evidence}
-    parts: list[str] = []
-    evidence: list[Evidence] = []
-    place = 0
-    for start, end in sentences(summary.description):
-        if start in gone:
-            continue
-        text = summary.description[start:end]
-        if start in cited:
-            evidence.append(Evidence(place, place + len(text), cited[start].chunk_id))
-        parts.append(text)
-        place += len(text) + 1
-    if not parts:
-        return None
-    return replace(summary, description=" ".join(parts), findings=findings, evidence=tuple(evidence))
-
-
 # --- sentences of inter-cluster relations ---------------------------------------------------
 
 
@@ -270,7 +242,7 @@ def carry_sentences(
 ) -> CarriedSentences:
     """Return the written sentences of the previous build for the pairs whose clusters continue its clusters."""
     above = previous.layer(layer)
-    before = {_pair(each.source_id, each.target_id): each for each in (above.relations if above else ())}
+    before = {order_pair(each.source_id, each.target_id): each for each in (above.relations if above else ())}
     kept: dict[int, Relation] = {}
     due: set[int] = set()
     found: dict[int, str] = {}
@@ -279,7 +251,7 @@ def carry_sentences(
     )
     for number, (first, second, strength) in enumerate(pairs):
         near, far = origins[first], origins[second]
-        old = before.get(_pair(near.id, far.id)) if near is not None and far is not None else None
+        old = before.get(order_pair(near.id, far.id)) if near is not None and far is not None else None
         if old is None:
             continue
         found[number] = old.id
@@ -292,7 +264,3 @@ def carry_sentences(
         if stale and stale.total >= DUE * strength:
             due.add(number)
     return CarriedSentences(kept, frozenset(due), found)
-
-
-def _pair(first: str, second: str) -> Pair:
-    return (first, second) if first <= second else (second, first)

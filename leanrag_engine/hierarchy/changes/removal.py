@@ -209,13 +209,13 @@ def _recount_relations(
     weight: Counter[Pair] = Counter()
     support: Counter[Pair] = Counter()
     for each in below.relations:
-        pair = _pair(parents[each.source_id], parents[each.target_id])
+        pair = order_pair(parents[each.source_id], parents[each.target_id])
         strength[pair] += 1
         weight[pair] += each.weight
         support[pair] += each.support
     left = []
     for each in old.relations:
-        pair = _pair(each.source_id, each.target_id)
+        pair = order_pair(each.source_id, each.target_id)
         if not strength[pair]:
             continue
         ends = [touched[end] for end in pair if end in touched]
@@ -237,5 +237,6 @@ def _rests_on_deleted(relation: Relation, ends: Sequence[_ChunksBeneath], remain
     return bool(lost_words(relation.description, remaining.gone, gone, remaining.chunks, left))
 
 
-def _pair(first: str, second: str) -> Pair:
+def order_pair(first: str, second: str) -> Pair:
+    """Return two ids as an unordered pair: the smaller one first."""
     return (first, second) if first <= second else (second, first)
