@@ -26,8 +26,8 @@ from .bundle_fields import DOCUMENTS, FIELDS
 
 PARTS = ("pyproject.toml", "README.md", "LICENSE", "leanrag_engine", "prompts", "server")
 SUFFIXES = {".json", ".md", ".onnx", ".py", ".toml", ".txt", ".typed", ""}
-MODULE = "leanrag_mcp.cli.bundle_entry"
-ENTRY_POINT = "server/cli/bundle_entry.py"
+MODULE = "leanrag_mcp.bundle_entry"
+ENTRY_POINT = "server/bundle_entry.py"
 
 
 @dataclass(frozen=True, slots=True)

@@ -80,7 +80,7 @@ HOMES = {
     "tokenizers": {"leanrag_engine/adapters/embedders/minilm/embedder.py"},
     "typer": {"server"},
     "uvicorn": {"server/http/serving.py"},
-    "watchfiles": {"server/cli/documents.py"},
+    "watchfiles": {"server/cli/corpus/documents.py"},
 }
 
 EVERYWHERE = {"numpy", "anyio", "leanrag_engine", "leanrag_mcp", "leanrag_prompts"}

@@ -16,7 +16,7 @@ import typer
 
 from leanrag_engine.core.config import Settings
 from leanrag_engine.core.errors import InvalidInput
-from leanrag_mcp.cli.bundle_entry import arguments_of, find_unfilled
+from leanrag_mcp.bundle_entry import arguments_of, find_unfilled
 from leanrag_mcp.clients import bundling
 from leanrag_mcp.clients.bundle_fields import FIELDS, VARIABLES
 
@@ -125,9 +125,7 @@ def test_variables_that_were_not_filled_in_are_removed() -> None:
     assert find_unfilled(environ, VARIABLES) == ["LEANRAG_LLM_MODEL", "OPENAI_API_KEY"]
 
 
-@pytest.mark.parametrize(
-    "way", [["-m", "leanrag_mcp.cli.bundle_entry"], [str(ROOT / "server/cli/bundle_entry.py")]]
-)
+@pytest.mark.parametrize("way", [["-m", "leanrag_mcp.bundle_entry"], [str(ROOT / "server/bundle_entry.py")]])
 def test_the_entry_serves_as_a_module_and_as_a_script(way: list[str], tmp_path: Path) -> None:
     ran = subprocess.run(
         [sys.executable, *way, str(tmp_path), "${user_config.documents}"],

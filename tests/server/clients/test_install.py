@@ -14,7 +14,7 @@ from typer.testing import CliRunner, Result
 
 from leanrag_engine.core.config import load_settings
 from leanrag_engine.core.errors import InvalidInput, NotFound
-from leanrag_mcp.cli import install as installing
+from leanrag_mcp.cli.machine import install as installing
 from leanrag_mcp.cli.main import app
 from leanrag_mcp.clients import files as client_files
 from leanrag_mcp.clients.files import CLIENTS, ClientName, Machine, Scope, config_file
@@ -434,7 +434,7 @@ def test_a_blank_file_counts_as_an_empty_one(home: Path, scope: Scope) -> None:
 
 def test_an_installed_entry_starts_the_server(home: Path) -> None:
     """The command, as written, answers a client's handshake; arguments are those the server takes."""
-    from leanrag_mcp.cli.install import server_command  # noqa: PLC0415 - only this test starts anything
+    from leanrag_mcp.cli.machine.install import server_command  # noqa: PLC0415 - only this test starts anything
 
     entry = installing.server_entry(
         CLIENTS["cursor"],

@@ -1,4 +1,4 @@
-"""``leanrag demo``: everything on real input, with the real server and a real MCP client."""
+"""Everything on real input, with the real server and a real MCP client."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ from leanrag_engine.core.config import Settings, load_settings
 from leanrag_engine.core.model import DocumentSource
 from leanrag_engine.engine import LeanRAG
 
-from ..clients.files import CLIENTS
-from .progress import follow
+from ...clients.files import CLIENTS
+from ..progress import follow
 
 TOKEN_BUDGET = 1200
 

@@ -18,7 +18,7 @@ import typer
 from leanrag_engine.core.config import Settings, load_settings
 from leanrag_engine.core.errors import InvalidInput
 
-from ..clients.files import (
+from ...clients.files import (
     CLIENTS,
     Client,
     ClientName,
@@ -30,7 +30,7 @@ from ..clients.files import (
     plan_install,
     plan_uninstall,
 )
-from .options import report_errors
+from ..options import report_errors
 
 NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 PACKAGE = "leanrag-mcp"

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from .options import CollectionOption, DataDir, Json
-from .running import follow_job, leave_unless_done, read_settings, run
+from ..options import CollectionOption, DataDir, Json
+from ..running import follow_job, leave_unless_done, read_settings, run
 
 if TYPE_CHECKING:
     from leanrag_engine.core.jobs import Job
     from leanrag_engine.engine import LeanRAG
 
-    from ..replies.jobs import IngestReply
+    from ...replies.jobs import IngestReply
 
 EXIT_PARTIAL = 3
 """Exit code: some of the documents failed. 1: all failed; 2: wrong arguments."""
@@ -147,7 +147,7 @@ def concerns_sync(path: Path, folders: list[Path], ours: list[Path]) -> bool:
 
 def print_outcomes(job: Job, *, json: bool, details: bool, unchanged: bool) -> IngestReply:
     """Print what became of the documents; ``unchanged``: list those that stayed as they were too."""
-    from ..replies.jobs import IngestReply, failure_line  # noqa: PLC0415 - heavy
+    from ...replies.jobs import IngestReply, failure_line  # noqa: PLC0415 - heavy
 
     reply = IngestReply.from_engine(job)
     if json:
@@ -193,7 +193,7 @@ def forget(
     """
 
     async def work(engine: LeanRAG) -> None:
-        from ..replies.jobs import DeleteReply  # noqa: PLC0415 - heavy
+        from ...replies.jobs import DeleteReply  # noqa: PLC0415 - heavy
 
         collection = engine.settings.collection
         known = {each.id for each in await engine.documents(collection=collection)}

@@ -1,0 +1,1 @@
+"""Commands that change a collection: documents, builds, corrections."""

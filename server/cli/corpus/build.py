@@ -1,0 +1,88 @@
+"""``leanrag build`` and ``reindex``: the hierarchy, and the vector index beside it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ..options import CollectionOption, DataDir, Json
+from ..running import follow_job, leave_unless_done, read_settings, run
+
+if TYPE_CHECKING:
+    from leanrag_engine.engine import LeanRAG
+
+
+def build(
+    mode: Annotated[
+        str,
+        typer.Option(
+            help="update (keep the clusters of the last build), rebuild (cluster everything again), or auto: by how much"
+            " has changed."
+        ),
+    ] = "auto",
+    upgrade: Annotated[
+        bool,
+        typer.Option("--upgrade", help="Let the model also read chunks that were extracted without one."),
+    ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only forecast model calls, tokens and cost, by step.")
+    ] = False,
+    max_calls: Annotated[
+        int | None, typer.Option(min=1, help="Most model calls; what is left stays heuristic.")
+    ] = None,
+    max_tokens: Annotated[
+        int | None, typer.Option(min=1, help="Most tokens of model calls, in and out.")
+    ] = None,
+    max_cost: Annotated[
+        float | None, typer.Option(min=0.000001, help="Most US dollars for model calls.")
+    ] = None,
+    clustering: Annotated[
+        str | None,
+        typer.Option(help="gmm (by meaning), leiden (by relations) or dual (by both).", show_default="gmm"),
+    ] = None,
+    cluster_size: Annotated[
+        str | None, typer.Option(help="Mean members of a cluster, or auto.", show_default="20")
+    ] = None,
+    data_dir: DataDir = None,
+    collection: CollectionOption = None,
+    json: Json = False,
+) -> None:
+    """Build the hierarchy from everything ingested and publish it. Readers see the old one until then.
+
+    With a chat model (LEANRAG_LLM_MODEL) it reads new documents and writes summaries and relations, within the
+    caps; every reply is cached, so none is paid for twice.
+
+    Example: `leanrag build --dry-run`, then `leanrag build --max-cost 2`
+    """
+
+    async def work(engine: LeanRAG) -> None:
+        from leanrag_engine.core.jobs import BuildRequest  # noqa: PLC0415 - heavy
+        from leanrag_engine.pipeline.build.modes import parse_mode  # noqa: PLC0415 - heavy
+
+        from ...replies.jobs import JobReply  # noqa: PLC0415 - heavy
+
+        order = BuildRequest(upgrade, max_calls, max_tokens, max_cost, parse_mode(mode))
+        job = await engine.submit_build(collection=engine.settings.collection, order=order, dry_run=dry_run)
+        reply = JobReply.from_engine(await follow_job(engine, job))
+        typer.echo(reply.model_dump_json() if json else "\n".join(reply.to_lines()))
+        leave_unless_done(reply.status)
+
+    more = {"clustering": clustering, "cluster_size": cluster_size}
+    run(read_settings(data_dir, collection, **more), work)
+
+
+def reindex(data_dir: DataDir = None, collection: CollectionOption = None, json: Json = False) -> None:
+    """Rebuild the vector store from the graph store, e.g. after its folder was lost or damaged."""
+
+    async def work(engine: LeanRAG) -> None:
+        from ...replies.jobs import JobReply  # noqa: PLC0415 - heavy
+
+        reply = JobReply.from_engine(
+            await follow_job(engine, await engine.submit_reindex(collection=engine.settings.collection))
+        )
+        counts = ", ".join(f"{count} {kind}" for kind, count in reply.result.items())
+        typer.echo(reply.model_dump_json() if json else f"{reply.status}. {reply.message or counts}")
+        leave_unless_done(reply.status)
+
+    run(read_settings(data_dir, collection), work)

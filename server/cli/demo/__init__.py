@@ -1,0 +1,1 @@
+"""``leanrag demo``."""

@@ -1,0 +1,1 @@
+"""Commands about this machine: which clients start the server, which settings hold."""

@@ -1,0 +1,1 @@
+"""Commands that only read a collection."""

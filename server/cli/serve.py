@@ -1,0 +1,68 @@
+"""``leanrag serve``: the MCP server over standard input and output, or HTTP."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from .options import (
+    AllowDirs,
+    CollectionOption,
+    DataDir,
+    HttpAddress,
+    HttpAllowedHosts,
+    HttpAllowedOrigins,
+    HttpTokenFile,
+    Toolsets,
+    report_errors,
+)
+from .running import read_settings
+
+
+def serve(
+    data_dir: DataDir = None,
+    allow_dir: AllowDirs = None,
+    collection: CollectionOption = None,
+    read_only: Annotated[bool, typer.Option("--read-only", help="Offer no tool that writes.")] = False,
+    toolsets: Toolsets = None,
+    http: HttpAddress = None,
+    http_token_file: HttpTokenFile = None,
+    http_allowed_host: HttpAllowedHosts = None,
+    http_allowed_origin: HttpAllowedOrigins = None,
+) -> None:
+    """Run the MCP server. An MCP client starts it over standard input and output; see `leanrag demo` for how.
+
+    One server for several clients: `leanrag serve --http 127.0.0.1:8000` is open to all programs on this machine.
+    To be reachable from elsewhere it needs a token, `LEANRAG_HTTP_TOKEN=... leanrag serve --http 0.0.0.0:8000
+    --http-allowed-host rag.example`, or an OAuth issuer (the `LEANRAG_HTTP_OAUTH_...` variables in the README);
+    it uses plain HTTP, so put a proxy with TLS in front of it. `/health` answers without a token.
+    """
+    from ..http.settings import load_http_settings  # noqa: PLC0415 - the other commands serve nothing
+
+    with report_errors():
+        http_settings = load_http_settings(
+            http=http,
+            http_token_file=http_token_file,
+            http_allowed_hosts=tuple(http_allowed_host) if http_allowed_host else None,
+            http_allowed_origins=tuple(http_allowed_origin) if http_allowed_origin else None,
+        )
+    settings = read_settings(
+        data_dir,
+        collection,
+        allow_dirs=tuple(allow_dir) if allow_dir else None,
+        read_only=read_only or None,
+        toolsets=toolsets,
+    )
+    for folder in settings.allow_dirs:
+        if not folder.expanduser().is_dir():
+            typer.echo(f"Warning: the allowed folder {folder} does not exist.", err=True)
+    if http_settings.http:
+        from ..http.serving import run_http  # noqa: PLC0415 - stdio must not wait for a web server
+
+        with report_errors():
+            run_http(settings, http_settings)
+    else:
+        from ..app import create_server  # noqa: PLC0415 - the other commands need no MCP server
+
+        create_server(settings).run("stdio")
