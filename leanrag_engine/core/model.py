@@ -547,11 +547,13 @@ class VectorSpaces:
     def of_build(
         cls, collection: Collection, embedder: str, texts: Mapping[str, Sequence[tuple[str, str]]]
     ) -> VectorSpaces:
-        """Name the spaces of a build by the identity of its embedder and by what is embedded (ids and texts by kind).
+        """Name new spaces of a build by its embedder, by what is embedded (ids and texts by kind) and by the build before.
 
-        A space never holds what another build had, such as deleted passages, and the same build again finds its own.
+        The same build again, after it was cancelled, finds its own; no other build does, even of
+        the same texts: later builds may have changed it in place.
         """
-        keys = {kind: content_id("", *chain.from_iterable(each)) for kind, each in texts.items()}
+        before = str(collection.generation.number) if collection.generation else ""
+        keys = {kind: content_id("", before, *chain.from_iterable(each)) for kind, each in texts.items()}
         prefix = f"c{collection.number}"
         return cls(**{kind: f"{prefix}-{kind}-{embedder}-{key}" for kind, key in keys.items()})
 

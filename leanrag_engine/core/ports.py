@@ -164,6 +164,10 @@ class VectorStore(Protocol):
 
     async def count(self, space: str) -> int: ...
 
+    async def ids(self, space: str) -> list[str]:
+        """Return the ids of all vectors in the space; [] if there is no such space."""
+        ...
+
     async def spaces(self) -> list[str]: ...
 
     async def drop(self, space: str) -> None: ...
@@ -513,6 +517,18 @@ class GenerationStore(Protocol):
     async def vector_version(self) -> int: ...
 
     async def bump_vector_version(self) -> int: ...
+
+    async def note_unsettled(self, space: str, ids: AnyCollection[str]) -> None:
+        """Note vectors of a space that are about to change, before the first of them is written."""
+        ...
+
+    async def unsettled(self, space: str) -> set[str]:
+        """Return the ids noted since the space was settled: their vectors may be of any text, or missing."""
+        ...
+
+    async def settle(self, space: str) -> None:
+        """Forget what was noted: the space holds the vectors of the published generation, or is gone."""
+        ...
 
 
 AgentTextKind = Literal["summary", "relation", "description"]

@@ -183,10 +183,11 @@ async def _update_space(
     embedder: Embedder | None,
 ) -> None:
     left = dict(after)
+    doubtful = await stores.generations.unsettled(space)
     stale = [id_ for id_, text in before if left.get(id_) != text]
-    known = set(before)
+    known = {each for each in before if each[0] not in doubtful}
     reworded = [each for each in after if each not in known]
-    await stores.vectors.delete(space, stale)
+    await stores.vectors.delete(space, [*stale, *doubtful.difference(stale)])
     if embedder is None or not reworded:
         return
     try:
@@ -195,6 +196,7 @@ async def _update_space(
         logger.warning("What was reworded is found by its words alone until the next build: %s", problem)
         return
     await upsert(stores, space, Rows(rows.ids, rows.vectors), _ignore_progress)
+    await stores.generations.settle(space)
 
 
 async def _drop(stores: Stores, space: str) -> None:

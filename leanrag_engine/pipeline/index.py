@@ -93,6 +93,7 @@ async def rebuild_vectors(stores: Stores, collection: str, report: ProgressRepor
             await stores.vectors.start_over()
         for space, space_rows in rows.items():
             await upsert(stores, space, space_rows, report)
+            await stores.generations.settle(space)
     return ReindexResult({kind: len(rows[space].ids) for kind, space in spaces.by_kind().items()})
 
 
@@ -217,13 +218,13 @@ async def embed_rows(embedder: Embedder, texts: Sequence[tuple[str, str]], repor
     return Rows([id_ for id_, _ in texts], vectors)
 
 
-def rows_of_layers(spaces: VectorSpaces, hierarchy: Hierarchy, layers: Sequence[Vectors]) -> dict[str, Rows]:
-    """Return the rows of layer 0 and those of all layers above it, by their spaces."""
+def rows_of_layers(hierarchy: Hierarchy, layers: Sequence[Vectors]) -> dict[str, Rows]:
+    """Return the rows of layer 0 and those of all layers above it, by kind."""
     base, *above = hierarchy.layers
     ids = [entity.id for layer in above for entity in layer.entities]
     return {
-        spaces.entities: Rows([each.id for each in base.entities], layers[0]),
-        spaces.aggregates: Rows(ids, np.concatenate(layers[1:])),
+        "entities": Rows([each.id for each in base.entities], layers[0]),
+        "aggregates": Rows(ids, np.concatenate(layers[1:])),
     }
 
 
@@ -266,6 +267,7 @@ async def drop_unused_spaces(stores: Stores, collection: Collection) -> None:
         for space in await stores.vectors.spaces():
             if space.startswith(f"c{collection.number}-") and space not in kept:
                 await stores.vectors.drop(space)
+                await stores.generations.settle(space)
     except StoreUnusable as problem:
         # The build is published: leftover spaces only cost disk space. The next build sweeps again.
         logger.warning("Vector spaces of %s could not be swept: %s", collection.name, problem)

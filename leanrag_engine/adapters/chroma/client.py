@@ -96,6 +96,10 @@ class Index:
         collection = self._whole(space)
         return collection.count() if collection else 0
 
+    def ids(self, space: str) -> list[str]:
+        collection = self._whole(space)
+        return list(collection.get(include=[])["ids"]) if collection else []
+
     def spaces(self) -> list[str]:
         return sorted(collection.name for collection in self.client.list_collections())
 

@@ -85,6 +85,11 @@ class ChromaVectorStore:
         _check_name(space)
         return await self._run(partial(Index.count, space=space))
 
+    async def ids(self, space: str) -> list[str]:
+        """Return the ids of all vectors in the space; [] if it does not exist."""
+        _check_name(space)
+        return await self._run(partial(Index.ids, space=space))
+
     async def spaces(self) -> list[str]:
         """Return the names of all spaces, sorted."""
         return await self._run(Index.spaces)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection as AnyCollection
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import partial
@@ -44,7 +45,7 @@ from . import corrections, documents, jobs, removal, replies
 from .dialect import opening
 from .dialect.fulltext import RowCounts
 from .dialect.transactions import Transactions
-from .generations import entities, relations
+from .generations import entities, relations, unsettled
 from .generations import publish as publishing
 
 
@@ -299,6 +300,15 @@ class SqlGenerationStore:
 
     async def bump_vector_version(self) -> int:
         return await self._transactions.write(collection_rows.bump_vector_version)
+
+    async def note_unsettled(self, space: str, ids: AnyCollection[str]) -> None:
+        await self._transactions.write(unsettled.note, space, ids)
+
+    async def unsettled(self, space: str) -> set[str]:
+        return await self._transactions.read(unsettled.find, space)
+
+    async def settle(self, space: str) -> None:
+        await self._transactions.write(unsettled.settle, space)
 
 
 class SqlReplyStore:

@@ -33,10 +33,16 @@ PORTION = 5_000
 
 @dataclass(frozen=True, slots=True)
 class SpaceIndex:
-    """The content of one vector space: the id of each text, by the digest of the text."""
+    """What the rows of one vector space were embedded from: the digest of the text by id, and an id by digest."""
 
     space: str
+    digests: Mapping[str, str]
     ids: Mapping[str, str]
+
+    @classmethod
+    def of_texts(cls, space: str, texts: Sequence[tuple[str, str]]) -> SpaceIndex:
+        digests = {id_: content_id("", text) for id_, text in texts}
+        return cls(space, digests, {digest: id_ for id_, digest in digests.items()})
 
 
 @dataclass(slots=True)
@@ -114,24 +120,20 @@ async def reuse_vectors(stores: Stores, before: Generation | None, embedder: Emb
 
 
 async def index_build(stores: Stores, generation: Generation) -> list[SpaceIndex]:
-    """Return the content of a build's spaces, without the windows of documents ingested later.
+    """Return the content of a build's spaces, without the rows of which the text is in doubt.
 
-    For a window of which only the title changed, the space may hold the old vector or the new one under the same id.
+    These are the windows of documents ingested later (for one of which only the title changed, the space may hold the old
+    vector or the new one under the same id), and what a build that did not end may have changed.
     """
     texts = await read_indexed_texts(stores, generation, generation.record.spaces)
     pending = await stores.documents.pending_chunks(generation.collection)
     later = {id_ for id_, _ in texts_of_windows(pending)}
-    return [
-        SpaceIndex(
-            space,
-            await anyio.to_thread.run_sync(_by_digest, [each for each in held if each[0] not in later]),
-        )
-        for space, held in texts.items()
-    ]
-
-
-def _by_digest(texts: Sequence[tuple[str, str]]) -> dict[str, str]:
-    return {content_id("", text): id_ for id_, text in texts}
+    found = []
+    for space, held in texts.items():
+        doubtful = later | await stores.generations.unsettled(space)
+        certain = [each for each in held if each[0] not in doubtful]
+        found.append(await anyio.to_thread.run_sync(SpaceIndex.of_texts, space, certain))
+    return found
 
 
 def _portions(places: Sequence[int], size: int) -> list[Sequence[int]]:

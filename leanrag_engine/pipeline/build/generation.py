@@ -6,7 +6,7 @@ All of this runs inside a job, under the writer lock. A reader sees either the p
 from __future__ import annotations
 
 from collections.abc import Collection as AnyCollection
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -28,7 +28,6 @@ from leanrag_engine.core.model import (
     Generation,
     Graph,
     Method,
-    VectorSpaces,
 )
 from leanrag_engine.core.ports import EmbedderSource, Progress, ProgressReport
 from leanrag_engine.core.text.scripts import is_mostly_latin
@@ -51,13 +50,11 @@ from .embedding_reuse import ReusingEmbedder, reuse_vectors
 from leanrag_engine.pipeline.index import (
     Rows,
     Stores,
-    announce_vector_change,
     drop_unused_spaces,
     embed_rows,
     rows_of_layers,
     texts_by_kind,
     texts_of_windows,
-    write_space,
 )
 from .models import NO_MODELS, BuildModels, open_forecast_models
 from .modes import (
@@ -68,6 +65,7 @@ from .modes import (
     read_previous,
     record_history,
 )
+from .vectors import WrittenVectors, settle_spaces, write_vectors
 
 READING, GLEANING = "extract", "glean"
 """The step that reads chunks, whose calls are known in advance, and the step that looks at them again."""
@@ -311,16 +309,15 @@ async def publish(
     built = drafted.built
     embedder, layers = fitted.embedder, built.hierarchy.layers
     texts = texts_by_kind(fitted.chunks, layers)
-    spaces = VectorSpaces.of_build(collection, embedder.identity, texts)
     report(Progress("embed", 0, len(texts["facts"])))
     rows = {
-        spaces.windows: window_rows,
-        spaces.facts: await embed_rows(embedder, texts["facts"], report),
-        **rows_of_layers(spaces, built.hierarchy, built.vectors),
+        "windows": window_rows,
+        "facts": await embed_rows(embedder, texts["facts"], report),
+        **rows_of_layers(built.hierarchy, built.vectors),
     }
-    async with announce_vector_change(stores):
-        for space, space_rows in rows.items():
-            await write_space(stores, space, space_rows, report)
+    written = await write_vectors(
+        stores, collection, embedder.identity, texts, rows, embedder.shelves, drafted.choice.mode, report
+    )
     report(Progress("publish"))
     generation = await stores.generations.publish(
         collection.name,
@@ -330,31 +327,31 @@ async def publish(
         dimension=embedder.dimension,
         embedder_state=fitted.state,
         record=replace(
-            describe_build(stores, spaces, rows, fitted, built, models),
+            describe_build(stores, written, fitted, built, models),
             history=record_history(drafted.choice, built, collection.generation, fitted.unknown),
             corrections=drafted.effects,
         ),
         report=report,
     )
     await stores.adjacencies.keep(generation, layers, fitted.chunks)
+    await settle_spaces(stores, written)
     await drop_unused_spaces(stores, collection)
     return generation
 
 
 def describe_build(
     stores: Stores,
-    spaces: VectorSpaces,
-    rows: Mapping[str, Rows],
+    written: WrittenVectors,
     fitted: FittedChunks,
     built: BuiltHierarchy,
     models: BuildModels,
 ) -> BuildRecord:
-    """Return the record that is stored beside the hierarchy; ``rows`` are the vectors by space."""
+    """Return the record that is stored beside the hierarchy."""
     return BuildRecord(
         embedder=stores.embedders.name,
         latin=fitted.latin,
-        spaces=spaces,
-        vectors={kind: len(rows[space].ids) for kind, space in spaces.by_kind().items()},
+        spaces=written.spaces,
+        vectors=written.counts,
         health=built.health,
         tau=stores.settings.tau,
         models=models.names(),

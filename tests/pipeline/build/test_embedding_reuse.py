@@ -18,7 +18,6 @@ from leanrag_engine.core.model import (
     EmbeddingCounts,
     Generation,
     Vectors,
-    content_id,
 )
 from leanrag_engine.core.ports import Progress, ProgressReport
 from leanrag_engine.engine import LeanRAG
@@ -181,7 +180,7 @@ async def shelved(store: ChromaVectorStore, texts: Sequence[str]) -> list[SpaceI
     ids = [f"k{place}#0" for place in range(len(texts))]
     await store.upsert("c1-windows", ids, await WordCounter().embed(texts))
     return [
-        SpaceIndex("c1-windows", {content_id("", text): id_ for text, id_ in zip(texts, ids, strict=True)})
+        SpaceIndex.of_texts("c1-windows", list(zip(ids, texts, strict=True)))
     ]
 
 

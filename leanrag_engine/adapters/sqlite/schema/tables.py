@@ -261,6 +261,15 @@ relations = Table(
     Index("relations_strength", "generation", "layer", "strength"),
 )
 
+# Vectors that a build is changing in a space of the published generation: what it notes before it writes them.
+unsettled_vectors = Table(
+    "unsettled_vectors",
+    metadata,
+    Column("space", Text, primary_key=True),
+    Column("id", Text, primary_key=True),
+    sqlite_with_rowid=False,
+)
+
 # A row for each reply that was paid for. Its text goes when another reply to the same request takes its place,
 # and when a document that fed it is forgotten; what it used stays. ``text`` comes last, so that adding up
 # does not read it.

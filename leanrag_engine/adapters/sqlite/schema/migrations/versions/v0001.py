@@ -160,6 +160,12 @@ def _hierarchies() -> None:
     )
     op.create_index("entities_parent", "entities", ["generation", "parent_id", "mentions"])
     op.create_table(
+        "unsettled_vectors",
+        sa.Column("space", sa.Text, primary_key=True),
+        sa.Column("id", sa.Text, primary_key=True),
+        sqlite_with_rowid=False,
+    )
+    op.create_table(
         "names",
         _generation(),
         sa.Column("key", sa.Text, primary_key=True),

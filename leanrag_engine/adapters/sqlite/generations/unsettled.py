@@ -1,0 +1,28 @@
+"""Note which vectors of a space are being changed, so that a build that did not end leaves no doubt about them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from sqlalchemy import Connection, delete, select
+
+from leanrag_engine.adapters.sqlite.dialect.statements import insert_or_update
+from leanrag_engine.adapters.sqlite.schema.tables import unsettled_vectors
+
+
+def note(connection: Connection, space: str, ids: Iterable[str]) -> None:
+    """Note that the vectors of ``ids`` in ``space`` may soon be others than those of the published generation."""
+    rows = [{"space": space, "id": id_} for id_ in ids]
+    if rows:
+        connection.execute(insert_or_update(unsettled_vectors).on_conflict_do_nothing(), rows)
+
+
+def find(connection: Connection, space: str) -> set[str]:
+    """Return the ids that are noted for ``space``."""
+    held = select(unsettled_vectors.c.id).where(unsettled_vectors.c.space == space)
+    return set(connection.execute(held).scalars())
+
+
+def settle(connection: Connection, space: str) -> None:
+    """Forget what is noted for ``space``: it is as the published generation says, or gone."""
+    connection.execute(delete(unsettled_vectors).where(unsettled_vectors.c.space == space))
