@@ -1,0 +1,1 @@
+"""Builds: the mode, the models, what is reused of the build before, and the generation that is published."""

@@ -1,0 +1,127 @@
+"""Write the vectors of a build: a rebuild into new spaces, an update into the spaces of the build that it continues.
+
+An update writes only the rows whose texts are new or changed, before the generation is published, and deletes those that
+it does not need after that: readers of the build before find all of theirs until the switch, and skip ids that they do
+not know. Until an update has ended, the rows that it changes count as unsettled: a build after one that was killed
+or cancelled writes them again.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import anyio.to_thread
+
+from leanrag_engine.core.errors import StoreUnusable
+from leanrag_engine.core.model import Collection, VectorSpaces, content_id
+from leanrag_engine.core.ports import ProgressReport
+from leanrag_engine.hierarchy.build import BuildMode
+
+from leanrag_engine.pipeline.index import Rows, Stores, announce_vector_change, upsert, write_space
+
+from .embedding_reuse import SpaceIndex
+
+logger = logging.getLogger(__name__)
+
+REWRITTEN = 0.5
+"""Share of a space's rows that an update may write or delete in place; by reasoning: beyond it a new space costs about as
+much, and its index has no deleted rows to pass by."""
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenVectors:
+    """The spaces of a build, how many rows each kind has, and the ids that each space holds in excess."""
+
+    spaces: VectorSpaces
+    counts: Mapping[str, int]
+    excess: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _SpaceChange:
+    """What makes a space that exists hold the rows of a build: rows to write, and ids to delete afterwards."""
+
+    space: str
+    rows: Rows
+    excess: Sequence[str]
+
+
+async def write_vectors(
+    stores: Stores,
+    collection: Collection,
+    embedder: str,
+    texts: Mapping[str, Sequence[tuple[str, str]]],
+    rows: Mapping[str, Rows],
+    shelves: Sequence[SpaceIndex],
+    mode: BuildMode,
+    report: ProgressReport,
+) -> WrittenVectors:
+    """Write the rows of a build by kind; ``texts`` are the ids and texts that they were embedded from, in the same order.
+
+    ``shelves`` tell what the spaces of the published build were embedded from; only an update writes into these.
+    """
+    spaces = VectorSpaces.of_build(collection, embedder, texts)
+    before = collection.generation.record.spaces.by_kind() if collection.generation else {}
+    held = {each.space: each for each in shelves} if mode == "update" else {}
+    names: dict[str, str] = {}
+    excess: dict[str, Sequence[str]] = {}
+    async with announce_vector_change(stores):
+        for kind, space in spaces.by_kind().items():
+            shelf = held.get(before.get(kind, ""))
+            change = await _plan_change(stores, shelf, texts[kind], rows[kind]) if shelf else None
+            if change is None:
+                await write_space(stores, space, rows[kind], report)
+                names[kind] = space
+            else:
+                await _write_change(stores, change, report)
+                names[kind] = change.space
+                excess[change.space] = change.excess
+    counts = {kind: len(rows[kind].ids) for kind in names}
+    return WrittenVectors(VectorSpaces(**names), counts, excess)
+
+
+async def _plan_change(
+    stores: Stores, shelf: SpaceIndex, texts: Sequence[tuple[str, str]], rows: Rows
+) -> _SpaceChange | None:
+    """Return what turns the space of the shelf into one with these rows; None if a new space is better."""
+    try:
+        present = set(await stores.vectors.ids(shelf.space))
+    except StoreUnusable:
+        return None
+
+    def find_changed() -> list[int]:
+        return [
+            place
+            for place, (id_, text) in enumerate(texts)
+            if id_ not in present or shelf.digests.get(id_) != content_id("", text)
+        ]
+
+    changed = await anyio.to_thread.run_sync(find_changed)
+    excess = sorted(present - set(rows.ids))
+    if not present or len(changed) + len(excess) > REWRITTEN * len(present):
+        return None
+    return _SpaceChange(
+        shelf.space, Rows([rows.ids[place] for place in changed], rows.vectors[changed]), excess
+    )
+
+
+async def _write_change(stores: Stores, change: _SpaceChange, report: ProgressReport) -> None:
+    await stores.generations.note_unsettled(change.space, change.rows.ids)
+    await upsert(stores, change.space, change.rows, report)
+
+
+async def settle_spaces(stores: Stores, written: WrittenVectors) -> None:
+    """Delete what the spaces of the published build hold in excess, and count their rows as settled."""
+    try:
+        if any(written.excess.values()):
+            async with announce_vector_change(stores):
+                for space, ids in written.excess.items():
+                    await stores.vectors.delete(space, ids)
+    except StoreUnusable as problem:
+        # The build is published: rows in excess only cost disk space. The next update deletes them.
+        logger.warning("Vectors that are not needed any more could not be deleted: %s", problem)
+        return
+    for space in written.excess:
+        await stores.generations.settle(space)
