@@ -22,7 +22,6 @@ from leanrag_engine.core.ports import (
     VectorStore,
     ignore_progress,
 )
-
 from leanrag_engine.pipeline.index import Stores, read_indexed_texts, texts_of_windows
 
 logger = logging.getLogger(__name__)

@@ -45,8 +45,6 @@ from leanrag_engine.hierarchy.clustering.methods import ClusteringMethod, Cluste
 from leanrag_engine.hierarchy.health import count_methods
 from leanrag_engine.llm.batching import first_error
 from leanrag_engine.llm.forecast import StepForecast
-
-from .embedding_reuse import ReusingEmbedder, reuse_vectors
 from leanrag_engine.pipeline.index import (
     Rows,
     Stores,
@@ -56,6 +54,8 @@ from leanrag_engine.pipeline.index import (
     texts_by_kind,
     texts_of_windows,
 )
+
+from .embedding_reuse import ReusingEmbedder, reuse_vectors
 from .models import NO_MODELS, BuildModels, open_forecast_models
 from .modes import (
     ModeChoice,

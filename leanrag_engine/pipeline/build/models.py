@@ -16,7 +16,6 @@ from leanrag_engine.llm.budget import Budget, Caps
 from leanrag_engine.llm.cache import CachedModel, Ledger
 from leanrag_engine.llm.forecast import ForecastModel
 from leanrag_engine.llm.prompts import Prompts
-
 from leanrag_engine.pipeline.index import Stores
 
 REASONS = 5

@@ -23,7 +23,6 @@ from leanrag_engine.core.ports import Embedder, EmbedderSource
 from leanrag_engine.hierarchy.build import BuildMode, BuiltHierarchy, HierarchyOptions
 from leanrag_engine.hierarchy.changes.carrying import PreviousBuild
 from leanrag_engine.hierarchy.clustering.sizing import cap_for
-
 from leanrag_engine.pipeline.index import Stores, read_hierarchy, texts_of_windows
 
 MOVED = 0.5

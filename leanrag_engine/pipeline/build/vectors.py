@@ -18,7 +18,6 @@ from leanrag_engine.core.errors import StoreUnusable
 from leanrag_engine.core.model import Collection, VectorSpaces, content_id
 from leanrag_engine.core.ports import ProgressReport
 from leanrag_engine.hierarchy.build import BuildMode
-
 from leanrag_engine.pipeline.index import Rows, Stores, announce_vector_change, upsert, write_space
 
 from .embedding_reuse import SpaceIndex

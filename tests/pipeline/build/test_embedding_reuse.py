@@ -179,9 +179,7 @@ async def shelved(store: ChromaVectorStore, texts: Sequence[str]) -> list[SpaceI
     """The vectors of ``texts`` in a space."""
     ids = [f"k{place}#0" for place in range(len(texts))]
     await store.upsert("c1-windows", ids, await WordCounter().embed(texts))
-    return [
-        SpaceIndex.of_texts("c1-windows", list(zip(ids, texts, strict=True)))
-    ]
+    return [SpaceIndex.of_texts("c1-windows", list(zip(ids, texts, strict=True)))]
 
 
 async def test_what_is_held_is_fetched_and_the_rest_embedded_in_the_order_of_the_texts(
