@@ -64,18 +64,65 @@ class JsonDocument:
     def value(self) -> Any:
         return self.root.value
 
-    def line_of(self, position: int) -> int:
-        return self.text.count("\n", 0, position) + 1
+    def find(self, path: Sequence[str]) -> tuple[Any, int] | None:
+        """Return the value at ``path`` and its line, None if it is missing.
 
-    def member(self, path: Sequence[str]) -> JsonMember | None:
-        """Return the member at ``path``. Raises :class:`Malformed` if the path is ambiguous or leads through no object."""
+        Raises :class:`Malformed` if the path is ambiguous or leads through no object.
+        """
         node, found = self.root, None
         for key in path:
             found = find_member(self, node, key)
             if found is None:
                 return None
             node = found.node
-        return found
+        return (node.value, self.text.count("\n", 0, found.start) + 1) if found else None
+
+    def put(self, path: Sequence[str], value: Any) -> JsonDocument:
+        """Return the document with ``value`` at ``path``; missing objects on the path are created."""
+        text = self.text
+        *way, _ = path
+        at = 0
+        node = self.root
+        while at < len(way) and (member := find_member(self, node, way[at])) is not None:
+            node, at = member.node, at + 1
+        existing = find_member(self, node, path[-1]) if at == len(way) else None
+        if existing is not None:
+            indent = line_indent(text, existing.start)
+            edited = (
+                text[: existing.node.start] + dump_indented(text, value, indent) + text[existing.node.end :]
+            )
+        else:
+            for key in reversed(path[at + 1 :]):
+                value = {key: value}
+            edited = insert_member(self, node, path[at], value)
+        wanted = set_value(self.value, path[:at], path[at:] if existing is None else path[-1:], value)
+        return check_edit(edited, self, wanted)
+
+    def remove(self, path: Sequence[str]) -> JsonDocument:
+        """Return the document without the member at ``path``, which must exist."""
+        text = self.text
+        *way, name = path
+        parent = self.root if not way else find_node(self, way)
+        members = parent.members or ()
+        index = next(place for place, each in enumerate(members) if each.key == name)
+        gone = members[index]
+        end = gone.comma + 1 if gone.comma >= 0 else gone.node.end
+        start = gone.start
+        line_start = text.rfind("\n", 0, start) + 1
+        alone = SAME_LINE.match(text, end)
+        if alone and not text[line_start:start].strip():
+            # Remove its lines whole, with a comment at the end of the last one.
+            broken = LINE_END.match(text, alone.end())
+            start, end = line_start, broken.end() if broken else alone.end()
+        kept = text[:start] + text[end:]
+        previous = members[index - 1].comma if index else -1
+        if gone.comma < 0 and previous >= 0:
+            kept = kept[:previous] + kept[previous + 1 :]
+        inside = text[parent.start + 1 : gone.start] + text[gone.node.end : parent.end - 1].replace(",", "")
+        if not inside.strip():
+            kept = text[: parent.start + 1] + text[parent.end - 1 :]
+        wanted = delete_value(self.value, path)
+        return check_edit(kept, self, wanted)
 
 
 def parse(text: str, *, comments: bool = False) -> JsonDocument:
@@ -87,53 +134,6 @@ def parse(text: str, *, comments: bool = False) -> JsonDocument:
     if rest < len(text):
         raise Malformed(text, rest, f"expected the end, found {describe_sign(text, rest)}")
     return JsonDocument(text, root, comments)
-
-
-def with_member(document: JsonDocument, path: Sequence[str], value: Any) -> JsonDocument:
-    """Return the document with ``value`` at ``path``; missing objects on the path are created."""
-    text = document.text
-    *way, _ = path
-    at = 0
-    node = document.root
-    while at < len(way) and (member := find_member(document, node, way[at])) is not None:
-        node, at = member.node, at + 1
-    existing = find_member(document, node, path[-1]) if at == len(way) else None
-    if existing is not None:
-        indent = line_indent(text, existing.start)
-        edited = text[: existing.node.start] + dump_indented(text, value, indent) + text[existing.node.end :]
-    else:
-        for key in reversed(path[at + 1 :]):
-            value = {key: value}
-        edited = insert_member(document, node, path[at], value)
-    wanted = set_value(document.value, path[:at], path[at:] if existing is None else path[-1:], value)
-    return check_edit(edited, document, wanted)
-
-
-def without_member(document: JsonDocument, path: Sequence[str]) -> JsonDocument:
-    """Return the document without the member at ``path``, which must exist."""
-    text = document.text
-    *way, name = path
-    parent = document.root if not way else find_node(document, way)
-    members = parent.members or ()
-    index = next(place for place, each in enumerate(members) if each.key == name)
-    gone = members[index]
-    end = gone.comma + 1 if gone.comma >= 0 else gone.node.end
-    start = gone.start
-    line_start = text.rfind("\n", 0, start) + 1
-    alone = SAME_LINE.match(text, end)
-    if alone and not text[line_start:start].strip():
-        # Remove its lines whole, with a comment at the end of the last one.
-        broken = LINE_END.match(text, alone.end())
-        start, end = line_start, broken.end() if broken else alone.end()
-    kept = text[:start] + text[end:]
-    previous = members[index - 1].comma if index else -1
-    if gone.comma < 0 and previous >= 0:
-        kept = kept[:previous] + kept[previous + 1 :]
-    inside = text[parent.start + 1 : gone.start] + text[gone.node.end : parent.end - 1].replace(",", "")
-    if not inside.strip():
-        kept = text[: parent.start + 1] + text[parent.end - 1 :]
-    wanted = delete_value(document.value, path)
-    return check_edit(kept, document, wanted)
 
 
 # --- reading -------------------------------------------------------------------------------
@@ -257,9 +257,12 @@ def find_member(document: JsonDocument, node: Node, key: str) -> JsonMember | No
 
 
 def find_node(document: JsonDocument, way: Sequence[str]) -> Node:
-    member = document.member(way)
-    assert member is not None
-    return member.node
+    node = document.root
+    for key in way:
+        member = find_member(document, node, key)
+        assert member is not None
+        node = member.node
+    return node
 
 
 def insert_member(document: JsonDocument, parent: Node, key: str, value: Any) -> str:
@@ -324,6 +327,10 @@ def delete_value(whole: Any, path: Sequence[str]) -> Any:
 def check_edit(edited: str, before: JsonDocument, wanted: Any) -> JsonDocument:
     """Parse the edited text again. Raises ``RuntimeError`` if its value is not ``wanted``."""
     after = parse(edited, comments=before.comments)
-    if after.value != wanted:
-        raise RuntimeError("An edit of a configuration changed more than intended; nothing was written.")
+    check_value(after.value, wanted)
     return after
+
+
+def check_value(value: Any, wanted: Any) -> None:
+    if value != wanted:
+        raise RuntimeError("An edit of a configuration changed more than intended; nothing was written.")

@@ -78,6 +78,7 @@ HOMES = {
     },
     "tiktoken": {"leanrag_engine/adapters/tokenizer.py"},
     "tokenizers": {"leanrag_engine/adapters/embedders/minilm/embedder.py"},
+    "tomlkit": {"server/clients/toml.py"},
     "typer": {"server"},
     "uvicorn": {"server/http/serving.py"},
     "watchfiles": {"server/cli/corpus/documents.py"},

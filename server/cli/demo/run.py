@@ -26,7 +26,7 @@ from leanrag_engine.core.config import Settings, load_settings
 from leanrag_engine.core.model import DocumentSource
 from leanrag_engine.engine import LeanRAG
 
-from ...clients.files import CLIENTS
+from ...clients.places import CLIENTS
 from ..progress import follow
 
 TOKEN_BUDGET = 1200

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-import json
+import os
 import re
 import shlex
 import shutil
@@ -18,18 +18,8 @@ import typer
 from leanrag_engine.core.config import Settings, load_settings
 from leanrag_engine.core.errors import InvalidInput
 
-from ...clients.files import (
-    CLIENTS,
-    Client,
-    ClientName,
-    ConfigChange,
-    Machine,
-    Scope,
-    apply_change,
-    config_file,
-    plan_install,
-    plan_uninstall,
-)
+from ...clients.files import ConfigChange, apply_change, plan_install, plan_uninstall, print_config
+from ...clients.places import CLIENTS, Client, ClientName, Machine, Scope, config_file
 from ..options import report_errors
 
 NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
@@ -47,14 +37,18 @@ def server_command() -> list[str]:
     return [script] if script else [sys.executable, "-P", "-m", "leanrag_mcp", "serve"]
 
 
-def command_of(prefix: Path, environ: Mapping[str, str], *, uvx: bool) -> list[str]:
+def command_of(
+    prefix: Path, environ: Mapping[str, str], scope: Scope = "user", *, uvx: bool = False
+) -> list[str]:
     """Return the command for a client: this installation, or ``uvx`` if this one is temporary.
 
-    Desktop programs do not see the shell's PATH, so ``uvx`` is given with its full path, except where the
-    user asks for ``uvx``, for a file shared with others.
+    Desktop programs do not see the shell's PATH, so a program is given with its full path, except in a file
+    that a project shares: there only its name holds for everyone.
     """
     if uvx:
         return ["uvx", PACKAGE]
+    if scope == "project":
+        return [PACKAGE]
     if is_temporary(prefix, environ):
         return [shutil.which("uvx", path=environ.get("PATH")) or "uvx", PACKAGE]
     return server_command()
@@ -68,19 +62,56 @@ def is_temporary(prefix: Path, environ: Mapping[str, str]) -> bool:
     return bool(cache) and prefix.is_relative_to(Path(str(cache)))
 
 
-def server_entry(client: Client, command: Sequence[str], settings: Settings) -> dict[str, Any]:
-    """Return the server's entry in the form of ``client``. It contains no key: ``settings`` has none, and no variable is copied."""
-    program, *arguments = command
+def server_arguments(settings: Settings) -> list[str]:
+    """Return the server's arguments for one user, with full paths. None is a key: ``settings`` has none."""
+    arguments: list[str] = []
     for folder in settings.allow_dirs:
         arguments += ["--allow-dir", str(existing_folder(folder))]
     if "data_dir" in settings.model_fields_set:
         arguments += ["--data-dir", str(settings.data_dir.expanduser().absolute())]
-    if "collection" in settings.model_fields_set:
-        arguments += ["--collection", settings.collection]
-    if settings.read_only:
-        arguments.append("--read-only")
-    entry = {"command": program, "args": arguments}
-    return {"type": "stdio", **entry} if client.typed else entry
+    return arguments + common_arguments(settings)
+
+
+def shared_arguments(
+    client: Client, allow_dirs: Sequence[Path], data_dir: Path | None, settings: Settings, project: Path
+) -> list[str]:
+    """Return the server's arguments for everyone who opens the project: its folders are given relative to it.
+
+    Raises :class:`InvalidInput` for a folder outside the project, which others do not have.
+    """
+
+    def in_project(folder: Path, option: str) -> str:
+        path = Path(os.path.abspath(folder.expanduser()))  # noqa: PTH100 - `..` goes, a link stays as it is named
+        if not path.is_relative_to(project):
+            raise InvalidInput(
+                f"{option} {folder} is outside of the project {project}: a file that others share cannot name it.",
+                "Name a folder of the project, or leave out --scope project.",
+            )
+        inside = path.relative_to(project).as_posix()
+        if not client.project_folder:
+            return inside
+        return client.project_folder if inside == "." else f"{client.project_folder}/{inside}"
+
+    arguments: list[str] = []
+    for folder in allow_dirs:
+        existing_folder(folder)
+        arguments += ["--allow-dir", in_project(folder, "--allow-dir")]
+    if data_dir:
+        arguments += ["--data-dir", in_project(data_dir, "--data-dir")]
+    return arguments + common_arguments(settings)
+
+
+def common_arguments(settings: Settings) -> list[str]:
+    collection = ["--collection", settings.collection] if "collection" in settings.model_fields_set else []
+    return [*collection, *(["--read-only"] if settings.read_only else [])]
+
+
+def server_entry(client: Client, command: Sequence[str]) -> dict[str, Any]:
+    """Return the entry that starts ``command``, in the form of ``client``."""
+    program, *arguments = command
+    if client.one_list:
+        return {**client.marks, "command": [program, *arguments]}
+    return {**client.marks, "command": program, "args": arguments}
 
 
 def existing_folder(folder: Path) -> Path:
@@ -100,11 +131,14 @@ def unseen_variables(environ: Mapping[str, str]) -> list[str]:
 # --- the commands --------------------------------------------------------------------------
 
 ClientArgument = Annotated[
-    ClientName, typer.Argument(help="claude-desktop, claude-code, vscode or cursor.", show_default=False)
+    ClientName, typer.Argument(help=f"One of {', '.join(CLIENTS)}.", metavar="CLIENT", show_default=False)
 ]
 NameOption = Annotated[str, typer.Option(help="What the client calls the server.")]
 ScopeOption = Annotated[
-    Scope, typer.Option(help="For you in every project, or for this folder's project alone.")
+    Scope,
+    typer.Option(
+        help="user: for you in every project; project: a file in this folder that everyone who works on it shares."
+    ),
 ]
 ConfigOption = Annotated[
     Path | None,
@@ -132,7 +166,8 @@ def install(
     scope: ScopeOption = "user",
     config: ConfigOption = None,
     uvx: Annotated[
-        bool, typer.Option("--uvx", help="Write `uvx leanrag-mcp`: for a file that is shared with others.")
+        bool,
+        typer.Option("--uvx", help="Write `uvx leanrag-mcp`, once the package can be had from an index."),
     ] = False,
     show: Annotated[
         bool, typer.Option("--print", help="Only print what to add to the configuration; write nothing.")
@@ -143,29 +178,36 @@ def install(
 
     Other servers and settings there stay as they are, comments too where the client allows them; a
     numbered backup is made beside the file. The command written is the full path of this installation's
-    `leanrag-mcp`, because desktop programs do not see your shell's PATH; when run through `uvx`, it is
-    `uvx leanrag-mcp`. Keys are never written: they come from the environment.
+    `leanrag-mcp`, because desktop programs do not see your shell's PATH; with `--scope project` it is the
+    name alone, and folders are relative to the project. Keys are never written: they come from the environment.
 
     Example: `leanrag install claude-desktop --allow-dir ~/Documents`
     """
     with report_errors():
         machine = Machine.here()
+        kind = CLIENTS[client]
+        file = config or config_file(client, scope, machine)
         settings = load_settings(
             allow_dirs=tuple(allow_dir) if allow_dir else None,
             data_dir=data_dir,
             collection=collection,
             read_only=read_only or None,
         )
-        kind = CLIENTS[client]
-        file = config or config_file(client, scope, machine)
-        entry = server_entry(kind, command_of(Path(sys.prefix), machine.environ, uvx=uvx), settings)
-        if show:
-            print_entry(client, file, check_name(name), scope, entry)
+        command = command_of(Path(sys.prefix), machine.environ, scope, uvx=uvx)
+        if scope == "project":
+            command += shared_arguments(kind, allow_dir or [], data_dir, settings, machine.folder)
         else:
-            warn_if_absent(kind, file, scope)
-            finish(plan_install(kind, file, check_name(name), entry), kind.then, dry_run=dry_run)
-            typer.echo(f"The client will start: {command_line([entry['command'], *entry['args']])}")
-            warn_of_gaps(kind, settings, machine.environ)
+            command += server_arguments(settings)
+        entry = server_entry(kind, command)
+        if show:
+            print_entry(client, file, check_name(name), scope, entry, command)
+            return
+        warn_if_absent(kind, file, scope)
+        finish(plan_install(kind, file, check_name(name), entry), kind.then, dry_run=dry_run)
+        typer.echo(f"The client will start: {command_line(command)}")
+        if scope == "project":
+            typer.echo(f"Everyone who opens this project needs {command[0]} on their PATH.")
+        warn_of_gaps(kind, settings, machine.environ)
 
 
 def uninstall(
@@ -191,12 +233,19 @@ def check_name(name: str) -> str:
     return name
 
 
-def print_entry(client: ClientName, file: Path, name: str, scope: Scope, entry: Mapping[str, Any]) -> None:
+def print_entry(
+    client: ClientName,
+    file: Path,
+    name: str,
+    scope: Scope,
+    entry: Mapping[str, Any],
+    command: Sequence[str],
+) -> None:
     """Print the entry on standard output, ready to paste, and its file on standard error."""
     typer.echo(f"Goes into {file}:", err=True)
-    typer.echo(json.dumps({CLIENTS[client].servers: {name: entry}}, indent=2, ensure_ascii=False))
+    typer.echo(print_config(CLIENTS[client], name, entry), nl=False)
     if client == "claude-code":
-        words = ["claude", "mcp", "add", "--scope", scope, name, "--", entry["command"], *entry["args"]]
+        words = ["claude", "mcp", "add", "--scope", scope, name, "--", *command]
         typer.echo(f"Or run: {command_line(words)}", err=True)
 
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import os
 import stat
+import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +19,7 @@ from leanrag_engine.core.errors import InvalidInput, NotFound
 from leanrag_mcp.cli.machine import install as installing
 from leanrag_mcp.cli.main import app
 from leanrag_mcp.clients import files as client_files
-from leanrag_mcp.clients.files import CLIENTS, ClientName, Machine, Scope, config_file
+from leanrag_mcp.clients.places import CLIENTS, ClientName, Machine, Scope, config_file, is_present
 
 ROAMING = Path("AppData/Roaming")
 PACKAGED = Path("AppData/Local/Packages/Claude_pzs8sxrjxfjjc/LocalCache/Roaming/Claude")
@@ -33,7 +35,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = tmp_path / "home"
     (folder / "notes").mkdir(parents=True)
     for name in [*os.environ]:
-        if name.startswith(("LEANRAG_", "XDG_", "CLAUDE_", "UV_")):
+        if name.startswith(("LEANRAG_", "XDG_", "CLAUDE_", "UV_", "CODEX_", "GEMINI_", "CLINE_", "COPILOT_")):
             monkeypatch.delenv(name)
     monkeypatch.setenv("HOME", str(folder))
     monkeypatch.setattr(sys, "platform", "linux")
@@ -43,6 +45,20 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def leanrag(*arguments: str) -> Result:
     return CliRunner().invoke(app, [*arguments])
+
+
+def read_servers(client: ClientName, text: str) -> dict[str, Any]:
+    """Return the servers of a configuration, by Python's own readers."""
+    kind = CLIENTS[client]
+    servers = (tomllib.loads(text) if kind.toml else json.loads(text))[kind.servers]
+    assert isinstance(servers, dict)
+    return servers
+
+
+def command_in(entry: dict[str, Any]) -> list[str]:
+    """Return the program and its arguments, whatever the client's form."""
+    command = entry["command"]
+    return command if isinstance(command, list) else [command, *entry["args"]]
 
 
 def read_json(file: Path) -> dict[str, Any]:
@@ -69,6 +85,27 @@ def read_json(file: Path) -> dict[str, Any]:
         ("darwin", "cursor", ".cursor/mcp.json"),
         ("win32", "cursor", ".cursor/mcp.json"),
         ("linux", "cursor", ".cursor/mcp.json"),
+        ("darwin", "codex", ".codex/config.toml"),
+        ("win32", "codex", ".codex/config.toml"),
+        ("linux", "codex", ".codex/config.toml"),
+        ("darwin", "gemini-cli", ".gemini/settings.json"),
+        ("win32", "gemini-cli", ".gemini/settings.json"),
+        ("linux", "gemini-cli", ".gemini/settings.json"),
+        ("darwin", "windsurf", ".codeium/windsurf/mcp_config.json"),
+        ("win32", "windsurf", ".codeium/windsurf/mcp_config.json"),
+        ("linux", "windsurf", ".codeium/windsurf/mcp_config.json"),
+        ("darwin", "zed", ".config/zed/settings.json"),
+        ("win32", "zed", ROAMING / "Zed/settings.json"),
+        ("linux", "zed", ".config/zed/settings.json"),
+        ("darwin", "cline", ".cline/data/settings/cline_mcp_settings.json"),
+        ("win32", "cline", ".cline/data/settings/cline_mcp_settings.json"),
+        ("linux", "cline", ".cline/data/settings/cline_mcp_settings.json"),
+        ("darwin", "opencode", ".config/opencode/opencode.json"),
+        ("win32", "opencode", ".config/opencode/opencode.json"),
+        ("linux", "opencode", ".config/opencode/opencode.json"),
+        ("darwin", "copilot-cli", ".copilot/mcp-config.json"),
+        ("win32", "copilot-cli", ".copilot/mcp-config.json"),
+        ("linux", "copilot-cli", ".copilot/mcp-config.json"),
     ],
 )
 def test_each_client_is_looked_for_where_its_documentation_says(
@@ -79,15 +116,25 @@ def test_each_client_is_looked_for_where_its_documentation_says(
 
 @pytest.mark.parametrize(
     ("client", "expected"),
-    [("claude-code", ".mcp.json"), ("vscode", ".vscode/mcp.json"), ("cursor", ".cursor/mcp.json")],
+    [
+        ("claude-code", ".mcp.json"),
+        ("vscode", ".vscode/mcp.json"),
+        ("cursor", ".cursor/mcp.json"),
+        ("codex", ".codex/config.toml"),
+        ("gemini-cli", ".gemini/settings.json"),
+        ("zed", ".zed/settings.json"),
+        ("opencode", "opencode.json"),
+        ("copilot-cli", ".github/mcp.json"),
+    ],
 )
 def test_a_project_has_a_file_of_its_own(tmp_path: Path, client: ClientName, expected: str) -> None:
     assert config_file(client, "project", machine("linux", tmp_path)) == tmp_path / "project" / expected
 
 
-def test_claude_desktop_has_none_per_project(tmp_path: Path) -> None:
-    with pytest.raises(InvalidInput, match="no configuration per project"):
-        config_file("claude-desktop", "project", machine("linux", tmp_path))
+@pytest.mark.parametrize("client", ["claude-desktop", "windsurf", "cline"])
+def test_some_clients_have_none_per_project(tmp_path: Path, client: ClientName) -> None:
+    with pytest.raises(InvalidInput, match=f"{CLIENTS[client].title} has no configuration per project"):
+        config_file(client, "project", machine("linux", tmp_path))
 
 
 @pytest.mark.parametrize(
@@ -97,6 +144,14 @@ def test_claude_desktop_has_none_per_project(tmp_path: Path) -> None:
         ("win32", "APPDATA", "vscode", "Code/User/mcp.json"),
         ("linux", "XDG_CONFIG_HOME", "vscode", "Code/User/mcp.json"),
         ("linux", "CLAUDE_CONFIG_DIR", "claude-code", ".claude.json"),
+        ("linux", "CODEX_HOME", "codex", "config.toml"),
+        ("linux", "GEMINI_CLI_HOME", "gemini-cli", ".gemini/settings.json"),
+        ("linux", "XDG_CONFIG_HOME", "zed", "zed/settings.json"),
+        ("win32", "APPDATA", "zed", "Zed/settings.json"),
+        ("linux", "CLINE_DIR", "cline", "data/settings/cline_mcp_settings.json"),
+        ("linux", "CLINE_DATA_DIR", "cline", "settings/cline_mcp_settings.json"),
+        ("darwin", "XDG_CONFIG_HOME", "opencode", "opencode/opencode.json"),
+        ("linux", "COPILOT_HOME", "copilot-cli", "mcp-config.json"),
     ],
 )
 def test_a_moved_folder_is_followed(
@@ -121,6 +176,43 @@ def test_two_packages_of_claude_desktop_are_an_error_rather_than_a_guess(tmp_pat
         config_file("claude-desktop", "user", machine("win32", tmp_path))
 
 
+def test_an_older_cline_keeps_its_file_in_vs_code_until_the_shared_one_is_there(tmp_path: Path) -> None:
+    name = "cline_mcp_settings.json"
+    old = tmp_path / ".config/Code/User/globalStorage/saoudrizwan.claude-dev/settings" / name
+    shared = tmp_path / ".cline/data/settings" / name
+    old.parent.mkdir(parents=True)
+    assert config_file("cline", "user", machine("linux", tmp_path)) == shared
+    old.touch()
+    assert config_file("cline", "user", machine("linux", tmp_path)) == old
+    shared.parent.mkdir(parents=True)
+    shared.touch()
+    assert config_file("cline", "user", machine("linux", tmp_path)) == shared
+
+
+@pytest.mark.parametrize("scope", ["user", "project"])
+def test_opencodes_file_with_comments_in_its_name_is_used_if_it_is_the_only_one(
+    tmp_path: Path, scope: Scope
+) -> None:
+    file = config_file("opencode", scope, machine("linux", tmp_path))
+    file.parent.mkdir(parents=True)
+    file.with_suffix(".jsonc").touch()
+    assert config_file("opencode", scope, machine("linux", tmp_path)) == file.with_suffix(".jsonc")
+    file.touch()
+    assert config_file("opencode", scope, machine("linux", tmp_path)) == file
+
+
+@pytest.mark.parametrize("client", sorted(CLIENTS))
+def test_a_client_is_found_by_the_folder_that_it_makes(tmp_path: Path, client: ClientName) -> None:
+    place = machine("linux", tmp_path)
+    assert not is_present(client, place)
+    file = config_file(client, "user", place)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    if client == "claude-code":
+        assert not is_present(client, place)
+        file.touch()
+    assert is_present(client, place)
+
+
 # --- what ----------------------------------------------------------------------------------
 
 
@@ -130,9 +222,11 @@ def test_a_first_install_writes_an_entry_that_starts_the_server(home: Path, clie
         "install", client, "--allow-dir", "notes", "--data-dir", "d", "--collection", "c", "--read-only"
     )
     assert ran.exit_code == 0, ran.output
-    entry = read_json(config_file(client, "user", Machine.here()))[CLIENTS[client].servers]["leanrag"]
-    assert Path(entry["command"]).is_absolute()
-    assert entry["args"][-7:] == [
+    text = config_file(client, "user", Machine.here()).read_text(encoding="utf-8")
+    entry = read_servers(client, text)["leanrag"]
+    program, *arguments = command_in(entry)
+    assert Path(program).is_absolute()
+    assert arguments[-7:] == [
         *(
             "--allow-dir",
             str(home / "notes"),
@@ -143,8 +237,17 @@ def test_a_first_install_writes_an_entry_that_starts_the_server(home: Path, clie
             "--read-only",
         )
     ]
-    assert entry.get("type") == ("stdio" if CLIENTS[client].typed else None)
-    assert "env" not in entry
+    rest = {key: value for key, value in entry.items() if key not in ("command", "args")}
+    assert rest == MARKS.get(client, {})
+
+
+MARKS: dict[ClientName, dict[str, Any]] = {
+    "claude-code": {"type": "stdio"},
+    "vscode": {"type": "stdio"},
+    "zed": {"source": "custom"},
+    "opencode": {"type": "local", "enabled": True},
+    "copilot-cli": {"type": "local", "tools": ["*"]},
+}
 
 
 def test_folders_are_written_in_full_and_each_on_its_own(home: Path) -> None:
@@ -182,10 +285,60 @@ def test_under_uvx_the_passing_environment_is_not_written_but_uvx_itself(tmp_pat
     assert "uvx" not in lasting[0]
 
 
-def test_a_shared_file_gets_a_command_without_a_personal_path(home: Path) -> None:
+SHARING: list[ClientName] = [name for name, each in CLIENTS.items() if each.project_file]
+
+
+@pytest.mark.parametrize("client", SHARING)
+def test_a_shared_file_holds_no_path_of_one_person(
+    home: Path, monkeypatch: pytest.MonkeyPatch, client: ClientName
+) -> None:
+    project = home / "project"
+    (project / "docs").mkdir(parents=True)
+    monkeypatch.chdir(project)
+    monkeypatch.setenv("LEANRAG_DATA_DIR", str(home / "mine"))
+    monkeypatch.setenv("LEANRAG_ALLOW_DIRS", str(home / "notes"))
+    ran = leanrag(
+        "install",
+        client,
+        "--scope",
+        "project",
+        "--allow-dir",
+        "docs",
+        "--allow-dir",
+        ".",
+        "--data-dir",
+        ".lr",
+    )
+    assert ran.exit_code == 0, ran.output
+    text = config_file(client, "project", Machine.here()).read_text(encoding="utf-8")
+    assert str(home) not in text
+    entry = read_servers(client, text)["leanrag"]
+    folder = "${workspaceFolder}" if client in ("vscode", "cursor") else ""
+    docs, whole, data = (f"{folder}/docs", folder, f"{folder}/.lr") if folder else ("docs", ".", ".lr")
+    assert command_in(entry) == [
+        *("leanrag-mcp", "--allow-dir", docs, "--allow-dir", whole, "--data-dir", data),
+    ]
+    assert "Everyone who opens this project needs leanrag-mcp on their PATH" in ran.output
+    assert leanrag("uninstall", client, "--scope", "project").exit_code == 0
+    assert "leanrag" not in config_file(client, "project", Machine.here()).read_text(encoding="utf-8")
+
+
+def test_a_shared_file_with_uvx_needs_nothing_on_the_path_but_uvx(home: Path) -> None:
     leanrag("install", "vscode", "--scope", "project", "--uvx")
     entry = read_json(home / ".vscode/mcp.json")["servers"]["leanrag"]
     assert entry == {"type": "stdio", "command": "uvx", "args": ["leanrag-mcp"]}
+
+
+@pytest.mark.parametrize("option", ["--allow-dir", "--data-dir"])
+def test_a_folder_outside_the_project_is_refused_in_a_shared_file(
+    home: Path, monkeypatch: pytest.MonkeyPatch, option: str
+) -> None:
+    (home / "project").mkdir()
+    monkeypatch.chdir(home / "project")
+    ran = leanrag("install", "cursor", "--scope", "project", option, "../notes")
+    assert ran.exit_code == 1
+    assert f"{option} ../notes is outside of the project {home / 'project'}" in ran.output
+    assert [*(home / "project").iterdir()] == []
 
 
 # --- what stays ----------------------------------------------------------------------------
@@ -202,7 +355,7 @@ COMMENTED = """\
 
 
 @pytest.mark.usefixtures("home")
-@pytest.mark.parametrize("client", ["vscode", "cursor"])
+@pytest.mark.parametrize("client", ["vscode", "cursor", "gemini-cli", "zed", "opencode"])
 def test_comments_other_servers_and_spacing_stay_byte_by_byte(client: ClientName) -> None:
     file = config_file(client, "user", Machine.here())
     file.parent.mkdir(parents=True)
@@ -215,6 +368,54 @@ def test_comments_other_servers_and_spacing_stay_byte_by_byte(client: ClientName
     assert file.with_name(f"{file.name}.bak1").read_text(encoding="utf-8") == before
     assert leanrag("uninstall", client).exit_code == 0
     assert file.read_text(encoding="utf-8") == before
+
+
+CODEX = """\
+# mine
+model = "x" # the large one
+
+[mcp_servers.files]
+command = "npx"
+args = ["-y", "files"] # theirs
+
+[mcp_servers.files.env]
+KEY = "k"
+
+[tui]
+theme = "dark"
+"""
+
+
+@pytest.mark.parametrize("newline", ["\n", "\r\n"])
+def test_codexs_comments_other_servers_and_spacing_stay_byte_by_byte(home: Path, newline: str) -> None:
+    file = home / ".codex" / "config.toml"
+    file.parent.mkdir()
+    before = CODEX.replace("\n", newline).encode()
+    file.write_bytes(before)
+    assert leanrag("install", "codex", "--allow-dir", "notes").exit_code == 0
+    after = file.read_bytes()
+    assert [line for line in before.split(b"\n") if line not in after.split(b"\n")] == []
+    assert set(read_servers("codex", after.decode())) == {"files", "leanrag"}
+    assert file.with_name("config.toml.bak1").read_bytes() == before
+    assert leanrag("uninstall", "codex").exit_code == 0
+    assert file.read_bytes() == before
+
+
+def test_what_the_user_added_to_codexs_entry_outlives_a_second_install(home: Path) -> None:
+    leanrag("install", "codex")
+    file = home / ".codex" / "config.toml"
+    file.write_text(
+        file.read_text(encoding="utf-8")
+        + 'startup_timeout_sec = 30 # slow disk\n\n[mcp_servers.leanrag.env]\nOPENAI_API_KEY = "sk-mine"\n',
+        encoding="utf-8",
+    )
+    ran = leanrag("install", "codex", "--allow-dir", "notes")
+    text = file.read_text(encoding="utf-8")
+    entry = read_servers("codex", text)["leanrag"]
+    assert (entry["env"], entry["startup_timeout_sec"]) == ({"OPENAI_API_KEY": "sk-mine"}, 30)
+    assert str(home / "notes") in entry["args"]
+    assert "# slow disk" in text
+    assert "sk-mine" not in ran.output
 
 
 def test_what_the_user_added_to_the_entry_outlives_a_second_install(home: Path) -> None:
@@ -292,6 +493,9 @@ def test_a_linked_configuration_stays_a_link_and_keeps_its_rights(home: Path) ->
         ("cursor", '{\n  "mcpServers": []\n}', 2),
         ("cursor", '{\n  "mcpServers": {},\n  "mcpServers": {}\n}', 3),
         ("cursor", '["mcpServers"]', 1),
+        ("cline", '{\n  // mine\n  "mcpServers": {}\n}', 2),
+        ("codex", 'model = "x"\nnonsense\n', 2),
+        ("codex", "[a]\nb = 1\nb = 2\n", 3),
     ],
 )
 def test_a_malformed_file_is_reported_with_its_line_and_left_unchanged(
@@ -386,9 +590,10 @@ def test_showing_writes_nothing(home: Path, option: str) -> None:
 
 @pytest.mark.parametrize("client", sorted(CLIENTS))
 def test_what_is_printed_is_what_is_written(home: Path, client: ClientName) -> None:
-    printed = json.loads(leanrag("install", client, "--allow-dir", "notes", "--print").stdout)
+    printed = leanrag("install", client, "--allow-dir", "notes", "--print").stdout
     leanrag("install", client, "--allow-dir", "notes")
-    assert read_json(config_file(client, "user", Machine.here())) == printed
+    written = config_file(client, "user", Machine.here()).read_text(encoding="utf-8")
+    assert read_servers(client, written) == read_servers(client, printed)
     assert home.exists()
 
 
@@ -434,17 +639,10 @@ def test_a_blank_file_counts_as_an_empty_one(home: Path, scope: Scope) -> None:
 
 def test_an_installed_entry_starts_the_server(home: Path) -> None:
     """The command, as written, answers a client's handshake; arguments are those the server takes."""
-    from leanrag_mcp.cli.machine.install import server_command  # noqa: PLC0415 - only this test starts anything
-
-    entry = installing.server_entry(
-        CLIENTS["cursor"],
-        server_command(),
-        load_settings(allow_dirs=(home / "notes",), data_dir=home / "d", collection="c", read_only=True),
+    settings = load_settings(
+        allow_dirs=(home / "notes",), data_dir=home / "d", collection="c", read_only=True
     )
-    import subprocess  # noqa: PLC0415 - as above
-
-    ran = subprocess.run(
-        [entry["command"], *entry["args"]], input="", capture_output=True, text=True, check=False, timeout=60
-    )
+    command = [*installing.server_command(), *installing.server_arguments(settings)]
+    ran = subprocess.run(command, input="", capture_output=True, text=True, check=False, timeout=60)
     assert ran.returncode == 0, ran.stderr
     assert ran.stderr == ""

@@ -27,7 +27,7 @@ WITH_COMMENTS = """\
 
 def test_a_member_is_added_on_its_own_line_and_every_comment_stays_where_it_was() -> None:
     document = jsonc.parse(WITH_COMMENTS, comments=True)
-    after = jsonc.with_member(document, ["servers", "leanrag"], {"command": "x"}).text
+    after = document.put(["servers", "leanrag"], {"command": "x"}).text
     expected = WITH_COMMENTS.replace(
         '"http://127.0.0.1:1/mcp" } // and me\n',
         '"http://127.0.0.1:1/mcp" }, // and me\n\t\t"leanrag": {\n\t\t\t"command": "x"\n\t\t}\n',
@@ -37,14 +37,14 @@ def test_a_member_is_added_on_its_own_line_and_every_comment_stays_where_it_was(
 
 def test_removing_an_added_member_restores_the_same_bytes() -> None:
     document = jsonc.parse(WITH_COMMENTS, comments=True)
-    added = jsonc.with_member(document, ["servers", "leanrag"], ENTRY)
-    assert jsonc.without_member(added, ["servers", "leanrag"]).text == WITH_COMMENTS
+    added = document.put(["servers", "leanrag"], ENTRY)
+    assert added.remove(["servers", "leanrag"]).text == WITH_COMMENTS
 
 
 @pytest.mark.parametrize("name", ["files", "search"])
 def test_a_member_goes_with_the_comment_on_its_line_and_no_other(name: str) -> None:
     document = jsonc.parse(WITH_COMMENTS, comments=True)
-    after = jsonc.without_member(document, ["servers", name]).text
+    after = document.remove(["servers", name]).text
     assert "// my servers" in after
     assert "// the first" in after
     assert ("keep me here" in after) == (name != "files")
@@ -63,7 +63,7 @@ def test_a_member_goes_with_the_comment_on_its_line_and_no_other(name: str) -> N
     ],
 )
 def test_indentation_line_ends_and_odd_numbers_stay_the_users_own(before: str, after: str) -> None:
-    edited = jsonc.with_member(jsonc.parse(before), ["a", "b"], 1).text
+    edited = jsonc.parse(before).put(["a", "b"], 1).text
     assert edited.replace(" ", "") == after.replace(" ", "")
     assert edited.count("\r\n") == after.count("\r\n")
 
@@ -101,9 +101,9 @@ def test_an_unterminated_comment_is_reported_too() -> None:
 def test_a_repeated_key_or_a_value_that_is_no_object_is_refused_rather_than_guessed() -> None:
     twice = jsonc.parse('{"a": {},\n"a": {}}')
     with pytest.raises(jsonc.Malformed, match="line 2: 'a' appears a second time"):
-        jsonc.with_member(twice, ["a", "b"], 1)
+        twice.put(["a", "b"], 1)
     with pytest.raises(jsonc.Malformed, match="expected an object that holds 'b'"):
-        jsonc.with_member(jsonc.parse('{"a": null}'), ["a", "b"], 1)
+        jsonc.parse('{"a": null}').put(["a", "b"], 1)
 
 
 KEYS = st.text(min_size=1, max_size=6)
@@ -129,12 +129,12 @@ def test_an_edit_gives_what_the_same_edit_of_a_dict_gives(
 ) -> None:
     value[outer] = {**held} if isinstance(held := value.get(outer), dict) else {}
     document = jsonc.parse(json.dumps(value, indent=indent))
-    edited = jsonc.with_member(document, [outer, inner], new)
+    edited = document.put([outer, inner], new)
     wanted = json.loads(json.dumps(value))
     wanted[outer][inner] = new
     assert json.loads(edited.text) == wanted
     del wanted[outer][inner]
-    assert json.loads(jsonc.without_member(edited, [outer, inner]).text) == wanted
+    assert json.loads(edited.remove([outer, inner]).text) == wanted
 
 
 GAPS = st.sampled_from(["", " ", "\n", "\r\n\t", " // a, }\n", "/* { */", "\n  // x\n  "])
@@ -152,11 +152,11 @@ def test_comments_and_commas_anywhere_survive_an_edit(
     comma = data.draw(st.sampled_from(["", ","])) if rows else ""
     text = f"{{{body}{comma}{end}}}"
     document = jsonc.parse(text, comments=True)
-    edited = jsonc.with_member(document, ["leanrag-new"], {"x": 1})
+    edited = document.put(["leanrag-new"], {"x": 1})
     assert edited.value == {**document.value, "leanrag-new": {"x": 1}}
     for sign in ("//", "/*"):
         assert edited.text.count(sign) == text.count(sign)
-    again = jsonc.without_member(edited, ["leanrag-new"])
+    again = edited.remove(["leanrag-new"])
     assert again.value == document.value
     for key in document.value:
-        assert key not in jsonc.without_member(document, [key]).value
+        assert key not in document.remove([key]).value

@@ -1,0 +1,99 @@
+"""Edit a TOML text in place: comments, order and spacing of everything else stay as they are.
+
+The result of every edit is parsed again by Python's own reader and compared with the intended value.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Sequence
+from copy import deepcopy
+from dataclasses import dataclass
+from typing import Any
+
+import tomlkit
+from tomlkit.items import Table
+
+from .jsonc import Malformed, check_value, delete_value
+
+
+@dataclass(frozen=True, slots=True)
+class TomlDocument:
+    """A parsed text. Every path is of two keys or more: the table of all servers, a server, a key of it."""
+
+    text: str
+    value: dict[str, Any]
+
+    def find(self, path: Sequence[str]) -> tuple[Any, int] | None:
+        """Return the value at ``path`` and the first line that names its last key, None if it is missing."""
+        value: Any = self.value
+        for key in path:
+            if not isinstance(value, dict):
+                raise Malformed(self.text, 0, f"expected a table that holds {key!r}")
+            if key not in value:
+                return None
+            value = value[key]
+        lines = enumerate(self.text.splitlines(), 1)
+        return value, next((number for number, line in lines if path[-1] in line), 1)
+
+    def put(self, path: Sequence[str], value: Any) -> TomlDocument:
+        """Return the document with ``value`` at ``path``; a missing table of servers is created."""
+        document, wanted = tomlkit.parse(self.text), deepcopy(self.value)
+        servers, *way, last = path
+        if servers not in document:
+            document[servers] = tomlkit.table(is_super_table=True)
+            wanted[servers] = {}
+        table: Any = document[servers]
+        inner = wanted[servers]
+        for key in way:
+            table, inner = table[key], inner[key]
+        table[last] = spaced_table(value) if isinstance(value, dict) else value
+        inner[last] = value
+        return self.checked(document.as_string(), wanted)
+
+    def remove(self, path: Sequence[str]) -> TomlDocument:
+        """Return the document without the value at ``path``, which must exist."""
+        document = tomlkit.parse(self.text)
+        place: Any = document
+        for key in path[:-1]:
+            place = place[key]
+        del place[path[-1]]
+        wanted = delete_value(self.value, path)
+        if not wanted[path[0]]:
+            del wanted[path[0]]
+            del document[path[0]]
+        return self.checked(document.as_string(), wanted)
+
+    def checked(self, edited: str, wanted: Any) -> TomlDocument:
+        ending = "\n\n" if self.text.endswith("\n\n") else "\n"
+        edited = edited.rstrip() + ending if edited.strip() else ""
+        if "\r\n" in self.text:
+            edited = edited.replace("\r\n", "\n").replace("\n", "\r\n")
+        after = parse(edited)
+        check_value(after.value, wanted)
+        return after
+
+
+def parse(text: str) -> TomlDocument:
+    """Parse ``text``. Raises :class:`Malformed` with the line of the first error."""
+    try:
+        return TomlDocument(text, tomllib.loads(text))
+    except tomllib.TOMLDecodeError as problem:
+        said, _, place = str(problem).partition(" (at ")
+        line = re.search(r"line (\d+)", place)
+        before = text.splitlines(keepends=True)[: int(line[1]) - 1 if line else None]
+        raise Malformed(text, sum(map(len, before)), said[:1].lower() + said[1:]) from problem
+
+
+def print_tables(value: dict[str, Any]) -> str:
+    return tomlkit.dumps(value)
+
+
+def spaced_table(value: dict[str, Any]) -> Table:
+    """Return ``value`` as a table with an empty line after it."""
+    table = tomlkit.table()
+    for key, each in value.items():
+        table.add(key, each)
+    table.add(tomlkit.nl())
+    return table
