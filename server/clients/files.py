@@ -16,7 +16,7 @@ from typing import Any, Protocol
 
 from leanrag_engine.core.errors import InvalidInput, NotFound
 
-from . import jsonc, toml
+from . import jsonc
 from .places import Client
 
 
@@ -80,7 +80,11 @@ def plan_uninstall(client: Client, file: Path, name: str) -> ConfigChange:
 def print_config(client: Client, name: str, entry: Mapping[str, Any]) -> str:
     """Return a configuration that holds only this entry, as text to paste."""
     value = {client.servers: {name: dict(entry)}}
-    return toml.print_tables(value) if client.toml else json.dumps(value, indent=2, ensure_ascii=False) + "\n"
+    if client.toml:
+        from .toml import print_tables  # noqa: PLC0415 - one client of many needs it
+
+        return print_tables(value)
+    return json.dumps(value, indent=2, ensure_ascii=False) + "\n"
 
 
 def list_servers(value: Mapping[str, Any], client: Client) -> str:
@@ -109,6 +113,8 @@ def read_config(client: Client, file: Path) -> tuple[str, ConfigText, bool]:
 
 def parse_config(client: Client, text: str) -> ConfigText:
     if client.toml:
+        from . import toml  # noqa: PLC0415 - one client of many needs it
+
         return toml.parse(text)
     return jsonc.parse(text if text.strip() else "{}\n", comments=client.comments)
 

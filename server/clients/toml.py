@@ -50,7 +50,7 @@ class TomlDocument:
             table, inner = table[key], inner[key]
         table[last] = spaced_table(value) if isinstance(value, dict) else value
         inner[last] = value
-        return self.checked(document.as_string(), wanted)
+        return self.check(document.as_string(), wanted)
 
     def remove(self, path: Sequence[str]) -> TomlDocument:
         """Return the document without the value at ``path``, which must exist."""
@@ -63,9 +63,9 @@ class TomlDocument:
         if not wanted[path[0]]:
             del wanted[path[0]]
             del document[path[0]]
-        return self.checked(document.as_string(), wanted)
+        return self.check(document.as_string(), wanted)
 
-    def checked(self, edited: str, wanted: Any) -> TomlDocument:
+    def check(self, edited: str, wanted: Any) -> TomlDocument:
         ending = "\n\n" if self.text.endswith("\n\n") else "\n"
         edited = edited.rstrip() + ending if edited.strip() else ""
         if "\r\n" in self.text:
@@ -87,7 +87,8 @@ def parse(text: str) -> TomlDocument:
 
 
 def print_tables(value: dict[str, Any]) -> str:
-    return tomlkit.dumps(value)
+    printed: str = tomlkit.dumps(value)
+    return printed
 
 
 def spaced_table(value: dict[str, Any]) -> Table:
