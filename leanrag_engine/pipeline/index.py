@@ -32,7 +32,6 @@ from leanrag_engine.core.model import (
     Graph,
     Hierarchy,
     Vectors,
-    VectorSpaces,
 )
 from leanrag_engine.core.ports import (
     CorrectionStore,
@@ -82,7 +81,7 @@ async def rebuild_vectors(stores: Stores, collection: str, report: ProgressRepor
         )
     embedder = await restore_embedder(stores, generation)
     spaces = generation.record.spaces
-    texts = await read_indexed_texts(stores, generation, spaces)
+    texts = await read_indexed_texts(stores, generation)
     rows = {space: await embed_rows(embedder, pairs, report) for space, pairs in texts.items()}
     async with announce_vector_change(stores):
         try:
@@ -98,20 +97,12 @@ async def rebuild_vectors(stores: Stores, collection: str, report: ProgressRepor
 
 
 async def read_indexed_texts(
-    stores: Stores, generation: Generation, spaces: VectorSpaces
+    stores: Stores, generation: Generation, hierarchy: Hierarchy | None = None
 ) -> dict[str, list[tuple[str, str]]]:
-    """Return the ids and embedded texts of each space of a generation."""
-    number, kinds = generation.number, spaces.by_kind()
-    layers = [
-        Graph(
-            tuple(await stores.generations.layer(number, each.layer)),
-            # Above layer 0 no relation is embedded.
-            () if each.layer else tuple(await stores.generations.relations(number, 0)),
-        )
-        for each in generation.layers
-    ]
-    texts = texts_by_kind(await stores.documents.all_chunks(generation.collection), layers)
-    return {space: texts[kind] for kind, space in kinds.items()}
+    """Return the ids and embedded texts of each space of a generation; ``hierarchy`` are its layers, if they are at hand."""
+    read = hierarchy or await read_hierarchy(stores, generation)
+    texts = texts_by_kind(await stores.documents.all_chunks(generation.collection), read.layers)
+    return {space: texts[kind] for kind, space in generation.record.spaces.by_kind().items()}
 
 
 async def read_hierarchy(stores: Stores, generation: Generation) -> Hierarchy:

@@ -14,7 +14,7 @@ import anyio.to_thread
 import numpy as np
 
 from leanrag_engine.core.errors import InvalidInput, StoreUnusable
-from leanrag_engine.core.model import Generation, Vectors, content_id
+from leanrag_engine.core.model import Generation, Hierarchy, Vectors, content_id
 from leanrag_engine.core.ports import (
     Embedder,
     Progress,
@@ -110,21 +110,26 @@ class ReusingEmbedder:
         return {id_: row for id_, row in found.items() if row.shape == (self.dimension,)}
 
 
-async def reuse_vectors(stores: Stores, before: Generation | None, embedder: Embedder) -> ReusingEmbedder:
-    """Return ``embedder``, which reuses the vectors of the build ``before`` if they have the same identity."""
+async def reuse_vectors(
+    stores: Stores, before: Generation | None, hierarchy: Hierarchy | None, embedder: Embedder
+) -> ReusingEmbedder:
+    """Return ``embedder``, which reuses the vectors of the build ``before``, with these layers, if they have the same
+    identity."""
     shelves: list[SpaceIndex] = []
     if before is not None and (before.embedder, before.dimension) == (embedder.identity, embedder.dimension):
-        shelves = await index_build(stores, before)
+        shelves = await index_build(stores, before, hierarchy)
     return ReusingEmbedder(embedder, stores.vectors, shelves)
 
 
-async def index_build(stores: Stores, generation: Generation) -> list[SpaceIndex]:
+async def index_build(
+    stores: Stores, generation: Generation, hierarchy: Hierarchy | None = None
+) -> list[SpaceIndex]:
     """Return the content of a build's spaces, without the rows of which the text is in doubt.
 
     These are the windows of documents ingested later (for one of which only the title changed, the space may hold the old
     vector or the new one under the same id), and what a build that did not end may have changed.
     """
-    texts = await read_indexed_texts(stores, generation, generation.record.spaces)
+    texts = await read_indexed_texts(stores, generation, hierarchy)
     pending = await stores.documents.pending_chunks(generation.collection)
     later = {id_ for id_, _ in texts_of_windows(pending)}
     found = []

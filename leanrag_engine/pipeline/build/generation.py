@@ -27,6 +27,7 @@ from leanrag_engine.core.model import (
     Extract,
     Generation,
     Graph,
+    Hierarchy,
     Method,
 )
 from leanrag_engine.core.ports import EmbedderSource, Progress, ProgressReport
@@ -50,6 +51,7 @@ from leanrag_engine.pipeline.index import (
     Stores,
     drop_unused_spaces,
     embed_rows,
+    read_hierarchy,
     rows_of_layers,
     texts_by_kind,
     texts_of_windows,
@@ -61,8 +63,8 @@ from .modes import (
     ModeChoice,
     choose_mode,
     count_stale,
+    find_previous,
     keep_embedder,
-    read_previous,
     record_history,
 )
 from .vectors import WrittenVectors, settle_spaces, write_vectors
@@ -82,14 +84,15 @@ between a tenth (terse text) and about one and a half times of the entities that
 class FittedChunks:
     """The chunks of a collection, the embedder of their build, and the state that restores it.
 
-    ``latin``: most words of the chunks are in Latin letters; ``unknown``: share of their words that a fitted embedder of an
-    earlier build lacks.
+    ``latin``: most words of the chunks are in Latin letters; ``previous``: the layers of the published build, None before the
+    first; ``unknown``: share of the chunks' words that a fitted embedder of an earlier build lacks.
     """
 
     chunks: Sequence[Chunk]
     embedder: ReusingEmbedder
     state: bytes
     latin: bool
+    previous: Hierarchy | None
     unknown: float = 0.0
 
 
@@ -196,8 +199,9 @@ async def fit(
     kept = await keep_embedder(stores, embedders, collection, mode)
     embedder, state = (kept.embedder, kept.state) if kept else await embedders.fit(texts, before)
     latin = await anyio.to_thread.run_sync(is_mostly_latin, texts)
-    reusing = await reuse_vectors(stores, collection.generation, embedder)
-    return FittedChunks(chunks, reusing, state, latin, kept.unknown if kept else 0.0)
+    previous = await read_hierarchy(stores, collection.generation) if collection.generation else None
+    reusing = await reuse_vectors(stores, collection.generation, previous, embedder)
+    return FittedChunks(chunks, reusing, state, latin, previous, kept.unknown if kept else 0.0)
 
 
 async def draft(
@@ -219,7 +223,7 @@ async def draft(
     )
     plan = plan_of(stores.settings)
     before = collection.generation
-    previous = await read_previous(stores, collection, fitted.chunks)
+    previous = find_previous(fitted.previous, fitted.chunks)
     choice = choose_mode(mode, base, previous, before, plan, fitted.embedder.identity)
     if choice.mode == "update" and before and before.record.health:
         health = before.record.health

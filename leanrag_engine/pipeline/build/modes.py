@@ -23,7 +23,7 @@ from leanrag_engine.core.ports import Embedder, EmbedderSource
 from leanrag_engine.hierarchy.build import BuildMode, BuiltHierarchy, HierarchyOptions
 from leanrag_engine.hierarchy.changes.carrying import PreviousBuild
 from leanrag_engine.hierarchy.clustering.sizing import cap_for
-from leanrag_engine.pipeline.index import Stores, read_hierarchy, texts_of_windows
+from leanrag_engine.pipeline.index import Stores, texts_of_windows
 
 MOVED = 0.5
 """Share of G0 that may be added or removed since the last rebuild before ``auto`` clusters everything again."""
@@ -85,14 +85,9 @@ async def keep_embedder(
     return KeptEmbedder(await embedders.restore(before.embedder, state), state, unknown)
 
 
-async def read_previous(
-    stores: Stores, collection: Collection, chunks: Sequence[Chunk]
-) -> PreviousBuild | None:
-    """Return the published build of the collection, None before the first."""
-    if collection.generation is None:
-        return None
-    hierarchy = await read_hierarchy(stores, collection.generation)
-    if not hierarchy.layers[0].entities:
+def find_previous(hierarchy: Hierarchy | None, chunks: Sequence[Chunk]) -> PreviousBuild | None:
+    """Return what this build continues: the published layers and the chunks that exist now; None if there is nothing."""
+    if hierarchy is None or not hierarchy.layers[0].entities:
         return None
     return PreviousBuild(hierarchy, frozenset(chunk.id for chunk in chunks))
 

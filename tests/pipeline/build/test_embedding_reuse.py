@@ -56,7 +56,7 @@ async def built(engine: LeanRAG, mode: AskedMode = "auto") -> Generation:
 
 async def rows(engine: LeanRAG, generation: Generation) -> dict[str, bytes]:
     """The vector of every text of a generation."""
-    texts = await read_indexed_texts(engine._stores, generation, generation.record.spaces)
+    texts = await read_indexed_texts(engine._stores, generation)
     found: dict[str, bytes] = {}
     for space, held in texts.items():
         vectors = await engine._stores.vectors.fetch(space, [id_ for id_, _ in held])
