@@ -35,6 +35,7 @@ HOMES = {
     "alembic": {"leanrag_engine/adapters/sqlite"},
     "charset_normalizer": {"leanrag_engine/documents/decoding.py"},
     "chromadb": {"leanrag_engine/adapters/chroma/client.py"},
+    "chromadb_rust_bindings": {"leanrag_engine/adapters/chroma/client.py"},
     "docx": {"leanrag_engine/documents/readers/docx.py"},
     "filelock": {"leanrag_engine/adapters/files/writer_lock.py"},
     "graspologic_native": {"leanrag_engine/hierarchy/clustering/communities.py"},

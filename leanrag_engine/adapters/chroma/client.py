@@ -2,8 +2,11 @@
 
 Measured with chromadb 1.5.9, with the consequences here:
 
-- Closing a client stops every other one of the same folder in the process, so all stores of a folder
-  share one. Importing chromadb takes a second, so the client is opened at first use.
+- ``import chromadb`` takes 1.1 s of processor time, nearly all for parts that a local index does not use (telemetry,
+  embedding functions, HTTP). So we call what its own local client calls: the compiled ``chromadb_rust_bindings``,
+  which import in 30 ms; a query then takes 7 ms for 11, and writing 2,500 rows 1.0 s for 1.7. They are not a documented
+  interface: pyproject.toml holds the minor version, and the tests of the vector store run every call.
+- A client caches open indexes, so all stores of a folder share one.
 - Rows of one insert are indexed in parallel and in no fixed order, so two builds have different HNSW graphs.
   Settings that make the search exact in practice, and ties broken by id, make results reproducible all the same
   (``HNSW``; measured by tests/programs/benchmarks/vectors.py).
@@ -15,29 +18,25 @@ Measured with chromadb 1.5.9, with the consequences here:
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
-from leanrag_engine.core.errors import InvalidInput, StoreUnusable
+from leanrag_engine.core.errors import InvalidInput, LeanRAGError, StoreUnusable
 from leanrag_engine.core.model import Hit, Vectors
 
 from . import marks
 
-if TYPE_CHECKING:
-    from chromadb.api.client import Client
-    from chromadb.api.collection_configuration import CreateHNSWConfiguration
-    from chromadb.api.models.Collection import Collection
-
 T = TypeVar("T")
 
-HNSW: CreateHNSWConfiguration = {
+HNSW = {
     "space": "ip",
     "max_neighbors": 24,
     "ef_construction": 128,
@@ -48,9 +47,21 @@ HNSW: CreateHNSWConfiguration = {
 time without better recall@10: 1.000 either way on 16,000 entities with vectors of MiniLM and of the fitted
 embedder, 0.996 against 0.995 on 100,000 facts made from a few templates. Half as many neighbours had less
 recall there (0.986). 2 is the smallest ``sync_threshold`` that Chroma accepts."""
+PLACE = ("default_tenant", "default_database")
+"""Where all our spaces are; Chroma makes this tenant and database itself."""
+OPEN_INDEXES = 50
+"""Indexes that a client keeps open. Each has five files, and some systems allow a process 256."""
 
 
 # --- operations ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Space:
+    """A vector space: Chroma's id of it, and how many numbers its vectors have."""
+
+    id: str
+    dimension: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,88 +73,131 @@ class Index:
 
     def upsert(self, space: str, ids: list[str], rows: Vectors) -> None:
         dimension = rows.shape[1]
-        collection = self._whole(space, dimension)
+        found = self._whole(space, dimension)
         with marks.writing(self.folder, space):
-            if collection is None:
-                collection = self._create(space, dimension)
-            collection.upsert(ids=ids, embeddings=rows)
+            place = found or self.client.create(space, dimension)
+            self.client.calls.upsert(place.id, ids, rows.tolist(), None, None, None, *PLACE)
 
     def search(self, space: str, query: Vectors, limit: int) -> list[Hit]:
         """Return the ``limit`` best hits for ``query``, a ``(1, d)`` array, best first, ties by id."""
-        collection = self._whole(space, query.shape[1])
-        if collection is None:
+        place = self._whole(space, query.shape[1])
+        if place is None:
             return []
         # More hits than needed, so that ids decide between equal scores at the cut, not the order of the index.
-        found = collection.query(query_embeddings=query, n_results=limit + 32, include=["distances"])
-        pairs = zip(found["ids"][0], (found["distances"] or [[]])[0], strict=True)
+        most, answer = limit + 32, ["distances"]
+        found = self.client.calls.query(place.id, None, query.tolist(), most, None, None, answer, *PLACE)
+        pairs = zip(found.ids[0], found.distances[0], strict=True)
         hits = [Hit(id_, 1.0 - distance) for id_, distance in pairs]
         return sorted(hits, key=lambda hit: (-hit.score, hit.id))[:limit]
 
     def fetch(self, space: str, ids: list[str]) -> dict[str, Vectors]:
-        collection = self._whole(space)
-        if collection is None:
+        place = self._whole(space)
+        if place is None:
             return {}
-        found = collection.get(ids=ids, include=["embeddings"])
-        return dict(zip(found["ids"], np.asarray(found["embeddings"], dtype=np.float32), strict=True))
+        found = self.client.calls.get(place.id, ids, None, None, 0, None, ["embeddings"], *PLACE)
+        return dict(zip(found.ids, np.asarray(found.embeddings, dtype=np.float32), strict=True))
 
     def delete(self, space: str, ids: list[str]) -> None:
-        collection = self._whole(space)
-        if collection is not None:
+        place = self._whole(space)
+        if place is not None:
             with marks.writing(self.folder, space):
-                collection.delete(ids=ids)
+                self.client.calls.delete(place.id, ids, None, None, None, *PLACE)
 
     def count(self, space: str) -> int:
-        collection = self._whole(space)
-        return collection.count() if collection else 0
+        place = self._whole(space)
+        return int(self.client.calls.count(place.id, *PLACE)) if place else 0
 
     def ids(self, space: str) -> list[str]:
         collection = self._whole(space)
         return list(collection.get(include=[])["ids"]) if collection else []
 
     def spaces(self) -> list[str]:
-        return sorted(collection.name for collection in self.client.list_collections())
+        return sorted(self.client.list_names())
 
     def drop(self, space: str) -> None:
-        if self._find_collection(space) is not None:
+        if self.client.find(space) is not None:
             with marks.writing(self.folder, space):
-                self.client.delete_collection(space)
+                self.client.drop(space)
 
-    def _create(self, space: str, dimension: int) -> Collection:
-        return self.client.create_collection(
-            space,
-            embedding_function=None,
-            configuration={"hnsw": HNSW},
-            metadata={"dimension": dimension},
-        )
-
-    def _whole(self, space: str, dimension: int | None = None) -> Collection | None:
-        """Return the Chroma collection of a space, ``None`` if there is none.
+    def _whole(self, space: str, dimension: int | None = None) -> Space | None:
+        """Return the space, ``None`` if there is none.
 
         Raises ``StoreUnusable`` if its writer was killed, ``InvalidInput`` if its vectors have another dimension.
         """
-        collection = self._find_collection(space)
-        if collection is None:
+        found = self.client.find(space)
+        if found is None:
             return None
         if marks.is_broken(self.folder, space):
             raise StoreUnusable(
                 f"The process that wrote the vector space {space!r} was killed before it had finished.",
                 "Rebuild the vector index from the graph store; no data is lost.",
             )
-        expected = (collection.metadata or {}).get("dimension")
-        if dimension is not None and dimension != expected:
+        if dimension is not None and dimension != found.dimension:
             raise InvalidInput(
-                f"The vector space {space!r} contains vectors of {expected} numbers, not of {dimension}.",
+                f"The vector space {space!r} contains vectors of {found.dimension} numbers, not of {dimension}.",
                 "Use the embedder that it was built with, or rebuild the vector index.",
             )
-        return collection
+        return found
 
-    def _find_collection(self, space: str) -> Collection | None:
-        from chromadb.errors import NotFoundError  # noqa: PLC0415 - already imported: the client is open
 
-        try:
-            return self.client.get_collection(space, embedding_function=None)
-        except NotFoundError:
+class Client:
+    """An open Chroma folder: ``calls`` are Chroma's own; spaces are found, made and dropped by name."""
+
+    def __init__(self, folder: Path) -> None:
+        # Imported here because keyword search and browsing need no vector index.
+        from chromadb_rust_bindings import (  # noqa: PLC0415
+            Bindings,
+            MigrationHash,
+            MigrationMode,
+            SqliteDBConfig,
+        )
+
+        folder.mkdir(parents=True, exist_ok=True)
+        self.calls: Any = Bindings(
+            allow_reset=False,
+            sqlite_db_config=SqliteDBConfig(
+                hash_type=MigrationHash.MD5,
+                migration_mode=MigrationMode.Apply,
+                url=str(folder / "chroma.sqlite3"),
+            ),
+            hnsw_cache_size=OPEN_INDEXES,
+            persist_path=str(folder),
+        )
+        # Looked up here first: to ask Chroma for a space that it does not have costs a second, in which it imports
+        # the package that defines the error.
+        self._names = self.list_names()
+
+    def close(self) -> None:
+        # An exception that is still being handled may refer to this object: it must not keep the files open.
+        del self.calls
+
+    def list_names(self) -> set[str]:
+        return {each.name for each in self.calls.list_collections(None, None, *PLACE)}
+
+    def find(self, space: str) -> Space | None:
+        """Return a space; ``None`` if there is none, or another process made it after this client was opened."""
+        if space not in self._names:
             return None
+        try:
+            found = self.calls.get_collection(space, *PLACE)
+        except Exception as problem:
+            from chromadb.errors import NotFoundError  # noqa: PLC0415 - already imported by whoever raised it
+
+            if isinstance(problem, NotFoundError):
+                return None
+            raise
+        return Space(str(found.id), found.metadata["dimension"])
+
+    def create(self, space: str, dimension: int) -> Space:
+        configuration = json.dumps({"hnsw": HNSW, "embedding_function": {"type": "legacy"}})
+        metadata = {"dimension": dimension}
+        made = self.calls.create_collection(space, configuration, None, metadata, False, *PLACE)  # noqa: FBT003
+        self._names.add(space)
+        return Space(str(made.id), dimension)
+
+    def drop(self, space: str) -> None:
+        self.calls.delete_collection(space, *PLACE)
+        self._names.discard(space)
 
 
 # --- one client for each folder and process ------------------------------------------------
@@ -167,7 +221,7 @@ class SharedClient:
     @contextmanager
     def _open(self) -> Iterator[Client]:
         with self._changed:
-            client = self._client = self._client or _new_client(self.folder)
+            client = self._client = self._client or Client(self.folder)
             self._calls += 1
         try:
             yield client
@@ -223,30 +277,17 @@ def release_client(client: SharedClient) -> None:
             client.close()
 
 
-def _new_client(folder: Path) -> Client:
-    # Imported here because it takes a second, and keyword search and browsing do not need it.
-    from chromadb import PersistentClient  # noqa: PLC0415
-    from chromadb.api.client import Client  # noqa: PLC0415
-    from chromadb.config import Settings  # noqa: PLC0415
-    from chromadb.errors import ChromaError  # noqa: PLC0415
-
-    try:
-        client = PersistentClient(folder, settings=Settings(anonymized_telemetry=False))
-    except ChromaError:
-        # Otherwise Chroma returns the half-made client from its cache at the next attempt.
-        Client.clear_system_cache()
-        raise
-    assert isinstance(client, Client)  # this class can be closed
-    return client
-
-
 @contextmanager
 def _map_errors(folder: Path) -> Iterator[None]:
-    from chromadb.errors import ChromaError  # noqa: PLC0415 - as in _new_client
-
     try:
         yield
-    except (ChromaError, OSError) as problem:
+    except LeanRAGError:
+        raise
+    except Exception as problem:
+        from chromadb.errors import ChromaError  # noqa: PLC0415 - takes a second unless Chroma has raised it
+
+        if not isinstance(problem, (ChromaError, OSError)):
+            raise
         raise StoreUnusable(
             f"The vector index in {folder} cannot be used ({problem}).",
             "Check that the folder can be written to. If it is damaged, rebuild the vector index from the graph "
