@@ -191,7 +191,7 @@ class Client:
     def create(self, space: str, dimension: int) -> Space:
         configuration = json.dumps({"hnsw": HNSW, "embedding_function": {"type": "legacy"}})
         metadata = {"dimension": dimension}
-        made = self.calls.create_collection(space, configuration, None, metadata, False, *PLACE)  # noqa: FBT003
+        made = self.calls.create_collection(space, configuration, None, metadata, False, *PLACE)
         self._names.add(space)
         return Space(str(made.id), dimension)
 
