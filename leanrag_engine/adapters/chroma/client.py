@@ -108,8 +108,8 @@ class Index:
         return int(self.client.calls.count(place.id, *PLACE)) if place else 0
 
     def ids(self, space: str) -> list[str]:
-        collection = self._whole(space)
-        return list(collection.get(include=[])["ids"]) if collection else []
+        place = self._whole(space)
+        return list(self.client.calls.get(place.id, None, None, None, 0, None, [], *PLACE).ids) if place else []
 
     def spaces(self) -> list[str]:
         return sorted(self.client.list_names())
