@@ -109,7 +109,9 @@ class Index:
 
     def ids(self, space: str) -> list[str]:
         place = self._whole(space)
-        return list(self.client.calls.get(place.id, None, None, None, 0, None, [], *PLACE).ids) if place else []
+        return (
+            list(self.client.calls.get(place.id, None, None, None, 0, None, [], *PLACE).ids) if place else []
+        )
 
     def spaces(self) -> list[str]:
         return sorted(self.client.list_names())
