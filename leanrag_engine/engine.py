@@ -81,6 +81,7 @@ from .retrieval.browse import outline, passages, text_search
 from .retrieval.browse.entities import ClusterView
 from .retrieval.browse.outline import Outline
 from .retrieval.browse.passages import SourcePage
+from .retrieval.browse.support import resolve_item
 from .retrieval.browse.text_search import TextMatches
 from .retrieval.graph.adjacency_cache import AdjacencyCache
 from .retrieval.index import IndexSnapshot
@@ -451,8 +452,8 @@ class LeanRAG:
         limit: int = 100,
         collection: str = "default",
     ) -> SourcePage:
-        """Return one page of the chunks behind citations (and so many ``neighbours`` on each side), of those that
-        mention an entity, or of a document or a ``section`` of it; by a ``question`` the best of these first."""
+        """Return one page of the chunks behind citations (and so many ``neighbours`` on each side), of what supports an
+        entity or relation, or of a document or a ``section`` of it; by a ``question`` the best of these first."""
         if sum(map(bool, (citations, entity, document))) != 1:
             raise InvalidInput(
                 "Sources need either citations or an entity or a document: exactly one of them.",
@@ -476,8 +477,10 @@ class LeanRAG:
                     index = await self._with_embedder(index)
             if document:
                 return await passages.sources_of_document(index, document, offset, limit, section, question)
-            wanted = await browsing.resolve(index, entity) if entity else citations
-            return await passages.sources(index, wanted, offset, limit, neighbours, question)
+            if entity:
+                item = await resolve_item(index, entity)
+                return await passages.sources_of_item(index, item, offset, limit, question)
+            return await passages.sources(index, citations, offset, limit, neighbours)
 
         return await self._read(collection, read, built=bool(entity))
 

@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from .model import Chunk, Entity, Evidence, Extract, Method, Relation
+from .support import evidence_at
 from .text.language.names import fold_case
 from .text.language.sentences import sentences
 from .text.language.words import STOPWORDS, words
@@ -153,19 +154,18 @@ def reduce_summary(
 def cut_summary(
     cluster: Entity, chunk_ids: Collection[str], lost: Collection[str] = frozenset()
 ) -> Entity | None:
-    """Return a written summary without the sentences and findings that cite no chunk of ``chunk_ids`` or hold a word that is
-    ``lost``; those that cite nothing stay. None if no sentence of the description is left."""
-    cited = {each.start: each for each in cluster.evidence}
+    """Return a written summary without the sentences and findings all of whose chunks are missing in ``chunk_ids`` or that
+    hold a word that is ``lost``; those that cite nothing stay. None if no sentence of the description is left."""
     parts: list[str] = []
     evidence: list[Evidence] = []
     place = 0
     for start, end in sentences(cluster.description):
         text = cluster.description[start:end]
-        source = cited.get(start)
-        if (source and source.chunk_id not in chunk_ids) or not _content_words(text).isdisjoint(lost):
+        cited = evidence_at(cluster.evidence, start)
+        left = [id_ for id_ in cited if id_ in chunk_ids]
+        if (cited and not left) or not _content_words(text).isdisjoint(lost):
             continue
-        if source:
-            evidence.append(Evidence(place, place + len(text), source.chunk_id))
+        evidence += (Evidence(place, place + len(text), id_) for id_ in left)
         parts.append(text)
         place += len(text) + 1
     if not parts:
@@ -177,6 +177,13 @@ def cut_summary(
         and (not each.chunk_ids or any(id_ in chunk_ids for id_ in each.chunk_ids))
     ]
     return replace(cluster, description=" ".join(parts), findings=tuple(findings), evidence=tuple(evidence))
+
+
+def cut_sentence(relation: Relation, chunk_ids: Collection[str]) -> Relation | None:
+    """Return a relation of two clusters with the evidence of its sentence that is left in ``chunk_ids``; None if it had
+    some and none is left."""
+    left = tuple(each for each in relation.evidence if each.chunk_id in chunk_ids)
+    return replace(relation, evidence=left) if left or not relation.evidence else None
 
 
 def lost_words(

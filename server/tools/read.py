@@ -176,15 +176,15 @@ relations one layer below that join the two; `support`: base relations beneath."
         neighbours: Annotated[int, Field(ge=0, le=50, description="Passages before and after each")] = 0,
         document: Annotated[str, Field(description="Instead: id, title or d3")] = "",
         section: Annotated[str, Field(description="One of its headings")] = "",
-        entity: Annotated[str, Field(description="Instead: name or ref")] = "",
-        query: Annotated[str, Field(description="Best passages first")] = "",
+        entity: Annotated[str, Field(description="Instead: name or ref; A — B: their relation")] = "",
+        query: Annotated[str, Field(description="Best first")] = "",
         token_budget: Annotated[int, Field(ge=200, le=20_000)] = 4000,
         limit: Limit = 100,
         cursor: Cursor = "",
         collection: CollectionName = "default",
     ) -> Annotated[CallToolResult, SourcesReply]:
-        """Read passages in full: behind and around citations, of a document or a section of it in reading order, or those \
-that mention an entity. next_cursor reads on."""
+        """Read passages in full: behind and around citations, of a document or section, or what supports each sentence of an \
+entity or relation."""
         engine = await self._engine.get()
         begin = ReadingCursor.parse(cursor)
         page = await engine.sources(

@@ -229,12 +229,12 @@ async def test_citations_give_their_passages_in_order(index: IndexSnapshot, unbu
 
 
 async def test_an_entity_gives_the_passages_that_mention_it(index: IndexSnapshot, corpus: Corpus) -> None:
-    page = await passages.sources(index, await browse.resolve(index, "yeast"), 0, 100)
+    page = await passages.sources_of_item(index, await browse.resolve(index, "yeast"), 0, 100)
     assert [chunk.id for chunk in page.chunks] == [each.id for each in corpus.chunks if "yeast" in each.text]
 
 
 async def test_a_cluster_gives_passages_of_what_is_beneath_it(index: IndexSnapshot) -> None:
-    page = await passages.sources(index, await browse.resolve(index, "Food"), 0, 100)
+    page = await passages.sources_of_item(index, await browse.resolve(index, "Food"), 0, 100)
     assert {chunk.title for chunk in page.chunks} <= {"Sourdough", "Brewing"}
     assert page.chunks
 

@@ -24,6 +24,7 @@ from leanrag_engine.llm.batching import Task, TaskKind
 from leanrag_engine.llm.item_schema import TEXT
 from leanrag_engine.llm.prompts import BUILT_IN, Prompts
 
+from .attribution import ChunkFinder
 from .options import DEFAULT, TaskOptions
 from .prompt_lines import (
     PromptSheet,
@@ -31,8 +32,6 @@ from .prompt_lines import (
     by_text,
     ends_of,
     kind_of,
-    names_entity,
-    origin,
     short_name,
 )
 
@@ -56,8 +55,7 @@ _ITEM = {
 
 @dataclass(frozen=True, slots=True)
 class ClusterSummary:
-    """The written texts of a cluster. ``evidence`` cites chunks for those sentences of the description that name both
-    ends of a relation; the others rest on the members as a whole."""
+    """The written texts of a cluster. ``evidence`` cites chunks for each sentence of the description."""
 
     name: str
     description: str
@@ -88,7 +86,7 @@ def aggregation_task(
     least = 1 if len(members) <= options.small_cluster else options.least_findings
     keys = {name_key(name): each.name for each in ordered for name in (each.name, *each.aliases)}
     id_ = content_id("s", *(each.id for each in sorted(ordered, key=lambda each: each.id)), text)
-    read = partial(_read, keys, least, _ChunkFinder(ordered, best), options)
+    read = partial(_read, keys, least, ChunkFinder(ordered, best), options)
     return Task(id_, text, read, _chunk_ids(members, relations))
 
 
@@ -164,34 +162,10 @@ def _format_count(noun: str, total: int, shown: int) -> str:
 # --- reply ---------------------------------------------------------------------------------
 
 
-class _ChunkFinder:
-    """Finds the chunks that state a relation both of whose ends a text names."""
-
-    def __init__(self, members: Sequence[Entity], relations: Sequence[Relation]) -> None:
-        self._members = members
-        self._relations = relations
-
-    def chunks(self, text: str, *, most: int = 3) -> tuple[str, ...]:
-        """Return at most ``most`` chunks behind ``text``, of the best attested relations first."""
-        named = {
-            each.id
-            for each in self._members
-            if any(names_entity(name, text) for name in (each.name, *each.aliases))
-        }
-        found = (
-            origin(each) for each in self._relations if each.source_id in named and each.target_id in named
-        )
-        return tuple(dict.fromkeys(filter(None, found)))[:most]
-
-    def evidence(self, text: str) -> tuple[Evidence, ...]:
-        parts = ((start, end, self.chunks(text[start:end])) for start, end in sentences(text))
-        return tuple(Evidence(start, end, chunks[0]) for start, end, chunks in parts if chunks)
-
-
 def _read(
     members: Mapping[str, str],
     least: int,
-    finder: _ChunkFinder,
+    finder: ChunkFinder,
     options: TaskOptions,
     item: Mapping[str, Any],
 ) -> ClusterSummary:

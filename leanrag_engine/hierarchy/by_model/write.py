@@ -25,8 +25,9 @@ from leanrag_engine.hierarchy.relations import LayerStep, PairCounts
 from leanrag_engine.llm.batching import ModelWork, Task, TaskKind, ask_each, first_error, for_each
 from leanrag_engine.llm.prompts import Prompts
 
+from .attribution import ChunkFinder
 from .options import DEFAULT, TaskOptions
-from .prompt_lines import approximate_tokens
+from .prompt_lines import approximate_tokens, best_first
 from .relation_sentences import relation_kind, relation_task
 from .summaries import ClusterSummary, aggregation_kind, aggregation_task, estimate_tokens
 
@@ -221,10 +222,11 @@ def _free_name(name: str, term: str, taken: set[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class WrittenSentence:
-    """A sentence on two clusters and who wrote it."""
+    """A sentence on two clusters, who wrote it, and the chunks that it rests on, the best first."""
 
     text: str
     method: Method
+    chunk_ids: tuple[str, ...] = ()
 
 
 async def write_sentences(
@@ -248,8 +250,19 @@ async def write_sentences(
     members: list[dict[str, Entity]] = [{} for _ in upper]
     for entity, label in zip(step.lower.entities, step.labels.tolist(), strict=True):
         members[label][entity.id] = entity
+
+    def list_beneath(pair: int) -> list[Relation]:
+        return [step.lower.relations[number] for number in counts.pairs.relations_of(pair)]
+
+    def write(pair: int, text: str, method: Method) -> WrittenSentence:
+        ends = (counts.pairs.first[pair], counts.pairs.second[pair])
+        both = [each for end in ends for each in members[end].values()]
+        finder = ChunkFinder(both, best_first(list_beneath(pair)))
+        return WrittenSentence(text, method, finder.chunks(text))
+
     pairs = _pairs_above(counts, tau)
-    found = _read_agent_sentences(pairs, published, sources, carried)
+    by_agents = _read_agent_sentences(pairs, published, sources, carried)
+    found = {pair: write(pair, text, Method.AGENT) for pair, text in by_agents.items()}
     if sources.work is None:
         return found
     rest = [pair for pair in pairs if pair not in found and carried.lacks_sentence(pair)]
@@ -265,14 +278,14 @@ async def write_sentences(
         # The names as written, before they were made unique: requests must not depend on other clusters' names.
         if name_key(near.name) == name_key(far.name):
             far = replace(far, name=_qualify_name(far.name, upper[second][0].name))
-        beneath = [step.lower.relations[number] for number in counts.pairs.relations_of(pair)]
-        return relation_task(near, far, beneath, members[first] | members[second], sources.options)
+        both = members[first] | members[second]
+        return relation_task(near, far, list_beneath(pair), both, sources.options)
 
     async def relate(batch: Sequence[int]) -> None:
         nonlocal done
         tasks = {pair: make_task(pair) for pair in batch}
         by_model = await _ask_model(sources, relation_kind, tasks)
-        found.update({pair: WrittenSentence(text, Method.MODEL) for pair, text in by_model.items()})
+        found.update({pair: write(pair, text, Method.MODEL) for pair, text in by_model.items()})
         done += len(batch)
         report()
 
@@ -282,16 +295,16 @@ async def write_sentences(
 
 def _read_agent_sentences(
     pairs: Sequence[int], published: Graph, sources: TextSources, carried: CarriedSentences
-) -> dict[int, WrittenSentence]:
+) -> dict[int, str]:
     """Return what agents submitted since the previous build: for a relation as it is now, or as it was published then."""
-    found: dict[int, WrittenSentence] = {}
+    found: dict[int, str] = {}
     for pair in pairs if sources.sentences else ():
         now, then = published.relations[pair].id, carried.origins.get(pair, "")
         sentence = sources.sentences.get(now) or sources.sentences.get(then)
         old = carried.kept.get(pair)
         # What the previous build used already is carried over with what has changed beneath it since.
         if sentence and (old is None or (old.method, old.description) != (Method.AGENT, sentence)):
-            found[pair] = WrittenSentence(sentence, Method.AGENT)
+            found[pair] = sentence
     return found
 
 
@@ -309,10 +322,7 @@ def apply_sentences(
     carried: CarriedSentences = NO_SENTENCES,
 ) -> tuple[Relation, ...]:
     """Return ``relations`` with the ``sentences`` by their numbers in place of the heuristic texts, else with those
-    ``carried`` over.
-
-    A sentence rests on all the relations beneath. It cites the chunk that the heuristic text begins with.
-    """
+    ``carried`` over."""
     found = list(relations)
     for number, old in carried.kept.items():
         found[number] = replace(
@@ -324,7 +334,7 @@ def apply_sentences(
         )
     for number, sentence in sentences.items():
         old = relations[number]
-        evidence = tuple(Evidence(0, len(sentence.text), part.chunk_id) for part in old.evidence[:1])
+        evidence = tuple(Evidence(0, len(sentence.text), id_) for id_ in sentence.chunk_ids)
         found[number] = replace(old, description=sentence.text, method=sentence.method, evidence=evidence)
     return tuple(found)
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leanrag_engine.core.model import Entity, Graph, Hierarchy, Relation, Staleness
-from leanrag_engine.core.restriction import cut_summary
+from leanrag_engine.core.restriction import cut_sentence, cut_summary
 from leanrag_engine.hierarchy.relations import LayerStep, PairCounts
 
 from .removal import HIDDEN, order_pair
@@ -255,12 +255,12 @@ def carry_sentences(
         if old is None:
             continue
         found[number] = old.id
-        if not old.method.written:
+        carried = cut_sentence(old, previous.chunk_ids) if old.method.written else None
+        if carried is None:
             continue
         now = Staleness(max(0, strength - old.strength), max(0, old.strength - strength))
-        evidence = tuple(each for each in old.evidence if each.chunk_id in previous.chunk_ids)
         stale = now.since(old.stale)
-        kept[number] = replace(old, evidence=evidence, stale=stale)
+        kept[number] = replace(carried, stale=stale)
         if stale and stale.total >= DUE * strength:
             due.add(number)
     return CarriedSentences(kept, frozenset(due), found)

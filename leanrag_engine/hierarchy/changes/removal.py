@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 
 from leanrag_engine.core.model import Chunk, Entity, Extract, Graph, Hierarchy, Method, Relation, Staleness
 from leanrag_engine.core.restriction import (
+    cut_sentence,
     hide_summary,
     lost_words,
     reduce_entity,
@@ -223,10 +224,10 @@ def _recount_relations(
             left.append(each)
             continue
         counted = replace(each, strength=strength[pair], weight=weight[pair], support=support[pair])
-        if each.method.written and not _rests_on_deleted(each, ends, remaining):
+        cut = cut_sentence(counted, remaining.chunks) if each.method.written else None
+        if cut is not None and not _rests_on_deleted(each, ends, remaining):
             lost = Staleness(left=each.strength - counted.strength)
-            evidence = tuple(one for one in each.evidence if one.chunk_id in remaining.chunks)
-            left.append(replace(counted, evidence=evidence, stale=lost.since(each.stale)))
+            left.append(replace(cut, stale=lost.since(each.stale)))
         else:
             left.append(replace(counted, description=HIDDEN, method=Method.JOINED, evidence=(), stale=None))
     return left

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 from leanrag_engine.core.model import Entity, Evidence, Relation
-from leanrag_engine.core.text.language.sentences import Piece, PieceKind, ends_sentence, pieces
+from leanrag_engine.core.support import cut_description
+from leanrag_engine.core.text.language.sentences import PieceKind, ends_sentence
 from leanrag_engine.core.text.language.turns import find_turn
 
 _CLOSING = "\"'”’»)]}*_ 」』"
@@ -24,22 +24,11 @@ class Quote:
 def quotes_of(item: Entity | Relation) -> Iterator[tuple[PieceKind, Quote]]:
     """Yield the sentences of a description in order, each as a quote, with its kind of text.
 
-    What two chunks say are two sentences, marked or not. One that the evidence does not cover is the first
-    chunk's of all that support the item.
+    A sentence that the evidence does not cover is the first chunk's of all that support the item.
     """
-    text = item.description
-    otherwise = item.chunk_ids[0] if item.chunk_ids else ""
-    starts = sorted({0, *(each.start for each in item.evidence)})
-    for start, end in pairwise([*starts, len(text)]):
-        part = text[start:end].rstrip()
-        whole = [Piece(0, len(part), PieceKind.PROSE)] if find_turn(part) else None
-        for piece in whole or pieces(part):
-            sentence = " ".join(text[start + piece.start : start + piece.end].split())
-            yield piece.kind, Quote(sentence, _chunk_at(item.evidence, start + piece.start) or otherwise)
-
-
-def _chunk_at(evidence: Sequence[Evidence], place: int) -> str:
-    return next((each.chunk_id for each in evidence if each.start <= place < each.end), "")
+    for each in cut_description(item):
+        sentence = " ".join(item.description[each.start : each.end].split())
+        yield each.kind, Quote(sentence, each.chunk_ids[0] if each.chunk_ids else "")
 
 
 def join_quotes(quotes: Sequence[Quote]) -> tuple[str, tuple[Evidence, ...]]:

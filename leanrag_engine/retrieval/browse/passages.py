@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from leanrag_engine.core.errors import Candidate, InvalidInput, LeanRAGError, NotFound
-from leanrag_engine.core.model import Chunk, Entity
+from leanrag_engine.core.model import Chunk, Entity, Relation
 from leanrag_engine.core.text.citation import (
     find_ranges,
     format_citation,
@@ -21,6 +21,7 @@ from leanrag_engine.retrieval.search.seeds import fuse
 
 from .entities import check_page, sample_beneath
 from .outline import find_document, find_section, view_outline
+from .support import SupportedSentence, find_support
 
 WIDE_SAMPLE = 50
 """Entities beneath an aggregated one whose passages are ranked by a question."""
@@ -33,6 +34,7 @@ LONGEST_RANGE = 100_000
 class SourcePage:
     """One page of chunks, the number of all, and what was asked for in vain, each with its reason.
 
+    ``sentences`` of an entity or relation come before the chunks: those on this page; ``stated`` is the number of all.
     Where chunks follow one another in a document, what they share is left out of the later one, and a chunk that
     reaches beyond a section is cut to it: ``text`` is then ``document.text[start:end]`` still.
     """
@@ -40,6 +42,8 @@ class SourcePage:
     chunks: tuple[Chunk, ...]
     total: int
     problems: tuple[str, ...] = ()
+    sentences: tuple[SupportedSentence, ...] = ()
+    stated: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,23 +76,14 @@ Place = tuple[int, int]
 
 
 async def sources(
-    index: IndexSnapshot,
-    wanted: Entity | Sequence[str],
-    offset: int,
-    limit: int,
-    neighbours: int = 0,
-    question: str = "",
+    index: IndexSnapshot, wanted: Sequence[str], offset: int, limit: int, neighbours: int = 0
 ) -> SourcePage:
-    """Return the chunks behind citations and ranges, in their order, or those that mention an entity, in reading order.
+    """Return the chunks behind citations and ranges, in their order.
 
-    ``neighbours`` is the number of chunks before and after each citation that are added. An aggregated entity gives a
-    passage of each of some entities beneath it. With a ``question`` the best passages of an entity come first. Bad citations do not spoil the good ones; if all are bad, raises
-    ``InvalidInput`` for what is no citation, ``NotFound`` for citations of nothing.
+    ``neighbours`` is the number of chunks before and after each citation that are added. Bad citations do not spoil the
+    good ones; if all are bad, raises ``InvalidInput`` for what is no citation, ``NotFound`` for citations of nothing.
     """
     check_page(offset, limit)
-    if isinstance(wanted, Entity):
-        ids = await _chunks_of_entity(index, wanted, widely=bool(question))
-        return await _read_ranked(index, ids, question, offset, limit)
     named = [(each, find_ranges(each)) for each in wanted]
     problems = [_no_citation(each) for each, found in named if not found]
     ranges = [ChunkRange(*parsed) for _, found in named for each in found if (parsed := parse_range(each))]
@@ -100,6 +95,28 @@ async def sources(
     joined = bool(neighbours) or any(each.first != each.last for each in ranges)
     page = await _read(index, known, offset, limit, joined=joined)
     return replace(page, problems=tuple(map(str, problems)))
+
+
+async def sources_of_item(
+    index: IndexSnapshot, item: Entity | Relation, offset: int, limit: int, question: str = ""
+) -> SourcePage:
+    """Return the sentences of an entity or relation with what supports them, then ``limit`` chunks: those that mention it,
+    in reading order; of a cluster or of a relation of two those that support its sentences, then those of some entities
+    beneath.
+
+    ``offset`` counts both. With a ``question`` there are only chunks, of more entities beneath, and the best come first.
+    """
+    check_page(offset, limit)
+    if question.strip():
+        ids = await _chunks_of_item(index, item, widely=True)
+        return await _read_ranked(index, ids, question, offset, limit)
+    sentences = await find_support(index, item)
+    ids = await _chunks_of_item(index, item)
+    if item.layer:
+        quoted = (support.chunk.id for each in sentences for support in each.support)
+        ids = list(dict.fromkeys([*quoted, *ids]))
+    page = await _read_ranked(index, ids, "", max(0, offset - len(sentences)), limit)
+    return replace(page, sentences=tuple(sentences[offset:]), stated=len(sentences))
 
 
 async def sources_of_document(
@@ -152,11 +169,16 @@ async def _find_places(
     return places, list(dict.fromkeys(missing))
 
 
-async def _chunks_of_entity(index: IndexSnapshot, entity: Entity, *, widely: bool) -> list[str]:
-    """Return the chunks that mention an entity; of an aggregated one a few, or ``widely`` those of many members."""
-    if entity.layer == 0:
-        return list(entity.chunk_ids)
-    members = await sample_beneath(index, entity, WIDE_SAMPLE if widely else 5)
+async def _chunks_of_item(
+    index: IndexSnapshot, item: Entity | Relation, *, widely: bool = False
+) -> list[str]:
+    """Return the chunks of an entity or relation; above layer 0 a few of those beneath, or ``widely`` those of many members."""
+    if item.layer == 0:
+        return list(item.chunk_ids)
+    ends = [item.source_id, item.target_id] if isinstance(item, Relation) else [item.id]
+    clusters = await index.generations.entities(index.generation.number, ends)
+    width = WIDE_SAMPLE if widely else 5
+    members = [each for cluster in clusters for each in await sample_beneath(index, cluster, width)]
     ids = (id_ for member in members for id_ in (member.chunk_ids if widely else member.chunk_ids[:1]))
     return list(dict.fromkeys(ids))
 

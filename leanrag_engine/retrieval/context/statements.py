@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from leanrag_engine.core.model import Entity, Relation
+from leanrag_engine.core.model import Entity, Finding, Relation
 from leanrag_engine.core.text.language.sentences import sentences
 from leanrag_engine.core.text.shortening import cut_end, one_line
 
@@ -26,6 +26,8 @@ class LineCitations:
 
     supporting: Mapping[str, tuple[str, ...]]
     origins: Mapping[str, Origins] = field(default_factory=dict)
+    findings: Mapping[Finding, tuple[str, ...]] = field(default_factory=dict)
+    """The citations of the passages that a finding rests on."""
 
     def of(self, id_: str) -> tuple[str, ...]:
         """Return the two best citations of the node or relation."""
@@ -40,9 +42,13 @@ def entity_statements(entity: Entity, citations: LineCitations) -> list[Statemen
     kind = "summary" if entity.layer else "entity description"
     subject = shorten_name(entity.name)
     said = _cut(entity.id, subject, entity.description, kind, citations)
-    findings = (f"{finding.summary} {finding.explanation}".strip() for finding in entity.findings)
-    cited = citations.of(entity.id)
-    return said + [Statement(subject, text, cited, 0.0, "finding") for text in findings if cited]
+    for finding in entity.findings:
+        # Of a finding whose chunks are not known, what supports the whole cluster counts as the support.
+        cited = citations.findings.get(finding, ()) if finding.chunk_ids else citations.of(entity.id)
+        if cited:
+            text = f"{finding.summary} {finding.explanation}".strip()
+            said.append(Statement(subject, text, cited[:2], 0.0, "finding"))
+    return said
 
 
 def relation_statements(

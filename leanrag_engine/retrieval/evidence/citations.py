@@ -32,8 +32,10 @@ async def load_citations(
     evidence = {
         each.id: each.evidence[: run.query.evidence_options.quoted_chunks] for each in items if each.evidence
     }
-    origins = (part.chunk_id for parts in evidence.values() for part in parts)
-    await run.load([*(chunk_id for ids in chosen.values() for chunk_id in ids), *origins])
+    findings = [finding for node in graph.path for finding in node.findings]
+    named = [part.chunk_id for parts in evidence.values() for part in parts]
+    named += [chunk_id for finding in findings for chunk_id in finding.chunk_ids]
+    await run.load([*(chunk_id for ids in chosen.values() for chunk_id in ids), *named])
     citation = {id_: chunk.citation for id_, chunk in run.chunks.items()}
     return LineCitations(
         {id_: tuple(citation[each] for each in ids if each in citation) for id_, ids in chosen.items()},
@@ -42,6 +44,10 @@ async def load_citations(
                 (part.start, part.end, citation[part.chunk_id]) for part in parts if part.chunk_id in citation
             )
             for id_, parts in evidence.items()
+        },
+        {
+            finding: tuple(citation[each] for each in finding.chunk_ids if each in citation)
+            for finding in findings
         },
     )
 

@@ -203,10 +203,23 @@ def test_a_sentence_that_names_both_ends_of_a_relation_cites_the_chunk_that_stat
         ]
     )
     summary = read(said)
-    (part,) = summary.evidence
-    assert summary.description[part.start : part.end] == "Ebenezer Scrooge pays Bob Cratchit too little."
-    assert part.chunk_id == "k2"
-    assert [each.chunk_ids for each in summary.findings] == [(), (), (), (), ("k3",)]
+    cited = {summary.description[each.start : each.end]: each.chunk_id for each in summary.evidence}
+    assert cited["Ebenezer Scrooge pays Bob Cratchit too little."] == "k2"
+    assert summary.findings[4].chunk_ids == ("k3",)
+
+
+def test_every_sentence_and_finding_cites_the_chunks_of_what_is_most_like_it_beneath() -> None:
+    said = [
+        {"summary": "A miser owns it.", "explanation": "The office is cold."},
+        {"summary": "吝啬鬼。", "explanation": "这里很冷。"},
+        *findings(2),
+    ]
+    summary = read(content(description="The office of the miser is very cold indeed.", findings=said))
+    cold = next(each for each in PEOPLE if "cold" in each.description)
+    (first, *_) = summary.evidence
+    assert first.chunk_id in (*cold.chunk_ids, *AMONG[0].chunk_ids)
+    assert all(each.chunk_ids for each in summary.findings)
+    assert {each.start for each in summary.evidence} == {0}
 
 
 def test_every_sentence_of_a_summary_that_states_a_relation_cites_its_chunk() -> None:

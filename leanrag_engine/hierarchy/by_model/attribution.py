@@ -1,0 +1,96 @@
+"""Find the chunks that each sentence of a written text rests on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+
+from leanrag_engine.core.model import Entity, Evidence, Relation
+from leanrag_engine.core.support import cut_description
+from leanrag_engine.core.text.language.sentences import sentences
+from leanrag_engine.core.text.language.words import STOPWORDS, words
+
+from .prompt_lines import names_entity, origin
+
+
+class ChunkFinder:
+    """Finds the chunks behind sentences on a cluster or on two, from the entities and relations beneath, best first.
+
+    It gives at most ``most`` chunks for a sentence and looks at the first ``tried`` relations, more than a task shows.
+    """
+
+    def __init__(
+        self, members: Sequence[Entity], relations: Sequence[Relation], *, most: int = 3, tried: int = 200
+    ) -> None:
+        self._members = members
+        self._relations = relations[:tried]
+        self._most = most
+
+    def chunks(self, text: str) -> tuple[str, ...]:
+        """Return at least one chunk behind ``text``, unless no chunk is known of anything beneath.
+
+        They are those of the relations both of whose ends it names; else those of the sentences beneath with the
+        greatest share of its words; else, for a text in other words or another language, those of the best relations
+        and members.
+        """
+        return self._of_named_relations(text) or self._of_similar_sentences(text) or self._of_the_best()
+
+    def evidence(self, text: str) -> tuple[Evidence, ...]:
+        """Return the chunks behind each sentence of ``text``."""
+        return tuple(
+            Evidence(start, end, id_)
+            for start, end in sentences(text)
+            for id_ in self.chunks(text[start:end])
+        )
+
+    def _of_named_relations(self, text: str) -> tuple[str, ...]:
+        named = {
+            each.id
+            for each in self._members
+            if any(names_entity(name, text) for name in (each.name, *each.aliases))
+        }
+        if len(named) < 2:  # noqa: PLR2004 - a relation has two ends
+            return ()
+        found = (
+            origin(each) for each in self._relations if each.source_id in named and each.target_id in named
+        )
+        return self._first(found)
+
+    def _of_similar_sentences(self, text: str, *, near: float = 0.5) -> tuple[str, ...]:
+        """Return the chunks of the sentences that share at least ``near`` of what the most similar one does."""
+        mine = _content_words(text)
+        shares = [(len(mine & said), ids) for said, ids in self._statements]
+        most = max((share for share, _ in shares), default=0)
+        if not most:
+            return ()
+        alike = sorted((each for each in shares if each[0] >= near * most), key=lambda each: -each[0])
+        return self._first(ids[0] for _, ids in alike)
+
+    def _of_the_best(self) -> tuple[str, ...]:
+        return self._first(map(origin, self._items))
+
+    def _first(self, ids: Iterable[str]) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(filter(None, ids)))[: self._most]
+
+    @property
+    def _items(self) -> list[Entity | Relation]:
+        return [*self._relations, *self._members]
+
+    @cached_property
+    def _statements(self) -> list[tuple[frozenset[str], tuple[str, ...]]]:
+        """Return the content words of each sentence beneath, and the chunks that it rests on."""
+        said = [
+            (item.description[each.start : each.end], each.chunk_ids)
+            for item in self._items
+            for each in cut_description(item)
+        ]
+        said += [
+            (f"{each.summary} {each.explanation}", each.chunk_ids)
+            for member in self._members
+            for each in member.findings
+        ]
+        return [(_content_words(text), ids) for text, ids in said if ids]
+
+
+def _content_words(text: str) -> frozenset[str]:
+    return frozenset(words(text)) - STOPWORDS
