@@ -87,6 +87,7 @@ from .retrieval.graph.adjacency_cache import AdjacencyCache
 from .retrieval.index import IndexSnapshot
 from .retrieval.query import QueryResult, answer_query
 from .retrieval.request import Query
+from .retrieval.suggestions import SuggestedQuestion, suggest_questions
 
 PLAIN = BuildRequest()
 
@@ -353,6 +354,17 @@ class LeanRAG:
                 return replace(result, warnings=(*result.warnings, f"Search by meaning failed: {problem}"))
 
         return await self._read(collection, read)
+
+    async def suggest_questions(
+        self, limit: int = 3, *, collection: str = "default"
+    ) -> list[SuggestedQuestion]:
+        """Return up to ``limit`` questions that the collection can answer, each tried by a query."""
+
+        async def read(index: IndexSnapshot) -> list[SuggestedQuestion]:
+            index = replace(index, adjacency=await self._adjacencies.of(index.generation))
+            return await suggest_questions(await self._with_embedder(index), limit)
+
+        return await self._read(collection, read, built=True)
 
     async def answer(
         self, question: str, *, token_budget: int = 4000, collection: str = "default"

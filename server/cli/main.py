@@ -15,19 +15,21 @@ from .corpus.documents import forget, ingest, sync
 from .demo.command import demo
 from .evaluate.commands import app as evaluation
 from .machine.install import install, uninstall
+from .machine.setup import setup
 from .reading.query import query, status
 from .serve import serve
 
 app = typer.Typer(
     help="LeanRAG: documents become a layered knowledge graph; questions get a small, cited context.\n\n"
-    "First steps: `leanrag demo` shows everything on real input; `leanrag ingest FOLDER` then "
-    '`leanrag query "..."` works on yours; `leanrag serve` is what an MCP client starts.',
+    "First steps: `leanrag setup FOLDER` indexes your documents and adds the server to your MCP clients; `leanrag demo` "
+    'shows it on real input; `leanrag query "..."` asks from here.',
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
 )
 app.command()(serve)
+app.command()(setup)
 app.command()(demo)
 app.command()(install)
 app.command()(uninstall)

@@ -77,6 +77,24 @@ def plan_uninstall(client: Client, file: Path, name: str) -> ConfigChange:
     return ConfigChange(file, before, document.text, existed)
 
 
+def installed_command(client: Client, file: Path, name: str) -> list[str]:
+    """Return the program and arguments of the server called ``name``, empty without one."""
+    _, document, _ = read_config(client, file)
+    try:
+        present = document.find([client.servers, name])
+    except jsonc.Malformed as problem:
+        raise syntax_error(client, file, problem) from problem
+    return command_words(present[0]) if present else []
+
+
+def command_words(entry: Any) -> list[str]:
+    """Return the program and arguments of an entry, whichever client's form it has."""
+    values = entry if isinstance(entry, dict) else {}
+    command = values.get("command") or []
+    words = [*(command if isinstance(command, list) else [command]), *(values.get("args") or [])]
+    return [str(word) for word in words]
+
+
 def print_config(client: Client, name: str, entry: Mapping[str, Any]) -> str:
     """Return a configuration that holds only this entry, as text to paste."""
     value = {client.servers: {name: dict(entry)}}
@@ -129,10 +147,7 @@ def syntax_error(client: Client, file: Path, problem: jsonc.Malformed) -> Invali
 def refuse_foreign(present: tuple[Any, int], name: str, file: Path) -> None:
     """Raise ``InvalidInput`` if the entry starts another server than this one."""
     value, line = present
-    entry = value if isinstance(value, dict) else {}
-    command = entry.get("command") or []
-    words = [*(command if isinstance(command, list) else [command]), *(entry.get("args") or [])]
-    if not any("leanrag" in str(word) for word in words):
+    if not any("leanrag" in word for word in command_words(value)):
         raise InvalidInput(
             f"{file}, line {line}: the server {name!r} is a different one: it does not start leanrag.",
             "Choose another --name, or change that entry by hand. Nothing was written.",

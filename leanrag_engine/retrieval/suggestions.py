@@ -1,0 +1,145 @@
+"""Questions that a collection can answer, made from its entities and relations, each tried before it is suggested."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from leanrag_engine.core.model import Entity, Relation
+from leanrag_engine.core.text.language.names import name_key
+from leanrag_engine.core.text.language.sentences import sentences
+
+from .index import IndexSnapshot
+from .query import answer_query
+from .request import Query
+
+TRIES = 4
+"""Candidates that are tried for each question asked for: a query each."""
+
+TOKEN_BUDGET = 1500
+MOST_WORDS = 5
+PLAIN_NAME = re.compile(r"[^\W\d][\w.' -]{2,48}")
+QUOTES = str.maketrans("", "", '"“”„«»`*')
+
+
+@dataclass(frozen=True, slots=True)
+class SuggestedQuestion:
+    """A question, the citations of the passages it was made from, and the tokens of the context that holds them."""
+
+    text: str
+    citations: tuple[str, ...]
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionCandidate:
+    """A question, the names in it, and the chunks of which one must be among its evidence."""
+
+    text: str
+    names: frozenset[str]
+    chunk_ids: frozenset[str]
+
+
+async def suggest_questions(index: IndexSnapshot, limit: int) -> list[SuggestedQuestion]:
+    """Return up to ``limit`` questions about different things, each with a passage in its context that it was made from.
+
+    In turn: one about a thing that a passage defines, one about two things from different clusters, one about two things
+    that belong together.
+    """
+    number = index.generation.number
+    titles = {name_key(each.title) for each in await index.documents.find_all(index.collection.name)}
+    entities = {
+        each.id: each
+        for each in await index.generations.layer(number, 0)
+        if is_plain(each) and name_key(each.name) not in titles
+    }
+    relations = [
+        each
+        for each in await index.generations.relations(number, 0)
+        if each.source_id in entities and each.target_id in entities and each.description
+    ]
+    kinds = [
+        define(entities.values()),
+        relate(entities, relations, across=True),
+        relate(entities, relations, across=False),
+    ]
+    found: list[SuggestedQuestion] = []
+    used: set[str] = set()
+    for _ in range(limit * TRIES):
+        if len(found) == limit or not kinds:
+            break
+        candidate = next((each for each in kinds[0] if not each.names & used), None)
+        if candidate is None:
+            kinds.pop(0)
+        elif question := await try_question(index, candidate):
+            found.append(question)
+            used |= candidate.names
+            kinds = [*kinds[1:], kinds[0]]
+    return found
+
+
+def is_plain(entity: Entity) -> bool:
+    """Return whether a person could write this name in a question."""
+    return bool(PLAIN_NAME.fullmatch(entity.name)) and len(entity.name.split()) <= MOST_WORDS
+
+
+def define(entities: Iterable[Entity]) -> Iterator[QuestionCandidate]:
+    """Yield questions for what something is, where a sentence says it; names of several words first."""
+    for entity in sorted(entities, key=lambda each: (" " not in each.name, -each.mentions, each.name)):
+        said = re.compile(
+            rf"(?i)(?P<what>(?:(?:an?|the) )?{re.escape(entity.name)}s?) (?P<verb>is|are|was|were) (?:an?|the|one)\b"
+        )
+        text = entity.description.translate(QUOTES)
+        for start, end in sentences(text):
+            if match := said.match(text[start:end]):
+                what = match["what"]
+                # The first letter is a capital because the sentence begins with it, or as the name has it.
+                what = what if what.startswith(entity.name) else what[0].lower() + what[1:]
+                word = "Who" if entity.type == "person" else "What"
+                yield QuestionCandidate(
+                    f"{word} {match['verb'].lower()} {what}?",
+                    frozenset({name_key(entity.name)}),
+                    frozenset(each.chunk_id for each in entity.evidence) or frozenset(entity.chunk_ids),
+                )
+                break
+
+
+def relate(
+    entities: dict[str, Entity], relations: Iterable[Relation], *, across: bool
+) -> Iterator[QuestionCandidate]:
+    """Yield questions for how two things are related, those first that are stated often and of rare things;
+    ``across``: of things in different clusters."""
+
+    def weight(relation: Relation) -> float:
+        source, target = entities[relation.source_id], entities[relation.target_id]
+        particular = sum(" " in each.name or each.type != "concept" for each in (source, target))
+        return 2.0**particular * relation.weight**3 / (source.mentions * target.mentions)
+
+    for relation in sorted(relations, key=lambda each: (-weight(each), each.id)):
+        source, target = entities[relation.source_id], entities[relation.target_id]
+        keys = name_key(source.name), name_key(target.name)
+        if (
+            (source.parent_id != target.parent_id) is across
+            and keys[0] not in keys[1]
+            and keys[1] not in keys[0]
+        ):
+            text = (
+                f"What connects {source.name} and {target.name}?"
+                if across
+                else f"How are {source.name} and {target.name} related?"
+            )
+            yield QuestionCandidate(text, frozenset(keys), frozenset(relation.chunk_ids))
+
+
+async def try_question(index: IndexSnapshot, candidate: QuestionCandidate) -> SuggestedQuestion | None:
+    """Return the question if its context holds a passage that it was made from and nothing warns of weak evidence."""
+    result = await answer_query(index, Query(text=candidate.text, token_budget=TOKEN_BUDGET))
+    cited = [
+        each.chunk.citation
+        for each in result.sources
+        if each.chunk.id in candidate.chunk_ids and each.chunk.citation in result.context.cited
+    ]
+    if not cited or result.warnings:
+        return None
+    return SuggestedQuestion(candidate.text, tuple(cited), result.context.tokens)

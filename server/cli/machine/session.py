@@ -1,0 +1,61 @@
+"""A session of a real MCP client with the server, started as a client starts it."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+import anyio
+from mcp.client import Client
+from mcp.client.stdio import StdioServerParameters
+from mcp_types import CallToolResult, TextContent
+
+from leanrag_engine.core.errors import LeanRAGError
+
+SECONDS = 60
+"""How long the server may take to start and to answer: a first start reads the packages from the disk."""
+
+
+@asynccontextmanager
+async def open_session(command: Sequence[str]) -> AsyncIterator[Client]:
+    """Start ``command`` and yield a client that speaks to it over standard input and output."""
+    program, *arguments = command
+    server = StdioServerParameters(command=program, args=arguments, env=dict(os.environ))
+    async with Client(server) as client:
+        yield client
+
+
+async def list_tools(command: Sequence[str]) -> list[str]:
+    """Start the server, and return the names of the tools that it offers.
+
+    Raises :class:`LeanRAGError` if it does not start or does not answer in time.
+    """
+    try:
+        with anyio.fail_after(SECONDS):
+            async with open_session(command) as client:
+                return [tool.name for tool in (await client.list_tools()).tools]
+    except (OSError, ExceptionGroup) as problem:
+        raise LeanRAGError(
+            f"The server does not answer: {find_cause(problem)}.",
+            f"Start it by hand to see why: {shlex.join(command)}",
+        ) from problem
+
+
+def find_cause(problem: Exception) -> Exception:
+    """Return the first error inside of groups."""
+    return find_cause(problem.exceptions[0]) if isinstance(problem, ExceptionGroup) else problem
+
+
+async def call_tool(client: Client, tool: str, arguments: dict[str, Any]) -> dict[str, Any]:
+    """Call a tool and return its structured content. Raises :class:`LeanRAGError` with the text of an error result."""
+    result = await client.call_tool(tool, arguments)
+    assert isinstance(result, CallToolResult)
+    if result.is_error or result.structured_content is None:
+        raise LeanRAGError(
+            "\n".join(block.text for block in result.content if isinstance(block, TextContent))
+        )
+    content: dict[str, Any] = result.structured_content
+    return content

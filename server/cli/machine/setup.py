@@ -1,0 +1,250 @@
+"""``leanrag setup FOLDER``: from a folder to an answer in a client, with one command."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import anyio
+import typer
+
+from leanrag_engine.core.config import Settings
+from leanrag_engine.core.errors import InvalidInput, LeanRAGError
+
+from ...clients.files import apply_change, installed_command, plan_install
+from ...clients.places import CLIENTS, ClientName, Machine, config_file, is_present
+from ..options import CollectionOption, DataDir, report_errors
+from ..running import follow_job, leave_unless_done, read_settings, run
+from .install import check_name, command_line, server_arguments, server_command, server_entry
+
+if TYPE_CHECKING:
+    from leanrag_engine.core.jobs import Job
+    from leanrag_engine.engine import LeanRAG
+
+INDEX_OPTIONS = ("--data-dir", "--collection")
+"""Options of the server that say which index it opens: that of this setup."""
+
+QUESTIONS = 3
+MOST_FAILURES = 5
+
+
+@dataclass(frozen=True, slots=True)
+class SetupResult:
+    """What is indexed, as sentences, and questions that it answers."""
+
+    outcome: str
+    place: str
+    questions: tuple[str, ...]
+
+
+def setup(
+    folder: Annotated[Path, typer.Argument(help="The folder with your documents.", metavar="FOLDER")],
+    yes: Annotated[
+        bool, typer.Option("--yes", "-y", help="Add the server to every client found, without asking.")
+    ] = False,
+    client: Annotated[
+        list[str] | None,
+        typer.Option(
+            help=f"Add it to this client, found or not; repeatable. One of {', '.join(CLIENTS)}.",
+            metavar="CLIENT",
+            show_default=False,
+        ),
+    ] = None,
+    name: Annotated[str, typer.Option(help="What the client calls the server.")] = "leanrag",
+    data_dir: DataDir = None,
+    collection: CollectionOption = None,
+) -> None:
+    """Index a folder, add the server to your clients, start it once, and suggest three questions.
+
+    Safe to repeat: unchanged documents are not read again, vanished ones are removed, and a client that is set up stays as
+    it is. Ctrl-C keeps what is done; the same command goes on from there.
+
+    Example: `leanrag setup ~/notes`
+    """
+    with report_errors():
+        check_name(name)
+        chosen = [find_client(each) for each in client or []]
+        if not folder.expanduser().is_dir():
+            raise InvalidInput(f"{folder} is not a folder.", "Give the folder that holds your documents.")
+    folder = folder.expanduser().resolve()
+    settings = read_settings(data_dir, collection, allow_dirs=(folder,))
+    try:
+        result = index_folder(folder, settings)
+        command = [*server_command(), *server_arguments(settings)]
+        failed = add_to_clients(chosen, name, command, yes=yes)
+        check_server(command)
+    except KeyboardInterrupt:
+        typer.echo(f"\nStopped. What is done is kept; `leanrag setup {folder}` goes on from there.", err=True)
+        raise typer.Exit(130) from None
+    print_questions(result.questions, settings)
+    typer.echo(f"\n{result.place} When files change: {of_index(settings, 'sync', str(folder))}")
+    if failed:
+        raise typer.Exit(1)
+
+
+# --- the index -----------------------------------------------------------------------------
+
+
+def index_folder(folder: Path, settings: Settings) -> SetupResult:
+    """Make the collection equal to the folder, build it, and find questions that it answers."""
+    typer.echo(f"Indexing {folder} …", err=True)
+    found: list[SetupResult] = []
+
+    async def work(engine: LeanRAG) -> None:
+        from leanrag_engine.core.model import DocumentSource  # noqa: PLC0415 - heavy
+
+        started = time.monotonic()
+        job = await follow_job(
+            engine,
+            await engine.submit_ingest(
+                [DocumentSource(path=str(folder))], collection=settings.collection, allowed=None, sync=True
+            ),
+        )
+        print_failures(job)
+        leave_unless_done(job.status.value)
+        found.append(await describe(engine, settings, job, time.monotonic() - started))
+
+    run(settings, work)
+    typer.echo(found[0].outcome)
+    return found[0]
+
+
+def print_failures(job: Job) -> None:
+    """Print why the job failed, or the first files that could not be read."""
+    from ...replies.jobs import IngestReply, failure_line  # noqa: PLC0415 - heavy
+
+    reply = IngestReply.from_engine(job)
+    failed = [each.to_line() for each in reply.documents if each.status == "failed"]
+    failed += [failure_line(each) for each in reply.failures]
+    for line in failed[:MOST_FAILURES]:
+        typer.echo(line, err=True)
+    if len(failed) > MOST_FAILURES:
+        typer.echo(f"- and {len(failed) - MOST_FAILURES} more: leanrag sync shows all", err=True)
+    if reply.status != "done":
+        typer.echo(f"Error: indexing {reply.status}. {reply.message}".rstrip(), err=True)
+
+
+async def describe(engine: LeanRAG, settings: Settings, job: Job, seconds: float) -> SetupResult:
+    """Return what the published build of the collection holds, and questions that it answers."""
+    found = (await engine.status(settings.collection)).collection
+    assert found.generation is not None, "a finished job has built a generation"
+    layers = " → ".join(f"{each.entities:,}" for each in found.generation.layers)
+    skipped = sum(each.count for each in job.skipped)
+    left_out = f" {skipped:,} files were left out (leanrag sync --details lists them)." if skipped else ""
+    data_dir = settings.data_dir.expanduser().absolute()
+    size = sum(file.stat().st_size for file in data_dir.rglob("*") if file.is_file())
+    return SetupResult(
+        outcome=f"{found.documents:,} documents, {found.chunks:,} passages, entities by layer {layers}, in {seconds:.0f} s.{left_out}",
+        place=f"The index lies in {data_dir} ({max(size / 1e6, 1):.0f} MB).",
+        questions=tuple(
+            each.text for each in await engine.suggest_questions(QUESTIONS, collection=settings.collection)
+        ),
+    )
+
+
+# --- the clients ---------------------------------------------------------------------------
+
+
+def find_client(given: str) -> ClientName:
+    """Return the client of that name. Raises :class:`InvalidInput` if there is none."""
+    for name in CLIENTS:
+        if name == given:
+            return name
+    raise InvalidInput(f"There is no client called {given!r}.", f"Choose one of {', '.join(CLIENTS)}.")
+
+
+def add_to_clients(chosen: Sequence[ClientName], name: str, command: Sequence[str], *, yes: bool) -> bool:
+    """Add the server to the chosen clients, or ask for each one found. Returns whether any of them failed."""
+    machine = Machine.here()
+    found = [each for each in CLIENTS if is_present(each, machine)]
+    failed, added = False, False
+    for client in chosen or found:
+        title, file = CLIENTS[client].title, config_file(client, "user", machine)
+        if not (chosen or yes or confirm(f"Add the server to {title} ({file})?")):
+            continue
+        try:
+            added = True
+            typer.echo(f"{title}: {add_to_client(client, file, name, command)}")
+        except LeanRAGError as problem:
+            failed = True
+            typer.echo(f"Error: {title} was left as it is. {problem}", err=True)
+    if not added:
+        typer.echo(
+            ("No client was found" if not found else "No client was changed")
+            + ". leanrag setup FOLDER --client CLIENT adds the server to one; leanrag install --help lists them."
+        )
+    return failed
+
+
+def confirm(question: str) -> bool:
+    """Ask at a terminal; elsewhere the answer is no."""
+    return sys.stdin.isatty() and typer.confirm(question, default=True)
+
+
+def add_to_client(client: ClientName, file: Path, name: str, command: Sequence[str]) -> str:
+    """Add the server to one client and return what was done. Folders and options of an older entry stay."""
+    kind = CLIENTS[client]
+    program, *arguments = command
+    present = installed_command(kind, file, name)
+    entry = server_entry(kind, [program, *merge_arguments(present[1:], arguments)])
+    plan = plan_install(kind, file, name, entry)
+    if not plan.changes:
+        return f"{file} is up to date."
+    backup = apply_change(plan)
+    return f"wrote {file}{f' (backup: {backup.name})' if backup else ''}. {kind.then}"
+
+
+def merge_arguments(present: Sequence[str], wanted: Sequence[str]) -> list[str]:
+    """Return the arguments of an older entry together with those wanted: the folders of both, the wanted index."""
+    ours = group_options(wanted)
+    kept = [
+        each for each in group_options(present) if each[0].startswith("--") and each[0] not in INDEX_OPTIONS
+    ]
+    first = [each for each in ours if not each[0].startswith("--")]
+    rest = [each for each in ours if each not in first and each not in kept]
+    return [word for each in [*first, *kept, *rest] for word in each]
+
+
+def group_options(arguments: Sequence[str]) -> list[list[str]]:
+    """Return each option with its value, and what stands before the first one."""
+    groups: list[list[str]] = []
+    for word in arguments:
+        if word.startswith("--") or not groups:
+            groups.append([word])
+        else:
+            groups[-1].append(word)
+    return groups
+
+
+def check_server(command: Sequence[str]) -> None:
+    """Start the server as a client does, list its tools, and print how many there are."""
+    from .session import list_tools  # noqa: PLC0415 - heavy
+
+    with report_errors():
+        tools = anyio.run(list_tools, command)
+    typer.echo(f"The server was started once, as a client starts it: it offers {len(tools)} tools.")
+
+
+# --- the questions -------------------------------------------------------------------------
+
+
+def print_questions(questions: Sequence[str], settings: Settings) -> None:
+    """Print the questions, or how to ask if none could be made."""
+    how = f'Ask in your client, or here with {of_index(settings, "query")} "…"'
+    typer.echo(f"\n{how}{', for example:' if questions else ''}")
+    for number, question in enumerate(questions, 1):
+        typer.echo(f"  {number}. {question}")
+
+
+def of_index(settings: Settings, *command: str) -> str:
+    """Return a ``leanrag`` command with the options that name this index, if it is not the default one."""
+    options: list[str] = []
+    if "data_dir" in settings.model_fields_set:
+        options += ["--data-dir", str(settings.data_dir)]
+    if "collection" in settings.model_fields_set:
+        options += ["--collection", settings.collection]
+    return command_line(["leanrag", *command, *options])

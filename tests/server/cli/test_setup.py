@@ -1,0 +1,157 @@
+"""``leanrag setup``: one command from a folder to a server that a client can ask."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import tomllib
+from pathlib import Path
+
+import anyio
+import pytest
+from typer.testing import CliRunner, Result
+
+from leanrag_engine.core.config import load_settings
+from leanrag_engine.core.errors import LeanRAGError
+from leanrag_engine.engine import LeanRAG
+from leanrag_engine.retrieval.request import Query
+from leanrag_mcp.cli.machine import setup as setting_up
+from leanrag_mcp.cli.machine.session import list_tools
+from leanrag_mcp.cli.main import app
+
+TEXTS = {
+    "lens": "The Fresnel lens is a compound lens. Augustin Fresnel invented the Fresnel lens in 1822. "
+    "Alan Stevenson installed a Fresnel lens in the Skerryvore lighthouse.",
+    "rock": "The Bell Rock lighthouse is the oldest sea-washed lighthouse. Robert Stevenson built the Bell Rock lighthouse. "
+    "Robert Stevenson was the father of Alan Stevenson.",
+    "board": "The Northern Lighthouse Board is the authority for Scotland. Robert Stevenson served the Northern Lighthouse "
+    "Board. Alan Stevenson served the Northern Lighthouse Board after Robert Stevenson.",
+}
+
+NAMES = [
+    *("Fresnel lens", "Augustin Fresnel", "Alan Stevenson", "Robert Stevenson", "Skerryvore", "Bell Rock"),
+    "Northern Lighthouse Board",
+]
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A home folder with traces of Cursor and Codex, and a folder of documents."""
+    folder = tmp_path / "home"
+    (folder / "notes").mkdir(parents=True)
+    for name, text in TEXTS.items():
+        (folder / "notes" / f"{name}.txt").write_text(text, encoding="utf-8")
+    for each in (".cursor", ".codex"):
+        (folder / each).mkdir()
+    for name in [*os.environ]:
+        if name.startswith(("LEANRAG_", "XDG_", "CODEX_")):
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("HOME", str(folder))
+    monkeypatch.setattr(sys, "platform", "linux")
+    monkeypatch.chdir(folder)
+    return folder
+
+
+def leanrag(*arguments: str) -> Result:
+    return CliRunner().invoke(app, [*arguments])
+
+
+async def read_contexts(data_dir: Path, questions: list[str]) -> list[str]:
+    async with await LeanRAG.open(load_settings(data_dir=data_dir)) as engine:
+        return [(await engine.query(Query(text=each))).context.text for each in questions]
+
+
+def test_a_folder_is_indexed_the_clients_get_the_server_and_its_questions_find_their_passages(
+    home: Path,
+) -> None:
+    ran = leanrag("setup", "notes", "--yes", "--data-dir", "data")
+    assert ran.exit_code == 0, ran.output
+    assert "3 documents, 3 passages" in ran.stdout
+    cursor = json.loads((home / ".cursor/mcp.json").read_text(encoding="utf-8"))["mcpServers"]["leanrag"]
+    codex = tomllib.loads((home / ".codex/config.toml").read_text(encoding="utf-8"))["mcp_servers"]["leanrag"]
+    assert cursor == codex
+    assert cursor["args"][-4:] == ["--allow-dir", str(home / "notes"), "--data-dir", str(home / "data")]
+    tools = anyio.run(list_tools, [cursor["command"], *cursor["args"]])
+    assert f"offers {len(tools)} tools" in ran.stdout
+
+    questions = [line.partition(". ")[2] for line in ran.stdout.splitlines() if line.startswith("  ")]
+    assert len(questions) == 3
+    for question, context in zip(questions, anyio.run(read_contexts, home / "data", questions), strict=True):
+        asked = [name for name in NAMES if name in question]
+        assert asked
+        assert all(name in context for name in asked)
+
+    again = leanrag("setup", "notes", "--yes", "--data-dir", "data")
+    assert again.exit_code == 0, again.output
+    assert again.stdout.count("is up to date") == 2
+    assert [line for line in again.stdout.splitlines() if line.startswith("  ")] == [
+        f"  {number}. {each}" for number, each in enumerate(questions, 1)
+    ]
+
+
+def test_without_a_terminal_and_without_yes_no_client_is_changed(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert not setting_up.add_to_clients([], "leanrag", ["leanrag-mcp"], yes=False)
+    assert "No client was changed" in capsys.readouterr().out
+    assert [*(home / ".cursor").iterdir()] == []
+
+
+def test_a_client_that_was_not_found_can_be_named_and_one_with_a_broken_file_stops_no_other(
+    home: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    broken = home / ".cursor" / "mcp.json"
+    broken.write_text("{", encoding="utf-8")
+    assert setting_up.add_to_clients(["cursor", "windsurf"], "leanrag", ["leanrag-mcp"], yes=False)
+    said = capsys.readouterr()
+    assert "Cursor was left as it is." in said.err
+    assert f"{broken}, line 1" in said.err
+    assert broken.read_text(encoding="utf-8") == "{"
+    assert "Windsurf: wrote" in said.out
+
+
+def test_a_second_folder_joins_the_first_and_other_options_of_the_entry_stay(home: Path) -> None:
+    program = ["/x/leanrag-mcp"]
+    for command in (
+        [*program, "--allow-dir", "/a", "--read-only", "--collection", "old"],
+        [*program, "--allow-dir", "/b", "--data-dir", "/d"],
+        [*program, "--allow-dir", "/a", "--data-dir", "/d"],
+    ):
+        setting_up.add_to_clients(["cursor"], "leanrag", command, yes=True)
+    entry = json.loads((home / ".cursor/mcp.json").read_text(encoding="utf-8"))["mcpServers"]["leanrag"]
+    assert entry["args"] == ["--allow-dir", "/a", "--read-only", "--allow-dir", "/b", "--data-dir", "/d"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["nowhere"], "nowhere is not a folder"),
+        (["notes", "--client", "emacs"], "There is no client called 'emacs'. Choose one of claude-desktop"),
+        (["notes", "--name", "my server"], "'my server'"),
+    ],
+)
+def test_a_wrong_argument_is_reported_before_anything_is_done(
+    home: Path, arguments: list[str], said: str
+) -> None:
+    ran = leanrag("setup", *arguments, "--data-dir", "data")
+    assert ran.exit_code == 1
+    assert said in ran.output
+    assert not (home / "data").exists()
+
+
+@pytest.mark.usefixtures("home")
+def test_ctrl_c_says_what_is_kept_and_how_to_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(setting_up, "follow_job", interrupt)
+    ran = leanrag("setup", "notes", "--data-dir", "data")
+    assert ran.exit_code == 130
+    assert "What is done is kept" in ran.output
+
+
+def test_a_server_that_does_not_start_is_reported_with_its_command(home: Path) -> None:
+    missing = str(home / "no-server")
+    with pytest.raises(LeanRAGError, match=r"Start it by hand to see why: .*no-server"):
+        anyio.run(list_tools, [missing])
