@@ -102,7 +102,7 @@ def _html(data: bytes, name: str) -> Reading:
 
 
 def _pdf(data: bytes, name: str) -> Reading:
-    from .readers.pdf import read_pdf  # noqa: PLC0415 - only PDFs pay for pypdf
+    from .readers.pdf import read_pdf  # noqa: PLC0415 - only PDFs pay for PDFium
 
     return read_pdf(data, name)
 

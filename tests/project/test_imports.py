@@ -57,7 +57,7 @@ HOMES = {
     "psutil": {"leanrag_engine/pipeline/jobs.py", "leanrag_engine/adapters"},
     "pydantic": {"leanrag_engine/core/config.py", "server"},
     "pydantic_settings": {"leanrag_engine/core/config.py", "server/http/settings.py"},
-    "pypdf": {"leanrag_engine/documents/readers/pdf.py"},
+    "pypdfium2": {"leanrag_engine/documents/readers/pdf.py"},
     "regex": {"leanrag_engine/retrieval/browse/text_search.py"},
     "rich": {"server"},
     "rjieba": {"leanrag_engine/core/text/language/segmentation.py"},

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import logging
 import re
 from collections import Counter
 from collections.abc import Sequence
-from io import BytesIO
+from contextlib import closing
+from threading import Lock
 
-from pypdf import PageObject, PdfReader
-from pypdf.errors import DependencyError, PyPdfError
+from pypdfium2 import PdfDocument, PdfiumError, raw
 
 from leanrag_engine.core.errors import DocumentUnreadable
 from leanrag_engine.core.model import NO_METADATA, Page
@@ -36,13 +35,11 @@ _SENTENCE_END = re.compile(r"[.!?。！？][\"'”’»)\]]*$")
 
 def read_pdf(data: bytes, name: str) -> Reading:
     """Read a PDF page by page. Raises :class:`DocumentUnreadable` if it is damaged, locked, or without text."""
-    # pypdf's warnings on imperfect files are of no use in a log.
-    logging.getLogger("pypdf").setLevel(logging.CRITICAL)
     try:
-        reader = _open(data, name)
-        pages = [_page_text(page) for page in reader.pages]
-        title = sensible_title(reader.metadata.title if reader.metadata else "")
-    except (PyPdfError, *MALFORMED) as problem:
+        with _PDFIUM, closing(_open(data, name)) as document:
+            pages = [_read_page(document, number) for number in range(len(document))]
+            title = sensible_title(document.get_metadata_value("Title"))
+    except (PdfiumError, *MALFORMED) as problem:
         raise damage_error(name, "PDF", problem) from problem
     if not any(pages):
         raise DocumentUnreadable(
@@ -52,30 +49,33 @@ def read_pdf(data: bytes, name: str) -> Reading:
     return _join_pages(_join_cut_words(_drop_running_lines(pages)), title)
 
 
-def _open(data: bytes, name: str) -> PdfReader:
+_PDFIUM = Lock()
+"""PDFium's functions must not run in two threads at once."""
+
+
+def _open(data: bytes, name: str) -> PdfDocument:
     try:
-        reader = PdfReader(BytesIO(data), strict=False)
-        # Many PDFs are encrypted without a password for reading: the empty one opens them.
-        opened = not reader.is_encrypted or bool(reader.decrypt(""))
-    except DependencyError as problem:
-        raise DocumentUnreadable(
-            f"{name!r} is encrypted with AES, which needs the Python package cryptography.",
-            "Install that package, or save the PDF without encryption.",
-        ) from problem
-    if not opened:
+        # Many PDFs are encrypted without a password for reading: no password opens them.
+        return PdfDocument(data)
+    except PdfiumError as problem:
+        if problem.err_code != raw.FPDF_ERR_PASSWORD:
+            raise
         raise DocumentUnreadable(
             f"{name!r} is encrypted and needs a password.",
             "Save it without a password, or give its text itself.",
-        )
-    return reader
+        ) from problem
 
 
-def _page_text(page: PageObject) -> str:
+def _read_page(document: PdfDocument, number: int) -> str:
     try:
-        text = page.extract_text()
-    except (PyPdfError, *MALFORMED):
+        with closing(document[number]) as page, closing(page.get_textpage()) as layer:
+            text = layer.get_text_range()
+    except (PdfiumError, *MALFORMED):
         return ""  # read the other pages; the metadata name this one
-    lines = clean(text.translate(_LIGATURES)).split("\n")
+    # Where a line ends within a word, PDFium joins its parts by this character: whether a hyphen belongs there is
+    # decided by the rest of the document.
+    text = text.replace("\ufffe", "-\n").translate(_LIGATURES)
+    lines = clean(text).split("\n")
     return "\n".join(line.rstrip() for line in lines).strip("\n")
 
 
