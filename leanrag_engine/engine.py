@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from leanrag_engine.core.text.nearest import find_nearest
 
@@ -51,22 +51,8 @@ from .core.model import (
     Seed,
 )
 from .core.ports import ChatModel, Embedder, Extractor
-from .llm.answering import Answer, answer
-from .llm.batching import Meter
 from .llm.prompts import Prompts
-from .pipeline.agent.corrections import (
-    find_correction,
-    find_merge,
-    find_split,
-    plan_merge,
-    plan_split,
-)
-from .pipeline.agent.items import PendingWork, Submission, WorkKind
-from .pipeline.agent.work import AgentWork
-from .pipeline.build.models import cache_replies, check_order, open_answer_model, open_models
-from .pipeline.delete import DocumentLookup, delete_documents, look_up_documents
 from .pipeline.index import Stores, embedder_trouble, rebuild_vectors, restore_embedder
-from .pipeline.ingest import absolute_source, extract_heuristically, ingest_all
 from .pipeline.jobs import JobProgress, Jobs
 from .pipeline.status import (
     Status,
@@ -88,6 +74,15 @@ from .retrieval.index import IndexSnapshot
 from .retrieval.query import QueryResult, answer_query
 from .retrieval.request import Query
 from .retrieval.suggestions import SuggestedQuestion, suggest_questions
+
+if TYPE_CHECKING:
+    from .llm.answering import Answer
+    from .pipeline.agent.items import PendingWork, Submission, WorkKind
+    from .pipeline.agent.work import AgentWork
+    from .pipeline.delete import DocumentLookup
+
+# What only writing, an agent's work and answering need is imported where it is used: it takes 0.2 s, and a command that
+# reads should answer at once.
 
 PLAIN = BuildRequest()
 
@@ -126,7 +121,7 @@ class LeanRAG:
     """The engine on one data folder. Use it as an asynchronous context manager, or call ``close``."""
 
     def __init__(
-        self, settings: Settings, adapters: Adapters, extractor: Extractor = extract_heuristically
+        self, settings: Settings, adapters: Adapters, extractor: Extractor | None = None
     ) -> None:
         self.settings = settings
         self.prompts = Prompts(settings.prompts_dir)
@@ -154,8 +149,8 @@ class LeanRAG:
         self._chat: ChatModel | None = None
 
     @classmethod
-    async def open(cls, settings: Settings, *, extractor: Extractor = extract_heuristically) -> Self:
-        """Open the data folder of the settings; ``extractor`` reads the documents that are ingested.
+    async def open(cls, settings: Settings, *, extractor: Extractor | None = None) -> Self:
+        """Open the data folder of the settings; ``extractor`` reads the documents that are ingested, heuristics if None.
 
         Raises ``StoreUnusable`` if the data folder cannot be used as it is.
         """
@@ -195,6 +190,8 @@ class LeanRAG:
         which paths may lie; ``None`` allows any path, for a caller who is the user in person.
 
         ``sync``, ``allow_empty`` and ``dry_run`` as in :class:`leanrag_engine.core.jobs.IngestRequest`."""
+        from .pipeline.ingest import absolute_source
+
         self._writable()
         if not sources:
             raise InvalidInput("There is no document to ingest.", "Give at least one path or text.")
@@ -216,6 +213,8 @@ class LeanRAG:
 
         Raises ``NotReady`` if there is no document, ``InvalidInput`` for an order that cannot be carried out.
         """
+        from .pipeline.build.models import check_order
+
         self._writable()
         held = await self._collection(collection)
         if not held.documents:
@@ -237,6 +236,8 @@ class LeanRAG:
         Summaries that used them are hidden until the next build. Unknown ids come back with the nearest documents; if
         all ids are unknown, there is no job.
         """
+        from .pipeline.delete import look_up_documents
+
         self._writable()
         await self._collection(collection)
         found = look_up_documents(await self._stores.documents.find_all(collection), ids)
@@ -280,6 +281,8 @@ class LeanRAG:
         self, entities: Sequence[str], name: str = "", *, collection: str = "default"
     ) -> Correction:
         """Make entities (names or refs) one, called ``name`` or as the first of them, from the next build on."""
+        from .pipeline.agent.corrections import plan_merge
+
         return await self._correct(collection, lambda index: plan_merge(index, entities, name))
 
     async def split_entity(
@@ -292,6 +295,8 @@ class LeanRAG:
     ) -> Correction:
         """Make what ``entity`` means in these documents and passages another entity, called ``name``, from the next build
         on."""
+        from .pipeline.agent.corrections import plan_split
+
         return await self._correct(collection, lambda index: plan_split(index, entity, name, places))
 
     async def corrections(self, *, collection: str = "default") -> list[Correction]:
@@ -306,14 +311,20 @@ class LeanRAG:
 
     async def undo_correction(self, ref: str, *, collection: str = "default") -> Correction:
         """Take a correction back, from the next build on. Raises ``NotFound`` if there is none of that ref."""
+        from .pipeline.agent.corrections import find_correction
+
         return await self._undo(collection, lambda held: find_correction(held, ref))
 
     async def undo_merge(self, entities: Sequence[str], *, collection: str = "default") -> Correction:
         """Take back the last merge of entities of these names. Raises ``NotFound`` if there is none."""
+        from .pipeline.agent.corrections import find_merge
+
         return await self._undo(collection, lambda held: find_merge(held, entities))
 
     async def undo_split(self, entity: str, name: str, *, collection: str = "default") -> Correction:
         """Take back the last split of ``name`` from ``entity``. Raises ``NotFound`` if there is none."""
+        from .pipeline.agent.corrections import find_split
+
         return await self._undo(collection, lambda held: find_split(held, entity, name))
 
     async def job(self, job_id: str, wait_seconds: float = 0, *, collection: str | None = None) -> Job:
@@ -373,6 +384,10 @@ class LeanRAG:
 
         Raises ``InvalidInput`` if no chat model is configured, and the errors of the model.
         """
+        from .llm.answering import answer
+        from .llm.batching import Meter
+        from .pipeline.build.models import cache_replies, open_answer_model
+
         result = await self.query(Query(text=question, token_budget=token_budget), collection=collection)
         if self._chat is None:
             self._chat = await open_answer_model(self.settings)
@@ -605,14 +620,18 @@ class LeanRAG:
         order = job.request if isinstance(job.request, BuildRequest) else PLAIN
         match job.request:
             case DeleteRequest(ids):
+                from .pipeline.delete import delete_documents
+
                 return await delete_documents(self._stores, job.collection, ids, progress.report)
             case ReindexRequest():
                 return await rebuild_vectors(self._stores, job.collection, progress.report)
             case BuildRequest() if job.kind == "forecast":
-                from .pipeline.build.generation import forecast_build  # noqa: PLC0415 - scikit-learn, as in _build
+                from .pipeline.build.generation import forecast_build
 
                 return await forecast_build(self._stores, job.collection, order, progress.report)
             case IngestRequest():
+                from .pipeline.ingest import ingest_all
+
                 changed = await ingest_all(self._stores, job.collection, job.request, progress)
                 held = await self._collection(job.collection)
                 if job.request.dry_run or not (
@@ -624,7 +643,8 @@ class LeanRAG:
 
     async def _build(self, job: Job, order: BuildRequest, progress: JobProgress) -> BuildResult:
         # Clustering takes a second to import, which a query, or a sync that finds nothing new, need not wait for.
-        from .pipeline.build.generation import build_generation  # noqa: PLC0415
+        from .pipeline.build.generation import build_generation
+        from .pipeline.build.models import open_models
 
         async with open_models(self._stores, job.collection, job.id, order) as models:
             generation = await build_generation(
@@ -657,6 +677,8 @@ class LeanRAG:
         return await self._stores.corrections.put(collection, await self._read(collection, plan, built=True))
 
     async def _agent_work(self, collection: str) -> AgentWork:
+        from .pipeline.agent.work import AgentWork
+
         self._writable()
         return AgentWork(self._stores, await self._collection(collection), self.prompts)
 

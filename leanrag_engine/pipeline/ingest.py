@@ -290,7 +290,7 @@ class Ingestion:
             # The heuristic extractor beats twice for each chunk.
             pulse(f"{document.title}: chunk {next(steps) // 2} of {len(chunks)}")
 
-        extracts = await stores.extractor(document, chunks, beat)
+        extracts = await (stores.extractor or extract_heuristically)(document, chunks, beat)
         held = frozenset(await stores.documents.chunk_ids(self.collection, [document.id]))
         await stores.documents.put(self.collection, document, chunks, extracts)
         return IngestOutcome(

@@ -6,15 +6,17 @@ from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import Any, ClassVar, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
 
-from mcp_types import CallToolResult, TextContent
 from pydantic import BaseModel, ConfigDict, ValidationInfo, field_validator
 
 from leanrag_engine.core.errors import InvalidInput
 from leanrag_engine.core.text.shortening import one_line, shorten
 
 from .errors import plain, plain_line
+
+if TYPE_CHECKING:
+    from mcp_types import CallToolResult
 
 JobState = Literal["queued", "running", "done", "failed", "cancelled", "interrupted"]
 
@@ -92,6 +94,8 @@ class ReplyModel(Card):
 
     def to_result(self) -> CallToolResult:
         """Return the reply as a tool's result, as text and as structured content."""
+        from mcp_types import CallToolResult, TextContent  # noqa: PLC0415 - 0.2 s; the command line sends no result
+
         return CallToolResult(
             content=[TextContent(type="text", text=self.to_markdown())],
             structured_content=self.model_dump(mode="json"),

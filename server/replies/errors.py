@@ -5,14 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from mcp_types import CallToolResult, TextContent
 from pydantic import ValidationError
 
 from leanrag_engine.core.errors import EmbedderChanged, LeanRAGError, NotReady
 from leanrag_engine.core.text.nearest import find_nearest
 from leanrag_engine.core.text.shortening import cut_middle
+
+if TYPE_CHECKING:
+    from mcp_types import CallToolResult
 
 READ_ONLY = "This server offers no tool for that: use a server that can write, or the command line."
 
@@ -40,6 +42,8 @@ def plain_line(text: str) -> str:
 
 def error_result(text: str) -> CallToolResult:
     """Return an error whose whole text the model reads; long lines, which may repeat a whole argument, are cut."""
+    from mcp_types import CallToolResult, TextContent  # noqa: PLC0415 - 0.2 s; the command line sends no result
+
     # The beginning says what is wrong and the end what to do; between them is what was repeated from the call.
     lines = [cut_middle(line, 600) for line in plain(text).split("\n")]
     return CallToolResult(content=[TextContent(type="text", text="\n".join(lines))], is_error=True)
@@ -78,7 +82,7 @@ class Offered:
         new = self.steps(step)
         blocks = [
             block.model_copy(update={"text": block.text.replace(step, new)})
-            if isinstance(block, TextContent)
+            if block.type == "text"
             else block
             for block in result.content
         ]

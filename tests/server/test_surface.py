@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
 from typing import TYPE_CHECKING
 
@@ -107,8 +108,7 @@ async def test_a_server_without_calls_has_opened_nothing(tmp_path: Path) -> None
 
 
 def test_starting_up_imports_no_heavy_library() -> None:
-    import subprocess  # noqa: PLC0415 - a fresh interpreter is the only honest witness
-
+    # A fresh interpreter is the only honest witness.
     code = (
         "import sys, leanrag_mcp.cli.main; from leanrag_mcp.app import create_server;"
         "from leanrag_engine.core.config import load_settings; create_server(load_settings());"
@@ -118,3 +118,29 @@ def test_starting_up_imports_no_heavy_library() -> None:
     )
     ran = subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True, check=True)
     assert ran.stdout.split() == []
+
+
+UNUSED_IN_READING = {
+    *("chromadb", "sklearn", "scipy", "networkx", "graspologic_native", "litellm", "mcp", "mcp_types"),
+    *("docx", "lxml", "pypdf", "jsonschema", "alembic", "leanrag_engine.documents.readers", "rich.progress"),
+    *("leanrag_engine.extraction", "leanrag_engine.pipeline.build", "leanrag_engine.pipeline.agent"),
+}
+
+
+@pytest.mark.parametrize("command", [["status"], ["query", "Who designed Skerryvore?"]])
+def test_a_command_that_reads_imports_nothing_that_only_writing_needs(
+    lighthouses: Path, command: list[str]
+) -> None:
+    code = (
+        "import sys; from leanrag_mcp.cli.main import app; app(sys.argv[1:], standalone_mode=False);"
+        "print(*sys.modules, file=sys.stderr)"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-P", "-c", code, *command, "--data-dir", str(lighthouses)],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    imported = set(ran.stderr.split())
+    assert "sqlalchemy" in imported
+    assert not UNUSED_IN_READING & imported

@@ -69,7 +69,7 @@ class Index:
     """Operations on the spaces of an open client; all of them block."""
 
     folder: Path
-    client: Client
+    client: ChromaFolder
 
     def upsert(self, space: str, ids: list[str], rows: Vectors) -> None:
         dimension = rows.shape[1]
@@ -142,7 +142,7 @@ class Index:
         return found
 
 
-class Client:
+class ChromaFolder:
     """An open Chroma folder: ``calls`` are Chroma's own; spaces are found, made and dropped by name."""
 
     def __init__(self, folder: Path) -> None:
@@ -211,7 +211,7 @@ class SharedClient:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.stores = 0
-        self._client: Client | None = None
+        self._client: ChromaFolder | None = None
         self._calls = 0
         self._changed = threading.Condition()
 
@@ -221,9 +221,9 @@ class SharedClient:
             return work(Index(self.folder, client))
 
     @contextmanager
-    def _open(self) -> Iterator[Client]:
+    def _open(self) -> Iterator[ChromaFolder]:
         with self._changed:
-            client = self._client = self._client or Client(self.folder)
+            client = self._client = self._client or ChromaFolder(self.folder)
             self._calls += 1
         try:
             yield client

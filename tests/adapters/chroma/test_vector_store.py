@@ -251,7 +251,7 @@ WRITE_AND_STOP = """
 from leanrag_engine.adapters.chroma import client as chroma_client
 from leanrag_engine.adapters.chroma.store import ChromaVectorStore
 
-create = chroma_client.Client.create
+create = chroma_client.ChromaFolder.create
 
 def stop(self, space, dimension):
     made = create(self, space, dimension)
@@ -262,7 +262,7 @@ def stop(self, space, dimension):
 async def main():
     store = ChromaVectorStore(folder)
     await store.upsert("whole", ["a"], np.ones((1, 4), dtype=np.float32))
-    chroma_client.Client.create = stop
+    chroma_client.ChromaFolder.create = stop
     await store.upsert("half", ["a"], np.ones((1, 4), dtype=np.float32))
 
 anyio.run(main)
