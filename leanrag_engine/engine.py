@@ -120,9 +120,7 @@ class RelationPage:
 class LeanRAG:
     """The engine on one data folder. Use it as an asynchronous context manager, or call ``close``."""
 
-    def __init__(
-        self, settings: Settings, adapters: Adapters, extractor: Extractor | None = None
-    ) -> None:
+    def __init__(self, settings: Settings, adapters: Adapters, extractor: Extractor | None = None) -> None:
         self.settings = settings
         self.prompts = Prompts(settings.prompts_dir)
         self._database = adapters.database
