@@ -140,6 +140,12 @@ class Settings(BaseSettings):
         default=100, ge=0, description="Model calls for relations that τ auto aims at, on each layer."
     )
     max_document_mb: int = Field(default=200, ge=1, description="Largest file that is read, in megabytes.")
+    max_parse_seconds: float = Field(
+        default=60, gt=0, description="Most seconds for reading one PDF, Word file or large page."
+    )
+    max_parse_mb: int = Field(
+        default=2048, ge=256, description="Most memory for reading one of these, in megabytes (Linux)."
+    )
 
     @field_validator("allow_dirs", mode="before")
     @classmethod

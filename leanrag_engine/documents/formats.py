@@ -25,11 +25,13 @@ __all__ = ["PLAIN", "SUPPORTED_SUFFIXES", "Format", "format_of"]
 class Format:
     """A kind of file. ``read`` takes the bytes and the name for messages.
 
-    It raises :class:`DocumentUnreadable` if the bytes are of another kind or hold no text.
+    It raises :class:`DocumentUnreadable` if the bytes are of another kind or hold no text. Files of ``guarded_from`` bytes
+    on are read in a process of its own (see ``guarding``): a small one can keep its parser busy for hours, or fill the memory.
     """
 
     media_type: str
     read: Callable[[bytes, str], Reading]
+    guarded_from: int | None = None
 
 
 def format_of(name: str, shown: str = "") -> Format:
@@ -152,9 +154,11 @@ _FORMATS = {
     ".log": Format("text/x-log", _text),
     **dict.fromkeys((".md", ".markdown"), Format("text/markdown", _markdown)),
     ".rst": Format("text/x-rst", _rst),
-    **dict.fromkeys((".html", ".htm", ".xhtml"), Format("text/html", _html)),
-    ".pdf": Format("application/pdf", _pdf),
-    ".docx": Format("application/vnd.openxmlformats-officedocument.wordprocessingml.document", _docx),
+    **dict.fromkeys((".html", ".htm", ".xhtml"), Format("text/html", _html, guarded_from=200_000)),
+    ".pdf": Format("application/pdf", _pdf, guarded_from=0),
+    ".docx": Format(
+        "application/vnd.openxmlformats-officedocument.wordprocessingml.document", _docx, guarded_from=0
+    ),
 }
 SUPPORTED_SUFFIXES = tuple(sorted(_FORMATS))
 """The suffixes that have a reader, in alphabetical order."""

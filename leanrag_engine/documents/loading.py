@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import stat
@@ -10,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
-from urllib.parse import unquote, urlsplit
+from urllib.parse import quote_from_bytes, unquote_to_bytes, urlsplit
 
 from leanrag_engine.core.errors import DocumentUnreadable, InvalidInput, PathRefused
 from leanrag_engine.core.model import DocumentSource, LoadedDocument, content_id
@@ -27,6 +28,7 @@ __all__ = [
     "Expansion",
     "FileContent",
     "Skipped",
+    "as_storable_path",
     "expand",
     "identify",
     "load",
@@ -174,7 +176,25 @@ def _without_scheme(given: str) -> str:
             f"{given!r} is an address, and a path was expected: nothing is fetched from the network.",
             "Give the path of a file or folder, or the document's text itself.",
         )
-    return unquote(urlsplit(given).path)
+    return os.fsdecode(unquote_to_bytes(urlsplit(given).path))
+
+
+def as_storable_path(path: str) -> str:
+    """Return a path that any store can keep: as it is, or as a ``file://`` address if it is absolute and not UTF-8."""
+    if is_storable(path):
+        return path
+    if not os.path.isabs(path):  # noqa: PTH117 - a text
+        return path.encode("utf-8", "backslashreplace").decode()
+    return f"file://{quote_from_bytes(os.fsencode(path))}"
+
+
+def is_storable(path: str) -> bool:
+    """Return whether a path is valid Unicode."""
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _refusal(given: str, folders: Sequence[Path]) -> PathRefused:
@@ -245,10 +265,15 @@ def _read_unchanged(
     if before.st_size > max_bytes:
         raise _too_big(given, before.st_size, max_bytes)
     try:
-        with path.open("rb") as file:
+        with open_beneath(path, allowed) as file:
+            if not os.path.samestat(before, os.fstat(file.fileno())):
+                return None
             data = _read_limited(file, given, max_bytes)
             after = os.fstat(file.fileno())
     except OSError as problem:
+        if problem.errno in (errno.ELOOP, errno.ENOTDIR):
+            # A link has taken the place of a part of the path since its links were resolved.
+            raise _refusal(given, [real_path(folder) for folder in allowed or ()]) from problem
         raise _unreachable(given, problem) from problem
     if (before.st_size, before.st_mtime_ns) != (after.st_size, after.st_mtime_ns):
         return None
@@ -262,6 +287,30 @@ def _read_unchanged(
         f"{digest} {_digest_labels(source)}".rstrip(),
         after.st_mtime,
     )
+
+
+def open_beneath(path: Path, allowed: Sequence[Path] | None) -> BinaryIO:
+    """Open a real path for reading. Beneath an allowed folder no link is followed: none was there when it was checked.
+
+    Raises ``OSError`` with ``ELOOP`` or ``ENOTDIR`` if there is one now. Where the system cannot open relative to a folder
+    (Windows), the path is opened as it is.
+    """
+    roots = [root for root in map(real_path, allowed or ()) if path.is_relative_to(root) and path != root]
+    if not roots or os.open not in os.supports_dir_fd:
+        return path.open("rb")
+    # O_PATH needs no right to list the folder.
+    mode = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY
+    folder = os.open(roots[0], mode)
+    try:
+        *parts, name = path.relative_to(roots[0]).parts
+        for part in parts:
+            inner = os.open(part, mode | os.O_NOFOLLOW, dir_fd=folder)
+            os.close(folder)
+            folder = inner
+        # Without O_NONBLOCK, opening a pipe that has taken the file's place would wait for its writer.
+        return open(os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=folder), "rb")  # noqa: PTH123
+    finally:
+        os.close(folder)
 
 
 def _read_limited(file: BinaryIO, given: str, max_bytes: int) -> bytes:

@@ -27,13 +27,14 @@ from leanrag_engine.core.jobs import IngestOutcome, IngestRequest, SkippedFiles
 from leanrag_engine.core.model import Chunk, Document, DocumentSource, Extract, LoadedDocument
 from leanrag_engine.core.ports import Progress, ProgressReport
 from leanrag_engine.documents.chunking import chunk
+from leanrag_engine.documents.guarding import ParsingLimits, parse_within_limits
 from leanrag_engine.documents.loading import (
     Expansion,
+    as_storable_path,
     expand,
     identify,
     load,
     make_stamp,
-    parse_file,
     printable_path,
     read_file,
 )
@@ -83,7 +84,7 @@ async def ingest_all(stores: Stores, collection: str, request: IngestRequest, pr
     stamps: dict[str, tuple[str, str]] = {}
     ingestion = Ingestion(stores, collection, allowed, stamps, dry_run=request.dry_run)
     for done, source in enumerate(due):
-        progress.report(Progress("ingest", done, len(due), source.title or Path(source.path).name))
+        progress.report(Progress("ingest", done, len(due), source.title or file_name_of(source)))
         outcome = await ingestion.ingest_or_fail(source, progress.say)
         statuses.append(record_outcome(outcome, progress))
     progress.report(Progress("ingest", len(due), len(due)))
@@ -118,8 +119,12 @@ def absolute_source(source: DocumentSource, *, anywhere: bool) -> DocumentSource
     be relative to an allowed folder.
     """
     path = str(Path(source.path).expanduser().absolute()) if anywhere and source.path else source.path
-    # A name that is not valid Unicode cannot be stored; written out, it fails alone, as a missing file.
-    return replace(source, path=path.encode("utf-8", "backslashreplace").decode())
+    return replace(source, path=as_storable_path(path))
+
+
+def file_name_of(source: DocumentSource) -> str:
+    """Return the name of a source's file as it can be shown and stored."""
+    return printable_path(Path(Path(source.path).name))
 
 
 # --- which files ---------------------------------------------------------------------------
@@ -251,9 +256,11 @@ class Ingestion:
                 self.stamps[id_] = (file.stamp, file.digest)
                 return IngestOutcome(before.id, before.title, "unchanged", before.chunks)
             if self.dry_run:
-                name = source.title or (before.title if before else Path(source.path).name)
+                name = source.title or (before.title if before else file_name_of(source))
                 return IngestOutcome(id_, name, "replaced" if before else "added")
-            document = await anyio.to_thread.run_sync(parse_file, source, file)
+            settings = self.stores.settings
+            limits = ParsingLimits(settings.max_parse_seconds, settings.max_parse_mb)
+            document = await parse_within_limits(source, file, limits)
         else:
             document = await anyio.to_thread.run_sync(
                 partial(load, source, allowed=self.allowed, max_bytes=limit)

@@ -18,6 +18,7 @@ from pypdf.generic import DecodedStreamObject, DictionaryObject, NameObject
 
 from leanrag_engine.core.errors import DocumentUnreadable, FormatUnsupported, InvalidInput, PathRefused
 from leanrag_engine.core.model import DocumentSource, LoadedDocument, Page
+from leanrag_engine.documents import loading
 from leanrag_engine.documents.loading import Expansion, expand, load
 
 LIMIT = 10_000_000
@@ -178,6 +179,25 @@ def test_a_link_that_leads_out_is_refused_wherever_it_points(library: Path) -> N
         assert "secret" not in str(error)
 
 
+@pytest.mark.parametrize("swapped", ["in/a.txt", "in"], ids=["the file", "its folder"])
+def test_a_link_that_takes_the_place_of_a_file_after_it_was_checked_is_not_followed(
+    library: Path, monkeypatch: pytest.MonkeyPatch, swapped: str
+) -> None:
+    """A program that swaps a file for a link wins the race against every check of the path alone."""
+    path = write_file(library, "in/a.txt", "Readable.")
+    secret = write_file(library.parent / "secret", "a.txt", "The secret.")
+    resolve = loading._resolve
+
+    def swap_after_the_check(given: str, allowed: Sequence[Path] | None) -> Path:
+        found = resolve(given, allowed)
+        (library / swapped).rename(library / "aside")
+        (library / swapped).symlink_to(secret if swapped.endswith("txt") else secret.parent)
+        return found
+
+    monkeypatch.setattr(loading, "_resolve", swap_after_the_check)
+    assert "secret" not in str(refusal(path, PathRefused, allowed=[library]))
+
+
 def test_a_path_through_a_link_outside_reveals_nothing(library: Path) -> None:
     (library.parent / "secret" / "link").symlink_to("/")
     for name in ("link", "none"):
@@ -249,7 +269,7 @@ def test_a_file_that_this_user_may_not_read_says_so(library: Path, monkeypatch: 
     def closed(*_: object, **__: object) -> None:
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(Path, "open", closed)  # as root every file is open
+    monkeypatch.setattr(loading, "open_beneath", closed)  # as root every file is open
     assert "no permission" in refusal(library / "a.txt").message
 
 
@@ -434,6 +454,14 @@ def test_the_declared_encoding_of_a_page_is_used_unless_it_is_utf8(
     document = read(write_file(tmp_path, "x.html", page))
     assert document.metadata.get("encoding") == note
     assert document.text in ("café – x", "猫である", "Größe")
+
+
+@pytest.mark.parametrize("name", ["undefined", "idna", "punycode", "unicode_escape", "rot13", "klingon"])
+def test_a_page_that_declares_no_encoding_of_pages_is_read_as_if_it_declared_none(
+    tmp_path: Path, name: str
+) -> None:
+    page = f"<meta charset={name}><p>caf\xe9</p>".encode("latin-1")
+    assert "is not valid UTF-8" in refusal(write_file(tmp_path, "x.html", page)).message
 
 
 @pytest.mark.parametrize(

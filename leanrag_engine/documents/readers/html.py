@@ -45,6 +45,8 @@ _DATE_TAG = re.compile(
     re.IGNORECASE,
 )
 _LATIN = frozenset({"iso-8859-1", "latin-1", "latin1", "ascii", "us-ascii"})
+_NO_CHARSETS = frozenset({"undefined", "idna", "punycode", "unicode_escape", "raw_unicode_escape"})
+"""Codecs of Python that are no encodings of pages."""
 
 
 def read_html(data: bytes, name: str) -> Reading:
@@ -95,8 +97,9 @@ def _characters(data: bytes, name: str) -> tuple[str, Mapping[str, str]]:
         # Browsers read Latin-1 as its superset, and so do authors.
         encoding = "cp1252" if encoding in _LATIN else encoding
         try:
-            return data.decode(encoding), {"encoding": encoding}
-        except (LookupError, UnicodeDecodeError):
+            if encoding.replace("-", "_") not in _NO_CHARSETS:
+                return data.decode(encoding), {"encoding": encoding}
+        except (LookupError, UnicodeError):
             pass  # the declaration is wrong
     return decode(data, name)
 

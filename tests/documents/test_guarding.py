@@ -1,0 +1,71 @@
+"""Files that are made to keep a parser busy or to fill the memory fail alone, and within their limits."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import docx
+import pytest
+
+from leanrag_engine.core.config import load_settings
+from leanrag_engine.core.jobs import IngestResult
+from leanrag_engine.core.model import DocumentSource
+from leanrag_engine.engine import LeanRAG
+
+pytestmark = pytest.mark.anyio
+
+
+async def outcomes(folder: Path, **settings: Any) -> dict[str, tuple[str, str]]:
+    """Ingest a folder; return the status and error of each file by its name."""
+    async with await LeanRAG.open(load_settings(data_dir=folder / ".data", **settings)) as engine:
+        source = DocumentSource(path=str(folder))
+        job = await engine.job(
+            (await engine.submit_ingest([source], allowed=None, build=False)).id, wait_seconds=100
+        )
+        assert isinstance(job.result, IngestResult)
+        return {Path(each.id).name: (each.status, each.error) for each in job.result.documents}
+
+
+def word_file(paragraphs: str) -> bytes:
+    """A Word file with this XML as its body."""
+    whole, made = io.BytesIO(), io.BytesIO()
+    docx.Document().save(whole)
+    with zipfile.ZipFile(whole) as before, zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as after:
+        for part in before.infolist():
+            data = before.read(part)
+            if part.filename == "word/document.xml":
+                start = data.index(b"<w:body>") + len(b"<w:body>")
+                data = data[:start] + paragraphs.encode() + data[start:]
+            after.writestr(part.filename, data)
+    return made.getvalue()
+
+
+async def test_a_page_that_keeps_its_parser_busy_fails_at_the_limit_and_the_next_file_is_read(
+    tmp_path: Path,
+) -> None:
+    attributes = " ".join(f"a{number}=1" for number in range(500_000))
+    (tmp_path / "busy.html").write_text(f"<p {attributes}>Hello.</p>")
+    (tmp_path / "plain.html").write_text(
+        "<p>Moira Kerr keeps the bakery of Skerry.</p>" + "<!-- -->" * 30_000
+    )
+    found = await outcomes(tmp_path, max_parse_seconds=4)
+    status, error = found["busy.html"]
+    assert status == "failed"
+    assert "was not read within 4 seconds" in error
+    assert found["plain.html"] == ("added", "")
+
+
+async def test_a_word_file_that_fills_the_memory_fails_at_the_limit_and_the_next_file_is_read(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "bomb.docx").write_bytes(word_file("<w:p/>" * 9_000_000))
+    (tmp_path / "plain.docx").write_bytes(word_file("<w:p><w:r><w:t>Isla Grant wrote.</w:t></w:r></w:p>"))
+    assert (tmp_path / "bomb.docx").stat().st_size < 1_000_000
+    found = await outcomes(tmp_path, max_parse_mb=700)
+    status, error = found["bomb.docx"]
+    assert status == "failed"
+    assert "could not be read within 700 MB" in error
+    assert found["plain.docx"] == ("added", "")
