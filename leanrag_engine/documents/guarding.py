@@ -17,6 +17,8 @@ from .loading import FileContent, parse_file
 
 __all__ = ["ParsingLimits", "parse_within_limits"]
 
+_NO_MEMORY = 2
+
 
 @dataclass(frozen=True, slots=True)
 class ParsingLimits:
@@ -64,13 +66,7 @@ def _parse_in_limited_memory(source: DocumentSource, file: FileContent, megabyte
     try:
         return parse_file(source, file)
     except DocumentUnreadable as problem:
-        if _is_lack_of_memory(problem.__cause__):
+        # What a parser of XML reports as an error of the file (XML_ERR_NO_MEMORY of libxml2).
+        if getattr(problem.__cause__, "code", None) == _NO_MEMORY:
             raise MemoryError from problem
         raise
-
-
-def _is_lack_of_memory(problem: BaseException | None) -> bool:
-    """Return whether a parser of XML had no memory left, which it reports as an error of the file."""
-    from lxml.etree import ErrorTypes, LxmlSyntaxError  # noqa: PLC0415 - in the other process, after a failure
-
-    return isinstance(problem, LxmlSyntaxError) and problem.code == ErrorTypes.ERR_NO_MEMORY

@@ -14,7 +14,7 @@ import pytest
 from leanrag_engine.core.config import load_settings
 from leanrag_engine.core.jobs import IngestOutcome, Job
 from leanrag_engine.core.model import DocumentSource
-from leanrag_engine.documents import loading
+from leanrag_engine.documents import guarding, loading
 from leanrag_engine.engine import LeanRAG
 from leanrag_engine.pipeline import ingest, sync
 
@@ -52,7 +52,7 @@ def parsed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         names.append(file.path.name)
         return parse(source, file)
 
-    monkeypatch.setattr(ingest, "parse_file", note)
+    monkeypatch.setattr(guarding, "parse_file", note)
     return names
 
 
