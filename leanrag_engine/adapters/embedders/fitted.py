@@ -14,19 +14,22 @@ import zipfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
+from typing import TYPE_CHECKING
 
 import anyio.to_thread
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
-from sklearn.feature_extraction.text import CountVectorizer
-from sklearn.utils.extmath import randomized_svd
-from threadpoolctl import threadpool_limits
 
 from leanrag_engine.core.errors import StoreUnusable
 from leanrag_engine.core.model import Vectors
 from leanrag_engine.core.ports import Embedder, Progress, ProgressReport
 from leanrag_engine.core.text.language.words import words
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+    from sklearn.feature_extraction.text import CountVectorizer
+
+# scikit-learn and scipy take a second to import: whether an embedder comes from here is told without them.
 
 _STEM = 6
 """Characters of a longer word's beginning that are a feature of their own."""
@@ -97,6 +100,8 @@ class FittedEmbedder:
     def _embed(self, texts: list[str]) -> Vectors:
         if self._counter is None or not texts:
             return np.zeros((len(texts), self.dimension), dtype=np.float32)
+        from scipy.sparse import csr_array
+
         counts = csr_array(self._counter.transform(texts), dtype=np.float32)
         return _unit_rows(_damp(counts) @ self._vectors)
 
@@ -142,6 +147,8 @@ def _features(text: str) -> list[str]:
 
 
 def _counter(vocabulary: Sequence[str] | None = None) -> CountVectorizer:
+    from sklearn.feature_extraction.text import CountVectorizer
+
     return CountVectorizer(analyzer=_features, vocabulary=vocabulary, dtype=np.float32)
 
 
@@ -153,6 +160,8 @@ def _fit(texts: list[str], options: FittingOptions) -> tuple[Embedder, bytes]:
 def _word_table(texts: list[str], options: FittingOptions) -> _WordTable:
     if not any(_features(text) for text in texts):
         return _WordTable((), np.zeros((0, 1), dtype=np.int8), np.zeros(0, dtype=np.float32))
+    from scipy.sparse import csr_array
+
     counter = _counter()
     counts = csr_array(counter.fit_transform(texts))
     known = counter.get_feature_names_out()
@@ -185,6 +194,10 @@ def _word_vectors(weighted: csr_array, options: FittingOptions) -> NDArray[np.fl
 
     A text x then gets x·V·Σ^-½ = U·Σ^½ for the texts that were fitted.
     """
+    from scipy.sparse import csr_array
+    from sklearn.utils.extmath import randomized_svd
+    from threadpoolctl import threadpool_limits
+
     lengths = np.sqrt(np.asarray(weighted.multiply(weighted).sum(axis=1)).ravel())
     rows = csr_array(weighted.multiply((1.0 / np.maximum(lengths, 1e-12))[:, None]), dtype=np.float32)
     dimensions = min(options.dimensions, *rows.shape)
