@@ -37,8 +37,8 @@ class StageProgress(Protocol):
 
 
 @contextmanager
-def stage_bars() -> Iterator[Callable[[StageProgress], None]]:
-    """Yield a function that draws the progress on standard error, one bar for each stage."""
+def stage_bars(*, transient: bool = False) -> Iterator[Callable[[StageProgress], None]]:
+    """Yield a function that draws the progress on standard error, one bar for each stage; ``transient``: they vanish."""
     columns = (
         SpinnerColumn(),
         TextColumn("{task.description}"),
@@ -48,15 +48,15 @@ def stage_bars() -> Iterator[Callable[[StageProgress], None]]:
         TextColumn("{task.fields[message]}"),
     )
     drawn: dict[str, TaskID] = {}
-    with Progress(*columns, console=Console(stderr=True)) as bars:
+    with Progress(*columns, console=Console(stderr=True), transient=transient) as bars:
         yield lambda step: draw(bars, drawn, step)
         finish(bars, drawn)
 
 
-async def follow(engine: LeanRAG, job: Job) -> Job:
+async def follow(engine: LeanRAG, job: Job, *, transient: bool = False) -> Job:
     """Draw the job's stages on standard error until it ends; if interrupted, cancel the job."""
     try:
-        with stage_bars() as show:
+        with stage_bars(transient=transient) as show:
             while not (job := await engine.job(job.id)).status.finished:
                 show(job)
                 await anyio.sleep(0.1)

@@ -34,11 +34,11 @@ def run(settings: Settings, work: Callable[[LeanRAG], Awaitable[None]]) -> None:
     run_async(open_and_work)
 
 
-async def follow_job(engine: LeanRAG, job: Job) -> Job:
-    """Show a job's progress until it ends. Ctrl-C cancels it."""
+async def follow_job(engine: LeanRAG, job: Job, *, transient: bool = False) -> Job:
+    """Show a job's progress until it ends; ``transient``: not longer. Ctrl-C cancels it."""
     from .progress import follow  # noqa: PLC0415 - rich is heavy
 
-    return await follow(engine, job)
+    return await follow(engine, job, transient=transient)
 
 
 def leave_unless_done(status: str) -> None:

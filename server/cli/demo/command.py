@@ -13,16 +13,23 @@ from ..options import run_async
 def demo(
     data_dir: Annotated[
         Path | None,
-        typer.Option(help="Keep the demo's data here; default: a folder that is removed afterwards."),
+        typer.Option(
+            help="Folder that holds everything; default: the platform's own.",
+            envvar="LEANRAG_DATA_DIR",
+            show_default=False,
+        ),
     ] = None,
     collection: Annotated[str, typer.Option(help="What to call the corpus.")] = "python-reference",
+    full: Annotated[
+        bool, typer.Option("--full", help="Print whole contexts and the other tools too.")
+    ] = False,
     json: Annotated[bool, typer.Option("--json", help="End with one JSON object of figures.")] = False,
 ) -> None:
-    """Run everything on real input: the Python language reference that comes with Python.
+    """Show what it does on real input: the Python language reference that comes with Python.
 
-    Ingests it, builds the hierarchy, starts the MCP server, asks it three questions and goes through the
-    hierarchy step by step. No network, no key, no download.
+    Indexes it, starts the MCP server, asks a question through an MCP client, and shows the best passage with the tree of
+    what the question is about. The collection is kept: a second run takes seconds. No network, no key, no download.
     """
     from .run import run_demo  # noqa: PLC0415 - heavy
 
-    run_async(lambda: run_demo(data_dir, collection, json))
+    run_async(lambda: run_demo(data_dir, collection, full, json))

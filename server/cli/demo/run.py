@@ -1,35 +1,36 @@
-"""Everything on real input, with the real server and a real MCP client."""
+"""One screen on real input, with the real server and a real MCP client."""
 
 from __future__ import annotations
 
 import json
-import os
+import re
 import sys
-import tempfile
+import textwrap
 import time
-from contextlib import ExitStack
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from pydoc_data.topics import topics
 from typing import Any
 
 from mcp.client import Client
-from mcp.client.stdio import StdioServerParameters
-from mcp_types import CallToolResult, TextContent
 from rich.console import Console
-from rich.markup import escape
-from rich.rule import Rule
-from rich.table import Table
+from rich.padding import Padding
+from rich.text import Text
 from rich.tree import Tree
 
 from leanrag_engine.core.config import Settings, load_settings
+from leanrag_engine.core.errors import LeanRAGError
 from leanrag_engine.core.model import DocumentSource
+from leanrag_engine.core.text.language.sentences import sentences
 from leanrag_engine.engine import LeanRAG
 
-from ...clients.places import CLIENTS
+from ..machine.install import command_line, index_options, server_command
+from ..machine.session import call_tool, open_session
 from ..progress import follow
 
 TOKEN_BUDGET = 1200
+QUOTE_LINES = 3
 
 QUESTIONS = (
     "What does the with statement do with __enter__ and __exit__ when the body raises an exception?",
@@ -37,33 +38,57 @@ QUESTIONS = (
     "Which takes precedence in attribute lookup: a data descriptor, the instance dictionary or __getattr__?",
 )
 
+SHORT_QUESTION = "What is a context manager?"
+
+LABEL = re.compile(r"\[(d\d+:c\d+)[^\]]*\] ?")
+PARTS = re.compile(r"(?m)^(?=\[d\d+:c\d+)|^(?=### )|^(?=# )|(?<=\n)(?=\n*```)")
+QUOTE_WIDTH = 74
+
+SEED, PATH, ANCESTOR = "yellow", "cyan", "bold green"
+"""Colours of the tree: as in the README's diagram."""
+
 
 @dataclass(slots=True)
 class DemoFigures:
     """Measurements of the demo."""
 
     documents: int = 0
+    passages: int = 0
     layers: list[int] = field(default_factory=list)
     relations: list[int] = field(default_factory=list)
     index_seconds: float = 0
     context_tokens: list[int] = field(default_factory=list)
+    flat_tokens: int = 0
     tools: list[str] = field(default_factory=list)
     total_seconds: float = 0
 
 
-async def run_demo(data_dir: Path | None, collection: str, as_json: bool) -> None:
-    """Ingest, build, serve and ask; print what a user would see, and with ``as_json`` the figures last."""
-    console = Console(stderr=as_json)
+@dataclass(frozen=True, slots=True)
+class Quote:
+    """A sentence of a context, where it stands, and the lines that begin with it."""
+
+    citation: str
+    place: str
+    sentence: str
+    lines: tuple[str, ...]
+
+
+async def run_demo(data_dir: Path | None, collection: str, full: bool, as_json: bool) -> None:
+    """Ingest, build, serve and ask; print one screen, with ``full`` the rest too, with ``as_json`` the figures last."""
+    console = Console(stderr=as_json, highlight=False)
     figures = DemoFigures()
     started = time.perf_counter()
-    with ExitStack() as cleanup:
-        folder = data_dir or Path(cleanup.enter_context(tempfile.TemporaryDirectory(prefix="leanrag-demo-")))
-        settings = load_settings(data_dir=folder, collection=collection)
-        await index_reference(console, settings, figures)
-        await ask_server(console, settings, figures)
+    settings = load_settings(data_dir=data_dir, collection=collection)
+    await index_reference(console, settings, figures)
+    command = [*server_command(), *index_options(settings)]
+    async with open_session(command) as client:
+        await show_answer(console, client, figures)
+        if full:
+            from .full import show_rest  # noqa: PLC0415 - only on request
+
+            await show_rest(console, client, figures)
     figures.total_seconds = round(time.perf_counter() - started, 1)
-    show_clients(console)
-    console.print(f"\nDone in {figures.total_seconds} s.")
+    show_next(console, settings, full=full)
     if as_json:
         sys.stdout.write(json.dumps(asdict(figures)) + "\n")
 
@@ -73,124 +98,105 @@ async def run_demo(data_dir: Path | None, collection: str, as_json: bool) -> Non
 
 async def index_reference(console: Console, settings: Settings, figures: DemoFigures) -> None:
     size = sum(len(text.encode()) for text in topics.values()) // 1000
-    console.print(Rule("1. Ingest and build", align="left"))
-    console.print(f"The Python language reference on this machine: {len(topics)} documents, {size} kB.")
+    console.print(
+        f"[bold]The Python language reference on this machine[/bold]: {len(topics)} documents, {size} kB"
+    )
     sources = [DocumentSource(text=text, id=f"python/{name}") for name, text in sorted(topics.items())]
     started = time.perf_counter()
     async with await LeanRAG.open(settings) as engine:
-        job = await follow(engine, await engine.submit_ingest(sources, collection=settings.collection))
+        job = await engine.submit_ingest(sources, collection=settings.collection)
+        job = await follow(engine, job, transient=True)
         if job.status.value != "done":
-            message = f"The demo's job {job.status.value}: {job.message}"
-            raise SystemExit(message)
-        generation = (await engine.status(settings.collection)).collection.generation
-        assert generation is not None, "a finished job has built a generation"
-        figures.documents = len(job.documents)
-        figures.layers = [each.entities for each in generation.layers]
-        figures.relations = [each.relations for each in generation.layers]
+            raise LeanRAGError(f"The demo's job {job.status.value}: {job.message}", "Run it again.")
+        found = (await engine.status(settings.collection)).collection
+        assert found.generation is not None, "a finished job has built a generation"
+        figures.documents, figures.passages = found.documents, found.chunks
+        figures.layers = [each.entities for each in found.generation.layers]
+        figures.relations = [each.relations for each in found.generation.layers]
     figures.index_seconds = round(time.perf_counter() - started, 1)
-    table = Table("layer", "entities", "relations", "what it holds")
-    for depth, (entities, relations) in enumerate(zip(figures.layers, figures.relations, strict=True)):
-        top = depth == len(figures.layers) - 1
-        kind = (
-            "names and terms of the documents" if not depth else "the root" if top else "aggregated entities"
-        )
-        table.add_row(f"G{depth}", str(entities), str(relations), kind)
-    console.print(table)
-    console.print(f"Indexed in {figures.index_seconds} s, without a model.")
+    layers = " → ".join(f"{each:,}" for each in figures.layers)
+    new = any(each.status != "unchanged" for each in job.documents)
+    how = f"indexed in {figures.index_seconds:.0f} s, no model" if new else "indexed before"
+    console.print(f"{figures.passages} passages, entities by layer {layers}, {how}")
 
 
-# --- ask -----------------------------------------------------------------------------------
+# --- the answer ----------------------------------------------------------------------------
 
 
-async def ask_server(console: Console, settings: Settings, figures: DemoFigures) -> None:
-    console.print(Rule("2. The MCP server, asked by an MCP client over stdio", align="left"))
-    server = StdioServerParameters(
-        command=sys.executable,
-        args=[
-            "-P",
-            "-m",
-            "leanrag_mcp",
-            "serve",
-            f"--data-dir={settings.data_dir}",
-            f"--collection={settings.collection}",
-        ],
-        env=dict(os.environ),
-    )
-    async with Client(server) as client:
-        figures.tools = [tool.name for tool in (await client.list_tools()).tools]
-        console.print("Tools: " + ", ".join(figures.tools))
-        for number, question in enumerate(QUESTIONS):
-            await ask(console, client, question, figures, draw_tree=number == 0)
-        await walk(console, client)
-
-
-async def ask(
-    console: Console, client: Client, question: str, figures: DemoFigures, *, draw_tree: bool
-) -> None:
-    console.print(Rule(f"query_lca_context: {question}", align="left", style="cyan"))
-    reply = await call(client, "query_lca_context", {"query": question, "token_budget": TOKEN_BUDGET})
-    console.print(reply["context"], markup=False, highlight=False)
-    cited = ", ".join(reply["sources"])
-    console.print(f"[green]{reply['tokens']} tokens of {TOKEN_BUDGET}; sources {cited}[/green]")
+async def show_answer(console: Console, client: Client, figures: DemoFigures) -> None:
+    """Ask the first question through the MCP client; print the best passage, the tree, and what flat search gives."""
+    figures.tools = [tool.name for tool in (await client.list_tools()).tools]
+    asked = {"query": QUESTIONS[0], "token_budget": TOKEN_BUDGET, "response_format": "detailed"}
+    reply = await call_tool(client, "query_lca_context", asked)
+    flat = await call_tool(client, "query_lca_context", asked | {"mode": "naive"})
     figures.context_tokens.append(reply["tokens"])
-    if draw_tree:
-        console.print("The LCA tree of this answer (seeds are marked *):")
-        asked = {"query": question, "token_budget": TOKEN_BUDGET, "response_format": "detailed"}
-        console.print(lca_tree(await call(client, "query_lca_context", asked)))
+    figures.flat_tokens = flat["tokens"]
+
+    console.print(f"\n[bold]{QUESTIONS[0]}[/bold]")
+    quote = best_quote(reply["context"], QUESTIONS[0])
+    console.print(Padding(Text(f"[{quote.citation}] {quote.place}", style="dim"), (1, 0, 0, 2)))
+    for line in quote.lines:
+        console.print(Text(f"  │ {line}", no_wrap=True, overflow="ellipsis"))
+    console.print(Padding(lca_tree(reply), (1, 0, 1, 2)))
+    same = len(set(reply["sources"]) & set(flat["sources"]))
+    found = f"{reply['tokens']:,} tokens with {len(reply['relations'])} relations between these entities"
+    console.print(f"  [green]by the tree[/green]  {found}")
+    found = f"{flat['tokens']:,} tokens; {same} of {len(flat['sources'])} passages are the same, no tree or relations"
+    console.print(f"  flat search  {found}")
+
+
+def best_quote(context: str, question: str) -> Quote:
+    """Return three lines of the context, from the sentence on that shares the longest words with the question."""
+    wanted = find_words(question)
+    return max(find_quotes(context), key=lambda each: sum(map(len, wanted & find_words(each.sentence))))
+
+
+def find_words(text: str) -> set[str]:
+    return set(re.findall(r"\w{5,}", text.lower()))
+
+
+def find_quotes(context: str) -> Iterator[Quote]:
+    """Yield each sentence of a context, with the citation, title and heading that stand above it."""
+    title, heading = "", ""
+    for part in PARTS.split(context):
+        if part.startswith("### "):
+            title, heading = part[4:].strip(), ""
+        elif part.startswith("# "):
+            heading = part[2:].strip()
+        elif label := LABEL.match(part):
+            place = " › ".join(filter(None, (title, heading)))
+            text = part[label.end() :].replace("```", "")
+            for start, end in sentences(text):
+                lines = textwrap.wrap(" ".join(text[start:].split()), QUOTE_WIDTH)
+                more = " …" if len(lines) > QUOTE_LINES else ""
+                quoted = (*lines[: QUOTE_LINES - 1], lines[QUOTE_LINES - 1] + more) if more else tuple(lines)
+                yield Quote(label[1], place, text[start:end], quoted)
 
 
 def lca_tree(reply: dict[str, Any]) -> Tree:
     """Draw the union of the LCA paths from the LCA of all seeds down to the seeds."""
     seeds = {seed["ref"] for seed in reply["seeds"]}
     nodes = {node["ref"]: node for node in reply["path"]}
+    top = reply["lca"]["ref"]
     trees: dict[str, Tree] = {}
     for ref, node in sorted(nodes.items(), key=lambda item: (-item[1]["layer"], item[1]["name"])):
-        label = escape(f"{'* ' if ref in seeds else ''}{node['name']} (G{node['layer']})")
+        style = ANCESTOR if ref == top else SEED if ref in seeds else PATH
+        kind = "  the lowest common ancestor" if ref == top else ""
+        label = Text.assemble((node["name"], style), (kind, "dim"), no_wrap=True, overflow="ellipsis")
         parent = trees.get(node["parent"])
-        trees[ref] = parent.add(label) if parent else Tree(label)
-    return trees[reply["lca"]["ref"]]
+        trees[ref] = parent.add(label) if parent else Tree(label, guide_style="dim")
+    return trees[top]
 
 
-async def walk(console: Console, client: Client) -> None:
-    console.print(
-        Rule(
-            "Step by step: search_entities, get_entity_ancestors, list_inter_cluster_relations",
-            align="left",
-            style="cyan",
-        )
-    )
-    found = await call(client, "search_entities", {"query": "context manager", "layer": 0, "limit": 3})
-    for entity in found["entities"]:
-        console.print(
-            f"  {entity['name']} ({entity['ref']}): {entity['description']}", markup=False, highlight=False
-        )
-    chain = await call(client, "get_entity_ancestors", {"entity": found["entities"][0]["ref"]})
-    console.print(
-        "  belongs to: " + " < ".join(f"{node['name']} (G{node['layer']})" for node in chain["path"]),
-        markup=False,
-    )
-    parent = chain["path"][1]
-    related = await call(client, "list_inter_cluster_relations", {"cluster": parent["ref"], "limit": 3})
-    for relation in related["relations"]:
-        console.print(
-            f"  {relation['source']} — {relation['target']} (λ={relation['strength']}): {relation['description']}",
-            markup=False,
-            highlight=False,
-        )
-
-
-async def call(client: Client, tool: str, arguments: dict[str, Any]) -> dict[str, Any]:
-    """Call a tool and return its structured content; an error result ends the demo with its text."""
-    result = await client.call_tool(tool, arguments)
-    assert isinstance(result, CallToolResult)
-    text = "\n".join(block.text for block in result.content if isinstance(block, TextContent))
-    if result.is_error or result.structured_content is None:
-        raise SystemExit(text)
-    content: dict[str, Any] = result.structured_content
-    return content
-
-
-def show_clients(console: Console) -> None:
-    console.print(Rule("3. Add it to your client", align="left"))
-    for client in CLIENTS:
-        console.print(f"  leanrag install {client} --allow-dir FOLDER", markup=False, highlight=False)
+def show_next(console: Console, settings: Settings, *, full: bool) -> None:
+    """Print where the collection is kept and what to type next."""
+    rows = [("leanrag setup FOLDER", "the same with your documents, in your MCP clients")]
+    if not full:
+        rows.append(("leanrag demo --full", "whole contexts, three questions, the other tools"))
+    console.print("\n[bold]Next[/bold]")
+    for command, meaning in rows:
+        console.print(Text.assemble((f"  {command:22}", "cyan"), (meaning, "dim")))
+    ask = command_line(["leanrag", "query", *index_options(settings), SHORT_QUESTION])
+    console.print(Text(f"  {ask}", style="cyan"), soft_wrap=True)
+    place = settings.data_dir.expanduser()
+    console.print(Text(f"Kept in {place}, collection {settings.collection}.", style="dim"), soft_wrap=True)

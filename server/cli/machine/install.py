@@ -64,12 +64,18 @@ def is_temporary(prefix: Path, environ: Mapping[str, str]) -> bool:
 
 def server_arguments(settings: Settings) -> list[str]:
     """Return the server's arguments for one user, with full paths. None is a key: ``settings`` has none."""
-    arguments: list[str] = []
-    for folder in settings.allow_dirs:
-        arguments += ["--allow-dir", str(existing_folder(folder))]
+    folders = [word for each in settings.allow_dirs for word in ("--allow-dir", str(existing_folder(each)))]
+    return [*folders, *index_options(settings), *(["--read-only"] if settings.read_only else [])]
+
+
+def index_options(settings: Settings) -> list[str]:
+    """Return the options that name the index of ``settings``, if it is not the default one."""
+    options: list[str] = []
     if "data_dir" in settings.model_fields_set:
-        arguments += ["--data-dir", str(settings.data_dir.expanduser().absolute())]
-    return arguments + common_arguments(settings)
+        options += ["--data-dir", str(settings.data_dir.expanduser().absolute())]
+    if "collection" in settings.model_fields_set:
+        options += ["--collection", settings.collection]
+    return options
 
 
 def shared_arguments(
@@ -98,12 +104,9 @@ def shared_arguments(
         arguments += ["--allow-dir", in_project(folder, "--allow-dir")]
     if data_dir:
         arguments += ["--data-dir", in_project(data_dir, "--data-dir")]
-    return arguments + common_arguments(settings)
-
-
-def common_arguments(settings: Settings) -> list[str]:
-    collection = ["--collection", settings.collection] if "collection" in settings.model_fields_set else []
-    return [*collection, *(["--read-only"] if settings.read_only else [])]
+    if "collection" in settings.model_fields_set:
+        arguments += ["--collection", settings.collection]
+    return [*arguments, *(["--read-only"] if settings.read_only else [])]
 
 
 def server_entry(client: Client, command: Sequence[str]) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from ...clients.files import apply_change, installed_command, plan_install
 from ...clients.places import CLIENTS, ClientName, Machine, config_file, is_present
 from ..options import CollectionOption, DataDir, report_errors
 from ..running import follow_job, leave_unless_done, read_settings, run
-from .install import check_name, command_line, server_arguments, server_command, server_entry
+from .install import check_name, command_line, index_options, server_arguments, server_command, server_entry
 
 if TYPE_CHECKING:
     from leanrag_engine.core.jobs import Job
@@ -81,7 +81,9 @@ def setup(
         typer.echo(f"\nStopped. What is done is kept; `leanrag setup {folder}` goes on from there.", err=True)
         raise typer.Exit(130) from None
     print_questions(result.questions, settings)
-    typer.echo(f"\n{result.place} When files change: {of_index(settings, 'sync', str(folder))}")
+    typer.echo(
+        f"\n{result.place} When files change: {command_line(['leanrag', 'sync', str(folder), *index_options(settings)])}"
+    )
     if failed:
         raise typer.Exit(1)
 
@@ -103,6 +105,7 @@ def index_folder(folder: Path, settings: Settings) -> SetupResult:
             await engine.submit_ingest(
                 [DocumentSource(path=str(folder))], collection=settings.collection, allowed=None, sync=True
             ),
+            transient=True,
         )
         print_failures(job)
         leave_unless_done(job.status.value)
@@ -234,17 +237,8 @@ def check_server(command: Sequence[str]) -> None:
 
 def print_questions(questions: Sequence[str], settings: Settings) -> None:
     """Print the questions, or how to ask if none could be made."""
-    how = f'Ask in your client, or here with {of_index(settings, "query")} "…"'
+    command = command_line(["leanrag", "query", *index_options(settings)])
+    how = f'Ask in your client, or here with {command} "…"'
     typer.echo(f"\n{how}{', for example:' if questions else ''}")
     for number, question in enumerate(questions, 1):
         typer.echo(f"  {number}. {question}")
-
-
-def of_index(settings: Settings, *command: str) -> str:
-    """Return a ``leanrag`` command with the options that name this index, if it is not the default one."""
-    options: list[str] = []
-    if "data_dir" in settings.model_fields_set:
-        options += ["--data-dir", str(settings.data_dir)]
-    if "collection" in settings.model_fields_set:
-        options += ["--collection", settings.collection]
-    return command_line(["leanrag", *command, *options])

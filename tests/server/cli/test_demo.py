@@ -5,42 +5,99 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Callable
+from dataclasses import dataclass
 from pydoc_data.topics import topics
+from typing import Any
 
 import pytest
 
 
+@dataclass(frozen=True)
+class DemoRun:
+    """What the demo prints for a person, and its figures."""
+
+    printed: str
+    figures: dict[str, Any]
+
+
 @pytest.fixture(scope="module")
-def demo_output() -> tuple[str, dict[str, list[int]]]:
-    """Return what the demo prints for a person, and its figures."""
-    ran = subprocess.run(
-        [sys.executable, "-P", "-m", "leanrag_mcp", "demo", "--json"],
-        capture_output=True,
-        text=True,
-        check=False,
-        env={
-            "PATH": "",
-            "HOME": "/nonexistent",
-            "COLUMNS": "200",
-            "http_proxy": "http://127.0.0.1:9",
-            # The default embeds for minutes where other tests run beside it.
-            "LEANRAG_EMBEDDER": "fitted",
-        },
-    )
-    assert ran.returncode == 0, ran.stderr[-2000:]
-    return ran.stderr, json.loads(ran.stdout.splitlines()[-1])
+def run(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., DemoRun]:
+    """Run the demo; all runs share one data folder."""
+    folder = tmp_path_factory.mktemp("demo")
+
+    def run(columns: int, *options: str) -> DemoRun:
+        ran = subprocess.run(
+            [sys.executable, "-P", "-m", "leanrag_mcp", "demo", "--json", *options],
+            capture_output=True,
+            text=True,
+            check=False,
+            env={
+                "PATH": "",
+                "HOME": "/nonexistent",
+                "COLUMNS": str(columns),
+                "LEANRAG_DATA_DIR": str(folder),
+                "http_proxy": "http://127.0.0.1:9",
+                # The default embeds for minutes where other tests run beside it.
+                "LEANRAG_EMBEDDER": "fitted",
+            },
+        )
+        assert ran.returncode == 0, ran.stderr[-2000:]
+        return DemoRun(ran.stderr, json.loads(ran.stdout.splitlines()[-1]))
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def first(run: Callable[..., DemoRun]) -> DemoRun:
+    return run(80)
+
+
+@pytest.fixture(scope="module")
+def full(run: Callable[..., DemoRun], first: DemoRun) -> DemoRun:
+    assert first.printed
+    return run(200, "--full")
+
+
+def test_the_demo_is_one_screen_with_the_answer_its_place_the_tree_and_what_to_type_next(
+    first: DemoRun,
+) -> None:
+    lines = [line.rstrip() for line in first.printed.splitlines()]
+    assert len(lines) <= 40
+    # A command to copy may be longer: it is not broken.
+    assert all(len(line) <= 80 for line in lines if "leanrag query" not in line and "Kept in" not in line)
+    screen = "\n".join(lines)
+    quote = 'The "with" statement guarantees that if the "__enter__()" method returns without an error'
+    assert quote in " ".join(screen.replace("│", "").split())
+    for part in (
+        '] The "with" statement',
+        "├── ",
+        "lowest common ancestor",
+        "flat search",
+        "leanrag setup FOLDER",
+    ):
+        assert part in screen
+    figures = first.figures
+    assert f"by the tree  {figures['context_tokens'][0]:,} tokens" in screen
+    assert f"flat search  {figures['flat_tokens']:,} tokens" in screen
+    assert "indexed in" in screen
+
+
+def test_the_collection_is_kept_and_not_indexed_again(first: DemoRun, full: DemoRun) -> None:
+    assert "indexed before" in full.printed
+    assert full.figures["layers"] == first.figures["layers"]
 
 
 def test_the_demo_indexes_every_topic_and_ends_in_one_root(
-    demo_output: tuple[str, dict[str, list[int]]],
+    first: DemoRun,
 ) -> None:
-    figures = demo_output[1]
+    figures = first.figures
     assert figures["documents"] == len(topics)
     assert figures["layers"][-1] == 1
     assert all(below > above for below, above in zip(figures["layers"], figures["layers"][1:], strict=False))
 
 
-def test_each_context_of_the_demo_answers_its_question(demo_output: tuple[str, dict[str, list[int]]]) -> None:
+def test_each_context_of_the_demo_answers_its_question(full: DemoRun) -> None:
     # Sentences of the language reference without which no answer is complete, by question.
     needed = (
         ["If the return value was true, the exception is suppressed"],
@@ -50,20 +107,13 @@ def test_each_context_of_the_demo_answers_its_question(demo_output: tuple[str, d
         ],
         ["always override a redefinition in an instance dictionary"],
     )
-    _, *answers = demo_output[0].split("query_lca_context: ")
+    _, *answers = full.printed.split("query_lca_context: ")
     for sentences, answer in zip(needed, answers, strict=True):
         context = " ".join(answer.split(" tokens of ")[0].split())
         for sentence in sentences:
             assert sentence in context
 
 
-def test_each_context_keeps_to_its_budget(demo_output: tuple[str, dict[str, list[int]]]) -> None:
-    assert len(demo_output[1]["context_tokens"]) == 3
-    assert all(0 < tokens <= 1200 for tokens in demo_output[1]["context_tokens"])
-
-
-@pytest.mark.parametrize("client", ["claude-desktop", "claude-code", "vscode", "cursor"])
-def test_the_demo_ends_with_the_command_for_each_client(
-    demo_output: tuple[str, dict[str, list[int]]], client: str
-) -> None:
-    assert f"leanrag install {client}" in demo_output[0]
+def test_each_context_keeps_to_its_budget(full: DemoRun) -> None:
+    assert len(full.figures["context_tokens"]) == 3
+    assert all(0 < tokens <= 1200 for tokens in full.figures["context_tokens"])
