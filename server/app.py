@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import re
+import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -63,8 +64,11 @@ class LeanRAGServer(MCPServer[None]):
         given = {key: value for key, value in arguments.items() if value is not None or key in required}
         if not given.keys() <= set(known):
             return error_result(unknown_arguments(name, given, known, self.only_collection))
+        started = time.perf_counter()
+        outcome = "failed"
         try:
             result = await super().call_tool(name, given, context)
+            outcome = "answered"
         except UnexpectedToolError as problem:
             cause = problem.__cause__
             if isinstance(cause, LeanRAGError):
@@ -75,6 +79,9 @@ class LeanRAGServer(MCPServer[None]):
             if isinstance(problem.__cause__, ValidationError):
                 return error_result(invalid_arguments(name, problem.__cause__, known))
             raise
+        finally:
+            # No argument and no reply: both hold text of documents.
+            logger.info("Tool %s %s in %.0f ms", name, outcome, 1000 * (time.perf_counter() - started))
         return self.offered.result(result) if isinstance(result, CallToolResult) else result
 
 

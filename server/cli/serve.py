@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import logging
+import sys
+from typing import Annotated, Literal
 
 import typer
 
@@ -19,6 +21,11 @@ from .options import (
 )
 from .running import read_settings
 
+WAITING = (
+    "This is an MCP server: it waits for a client on standard input. A client starts it by itself; "
+    "`leanrag setup FOLDER` or `leanrag install CLIENT` tells it how. Ctrl-C stops it."
+)
+
 
 def serve(
     data_dir: DataDir = None,
@@ -30,6 +37,12 @@ def serve(
     http_token_file: HttpTokenFile = None,
     http_allowed_host: HttpAllowedHosts = None,
     http_allowed_origin: HttpAllowedOrigins = None,
+    log_level: Annotated[
+        Literal["error", "warning", "info"],
+        typer.Option(
+            help="What goes to standard error; info: each request and tool call, without any text of them."
+        ),
+    ] = "warning",
 ) -> None:
     """Run the MCP server. An MCP client starts it over standard input and output; see `leanrag demo` for how.
 
@@ -61,8 +74,18 @@ def serve(
         from ..http.serving import run_http  # noqa: PLC0415 - stdio must not wait for a web server
 
         with report_errors():
-            run_http(settings, http_settings)
+            set_log_level(log_level)
+            run_http(settings, http_settings, log_level)
     else:
         from ..app import create_server  # noqa: PLC0415 - the other commands need no MCP server
 
-        create_server(settings).run("stdio")
+        if sys.stdin.isatty():
+            typer.echo(WAITING, err=True)
+        server = create_server(settings)
+        set_log_level(log_level)
+        server.run("stdio")
+
+
+def set_log_level(level: str) -> None:
+    for package in ("leanrag_mcp", "leanrag_engine"):
+        logging.getLogger(package).setLevel(level.upper())

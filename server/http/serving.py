@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import socket
 from contextlib import suppress
+from copy import deepcopy
 from importlib.metadata import version
+from typing import Any, Literal
 from urllib.parse import urlsplit
 
 import anyio
@@ -17,6 +19,7 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from uvicorn.config import LOGGING_CONFIG
 
 from leanrag_engine.core.config import Settings
 from leanrag_engine.core.errors import InvalidInput
@@ -24,6 +27,9 @@ from leanrag_engine.core.errors import InvalidInput
 from ..app import LeanRAGServer, create_server
 from .settings import Address, HttpSettings, address_of
 from .tokens import Access, IssuerUnavailable, access_of
+
+LogLevel = Literal["error", "warning", "info"]
+"""No level below: debug lines of the SDK hold the text of messages."""
 
 PATH = "/mcp"
 LOOPBACK_NAMES = ("127.0.0.1", "localhost", "[::1]")
@@ -33,26 +39,48 @@ DISCARDED = 8
 TOO_LARGE, MISDIRECTED, FORBIDDEN, ENDING = 413, 421, 403, 503
 
 
-def run_http(settings: Settings, http: HttpSettings) -> None:
+def run_http(settings: Settings, http: HttpSettings, log_level: LogLevel = "warning") -> None:
     """Serve until the process receives a signal to stop. Raises ``InvalidInput`` before anything is bound or opened."""
     address = address_of(http.http)
     access = access_of(http, address)
-    serve_at(address, create_server(settings, auth=access.auth, token_verifier=access.verifier), http, access)
+    server = create_server(settings, auth=access.auth, token_verifier=access.verifier)
+    serve_at(address, server, http, access, log_level)
 
 
-def serve_at(address: Address, server: LeanRAGServer, http: HttpSettings, access: Access) -> None:
+def serve_at(
+    address: Address,
+    server: LeanRAGServer,
+    http: HttpSettings,
+    access: Access,
+    log_level: LogLevel = "warning",
+) -> None:
     """Bind, print the address, and serve ``server`` until the process receives a signal to stop."""
     with listening(address) as bound:
         address = Address(address.host, bound.getsockname()[1])
         calls = Calls(http_app(server, http, address))
         serving = Serving(
-            uvicorn.Config(calls, access_log=False, log_level="warning", server_header=False, ws="none"),
+            uvicorn.Config(
+                calls,
+                access_log=log_level == "info",
+                log_config=log_config(),
+                log_level=log_level,
+                server_header=False,
+                ws="none",
+            ),
             calls,
         )
         typer.echo(greeting(address, access), err=True)
         # uvicorn shuts down cleanly on Ctrl-C and then raises the signal again.
         with suppress(KeyboardInterrupt):
             anyio.run(serving.serve, [bound])
+
+
+def log_config() -> dict[str, Any]:
+    """Return how the web server logs: on standard error, an access with its time, address, request line and status."""
+    config = deepcopy(LOGGING_CONFIG)
+    config["handlers"]["access"]["stream"] = "ext://sys.stderr"
+    config["formatters"]["access"]["fmt"] = '%(asctime)s %(client_addr)s "%(request_line)s" %(status_code)s'
+    return config
 
 
 class Calls:
@@ -131,8 +159,9 @@ def greeting(address: Address, access: Access) -> str:
 
 
 def http_app(server: LeanRAGServer, http: HttpSettings, address: Address) -> Starlette:
-    """Build the ASGI application that answers at ``/mcp`` and ``/health``."""
+    """Build the ASGI application that answers at ``/mcp``, ``/health`` and ``/``."""
     server.custom_route("/health", methods=["GET"])(health)
+    server.custom_route("/", methods=["GET"])(describe)
     limit = http.http_max_request_mb * 1024 * 1024
     app = server.streamable_http_app(
         streamable_http_path=PATH,
@@ -178,6 +207,20 @@ def origin_patterns(http: HttpSettings, address: Address) -> list[str]:
 async def health(_: Request) -> Response:
     """Answer load balancers, without a word about what is indexed."""
     return JSONResponse({"status": "ok", "version": version("leanrag-mcp")})
+
+
+async def describe(_: Request) -> Response:
+    """Tell a person or program that comes by what this is, without a word about what is indexed."""
+    return JSONResponse(
+        {
+            "name": "leanrag-mcp",
+            "what": f"An MCP server. Point an MCP client at {PATH}; a browser sees nothing more here.",
+            "mcp": PATH,
+            "health": "/health",
+            "status": "ok",
+            "version": version("leanrag-mcp"),
+        }
+    )
 
 
 class ReadableRefusals:

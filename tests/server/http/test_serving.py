@@ -267,6 +267,30 @@ def test_health_needs_no_token_and_shows_only_the_version(
     assert httpx2.post(f"{root}/health").status_code == 405
 
 
+def test_the_root_says_what_this_is_and_where_a_client_connects(token_server: Served) -> None:
+    reply = httpx2.get(f"{token_server.root}/")
+    assert reply.status_code == 200
+    said = reply.json()
+    assert (said["name"], said["mcp"], said["status"]) == ("leanrag-mcp", "/mcp", "ok")
+    assert "MCP client" in said["what"]
+
+
+async def test_the_access_log_names_requests_and_tools_but_holds_no_text_of_documents(tmp_path: Path) -> None:
+    with serve(tmp_path, "--log-level", "info") as server:
+        async with client_of(server.url) as client:
+            await call_tool(
+                client, "ingest_documents", documents=[{"text": "The quagga was seen by Sparrman."}]
+            )
+            await call_tool(client, "query_lca_context", query="Who saw the quagga?")
+        assert httpx2.get(f"{server.root}/nowhere").status_code == 404
+    log = "".join(server.said)
+    assert '"POST /mcp HTTP/1.1" 200' in log
+    assert '"GET /nowhere HTTP/1.1" 404' in log
+    assert "Tool query_lca_context answered in" in " ".join(log.split())
+    assert "quagga" not in log
+    assert "Sparrman" not in log
+
+
 @pytest.mark.parametrize(
     "body",
     [

@@ -1,0 +1,54 @@
+"""Make the README's picture from the demo's real output: ``python tests/programs/picture.py .docs/demo.svg``.
+
+Runs ``leanrag demo`` of this installation on an empty data folder, as at a terminal of 80 columns with colours.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from rich.console import Console
+from rich.text import Text
+
+COLUMNS = 80
+TITLE = "leanrag demo"
+
+
+def run_demo() -> str:
+    """Return what the demo prints at a terminal; its data folder is shown as the usual one on Linux."""
+    with tempfile.TemporaryDirectory() as folder:
+        home = {name: value for name, value in os.environ.items() if not name.startswith("LEANRAG_")}
+        ran = subprocess.run(
+            [sys.executable, "-P", "-m", "leanrag_mcp", "demo"],
+            env=home
+            | {
+                "XDG_DATA_HOME": folder,
+                "FORCE_COLOR": "1",
+                "COLUMNS": str(COLUMNS),
+                "COLORTERM": "truecolor",
+            },
+            stdout=subprocess.PIPE,
+            text=True,
+            check=True,
+        )
+    return f"$ {TITLE}\n{ran.stdout}".replace(folder, "~/.local/share")
+
+
+def draw(printed: str) -> str:
+    """Return the output as an SVG that loads nothing from elsewhere."""
+    console = Console(record=True, width=COLUMNS, file=io.StringIO(), force_terminal=True)
+    console.print(Text.from_ansi(printed.rstrip()))
+    svg = console.export_svg(title=TITLE)
+    return re.sub(r"\s*@font-face \{.*?\}|<!--.*?-->", "", svg, flags=re.DOTALL)
+
+
+if __name__ == "__main__":
+    out = Path(sys.argv[1])
+    out.parent.mkdir(exist_ok=True)
+    out.write_text(draw(run_demo()), encoding="utf-8")
