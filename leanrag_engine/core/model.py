@@ -111,12 +111,14 @@ class LoadedDocument:
     """Size and time of the file that was read; "" for a text, and for a file that may have changed since unnoticed."""
     file_digest: str = ""
     """A digest of the bytes of the file that was read; "" for a text."""
+    first_line: int = 0
+    """The line of the file, from 1, on which the text begins; 0 if the lines of the text are not those of a file."""
 
     @property
     def digest(self) -> str:
         """Return a digest; if it is equal, ingesting again would change nothing."""
         labels = [f"{key}={value}" for key, value in sorted(self.metadata.items())]
-        return content_id("", self.title, self.text, *labels)
+        return content_id("", self.title, self.text, str(self.first_line), *labels)
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +166,8 @@ class Chunk:
     ``id`` is made of the text, its headings and its windows, so it stays when other parts of the document change.
     ``number`` is the place in the document, from 1. ``citation`` (``d3:c12``), ``title`` and ``source`` (those of
     its document) are filled in by the store; the number in a citation stays with the chunk and is never reused. ``windows``
-    are in reading order and leave out the text that the chunk shares with the previous one.
+    are in reading order and leave out the text that the chunk shares with the previous one. ``page`` and ``line``, both
+    from 1, are where it begins in the file, None where the file has none.
     """
 
     id: str
@@ -180,6 +183,7 @@ class Chunk:
     title: str = ""
     source: str = ""
     windows: tuple[Window, ...] = ()
+    line: int | None = None
 
     def __post_init__(self) -> None:
         if not self.windows:
@@ -188,6 +192,10 @@ class Chunk:
     def quote(self, window: Window) -> str:
         """Return the text of one of the chunk's windows."""
         return self.text[window.start - self.start : window.end - self.start]
+
+    def line_at(self, offset: int) -> int | None:
+        """Return the line of the file, from 1, that the character ``offset`` of the document is on; None if it has none."""
+        return self.line and self.line + self.text.count("\n", 0, offset - self.start)
 
     @property
     def place(self) -> tuple[int, int]:

@@ -542,6 +542,7 @@ def _chunk(
         heading=heading,
         title=document.title,
         windows=windows,
+        line=document.first_line + document.text.count("\n", 0, span.start) if document.first_line else None,
     )
 
 

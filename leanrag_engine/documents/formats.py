@@ -61,9 +61,18 @@ _FRONT_MATTER = re.compile(
 _FIELD = re.compile(r"^([A-Za-z][\w-]*)[ \t]*:[ \t]+(\S[^\n]*)$", re.MULTILINE)
 
 
+_OTHER_BREAK = re.compile("[\x0b\x0c\x85\u2028\u2029]")
+"""These end a line of a document, but not one of a file: editors count line feeds."""
+
+
 def _plain(data: bytes, name: str) -> Reading:
-    text, note = decode(data, name)
-    return Reading(clean(text), metadata=note)
+    raw, note = decode(data, name)
+    return Reading(clean(raw), metadata=note, first_line=_count_from(raw))
+
+
+def _count_from(raw: str) -> int:
+    """Return the first line of a file; 0 if its lines cannot be counted in the clean text."""
+    return 0 if _OTHER_BREAK.search(raw) else 1
 
 
 def _text(data: bytes, name: str) -> Reading:
@@ -78,11 +87,14 @@ def _markdown(data: bytes, name: str) -> Reading:
     text = clean(raw)
     if chat := read_chat(text):
         return replace(chat, metadata={**chat.metadata, **note})
+    first_line = _count_from(raw)
     front = _FRONT_MATTER.match(text)
     fields = _fields(front["fields"]) if front else {}
-    text = text[front.end() :] if front else text
+    if front:
+        first_line = first_line and first_line + front[0].count("\n")
+        text = text[front.end() :]
     title = fields.pop("title", "") or first_heading(text, "text/markdown")
-    return Reading(text, title, metadata={**fields, **note})
+    return Reading(text, title, metadata={**fields, **note}, first_line=first_line)
 
 
 def _fields(front_matter: str) -> dict[str, str]:
@@ -92,9 +104,8 @@ def _fields(front_matter: str) -> dict[str, str]:
 
 
 def _rst(data: bytes, name: str) -> Reading:
-    raw, note = decode(data, name)
-    text = clean(raw)
-    return Reading(text, first_heading(text, "text/x-rst"), metadata=note)
+    reading = _plain(data, name)
+    return replace(reading, title=first_heading(reading.text, "text/x-rst"))
 
 
 def _html(data: bytes, name: str) -> Reading:

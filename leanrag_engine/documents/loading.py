@@ -362,6 +362,7 @@ def parse_file(source: DocumentSource, file: FileContent) -> LoadedDocument:
         date_origin=dated.origin,
         file_stamp=file.stamp,
         file_digest=file.digest,
+        first_line=reading.first_line,
     )
 
 

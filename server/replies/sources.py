@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field
 
-from leanrag_engine.core.text.citation import format_document
+from leanrag_engine.core.text.citation import format_document, format_place
 from leanrag_engine.core.text.shortening import one_line
 
 from .base import (
@@ -64,9 +64,11 @@ def source_lines(sources: Sequence[SourceCard]) -> list[str]:
 class SourceText(Card):
     citation: str
     document: str
+    path: str
+    line: int | None
+    page: int | None
     start: int
     end: int
-    page: int | None
     text: str
 
     @classmethod
@@ -74,22 +76,25 @@ class SourceText(Card):
         return cls(
             citation=chunk.citation,
             document=chunk.title,
+            path=chunk.source,
+            line=chunk.line,
+            page=chunk.page,
             start=chunk.start,
             end=chunk.end,
-            page=chunk.page,
             text=chunk.text,
         )
 
     def cut(self, first: int, last: int) -> SourceText:
         """Return the card with these characters of its text."""
         text = self.text[first:last]
-        return self.model_copy(
-            update={"text": text, "start": self.start + first, "end": self.start + first + len(text)}
-        )
+        line = self.line and self.line + self.text.count("\n", 0, first)
+        start = self.start + first
+        return self.model_copy(update={"text": text, "line": line, "start": start, "end": start + len(text)})
 
 
 class QuotedPassage(Card):
     citation: str
+    line: int | None
     start: int
     end: int
     match: Literal["verbatim", "closest", "passage"] = Field(
@@ -101,6 +106,7 @@ class QuotedPassage(Card):
     def from_engine(cls, support: QuotedSupport) -> QuotedPassage:
         return cls(
             citation=support.chunk.citation,
+            line=support.chunk.line_at(support.start),
             start=support.start,
             end=support.end,
             match=support.match,
@@ -109,7 +115,8 @@ class QuotedPassage(Card):
         )
 
     def to_phrase(self) -> str:
-        phrase = f"[{self.citation}] characters {self.start}–{self.end}, {self.match}"
+        line = f"line {self.line}, " if self.line else ""
+        phrase = f"[{self.citation}] {line}characters {self.start}–{self.end}, {self.match}"
         return f"{phrase}: “{one_line(self.text)}”" if self.match == "closest" else phrase
 
 
@@ -220,16 +227,19 @@ def _fit_part(card: SourceText, count: Count, room: int) -> SourceText:
 
 
 def _passage_lines(sources: Sequence[SourceText]) -> Iterator[list[str]]:
-    """Yield the lines of each passage; the document is named where it changes."""
-    document = ""
+    """Yield the lines of each passage; the document and its file are named where they change."""
+    document = ("", "")
     for each in sources:
-        title = f" {each.document}" if each.document != document else ""
-        page = f", page {each.page}" if each.page else ""
-        document = each.document
-        yield [
-            f"[{each.citation}]{title} (characters {each.start}–{each.end}{page})",
-            quote_lines([each.text]),
-        ]
+        place = f"characters {each.start}–{each.end}"
+        if (each.document, each.path) != document:
+            title = " ".join(filter(None, (each.document, format_place(each.path, each.line))))
+            title = f" {title}"
+        else:
+            title = ""
+            place = f"line {each.line}, {place}" if each.line else place
+        document = (each.document, each.path)
+        place = f"{place}, page {each.page}" if each.page else place
+        yield [f"[{each.citation}]{title} ({place})", quote_lines([each.text])]
 
 
 # --- outline -------------------------------------------------------------------------------

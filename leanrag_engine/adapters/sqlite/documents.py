@@ -61,6 +61,7 @@ _CHUNKS = (
         chunks.c.heading,
         chunks.c.text,
         chunks.c.windows,
+        chunks.c.line,
         documents.c.id.label("document_id"),
         documents.c.title,
         documents.c.source,
@@ -350,6 +351,7 @@ def _place_values(part: Chunk) -> dict[str, Any]:
         "start": part.start,
         "end": part.end,
         "page": part.page,
+        "line": part.line,
         "windows": [[each.start, each.end, each.heading] for each in part.windows],
     }
 
@@ -602,6 +604,7 @@ def _chunks_of(rows: Result[*tuple[Any, ...]]) -> list[Chunk]:
             title,
             source,
             tuple([Window(*each) for each in windows]),
+            line,
         )
         for (
             id_,
@@ -615,6 +618,7 @@ def _chunks_of(rows: Result[*tuple[Any, ...]]) -> list[Chunk]:
             heading,
             text,
             windows,
+            line,
             document_id,
             title,
             source,

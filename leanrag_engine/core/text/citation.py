@@ -65,6 +65,11 @@ def format_document(number: int) -> str:
     return f"d{number}"
 
 
+def format_place(path: str, line: int | None) -> str:
+    """Return a place in a file as terminals and editors open it: ``notes/bells.md:12``; without a line the path."""
+    return f"{path}:{line}" if path and line else path
+
+
 def parse_citation(text: str) -> tuple[int, int] | None:
     """Return the numbers of document and chunk; ``None`` if ``text`` is not a citation and nothing else."""
     match = _NUMBERS.fullmatch(text)

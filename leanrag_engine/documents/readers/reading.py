@@ -48,6 +48,8 @@ class Reading:
     date: str = ""
     """When it was written, by the properties that a program put into the file."""
     media_type: str = ""
+    first_line: int = 0
+    """The line of the file, from 1, on which the text begins; 0 if the lines of the text are not those of the file."""
 
 
 def first_heading(text: str, media_type: str) -> str:

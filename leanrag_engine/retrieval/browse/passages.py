@@ -275,4 +275,5 @@ def _cut(chunk: Chunk, start: int, end: int) -> Chunk:
     lead = len(text) - len(text.lstrip())
     lead = text.rfind("\n", 0, lead) + 1 or (lead if first > chunk.start else 0)
     kept = text[lead:].rstrip()
-    return replace(chunk, text=kept, start=first + lead, end=first + lead + len(kept))
+    start = first + lead
+    return replace(chunk, text=kept, start=start, end=start + len(kept), line=chunk.line_at(start))

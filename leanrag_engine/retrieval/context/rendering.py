@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import PurePath
 
 from leanrag_engine.core.model import Chunk
-from leanrag_engine.core.text.citation import unbracket_citations
+from leanrag_engine.core.text.citation import format_place, unbracket_citations
 from leanrag_engine.core.text.cleaning import clean
 from leanrag_engine.core.text.fencing import wrap_in_fence
 from leanrag_engine.core.text.shortening import one_line, shorten
@@ -60,14 +60,17 @@ def format_label(text: str) -> str:
     return shorten(one_line(sanitise(text)).replace("`", "'"), 80)
 
 
-def format_document(chunk: Chunk) -> str:
-    """Return the heading of a document: its title, and the end of its path unless that is the title."""
+def format_document(chunk: Chunk, start: int | None = None) -> str:
+    """Return the heading of a document: its title, unless that is the name of its file, and the end of its path with the
+    line or page of the character ``start``, by default that of the chunk."""
     title = format_label(chunk.title)
     parts = PurePath(chunk.source.replace("\\", "/")).parts[-2:]
     path = format_label("/".join(part for part in parts if part != "/"))
-    if not path or path == title or path.endswith(f"/{title}"):
-        return f"### {title or path}"
-    return f"### {title} ({path})"
+    if not path:
+        return f"### {title}"
+    place = format_place(path, chunk.line_at(chunk.start if start is None else start))
+    place += f", page {chunk.page}" if chunk.page else ""
+    return f"### {place}" if path == title or path.endswith(f"/{title}") else f"### {title} ({place})"
 
 
 def render_document(windows: Sequence[RankedWindow], fence: str) -> str:
@@ -75,12 +78,25 @@ def render_document(windows: Sequence[RankedWindow], fence: str) -> str:
     chunk = windows[0].chunk
     lines: list[str] = []
     section = chunk.title
+    page = chunk.page
     for run in group_touching(windows):
         if run[0].heading != section and run[0].heading:
             lines.append(f"# {one_line(sanitise(run[0].heading))}")
         section = run[0].heading
-        lines.append(render_excerpt(run))
-    return f"{format_document(chunk)}\n{wrap_in_fence(chr(10).join(lines), fence)}"
+        # Where the first excerpt stands is said in the heading.
+        place = ""
+        if run[0] is not windows[0]:
+            line = run[0].chunk.line_at(_start_of(run[0]))
+            place = f" (line {line})" if line else ""
+            place = f" (page {run[0].chunk.page})" if run[0].chunk.page != page else place
+        page = run[0].chunk.page
+        lines.append(render_excerpt(run, place))
+    heading = format_document(chunk, _start_of(windows[0]))
+    return f"{heading}\n{wrap_in_fence(chr(10).join(lines), fence)}"
+
+
+def _start_of(window: RankedWindow) -> int:
+    return window.chunk.windows[window.number].start
 
 
 def group_touching(windows: Sequence[RankedWindow]) -> list[list[RankedWindow]]:
@@ -100,12 +116,12 @@ def group_touching(windows: Sequence[RankedWindow]) -> list[list[RankedWindow]]:
     return runs
 
 
-def render_excerpt(run: Sequence[RankedWindow]) -> str:
-    """Render touching windows of one chunk: the citation, then their text as it is written."""
+def render_excerpt(run: Sequence[RankedWindow], place: str = "") -> str:
+    """Render touching windows of one chunk: the citation, their ``place`` in the file, then their text as it is written."""
     chunk = run[0].chunk
     first, last = chunk.windows[run[0].number], chunk.windows[run[-1].number]
     text = collapse_blank_lines(sanitise(chunk.text[first.start - chunk.start : last.end - chunk.start]))
-    return f"[{chunk.citation}]{chr(10) if _BLOCK.match(text) else ' '}{text}"
+    return f"[{chunk.citation}]{place}{chr(10) if _BLOCK.match(text) else ' '}{text}"
 
 
 def render_statements(statements: Sequence[Statement], fence: str) -> str:

@@ -149,6 +149,7 @@ chunks = Table(
     Column("end", Integer, nullable=False),
     Column("tokens", Integer, nullable=False),
     Column("page", Integer),
+    Column("line", Integer),
     Column("heading", Text, nullable=False),
     Column("text", Text, nullable=False),
     Column("windows", Json, nullable=False),

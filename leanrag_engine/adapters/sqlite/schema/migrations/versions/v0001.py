@@ -77,6 +77,7 @@ def _chunks() -> None:
         sa.Column("end", sa.Integer, nullable=False),
         sa.Column("tokens", sa.Integer, nullable=False),
         sa.Column("page", sa.Integer),
+        sa.Column("line", sa.Integer),
         sa.Column("heading", sa.Text, nullable=False),
         sa.Column("text", sa.Text, nullable=False),
         sa.Column("windows", sa.Text, nullable=False),

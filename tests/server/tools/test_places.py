@@ -1,0 +1,121 @@
+"""Places in files: what a reply calls line N is on line N of the file, as an editor counts; the files are the oracle."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from conftest import Caller
+
+pytestmark = pytest.mark.anyio
+
+STORIES = "\n\n".join(
+    f"## Tower {number}\n\nTower {number} of Brae Haven holds\nthe bell {name}. {name} was cast in {1700 + number} by Ole Lund.\n"
+    f"The keeper of tower {number} rings {name} at dusk."
+    for number, name in enumerate(("Aase", "Brita", "Cara", "Dordi", "Eli", "Frida", "Gro", "Hild"), 1)
+)
+
+
+@pytest.fixture
+def library(tmp_path: Path) -> Path:
+    folder = tmp_path / "library"
+    folder.mkdir()
+    (folder / "bells.md").write_text(
+        f"---\ntitle: The bells\nplace: Brae Haven\n---\n\n\n{STORIES}\n",
+        newline="\r\n",
+        encoding="utf-8-sig",
+    )
+    (folder / "keepers.txt").write_text(STORIES.replace("bell", "lamp").replace("Tower", "Light"))
+    (folder / "feed.txt").write_text("Olga Dahl kept bees.\fOlga Dahl sold honey in Molde.\n")
+    (folder / "page.html").write_text("<p>Per Moe sailed to Alta.</p>\n\n<p>Per Moe met Olga Dahl.</p>")
+    return folder
+
+
+@pytest.fixture
+async def call(
+    tmp_path: Path, library: Path, serve_in_process: Callable[..., AbstractAsyncContextManager[Caller]]
+) -> AsyncIterator[Caller]:
+    settings: dict[str, Any] = {"allow_dirs": [str(library)], "chunk_tokens": 64, "chunk_overlap": 8}
+    async with serve_in_process(tmp_path / "data", **settings) as caller:
+        await ingest(caller, library)
+        yield caller
+
+
+async def ingest(call: Caller, library: Path) -> None:
+    reply = await call.finish(
+        await call("ingest_documents", documents=[{"path": str(library)}], wait_seconds=40)
+    )
+    assert reply.data["status"] == "done", reply.text
+
+
+def line_of(file: Path, number: int) -> str:
+    return file.read_text(encoding="utf-8-sig").split("\n")[number - 1]
+
+
+async def passages(call: Caller, file: Path) -> list[dict[str, Any]]:
+    reply = await call("get_sources", document=str(file), token_budget=20_000)
+    first, *others = reply.data["sources"]
+    place = f"{file}:{first['line']}" if first["line"] else str(file)
+    assert f"[{first['citation']}] {first['document']} {place} (characters" in reply.text
+    for each in others:
+        assert f"[{each['citation']}] (line {each['line']}, characters" in reply.text
+    return list(reply.data["sources"])
+
+
+async def test_each_passage_names_its_file_and_the_line_that_it_begins_on_also_after_lines_were_added(
+    call: Caller, library: Path
+) -> None:
+    files = [library / "bells.md", library / "keepers.txt"]
+    before = {}
+    for file in files:
+        found = await passages(call, file)
+        assert len(found) > 2
+        for each in found:
+            assert each["path"] == str(file)
+            assert each["text"].split("\n")[0] in line_of(file, each["line"])
+            before[each["citation"]] = each["line"]
+    for name in ("feed.txt", "page.html"):
+        assert [each["line"] for each in await passages(call, library / name)] == [None]
+
+    md = library / "bells.md"
+    old = md.read_bytes()
+    md.write_bytes(old.replace(b"title:", b"tags: [a, b]\r\nkind:\r\n  - note\r\ntitle:"))
+    await ingest(call, library)
+    for each in await passages(call, md):
+        assert each["line"] == before[each["citation"]] + 3
+        assert each["text"].split("\n")[0] in line_of(md, each["line"])
+
+
+async def test_each_excerpt_of_a_context_names_the_line_that_it_begins_on(
+    call: Caller, library: Path
+) -> None:
+    asked = "Which bell was cast in 1703, and which lamp by Ole Lund in 1706?"
+    text = (await call("query_lca_context", query=asked, token_budget=600)).text
+    checked = 0
+    for block in re.split(r"^### ", text, flags=re.MULTILINE)[1:]:
+        place = re.search(r"library/([\w.]+):(\d+)\)?\n", block)
+        if not place:
+            continue
+        excerpts = re.finditer(r"^\[d\d+:c\d+\](?: \(line (\d+)\))?\s+(.*)$", block, re.MULTILINE)
+        # The heading names the line of the first one.
+        for number, match in enumerate(excerpts):
+            assert (match[1] is None) == (number == 0)
+            assert match[2] in line_of(library / place[1], int(match[1] or place[2]))
+            checked += number > 0
+    assert checked > 1
+
+
+async def test_what_supports_a_sentence_names_its_line(call: Caller) -> None:
+    reply = await call("get_sources", entity="Ole Lund")
+    files = {each["citation"]: each["path"] for each in reply.data["sources"]}
+    support = [each for sentence in reply.data["sentences"] for each in sentence["support"]]
+    assert support
+    for each in support:
+        assert each["text"].split()[0] in line_of(Path(files[each["citation"]]), each["line"])
+        assert f"[{each['citation']}] line {each['line']}, characters" in reply.text
