@@ -441,6 +441,21 @@ class LeanRAG:
 
         return await self._read(collection, read, built=True)
 
+    async def relations_of(
+        self, entity: str, *, limit: int = 20, collection: str = "default"
+    ) -> RelationPage:
+        """Return the strongest relations of an entity of any layer (name or ref), and the number of those returned."""
+
+        async def read(index: IndexSnapshot) -> RelationPage:
+            found = await browsing.resolve(index, entity)
+            number = index.generation.number
+            relations = await index.generations.relations_of(number, [found.id], limit)
+            ends = sorted({end for each in relations for end in (each.source_id, each.target_id)})
+            nodes = await index.generations.entities(number, ends)
+            return RelationPage(tuple(relations), len(relations), {node.id: node.name for node in nodes})
+
+        return await self._read(collection, read, built=True)
+
     async def inter_cluster_relations(
         self,
         *,

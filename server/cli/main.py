@@ -16,7 +16,10 @@ from .demo.command import demo
 from .evaluate.commands import app as evaluation
 from .machine.install import install, uninstall
 from .machine.setup import setup
+from .reading.ls import list_documents
 from .reading.query import query, status
+from .reading.show import show
+from .reading.tree import tree
 from .serve import serve
 
 app = typer.Typer(
@@ -40,6 +43,9 @@ app.command("delete", hidden=True)(forget)
 app.command()(build)
 app.command()(query)
 app.command()(status)
+app.command("ls")(list_documents)
+app.command()(show)
+app.command()(tree)
 app.command()(merge)
 app.command()(split)
 app.command()(corrections)

@@ -100,6 +100,46 @@ class DocumentCard(Card):
         )
 
 
+class ListedDocument(DocumentCard):
+    path: str
+    pending: bool
+
+    def to_row(self) -> list[str]:
+        state = "pending" if self.pending else "indexed"
+        return [self.number, state, self.date, f"{self.chunks} chunks", self.path or self.id, self.title]
+
+
+class DocumentsReply(ReplyModel):
+    collection: str
+    documents: list[ListedDocument]
+
+    @classmethod
+    def from_engine(cls, collection: str, documents: Sequence[Document], built: int) -> DocumentsReply:
+        """Build the reply; ``built`` is the revision of the published build, -1 before the first."""
+        return cls(
+            collection=collection,
+            documents=[
+                ListedDocument(
+                    **dict(DocumentCard.from_engine(each)), path=each.source, pending=each.revision > built
+                )
+                for each in documents
+            ],
+        )
+
+    def to_markdown(self) -> str:
+        if not self.documents:
+            return "No document."
+        rows = [each.to_row() for each in self.documents]
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        lines = [
+            "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True) if width)
+            for row in rows
+        ]
+        pending = sum(each.pending for each in self.documents)
+        note = f", {pending} of them pending: run `leanrag build`" if pending else ""
+        return "\n".join([*map(str.rstrip, lines), f"{len(rows)} documents in {self.collection}{note}."])
+
+
 class CollectionsReply(ReplyModel):
     collections: list[CollectionCard]
     collection: str

@@ -177,6 +177,66 @@ class RelationsReply(ReplyModel):
         return "\n".join([*lines, *cursor_lines(self.next_cursor)])
 
 
+# --- one entity ----------------------------------------------------------------------------
+
+
+class EntityReply(ReplyModel):
+    ancestors: AncestorsReply
+    relations: list[RelationCard]
+    sources: list[str] = Field(description="citations of the passages that mention it")
+
+    @classmethod
+    def from_engine(
+        cls, chain: Sequence[Entity], relations: RelationPage, citations: Sequence[str]
+    ) -> EntityReply:
+        return cls(
+            ancestors=AncestorsReply.from_engine(chain),
+            relations=[RelationCard.from_engine(each, relations.names) for each in relations.relations],
+            sources=list(citations),
+        )
+
+    def to_markdown(self) -> str:
+        lines = [self.ancestors.to_markdown()]
+        if self.relations:
+            cards = [f"- {relation.to_line()}" for relation in self.relations]
+            lines += ["Relations, strongest first; quoted from documents:", quote_lines(cards)]
+        if self.sources:
+            lines.append(f"Passages: {' '.join(f'[{each}]' for each in self.sources)}")
+        return "\n".join(lines)
+
+
+# --- the tree ------------------------------------------------------------------------------
+
+
+class TreeNode(NamedRef):
+    layer: int
+    members: int
+    children: list[TreeNode]
+
+    def to_lines(self, indent: str = "") -> list[str]:
+        """Draw what is below this node, a line for each."""
+        missing = self.members - len(self.children)
+        rows = [[each.to_title(), *each.to_lines()] for each in self.children]
+        rows += [[f"… {missing} more"]] if missing and self.children else []
+        lines = []
+        for place, (title, *below) in enumerate(rows):
+            last = place == len(rows) - 1
+            lines.append(f"{indent}{'└─' if last else '├─'} {title}")
+            lines += [f"{indent}{'   ' if last else '│  '}{each}" for each in below]
+        return lines
+
+    def to_title(self) -> str:
+        members = f", {self.members} members" if self.members else ""
+        return f"{shorten_line(self.name, LIMITS.glimpse)} ({self.ref}{members})"
+
+
+class TreeReply(ReplyModel):
+    root: TreeNode
+
+    def to_markdown(self) -> str:
+        return "\n".join([self.root.to_title(), *self.root.to_lines()])
+
+
 # --- one cluster ---------------------------------------------------------------------------
 
 

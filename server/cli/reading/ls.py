@@ -1,0 +1,46 @@
+"""``leanrag ls``: the documents of a collection."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ..options import CollectionOption, DataDir, Json
+from ..running import read_settings, run
+
+if TYPE_CHECKING:
+    from leanrag_engine.engine import LeanRAG
+
+
+def list_documents(
+    contains: Annotated[
+        str, typer.Argument(help="Only documents whose path or title contains this.", show_default=False)
+    ] = "",
+    data_dir: DataDir = None,
+    collection: CollectionOption = None,
+    json: Json = False,
+) -> None:
+    """List the documents: number, state, date, chunks, path, title.
+
+    Pending ones came after the last build: they are found, but the hierarchy does not know them yet.
+
+    Example: `leanrag ls report`
+    """
+
+    async def work(engine: LeanRAG) -> None:
+        from ...replies.collections import DocumentsReply  # noqa: PLC0415 - heavy
+
+        name = engine.settings.collection
+        wanted = contains.casefold()
+        documents = [
+            each
+            for each in await engine.documents(collection=name)
+            if wanted in f"{each.source or each.id}\n{each.title}".casefold()
+        ]
+        generation = (await engine.status(name)).collection.generation
+        built = generation.revision if generation else -1
+        reply = DocumentsReply.from_engine(name, documents, built)
+        typer.echo(reply.model_dump_json() if json else reply.to_markdown())
+
+    run(read_settings(data_dir, collection, read_only=True), work)

@@ -1,0 +1,113 @@
+"""``leanrag show``: one passage, entity, cluster or document."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from leanrag_engine.core.errors import LeanRAGError, NotFound, NotReady
+from leanrag_engine.core.text.citation import parse_range
+
+from ..options import CollectionOption, DataDir, Json
+from ..running import read_settings, run
+
+if TYPE_CHECKING:
+    from leanrag_engine.engine import LeanRAG
+
+    from ...replies.base import ReplyModel
+
+
+def show(
+    what: Annotated[
+        str,
+        typer.Argument(
+            help="A citation (d3:c12, d3:c10-c14), the name or ref of an entity or cluster, or a document (d3, path, title).",
+            metavar="CITATION|ENTITY|CLUSTER|DOCUMENT",
+        ),
+    ],
+    data_dir: DataDir = None,
+    collection: CollectionOption = None,
+    json: Json = False,
+) -> None:
+    """Show a passage in full, an entity with what it belongs to, a cluster with its members, or a document's headings.
+
+    Example: `leanrag show d3:c12`, then `leanrag show "Skerryvore"`
+    """
+
+    async def work(engine: LeanRAG) -> None:
+        reply = await find(engine, what.strip().strip("[]"))
+        typer.echo(reply.model_dump_json() if json else reply.to_markdown())
+
+    run(read_settings(data_dir, collection, read_only=True), work)
+
+
+async def find(engine: LeanRAG, what: str) -> ReplyModel:
+    """Return the reply on what is called so. Raises ``NotFound`` with the nearest entities and documents."""
+    if cited := parse_range(what):
+        _, first, last = cited
+        return await (show_passage(engine, what) if first == last else show_passages(engine, what))
+    # A path, a file name and a number name a document; other words first an entity.
+    ways = [show_entity, show_document]
+    if os.sep in what or "/" in what or "." in what.strip(".") or what.lstrip("d").isdigit():
+        ways.reverse()
+    problems: list[LeanRAGError] = []
+    for way in ways:
+        try:
+            return await way(engine, what)
+        except (NotFound, NotReady) as problem:
+            problems.append(problem)
+    if all(isinstance(each, NotFound) for each in problems):
+        near = tuple(each for problem in problems for each in getattr(problem, "candidates", ())[:4])
+        raise NotFound(
+            f"No entity and no document is called {what!r}.",
+            "Give one of these:" if near else "See `leanrag ls` and `leanrag tree`.",
+            near,
+        )
+    raise problems[0]
+
+
+async def show_passage(engine: LeanRAG, citation: str) -> ReplyModel:
+    from ...replies.sources import PassageReply  # noqa: PLC0415 - heavy
+
+    name = engine.settings.collection
+    (chunk,) = (await engine.sources([citation], collection=name)).chunks
+    around = (await engine.sources([citation], neighbours=1, collection=name)).chunks
+    near = [each.citation for each in around]
+    place = near.index(chunk.citation)
+    return PassageReply.from_engine(chunk, *((near[:place] or [""])[-1], (near[place + 1 :] or [""])[0]))
+
+
+async def show_passages(engine: LeanRAG, citations: str) -> ReplyModel:
+    from ...replies.sources import ReadingCursor, SourcesReply  # noqa: PLC0415 - heavy
+
+    page = await engine.sources([citations], collection=engine.settings.collection)
+    return SourcesReply.from_engine(page, ReadingCursor(), engine.count_tokens, 20_000)
+
+
+async def show_entity(engine: LeanRAG, entity: str) -> ReplyModel:
+    """Return the reply on an entity or cluster."""
+    from ...replies.graph import ClusterReply, EntityReply  # noqa: PLC0415 - heavy
+
+    name = engine.settings.collection
+    chain = await engine.ancestors(entity, collection=name)
+    found = chain[0]
+    if found.layer:
+        view = await engine.cluster(found.id, limit=30, collection=name)
+        return ClusterReply.from_engine(view, 0, engine.count_tokens, detailed=True)
+    relations = await engine.relations_of(found.id, limit=15, collection=name)
+    page = await engine.sources(entity=found.id, limit=12, collection=name)
+    return EntityReply.from_engine(chain, relations, [each.citation for each in page.chunks])
+
+
+async def show_document(engine: LeanRAG, document: str) -> ReplyModel:
+    from ...replies.sources import OutlineReply  # noqa: PLC0415 - heavy
+
+    outline = None
+    name = engine.settings.collection
+    with suppress(NotFound):
+        outline = await engine.outline(os.path.abspath(document), collection=name)  # noqa: PTH100 - no symlink
+    outline = outline or await engine.outline(document, collection=name)
+    return OutlineReply.from_engine(outline, 0, engine.count_tokens)

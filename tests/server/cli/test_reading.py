@@ -1,0 +1,88 @@
+"""The commands that look into a collection: ``leanrag ls | show | tree``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from leanrag_mcp.cli.main import app
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a data folder with a built document of several passages, and one that came after the build."""
+    folder = tmp_path_factory.mktemp("reading")
+    (folder / "tea").mkdir()
+    parts = [
+        f"## Garden {place}\n\nThe garden Makaibari{place} lies near Kurseong. {'Tea is picked by hand. ' * 40}"
+        for place in range(6)
+    ]
+    (folder / "tea" / "gardens.md").write_text("# Tea\n\n" + "\n\n".join(parts))
+    (folder / "late.txt").write_text("Assam tea grows along the Brahmaputra.")
+    options = ("--data-dir", str(folder / "data"))
+    for arguments in (
+        ["ingest", str(folder / "tea")],
+        ["ingest", "--no-build", str(folder / "late.txt")],
+    ):
+        assert CliRunner().invoke(app, [*arguments, *options]).exit_code == 0
+    return folder / "data"
+
+
+def leanrag(data: Path, *arguments: str) -> str:
+    ran = CliRunner().invoke(app, [*arguments, "--data-dir", str(data)])
+    assert ran.exit_code == 0, ran.stderr
+    return ran.stdout
+
+
+def test_ls_says_of_each_document_whether_the_build_knows_it(data: Path) -> None:
+    listed = json.loads(leanrag(data, "ls", "--json"))["documents"]
+    assert [(Path(each["path"]).name, each["pending"]) for each in listed] == [
+        ("gardens.md", False),
+        ("late.txt", True),
+    ]
+    lines = leanrag(data, "ls").splitlines()
+    assert lines[0].split()[:2] == ["d1", "indexed"]
+    assert lines[1].split()[:2] == ["d2", "pending"]
+    assert "1 of them pending: run `leanrag build`" in lines[2]
+    assert "gardens.md" not in leanrag(data, "ls", "LATE")
+
+
+def test_show_gives_a_passage_whole_with_its_place_and_neighbours(data: Path) -> None:
+    first = json.loads(leanrag(data, "show", "d1:c1", "--json"))
+    assert first["path"].endswith("tea/gardens.md")
+    assert (first["before"], first["after"]) == ("", "d1:c2")
+    second = json.loads(leanrag(data, "show", "[d1:c2]", "--json"))
+    assert second["before"] == "d1:c1"
+    assert second["heading"]
+    text = Path(first["path"]).read_text()
+    assert second["text"] == text[second["start"] : second["end"]]
+
+
+def test_show_finds_documents_by_path_entities_by_name_and_clusters_by_ref(data: Path) -> None:
+    assert json.loads(leanrag(data, "show", "gardens.md", "--json"))["number"] == "d1"
+    entity = json.loads(leanrag(data, "show", "Kurseong", "--json"))
+    chain = entity["ancestors"]["path"]
+    assert chain[0]["name"] == "Kurseong"
+    assert "d1:c1" in entity["sources"]
+    assert entity["relations"]
+    cluster = json.loads(leanrag(data, "show", chain[-1]["ref"], "--json"))
+    assert cluster["members"]
+    assert cluster["parent"] is None
+
+
+def test_show_of_something_unknown_names_the_nearest_entities_and_documents(data: Path) -> None:
+    ran = CliRunner().invoke(app, ["show", "gardns.md", "--data-dir", str(data)])
+    assert ran.exit_code == 1
+    assert "gardens.md" in ran.stderr
+
+
+def test_tree_draws_the_root_and_as_much_below_it_as_asked(data: Path) -> None:
+    root = json.loads(leanrag(data, "tree", "--width", "2", "--json"))["root"]
+    assert len(root["children"]) == 2
+    lines = leanrag(data, "tree", "--width", "2").splitlines()
+    assert lines[0].startswith(root["name"])
+    assert lines[-1] == f"└─ … {root['members'] - 2} more"
+    assert len(leanrag(data, "tree").splitlines()) < 27
