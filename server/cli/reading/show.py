@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -108,6 +109,11 @@ async def show_document(engine: LeanRAG, document: str) -> ReplyModel:
     outline = None
     name = engine.settings.collection
     with suppress(NotFound):
-        outline = await engine.outline(os.path.abspath(document), collection=name)  # noqa: PTH100 - no symlink
+        outline = await engine.outline(to_whole_path(document), collection=name)
     outline = outline or await engine.outline(document, collection=name)
     return OutlineReply.from_engine(outline, 0, engine.count_tokens)
+
+
+def to_whole_path(document: str) -> str:
+    """Return the absolute path of what may be a file, which is the id of a document that was read from it."""
+    return str(Path(document).expanduser().absolute())

@@ -18,7 +18,10 @@ if TYPE_CHECKING:
 
 def tree(
     top: Annotated[
-        str, typer.Argument(help="Begin at this cluster (name or ref).", metavar="[CLUSTER]", show_default="the root")
+        str,
+        typer.Argument(
+            help="Begin at this cluster (name or ref).", metavar="[CLUSTER]", show_default="the root"
+        ),
     ] = "",
     depth: Annotated[int, typer.Option(min=1, max=20, help="Layers below it.")] = 2,
     width: Annotated[int, typer.Option(min=1, max=400, help="Most members shown of each cluster.")] = 4,
