@@ -1,6 +1,6 @@
 """Make the README's picture from the demo's real output: ``python tests/programs/picture.py .docs/demo.svg``.
 
-Runs ``leanrag demo`` of this installation on an empty data folder, as at a terminal of 80 columns with colours.
+Runs ``leanrag demo`` of this installation twice, as at a terminal of 80 columns with colours, and draws the second run.
 """
 
 from __future__ import annotations
@@ -20,23 +20,17 @@ COLUMNS = 80
 TITLE = "leanrag demo"
 
 
-def run_demo() -> str:
+def run_demo(folder: str) -> str:
     """Return what the demo prints at a terminal; its data folder is shown as the usual one on Linux."""
-    with tempfile.TemporaryDirectory() as folder:
-        home = {name: value for name, value in os.environ.items() if not name.startswith("LEANRAG_")}
-        ran = subprocess.run(
-            [sys.executable, "-P", "-m", "leanrag_mcp", "demo"],
-            env=home
-            | {
-                "XDG_DATA_HOME": folder,
-                "FORCE_COLOR": "1",
-                "COLUMNS": str(COLUMNS),
-                "COLORTERM": "truecolor",
-            },
-            stdout=subprocess.PIPE,
-            text=True,
-            check=True,
-        )
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("LEANRAG_")}
+    terminal = {"FORCE_COLOR": "1", "COLUMNS": str(COLUMNS), "COLORTERM": "truecolor"}
+    ran = subprocess.run(
+        [sys.executable, "-P", "-m", "leanrag_mcp", "demo"],
+        env=kept | terminal | {"XDG_DATA_HOME": folder},
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    )
     return f"$ {TITLE}\n{ran.stdout}".replace(folder, "~/.local/share")
 
 
@@ -51,4 +45,7 @@ def draw(printed: str) -> str:
 if __name__ == "__main__":
     out = Path(sys.argv[1])
     out.parent.mkdir(exist_ok=True)
-    out.write_text(draw(run_demo()), encoding="utf-8")
+    with tempfile.TemporaryDirectory() as data_home:
+        run_demo(data_home)
+        # The second run has no time in it, which would be that of this machine.
+        out.write_text(draw(run_demo(data_home)), encoding="utf-8")
