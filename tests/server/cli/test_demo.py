@@ -7,10 +7,15 @@ import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from pydoc_data.topics import topics
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
+
+from leanrag_engine.evaluation.datasets import read_set
+from leanrag_mcp.cli.main import app
 
 
 @dataclass(frozen=True)
@@ -117,3 +122,15 @@ def test_each_context_of_the_demo_answers_its_question(full: DemoRun) -> None:
 def test_each_context_keeps_to_its_budget(full: DemoRun) -> None:
     assert len(full.figures["context_tokens"]) == 3
     assert all(0 < tokens <= 1200 for tokens in full.figures["context_tokens"])
+
+
+def test_the_demos_questions_are_a_set_that_the_evaluation_reads(tmp_path: Path) -> None:
+    file = tmp_path / "questions.json"
+    ran = CliRunner().invoke(app, ["demo", "--questions", str(file)])
+    assert ran.exit_code == 0, ran.output
+    found = read_set(file)
+    assert len(found.questions) == 10
+    assert found.repeated == 0
+    for question in found.questions:
+        texts = " ".join(" ".join(found.passages[index].text.split()) for index in question.gold)
+        assert question.answers[0] in texts
