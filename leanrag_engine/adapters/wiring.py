@@ -92,14 +92,15 @@ def fitted_source() -> EmbedderSource:
     return FittedEmbedderSource()
 
 
-async def chat_model(settings: Settings, name: str, api_base: str = "") -> ChatModel:
-    """Return the chat model that litellm calls ``name``. Raises ``InvalidInput`` if it cannot be called at all."""
+async def chat_model(settings: Settings, name: str, api_base: str = "", *, calls: bool = True) -> ChatModel:
+    """Return the chat model that litellm calls ``name``. Raises ``InvalidInput`` if it cannot be called at all; a model
+    that makes no ``calls`` needs no key."""
     from .chat.model import Limits, LiteLLMChatModel  # noqa: PLC0415 - only those pay who use one
 
     limits = Limits(
         settings.llm_concurrency, settings.llm_requests_per_minute, settings.llm_tokens_per_minute
     )
-    return await LiteLLMChatModel.open(name, api_base=api_base, limits=limits)
+    return await LiteLLMChatModel.open(name, api_base=api_base, limits=limits, calls=calls)
 
 
 def same_service(settings: Settings, name: str) -> str:

@@ -6,6 +6,8 @@ Results go to standard output (``--json``: one JSON object), progress and errors
 from __future__ import annotations
 
 import sys
+from importlib.metadata import version
+from typing import Annotated
 
 import typer
 
@@ -27,10 +29,26 @@ app = typer.Typer(
     "First steps: `leanrag setup FOLDER` indexes your documents and adds the server to your MCP clients; `leanrag demo` "
     'shows it on real input; `leanrag query "..."` asks from here.',
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
 )
+
+
+def print_version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"leanrag-mcp {version('leanrag-mcp')}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version.", callback=print_version, is_eager=True)
+    ] = False,
+) -> None:
+    """Take the options that stand before a command."""
+
+
 app.command()(serve)
 app.command()(setup)
 app.command()(demo)

@@ -88,6 +88,8 @@ class JobReply(ReplyModel):
         """Format everything but the next step."""
         lines = [f"{self.kind} of collection {self.collection}: {progress_line(self)}"]
         lines += [failure_line(each) for each in self.failures]
+        if "guessed" in self.result:
+            return [*lines, *forecast_lines(self.result)]
         for key, value in self.result.items():
             if key == "layers":
                 lines.append(f"- layers: {layers_line([LayerCard(**each) for each in value])}")
@@ -99,6 +101,32 @@ class JobReply(ReplyModel):
             else:
                 lines.append(f"- {key}: {format_figure(value)}")
         return lines
+
+
+def forecast_lines(result: Mapping[str, Any]) -> list[str]:
+    """Say in sentences what a build would request of its models."""
+    corpus = f"{result['documents']} documents ({result['chunks']} chunks)"
+    if not result["models"]:
+        return [f"A build of {corpus} calls no model and costs nothing: none is configured."]
+    names = " and ".join(dict.fromkeys(result["models"].values()))
+    lines = [f"A build of {corpus} with {names} would make {describe_requests(result)}."]
+    lines += [f"- {each['step']}: {describe_requests(each)}" for each in result["steps"]]
+    if not result["exact"]:
+        lines.append("Ranges: how much there is to write depends on what the model reads.")
+    if result["guessed"]:
+        lines.append(f"The length of what it writes is estimated for: {', '.join(result['guessed'])}.")
+    return lines
+
+
+def describe_requests(each: Mapping[str, Any]) -> str:
+    """Say how many calls, tokens and dollars, as ranges where they are."""
+    cost = "at an unknown price" if each["cost"] is None else f"for {format_dollars(*each['cost'])}"
+    sent, got = format_figure(each["input_tokens"]), format_figure(each["output_tokens"])
+    return f"{format_figure(each['calls'])} calls, {sent} tokens in and {got} out, {cost}"
+
+
+def format_dollars(least: float, most: float) -> str:
+    return f"${most:.2f}" if f"{least:.2f}" == f"{most:.2f}" else f"${least:.2f} to ${most:.2f}"
 
 
 def list_failures(failures: Sequence[JobFailure]) -> list[dict[str, str]]:

@@ -122,13 +122,15 @@ class LiteLLMChatModel:
         seconds: float = 180.0,  # local models on small machines are slow
         attempts: int = ATTEMPTS,
         limits: Limits = Limits(),
+        calls: bool = True,
         sleep: Sleep = anyio.sleep,
         clock: Clock = time.monotonic,
     ) -> Self:
         """Return the model that litellm calls ``name``, at ``api_base`` or else at its provider's address.
 
         Raises ``InvalidInput`` if the provider is unknown, the address is no URL, or the provider's key is missing
-        in the environment. Sends nothing.
+        in the environment; without ``calls``, for a model that is only asked for its price, no key is needed. Sends
+        nothing.
         """
         if api_base and not re.match(r"https?://[^/\s]+", api_base):
             raise InvalidInput(
@@ -137,7 +139,7 @@ class LiteLLMChatModel:
             )
         litellm = await anyio.to_thread.run_sync(import_litellm)
         check_provider(litellm, name)
-        if not api_base:
+        if calls and not api_base:
             check_keys(litellm, name)
         return cls(litellm, name, api_base, seconds, attempts, limits, sleep, clock)
 

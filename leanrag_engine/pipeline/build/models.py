@@ -91,8 +91,8 @@ async def open_models(
 async def open_forecast_models(
     stores: Stores, collection: str, order: BuildRequest
 ) -> AsyncIterator[tuple[BuildModels, list[ForecastModel]]]:
-    """Open the same models so that they count requests and send none."""
-    async with _open_chat_models(stores.settings) as models:
+    """Open the same models so that they count requests and send none; no key is needed."""
+    async with _open_chat_models(stores.settings, calls=False) as models:
         counting = [
             ForecastModel(model, stores.replies, collection, stores.tokenizer, redo=order.upgrade)
             for model in models
@@ -101,17 +101,17 @@ async def open_forecast_models(
 
 
 @asynccontextmanager
-async def _open_chat_models(settings: Settings) -> AsyncIterator[list[ChatModel]]:
+async def _open_chat_models(settings: Settings, *, calls: bool = True) -> AsyncIterator[list[ChatModel]]:
     """Open the model that writes, then the one that reads if it is another; none if none is configured."""
     async with AsyncExitStack() as stack:
         models = []
         if settings.llm_model:
-            models.append(await chat_model(settings, settings.llm_model, settings.llm_api_base))
+            models.append(await chat_model(settings, settings.llm_model, settings.llm_api_base, calls=calls))
             stack.push_async_callback(models[-1].close)
         if settings.llm_model and settings.extraction_model not in ("", settings.llm_model):
             name = settings.extraction_model
             address = settings.extraction_api_base or same_service(settings, name)
-            models.append(await chat_model(settings, name, address))
+            models.append(await chat_model(settings, name, address, calls=calls))
             stack.push_async_callback(models[-1].close)
         yield models
 

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ..options import CollectionOption, DataDir, Json
+from leanrag_engine.core.errors import InvalidInput
+
+from ..options import CollectionOption, DataDir, Json, report_errors
 from ..running import follow_job, leave_unless_done, read_settings, run
 
 if TYPE_CHECKING:
@@ -16,6 +18,8 @@ if TYPE_CHECKING:
     from leanrag_engine.engine import LeanRAG
 
     from ...replies.jobs import IngestReply
+
+STANDARD_INPUT = "-"
 
 EXIT_PARTIAL = 3
 """Exit code: some of the documents failed. 1: all failed; 2: wrong arguments."""
@@ -29,7 +33,17 @@ Details = Annotated[bool, typer.Option("--details", help="List each file that wa
 
 
 def ingest(
-    paths: Annotated[list[str], typer.Argument(help="Files and folders.", metavar="PATH...")],
+    paths: Annotated[
+        list[str],
+        typer.Argument(help="Files and folders; - for text from standard input.", metavar="PATH..."),
+    ],
+    title: Annotated[
+        str, typer.Option(help="Title of the text from standard input.", show_default=False)
+    ] = "",
+    id_: Annotated[
+        str,
+        typer.Option("--id", help="Its id: the same id later replaces it.", show_default=False),
+    ] = "",
     build: Build = True,
     details: Details = False,
     data_dir: DataDir = None,
@@ -41,14 +55,22 @@ def ingest(
     Safe to repeat: unchanged documents are skipped. What `.gitignore` or `.leanragignore` names is left out of a folder.
     Exit code 0: all were ingested; 3: some files failed, the others were ingested; 1: none was.
 
-    Example: `leanrag ingest ~/notes report.pdf`
+    Example: `leanrag ingest ~/notes report.pdf`, or `curl -L https://rag.example/page | leanrag ingest - --title Page`
     """
+    with report_errors():
+        check_paths(paths, title or id_)
+    text = typer.get_text_stream("stdin").read() if STANDARD_INPUT in paths else ""
 
     async def work(engine: LeanRAG) -> None:
         from leanrag_engine.core.model import DocumentSource  # noqa: PLC0415 - heavy
 
         job = await engine.submit_ingest(
-            [DocumentSource(path=path) for path in paths],
+            [
+                DocumentSource(text=text, title=title or id_ or "standard input", id=id_)
+                if path == STANDARD_INPUT
+                else DocumentSource(path=path)
+                for path in paths
+            ],
             collection=engine.settings.collection,
             build=build,
             allowed=None,
@@ -56,6 +78,21 @@ def ingest(
         leave_by(print_outcomes(await follow_job(engine, job), json=json, details=details, unchanged=True))
 
     run(read_settings(data_dir, collection), work)
+
+
+def check_paths(paths: list[str], name: str) -> None:
+    """Raise ``InvalidInput`` for a web address, and for a name without the text that it would name."""
+    if address := next((path for path in paths if path.startswith(("http://", "https://"))), ""):
+        raise InvalidInput(
+            f"{address} is a web address; only files are read.",
+            "Save the page and give its file, or pass its text: "
+            f"curl -L {address} | leanrag ingest - --title NAME",
+        )
+    if name and STANDARD_INPUT not in paths:
+        raise InvalidInput(
+            f"--title and --id name the text from standard input, and {' '.join(paths)} are files.",
+            "Leave them out, or give - for standard input.",
+        )
 
 
 def sync(

@@ -1,0 +1,81 @@
+"""What the commands take: text from standard input, names of documents, a version, a build that is only forecast."""
+
+from __future__ import annotations
+
+import json
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+from click.testing import Result
+from typer.testing import CliRunner
+
+from leanrag_mcp.cli.main import app
+
+
+def leanrag(*arguments: str, typed: str = "", **environment: str) -> Result:
+    return CliRunner().invoke(app, arguments, input=typed, env=environment)
+
+
+def test_text_from_standard_input_is_a_document_that_its_id_replaces(tmp_path: Path) -> None:
+    data = ("--data-dir", str(tmp_path), "--no-build", "--json")
+    for text, became in (("Assam tea is strong.", "added"), ("Assam tea is malty.", "replaced")):
+        ran = leanrag("ingest", "-", "--title", "Tea", "--id", "tea", *data, typed=text)
+        (document,) = json.loads(ran.stdout)["documents"]
+        assert (document["id"], document["title"], document["status"]) == ("tea", "Tea", became)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["https://rag.example/page"], "curl -L https://rag.example/page | leanrag ingest -"),
+        (["note.md", "--title", "Note"], "give - for standard input"),
+    ],
+)
+def test_what_ingest_cannot_take_is_refused_with_the_next_step(
+    tmp_path: Path, arguments: list[str], said: str
+) -> None:
+    ran = leanrag("ingest", *arguments, "--data-dir", str(tmp_path))
+    assert ran.exit_code == 1
+    assert said in ran.stderr
+
+
+@pytest.mark.parametrize("given", ["plan.txt", "sub/plan.txt", "sub"])
+def test_forget_suggests_the_documents_whose_path_ends_so_or_lies_in_the_folder(
+    tmp_path: Path, given: str
+) -> None:
+    (tmp_path / "docs" / "sub").mkdir(parents=True)
+    (tmp_path / "docs" / "sub" / "plan.txt").write_text("The plan is to brew tea.")
+    for place in range(4):
+        (tmp_path / "docs" / f"plan.txt.{place}.md").write_text(f"Subject {place} of the plan is another.")
+    data = ("--data-dir", str(tmp_path / "data"))
+    assert leanrag("ingest", "--no-build", str(tmp_path / "docs"), *data).exit_code == 0
+    (meant,) = json.loads(leanrag("ls", "sub/plan.txt", "--json", *data).stdout)["documents"]
+    ran = leanrag("forget", given, "--json", *data)
+    assert ran.exit_code == 1
+    (unknown,) = json.loads(ran.stdout)["documents"]
+    assert unknown["did_you_mean"][0].endswith(f"{meant['number']})")
+
+
+def test_a_forecast_needs_no_key_and_speaks_in_sentences(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    note = tmp_path / "note.md"
+    note.write_text("Alan Stevenson designed Skerryvore. It was lit in 1844.")
+    data = ("--data-dir", str(tmp_path / "data"))
+    assert leanrag("ingest", "--no-build", str(note), *data).exit_code == 0
+    without = leanrag("build", "--dry-run", *data)
+    assert "A build of 1 documents (1 chunks) calls no model and costs nothing" in without.stdout
+    ran = leanrag("build", "--dry-run", *data, LEANRAG_LLM_MODEL="openai/gpt-4o-mini")
+    assert ran.exit_code == 0, ran.stderr
+    assert "with openai/gpt-4o-mini would make" in ran.stdout
+    assert "- extract: 1 calls" in ran.stdout
+    refused = leanrag("build", *data, LEANRAG_LLM_MODEL="openai/gpt-4o-mini")
+    assert refused.exit_code == 1
+    assert "OPENAI_API_KEY" in refused.stdout + refused.stderr
+
+
+def test_the_version_and_completion_are_options_of_the_command() -> None:
+    assert leanrag("--version").stdout == f"leanrag-mcp {version('leanrag-mcp')}\n"
+    assert "--install-completion" in leanrag("--help").stdout
