@@ -196,3 +196,39 @@ def test_a_name_that_only_a_removed_chunk_used_is_replaced() -> None:
     assert (kept.name, kept.aliases, kept.type) == ("NLB", ("The Board",), "concept")
     assert kept.description == ""
     assert kept.chunk_ids == ("k2", "k3")
+
+
+@pytest.mark.parametrize(("cited", "stays"), [(("k0",), False), (("k0", "k1"), True), ((), True)])
+def test_a_written_sentence_on_two_clusters_stays_while_one_of_its_chunks_does(
+    cited: tuple[str, ...], stays: bool
+) -> None:
+    chunks = {id_: chunk(id_, "Ada met Bob.") for id_ in ("k0", "k1")}
+    both = ("k0", "k1")
+    base = Graph(
+        tuple(
+            Entity(id_, name, parent_id=parent, description="", mentions=2, chunk_ids=both)
+            for id_, name, parent in (("e0", "Ada", "c0"), ("e1", "Bob", "c1"))
+        ),
+        (Relation("r0", "e0", "e1", description="", weight=2, chunk_ids=both),),
+    )
+    sentence = "The circles met."
+    written = Relation(
+        "r1",
+        "c0",
+        "c1",
+        layer=1,
+        description=sentence,
+        method=Method.AGENT,
+        evidence=tuple(Evidence(0, len(sentence), id_) for id_ in cited),
+    )
+    clusters = tuple(
+        Entity(id_, f"Circle {id_}", layer=1, parent_id="root", members=1, mentions=1) for id_ in ("c0", "c1")
+    )
+    root = Entity("root", "All", layer=2, members=2, mentions=2)
+    hierarchy = Hierarchy((base, Graph(clusters, (written,)), Graph((root,), ())))
+    gone = {"k0": chunks.pop("k0")}
+    left = remove_chunks(hierarchy, RemainingChunks(chunks, {}, gone))
+    assert left
+    (relation,) = left.layers[1].relations
+    assert relation.description == (sentence if stays else HIDDEN)
+    assert [each.chunk_id for each in relation.evidence] == [id_ for id_ in cited if id_ == "k1"]
