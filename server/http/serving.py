@@ -25,6 +25,7 @@ from leanrag_engine.core.config import Settings
 from leanrag_engine.core.errors import InvalidInput
 
 from ..app import LeanRAGServer, create_server
+from .connections import HEAD_BYTES, bounded_connection
 from .settings import Address, HttpSettings, address_of
 from .tokens import Access, IssuerUnavailable, access_of
 
@@ -61,6 +62,8 @@ def serve_at(
         serving = Serving(
             uvicorn.Config(
                 calls,
+                http=bounded_connection(http.http_head_seconds),
+                h11_max_incomplete_event_size=HEAD_BYTES,
                 access_log=log_level == "info",
                 log_config=log_config(),
                 log_level=log_level,

@@ -77,6 +77,9 @@ class HttpSettings(BaseSettings):
         default=SecretStr(""),
         description="Bearer token that every HTTP client must send; 16 characters or more.",
     )
+    http_head_seconds: float = Field(
+        default=20, gt=0, description="A connection is closed that has not sent a request's headers by then."
+    )
     http_token_file: Path | None = Field(
         default=None, description="File that holds the bearer token, instead of a variable."
     )

@@ -464,3 +464,40 @@ def test_stdio_starts_without_a_web_server() -> None:
     )
     ran = subprocess.run([sys.executable, "-P", "-c", code], capture_output=True, text=True, check=True)
     assert ran.stdout.split() == []
+
+
+# --- clients that mean harm ----------------------------------------------------------------
+
+
+async def read_to_end(stream: anyio.abc.SocketStream) -> bytes:
+    """Return what the server sends until it closes the connection."""
+    received = b""
+    with suppress(anyio.EndOfStream, anyio.BrokenResourceError), anyio.fail_after(60):
+        while True:
+            received += await stream.receive()
+    return received
+
+
+async def test_a_connection_that_never_completes_its_headers_is_closed(tmp_path: Path) -> None:
+    with serve(tmp_path, LEANRAG_HTTP_HEAD_SECONDS="1") as served:
+        address = httpx2.URL(served.url)
+        for begun in (b"", b"GET /health HTTP/1.1\r\nHost: localhost\r\nX-Slow: "):
+            async with await anyio.connect_tcp(address.host, address.port or 0) as stream:
+                if begun:
+                    await stream.send(begun)
+                assert await read_to_end(stream) == b""
+        async with httpx2.AsyncClient(timeout=60) as http:
+            for _ in range(2):
+                assert (await http.get(f"{served.root}/health")).status_code == 200
+
+
+async def test_headers_without_end_are_refused_and_not_kept(tmp_path: Path) -> None:
+    with serve(tmp_path) as served:
+        address = httpx2.URL(served.url)
+        async with await anyio.connect_tcp(address.host, address.port or 0) as stream:
+            await stream.send(b"GET /health HTTP/1.1\r\nHost: localhost\r\n")
+            with suppress(anyio.BrokenResourceError):
+                for number in range(1_000):
+                    await stream.send(f"X-{number}: {'a' * 1_000}\r\n".encode())
+            received = await read_to_end(stream)
+        assert not received or received.startswith((b"HTTP/1.1 400", b"HTTP/1.1 431"))

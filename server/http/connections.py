@@ -1,0 +1,40 @@
+"""Connections of the web server: how much of a request's head is kept, and for how long it is awaited."""
+
+from __future__ import annotations
+
+import asyncio
+
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+HEAD_BYTES = 64 * 1024
+"""Most bytes of a request line with its headers. httptools, which uvicorn prefers, keeps any number of them."""
+
+
+def bounded_connection(seconds: float) -> type[asyncio.Protocol]:
+    """Return the class of a connection that is closed if the head of a request is not complete after ``seconds``."""
+
+    class BoundedConnection(H11Protocol):
+        _deadline: asyncio.TimerHandle | None = None
+
+        def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+            super().connection_made(transport)
+            self._deadline = self.loop.call_later(seconds, self.transport.close)
+
+        def data_received(self, data: bytes) -> None:
+            super().data_received(data)
+            if self.cycle is not None and not self.cycle.response_complete:
+                self._stop_waiting()
+            elif self._deadline is None:
+                # The first bytes of another request on a connection that is kept alive.
+                self._deadline = self.loop.call_later(seconds, self.transport.close)
+
+        def connection_lost(self, exc: Exception | None) -> None:
+            self._stop_waiting()
+            super().connection_lost(exc)
+
+        def _stop_waiting(self) -> None:
+            if self._deadline is not None:
+                self._deadline.cancel()
+                self._deadline = None
+
+    return BoundedConnection
