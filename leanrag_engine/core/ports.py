@@ -522,7 +522,7 @@ class GenerationStore(Protocol):
         """Note vectors of a space that are about to change, before the first of them is written."""
         ...
 
-    async def unsettled(self, space: str) -> set[str]:
+    async def find_unsettled(self, space: str) -> set[str]:
         """Return the ids noted since the space was settled: their vectors may be of any text, or missing."""
         ...
 

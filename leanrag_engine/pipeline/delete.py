@@ -183,7 +183,7 @@ async def _update_space(
     embedder: Embedder | None,
 ) -> None:
     left = dict(after)
-    doubtful = await stores.generations.unsettled(space)
+    doubtful = await stores.generations.find_unsettled(space)
     stale = [id_ for id_, text in before if left.get(id_) != text]
     known = {each for each in before if each[0] not in doubtful}
     reworded = [each for each in after if each not in known]

@@ -81,7 +81,7 @@ HOMES = {
     "tokenizers": {"leanrag_engine/adapters/embedders/minilm/embedder.py"},
     "tomlkit": {"server/clients/toml.py"},
     "typer": {"server"},
-    "uvicorn": {"server/http/serving.py"},
+    "uvicorn": {"server/http/serving.py", "server/http/connections.py"},
     "watchfiles": {"server/cli/corpus/documents.py"},
 }
 

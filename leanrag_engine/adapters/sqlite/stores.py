@@ -304,7 +304,7 @@ class SqlGenerationStore:
     async def note_unsettled(self, space: str, ids: AnyCollection[str]) -> None:
         await self._transactions.write(unsettled.note, space, ids)
 
-    async def unsettled(self, space: str) -> set[str]:
+    async def find_unsettled(self, space: str) -> set[str]:
         return await self._transactions.read(unsettled.find, space)
 
     async def settle(self, space: str) -> None:

@@ -134,7 +134,7 @@ async def index_build(
     later = {id_ for id_, _ in texts_of_windows(pending)}
     found = []
     for space, held in texts.items():
-        doubtful = later | await stores.generations.unsettled(space)
+        doubtful = later | await stores.generations.find_unsettled(space)
         certain = [each for each in held if each[0] not in doubtful]
         found.append(await anyio.to_thread.run_sync(SpaceIndex.of_texts, space, certain))
     return found

@@ -135,12 +135,12 @@ async def test_an_update_after_one_that_was_cancelled_leaves_no_vector_of_its_te
             assert (await engine.job(job.id, wait_seconds=60)).status == "cancelled"
         assert (await published(engine)).number == before.number
         spaces = before.record.spaces.by_kind().values()
-        assert any([await engine._stores.generations.unsettled(space) for space in spaces])
+        assert any([await engine._stores.generations.find_unsettled(space) for space in spaces])
         await ingest(engine, note(3), note(20))
         after = await build(engine)
         assert after.record.spaces.entities == before.record.spaces.entities
         await check_vectors(engine)
-        assert not any([await engine._stores.generations.unsettled(space) for space in spaces])
+        assert not any([await engine._stores.generations.find_unsettled(space) for space in spaces])
 
 
 async def test_vectors_that_could_not_be_deleted_after_an_update_go_with_the_next_one(
