@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pty
 import signal
 import subprocess
 import sys
@@ -27,6 +28,30 @@ LEANRAG = (sys.executable, "-P", "-m", "leanrag_mcp")
 
 def cli(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([*LEANRAG, *arguments], capture_output=True, text=True, check=False)
+
+
+def test_a_server_started_by_hand_says_that_it_waits_for_a_client(tmp_path: Path) -> None:
+    typed, terminal = pty.openpty()
+    server = subprocess.Popen(
+        [*LEANRAG, "serve", "--data-dir", str(tmp_path)],
+        stdin=terminal,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert server.stdout
+    assert server.stderr
+    try:
+        said = server.stderr.readline()
+        assert "waits for a client" in said
+        assert "leanrag setup FOLDER" in said
+    finally:
+        server.kill()
+        written, _ = server.communicate()
+        os.close(terminal)
+        os.close(typed)
+    # Standard output belongs to the protocol.
+    assert written == ""
 
 
 async def test_two_servers_on_one_folder_find_what_the_other_wrote(

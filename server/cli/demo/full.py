@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 from rich.rule import Rule
 
 from ..machine.session import call_tool
-from .run import QUESTIONS, TOKEN_BUDGET
+from .figures import QUESTIONS, TOKEN_BUDGET
 
 if TYPE_CHECKING:
     from mcp.client import Client
     from rich.console import Console
 
-    from .run import DemoFigures
+    from .figures import DemoFigures
 
 
 async def show_rest(console: Console, client: Client, figures: DemoFigures) -> None:

@@ -8,7 +8,7 @@ import sys
 import textwrap
 import time
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from pydoc_data.topics import topics
 from typing import Any
@@ -28,15 +28,10 @@ from leanrag_engine.engine import LeanRAG
 from ..machine.install import command_line, index_options, server_command
 from ..machine.session import call_tool, open_session
 from ..progress import follow
+from .figures import QUESTIONS, TOKEN_BUDGET, DemoFigures
+from .full import show_rest
 
-TOKEN_BUDGET = 1200
 QUOTE_LINES = 3
-
-QUESTIONS = (
-    "What does the with statement do with __enter__ and __exit__ when the body raises an exception?",
-    "How does a generator function differ from a coroutine function, and what does yield do in each?",
-    "Which takes precedence in attribute lookup: a data descriptor, the instance dictionary or __getattr__?",
-)
 
 SHORT_QUESTION = "What is a context manager?"
 
@@ -48,23 +43,8 @@ SEED, PATH, ANCESTOR = "yellow", "cyan", "bold green"
 """Colours of the tree: as in the README's diagram."""
 
 
-@dataclass(slots=True)
-class DemoFigures:
-    """Measurements of the demo."""
-
-    documents: int = 0
-    passages: int = 0
-    layers: list[int] = field(default_factory=list)
-    relations: list[int] = field(default_factory=list)
-    index_seconds: float = 0
-    context_tokens: list[int] = field(default_factory=list)
-    flat_tokens: int = 0
-    tools: list[str] = field(default_factory=list)
-    total_seconds: float = 0
-
-
 @dataclass(frozen=True, slots=True)
-class Quote:
+class DemoQuote:
     """A sentence of a context, where it stands, and the lines that begin with it."""
 
     citation: str
@@ -84,8 +64,6 @@ async def run_demo(data_dir: Path | None, collection: str, full: bool, as_json: 
     async with open_session(command) as client:
         await show_answer(console, client, figures)
         if full:
-            from .full import show_rest  # noqa: PLC0415 - only on request
-
             await show_rest(console, client, figures)
     figures.total_seconds = round(time.perf_counter() - started, 1)
     show_next(console, settings, full=full)
@@ -145,7 +123,7 @@ async def show_answer(console: Console, client: Client, figures: DemoFigures) ->
     console.print(f"  flat search  {found}")
 
 
-def best_quote(context: str, question: str) -> Quote:
+def best_quote(context: str, question: str) -> DemoQuote:
     """Return three lines of the context, from the sentence on that shares the longest words with the question."""
     wanted = find_words(question)
     return max(find_quotes(context), key=lambda each: sum(map(len, wanted & find_words(each.sentence))))
@@ -155,7 +133,7 @@ def find_words(text: str) -> set[str]:
     return set(re.findall(r"\w{5,}", text.lower()))
 
 
-def find_quotes(context: str) -> Iterator[Quote]:
+def find_quotes(context: str) -> Iterator[DemoQuote]:
     """Yield each sentence of a context, with the citation, title and heading that stand above it."""
     title, heading = "", ""
     for part in PARTS.split(context):
@@ -170,7 +148,7 @@ def find_quotes(context: str) -> Iterator[Quote]:
                 lines = textwrap.wrap(" ".join(text[start:].split()), QUOTE_WIDTH)
                 more = " …" if len(lines) > QUOTE_LINES else ""
                 quoted = (*lines[: QUOTE_LINES - 1], lines[QUOTE_LINES - 1] + more) if more else tuple(lines)
-                yield Quote(label[1], place, text[start:end], quoted)
+                yield DemoQuote(label[1], place, text[start:end], quoted)
 
 
 def lca_tree(reply: dict[str, Any]) -> Tree:
