@@ -16,6 +16,7 @@ from .corpus.corrections import corrections, merge, split
 from .corpus.documents import forget, ingest, sync
 from .demo.command import demo
 from .evaluate.commands import app as evaluation
+from .machine.doctor import doctor
 from .machine.install import install, uninstall
 from .machine.setup import setup
 from .reading.ls import list_documents
@@ -61,6 +62,7 @@ app.command("delete", hidden=True)(forget)
 app.command()(build)
 app.command()(query)
 app.command()(status)
+app.command()(doctor)
 app.command("ls")(list_documents)
 app.command()(show)
 app.command()(tree)

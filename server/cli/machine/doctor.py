@@ -1,0 +1,194 @@
+"""``leanrag doctor``: what is installed, reachable, out of date and damaged."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from importlib.metadata import version
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+import anyio
+import typer
+
+from leanrag_engine.core.config import Settings
+from leanrag_engine.core.errors import LeanRAGError, NotReady, StoreUnusable
+
+from ..options import CollectionOption, DataDir, Json, run_async
+from ..running import read_settings
+
+if TYPE_CHECKING:
+    from leanrag_engine.engine import LeanRAG
+    from leanrag_engine.pipeline.status import Status
+
+    from ...replies.doctor import Finding
+
+SECONDS = 3
+"""How long a service may take to accept a connection."""
+
+FIRST_STEP = "leanrag ingest FOLDER"
+
+LOW_ROOM, NO_ROOM = 2_000_000_000, 200_000_000
+"""Free bytes below which a build may not fit, and below which nothing does."""
+
+
+def doctor(data_dir: DataDir = None, collection: CollectionOption = None, json: Json = False) -> None:
+    """Examine this installation: extras, models, services, room on the disk, and each collection.
+
+    Says which command mends what is wrong. No model is called and nothing is changed. Exit code 1 if something is broken.
+
+    Example: `leanrag doctor`
+    """
+    settings = read_settings(data_dir, collection, read_only=True)
+
+    async def examine() -> None:
+        from ...replies.doctor import DoctorReply  # noqa: PLC0415 - heavy
+
+        findings = [find_room(settings.data_dir), *find_extras(settings)]
+        findings += [*await find_models(settings), *await find_collections(settings)]
+        reply = DoctorReply(
+            version=version("leanrag-mcp"), data_dir=str(settings.data_dir), findings=findings
+        )
+        typer.echo(reply.model_dump_json() if json else reply.to_markdown())
+        if reply.is_failure:
+            raise typer.Exit(1)
+
+    run_async(examine)
+
+
+def report(subject: str, state: str, message: str, mend: str = "") -> Finding:
+    from ...replies.doctor import Finding  # noqa: PLC0415 - heavy
+
+    return Finding.model_validate({"subject": subject, "state": state, "message": message, "mend": mend})
+
+
+# --- this machine --------------------------------------------------------------------------
+
+
+def find_room(folder: Path) -> Finding:
+    place = folder.expanduser().absolute()
+    existing = next(each for each in (place, *place.parents) if each.exists())
+    free = shutil.disk_usage(existing).free
+    message = f"{free / 1e9:.1f} GB free"
+    if free >= LOW_ROOM:
+        return report("disk", "ok", message)
+    return report(
+        "disk", "broken" if free < NO_ROOM else "note", message, f"Make room on the disk of {existing}."
+    )
+
+
+def find_extras(settings: Settings) -> Iterator[Finding]:
+    """Report optional parts, as broken those that the settings need."""
+    local = settings.embedder not in {"auto", "minilm", "fitted"} and "litellm/" not in settings.embedder
+    for extra, module, needed in (("local", "sentence_transformers", local), ("plot", "matplotlib", False)):
+        if find_spec(module):
+            yield report(f"extra {extra}", "ok", "installed")
+        elif needed:
+            mend = f"Install the extra `{extra}`, or set LEANRAG_EMBEDDER=auto."
+            yield report(f"extra {extra}", "broken", f"the embedder {settings.embedder} needs it", mend)
+        else:
+            yield report(f"extra {extra}", "ok", "not installed, not needed")
+
+
+# --- models and services -------------------------------------------------------------------
+
+
+async def find_models(settings: Settings) -> list[Finding]:
+    """Report whether the configured models have a key and their services accept a connection."""
+    if settings.llm_model:
+        findings = [await find_model(settings)]
+    else:
+        findings = [report("model", "ok", "none configured; everything works without")]
+    addresses = {
+        "model service": settings.llm_api_base if settings.llm_model else "",
+        "embedder service": settings.embedder_api_base if "litellm/" in settings.embedder else "",
+    }
+    return findings + [
+        await find_service(subject, address) for subject, address in addresses.items() if address
+    ]
+
+
+async def find_model(settings: Settings) -> Finding:
+    from leanrag_engine.pipeline.build.models import open_answer_model  # noqa: PLC0415 - heavy
+
+    try:
+        model = await open_answer_model(settings)
+    except LeanRAGError as problem:
+        return report("model", "broken", problem.message, problem.next_step)
+    await model.close()
+    return report("model", "ok", f"{settings.llm_model} can be called")
+
+
+async def find_service(subject: str, address: str) -> Finding:
+    parts = urlsplit(address)
+    port = parts.port or (443 if parts.scheme == "https" else 80)
+    try:
+        with anyio.fail_after(SECONDS):
+            stream = await anyio.connect_tcp(parts.hostname or "", port)
+            await stream.aclose()
+    except (OSError, TimeoutError) as problem:
+        reason = str(problem) or f"no answer within {SECONDS} s"
+        return report(
+            subject, "broken", f"{address} cannot be reached ({reason})", "Start it, or set its address."
+        )
+    return report(subject, "ok", f"{address} accepts connections")
+
+
+# --- collections ---------------------------------------------------------------------------
+
+
+async def find_collections(settings: Settings) -> list[Finding]:
+    """Report the store, and what is out of date or damaged in each collection."""
+    from leanrag_engine.engine import LeanRAG  # noqa: PLC0415 - heavy
+
+    try:
+        async with await LeanRAG.open(settings) as engine:
+            return [report("store", "ok", "can be read"), *await examine_all(engine)]
+    except NotReady:
+        return [report("collections", "note", "none yet", FIRST_STEP)]
+    except StoreUnusable as problem:
+        return [report("store", "broken", problem.message, problem.next_step)]
+
+
+async def examine_all(engine: LeanRAG) -> list[Finding]:
+    findings: list[Finding] = []
+    for held in await engine.collections():
+        findings += examine_one(await engine.status(held.name))
+    return findings or [report("collections", "note", "none yet", FIRST_STEP)]
+
+
+def examine_one(status: Status) -> Iterator[Finding]:
+    """Report what is wrong with one collection; one line if nothing is."""
+    from leanrag_engine.pipeline.status import count_expected_vectors  # noqa: PLC0415 - heavy
+
+    held, generation = status.collection, status.collection.generation
+    subject, option = f"collection {held.name}", f"--collection {held.name}"
+    findings = []
+    if generation is None:
+        if held.documents:
+            message = f"{held.documents} documents, never built"
+            findings.append(report(subject, "note", message, f"leanrag build {option}"))
+    else:
+        if held.stale:
+            message = f"documents changed since the last build ({held.pending_documents} pending)"
+            findings.append(report(subject, "note", message, f"leanrag build {option}"))
+        expected = count_expected_vectors(held)
+        missing = {
+            kind: rows - status.vectors.get(kind, 0)
+            for kind, rows in expected.items()
+            if status.vectors.get(kind, 0) < rows and not (kind == "windows" and held.stale)
+        }
+        if missing:
+            message = (
+                f"vectors are missing or damaged: {', '.join(f'{n} {kind}' for kind, n in missing.items())}"
+            )
+            findings.append(report(subject, "broken", message, f"leanrag reindex {option}"))
+        if generation.record.stale:
+            message = f"{generation.record.stale} written texts are older than their members"
+            findings.append(report(subject, "note", message, f"leanrag build --upgrade {option}"))
+    if interrupted := [job for job in status.jobs if job.status.value == "interrupted"]:
+        message = f"job {interrupted[0].id} ({interrupted[0].kind}) was interrupted"
+        findings.append(report(subject, "note", message, f"leanrag build {option}"))
+    yield from findings or [report(subject, "ok", f"{held.documents} documents, {held.chunks} chunks")]
