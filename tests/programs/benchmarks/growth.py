@@ -18,6 +18,7 @@ import tempfile
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import anyio
@@ -91,7 +92,9 @@ class Growth:
         watch = Stopwatch()
         scratch = ScratchCollection(self._engine, collection, watch, 0.0, False, 0, (), ())
         figures = figures_of(await ask_all(scratch, self._questions, strategy(), (BUDGET,)), 0.0).as_json()
-        return {key: figures[key] for key in ("recall@2", "recall@5", "recall@10", "mrr", "coverage", "tokens")}
+        return {
+            key: figures[key] for key in ("recall@2", "recall@5", "recall@10", "mrr", "coverage", "tokens")
+        }
 
     async def compare_summaries(self, old: Hierarchy, new: Hierarchy, collection: str) -> None:
         """Print for each band of overlap how many clusters of layer 1 have one, and whether the old summary fits."""
@@ -110,7 +113,7 @@ class Growth:
         best = overlaps.argmax(axis=1)
         own = near[np.arange(len(best)), best]
         right = near.argmax(axis=1) == best
-        for low, high in zip(OVERLAPS, OVERLAPS[1:], strict=False):
+        for low, high in pairwise(OVERLAPS):
             rows = (overlaps.max(axis=1) >= low) & (overlaps.max(axis=1) < high)
             figures = {
                 "overlap": f"{low}-{min(high, 1)}",
@@ -164,7 +167,11 @@ async def measure(options: argparse.Namespace) -> None:
                 print(json.dumps(found), flush=True)
             await growth.build("anew", places, "rebuild")
             for name in ("grown", "anew"):
-                figures = {"collection": name, "questions": len(questions.questions), **await growth.ask(name)}
+                figures = {
+                    "collection": name,
+                    "questions": len(questions.questions),
+                    **await growth.ask(name),
+                }
                 print(json.dumps(figures), flush=True)
             await growth.compare_summaries(first, await growth.layers("anew"), "anew")
 
