@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import random
 import tempfile
 from collections import defaultdict
 from collections.abc import Sequence
@@ -50,8 +49,7 @@ def choose_corpus(questions: QuestionSet, count: int) -> tuple[QuestionSet, list
     for place in range(len(questions.passages)):
         if len(chosen) < count:
             chosen.setdefault(place)
-    places = list(chosen)
-    random.Random(0).shuffle(places)
+    places = np.random.default_rng(0).permutation(list(chosen)).tolist()
     return replace(questions, questions=tuple(asked)), places
 
 
