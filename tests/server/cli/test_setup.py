@@ -142,7 +142,7 @@ def test_a_wrong_argument_is_reported_before_anything_is_done(
 
 @pytest.mark.usefixtures("home")
 def test_ctrl_c_says_what_is_kept_and_how_to_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupt(*_: object) -> None:
+    def interrupt(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(setting_up, "follow_job", interrupt)
