@@ -81,6 +81,7 @@ def embedding_server() -> Iterator[Any]:
 def pytest_configure(config: pytest.Config) -> None:
     # Most tests concern no embedder, and the fitted one is the fastest. Those of minilm and of the default name theirs.
     os.environ["LEANRAG_EMBEDDER"] = "fitted"
+    os.environ["LEANRAG_CONFIG"] = os.devnull
     config.addinivalue_line("markers", "local_model: needs the extra [local] and the model that tests use")
     # litellm ignores this remark of pydantic's on a class that it makes at the first chat, but only within the
     # test that imports it: pytest puts the filters back after each.

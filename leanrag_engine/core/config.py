@@ -1,5 +1,8 @@
 """The settings: name, default, meaning. The environment variable is ``LEANRAG_`` + the name.
 
+What neither an option nor the environment gives is read from a TOML file in the user's configuration folder. It is not
+in the data folder: the place of that folder is a setting too, and several data folders share one model.
+
 The options of the command line and server and the README's table are generated from this class.
 """
 
@@ -9,13 +12,25 @@ import os
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
-from platformdirs import user_data_path
+from platformdirs import user_config_path, user_data_path
 from pydantic import Field, ValidationError, field_validator, model_validator
-from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+from pydantic_settings import (
+    BaseSettings,
+    NoDecode,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+    TomlConfigSettingsSource,
+)
 
 from .errors import InvalidInput
 
 COLLECTION_NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$"
+
+
+def config_file() -> Path:
+    """Return the file of settings: that of ``LEANRAG_CONFIG``, else ``config.toml`` in the user's configuration folder."""
+    given = os.environ.get("LEANRAG_CONFIG")
+    return Path(given).expanduser() if given else user_config_path("leanrag", appauthor=False) / "config.toml"
 
 
 class Settings(BaseSettings):
@@ -147,6 +162,18 @@ class Settings(BaseSettings):
         default=2048, ge=256, description="Most memory for reading one of these, in megabytes (Linux)."
     )
 
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - the library's signature
+        file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Read what is given, then the environment, then the file."""
+        return init_settings, env_settings, TomlConfigSettingsSource(settings_cls, config_file())
+
     @field_validator("allow_dirs", mode="before")
     @classmethod
     def _split_path(cls, value: object) -> object:
@@ -173,7 +200,7 @@ class Settings(BaseSettings):
 
 
 def load_settings(**overrides: object) -> Settings:
-    """Read settings from the environment, overridden by the ``overrides`` that are not None.
+    """Read settings from the environment and the file, overridden by the ``overrides`` that are not None.
 
     Raises :class:`InvalidInput` naming the setting, its value and what was expected.
     """
@@ -187,7 +214,24 @@ def load_settings(**overrides: object) -> Settings:
                 f"The settings do not fit together: {first['msg']}.", "Change one."
             ) from problem
         name = str(first["loc"][0])
+        if first["type"] == "extra_forbidden":
+            raise unknown_setting(name) from problem
         raise InvalidInput(
             f"Setting {name} cannot be {first['input']!r}: {first['msg']}.",
-            f"Give another value with --{name.replace('_', '-')} or LEANRAG_{name.upper()}.",
+            f"Give another value with --{name.replace('_', '-')}, LEANRAG_{name.upper()} or in {config_file()}.",
         ) from problem
+    except ValueError as problem:
+        # Of the TOML library: a ValidationError is a ValueError too, and was caught above.
+        raise InvalidInput(
+            f"{config_file()} is no TOML file: {problem}.", "Correct it, or remove it."
+        ) from problem
+
+
+def unknown_setting(name: str) -> InvalidInput:
+    from .text.nearest import find_nearest  # noqa: PLC0415 - only for a wrong name
+
+    near = find_nearest(name, Settings.model_fields, 3)
+    return InvalidInput(
+        f"There is no setting {name!r}.",
+        f"Did you mean {', '.join(near)}?" if near else "See `leanrag config list`.",
+    )

@@ -16,6 +16,7 @@ from .corpus.corrections import corrections, merge, split
 from .corpus.documents import forget, ingest, sync
 from .demo.command import demo
 from .evaluate.commands import app as evaluation
+from .machine.config import app as config
 from .machine.doctor import doctor
 from .machine.install import install, uninstall
 from .machine.setup import setup
@@ -70,6 +71,7 @@ app.command()(merge)
 app.command()(split)
 app.command()(corrections)
 app.command()(reindex)
+app.add_typer(config, name="config")
 app.add_typer(evaluation, name="eval")
 
 
