@@ -27,6 +27,7 @@ from .core.errors import (
     NotReady,
     StoreUnusable,
 )
+from .core.history import CollectionChanges, HistoryEntry
 from .core.jobs import (
     BuildRequest,
     BuildResult,
@@ -36,6 +37,7 @@ from .core.jobs import (
     Job,
     JobResult,
     ReindexRequest,
+    RollbackRequest,
 )
 from .core.model import (
     NO_CORRECTIONS,
@@ -52,6 +54,7 @@ from .core.model import (
 )
 from .core.ports import ChatModel, Embedder, Extractor
 from .llm.prompts import Prompts
+from .pipeline.history import find_changes, find_restorable, roll_back
 from .pipeline.index import Stores, embedder_trouble, rebuild_vectors, restore_embedder
 from .pipeline.jobs import JobProgress, Jobs
 from .pipeline.status import (
@@ -225,6 +228,16 @@ class LeanRAG:
         self._writable()
         await self._collection(collection)
         return await self._jobs.submit("reindex", collection, ReindexRequest())
+
+    async def submit_rollback(self, generation: int, *, collection: str = "default") -> Job:
+        """Publish the content of an earlier generation again. Documents that came or changed since then are pending.
+
+        Raises ``NotFound`` if the collection has had no such generation or its data are gone, ``InvalidInput`` if it is the
+        published one.
+        """
+        self._writable()
+        await find_restorable(self._stores, await self._collection(collection), generation)
+        return await self._jobs.submit("rollback", collection, RollbackRequest(generation))
 
     async def submit_delete(
         self, ids: Sequence[str], *, collection: str = "default"
@@ -578,6 +591,20 @@ class LeanRAG:
         await self._collection(collection)
         return await self._stores.documents.find_all(collection)
 
+    async def history(self, *, collection: str = "default") -> list[HistoryEntry]:
+        """Return what each generation of a collection changed, why it was published and what it cost, newest first."""
+        await self._collection(collection)
+        return await self._stores.generations.history(collection)
+
+    async def changes(self, since: str = "", *, collection: str = "default") -> CollectionChanges:
+        """Return what changed since a generation (its number) or an ISO date; "": since the generation before the published
+        one. Raises ``NotFound`` or ``InvalidInput`` if ``since`` is neither, ``NotReady`` before any build."""
+
+        async def read(index: IndexSnapshot) -> CollectionChanges:
+            return await find_changes(self._stores, index.collection, index.generation, since)
+
+        return await self._read(collection, read, built=True)
+
     async def names_like(
         self, text: str, *, aggregated: bool, limit: int = 50, collection: str = "default"
     ) -> list[str]:
@@ -630,29 +657,33 @@ class LeanRAG:
         """Do the work of a job, by the type of its request."""
         # The last writer may have been killed before it changed the vector version: open clients may be stale.
         await self._vectors.refresh()
-        order = job.request if isinstance(job.request, BuildRequest) else PLAIN
         match job.request:
             case DeleteRequest(ids):
                 from .pipeline.delete import delete_documents
 
                 return await delete_documents(self._stores, job.collection, ids, progress.report)
+            case RollbackRequest(number):
+                held = await self._collection(job.collection)
+                return await roll_back(self._stores, held, number, progress)
             case ReindexRequest():
                 return await rebuild_vectors(self._stores, job.collection, progress.report)
-            case BuildRequest() if job.kind == "forecast":
+            case IngestRequest() as request:
+                return await self._ingest(job, request, progress)
+            case BuildRequest() as order if job.kind == "forecast":
                 from .pipeline.build.generation import forecast_build
 
                 return await forecast_build(self._stores, job.collection, order, progress.report)
-            case IngestRequest():
-                from .pipeline.ingest import ingest_all
+            case BuildRequest() as order:
+                return await self._build(job, order, progress)
 
-                changed = await ingest_all(self._stores, job.collection, job.request, progress)
-                held = await self._collection(job.collection)
-                if job.request.dry_run or not (
-                    job.request.build and held.documents and (changed or held.stale)
-                ):
-                    return IngestResult(built=not held.stale, dry_run=job.request.dry_run)
-                return IngestResult(built=True, build=await self._build(job, order, progress))
-        return await self._build(job, order, progress)
+    async def _ingest(self, job: Job, request: IngestRequest, progress: JobProgress) -> IngestResult:
+        from .pipeline.ingest import ingest_all
+
+        changed = await ingest_all(self._stores, job.collection, request, progress)
+        held = await self._collection(job.collection)
+        if request.dry_run or not (request.build and held.documents and (changed or held.stale)):
+            return IngestResult(built=not held.stale, dry_run=request.dry_run)
+        return IngestResult(built=True, build=await self._build(job, PLAIN, progress))
 
     async def _build(self, job: Job, order: BuildRequest, progress: JobProgress) -> BuildResult:
         # Clustering takes a second to import, which a query, or a sync that finds nothing new, need not wait for.
@@ -661,7 +692,7 @@ class LeanRAG:
 
         async with open_models(self._stores, job.collection, job.id, order) as models:
             generation = await build_generation(
-                self._stores, job.collection, progress.report, models, order.mode
+                self._stores, job.collection, progress.report, models, order.mode, job.id
             )
             for step, reason, count in models.fallbacks():
                 progress.fail(step, f"{count} left heuristic: {reason}")

@@ -154,6 +154,12 @@ class Settings(BaseSettings):
     relation_calls: int = Field(
         default=100, ge=0, description="Model calls for relations that τ auto aims at, on each layer."
     )
+    kept_generations: int = Field(
+        default=3, ge=2, le=100, description="Builds whose data are kept, the published one included."
+    )
+    kept_days: int = Field(
+        default=30, ge=0, description="Days for which the data of a replaced build are kept at most."
+    )
     max_document_mb: int = Field(default=200, ge=1, description="Largest file that is read, in megabytes.")
     max_parse_seconds: float = Field(
         default=60, gt=0, description="Most seconds for reading one PDF, Word file or large page."

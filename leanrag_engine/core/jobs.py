@@ -73,7 +73,14 @@ class ReindexRequest:
     """Write the vectors of the published build anew."""
 
 
-JobRequest = IngestRequest | BuildRequest | DeleteRequest | ReindexRequest
+@dataclass(frozen=True, slots=True)
+class RollbackRequest:
+    """Publish the content of generation ``number`` again."""
+
+    number: int
+
+
+JobRequest = IngestRequest | BuildRequest | DeleteRequest | ReindexRequest | RollbackRequest
 
 
 # --- results -------------------------------------------------------------------------------
@@ -194,6 +201,25 @@ class ReindexResult:
 
 
 @dataclass(frozen=True, slots=True)
+class RollbackResult:
+    """The generation that was published, with the content of generation ``restored``, and how many ``pending`` documents
+    came or changed since that was built."""
+
+    generation: int
+    restored: int
+    layers: tuple[LayerCount, ...]
+    pending: int = 0
+
+    def figures(self) -> dict[str, object]:
+        return {
+            "generation": self.generation,
+            "restored": self.restored,
+            "layers": [asdict(each) for each in self.layers],
+            "pending": self.pending,
+        }
+
+
+@dataclass(frozen=True, slots=True)
 class StepRange:
     """The least and the most that one step of a build requests. Costs are in US dollars, ``None`` if unknown."""
 
@@ -267,7 +293,7 @@ def _sum_ranges(ranges: Sequence[tuple[int, int]]) -> tuple[int, int]:
     return sum(low for low, _ in ranges), sum(high for _, high in ranges)
 
 
-JobResult = IngestResult | BuildResult | DeleteResult | ReindexResult | Forecast
+JobResult = IngestResult | BuildResult | DeleteResult | ReindexResult | RollbackResult | Forecast
 
 
 # --- a job ---------------------------------------------------------------------------------

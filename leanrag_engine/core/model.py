@@ -126,7 +126,8 @@ class Document:
     """A document in the graph store.
 
     ``number`` counts from 1 within the collection and is never reused: citations start with it. It stays when the
-    content is replaced. ``revision`` is the collection's revision that brought this content. ``date``, ``file_stamp`` and
+    content is replaced. ``added`` is the collection's revision that brought the document, ``revision`` the one that brought
+    this content. ``date``, ``file_stamp`` and
     ``file_digest`` are those of :class:`LoadedDocument`.
     """
 
@@ -138,6 +139,7 @@ class Document:
     digest: str
     characters: int
     chunks: int
+    added: int
     revision: int
     ingested_at: datetime
     metadata: Mapping[str, str] = field(default_factory=lambda: NO_METADATA)
@@ -589,11 +591,12 @@ class EmbeddingCounts:
 
 @dataclass(frozen=True, slots=True)
 class BuildHistory:
-    """How a build came about: its ``mode`` ("update" or "rebuild") and the ``reason`` for it.
+    """How a generation came about: its ``mode`` ("update", "rebuild", "deletion" or "rollback") and the ``reason`` for it.
 
     ``moved``: entities of G0 that were added or removed since the last rebuild; ``tightness``: mean cosine of G0's
     entities to the mean of their cluster at the last rebuild, against which later builds are compared; ``unknown``: share
-    of the collection's words that came since an embedder was fitted on it and that it lacks.
+    of the collection's words that came since an embedder was fitted on it and that it lacks. ``restored``: of a rollback,
+    the generation that was published again.
     """
 
     mode: str = ""
@@ -601,6 +604,7 @@ class BuildHistory:
     moved: int = 0
     tightness: float = 0.0
     unknown: float = 0.0
+    restored: int = 0
 
 
 @dataclass(frozen=True, slots=True)

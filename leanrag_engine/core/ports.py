@@ -11,12 +11,13 @@ from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Collection as AnyCollection
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any, Literal, Protocol
 
 from numpy.typing import NDArray
 
+from .history import HistoryEntry, Publication
 from .jobs import Job, JobState, JobStatus
 from .model import (
     BuildRecord,
@@ -300,12 +301,13 @@ class DocumentStore(Protocol):
         dimension: int,
         embedder_state: bytes,
         record: BuildRecord,
+        publication: Publication,
     ) -> Generation | None:
         """Delete the documents with all that depends on them, in one transaction.
 
         Publishes ``hierarchy``, what remains of the published one, in its place and deletes every older generation
         of the collection; with ``None``, no entity is left and no generation either. Removes the documents from
-        the records of finished jobs, and every cached reply and text of an agent that rests on anything but present chunks
+        the records of finished jobs, the names that no remaining entity has from the history, and every cached reply and text of an agent that rests on anything but present chunks
         and aggregated entities whose own text the deletion left as it was. The collection's revision grows by one, the vector version too.
         """
         ...
@@ -369,6 +371,10 @@ class DocumentStore(Protocol):
         """Record that a model is asked to read these chunks: they are due until ``put_extracts`` has their extracts."""
         ...
 
+    async def accept_heuristic(self, collection: str) -> None:
+        """Record that a build without a model has had all chunks: only an upgrade has a model read them."""
+        ...
+
     async def count_asked(self, collection: str) -> int:
         """Return the number of chunks that a model was asked to read and has not."""
         ...
@@ -429,13 +435,23 @@ class GenerationStore(Protocol):
         dimension: int,
         embedder_state: bytes,
         record: BuildRecord,
+        publication: Publication,
         report: ProgressReport = ignore_progress,
     ) -> Generation:
-        """Write the hierarchy as a new generation and switch the collection to it, in one transaction.
+        """Write the hierarchy as a new generation, with its entry in the history, and switch the collection to it, in one
+        transaction.
 
-        The previous one is kept for queries under way, older ones are deleted. ``report`` gets the stage
-        ``publish``; an exception from it ends the work, and nothing is published.
+        ``report`` gets the stage ``publish``; an exception from it ends the work, and nothing is published.
         """
+        ...
+
+    async def prune(self, collection: str, kept: int, age: timedelta) -> None:
+        """Delete the data of the generations but the ``kept`` newest, and of those that were replaced longer ago than
+        ``age``. The published one always stays, and the one before it for queries under way."""
+        ...
+
+    async def history(self, collection: str) -> list[HistoryEntry]:
+        """Return an entry for each generation that the collection has had, newest first."""
         ...
 
     async def find_all(self, collection: str) -> list[Generation]:

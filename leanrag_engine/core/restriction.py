@@ -131,21 +131,13 @@ def _find_chunk(part: str, texts: Mapping[str, str]) -> str | None:
 # --- summaries ------------------------------------------------------------------------------
 
 
-def reduce_summary(
-    cluster: Entity,
-    gone: Mapping[str, Chunk],
-    gone_ids: Collection[str],
-    left: Mapping[str, Chunk],
-    left_ids: Collection[str],
-) -> Entity | None:
+def reduce_summary(cluster: Entity, lost: Collection[str], left: Collection[str]) -> Entity | None:
     """Return a written summary without the sentences and findings that rested on chunks that are gone.
 
-    ``gone_ids`` and ``left_ids`` are the chunks beneath the cluster. A sentence rests on a chunk that it cites, or that
-    alone beneath the cluster says one of its words. None if no sentence of the description is left, or if the name has
-    such a word.
+    A sentence rested on them if it cites none of the chunks that are ``left``, or has a word that is ``lost``, which they alone
+    beneath the cluster said. None if no sentence of the description is left, or if the name has such a word.
     """
-    lost = lost_words(_text_of(cluster), gone, gone_ids, left, left_ids)
-    if lost & _content_words(cluster.name):
+    if set(lost) & _content_words(cluster.name):
         return None
     # Not all but ``gone``: a cited chunk may be one of an earlier version of the document.
     return cut_summary(cluster, left, lost)
@@ -186,25 +178,23 @@ def cut_sentence(relation: Relation, chunk_ids: Collection[str]) -> Relation | N
     return replace(relation, evidence=left) if left or not relation.evidence else None
 
 
-def lost_words(
-    text: str,
-    gone: Mapping[str, Chunk],
-    gone_ids: Collection[str],
-    left: Mapping[str, Chunk],
-    left_ids: Collection[str],
-) -> set[str]:
-    """Return the words of ``text`` that chunks of ``gone_ids`` say and no chunk of ``left_ids`` does."""
+def lost_words(text: str, gone: Iterable[Chunk] | None, left: Iterable[Chunk]) -> set[str]:
+    """Return the words of ``text`` that chunks which are ``gone`` say and no chunk that is ``left`` does.
+
+    ``gone`` is None if not all of their texts are known: they may have said any word.
+    """
     found = _content_words(text)
-    found &= {word for id_ in gone_ids if id_ in gone for word in _content_words(gone[id_].indexed_text)}
-    for id_ in left_ids:
+    if gone is not None:
+        found &= {word for each in gone for word in _content_words(each.indexed_text)}
+    for each in left:
         if not found:
             break
-        if id_ in left:
-            found -= _content_words(left[id_].indexed_text)
+        found -= _content_words(each.indexed_text)
     return found
 
 
-def _text_of(cluster: Entity) -> str:
+def text_of_summary(cluster: Entity) -> str:
+    """Return name, description and findings of an aggregated entity."""
     said = (f"{each.summary} {each.explanation}" for each in cluster.findings)
     return " ".join((cluster.name, cluster.description, *said))
 

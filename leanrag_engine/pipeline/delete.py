@@ -11,10 +11,12 @@ import logging
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 
 import anyio.to_thread
 
 from leanrag_engine.core.errors import Candidate, InvalidInput, ModelUnavailable, StoreUnusable
+from leanrag_engine.core.history import GraphChanges, Publication
 from leanrag_engine.core.jobs import DeleteResult
 from leanrag_engine.core.model import (
     BuildRecord,
@@ -26,6 +28,7 @@ from leanrag_engine.core.model import (
 )
 from leanrag_engine.core.ports import Embedder, Progress, ProgressReport
 from leanrag_engine.core.text.citation import format_document
+from leanrag_engine.hierarchy.changes.comparing import compare, count_stale
 from leanrag_engine.hierarchy.changes.removal import RemainingChunks, remove_chunks
 from leanrag_engine.retrieval.filters import nearest_documents
 
@@ -90,6 +93,7 @@ async def delete_documents(
 
     Raises ``StoreUnusable`` if the database cannot be used; an unusable vector space is dropped.
     """
+    started = datetime.now(UTC)
     held = await stores.documents.collection(collection)
     documents = await stores.documents.find_all(collection) if held else []
     wanted = {each.id for each in documents} & set(document_ids)
@@ -103,9 +107,16 @@ async def delete_documents(
     chunks = await stores.documents.all_chunks(collection)
     gone = [each for each in chunks if each.document_id in wanted]
     kept = [each for each in chunks if each.document_id not in wanted]
-    remains = await _compute_remaining(stores, held.generation, gone, kept) if held.generation else None
+    remains = None
+    if held.generation:
+        built = held.generation.revision
+        replaced = any(each.added <= built < each.revision for each in documents if each.id in wanted)
+        remains = await _compute_remaining(stores, held.generation, gone, kept, replaced=replaced)
     report(Progress("delete", 0, len(wanted)))
     record = await _update_vectors(stores, remains, gone, kept) if remains else BuildRecord()
+    history = replace(
+        record.history, mode="deletion", reason=f"{len(wanted)} documents were deleted", restored=0
+    )
     generation = await stores.documents.delete(
         collection,
         sorted(wanted),
@@ -113,7 +124,13 @@ async def delete_documents(
         embedder=remains.identity if remains else "",
         dimension=remains.before.dimension if remains else 0,
         embedder_state=remains.state if remains else b"",
-        record=record,
+        record=replace(record, history=history),
+        publication=Publication(
+            started,
+            compare(remains.old, remains.hierarchy) if remains and remains.hierarchy else GraphChanges(),
+            since=remains.before.revision if remains else -1,
+            removed=len(wanted),
+        ),
     )
     if remains and remains.hierarchy and generation:
         await stores.adjacencies.keep(generation, remains.hierarchy.layers, kept)
@@ -122,13 +139,19 @@ async def delete_documents(
 
 
 async def _compute_remaining(
-    stores: Stores, generation: Generation, gone: Sequence[Chunk], kept: Sequence[Chunk]
+    stores: Stores, generation: Generation, gone: Sequence[Chunk], kept: Sequence[Chunk], *, replaced: bool
 ) -> RemainingBuild:
+    """Return what remains of a build; ``replaced``: it was built from other versions of the deleted documents."""
     old = await read_hierarchy(stores, generation)
     said: dict[str, list[Extract]] = defaultdict(list)
     for extract in await stores.documents.extracts(generation.collection):
         said[extract.chunk_id].append(extract)
-    living = RemainingChunks({each.id: each for each in kept}, said, {each.id: each for each in gone})
+    living = RemainingChunks(
+        {each.id: each for each in kept},
+        said,
+        {each.id: each for each in gone},
+        has_unknown_texts=replaced,
+    )
     left = await anyio.to_thread.run_sync(remove_chunks, old, living) if old.layers[0].entities else None
     return RemainingBuild(generation, old, left, *await _remaining_embedder(stores, generation, kept))
 
@@ -172,7 +195,8 @@ async def _update_vectors(
                 await _drop(stores, space)
     # A space that was dropped counts as it was: status then says that the index is incomplete.
     record = remains.before.record
-    return replace(record, vectors={**record.vectors, **counts})
+    stale = count_stale(remains.hierarchy) if remains.hierarchy else 0
+    return replace(record, vectors={**record.vectors, **counts}, stale=stale)
 
 
 async def _update_space(

@@ -17,6 +17,7 @@ import pytest
 from leanrag_engine.adapters.chroma.store import ChromaVectorStore
 from leanrag_engine.adapters.sqlite import SqliteDatabase
 from leanrag_engine.adapters.sqlite.dialect.opening import FILE
+from leanrag_engine.core.history import Publication
 from leanrag_engine.core.model import (
     BuildRecord,
     Chunk,
@@ -152,7 +153,13 @@ def publish() -> Callable[..., Any]:
     """Publish a hierarchy with what a publication needs besides."""
 
     async def publish(store: SqliteDatabase, built: Hierarchy, revision: int = 0, **fields: Any) -> Any:
-        needed = {"embedder": "toy", "dimension": 4, "embedder_state": b"fit", "record": BuildRecord()}
+        needed = {
+            "embedder": "toy",
+            "dimension": 4,
+            "embedder_state": b"fit",
+            "record": BuildRecord(),
+            "publication": Publication(),
+        }
         return await store.generations.publish("default", revision, built, **(needed | fields))
 
     return publish

@@ -18,6 +18,7 @@ import pytest
 from leanrag_engine.adapters.chroma.store import ChromaVectorStore
 from leanrag_engine.adapters.sqlite import SqliteDatabase
 from leanrag_engine.adapters.sqlite.dialect.opening import FILE
+from leanrag_engine.core.history import Publication
 from leanrag_engine.core.model import (
     BuildRecord,
     Chunk,
@@ -98,6 +99,7 @@ class StoreFactory:
                 dimension=embedder.dimension,
                 embedder_state=b"",
                 record=BuildRecord(),
+                publication=Publication(),
             )
             spaces = await self._embed(embedder, folder.name, chunks, corpus.hierarchy)
             adjacency = Adjacency.of(corpus.hierarchy.layers, chunks)

@@ -133,7 +133,7 @@ def put(connection: Connection, name: str, new: PreparedDocument) -> Document:
     collection = collection_rows.number_of(connection, name)
     this = (documents.c.collection == collection) & (documents.c.id == new.document.id)
     before = connection.execute(
-        select(documents.c.number, documents.c.title, documents.c.last_chunk).where(this)
+        select(documents.c.number, documents.c.title, documents.c.last_chunk, documents.c.added).where(this)
     ).first()
     grown = collections.c.last_document if before else collections.c.last_document + 1
     raised = (
@@ -143,7 +143,12 @@ def put(connection: Connection, name: str, new: PreparedDocument) -> Document:
         .returning(collections.c.revision, collections.c.last_document)
     )
     row = connection.execute(raised).one()
-    stored = _document(new, before.number if before else row.last_document, row.revision)
+    stored = _document(
+        new,
+        before.number if before else row.last_document,
+        before.added if before else row.revision,
+        row.revision,
+    )
     kept: dict[str, int] = {}
     if before:
         kept = _remove_missing_chunks(connection, collection, stored.number, new)
@@ -187,7 +192,7 @@ def remove(connection: Connection, collection: int, id_: str) -> None:
         connection.execute(delete(documents).where(this))
 
 
-def _document(new: PreparedDocument, number: int, revision: int) -> Document:
+def _document(new: PreparedDocument, number: int, added: int, revision: int) -> Document:
     document = new.document
     return Document(
         id=document.id,
@@ -198,6 +203,7 @@ def _document(new: PreparedDocument, number: int, revision: int) -> Document:
         digest=document.digest,
         characters=len(document.text),
         chunks=len(new.chunks),
+        added=added,
         revision=revision,
         ingested_at=datetime.now(UTC),
         metadata=dict(document.metadata),

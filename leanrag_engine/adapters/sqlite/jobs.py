@@ -25,6 +25,8 @@ from leanrag_engine.core.jobs import (
     JobStatus,
     ReindexRequest,
     ReindexResult,
+    RollbackRequest,
+    RollbackResult,
     SkippedFiles,
     StepRange,
 )
@@ -133,6 +135,8 @@ def _request_to_json(request: JobRequest) -> dict[str, Any]:
             return asdict(request)
         case DeleteRequest(ids):
             return {"document_ids": [*ids]}
+        case RollbackRequest(number):
+            return {"number": number}
     return {}
 
 
@@ -148,6 +152,8 @@ def _request_from_json(kind: str, stored: Mapping[str, Any]) -> JobRequest:
             return DeleteRequest(tuple(stored["document_ids"]))
         case "reindex":
             return ReindexRequest()
+        case "rollback":
+            return RollbackRequest(stored["number"])
     return BuildRequest(**stored)
 
 
@@ -180,6 +186,9 @@ def _figures_to_result(kind: str, figures: Mapping[str, Any]) -> JobResult:
             return DeleteResult(**figures)
         case "reindex":
             return ReindexResult(figures)
+        case "rollback":
+            layers = tuple(LayerCount(**each) for each in figures["layers"])
+            return RollbackResult(figures["generation"], figures["restored"], layers, figures["pending"])
         case "forecast":
             return Forecast(
                 figures["documents"],

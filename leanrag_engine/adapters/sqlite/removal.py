@@ -1,7 +1,7 @@
 """Delete documents from the SQLite database: the part of a deletion that is one transaction on its tables.
 
-It removes the documents' rows and full-text entries, the cached replies about their chunks and their mentions in
-finished jobs, and replaces the published generation by what remains of it. ``pipeline/delete.py`` runs the whole
+It removes the documents' rows and full-text entries, the cached replies about their chunks, their mentions in finished
+jobs and the names in the history that nothing else bears, and replaces the published generation by what remains of it. ``pipeline/delete.py`` runs the whole
 deletion, vectors included; ``hierarchy/changes/removal.py`` computes what remains.
 """
 
@@ -11,23 +11,29 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, delete, select, update
+from sqlalchemy import Connection, select, update
 
+from leanrag_engine.core.history import Publication
 from leanrag_engine.core.model import Generation
 
 from . import collections as collection_rows
 from . import documents, replies
 from .dialect import fulltext
 from .dialect.statements import among
+from .generations import history
 from .generations import publish as publishing
 from .generations.publish import Build
 from .jobs import FINISHED
 from .schema.tables import documents as documents_table
-from .schema.tables import embedders, entities, generations, jobs
+from .schema.tables import entities, jobs
 
 
 def delete_documents(
-    connection: Connection, name: str, ids: Sequence[str], remaining: Build | None
+    connection: Connection,
+    name: str,
+    ids: Sequence[str],
+    remaining: Build | None,
+    publication: Publication,
 ) -> Generation | None:
     """Delete the documents ``ids`` as :meth:`leanrag_engine.core.ports.DocumentStore.delete` specifies.
 
@@ -42,13 +48,11 @@ def delete_documents(
     before = collection_rows.find_generations(connection, collection)
     untouched = _find_untouched(connection, before[0].number, remaining) if before and remaining else set()
     replies.drop_unfounded(connection, name, untouched)
-    for old in before:
-        fulltext.drop_generation(connection, old.number)
-        connection.execute(delete(generations).where(generations.c.number == old.number))
-    connection.execute(delete(embedders).where(embedders.c.identity.not_in(select(generations.c.embedder))))
+    publishing.delete_generations(connection, before)
     generation = None
     if before and remaining:
-        generation = publishing.publish(connection, name, before[0].revision, remaining)
+        generation = publishing.publish(connection, name, before[0].revision, remaining, publication)
+    history.forget_names(connection, name, remaining.entities if remaining else ())
     _remove_from_jobs(connection, name, deleted)
     collection_rows.bump_vector_version(connection)
     return generation

@@ -75,22 +75,29 @@ def find(connection: Connection, digest: str, job: str) -> Reply | None:
     )
 
 
+_SUMS = (
+    func.count().label("calls"),
+    func.sum(replies.c.prompt_tokens).label("prompt_tokens"),
+    func.sum(replies.c.completion_tokens).label("completion_tokens"),
+    func.coalesce(func.sum(replies.c.cost), 0.0).label("cost"),
+    (func.count() - func.count(replies.c.cost)).label("unpriced"),
+    func.sum(replies.c.counted).label("counted"),
+    func.sum(replies.c.room).label("room"),
+)
+
+
+def sum_spending_by_job(connection: Connection, collection: int) -> dict[str, Spent]:
+    """Add up calls, tokens and cost of all steps of each job of collection number ``collection``."""
+    statement = (
+        select(replies.c.job, *_SUMS).where(replies.c.collection == collection).group_by(replies.c.job)
+    )
+    rows = connection.execute(statement).mappings()
+    return {row["job"]: Spent("", **{each.name: row[each.name] for each in _SUMS}) for row in rows}
+
+
 def sum_spending(connection: Connection, name: str | None, job: str, model: str) -> list[Spent]:
     """Add up calls, tokens and cost of each step, sorted by its name. ``None`` and "" select everything."""
-    statement = (
-        select(
-            replies.c.step,
-            func.count().label("calls"),
-            func.sum(replies.c.prompt_tokens).label("prompt_tokens"),
-            func.sum(replies.c.completion_tokens).label("completion_tokens"),
-            func.coalesce(func.sum(replies.c.cost), 0.0).label("cost"),
-            (func.count() - func.count(replies.c.cost)).label("unpriced"),
-            func.sum(replies.c.counted).label("counted"),
-            func.sum(replies.c.room).label("room"),
-        )
-        .group_by(replies.c.step)
-        .order_by(replies.c.step)
-    )
+    statement = select(replies.c.step, *_SUMS).group_by(replies.c.step).order_by(replies.c.step)
     if name is not None:
         statement = statement.where(replies.c.collection == collection_rows.number_of(connection, name))
     if job:

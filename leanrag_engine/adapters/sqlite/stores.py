@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection as AnyCollection
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from datetime import timedelta
 from functools import partial
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from anyio import to_thread
 from sqlalchemy import Engine
 
 from leanrag_engine.core.errors import Busy
+from leanrag_engine.core.history import HistoryEntry, Publication
 from leanrag_engine.core.jobs import Job, JobState, JobStatus
 from leanrag_engine.core.model import (
     BuildRecord,
@@ -45,7 +47,7 @@ from . import corrections, documents, jobs, removal, replies
 from .dialect import opening
 from .dialect.fulltext import RowCounts
 from .dialect.transactions import Transactions
-from .generations import entities, relations, unsettled
+from .generations import entities, history, relations, unsettled
 from .generations import publish as publishing
 
 
@@ -131,6 +133,9 @@ class SqlDocumentStore:
     async def ask_for(self, collection: str, chunk_ids: Sequence[str]) -> None:
         await self._transactions.write(documents.ask_for, collection, chunk_ids)
 
+    async def accept_heuristic(self, collection: str) -> None:
+        await self._transactions.write(documents.accept_heuristic, collection)
+
     async def count_asked(self, collection: str) -> int:
         return await self._transactions.read(documents.count_asked, collection)
 
@@ -163,6 +168,7 @@ class SqlDocumentStore:
         dimension: int,
         embedder_state: bytes,
         record: BuildRecord,
+        publication: Publication,
     ) -> Generation | None:
         """Also raises ``InvalidInput`` if the hierarchy's layers do not fit together."""
         remaining = None
@@ -177,7 +183,7 @@ class SqlDocumentStore:
             )
             remaining = await to_thread.run_sync(ready)
         generation = await self._transactions.write(
-            removal.delete_documents, collection, document_ids, remaining
+            removal.delete_documents, collection, document_ids, remaining, publication
         )
         with suppress(Busy):
             await self._transactions.empty_log()
@@ -201,6 +207,7 @@ class SqlGenerationStore:
         dimension: int,
         embedder_state: bytes,
         record: BuildRecord,
+        publication: Publication,
         report: ProgressReport = ignore_progress,
     ) -> Generation:
         """Also raises ``InvalidInput`` if the hierarchy's layers do not fit together."""
@@ -214,13 +221,15 @@ class SqlGenerationStore:
             report=report,
         )
         build = await to_thread.run_sync(ready)
-        generation = await self._transactions.write(publishing.publish, collection, revision, build, report)
-        # A transaction of its own, so that others wait half as long. If it fails, the next publish does it.
-        with suppress(Busy):
-            await self._transactions.write(publishing.delete_older, collection)
-            if not record.models:
-                await self._transactions.write(documents.accept_heuristic, collection)
-        return generation
+        return await self._transactions.write(
+            publishing.publish, collection, revision, build, publication, report
+        )
+
+    async def prune(self, collection: str, kept: int, age: timedelta) -> None:
+        await self._transactions.write(publishing.prune, collection, kept, age)
+
+    async def history(self, collection: str) -> list[HistoryEntry]:
+        return await self._transactions.read(history.find_all, collection)
 
     async def embedder_state(self, generation: int) -> bytes:
         """Return the state of the embedder of a generation. Raises ``NotFound`` if the generation was deleted."""

@@ -18,6 +18,7 @@ from leanrag_engine.core.model import Entity, Graph, Hierarchy, Relation, Stalen
 from leanrag_engine.core.restriction import cut_sentence, cut_summary
 from leanrag_engine.hierarchy.relations import LayerStep, PairCounts
 
+from .comparing import text_of
 from .removal import HIDDEN, order_pair
 
 Labels = NDArray[np.intp]
@@ -62,7 +63,7 @@ class Lineage:
         return cls(
             origins,
             [
-                old is None or each.id in touched or _text_of(old) != _text_of(each)
+                old is None or each.id in touched or text_of(old) != text_of(each)
                 for each, old in zip(base.entities, origins, strict=True)
             ],
         )
@@ -73,14 +74,10 @@ class Lineage:
         return cls(
             origins,
             [
-                old is None or _text_of(old) != _text_of(each)
+                old is None or text_of(old) != text_of(each)
                 for each, old in zip(entities, origins, strict=True)
             ],
         )
-
-
-def _text_of(entity: Entity) -> tuple[object, ...]:
-    return entity.name, entity.description, entity.findings
 
 
 def _ends_of_changes(before: Iterable[Relation], after: Iterable[Relation]) -> set[str]:

@@ -20,6 +20,7 @@ from leanrag_engine.core.restriction import (
     reduce_entity,
     reduce_relation,
     reduce_summary,
+    text_of_summary,
 )
 
 HIDDEN = "Hidden until the next build: it drew on documents that were deleted."
@@ -29,12 +30,17 @@ Pair = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class RemainingChunks:
-    """The chunks that remain, what was extracted from them, and the chunks that are ``gone``."""
+    """The chunks that remain, what was extracted from them, and the chunks that are ``gone``.
+
+    ``has_unknown_texts``: the hierarchy also rests on chunks of earlier versions of what is gone, whose texts are not
+    among them.
+    """
 
     chunks: Mapping[str, Chunk]
     extracts: Mapping[str, Sequence[Extract]]
     """By the id of their chunk."""
     gone: Mapping[str, Chunk] = field(default_factory=dict)
+    has_unknown_texts: bool = False
 
     def among(self, chunk_ids: Iterable[str]) -> tuple[str, ...]:
         return tuple(id_ for id_ in chunk_ids if id_ in self.chunks)
@@ -179,7 +185,8 @@ def _reduce_cluster(
     """Return a cluster whose members changed: what a model or an agent wrote of it is cut, other summaries are hidden."""
     reduced = None
     if cluster.method.written:
-        reduced = reduce_summary(cluster, remaining.gone, chunks.gone, remaining.chunks, chunks.left)
+        lost = _find_lost_words(text_of_summary(cluster), chunks.gone, chunks.left, remaining)
+        reduced = reduce_summary(cluster, lost, remaining.chunks)
     if reduced is not None:
         stale = changes.since(cluster.stale)
         return replace(reduced, members=rest.members, mentions=rest.mentions, stale=stale)
@@ -235,7 +242,16 @@ def _recount_relations(
 
 def _rests_on_deleted(relation: Relation, ends: Sequence[_ChunksBeneath], remaining: RemainingChunks) -> bool:
     gone, left = (set().union(*(getattr(end, name) for end in ends)) for name in ("gone", "left"))
-    return bool(lost_words(relation.description, remaining.gone, gone, remaining.chunks, left))
+    return bool(_find_lost_words(relation.description, gone, left, remaining))
+
+
+def _find_lost_words(
+    text: str, gone_ids: Collection[str], left_ids: Collection[str], remaining: RemainingChunks
+) -> set[str]:
+    """Return the words of ``text`` that may come from the chunks ``gone_ids`` alone: none of ``left_ids`` says them."""
+    unknown = remaining.has_unknown_texts and any(id_ not in remaining.gone for id_ in gone_ids)
+    said = None if unknown else [remaining.gone[id_] for id_ in gone_ids if id_ in remaining.gone]
+    return lost_words(text, said, [remaining.chunks[id_] for id_ in left_ids if id_ in remaining.chunks])
 
 
 def order_pair(first: str, second: str) -> Pair:

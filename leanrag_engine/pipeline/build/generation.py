@@ -7,7 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Collection as AnyCollection
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from functools import partial
 
 import anyio
@@ -15,7 +17,8 @@ import anyio.to_thread
 
 from leanrag_engine.adapters.wiring import embedder_source
 from leanrag_engine.core.config import Settings
-from leanrag_engine.core.errors import NotReady
+from leanrag_engine.core.errors import Busy, NotReady
+from leanrag_engine.core.history import Publication
 from leanrag_engine.core.jobs import AskedMode, BuildRequest, Forecast, StepRange
 from leanrag_engine.core.model import (
     BuildRecord,
@@ -42,14 +45,15 @@ from leanrag_engine.extraction.heuristic.keyphrases.key_words import find_key_wo
 from leanrag_engine.extraction.merging import LongDescription, merge
 from leanrag_engine.hierarchy.build import BuiltHierarchy, HierarchyOptions, build
 from leanrag_engine.hierarchy.by_model.write import TextSources
+from leanrag_engine.hierarchy.changes.comparing import compare, count_stale
 from leanrag_engine.hierarchy.clustering.methods import ClusteringMethod, ClusteringOptions
 from leanrag_engine.hierarchy.health import count_methods
 from leanrag_engine.llm.batching import first_error
 from leanrag_engine.llm.forecast import StepForecast
+from leanrag_engine.pipeline.history import drop_old_generations
 from leanrag_engine.pipeline.index import (
     Rows,
     Stores,
-    drop_unused_spaces,
     embed_rows,
     read_hierarchy,
     rows_of_layers,
@@ -62,7 +66,6 @@ from .models import NO_MODELS, BuildModels, open_forecast_models
 from .modes import (
     ModeChoice,
     choose_mode,
-    count_stale,
     find_previous,
     keep_embedder,
     record_history,
@@ -111,17 +114,25 @@ async def build_generation(
     report: ProgressReport,
     models: BuildModels = NO_MODELS,
     mode: AskedMode = "auto",
+    job: str = "",
 ) -> Generation:
     """Read chunks, merge all extracts into G0, build or update the layers, write their vectors and publish.
 
-    Raises ``NotReady`` if the collection has no document.
+    ``job`` is the id of the job that asks for it. Raises ``NotReady`` if the collection has no document.
     """
+    started = datetime.now(UTC)
     found = await require_documents(stores, collection)
     fitted, rows = await read_beside_embedding(stores, found, report, models, mode)
     # Once more: new extracts have changed its revision.
     found = await require_documents(stores, collection)
     drafted = await draft(stores, found, fitted, report, models, mode)
-    return await publish(stores, found, fitted, rows, drafted, report, models)
+    publication = Publication(
+        started,
+        await anyio.to_thread.run_sync(compare, fitted.previous, drafted.built.hierarchy),
+        since=found.generation.revision if found.generation else -1,
+        job=job,
+    )
+    return await publish(stores, found, fitted, rows, drafted, publication, report, models)
 
 
 async def read_beside_embedding(
@@ -306,6 +317,7 @@ async def publish(
     fitted: FittedChunks,
     window_rows: Rows,
     drafted: DraftBuild,
+    publication: Publication,
     report: ProgressReport,
     models: BuildModels,
 ) -> Generation:
@@ -335,11 +347,15 @@ async def publish(
             history=record_history(drafted.choice, built, collection.generation, fitted.unknown),
             corrections=drafted.effects,
         ),
+        publication=publication,
         report=report,
     )
+    if not models.names():
+        with suppress(Busy):  # the next build without a model does it
+            await stores.documents.accept_heuristic(collection.name)
     await stores.adjacencies.keep(generation, layers, fitted.chunks)
     await settle_spaces(stores, written)
-    await drop_unused_spaces(stores, collection)
+    await drop_old_generations(stores, collection)
     return generation
 
 

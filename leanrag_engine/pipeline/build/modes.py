@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import chain
 from typing import get_args
 
 from leanrag_engine.core.errors import InvalidInput
@@ -13,11 +12,9 @@ from leanrag_engine.core.model import (
     BuildHistory,
     Chunk,
     Collection,
-    Entity,
     Generation,
     Graph,
     Hierarchy,
-    Relation,
 )
 from leanrag_engine.core.ports import Embedder, EmbedderSource
 from leanrag_engine.hierarchy.build import BuildMode, BuiltHierarchy, HierarchyOptions
@@ -161,11 +158,3 @@ def record_history(
     if choice.mode == "update" and before is not None:
         tightness = before.record.history.tightness
     return BuildHistory(choice.mode, choice.reason, choice.moved, tightness, unknown)
-
-
-def count_stale(hierarchy: Hierarchy) -> int:
-    """Count the written texts beneath which something has changed."""
-    items: Iterator[Entity | Relation] = chain.from_iterable(
-        (*layer.entities, *layer.relations) for layer in hierarchy.layers[1:]
-    )
-    return sum(item.stale is not None for item in items)

@@ -13,6 +13,7 @@ import pytest
 from leanrag_engine.adapters.sqlite import SqliteDatabase
 from leanrag_engine.adapters.sqlite.documents import RecentChunks
 from leanrag_engine.core.errors import InvalidInput, NotFound
+from leanrag_engine.core.history import Publication
 from leanrag_engine.core.jobs import (
     BuildRequest,
     BuildResult,
@@ -188,7 +189,14 @@ async def test_what_replaces_a_text_has_a_citation_that_no_other_text_had(
 
 async def test_document_numbers_are_never_reused(filled_store: SqliteDatabase, parcel: MakeParcel) -> None:
     await filled_store.documents.delete(
-        "default", ["carol"], None, embedder="", dimension=0, embedder_state=b"", record=BuildRecord()
+        "default",
+        ["carol"],
+        None,
+        embedder="",
+        dimension=0,
+        embedder_state=b"",
+        record=BuildRecord(),
+        publication=Publication(),
     )
     assert (await put(filled_store, parcel("carol", "Other words."))).number == 3
     assert (await put(filled_store, parcel("third", "More words."))).number == 4
@@ -252,7 +260,14 @@ async def test_a_chunk_that_was_read_is_read_anew_after_another_connection_chang
     await put(other, parcel("carol", "One here.", title="Fezziwig"))
     assert [each.title for each in await store.documents.chunks("default", ids)] == ["Fezziwig"]
     await other.documents.delete(
-        "default", ["carol"], None, embedder="", dimension=0, embedder_state=b"", record=BuildRecord()
+        "default",
+        ["carol"],
+        None,
+        embedder="",
+        dimension=0,
+        embedder_state=b"",
+        record=BuildRecord(),
+        publication=Publication(),
     )
     assert await store.documents.chunks("default", ids) == []
     await other.close()
@@ -390,6 +405,8 @@ async def test_the_published_generation_and_the_one_before_are_kept(
         await publish(filled_store, hierarchy(*NAMES[:size]), embedder=f"fit-{size}") for size in (3, 5, 7)
     ]
     assert [each.number for each in made] == sorted({each.number for each in made})
+    assert await filled_store.generations.find_all("default") == made[::-1]
+    await filled_store.generations.prune("default", 1, timedelta())
     assert await filled_store.generations.find_all("default") == [made[2], made[1]]
     assert len(await filled_store.generations.layer(made[1].number, 0)) == 5
     gone = made[0].number
@@ -411,10 +428,17 @@ async def test_publishing_in_one_collection_keeps_the_generations_of_others(
     filled_store: SqliteDatabase, hierarchy: MakeHierarchy, publish: Publish
 ) -> None:
     await filled_store.documents.create_collection("other")
-    fields = {"embedder": "toy", "dimension": 4, "embedder_state": b"", "record": BuildRecord()}
+    fields = {
+        "embedder": "toy",
+        "dimension": 4,
+        "embedder_state": b"",
+        "record": BuildRecord(),
+        "publication": Publication(),
+    }
     kept = await filled_store.generations.publish("other", 0, hierarchy("Alone", "Together"), **fields)
     for _ in range(3):
         await publish(filled_store, hierarchy(*NAMES))
+    await filled_store.generations.prune("default", 2, timedelta())
     assert await filled_store.generations.find_all("other") == [kept]
     assert [each.name for each in await filled_store.generations.layer(kept.number, 0)] == [
         "Alone",

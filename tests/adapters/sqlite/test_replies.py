@@ -12,6 +12,7 @@ from sqlalchemy import text
 
 from leanrag_engine.adapters.sqlite import SqliteDatabase
 from leanrag_engine.core.errors import NotFound
+from leanrag_engine.core.history import Publication
 from leanrag_engine.core.model import (
     BuildRecord,
     Chunk,
@@ -68,7 +69,14 @@ async def chunk_ids(store: SqliteDatabase, document_id: str = "carol") -> list[s
 
 async def delete_document(store: SqliteDatabase, document_id: str = "carol") -> None:
     await store.documents.delete(
-        "default", [document_id], None, embedder="", dimension=0, embedder_state=b"", record=BuildRecord()
+        "default",
+        [document_id],
+        None,
+        embedder="",
+        dimension=0,
+        embedder_state=b"",
+        record=BuildRecord(),
+        publication=Publication(),
     )
 
 
@@ -238,6 +246,7 @@ async def test_a_deletion_drops_what_rests_on_changed_summaries_on_unknown_thing
             dimension=8,
             embedder_state=b"x",
             record=BuildRecord(),
+            publication=Publication(),
         )
         assert {each for each in rests if await filled_store.replies.find(each)} == kept
         assert set(await summaries(filled_store)) == kept
@@ -322,6 +331,7 @@ async def test_heuristic_chunks_come_in_reading_order(
     stored = await filled_store.documents.collection("default")
     assert stored
     await publish(filled_store, hierarchy("Scrooge"), revision=stored.revision)
+    await filled_store.documents.accept_heuristic("default")
     assert await filled_store.documents.heuristic_chunks("default", due=True) == []
     late = parcel("late", "It came late.")
     await filled_store.documents.put("default", late.document, late.chunks, late.extracts)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from itertools import islice
+from datetime import UTC, datetime, timedelta
+from itertools import islice, pairwise
 from typing import Any, TypeVar
 
 from sqlalchemy import Connection, Table, delete, insert, select
@@ -23,18 +23,21 @@ from leanrag_engine.adapters.sqlite.schema.tables import (
     relations,
 )
 from leanrag_engine.core.errors import InvalidInput
+from leanrag_engine.core.history import Publication
 from leanrag_engine.core.layers import find_misfit
 from leanrag_engine.core.model import BuildRecord, Entity, Generation, Graph, Hierarchy, Relation
 from leanrag_engine.core.ports import Progress, ProgressReport, ignore_progress
 from leanrag_engine.core.text.language.words import search_text
+
+from . import history
 
 T = TypeVar("T")
 
 BATCH = 10_000
 """Rows per insert: a build of a million relations must not be in memory a second time as rows. A batch takes a tenth of
 a second, and between two batches a publish can be cancelled."""
-KEPT_GENERATIONS = 2
-"""The published generation, and the one before it for queries that began before the publish."""
+READ_GENERATIONS = 2
+"""The published generation, and the one before it for queries that began before the publish: these are always kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,9 +136,14 @@ class _Watch:
 
 
 def publish(
-    connection: Connection, name: str, revision: int, build: Build, report: ProgressReport = ignore_progress
+    connection: Connection,
+    name: str,
+    revision: int,
+    build: Build,
+    publication: Publication,
+    report: ProgressReport = ignore_progress,
 ) -> Generation:
-    """Write ``build`` as the collection's newest generation; the commit publishes it.
+    """Write ``build`` as the collection's newest generation, and its entry in the history; the commit publishes it.
 
     An error that ``report`` raises rolls the transaction back: nothing is published.
     """
@@ -151,14 +159,31 @@ def publish(
     for facts in watch.batches(build.facts):
         fulltext.add_facts(connection, number, facts)
     _insert_all(connection, tables.names, watch.batches((number, *name) for name in build.names))
-    return collection_rows.find_generations(connection, collection, limit=1)[0]
+    published = collection_rows.find_generations(connection, collection, limit=1)[0]
+    history.record(connection, collection, published, publication)
+    return published
 
 
-def delete_older(connection: Connection, name: str) -> None:
-    """Delete all but the newest generations of the collection, and embedder states without a generation."""
-    for old in collection_rows.find_generations_in(connection, name)[KEPT_GENERATIONS:]:
-        fulltext.drop_generation(connection, old.number)
-        connection.execute(delete(generations).where(generations.c.number == old.number))
+def prune(connection: Connection, name: str, kept: int, age: timedelta) -> None:
+    """Delete the generations of the collection but the ``kept`` newest, and those that were replaced longer ago than
+    ``age``."""
+    found = collection_rows.find_generations_in(connection, name)
+    oldest = datetime.now(UTC) - age
+    delete_generations(
+        connection,
+        [
+            old
+            for place, (newer, old) in enumerate(pairwise(found), start=1)
+            if place >= READ_GENERATIONS and (place >= kept or newer.created_at < oldest)
+        ],
+    )
+
+
+def delete_generations(connection: Connection, found: Iterable[Generation]) -> None:
+    """Delete generations with their full-text tables, and embedder states without a generation."""
+    for each in found:
+        fulltext.drop_generation(connection, each.number)
+        connection.execute(delete(generations).where(generations.c.number == each.number))
     connection.execute(delete(embedders).where(embedders.c.identity.not_in(select(generations.c.embedder))))
 
 

@@ -121,6 +121,7 @@ documents = Table(
     Column("characters", Integer, nullable=False),
     Column("chunks", Integer, nullable=False),
     Column("last_chunk", Integer, nullable=False),
+    Column("added", Integer, nullable=False),
     Column("revision", Integer, nullable=False),
     Column("ingested_at", UtcDateTime, nullable=False),
     Column("metadata", Json, nullable=False),
@@ -201,6 +202,25 @@ generations = Table(
     Index("generations_collection", "collection", "number"),
     Index("generations_embedder", "embedder"),
     sqlite_autoincrement=True,
+)
+
+# A row for each generation that was ever published; it stays when the generation goes.
+history = Table(
+    "history",
+    metadata,
+    Column("generation", Integer, primary_key=True, autoincrement=False),
+    Column("collection", Integer, ForeignKey("collections.number", ondelete="CASCADE"), nullable=False),
+    Column("revision", Integer, nullable=False),
+    Column("created_at", UtcDateTime, nullable=False),
+    Column("job", Text, nullable=False),
+    Column("seconds", Float, nullable=False),
+    Column("layers", Json, nullable=False),
+    Column("build", Json, nullable=False),
+    Column("embedded", Json, nullable=False),
+    Column("stale", Integer, nullable=False),
+    Column("documents", Json, nullable=False),
+    Column("changes", Json, nullable=False),
+    Index("history_collection", "collection", "generation"),
 )
 
 entities = Table(

@@ -51,6 +51,7 @@ def _collections() -> None:
         sa.Column("characters", sa.Integer, nullable=False),
         sa.Column("chunks", sa.Integer, nullable=False),
         sa.Column("last_chunk", sa.Integer, nullable=False),
+        sa.Column("added", sa.Integer, nullable=False),
         sa.Column("revision", sa.Integer, nullable=False),
         sa.Column("ingested_at", sa.DateTime, nullable=False),
         sa.Column("metadata", sa.Text, nullable=False),
@@ -127,6 +128,24 @@ def _generations() -> None:
     )
     op.create_index("generations_collection", "generations", ["collection", "number"])
     op.create_index("generations_embedder", "generations", ["embedder"])
+    op.create_table(
+        "history",
+        sa.Column("generation", sa.Integer, primary_key=True, autoincrement=False),
+        sa.Column(
+            "collection", sa.Integer, sa.ForeignKey("collections.number", ondelete="CASCADE"), nullable=False
+        ),
+        sa.Column("revision", sa.Integer, nullable=False),
+        sa.Column("created_at", sa.DateTime, nullable=False),
+        sa.Column("job", sa.Text, nullable=False),
+        sa.Column("seconds", sa.Float, nullable=False),
+        sa.Column("layers", sa.Text, nullable=False),
+        sa.Column("build", sa.Text, nullable=False),
+        sa.Column("embedded", sa.Text, nullable=False),
+        sa.Column("stale", sa.Integer, nullable=False),
+        sa.Column("documents", sa.Text, nullable=False),
+        sa.Column("changes", sa.Text, nullable=False),
+    )
+    op.create_index("history_collection", "history", ["collection", "generation"])
 
 
 def _generation() -> sa.Column[int]:

@@ -1,0 +1,133 @@
+"""The history of a collection: a row for each generation that was ever published, which stays when the generation goes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict
+from datetime import UTC, datetime
+from typing import Any
+
+from sqlalchemy import Connection, Row, bindparam, func, insert, select, update
+
+from leanrag_engine.adapters.sqlite import collections as collection_rows
+from leanrag_engine.adapters.sqlite import replies
+from leanrag_engine.adapters.sqlite.schema.tables import documents, generations, history
+from leanrag_engine.core.history import (
+    DocumentChanges,
+    EntityChanges,
+    GraphChanges,
+    HistoryEntry,
+    NamedChanges,
+    Publication,
+)
+from leanrag_engine.core.model import BuildHistory, EmbeddingCounts, Entity, Generation, LayerCount, Spent
+
+_PARTS = ("entities", "summaries")
+_KINDS = ("added", "removed", "changed", "stale")
+
+
+def record(connection: Connection, collection: int, generation: Generation, publication: Publication) -> None:
+    """Add the row of a generation that was just published in collection number ``collection``."""
+    connection.execute(
+        insert(history).values(
+            generation=generation.number,
+            collection=collection,
+            revision=generation.revision,
+            created_at=generation.created_at,
+            job=publication.job,
+            seconds=max(0.0, (datetime.now(UTC) - publication.started).total_seconds()),
+            layers=[(each.layer, each.entities, each.relations) for each in generation.layers],
+            build=asdict(generation.record.history),
+            embedded=asdict(generation.record.embedded),
+            stale=generation.record.stale,
+            documents=asdict(_count_documents(connection, collection, generation, publication)),
+            changes=_changes_to_json(publication.changes),
+        )
+    )
+
+
+def find_all(connection: Connection, name: str) -> list[HistoryEntry]:
+    """Return the entries of the collection, newest first."""
+    collection = collection_rows.number_of(connection, name)
+    spent = replies.sum_spending_by_job(connection, collection)
+    statement = (
+        select(history, generations.c.number.label("kept"))
+        .outerjoin(generations, generations.c.number == history.c.generation)
+        .where(history.c.collection == collection)
+        .order_by(history.c.generation.desc())
+    )
+    rows = connection.execute(statement)
+    # Only a build has a job here; other calls of models, such as answers, are recorded without one.
+    return [_entry(row, spent.get(row.job) if row.job else None) for row in rows]
+
+
+def forget_names(connection: Connection, name: str, remaining: Iterable[Entity]) -> None:
+    """Remove from all entries of the collection every name that no entity of ``remaining`` has; totals stay."""
+    known = {(each.id, each.name) for each in remaining}
+    here = history.c.collection == collection_rows.number_of(connection, name)
+    found = connection.execute(select(history.c.generation, history.c.changes).where(here))
+    changed = []
+    for row in found:
+        changes = row.changes
+        for kinds in changes.values():
+            for change in kinds.values():
+                change["names"] = {ref: name for ref, name in change["names"].items() if (ref, name) in known}
+        changed.append({"this": row.generation, "left": changes})
+    if changed:
+        statement = update(history).where(history.c.generation == bindparam("this"))
+        connection.execute(statement.values(changes=bindparam("left")), changed)
+
+
+def _count_documents(
+    connection: Connection, collection: int, generation: Generation, publication: Publication
+) -> DocumentChanges:
+    """Count the documents of a build that came in or changed since the revision of the generation before."""
+    since = publication.since
+    count = func.count()
+    counted = select(count.filter(documents.c.added > since), count.filter(documents.c.added <= since)).where(
+        documents.c.collection == collection,
+        documents.c.revision > since,
+        documents.c.revision <= generation.revision,
+    )
+    added, changed = connection.execute(counted).one()
+    return DocumentChanges(added, changed, publication.removed)
+
+
+# --- rows ----------------------------------------------------------------------------------
+
+
+def _entry(row: Row[Any], spent: Spent | None) -> HistoryEntry:
+    return HistoryEntry(
+        number=row.generation,
+        revision=row.revision,
+        created_at=row.created_at,
+        layers=tuple(LayerCount(*counts) for counts in row.layers),
+        build=BuildHistory(**row.build),
+        documents=DocumentChanges(**row.documents),
+        changes=_changes_from_json(row.changes),
+        embedded=EmbeddingCounts(**row.embedded),
+        stale=row.stale,
+        spent=spent or Spent(""),
+        seconds=row.seconds,
+        available=row.kept is not None,
+    )
+
+
+def _changes_to_json(changes: GraphChanges) -> dict[str, Any]:
+    # Not by ``asdict``, which copies a mapping as what it was: names are plain JSON here.
+    return {
+        part: {
+            kind: {"total": change.total, "names": dict(change.names)}
+            for kind in _KINDS
+            if (change := getattr(getattr(changes, part), kind)).total
+        }
+        for part in _PARTS
+    }
+
+
+def _changes_from_json(stored: Mapping[str, Mapping[str, Any]]) -> GraphChanges:
+    entities, summaries = (
+        EntityChanges(**{kind: NamedChanges(**change) for kind, change in stored[part].items()})
+        for part in _PARTS
+    )
+    return GraphChanges(entities, summaries)

@@ -1,0 +1,113 @@
+"""The history of a collection: what each published generation changed, why it was published, and what it cost.
+
+A generation is one published build, deletion or rollback; generations are numbered across all collections of a data
+folder. Its history entry stays when its data are pruned.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from .model import BuildHistory, Document, EmbeddingCounts, Generation, LayerCount, Spent
+
+
+@dataclass(frozen=True, slots=True)
+class NamedChanges:
+    """How many entities changed in one way, and the names of the foremost of them by ref."""
+
+    total: int = 0
+    names: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class EntityChanges:
+    """The entities that are new, gone, or described in other words, and those whose written text has become stale."""
+
+    added: NamedChanges = NamedChanges()
+    removed: NamedChanges = NamedChanges()
+    changed: NamedChanges = NamedChanges()
+    stale: NamedChanges = NamedChanges()
+
+
+@dataclass(frozen=True, slots=True)
+class GraphChanges:
+    """What differs between two generations: the ``entities`` of layer 0, and the ``summaries``, which are the aggregated
+    entities of all layers above."""
+
+    entities: EntityChanges = EntityChanges()
+    summaries: EntityChanges = EntityChanges()
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentChanges:
+    """How many documents are new in a generation, have another content in it, or were deleted."""
+
+    added: int = 0
+    changed: int = 0
+    removed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Publication:
+    """What the history keeps of a generation that is published, beside its record.
+
+    ``changes`` are those to the generation before, which was built from revision ``since`` (-1 if there was none), and
+    ``removed`` documents were deleted. ``job`` is the job whose model calls it needed, "" if it needed none. The work
+    ``started`` at that time.
+    """
+
+    started: datetime = field(default_factory=lambda: datetime.now(UTC))
+    changes: GraphChanges = GraphChanges()
+    since: int = -1
+    removed: int = 0
+    job: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryEntry:
+    """One published generation of a collection, built from revision ``revision``.
+
+    ``build`` says how it came about and why; ``documents`` and ``changes`` what differs from the generation before.
+    ``stale`` written texts were stale in it. It took ``seconds``, and model calls that used ``spent``, all steps together.
+    ``available``: its data are still there, so that it can be rolled back to.
+    """
+
+    number: int
+    revision: int
+    created_at: datetime
+    layers: tuple[LayerCount, ...]
+    build: BuildHistory
+    documents: DocumentChanges
+    changes: GraphChanges
+    embedded: EmbeddingCounts
+    stale: int
+    spent: Spent
+    seconds: float
+    available: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedDocument:
+    """A document that came in or changed; ``pending``: after the published generation."""
+
+    document: Document
+    is_new: bool
+    pending: bool
+
+
+@dataclass(frozen=True, slots=True)
+class CollectionChanges:
+    """What changed in a collection from generation ``since`` (0: before the first) to ``published``, and after it.
+
+    ``removed`` documents were deleted. ``exact``: the two generations were compared. Otherwise the data of the earlier one
+    are pruned, and ``graph`` adds up what each generation recorded: totals are upper bounds, and names may be missing.
+    """
+
+    since: int
+    published: Generation
+    documents: tuple[ChangedDocument, ...]
+    removed: int
+    graph: GraphChanges
+    exact: bool

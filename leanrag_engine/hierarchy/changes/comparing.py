@@ -1,0 +1,123 @@
+"""Compare two generations: which entities and summaries are new, gone, changed or have become stale."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
+
+from leanrag_engine.core.history import EntityChanges, GraphChanges, NamedChanges
+from leanrag_engine.core.model import Entity, Hierarchy, Relation
+
+NAMED = 50
+"""Names listed for each way of changing: enough to see what a change was about, and an entry of the history stays small."""
+
+
+def compare(before: Hierarchy | None, after: Hierarchy) -> GraphChanges:
+    """Return what differs in ``after``. Linear in the number of entities."""
+    (old_base, old_above), (new_base, new_above) = _split(before), _split(after)
+    return GraphChanges(_compare_entities(old_base, new_base), _compare_entities(old_above, new_above))
+
+
+def _split(hierarchy: Hierarchy | None) -> tuple[Sequence[Entity], Sequence[Entity]]:
+    """Return the entities of layer 0 and of all layers above it."""
+    if hierarchy is None:
+        return (), ()
+    base, *above = hierarchy.layers
+    return base.entities, list(chain.from_iterable(layer.entities for layer in above))
+
+
+def _compare_entities(before: Sequence[Entity], after: Sequence[Entity]) -> EntityChanges:
+    # One pass without a pair for each entity: of 100,000 entities few have changed.
+    left = {each.id: each for each in before}
+    added: list[Entity] = []
+    changed: list[Entity] = []
+    stale: list[Entity] = []
+    for now in after:
+        then = left.pop(now.id, None)
+        if then is None:
+            added.append(now)
+            continue
+        if then.description != now.description or text_of(then) != text_of(now):
+            changed.append(now)
+        if now.stale and not then.stale:
+            stale.append(now)
+    removed = list(left.values())
+    return EntityChanges(*map(_name_foremost, (added, removed, changed, stale)))
+
+
+def text_of(entity: Entity) -> tuple[object, ...]:
+    """Return everything that is said of an entity: if it is equal, the entity has not changed."""
+    return entity.name, entity.description, entity.findings
+
+
+def count_stale(hierarchy: Hierarchy) -> int:
+    """Count the written texts beneath which something has changed."""
+    items: Iterator[Entity | Relation] = chain.from_iterable(
+        (*layer.entities, *layer.relations) for layer in hierarchy.layers[1:]
+    )
+    return sum(item.stale is not None for item in items)
+
+
+def _name_foremost(entities: Sequence[Entity]) -> NamedChanges:
+    foremost = sorted(entities, key=lambda each: (-each.layer, -each.mentions, each.name, each.id))[:NAMED]
+    return NamedChanges(len(entities), {each.id: each.name for each in foremost})
+
+
+# --- several generations --------------------------------------------------------------------
+
+
+def add_up(steps: Sequence[GraphChanges]) -> GraphChanges:
+    """Return what all ``steps``, the oldest first, changed together.
+
+    What came and went again is left out where it has a name. If a step lists not all of its names, totals are sums, which
+    count what changed several times as often.
+    """
+    return GraphChanges(
+        _add_up([each.entities for each in steps]), _add_up([each.summaries for each in steps])
+    )
+
+
+_TOGETHER = {
+    ("added", "changed"): "added",
+    ("added", "removed"): "",
+    ("removed", "added"): "changed",
+}
+"""What two changes of an entity make together, "" for none; others make what the second one is."""
+
+
+def _add_up(steps: Sequence[EntityChanges]) -> EntityChanges:
+    kinds: dict[str, str] = {}
+    names: dict[str, str] = {}
+    stale: dict[str, None] = {}
+    for step in steps:
+        for kind, changes in _by_kind(step).items():
+            for ref, name in changes.names.items():
+                names[ref] = name
+                if kind == "stale":
+                    stale[ref] = None
+                    continue
+                stale.pop(ref, None)  # written again, or gone
+                kinds[ref] = _TOGETHER.get((kinds.get(ref, ""), kind), kind)
+
+    def collect(kind: str, refs: Sequence[str]) -> NamedChanges:
+        parts = [_by_kind(step)[kind] for step in steps]
+        if all(part.total == len(part.names) for part in parts):
+            total = len(refs)
+        else:
+            total = sum(part.total for part in parts)
+        return NamedChanges(total, {ref: names[ref] for ref in refs[:NAMED]})
+
+    def refs_of(wanted: str) -> list[str]:
+        return [ref for ref, kind in kinds.items() if kind == wanted]
+
+    return EntityChanges(
+        collect("added", refs_of("added")),
+        collect("removed", refs_of("removed")),
+        collect("changed", refs_of("changed")),
+        collect("stale", list(stale)),
+    )
+
+
+def _by_kind(step: EntityChanges) -> Mapping[str, NamedChanges]:
+    """Return the changes by kind, in the order in which they count."""
+    return {"removed": step.removed, "added": step.added, "changed": step.changed, "stale": step.stale}

@@ -1,0 +1,214 @@
+"""The history of a collection: what changed since a generation or a date, and back to an earlier generation.
+
+A rollback publishes the content of an earlier generation again, as a new one: readers switch in one transaction, and the
+history only grows. Documents, extracts and corrections stay as they are, so what came since is pending again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import anyio.to_thread
+
+from leanrag_engine.core.errors import (
+    Busy,
+    Candidate,
+    InvalidInput,
+    ModelUnavailable,
+    NotFound,
+    StoreUnusable,
+)
+from leanrag_engine.core.history import (
+    ChangedDocument,
+    CollectionChanges,
+    GraphChanges,
+    HistoryEntry,
+    Publication,
+)
+from leanrag_engine.core.jobs import RollbackResult
+from leanrag_engine.core.model import Collection, Generation
+from leanrag_engine.core.ports import Progress
+from leanrag_engine.hierarchy.changes.comparing import add_up, compare
+
+from .index import Stores, drop_unused_spaces, read_hierarchy
+from .ingest import index_pending
+from .jobs import JobProgress
+
+SUGGESTED = 10
+"""Generations that an error names in place of one that cannot be used."""
+
+
+async def drop_old_generations(stores: Stores, collection: Collection) -> None:
+    """Delete the data of old generations, as the settings say, and the vectors that only they used."""
+    with suppress(Busy):  # the next publication does it
+        await stores.generations.prune(
+            collection.name, stores.settings.kept_generations, timedelta(days=stores.settings.kept_days)
+        )
+    await drop_unused_spaces(stores, collection)
+
+
+# --- what changed ---------------------------------------------------------------------------
+
+
+async def find_changes(
+    stores: Stores, collection: Collection, published: Generation, since: str
+) -> CollectionChanges:
+    """Return what changed since a generation (its number) or a date; "": since the generation before the published one.
+
+    Of a date, the generation that was published then counts. Raises ``NotFound`` if the collection has had no generation
+    of that number, ``InvalidInput`` if ``since`` is neither.
+    """
+    entries = await stores.generations.history(collection.name)
+    earlier = find_earlier(entries, published, since.strip())
+    later = [each for each in reversed(entries) if earlier is None or each.number > earlier.number]
+    graph = await _compare_stored(stores, published, earlier)
+    revision = earlier.revision if earlier else -1
+    return CollectionChanges(
+        since=earlier.number if earlier else 0,
+        published=published,
+        documents=tuple(
+            ChangedDocument(each, each.added > revision, each.revision > published.revision)
+            for each in await stores.documents.find_all(collection.name)
+            if each.revision > revision
+        ),
+        removed=sum(each.documents.removed for each in later),
+        graph=add_up([each.changes for each in later]) if graph is None else graph,
+        exact=graph is not None,
+    )
+
+
+def find_earlier(entries: Sequence[HistoryEntry], published: Generation, since: str) -> HistoryEntry | None:
+    """Return the entry that ``since`` means, None for the time before the first one. Raises as ``find_changes``."""
+    if not since:
+        return next((each for each in entries if each.number < published.number), None)
+    if since.isdecimal():
+        return find_entry(entries, int(since), published.collection)
+    try:
+        moment = datetime.fromisoformat(since)
+    except ValueError:
+        raise InvalidInput(
+            f"Changes since {since!r} cannot be found: it is neither a generation nor a date.",
+            f"Give the number of a generation, such as {published.number}, or an ISO date such as 2026-01-31.",
+        ) from None
+    moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    return next((each for each in entries if each.created_at <= moment), None)
+
+
+def find_entry(entries: Sequence[HistoryEntry], number: int, collection: str) -> HistoryEntry:
+    """Return the entry of that number. Raises ``NotFound`` with the newest ones if there is none."""
+    for each in entries:
+        if each.number == number:
+            return each
+    raise NotFound(
+        f"Collection {collection!r} has had no generation {number}.",
+        "Give one of its own; generations are numbered across all collections. The newest are:",
+        _candidates(entries),
+    )
+
+
+async def _compare_stored(
+    stores: Stores, published: Generation, earlier: HistoryEntry | None
+) -> GraphChanges | None:
+    """Return what differs from an earlier generation; None if its data are pruned."""
+    if earlier is not None and not earlier.available:
+        return None
+    now = await read_hierarchy(stores, published)
+    if earlier is None:
+        return compare(None, now)
+    kept = await _find_kept(stores, published.collection, earlier.number)
+    if kept is None:
+        return None
+    then = await read_hierarchy(stores, kept)
+    if not await stores.generations.exists(kept.number):
+        return None  # it was pruned while it was read
+    return await anyio.to_thread.run_sync(compare, then, now)
+
+
+async def _find_kept(stores: Stores, collection: str, number: int) -> Generation | None:
+    """Return the generation of that number, if its data are still there."""
+    found = await stores.generations.find_all(collection)
+    return next((each for each in found if each.number == number), None)
+
+
+# --- rollback -------------------------------------------------------------------------------
+
+
+async def find_restorable(stores: Stores, collection: Collection, number: int) -> Generation:
+    """Return the generation of that number, which can be rolled back to.
+
+    Raises ``NotFound`` if the collection has had none of that number or its data are gone, ``InvalidInput`` if it is the
+    published one.
+    """
+    entries = await stores.generations.history(collection.name)
+    entry = find_entry(entries, number, collection.name)
+    published = collection.generation
+    if published is not None and number == published.number:
+        raise InvalidInput(
+            f"Generation {number} is the published one.", "Give an earlier one to roll back to."
+        )
+    found = await _find_kept(stores, collection.name, entry.number)
+    if found is not None:
+        return found
+    kept = [each for each in entries if each.available and published and each.number != published.number]
+    forgotten = any(each.build.mode == "deletion" and each.number > number for each in entries)
+    why = (
+        "a deletion of documents since then has removed all that was built before it"
+        if forgotten
+        else f"the last {stores.settings.kept_generations} are kept, for {stores.settings.kept_days} days"
+        " (settings kept_generations and kept_days)"
+    )
+    raise NotFound(
+        f"The data of generation {number} are gone: {why}.",
+        "Roll back to one of these:" if kept else "There is no earlier one to roll back to.",
+        _candidates(kept),
+    )
+
+
+async def roll_back(
+    stores: Stores, collection: Collection, number: int, progress: JobProgress
+) -> RollbackResult:
+    """Publish the content of generation ``number`` again. Raises as ``find_restorable``."""
+    started = datetime.now(UTC)
+    published = collection.generation
+    if published is not None and published.record.history.restored == number:
+        # The job was killed after it had published.
+        generation = published
+    else:
+        target = await find_restorable(stores, collection, number)
+        progress.report(Progress("read"))
+        hierarchy = await read_hierarchy(stores, target)
+        before = await read_hierarchy(stores, published) if published else None
+        changes = await anyio.to_thread.run_sync(compare, before, hierarchy)
+        progress.report(Progress("publish"))
+        reason = f"generation {number} was asked for"
+        build = replace(target.record.history, mode="rollback", reason=reason, restored=number)
+        generation = await stores.generations.publish(
+            collection.name,
+            target.revision,
+            hierarchy,
+            embedder=target.embedder,
+            dimension=target.dimension,
+            embedder_state=await stores.generations.embedder_state(number),
+            record=replace(target.record, history=build),
+            publication=Publication(started, changes, since=published.revision if published else -1),
+            report=progress.report,
+        )
+        chunks = await stores.documents.all_chunks(collection.name)
+        await stores.adjacencies.keep(generation, hierarchy.layers, chunks)
+    try:
+        await index_pending(stores, collection.name, progress.report)
+    except (StoreUnusable, ModelUnavailable, InvalidInput) as problem:
+        progress.fail("vector index", str(problem))
+    await drop_old_generations(stores, collection)
+    held = await stores.documents.collection(collection.name)
+    return RollbackResult(generation.number, number, generation.layers, held.pending_documents if held else 0)
+
+
+def _candidates(entries: Sequence[HistoryEntry]) -> tuple[Candidate, ...]:
+    return tuple(
+        Candidate("", str(each.number), f"{each.build.mode} of {each.created_at:%Y-%m-%d %H:%M} UTC")
+        for each in entries[:SUGGESTED]
+    )
