@@ -54,7 +54,7 @@ from .core.model import (
 )
 from .core.ports import ChatModel, Embedder, Extractor
 from .llm.prompts import Prompts
-from .pipeline.history import find_changes, find_restorable, roll_back
+from .pipeline.history import find_changes, find_restorable
 from .pipeline.index import Stores, embedder_trouble, rebuild_vectors, restore_embedder
 from .pipeline.jobs import JobProgress, Jobs
 from .pipeline.status import (
@@ -663,8 +663,10 @@ class LeanRAG:
 
                 return await delete_documents(self._stores, job.collection, ids, progress.report)
             case RollbackRequest(number):
+                from .pipeline.build.rollback import roll_back
+
                 held = await self._collection(job.collection)
-                return await roll_back(self._stores, held, number, progress)
+                return await roll_back(self._stores, held, number, progress.report)
             case ReindexRequest():
                 return await rebuild_vectors(self._stores, job.collection, progress.report)
             case IngestRequest() as request:

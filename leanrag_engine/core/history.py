@@ -12,6 +12,10 @@ from datetime import UTC, datetime
 
 from .model import BuildHistory, Document, EmbeddingCounts, Generation, LayerCount, Spent
 
+READ_GENERATIONS = 2
+"""The published generation, and the one before it for queries that began before the publication. Their data are always
+kept, and vectors of these alone: updates write into the spaces of the build before them."""
+
 
 @dataclass(frozen=True, slots=True)
 class NamedChanges:

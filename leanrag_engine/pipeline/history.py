@@ -1,14 +1,9 @@
-"""The history of a collection: what changed since a generation or a date, and back to an earlier generation.
-
-A rollback publishes the content of an earlier generation again, as a new one: readers switch in one transaction, and the
-history only grows. Documents, extracts and corrections stay as they are, so what came since is pending again.
-"""
+"""The history of a collection: what changed since a generation or a date, and which generations can be rolled back to."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import anyio.to_thread
@@ -17,25 +12,18 @@ from leanrag_engine.core.errors import (
     Busy,
     Candidate,
     InvalidInput,
-    ModelUnavailable,
     NotFound,
-    StoreUnusable,
 )
 from leanrag_engine.core.history import (
     ChangedDocument,
     CollectionChanges,
     GraphChanges,
     HistoryEntry,
-    Publication,
 )
-from leanrag_engine.core.jobs import RollbackResult
 from leanrag_engine.core.model import Collection, Generation
-from leanrag_engine.core.ports import Progress
 from leanrag_engine.hierarchy.changes.comparing import add_up, compare
 
 from .index import Stores, drop_unused_spaces, read_hierarchy
-from .ingest import index_pending
-from .jobs import JobProgress
 
 SUGGESTED = 10
 """Generations that an error names in place of one that cannot be used."""
@@ -165,46 +153,6 @@ async def find_restorable(stores: Stores, collection: Collection, number: int) -
         "Roll back to one of these:" if kept else "There is no earlier one to roll back to.",
         _candidates(kept),
     )
-
-
-async def roll_back(
-    stores: Stores, collection: Collection, number: int, progress: JobProgress
-) -> RollbackResult:
-    """Publish the content of generation ``number`` again. Raises as ``find_restorable``."""
-    started = datetime.now(UTC)
-    published = collection.generation
-    if published is not None and published.record.history.restored == number:
-        # The job was killed after it had published.
-        generation = published
-    else:
-        target = await find_restorable(stores, collection, number)
-        progress.report(Progress("read"))
-        hierarchy = await read_hierarchy(stores, target)
-        before = await read_hierarchy(stores, published) if published else None
-        changes = await anyio.to_thread.run_sync(compare, before, hierarchy)
-        progress.report(Progress("publish"))
-        reason = f"generation {number} was asked for"
-        build = replace(target.record.history, mode="rollback", reason=reason, restored=number)
-        generation = await stores.generations.publish(
-            collection.name,
-            target.revision,
-            hierarchy,
-            embedder=target.embedder,
-            dimension=target.dimension,
-            embedder_state=await stores.generations.embedder_state(number),
-            record=replace(target.record, history=build),
-            publication=Publication(started, changes, since=published.revision if published else -1),
-            report=progress.report,
-        )
-        chunks = await stores.documents.all_chunks(collection.name)
-        await stores.adjacencies.keep(generation, hierarchy.layers, chunks)
-    try:
-        await index_pending(stores, collection.name, progress.report)
-    except (StoreUnusable, ModelUnavailable, InvalidInput) as problem:
-        progress.fail("vector index", str(problem))
-    await drop_old_generations(stores, collection)
-    held = await stores.documents.collection(collection.name)
-    return RollbackResult(generation.number, number, generation.layers, held.pending_documents if held else 0)
 
 
 def _candidates(entries: Sequence[HistoryEntry]) -> tuple[Candidate, ...]:

@@ -23,6 +23,7 @@ from leanrag_engine.core.errors import (
     NotReady,
     StoreUnusable,
 )
+from leanrag_engine.core.history import READ_GENERATIONS
 from leanrag_engine.core.jobs import ReindexResult
 from leanrag_engine.core.model import (
     Chunk,
@@ -249,8 +250,8 @@ async def upsert(stores: Stores, space: str, rows: Rows, report: ProgressReport,
 
 
 async def drop_unused_spaces(stores: Stores, collection: Collection) -> None:
-    """Drop the vector spaces of this collection that no kept generation refers to."""
-    generations = await stores.generations.find_all(collection.name)
+    """Drop the vector spaces of this collection that no generation refers to which is still read."""
+    generations = (await stores.generations.find_all(collection.name))[:READ_GENERATIONS]
     await stores.adjacencies.sweep(collection.name, generations)
     kept: set[str] = set()
     for generation in generations:

@@ -170,6 +170,34 @@ async def test_after_a_deletion_no_reply_of_a_model_is_kept_that_the_document_fe
     assert not [each for each in asked if "passages of documents into a graph" in each.prompt]
 
 
+async def test_after_a_rollback_a_deletion_forgets_also_what_only_an_earlier_version_of_the_document_said(
+    tmp_path: Path, scribe: Any
+) -> None:
+    """Its chunks are gone, so what they said is not known any more, but the summaries of the earlier build tell it."""
+    scribe.follows(gossip)
+    model = {"llm_model": "openai/tiny", "llm_api_base": scribe.url, "cluster_size": 5, "tau": 0}
+    settings = load_settings(data_dir=tmp_path, **model)
+    old = {**SECRET, "text": "Quibblewick told of a zyzzyva once. Skerryvore was dark."}
+    plain = {**SECRET, "title": "Notes", "text": "Nothing was said. Skerryvore was dark."}
+    async with await LeanRAG.open(settings) as engine:
+
+        async def finish(job: Any) -> None:
+            ended = await engine.job(job.id, 60)
+            assert ended.status == "done", ended.message
+
+        for documents in ([*OTHERS, *MANY, old], [plain]):
+            sources = [DocumentSource(**each) for each in documents]  # type: ignore[arg-type]
+            await finish(await engine.submit_ingest(sources))
+        await finish(await engine.submit_rollback(1))
+        chain = await engine.ancestors("Skerryvore")
+        assert any(WORDS.search(each.description) for each in chain if each.layer)
+        assert WORDS.search(str(await engine.history()))
+        job, _ = await engine.submit_delete(["secret-file"])
+        await finish(job)
+        assert not WORDS.search(str(await engine.history()) + str(await engine.changes("1")))
+    assert traces(tmp_path) == []
+
+
 async def test_unknown_ids_are_returned_with_the_nearest_and_the_others_are_deleted(
     serve_in_process: Serve, tmp_path: Path
 ) -> None:

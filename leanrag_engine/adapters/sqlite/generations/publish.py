@@ -23,7 +23,7 @@ from leanrag_engine.adapters.sqlite.schema.tables import (
     relations,
 )
 from leanrag_engine.core.errors import InvalidInput
-from leanrag_engine.core.history import Publication
+from leanrag_engine.core.history import READ_GENERATIONS, Publication
 from leanrag_engine.core.layers import find_misfit
 from leanrag_engine.core.model import BuildRecord, Entity, Generation, Graph, Hierarchy, Relation
 from leanrag_engine.core.ports import Progress, ProgressReport, ignore_progress
@@ -36,8 +36,6 @@ T = TypeVar("T")
 BATCH = 10_000
 """Rows per insert: a build of a million relations must not be in memory a second time as rows. A batch takes a tenth of
 a second, and between two batches a publish can be cancelled."""
-READ_GENERATIONS = 2
-"""The published generation, and the one before it for queries that began before the publish: these are always kept."""
 
 
 @dataclass(frozen=True, slots=True)

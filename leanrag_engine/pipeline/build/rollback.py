@@ -1,0 +1,91 @@
+"""Roll a collection back: publish the content of an earlier generation again, as a new one.
+
+Readers switch in one transaction, and the history only grows. Documents, extracts, texts of agents and corrections stay as
+they are: what came since is pending, and the next build starts from what was rolled back to.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import anyio.to_thread
+
+from leanrag_engine.core.history import Publication
+from leanrag_engine.core.jobs import RollbackResult
+from leanrag_engine.core.model import Collection, EmbeddingCounts, Generation
+from leanrag_engine.core.ports import Progress, ProgressReport
+from leanrag_engine.hierarchy.changes.comparing import compare
+from leanrag_engine.pipeline.history import drop_old_generations, find_restorable
+from leanrag_engine.pipeline.index import (
+    Stores,
+    embed_rows,
+    read_hierarchy,
+    restore_embedder,
+    texts_by_kind,
+)
+
+from .embedding_reuse import reuse_vectors
+from .vectors import settle_spaces, write_vectors
+
+
+async def roll_back(
+    stores: Stores, collection: Collection, number: int, report: ProgressReport
+) -> RollbackResult:
+    """Publish the content of generation ``number`` again, over the passages that there are now.
+
+    Raises as ``find_restorable`` and, if the embedder of that generation cannot be used, as ``restore_embedder``.
+    """
+    generation = collection.generation
+    if (
+        generation is None or generation.record.history.restored != number
+    ):  # it was not killed after its publication
+        target = await find_restorable(stores, collection, number)
+        generation = await _publish_again(stores, collection, target, report)
+    held = await stores.documents.collection(collection.name)
+    return RollbackResult(generation.number, number, generation.layers, held.pending_documents if held else 0)
+
+
+async def _publish_again(
+    stores: Stores, collection: Collection, target: Generation, report: ProgressReport
+) -> Generation:
+    started, published = datetime.now(UTC), collection.generation
+    report(Progress("read"))
+    embedder = await restore_embedder(stores, target)
+    reusing = await reuse_vectors(stores, published, embedder)
+    hierarchy = await read_hierarchy(stores, target)
+    chunks = await stores.documents.all_chunks(collection.name)
+    texts = texts_by_kind(chunks, hierarchy.layers)
+    rows = {kind: await embed_rows(reusing, pairs, report) for kind, pairs in texts.items()}
+    written = await write_vectors(
+        stores, collection, embedder.identity, texts, rows, reusing.shelves, "update", report
+    )
+    before = await read_hierarchy(stores, published) if published else None
+    changes = await anyio.to_thread.run_sync(compare, before, hierarchy)
+    report(Progress("publish"))
+    generation = await stores.generations.publish(
+        collection.name,
+        target.revision,
+        hierarchy,
+        embedder=target.embedder,
+        dimension=target.dimension,
+        embedder_state=await stores.generations.embedder_state(target.number),
+        record=replace(
+            target.record,
+            spaces=written.spaces,
+            vectors=written.counts,
+            embedded=EmbeddingCounts(reusing.embedded, reusing.reused),
+            history=replace(
+                target.record.history,
+                mode="rollback",
+                reason=f"generation {target.number} was asked for",
+                restored=target.number,
+            ),
+        ),
+        publication=Publication(started, changes, since=published.revision if published else -1),
+        report=report,
+    )
+    await stores.adjacencies.keep(generation, hierarchy.layers, chunks)
+    await settle_spaces(stores, written)
+    await drop_old_generations(stores, collection)
+    return generation
