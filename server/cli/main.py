@@ -14,6 +14,7 @@ import typer
 from .corpus.build import build, reindex
 from .corpus.corrections import corrections, merge, split
 from .corpus.documents import forget, ingest, sync
+from .corpus.history import history, rollback
 from .demo.command import demo
 from .evaluate.commands import app as evaluation
 from .machine.config import app as config
@@ -70,6 +71,8 @@ app.command()(tree)
 app.command()(merge)
 app.command()(split)
 app.command()(corrections)
+app.command()(history)
+app.command()(rollback)
 app.command()(reindex)
 app.add_typer(config, name="config")
 app.add_typer(evaluation, name="eval")

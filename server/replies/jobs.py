@@ -24,8 +24,15 @@ TOOL_OF_KIND = {
     "forecast": "build_hierarchy",
     "reindex": "build_hierarchy",
     "delete": "delete_documents",
+    "rollback": "leanrag rollback",
 }
-"""The tool that does the work of a job again."""
+"""The tool or command that does the work of a job again."""
+
+STEP_AFTER = {
+    "delete": "Call build_hierarchy to make the hidden summaries anew.",
+    "forecast": "Call build_hierarchy without dry_run to build.",
+}
+"""The next step after a job that was done, by its kind."""
 
 LISTED = ("failed", "removed", "replaced", "added", "unchanged")
 """Outcomes in the order of listing."""
@@ -198,13 +205,13 @@ def next_step(job: Job) -> str:
 
 
 def _step_after_success(job: Job) -> str:
-    if job.kind == "delete":
-        return "Call build_hierarchy to make the hidden summaries anew."
-    if job.kind == "forecast":
-        return "Call build_hierarchy without dry_run to build."
+    if job.kind in STEP_AFTER:
+        return STEP_AFTER[job.kind]
     if job.dry_run:
         return "Call ingest_documents with sync=true to do it."
     result = public_result(job)
+    if result.get("pending"):
+        return "Call build_hierarchy to add the pending documents to what was rolled back to."
     if stale := result.get("stale"):
         return f"{describe_stale(stale)} Or call query_lca_context with a question."
     if result.get("built", True):

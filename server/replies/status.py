@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from pydantic import Field
 
 from .base import LIMITS, Card, JobState, ReplyModel, quote_lines
-from .corrections import format_correction
+from .changes.corrections import format_correction
 from .errors import READ_ONLY
 
 if TYPE_CHECKING:

@@ -26,7 +26,8 @@ def parse_object(value: Any) -> Any:
 
 CollectionName = str
 """Which corpus; ``default`` is the server's own. It has no description, which every tool's schema would repeat."""
-EntityName = Annotated[str, Field(description="Name or ref")]
+EntityName = str
+"""Name or ref, as ``search_entities`` says of every tool."""
 JobId = str
 WaitSeconds = Annotated[float, Field(ge=0, le=40)]
 """How long to wait for the end of a job."""
@@ -34,6 +35,8 @@ Limit = Annotated[int, Field(ge=1, le=100)]
 Cursor = str
 """``next_cursor`` of the page before."""
 ResponseFormat = Literal["concise", "detailed"]
+Text = Annotated[str, BeforeValidator(lambda value: str(value) if isinstance(value, int) else value)]
+"""A text that may look like a number, which some clients then send as one."""
 Strings = Annotated[list[str], BeforeValidator(wrap_single)]
 
 

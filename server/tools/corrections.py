@@ -8,7 +8,7 @@ from mcp_types import CallToolResult
 from pydantic import Field
 
 from ..engine_handle import EngineHandle
-from ..replies.corrections import CorrectionsReply
+from ..replies.changes.corrections import CorrectionsReply
 from .arguments import CollectionName, EntityName, Strings
 
 Undo = bool

@@ -56,8 +56,7 @@ class ManageTools:
         context: Context[None, Any],
     ) -> Annotated[CallToolResult, IngestReply]:
         """Add or update documents: files and folders by `path` (text, Markdown, HTML, PDF, DOCX, source code; ignore files \
-hold), texts by `text`; then build the hierarchy. Safe to repeat; a bad document fails \
-alone."""
+hold), texts by `text`; then build the hierarchy. A bad document fails alone."""
         started = anyio.current_time()
         engine = await self._engine.get()
         job = await engine.submit_ingest(
@@ -79,7 +78,7 @@ alone."""
 was read without it"
             ),
         ] = "auto",
-        dry_run: Annotated[bool, Field(description="Only forecast model calls and cost")] = False,
+        dry_run: Annotated[bool, Field(description="Only forecast the cost")] = False,
         wait_seconds: WaitSeconds = 20,
         collection: CollectionName = "default",
         *,
@@ -112,7 +111,7 @@ Next: build_hierarchy."""
     async def get_job(
         self, job_id: JobId, wait_seconds: WaitSeconds = 0, collection: CollectionName = "default"
     ) -> Annotated[CallToolResult, JobReply]:
-        """Get state, progress, failures and result of a job; call again while it is queued or running."""
+        """Get state, progress, failures and result of a job."""
         engine = await self._engine.get()
         job = await engine.job(job_id, wait_seconds, collection=self._engine.collection_of_job(collection))
         return JobReply.from_engine(job).to_result()

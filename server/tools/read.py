@@ -10,6 +10,7 @@ from pydantic import Field
 
 from ..engine_handle import EngineHandle
 from ..replies.base import parse_cursor
+from ..replies.changes.history import HistoryReply
 from ..replies.collections import CollectionsReply
 from ..replies.graph import AncestorsReply, ClusterReply, RelationsReply, SearchReply
 from ..replies.query import QueryReply
@@ -24,6 +25,7 @@ from .arguments import (
     Limit,
     ResponseFormat,
     Strings,
+    Text,
 )
 
 
@@ -53,14 +55,14 @@ class ReadTools:
             ),
         ] = "lca",
         ranking: Annotated[
-            Literal["spread", "fused", "paper"], Field(description="fused, paper: to compare methods")
+            Literal["spread", "fused", "paper"], Field(description="others: for comparison")
         ] = "spread",
         seeds: Annotated[int, Field(ge=1, le=100, description="Entities to start from")] = 5,
         top_k: Annotated[int, Field(ge=1, le=100, description="Most passages")] = 10,
         token_budget: Annotated[int, Field(ge=100, le=32000)] = 4000,
         filters: Filters = FiltersArgument(),
         include_relations: bool = True,
-        include_sources: Annotated[bool, Field(description="false: no list of them")] = True,
+        include_sources: bool = True,
         response_format: ResponseFormat = "concise",
         collection: CollectionName = "default",
     ) -> Annotated[CallToolResult, QueryReply]:
@@ -132,7 +134,7 @@ every tool takes in place of names."""
 
     async def get_cluster(
         self,
-        cluster: Annotated[str, Field(description="Name or ref")],
+        cluster: EntityName,
         limit: Limit = 20,
         cursor: Cursor = "",
         response_format: ResponseFormat = "concise",
@@ -149,7 +151,7 @@ every tool takes in place of names."""
 
     async def list_inter_cluster_relations(
         self,
-        cluster: Annotated[str, Field(description="Name or ref")] = "",
+        cluster: EntityName = "",
         layer: Annotated[int, Field(ge=-1, description="-1: all above 0")] = -1,
         min_strength: Annotated[int, Field(ge=0, le=10**9)] = 0,
         limit: Limit = 20,
@@ -215,9 +217,9 @@ entity or relation."""
 
     async def search_text(
         self,
-        text: Annotated[str, Field(description="Words or a sentence, in any language")],
+        text: str,
         pattern: Annotated[bool, Field(description="text is a regular expression")] = False,
-        documents: Annotated[Strings, Field(description="Only in these: ids, titles or d3")] = [],
+        documents: Annotated[Strings, Field(description="ids, titles or d3")] = [],
         limit: Limit = 20,
         cursor: Cursor = "",
         collection: CollectionName = "default",
@@ -248,6 +250,18 @@ words around."""
             only = tuple(each for each in status.collections if each == collection)
             status = replace(status, collections=only)
         return StatusReply.from_engine(status, read_only=self._engine.settings.read_only).to_result()
+
+    async def get_history(
+        self,
+        since: Annotated[Text, Field(description="Generation or ISO date")] = "",
+        collection: CollectionName = "default",
+    ) -> Annotated[CallToolResult, HistoryReply]:
+        """Show what changed since a build (default: the last but one) or date: documents, entities, summaries; and what \
+builds cost."""
+        engine, named = await self._engine.get(), await self._engine.choose(collection)
+        changes = await engine.changes(since, collection=named)
+        entries = await engine.history(collection=named)
+        return HistoryReply.from_engine(changes, entries, engine.count_tokens).to_result()
 
     async def list_collections(
         self,

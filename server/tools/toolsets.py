@@ -72,6 +72,7 @@ TOOLS = (
     ToolEntry("read", ReadTools, "search_text", "Find exact text or a pattern"),
     ToolEntry("read", ReadTools, "get_sources", "Read passages", meta=LONG_RESULT),
     ToolEntry("read", ReadTools, "get_index_status", "Show what is indexed"),
+    ToolEntry("read", ReadTools, "get_history", "Show what changed"),
     ToolEntry("read", ReadTools, "list_collections", "List collections and documents"),
     ToolEntry("manage", ManageTools, "ingest_documents", "Ingest documents", writes=True),
     ToolEntry("manage", ManageTools, "build_hierarchy", "Build the hierarchy", writes=True),

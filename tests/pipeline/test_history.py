@@ -97,7 +97,7 @@ async def test_each_generation_is_listed_with_what_changed_why_and_what_it_took(
     assert [each.build.mode for each in (first, third, deleted)] == ["rebuild", "rebuild", "deletion"]
     assert first.build.reason == "it is the first build"
     assert third.build.reason == "a rebuild was asked for"
-    assert deleted.build.reason == "1 documents were deleted"
+    assert deleted.build.reason == "1 document was deleted"
     assert first.documents == DocumentChanges(added=3)
     assert second.documents == DocumentChanges(added=1, changed=1)
     assert third.documents == DocumentChanges()

@@ -31,6 +31,7 @@ READING = {
     "get_outline",
     "get_sources",
     "get_index_status",
+    "get_history",
     "list_collections",
 }
 WRITING = {

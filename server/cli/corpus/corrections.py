@@ -72,7 +72,7 @@ def corrections(
         if undo:
             show(await engine.undo_correction(undo, collection=name), json=json, undone=True)
             return
-        from ...replies.corrections import format_corrections  # noqa: PLC0415 - heavy
+        from ...replies.changes.corrections import format_corrections  # noqa: PLC0415 - heavy
 
         held = await engine.corrections(collection=name)
         lines = format_corrections(held, await engine.correction_effects(collection=name))
@@ -85,7 +85,7 @@ def corrections(
 
 
 def show(correction: Correction, *, json: bool, undone: bool = False) -> None:
-    from ...replies.corrections import CorrectionsReply  # noqa: PLC0415 - heavy
+    from ...replies.changes.corrections import CorrectionsReply  # noqa: PLC0415 - heavy
 
     reply = CorrectionsReply.from_engine(correction, undone=undone)
     if json:

@@ -44,7 +44,7 @@ def vectors_indexed(indexed: Path) -> object:
     "command",
     [
         *("serve", "ingest", "sync", "build", "query", "status", "reindex", "demo"),
-        *("merge", "split", "corrections"),
+        *("merge", "split", "corrections", "history", "rollback"),
     ],
 )
 def test_every_command_explains_itself(command: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from .base import ReplyModel, quote_lines
+from ..base import ReplyModel, quote_lines
 
 if TYPE_CHECKING:
     from leanrag_engine.core.model import Correction, CorrectionEffects

@@ -1,0 +1,74 @@
+"""``leanrag history`` and ``rollback``: what builds changed and cost, and back to an earlier one."""
+
+from __future__ import annotations
+
+from json import dumps
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ..options import CollectionOption, DataDir, Json
+from ..running import follow_job, leave_unless_done, read_settings, run
+
+if TYPE_CHECKING:
+    from leanrag_engine.engine import LeanRAG
+
+
+def history(
+    since: Annotated[
+        str, typer.Option(help="A generation or an ISO date: show what changed since then.", metavar="WHEN")
+    ] = "",
+    limit: Annotated[int, typer.Option(min=1, help="Most generations that are listed.")] = 20,
+    data_dir: DataDir = None,
+    collection: CollectionOption = None,
+    json: Json = False,
+) -> None:
+    """List the generations of a collection, newest first: what changed, why, and what it cost.
+
+    Example: `leanrag history --since 2026-01-31`
+    """
+
+    async def work(engine: LeanRAG) -> None:
+        from ...replies.changes.history import GenerationCard, HistoryReply  # noqa: PLC0415 - heavy
+
+        named = engine.settings.collection
+        entries = (await engine.history(collection=named))[:limit]
+        if since:
+            changes = await engine.changes(since, collection=named)
+            reply = HistoryReply.from_engine(changes, entries, engine.count_tokens)
+            typer.echo(reply.model_dump_json() if json else "\n".join(reply.to_lines()))
+            return
+        cards = [GenerationCard.from_engine(each) for each in entries]
+        if json:
+            typer.echo(dumps({"generations": [each.model_dump() for each in cards]}, ensure_ascii=False))
+        else:
+            typer.echo("\n".join(each.to_line() for each in cards) or "There is no build yet: leanrag build.")
+
+    run(read_settings(data_dir, collection), work)
+
+
+def rollback(
+    generation: Annotated[
+        int, typer.Argument(min=1, help="Number of the generation, as `leanrag history` lists it.")
+    ],
+    data_dir: DataDir = None,
+    collection: CollectionOption = None,
+    json: Json = False,
+) -> None:
+    """Publish an earlier build again, as a new generation. Documents, corrections and what agents wrote stay.
+
+    What came since is pending: it is found as passages, and the next build adds it to what was rolled back to. How many
+    builds can be rolled back to: LEANRAG_KEPT_GENERATIONS and LEANRAG_KEPT_DAYS; a deletion removes them all.
+
+    Example: `leanrag rollback 5`
+    """
+
+    async def work(engine: LeanRAG) -> None:
+        from ...replies.jobs import JobReply  # noqa: PLC0415 - heavy
+
+        job = await engine.submit_rollback(generation, collection=engine.settings.collection)
+        reply = JobReply.from_engine(await follow_job(engine, job))
+        typer.echo(reply.model_dump_json() if json else "\n".join(reply.to_lines()))
+        leave_unless_done(reply.status)
+
+    run(read_settings(data_dir, collection), work)

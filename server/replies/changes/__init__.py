@@ -1,0 +1,1 @@
+"""Replies about what changed: corrections of the graph, and the history of its generations."""
