@@ -115,7 +115,10 @@ async def delete_documents(
     report(Progress("delete", 0, len(wanted)))
     record = await _update_vectors(stores, remains, gone, kept) if remains else BuildRecord()
     history = replace(
-        record.history, mode="deletion", reason=f"{len(wanted)} {'document was' if len(wanted) == 1 else 'documents were'} deleted", restored=0
+        record.history,
+        mode="deletion",
+        reason=f"{len(wanted)} {'document was' if len(wanted) == 1 else 'documents were'} deleted",
+        restored=0,
     )
     generation = await stores.documents.delete(
         collection,

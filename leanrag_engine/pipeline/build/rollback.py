@@ -52,7 +52,8 @@ async def _publish_again(
     started, published = datetime.now(UTC), collection.generation
     report(Progress("read"))
     embedder = await restore_embedder(stores, target)
-    reusing = await reuse_vectors(stores, published, embedder)
+    before = await read_hierarchy(stores, published) if published else None
+    reusing = await reuse_vectors(stores, published, before, embedder)
     hierarchy = await read_hierarchy(stores, target)
     chunks = await stores.documents.all_chunks(collection.name)
     texts = texts_by_kind(chunks, hierarchy.layers)
@@ -60,7 +61,6 @@ async def _publish_again(
     written = await write_vectors(
         stores, collection, embedder.identity, texts, rows, reusing.shelves, "update", report
     )
-    before = await read_hierarchy(stores, published) if published else None
     changes = await anyio.to_thread.run_sync(compare, before, hierarchy)
     report(Progress("publish"))
     generation = await stores.generations.publish(

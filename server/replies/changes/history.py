@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from pydantic import Field
@@ -13,16 +13,15 @@ from ..base import LIMITS, Card, Count, ReplyModel, fit_page, quote_lines, short
 
 if TYPE_CHECKING:
     from leanrag_engine.core.history import (
-        ChangedDocument,
         CollectionChanges,
-        EntityChanges,
+        GraphChanges,
         HistoryEntry,
         NamedChanges,
     )
 
 
 LISTED = 50
-"""Generations that a reply lists if they fit."""
+"""Generations, and documents of one kind of change, that a reply lists if they fit."""
 
 
 class GenerationCard(Card):
@@ -36,13 +35,12 @@ class GenerationCard(Card):
 
     @classmethod
     def from_engine(cls, entry: HistoryEntry) -> GenerationCard:
-        documents, changes, spent = entry.documents, entry.changes, entry.spent
+        documents, spent = entry.documents, entry.spent
         changed = {
             "documents added": documents.added,
             "documents changed": documents.changed,
             "documents removed": documents.removed,
-            **{f"entities {kind}": each.total for kind, each in _by_kind(changes.entities)},
-            **{f"summaries {kind}": each.total for kind, each in _by_kind(changes.summaries)},
+            **{what: each.total for what, each in list_changes(entry.changes)},
         }
         cost = {
             "model calls": spent.calls,
@@ -74,29 +72,15 @@ class GenerationCard(Card):
         )
 
 
-class ChangedDocumentCard(Card):
-    id: str
-    number: str
-    title: str
-    change: str
-
-    @classmethod
-    def from_engine(cls, changed: ChangedDocument) -> ChangedDocumentCard:
-        document = changed.document
-        return cls(
-            id=document.id,
-            number=format_document(document.number),
-            title=shorten_line(document.title, LIMITS.glimpse),
-            change=f"{'added' if changed.is_new else 'changed'}{', pending' if changed.pending else ''}",
-        )
-
-    def to_line(self) -> str:
-        return f"- {self.number} {self.title} (id {self.id}): {self.change}"
-
-
 class NamesCard(Card):
     total: int
     names: dict[str, str] = Field(description="the foremost, by ref")
+
+    @classmethod
+    def from_names(cls, total: int, names: Mapping[str, str]) -> NamesCard:
+        return cls(
+            total=total, names={ref: shorten_line(name, LIMITS.glimpse) for ref, name in names.items()}
+        )
 
     def to_line(self, what: str) -> str:
         names = ", ".join(f"{name} (ref {ref})" for ref, name in self.names.items())
@@ -108,11 +92,7 @@ class HistoryReply(ReplyModel):
     since: int = Field(description="generation; 0: before the first")
     until: int
     exact: bool = Field(description="false: totals are at most")
-    documents: list[ChangedDocumentCard]
-    changed_documents: int
-    removed_documents: int
-    entities: dict[str, NamesCard]
-    summaries: dict[str, NamesCard]
+    changes: dict[str, NamesCard]
     generations: list[GenerationCard]
     next_step: str
 
@@ -120,8 +100,8 @@ class HistoryReply(ReplyModel):
     def from_engine(
         cls, changes: CollectionChanges, entries: Sequence[HistoryEntry], count: Count
     ) -> HistoryReply:
-        """Build the reply with as many documents and ``entries``, newest first, as fit."""
-        documents = [ChangedDocumentCard.from_engine(each) for each in changes.documents]
+        """Build the reply with as many ``entries``, newest first, as fit."""
+        graph = list_changes(changes.graph)
         cards = [GenerationCard.from_engine(each) for each in entries[:LISTED]]
         step = "Call get_sources with a document, or get_cluster with a ref."
         stale = changes.graph.summaries.stale.total
@@ -133,11 +113,14 @@ class HistoryReply(ReplyModel):
             since=changes.since,
             until=changes.published.number,
             exact=changes.exact,
-            documents=fit_page(documents, count, LIMITS.page_tokens // 4),
-            changed_documents=len(documents),
-            removed_documents=changes.removed,
-            entities=_cards(changes.graph.entities),
-            summaries=_cards(changes.graph.summaries),
+            changes={
+                what: card
+                for what, card in (
+                    *list_document_changes(changes),
+                    *((what, NamesCard.from_names(each.total, each.names)) for what, each in graph),
+                )
+                if card.total
+            },
             generations=fit_page(cards, count, LIMITS.page_tokens // 4),
             next_step=step,
         )
@@ -154,31 +137,32 @@ class HistoryReply(ReplyModel):
                 "The data of that generation are pruned: these are the records of the builds since, added up; "
                 "totals are at most."
             )
-        quoted = [each.to_line() for each in self.documents]
-        if (rest := self.changed_documents - len(self.documents)) > 0:
-            quoted.append(f"- and {rest} more documents")
-        for what, kinds in (("entities", self.entities), ("summaries", self.summaries)):
-            quoted += [card.to_line(f"{what} {kind}") for kind, card in kinds.items()]
-        removed = [f"{self.removed_documents} documents were deleted."] if self.removed_documents else []
-        lines += [quote_lines(quoted)] if quoted else ["Nothing else." if removed else "Nothing."]
+        quoted = [card.to_line(what) for what, card in self.changes.items()]
+        lines.append(quote_lines(quoted) if quoted else "Nothing changed.")
         return [
             *lines,
-            *removed,
             "Generations, newest first:",
             *(each.to_line() for each in self.generations),
         ]
 
 
-def _by_kind(changes: EntityChanges) -> list[tuple[str, NamedChanges]]:
-    return [(kind, getattr(changes, kind)) for kind in ("added", "removed", "changed", "stale")]
+def list_changes(changes: GraphChanges) -> list[tuple[str, NamedChanges]]:
+    """Return the changes of entities and summaries with what they are called."""
+    return [
+        (f"{what} {kind}", getattr(of, kind))
+        for what, of in (("entities", changes.entities), ("summaries", changes.summaries))
+        for kind in ("added", "removed", "changed", "stale")
+    ]
 
 
-def _cards(changes: EntityChanges) -> dict[str, NamesCard]:
-    return {
-        kind: NamesCard(
-            total=each.total,
-            names={ref: shorten_line(name, LIMITS.glimpse) for ref, name in each.names.items()},
-        )
-        for kind, each in _by_kind(changes)
-        if each.total
+def list_document_changes(changes: CollectionChanges) -> Iterator[tuple[str, NamesCard]]:
+    """Yield the changes of documents with what they are called; their refs are their numbers."""
+    groups = {
+        "documents added": [each.document for each in changes.documents if each.is_new],
+        "documents changed": [each.document for each in changes.documents if not each.is_new],
+        "documents pending": [each.document for each in changes.documents if each.pending],
     }
+    for what, found in groups.items():
+        names = {format_document(each.number): each.title for each in found[:LISTED]}
+        yield what, NamesCard.from_names(len(found), names)
+    yield "documents removed", NamesCard(total=changes.removed, names={})

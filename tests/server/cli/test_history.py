@@ -33,8 +33,8 @@ def test_a_person_lists_builds_and_goes_back_to_one(tmp_path: Path) -> None:
     newest = json.loads(run("history", "--json", "--limit", "1").stdout)["generations"]
     assert [(each["generation"], each["mode"]) for each in newest] == [(3, "rollback")]
     changes = run("history", "--since", "1").stdout
-    assert "a.md" in changes
-    assert "changed, pending" in changes
+    assert "1 documents changed: a (ref d1)" in changes
+    assert "2 documents pending: a (ref d1), b (ref d2)" in changes
     refused = run("rollback", "7")
     assert refused.exit_code == 1
     assert "has had no generation 7" in refused.stderr

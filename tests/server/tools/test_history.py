@@ -21,7 +21,11 @@ FIRST = [
     },
 ]
 SECOND = [
-    {"id": "b", "text": "Robert Stevenson built the Bell Rock. John Rennie was his engineer."},
+    {
+        "id": "b",
+        "title": "Rennie",
+        "text": "Robert Stevenson built the Bell Rock. John Rennie was his engineer.",
+    },
     {"id": "c", "title": "Arbroath", "text": "The Bell Rock lies off Arbroath. It was lit in 1811."},
 ]
 
@@ -33,17 +37,20 @@ async def test_an_agent_reads_what_changed_since_a_build(serve_in_process: Serve
         await call("ingest_documents", documents=[{"id": "d", "text": "It came late."}], build=False)
         reply = await call("get_history")
         assert (reply.data["since"], reply.data["until"], reply.data["exact"]) == (1, 2, True)
-        assert {each["id"]: each["change"] for each in reply.data["documents"]} == {
-            "b": "changed",
-            "c": "added",
-            "d": "added, pending",
+        documents = {
+            what: each["names"] for what, each in reply.data["changes"].items() if "documents" in what
         }
-        added = reply.data["entities"]["added"]["names"]
+        assert documents == {
+            "documents added": {"d3": "Arbroath", "d4": "It came late."},
+            "documents changed": {"d2": "Rennie"},
+            "documents pending": {"d4": "It came late."},
+        }
+        added = reply.data["changes"]["entities added"]["names"]
         assert "John Rennie" in added.values()
         ref = next(ref for ref, name in added.items() if name == "John Rennie")
         for fact in (
-            "d2",
-            "(id c): added",
+            "1 documents changed: ",
+            "Arbroath (ref d3)",
             f"John Rennie (ref {ref})",
             "generation 1 of",
             "it is the first build",
