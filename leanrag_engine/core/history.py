@@ -94,10 +94,14 @@ class HistoryEntry:
 
 @dataclass(frozen=True, slots=True)
 class ChangedDocument:
-    """A document that came in or changed; ``pending``: after the published generation."""
+    """A document that was ``added`` or has ``changed`` since then; ``pending``: the published generation lacks it as it is.
+
+    After a rollback a document may be pending that was neither.
+    """
 
     document: Document
-    is_new: bool
+    added: bool
+    changed: bool
     pending: bool
 
 

@@ -20,13 +20,16 @@ from leanrag_engine.core.history import (
     GraphChanges,
     HistoryEntry,
 )
-from leanrag_engine.core.model import Collection, Generation
+from leanrag_engine.core.model import Collection, Generation, Graph, Hierarchy
 from leanrag_engine.hierarchy.changes.comparing import add_up, compare
 
-from .index import Stores, drop_unused_spaces, read_hierarchy
+from .index import Stores, drop_unused_spaces
 
 SUGGESTED = 10
 """Generations that an error names in place of one that cannot be used."""
+
+LONGEST_NUMBER = 18
+"""Digits of the largest number that a database holds."""
 
 
 async def drop_old_generations(stores: Stores, collection: Collection) -> None:
@@ -58,9 +61,14 @@ async def find_changes(
         since=earlier.number if earlier else 0,
         published=published,
         documents=tuple(
-            ChangedDocument(each, each.added > revision, each.revision > published.revision)
+            ChangedDocument(
+                each,
+                added=each.added > revision,
+                changed=each.added <= revision < each.revision,
+                pending=each.revision > published.revision,
+            )
             for each in await stores.documents.find_all(collection.name)
-            if each.revision > revision
+            if each.revision > min(revision, published.revision)
         ),
         removed=sum(each.documents.removed for each in later),
         graph=add_up([each.changes for each in later]) if graph is None else graph,
@@ -72,7 +80,7 @@ def find_earlier(entries: Sequence[HistoryEntry], published: Generation, since: 
     """Return the entry that ``since`` means, None for the time before the first one. Raises as ``find_changes``."""
     if not since:
         return next((each for each in entries if each.number < published.number), None)
-    if since.isdecimal():
+    if since.isdecimal() and len(since) <= LONGEST_NUMBER:
         return find_entry(entries, int(since), published.collection)
     try:
         moment = datetime.fromisoformat(since)
@@ -103,16 +111,26 @@ async def _compare_stored(
     """Return what differs from an earlier generation; None if its data are pruned."""
     if earlier is not None and not earlier.available:
         return None
-    now = await read_hierarchy(stores, published)
+    now = await _read_entities(stores, published)
     if earlier is None:
         return compare(None, now)
     kept = await _find_kept(stores, published.collection, earlier.number)
     if kept is None:
         return None
-    then = await read_hierarchy(stores, kept)
+    then = await _read_entities(stores, kept)
     if not await stores.generations.exists(kept.number):
         return None  # it was pruned while it was read
     return await anyio.to_thread.run_sync(compare, then, now)
+
+
+async def _read_entities(stores: Stores, generation: Generation) -> Hierarchy:
+    """Return the layers of a generation without their relations, which are not compared."""
+    number = generation.number
+    return Hierarchy(
+        tuple(
+            Graph(tuple(await stores.generations.layer(number, each.layer)), ()) for each in generation.layers
+        )
+    )
 
 
 async def _find_kept(stores: Stores, collection: str, number: int) -> Generation | None:

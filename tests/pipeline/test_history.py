@@ -152,6 +152,10 @@ async def test_a_rollback_publishes_what_an_earlier_generation_said_and_the_hist
         newest, second, _ = await engine.history()
         assert (newest.number, newest.build.mode, newest.build.restored) == (3, "rollback", 1)
         assert newest.changes.entities.removed == second.changes.entities.added
+        pending = await engine.changes("2")
+        assert [(each.document.id, each.added, each.changed, each.pending) for each in pending.documents] == [
+            ("lewis", False, False, True)
+        ]
         # What came since is found as a passage, and the next build has it again.
         status = await engine.status()
         assert (status.collection.pending_documents, status.collection.stale) == (1, True)
@@ -250,11 +254,11 @@ async def test_what_changed_since_a_generation_is_found_by_its_number(tmp_path: 
         await ingest(engine, [DocumentSource(id="late", text="Fergus Hay came late to Mull.")], build=False)
         last, all_ = await engine.changes(), await engine.changes("1")
     assert (last.since, last.published.number, last.exact) == (2, 3, True)
-    assert [(each.document.id, each.is_new, each.pending) for each in last.documents] == [
+    assert [(each.document.id, each.added, each.pending) for each in last.documents] == [
         ("lewis", True, False),
         ("late", True, True),
     ]
-    assert [(each.document.id, each.is_new) for each in all_.documents] == [
+    assert [(each.document.id, each.added) for each in all_.documents] == [
         ("tiree", False),
         ("lewis", True),
         ("late", True),
@@ -273,7 +277,7 @@ async def test_of_a_date_the_generation_that_was_published_then_counts(tmp_path:
         everything = await engine.changes("2020-01-31")
         assert (everything.since, len(everything.documents)) == (0, 4)
         assert everything.graph.entities.added.total == everything.published.layers[0].entities
-        for wrong in ("yesterday", "-1", "2020-13-01"):
+        for wrong in ("yesterday", "-1", "2020-13-01", "9" * 5000):
             with pytest.raises(InvalidInput, match="neither a generation nor a date"):
                 await engine.changes(wrong)
         with pytest.raises(NotFound, match="no generation 77"):

@@ -158,8 +158,8 @@ def list_changes(changes: GraphChanges) -> list[tuple[str, NamedChanges]]:
 def list_document_changes(changes: CollectionChanges) -> Iterator[tuple[str, NamesCard]]:
     """Yield the changes of documents with what they are called; their refs are their numbers."""
     groups = {
-        "documents added": [each.document for each in changes.documents if each.is_new],
-        "documents changed": [each.document for each in changes.documents if not each.is_new],
+        "documents added": [each.document for each in changes.documents if each.added],
+        "documents changed": [each.document for each in changes.documents if each.changed],
         "documents pending": [each.document for each in changes.documents if each.pending],
     }
     for what, found in groups.items():
