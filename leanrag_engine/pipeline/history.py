@@ -126,11 +126,8 @@ async def _compare_stored(
 async def _read_entities(stores: Stores, generation: Generation) -> Hierarchy:
     """Return the layers of a generation without their relations, which are not compared."""
     number = generation.number
-    return Hierarchy(
-        tuple(
-            Graph(tuple(await stores.generations.layer(number, each.layer)), ()) for each in generation.layers
-        )
-    )
+    layers = [tuple(await stores.generations.layer(number, each.layer)) for each in generation.layers]
+    return Hierarchy(tuple(Graph(entities, ()) for entities in layers))
 
 
 async def _find_kept(stores: Stores, collection: str, number: int) -> Generation | None:
