@@ -54,7 +54,6 @@ from .core.model import (
 )
 from .core.ports import ChatModel, Embedder, Extractor
 from .llm.prompts import Prompts
-from .pipeline.history import find_changes, find_restorable
 from .pipeline.index import Stores, embedder_trouble, rebuild_vectors, restore_embedder
 from .pipeline.jobs import JobProgress, Jobs
 from .pipeline.status import (
@@ -235,6 +234,8 @@ class LeanRAG:
         Raises ``NotFound`` if the collection has had no such generation or its data are gone, ``InvalidInput`` if it is the
         published one.
         """
+        from .pipeline.history import find_restorable
+
         self._writable()
         await find_restorable(self._stores, await self._collection(collection), generation)
         return await self._jobs.submit("rollback", collection, RollbackRequest(generation))
@@ -599,6 +600,7 @@ class LeanRAG:
     async def changes(self, since: str = "", *, collection: str = "default") -> CollectionChanges:
         """Return what changed since a generation (its number) or an ISO date; "": since the generation before the published
         one. Raises ``NotFound`` or ``InvalidInput`` if ``since`` is neither, ``NotReady`` before any build."""
+        from .pipeline.history import find_changes
 
         async def read(index: IndexSnapshot) -> CollectionChanges:
             return await find_changes(self._stores, index.collection, index.generation, since)
