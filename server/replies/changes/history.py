@@ -27,8 +27,7 @@ LISTED = 50
 class GenerationCard(Card):
     generation: int
     published_at: str
-    mode: str
-    reason: str
+    reason: str = Field(description="the mode, and why")
     changed: dict[str, int]
     cost: dict[str, float]
     available: bool
@@ -55,8 +54,7 @@ class GenerationCard(Card):
         return cls(
             generation=entry.number,
             published_at=entry.created_at.isoformat(timespec="seconds"),
-            mode=entry.build.mode,
-            reason=entry.build.reason,
+            reason=f"{entry.build.mode}, as {entry.build.reason}",
             changed={what: count for what, count in changed.items() if count},
             cost={what: figure for what, figure in cost.items() if figure},
             available=entry.available,
@@ -67,7 +65,7 @@ class GenerationCard(Card):
         cost = ", ".join(f"{figure:g} {what}" for what, figure in self.cost.items())
         gone = "" if self.available else "; its data are pruned"
         return (
-            f"- generation {self.generation} of {self.published_at} ({self.mode}, as {self.reason}): "
+            f"- generation {self.generation} of {self.published_at} ({self.reason}): "
             f"{changed}; {cost or 'no cost'}{gone}"
         )
 
@@ -90,7 +88,6 @@ class NamesCard(Card):
 
 class HistoryReply(ReplyModel):
     since: int = Field(description="generation; 0: before the first")
-    until: int
     exact: bool = Field(description="false: totals are at most")
     changes: dict[str, NamesCard]
     generations: list[GenerationCard]
@@ -111,7 +108,6 @@ class HistoryReply(ReplyModel):
             step = "Call get_pending_work with kind='summary' to write stale summaries again."
         return cls(
             since=changes.since,
-            until=changes.published.number,
             exact=changes.exact,
             changes={
                 what: card
@@ -131,7 +127,7 @@ class HistoryReply(ReplyModel):
     def to_lines(self) -> list[str]:
         """Format everything but the next step."""
         since = f"since generation {self.since}" if self.since else "since the beginning"
-        lines = [f"Changes {since}, up to generation {self.until}, which is published:"]
+        lines = [f"Changes {since}:"]
         if not self.exact:
             lines.append(
                 "The data of that generation are pruned: these are the records of the builds since, added up; "
@@ -141,7 +137,7 @@ class HistoryReply(ReplyModel):
         lines.append(quote_lines(quoted) if quoted else "Nothing changed.")
         return [
             *lines,
-            "Generations, newest first:",
+            "Generations, the published one first:",
             *(each.to_line() for each in self.generations),
         ]
 

@@ -31,7 +31,9 @@ def test_a_person_lists_builds_and_goes_back_to_one(tmp_path: Path) -> None:
     assert (back["status"], back["result"]["restored"], back["result"]["pending"]) == ("done", 1, 2)
     assert "pending documents" in back["next_step"]
     newest = json.loads(run("history", "--json", "--limit", "1").stdout)["generations"]
-    assert [(each["generation"], each["mode"]) for each in newest] == [(3, "rollback")]
+    assert [(each["generation"], each["reason"]) for each in newest] == [
+        (3, "rollback, as generation 1 was asked for")
+    ]
     changes = run("history", "--since", "1").stdout
     assert "1 documents changed: a (ref d1)" in changes
     assert "2 documents pending: a (ref d1), b (ref d2)" in changes
