@@ -25,7 +25,9 @@ Labels = NDArray[np.intp]
 
 OVERLAP = 0.5
 """Least share of base entities (of all that either cluster has) by which a cluster of a rebuild continues a previous
-one. Below one half two clusters could continue the same one equally well."""
+one. Below one half two clusters could continue the same one equally well. When 120 passages of MuSiQue grew to 240, the old
+heuristic summary was nearer to that of its match than to any other of the layer in all 13 clusters from 0.5 on, in 3 of 5
+from 0.4 on and in 7 of 9 from 0.3 on (tests/programs/benchmarks/growth.py)."""
 
 DUE = 0.2
 """Share of the members with a change from which on a model writes a text again. One member more among twenty changes
