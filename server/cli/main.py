@@ -21,6 +21,7 @@ from .machine.config import app as config
 from .machine.doctor import doctor
 from .machine.install import install, uninstall
 from .machine.setup import setup
+from .reading.collections import list_collections
 from .reading.ls import list_documents
 from .reading.query import query, status
 from .reading.show import show
@@ -65,6 +66,7 @@ app.command()(build)
 app.command()(query)
 app.command()(status)
 app.command()(doctor)
+app.command("collections")(list_collections)
 app.command("ls")(list_documents)
 app.command()(show)
 app.command()(tree)

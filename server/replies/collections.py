@@ -66,6 +66,17 @@ class CollectionCard(Card):
         )
 
 
+class CollectionList(ReplyModel):
+    collections: list[CollectionCard]
+
+    @classmethod
+    def from_engine(cls, collections: Sequence[Collection]) -> CollectionList:
+        return cls(collections=[CollectionCard.from_engine(each) for each in collections])
+
+    def to_markdown(self) -> str:
+        return "\n".join(each.to_line() for each in self.collections) or "There is no collection yet."
+
+
 class DocumentCard(Card):
     id: str
     number: str

@@ -86,3 +86,9 @@ def test_tree_draws_the_root_and_as_much_below_it_as_asked(data: Path) -> None:
     assert lines[0].startswith(root["name"])
     assert lines[-1] == f"└─ … {root['members'] - 2} more"
     assert len(leanrag(data, "tree").splitlines()) < 27
+
+
+def test_collections_are_listed_with_what_changed_since_their_build(data: Path) -> None:
+    (collection,) = json.loads(leanrag(data, "collections", "--json"))["collections"]
+    assert (collection["name"], collection["documents"], collection["stale"]) == ("default", 2, True)
+    assert leanrag(data, "collections").startswith("- default: 2 documents")
