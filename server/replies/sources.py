@@ -242,23 +242,15 @@ def _passage_lines(sources: Sequence[SourceText]) -> Iterator[list[str]]:
         yield [f"[{each.citation}]{title} ({place})", quote_lines([each.text])]
 
 
-class PassageReply(ReplyModel):
-    citation: str
-    document: str
-    path: str
+class PassageReply(SourceText, ReplyModel):
     heading: str
-    start: int
-    end: int
-    page: int | None
-    text: str
     before: str = Field(description="citation of the passage before it; empty if it is the first")
     after: str
 
     @classmethod
-    def from_engine(cls, chunk: Chunk, before: str, after: str) -> PassageReply:
+    def of_chunk(cls, chunk: Chunk, before: str, after: str) -> PassageReply:
         return cls(
             **dict(SourceText.from_engine(chunk)),
-            path=chunk.source,
             heading=chunk.heading,
             before=before,
             after=after,
@@ -267,7 +259,8 @@ class PassageReply(ReplyModel):
     def to_markdown(self) -> str:
         page = f", page {self.page}" if self.page else ""
         lines = [f"[{self.citation}] {self.document}{f' > {self.heading}' if self.heading else ''}"]
-        lines.append(f"{self.path or 'text'} (characters {self.start}–{self.end}{page})")
+        place = f"{self.path}:{self.line}" if self.path and self.line else self.path
+        lines.append(f"{place or 'text'} (characters {self.start}–{self.end}{page})")
         near = [f"before it {self.before}"] if self.before else []
         near += [f"after it {self.after}"] if self.after else []
         return "\n".join([*lines, quote_lines([self.text]), *([f"Next: {', '.join(near)}."] if near else [])])

@@ -78,7 +78,7 @@ async def show_passage(engine: LeanRAG, citation: str) -> ReplyModel:
     around = (await engine.sources([citation], neighbours=1, collection=name)).chunks
     near = [each.citation for each in around]
     place = near.index(chunk.citation)
-    return PassageReply.from_engine(chunk, *((near[:place] or [""])[-1], (near[place + 1 :] or [""])[0]))
+    return PassageReply.of_chunk(chunk, *((near[:place] or [""])[-1], (near[place + 1 :] or [""])[0]))
 
 
 async def show_passages(engine: LeanRAG, citations: str) -> ReplyModel:

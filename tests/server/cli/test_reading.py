@@ -59,6 +59,8 @@ def test_show_gives_a_passage_whole_with_its_place_and_neighbours(data: Path) ->
     assert second["heading"]
     text = Path(first["path"]).read_text()
     assert second["text"] == text[second["start"] : second["end"]]
+    place = f"{second['path']}:{text.count(chr(10), 0, second['start']) + 1} (characters"
+    assert place in leanrag(data, "show", "d1:c2")
 
 
 def test_show_finds_documents_by_path_entities_by_name_and_clusters_by_ref(data: Path) -> None:
