@@ -6,14 +6,14 @@ from typing import Literal
 
 from .base import Card, ReplyModel
 
-FindingState = Literal["ok", "note", "broken"]
+CheckState = Literal["ok", "note", "broken"]
 
-SIGNS: dict[FindingState, str] = {"ok": "ok      ", "note": "note    ", "broken": "BROKEN  "}
+SIGNS: dict[CheckState, str] = {"ok": "ok      ", "note": "note    ", "broken": "BROKEN  "}
 
 
-class Finding(Card):
+class Check(Card):
     subject: str
-    state: FindingState
+    state: CheckState
     message: str
     mend: str = ""
 
@@ -25,7 +25,7 @@ class Finding(Card):
 class DoctorReply(ReplyModel):
     version: str
     data_dir: str
-    findings: list[Finding]
+    findings: list[Check]
 
     @property
     def is_failure(self) -> bool:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from leanrag_engine.engine import LeanRAG
     from leanrag_engine.pipeline.status import Status
 
-    from ...replies.doctor import Finding
+    from ...replies.doctor import Check
 
 SECONDS = 3
 """How long a service may take to accept a connection."""
@@ -58,16 +58,16 @@ def doctor(data_dir: DataDir = None, collection: CollectionOption = None, json: 
     run_async(examine)
 
 
-def report(subject: str, state: str, message: str, mend: str = "") -> Finding:
-    from ...replies.doctor import Finding  # noqa: PLC0415 - heavy
+def report(subject: str, state: str, message: str, mend: str = "") -> Check:
+    from ...replies.doctor import Check  # noqa: PLC0415 - heavy
 
-    return Finding.model_validate({"subject": subject, "state": state, "message": message, "mend": mend})
+    return Check.model_validate({"subject": subject, "state": state, "message": message, "mend": mend})
 
 
 # --- this machine --------------------------------------------------------------------------
 
 
-def find_room(folder: Path) -> Finding:
+def find_room(folder: Path) -> Check:
     place = folder.expanduser().absolute()
     existing = next(each for each in (place, *place.parents) if each.exists())
     free = shutil.disk_usage(existing).free
@@ -79,7 +79,7 @@ def find_room(folder: Path) -> Finding:
     )
 
 
-def find_extras(settings: Settings) -> Iterator[Finding]:
+def find_extras(settings: Settings) -> Iterator[Check]:
     """Report optional parts, as broken those that the settings need."""
     local = settings.embedder not in {"auto", "minilm", "fitted"} and "litellm/" not in settings.embedder
     for extra, module, needed in (("local", "sentence_transformers", local), ("plot", "matplotlib", False)):
@@ -95,7 +95,7 @@ def find_extras(settings: Settings) -> Iterator[Finding]:
 # --- models and services -------------------------------------------------------------------
 
 
-async def find_models(settings: Settings) -> list[Finding]:
+async def find_models(settings: Settings) -> list[Check]:
     """Report whether the configured models have a key and their services accept a connection."""
     if settings.llm_model:
         findings = [await find_model(settings)]
@@ -110,7 +110,7 @@ async def find_models(settings: Settings) -> list[Finding]:
     ]
 
 
-async def find_model(settings: Settings) -> Finding:
+async def find_model(settings: Settings) -> Check:
     from leanrag_engine.pipeline.build.models import open_answer_model  # noqa: PLC0415 - heavy
 
     try:
@@ -121,7 +121,7 @@ async def find_model(settings: Settings) -> Finding:
     return report("model", "ok", f"{settings.llm_model} can be called")
 
 
-async def find_service(subject: str, address: str) -> Finding:
+async def find_service(subject: str, address: str) -> Check:
     parts = urlsplit(address)
     port = parts.port or (443 if parts.scheme == "https" else 80)
     try:
@@ -139,7 +139,7 @@ async def find_service(subject: str, address: str) -> Finding:
 # --- collections ---------------------------------------------------------------------------
 
 
-async def find_collections(settings: Settings) -> list[Finding]:
+async def find_collections(settings: Settings) -> list[Check]:
     """Report the store, and what is out of date or damaged in each collection."""
     from leanrag_engine.engine import LeanRAG  # noqa: PLC0415 - heavy
 
@@ -152,14 +152,14 @@ async def find_collections(settings: Settings) -> list[Finding]:
         return [report("store", "broken", problem.message, problem.next_step)]
 
 
-async def examine_all(engine: LeanRAG) -> list[Finding]:
-    findings: list[Finding] = []
+async def examine_all(engine: LeanRAG) -> list[Check]:
+    findings: list[Check] = []
     for held in await engine.collections():
         findings += examine_one(await engine.status(held.name))
     return findings or [report("collections", "note", "none yet", FIRST_STEP)]
 
 
-def examine_one(status: Status) -> Iterator[Finding]:
+def examine_one(status: Status) -> Iterator[Check]:
     """Report what is wrong with one collection; one line if nothing is."""
     from leanrag_engine.pipeline.status import count_expected_vectors  # noqa: PLC0415 - heavy
 
