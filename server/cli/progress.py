@@ -1,7 +1,8 @@
-"""Progress bars at a terminal: one bar for each stage of a job."""
+"""Progress on standard error: at a terminal one bar for each stage of a job, elsewhere a line now and then."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Protocol
@@ -23,6 +24,10 @@ if TYPE_CHECKING:
     from leanrag_engine.engine import LeanRAG
 
 
+LINE_SECONDS = 10.0
+"""Between two lines of progress where there is no terminal."""
+
+
 class StageProgress(Protocol):
     """Progress of some work: ``done`` of ``total`` units of ``stage``."""
 
@@ -38,7 +43,14 @@ class StageProgress(Protocol):
 
 @contextmanager
 def stage_bars(*, transient: bool = False) -> Iterator[Callable[[StageProgress], None]]:
-    """Yield a function that draws the progress on standard error, one bar for each stage; ``transient``: they vanish."""
+    """Yield a function that shows the progress on standard error: bars at a terminal, else lines.
+
+    ``transient``: the bars vanish at the end.
+    """
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield ProgressLines(console).show
+        return
     columns = (
         SpinnerColumn(),
         TextColumn("{task.description}"),
@@ -48,9 +60,28 @@ def stage_bars(*, transient: bool = False) -> Iterator[Callable[[StageProgress],
         TextColumn("{task.fields[message]}"),
     )
     drawn: dict[str, TaskID] = {}
-    with Progress(*columns, console=Console(stderr=True), transient=transient) as bars:
+    with Progress(*columns, console=console, transient=transient) as bars:
         yield lambda step: draw(bars, drawn, step)
         finish(bars, drawn)
+
+
+class ProgressLines:
+    """Lines of progress, the first after ``LINE_SECONDS``, for logs and pipes."""
+
+    def __init__(self, console: Console, clock: Callable[[], float] = time.monotonic) -> None:
+        self._console = console
+        self._clock = clock
+        self._last = clock()
+
+    def show(self, step: StageProgress) -> None:
+        """Print the progress, unless a line was printed a moment ago."""
+        now = self._clock()
+        if now - self._last < LINE_SECONDS:
+            return
+        self._last = now
+        count = f" {step.done} of {step.total}" if step.total else ""
+        message = f" ({step.message})" if step.message else ""
+        self._console.print(f"{step.stage}{count}{message}", markup=False, highlight=False, soft_wrap=True)
 
 
 async def follow(engine: LeanRAG, job: Job, *, transient: bool = False) -> Job:

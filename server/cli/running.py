@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     from leanrag_engine.engine import LeanRAG
 
 
+INTERRUPTED = 130
+"""Exit code after Ctrl-C, as shells have it."""
+
+
 def read_settings(data_dir: Path | None, collection: str | None, **more: object) -> Settings:
     with report_errors():
         return load_settings(data_dir=data_dir, collection=collection, **more)
@@ -32,6 +36,16 @@ def run(settings: Settings, work: Callable[[LeanRAG], Awaitable[None]]) -> None:
             await work(engine)
 
     run_async(open_and_work)
+
+
+def run_long(settings: Settings, work: Callable[[LeanRAG], Awaitable[None]], kept: str) -> None:
+    """Run work that may last: say at once that it begins, and after Ctrl-C what is ``kept`` and how to go on."""
+    typer.echo(f"Opening the collection {settings.collection} in {settings.data_dir} …", err=True)
+    try:
+        run(settings, work)
+    except KeyboardInterrupt:
+        typer.echo(f"\nStopped. {kept}", err=True)
+        raise typer.Exit(INTERRUPTED) from None
 
 
 async def follow_job(engine: LeanRAG, job: Job, *, transient: bool = False) -> Job:

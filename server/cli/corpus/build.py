@@ -7,10 +7,16 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ..options import CollectionOption, DataDir, Json
-from ..running import follow_job, leave_unless_done, read_settings, run
+from ..running import follow_job, leave_unless_done, read_settings, run, run_long
 
 if TYPE_CHECKING:
     from leanrag_engine.engine import LeanRAG
+
+KEPT = (
+    "Readers see the hierarchy of before until a build is finished; replies of the model are kept and not paid for twice."
+    " The same command builds again."
+)
+"""What Ctrl-C leaves of a build."""
 
 
 def build(
@@ -69,7 +75,7 @@ def build(
         leave_unless_done(reply.status)
 
     more = {"clustering": clustering, "cluster_size": cluster_size}
-    run(read_settings(data_dir, collection, **more), work)
+    run_long(read_settings(data_dir, collection, **more), work, KEPT)
 
 
 def reindex(data_dir: DataDir = None, collection: CollectionOption = None, json: Json = False) -> None:

@@ -11,7 +11,7 @@ import typer
 from leanrag_engine.core.errors import InvalidInput
 
 from ..options import CollectionOption, DataDir, Json, report_errors
-from ..running import follow_job, leave_unless_done, read_settings, run
+from ..running import follow_job, leave_unless_done, read_settings, run, run_long
 
 if TYPE_CHECKING:
     from leanrag_engine.core.jobs import Job
@@ -23,6 +23,12 @@ STANDARD_INPUT = "-"
 
 EXIT_PARTIAL = 3
 """Exit code: some of the documents failed. 1: all failed; 2: wrong arguments."""
+
+KEPT = (
+    "Documents that were finished are kept; readers see the hierarchy of before until a build is finished."
+    " The same command goes on from there."
+)
+"""What Ctrl-C leaves of an ingest or sync: each document is stored in a transaction of its own."""
 
 WATCH_INTERVAL_MS = 500
 DEBOUNCE_MS = 1_500
@@ -77,7 +83,7 @@ def ingest(
         )
         leave_by(print_outcomes(await follow_job(engine, job), json=json, details=details, unchanged=True))
 
-    run(read_settings(data_dir, collection), work)
+    run_long(read_settings(data_dir, collection), work, KEPT)
 
 
 def check_paths(paths: list[str], name: str) -> None:
@@ -140,11 +146,13 @@ def sync(
         async for _ in watch_folders(paths, engine.settings.data_dir):
             await sync_once(engine)
 
+    settings = read_settings(data_dir, collection)
+    if not watch:
+        run_long(settings, work, KEPT)
+        return
     try:
-        run(read_settings(data_dir, collection), work)
+        run(settings, work)
     except KeyboardInterrupt:
-        if not watch:
-            raise
         typer.echo("Stopped.", err=True)
 
 
