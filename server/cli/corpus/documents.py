@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -14,6 +15,7 @@ from ..options import CollectionOption, DataDir, Json, report_errors
 from ..running import follow_job, leave_unless_done, read_settings, run, run_long
 
 if TYPE_CHECKING:
+    from leanrag_engine.core.config import Settings
     from leanrag_engine.core.jobs import Job
     from leanrag_engine.engine import LeanRAG
 
@@ -81,7 +83,8 @@ def ingest(
             build=build,
             allowed=None,
         )
-        leave_by(print_outcomes(await follow_job(engine, job), json=json, details=details, unchanged=True))
+        job = await follow_job(engine, job)
+        leave_by(print_outcomes(job, engine.settings, json=json, details=details, unchanged=True))
 
     run_long(read_settings(data_dir, collection), work, KEPT)
 
@@ -137,7 +140,8 @@ def sync(
             allow_empty=allow_empty,
             dry_run=dry_run,
         )
-        return print_outcomes(await follow_job(engine, job), json=json, details=details, unchanged=False)
+        job = await follow_job(engine, job)
+        return print_outcomes(job, engine.settings, json=json, details=details, unchanged=False)
 
     async def work(engine: LeanRAG) -> None:
         if not watch:
@@ -190,7 +194,9 @@ def concerns_sync(path: Path, folders: list[Path], ours: list[Path]) -> bool:
     return not name.startswith(".") or name in {".gitignore", ".leanragignore"}
 
 
-def print_outcomes(job: Job, *, json: bool, details: bool, unchanged: bool) -> IngestReply:
+def print_outcomes(
+    job: Job, settings: Settings, *, json: bool, details: bool, unchanged: bool
+) -> IngestReply:
     """Print what became of the documents; ``unchanged``: list those that stayed as they were too."""
     from ...replies.jobs import IngestReply, failure_line  # noqa: PLC0415 - heavy
 
@@ -210,7 +216,39 @@ def print_outcomes(job: Job, *, json: bool, details: bool, unchanged: bool) -> I
     for failure in reply.failures:
         typer.echo(failure_line(failure))
     typer.echo(f"{reply.status}. {reply.message}".rstrip())
+    for line in summary_lines(job, settings):
+        typer.echo(line)
     return reply
+
+
+def summary_lines(job: Job, settings: Settings) -> list[str]:
+    """Return types of file, layers, time, place and next command; no lines for a dry run or a job that is not done."""
+    from leanrag_engine.core.jobs import IngestResult  # noqa: PLC0415 - heavy
+
+    from ..machine.install import command_line, index_options  # noqa: PLC0415 - other commands install nothing
+
+    if not isinstance(job.result, IngestResult) or job.status.value != "done" or job.dry_run:
+        return []
+    types = Counter(type_of(each.id) for each in job.documents if each.status in ("added", "replaced"))
+    lines = []
+    if types:
+        counted = ", ".join(f"{count:,} {name}" for name, count in types.most_common())
+        lines.append(f"Read by type: {counted}.")
+    if job.result.build:
+        layers = " → ".join(f"{each.entities:,}" for each in job.result.build.layers)
+        lines.append(f"Entities by layer: {layers}.")
+    seconds = (job.updated_at - job.created_at).total_seconds()
+    lines.append(f"It took {seconds:.0f} s. The index lies in {settings.data_dir.expanduser().absolute()}.")
+    words = ["leanrag", "query", "QUESTION"] if job.result.built else ["leanrag", "build"]
+    if job.result.built or types:
+        lines.append(f"Next: {command_line([*words, *index_options(settings)])}")
+    return lines
+
+
+def type_of(id_: str) -> str:
+    """Return the suffix of a document's file; the id of a file is its whole path."""
+    path = Path(id_)
+    return path.suffix.lower() or "without a suffix" if path.is_absolute() else "from standard input"
 
 
 def leave_by(reply: IngestReply) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import json
+import shlex
 from pathlib import Path
 
 import pytest
@@ -48,3 +50,31 @@ def test_without_a_terminal_lines_tell_the_progress_at_intervals() -> None:
         "ingest 4 of 9 ([draft] of a name longer than the line.md)",
         "publish",
     ]
+
+
+def test_an_ingest_ends_with_types_layers_place_and_next_command(tmp_path: Path) -> None:
+    notes = tmp_path / "notes"
+    notes.mkdir()
+    for name in ("a.md", "b.md", "c.TXT"):
+        (notes / name).write_text(f"Assam tea, says {name}, grows along the Brahmaputra in India.")
+    where = ("--data-dir", str(tmp_path / "data"))
+    first = CliRunner().invoke(app, ["ingest", str(notes), "--no-build", *where]).stdout.splitlines()
+    assert "Read by type: 2 .md, 1 .txt." in first
+    assert first[-2].endswith(f"The index lies in {tmp_path / 'data'}.")
+    build = shlex.split(first[-1].removeprefix("Next: leanrag "))
+    assert build == ["build", *where]
+    assert CliRunner().invoke(app, build).exit_code == 0
+    (notes / "d.md").write_text("Darjeeling tea grows in West Bengal.")
+    second = CliRunner().invoke(app, ["sync", str(notes), *where]).stdout.splitlines()
+    assert "Read by type: 1 .md." in second
+    status = json.loads(CliRunner().invoke(app, ["status", "--json", *where]).stdout)
+    sizes = " → ".join(str(each["entities"]) for each in status["layers"])
+    assert f"Entities by layer: {sizes}." in second
+    query = shlex.split(second[-1].removeprefix("Next: leanrag "))
+    assert query == ["query", "QUESTION", *where]
+    typed = CliRunner().invoke(
+        app, ["ingest", "-", "--title", "v1.2", "--no-build", *where], input="Tea is hot."
+    )
+    assert "Read by type: 1 from standard input." in typed.stdout
+    dry = CliRunner().invoke(app, ["sync", str(notes), "--dry-run", *where]).stdout
+    assert "Next:" not in dry
