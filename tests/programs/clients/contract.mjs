@@ -3,7 +3,8 @@ import assert from "node:assert/strict";
 
 const TOOLS = [
   "query_lca_context", "search_entities", "get_entity_ancestors", "get_cluster", "list_inter_cluster_relations",
-  "search_text", "get_outline", "get_sources", "get_index_status", "list_collections", "ingest_documents", "build_hierarchy", "get_job", "cancel_job",
+  "search_text", "get_outline", "get_sources", "get_index_status", "get_history", "list_collections",
+  "ingest_documents", "build_hierarchy", "get_job", "cancel_job",
   "delete_documents", "merge_entities", "split_entity", "get_pending_work", "submit_extractions", "submit_summaries",
 ];
 

@@ -43,6 +43,7 @@ CALLS: dict[str, dict[str, Any]] = {
     "get_sources": {"entity": "Kaph"},
     "get_index_status": {},
     "list_collections": {},
+    "get_history": {},
     "get_pending_work": {},
     "submit_extractions": {"items": []},
     "submit_summaries": {"items": []},
