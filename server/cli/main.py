@@ -7,34 +7,85 @@ from __future__ import annotations
 
 import sys
 from importlib.metadata import version
-from typing import Annotated
+from pkgutil import resolve_name
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
+from typer.core import TyperGroup
 
-from .corpus.build import build, reindex
-from .corpus.corrections import corrections, merge, split
-from .corpus.documents import forget, ingest, sync
-from .corpus.history import history, rollback
-from .demo.command import demo
-from .evaluate.commands import app as evaluation
-from .machine.config import app as config
-from .machine.doctor import doctor
-from .machine.install import install, uninstall
-from .machine.setup import setup
-from .reading.collections import list_collections
-from .reading.ls import list_documents
-from .reading.query import query, status
-from .reading.show import show
-from .reading.tree import tree
-from .serve import serve
+if TYPE_CHECKING:
+    # Typer carries its own copy of click.
+    from typer._click import Command, Context
+
+MARKUP: Final = "markdown"
+
+COMMANDS = {
+    "serve": "serve:serve",
+    "setup": "machine.setup:setup",
+    "demo": "demo.command:demo",
+    "install": "machine.install:install",
+    "uninstall": "machine.install:uninstall",
+    "ingest": "corpus.documents:ingest",
+    "sync": "corpus.documents:sync",
+    "forget": "corpus.documents:forget",
+    "build": "corpus.build:build",
+    "query": "reading.query:query",
+    "status": "reading.query:status",
+    "doctor": "machine.doctor:doctor",
+    "collections": "reading.collections:list_collections",
+    "ls": "reading.ls:list_documents",
+    "show": "reading.show:show",
+    "tree": "reading.tree:tree",
+    "merge": "corpus.corrections:merge",
+    "split": "corpus.corrections:split",
+    "corrections": "corpus.corrections:corrections",
+    "history": "corpus.history:history",
+    "rollback": "corpus.history:rollback",
+    "reindex": "corpus.build:reindex",
+    "config": "machine.config:app",
+    "eval": "evaluate.commands:app",
+}
+"""Where each command is: a module of this package, and a function or a Typer application in it."""
+
+OTHER_NAMES = {"delete": "forget"}
+"""Names that work, and that no list shows."""
+
+
+class Commands(TyperGroup):
+    """The commands, each imported when it is asked for: one is run, and the server must start at once."""
+
+    def list_commands(self, ctx: Context) -> list[str]:  # noqa: ARG002 - Typer's signature
+        """Return the names of all commands."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: Context, cmd_name: str) -> Command | None:  # noqa: ARG002 - Typer's signature
+        """Import a command by its name; ``None`` if there is none."""
+        place = COMMANDS.get(OTHER_NAMES.get(cmd_name, cmd_name))
+        if place is None:
+            # Typer suggests a similar name out of those it holds.
+            self.commands = {name: self.load(name, COMMANDS[name]) for name in COMMANDS}
+            return None
+        return self.load(cmd_name, place)
+
+    def load(self, name: str, place: str) -> Command:
+        """Import the command that is found at ``place``."""
+        found = resolve_name(f"{__package__}.{place}")
+        alone = typer.Typer(rich_markup_mode=MARKUP)
+        if isinstance(found, typer.Typer):
+            alone.add_typer(found, name=name)
+        else:
+            alone.command(name)(found)
+        return typer.main.get_group(alone).commands[name]
+
 
 app = typer.Typer(
+    cls=Commands,
     help="LeanRAG: documents become a layered knowledge graph; questions get a small, cited context.\n\n"
     "First steps: `leanrag setup FOLDER` indexes your documents and adds the server to your MCP clients; `leanrag demo` "
     'shows it on real input; `leanrag query "..."` asks from here.',
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    rich_markup_mode="markdown",
+    rich_markup_mode=MARKUP,
 )
 
 
@@ -51,33 +102,6 @@ def options(
     ] = False,
 ) -> None:
     """Take the options that stand before a command."""
-
-
-app.command()(serve)
-app.command()(setup)
-app.command()(demo)
-app.command()(install)
-app.command()(uninstall)
-app.command()(ingest)
-app.command()(sync)
-app.command()(forget)
-app.command("delete", hidden=True)(forget)
-app.command()(build)
-app.command()(query)
-app.command()(status)
-app.command()(doctor)
-app.command("collections")(list_collections)
-app.command("ls")(list_documents)
-app.command()(show)
-app.command()(tree)
-app.command()(merge)
-app.command()(split)
-app.command()(corrections)
-app.command()(history)
-app.command()(rollback)
-app.command()(reindex)
-app.add_typer(config, name="config")
-app.add_typer(evaluation, name="eval")
 
 
 def main() -> None:

@@ -6,7 +6,8 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from functools import wraps
+from functools import cached_property, wraps
+from typing import TYPE_CHECKING
 
 from mcp.server.mcpserver import MCPServer
 from mcp.server.mcpserver.exceptions import ResourceError, ResourceNotFoundError
@@ -17,7 +18,9 @@ from leanrag_engine.core.errors import Ambiguous, InvalidInput, LeanRAGError, No
 
 from ..engine_handle import EngineHandle
 from ..replies.errors import Offered, plain
-from ..tools.read import ReadTools
+
+if TYPE_CHECKING:
+    from ..tools.read import ReadTools
 
 MARKDOWN = "text/markdown"
 
@@ -30,7 +33,12 @@ class Resources:
 
     def __init__(self, engine: EngineHandle) -> None:
         self._engine = engine
-        self._tools = ReadTools(engine)
+
+    @cached_property
+    def _tools(self) -> ReadTools:
+        from ..tools.read import ReadTools  # noqa: PLC0415 - the start must not wait for it
+
+        return ReadTools(self._engine)
 
     async def collections(self) -> str:
         """List every collection with its counts, models and age, and the documents of the default one."""

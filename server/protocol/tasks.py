@@ -20,7 +20,6 @@ from pydantic import Field
 from leanrag_engine.core.errors import NotFound
 
 from ..engine_handle import EngineHandle
-from ..replies.jobs import IngestReply, JobReply
 
 if TYPE_CHECKING:
     from leanrag_engine.core.jobs import Job
@@ -125,5 +124,7 @@ def task_of(job: Job) -> dict[str, Any]:
 
 def outcome(job: Job) -> CallToolResult:
     """Return the result that the call would have had if it had waited for the end."""
+    from ..replies.jobs import IngestReply, JobReply  # noqa: PLC0415 - the start must not wait for them
+
     reply = IngestReply if job.kind == "ingest" else JobReply
     return reply.from_engine(job).to_result()

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from pkgutil import resolve_name
 from typing import Any
 
 from mcp_types import ToolAnnotations
@@ -11,22 +12,22 @@ from mcp_types import ToolAnnotations
 from leanrag_engine.core.config import Settings
 
 from ..engine_handle import EngineHandle
-from .agent import AgentTools
-from .answer import AnswerTools
-from .corrections import CorrectionTools
-from .manage import ManageTools
-from .read import ReadTools
 
-Group = type[ReadTools] | type[ManageTools] | type[AgentTools] | type[AnswerTools] | type[CorrectionTools]
-"""A class whose methods are tools, constructed with the server's engine handle."""
+READ = "read:ReadTools"
+MANAGE = "manage:ManageTools"
+CORRECTIONS = "corrections:CorrectionTools"
+ANSWER = "answer:AnswerTools"
+AGENT = "agent:AgentTools"
+# Each names a module of this package and a class in it whose methods are tools, constructed with the server's engine handle.
+# They are imported by the first call, not by the start.
 
 
 @dataclass(frozen=True, slots=True)
 class ToolEntry:
-    """One tool: the method ``name`` of a ``group``."""
+    """One tool: the method ``name`` of a ``group`` (a module and a class)."""
 
     toolset: str
-    group: Group
+    group: str
     name: str
     title: str
     writes: bool = False
@@ -45,6 +46,11 @@ class ToolEntry:
             open_world_hint=False,
         )
 
+    def load(self, handle: EngineHandle) -> Callable[..., Any]:
+        """Import the tool's function. Its docstring is what a model reads, its signature what the tool takes and gives."""
+        function: Callable[..., Any] = getattr(resolve_name(f"{__package__}.{self.group}")(handle), self.name)
+        return function
+
     def is_offered(self, settings: Settings) -> bool:
         """Return whether a server with these settings offers the tool."""
         return (
@@ -62,36 +68,36 @@ ASK_USER = {"anthropic/requiresUserInteraction": True}
 """Every call needs the user's consent, whatever else is allowed."""
 
 TOOLS = (
-    ToolEntry("read", ReadTools, "query_lca_context", "Answer from the documents", meta=MAIN_TOOL),
-    ToolEntry("read", AnswerTools, "answer_question", "Let the server's model answer", needs_model=True),
-    ToolEntry("read", ReadTools, "search_entities", "Search entities"),
-    ToolEntry("read", ReadTools, "get_entity_ancestors", "Show what an entity belongs to"),
-    ToolEntry("read", ReadTools, "get_cluster", "Look into a cluster"),
-    ToolEntry("read", ReadTools, "list_inter_cluster_relations", "List relations between clusters"),
-    ToolEntry("read", ReadTools, "get_outline", "Show the headings of a document"),
-    ToolEntry("read", ReadTools, "search_text", "Find exact text or a pattern"),
-    ToolEntry("read", ReadTools, "get_sources", "Read passages", meta=LONG_RESULT),
-    ToolEntry("read", ReadTools, "get_index_status", "Show what is indexed"),
-    ToolEntry("read", ReadTools, "get_history", "Show what changed"),
-    ToolEntry("read", ReadTools, "list_collections", "List collections and documents"),
-    ToolEntry("manage", ManageTools, "ingest_documents", "Ingest documents", writes=True),
-    ToolEntry("manage", ManageTools, "build_hierarchy", "Build the hierarchy", writes=True),
+    ToolEntry("read", READ, "query_lca_context", "Answer from the documents", meta=MAIN_TOOL),
+    ToolEntry("read", ANSWER, "answer_question", "Let the server's model answer", needs_model=True),
+    ToolEntry("read", READ, "search_entities", "Search entities"),
+    ToolEntry("read", READ, "get_entity_ancestors", "Show what an entity belongs to"),
+    ToolEntry("read", READ, "get_cluster", "Look into a cluster"),
+    ToolEntry("read", READ, "list_inter_cluster_relations", "List relations between clusters"),
+    ToolEntry("read", READ, "get_outline", "Show the headings of a document"),
+    ToolEntry("read", READ, "search_text", "Find exact text or a pattern"),
+    ToolEntry("read", READ, "get_sources", "Read passages", meta=LONG_RESULT),
+    ToolEntry("read", READ, "get_index_status", "Show what is indexed"),
+    ToolEntry("read", READ, "get_history", "Show what changed"),
+    ToolEntry("read", READ, "list_collections", "List collections and documents"),
+    ToolEntry("manage", MANAGE, "ingest_documents", "Ingest documents", writes=True),
+    ToolEntry("manage", MANAGE, "build_hierarchy", "Build the hierarchy", writes=True),
     ToolEntry(
         "manage",
-        ManageTools,
+        MANAGE,
         "delete_documents",
         "Delete documents",
         writes=True,
         destructive=True,
         meta=ASK_USER,
     ),
-    ToolEntry("manage", ManageTools, "get_job", "Watch a job"),
-    ToolEntry("manage", ManageTools, "cancel_job", "Cancel a job", writes=True),
-    ToolEntry("manage", CorrectionTools, "merge_entities", "Merge entities", writes=True),
-    ToolEntry("manage", CorrectionTools, "split_entity", "Split an entity", writes=True),
-    ToolEntry("agent", AgentTools, "get_pending_work", "Get work that needs a model"),
-    ToolEntry("agent", AgentTools, "submit_extractions", "Submit extractions", writes=True),
-    ToolEntry("agent", AgentTools, "submit_summaries", "Submit summaries", writes=True),
+    ToolEntry("manage", MANAGE, "get_job", "Watch a job"),
+    ToolEntry("manage", MANAGE, "cancel_job", "Cancel a job", writes=True),
+    ToolEntry("manage", CORRECTIONS, "merge_entities", "Merge entities", writes=True),
+    ToolEntry("manage", CORRECTIONS, "split_entity", "Split an entity", writes=True),
+    ToolEntry("agent", AGENT, "get_pending_work", "Get work that needs a model"),
+    ToolEntry("agent", AGENT, "submit_extractions", "Submit extractions", writes=True),
+    ToolEntry("agent", AGENT, "submit_summaries", "Submit summaries", writes=True),
 )
 
 ALL_TOOLS = frozenset(offer.name for offer in TOOLS)
@@ -105,11 +111,3 @@ def offers(settings: Settings) -> list[ToolEntry]:
         for offer in TOOLS
         if offer.is_offered(settings) and not (offer.toolset == "agent" and settings.read_only)
     ]
-
-
-def functions(settings: Settings, handle: EngineHandle) -> Iterator[tuple[ToolEntry, Callable[..., Any]]]:
-    """Yield each tool that is offered, with the function that it calls."""
-    groups: dict[Group, Any] = {}
-    for offer in offers(settings):
-        group = groups.setdefault(offer.group, offer.group(handle))
-        yield offer, getattr(group, offer.name)

@@ -86,6 +86,12 @@ def valid_argument(name: str, schema: dict[str, Any]) -> Any:
     return plain.get(kind or "", {})
 
 
+@pytest.fixture(autouse=True)
+def _no_progress(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let no call report progress, however long it takes: these calls have no client to report it to."""
+    monkeypatch.setattr("leanrag_mcp.tools.manage.PROGRESS_INTERVAL_S", 1000)
+
+
 @pytest.fixture(scope="module")
 def schemas() -> dict[str, dict[str, Any]]:
     tools = anyio.run(create_server(load_settings()).list_tools)
