@@ -15,8 +15,8 @@ import anyio
 import pytest
 
 from leanrag_engine.adapters.chroma.store import ChromaVectorStore
-from leanrag_engine.adapters.sqlite import SqliteDatabase
-from leanrag_engine.adapters.sqlite.dialect.opening import FILE
+from leanrag_engine.adapters.sql import SqlDatabase
+from leanrag_engine.adapters.sql.dialect.sqlite.opening import FILE
 from leanrag_engine.core.history import Publication
 from leanrag_engine.core.model import (
     BuildRecord,
@@ -40,16 +40,16 @@ def blank(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("blank")
 
     async def make() -> None:
-        await (await SqliteDatabase.open(folder, read_only=False)).close()
+        await (await SqlDatabase.open(folder, read_only=False)).close()
 
     anyio.run(make)
     return folder / FILE
 
 
 @pytest.fixture
-async def store(tmp_path: Path, blank: Path) -> AsyncIterator[SqliteDatabase]:
+async def store(tmp_path: Path, blank: Path) -> AsyncIterator[SqlDatabase]:
     shutil.copy(blank, tmp_path)
-    opened = await SqliteDatabase.open(tmp_path, read_only=False)
+    opened = await SqlDatabase.open(tmp_path, read_only=False)
     yield opened
     await opened.close()
 
@@ -152,7 +152,7 @@ def _id(layer: int, name: str) -> str:
 def publish() -> Callable[..., Any]:
     """Publish a hierarchy with what a publication needs besides."""
 
-    async def publish(store: SqliteDatabase, built: Hierarchy, revision: int = 0, **fields: Any) -> Any:
+    async def publish(store: SqlDatabase, built: Hierarchy, revision: int = 0, **fields: Any) -> Any:
         needed = {
             "embedder": "toy",
             "dimension": 4,

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from leanrag_engine.adapters.chroma.store import ChromaVectorStore
-from leanrag_engine.adapters.sqlite import SqliteDatabase
-from leanrag_engine.adapters.sqlite.dialect import opening
+from leanrag_engine.adapters.sql import SqlDatabase
+from leanrag_engine.adapters.sql.dialect.sqlite import opening
 from leanrag_engine.core.model import Generation, Hierarchy
 
 pytestmark = pytest.mark.anyio
@@ -23,11 +23,11 @@ StartChild = Callable[..., Any]
 
 OTHER = """
 from leanrag_engine.adapters.chroma.store import ChromaVectorStore
-from leanrag_engine.adapters.sqlite import SqliteDatabase
+from leanrag_engine.adapters.sql import SqlDatabase
 from leanrag_engine.core.model import Chunk, LoadedDocument
 
 async def main():
-    graph = await SqliteDatabase.open(folder, read_only=False)
+    graph = await SqlDatabase.open(folder, read_only=False)
     vectors = ChromaVectorStore(folder / "vectors")
     say(len(await vectors.search("space", np.eye(8)[0], 50)))
     seen = await graph.generations.vector_version()
@@ -55,7 +55,7 @@ anyio.run(main)
 async def test_each_process_finds_what_the_other_wrote(
     tmp_path: Path, parcel: MakeParcel, child: StartChild
 ) -> None:
-    graph = await SqliteDatabase.open(tmp_path, read_only=False)
+    graph = await SqlDatabase.open(tmp_path, read_only=False)
     vectors = ChromaVectorStore(tmp_path / "vectors")
     basis = np.eye(8, dtype=np.float32)
     await graph.documents.create_collection("default")
@@ -88,9 +88,9 @@ async def test_each_process_finds_what_the_other_wrote(
 
 
 STOPS_IN_THE_MIDDLE = """
-from leanrag_engine.adapters.sqlite import SqliteDatabase
-from leanrag_engine.adapters.sqlite.dialect import opening
-from leanrag_engine.adapters.sqlite.generations import publish as publishing
+from leanrag_engine.adapters.sql import SqlDatabase
+from leanrag_engine.adapters.sql.dialect.sqlite import opening
+from leanrag_engine.adapters.sql.generations import publish as publishing
 from leanrag_engine.core.history import Publication
 from leanrag_engine.core.model import BuildRecord, Entity, Graph, Hierarchy
 
@@ -107,7 +107,7 @@ def stop(connection, target, rows):
 publishing._insert_all = stop
 
 async def main():
-    store = await SqliteDatabase.open(folder, read_only=False)
+    store = await SqlDatabase.open(folder, read_only=False)
     chunks = tuple(f"c{n}" for n in range(20))
     base = tuple(Entity(f"new{n}", f"New {n}", description="word " * 50, parent_id="r", chunk_ids=chunks) for n in range(2000))
     built = Hierarchy((Graph(base, ()), Graph((Entity("r", "Root", layer=1),), ())))
@@ -121,7 +121,7 @@ anyio.run(main)
 async def test_a_build_that_is_killed_while_it_publishes_leaves_the_old_one_whole(
     tmp_path: Path, hierarchy: MakeHierarchy, publish: Publish, child: StartChild
 ) -> None:
-    store = await SqliteDatabase.open(tmp_path, read_only=False)
+    store = await SqlDatabase.open(tmp_path, read_only=False)
     await store.documents.create_collection("default")
     built = hierarchy("Scrooge", "Marley", "Cratchit", "Fezziwig", "Belle")
     old = await publish(store, built)
@@ -146,7 +146,7 @@ async def test_a_build_that_is_killed_while_it_publishes_leaves_the_old_one_whol
     await is_whole()
     await store.close()
 
-    store = await SqliteDatabase.open(tmp_path, read_only=False)
+    store = await SqlDatabase.open(tmp_path, read_only=False)
     await is_whole()
     new = await publish(store, hierarchy("Fred", "Topper"), embedder="next")
     assert await store.generations.find_all("default") == [new, old]
@@ -155,11 +155,11 @@ async def test_a_build_that_is_killed_while_it_publishes_leaves_the_old_one_whol
 
 
 WRITES_UNTIL_KILLED = """
-from leanrag_engine.adapters.sqlite import SqliteDatabase
+from leanrag_engine.adapters.sql import SqlDatabase
 from leanrag_engine.core.model import Chunk, LoadedDocument
 
 async def main():
-    store = await SqliteDatabase.open(folder, read_only=False)
+    store = await SqlDatabase.open(folder, read_only=False)
     await store.documents.create_collection("default")
     for number in range(100_000):
         text = f"Document {number}."
@@ -178,7 +178,7 @@ async def test_every_document_that_was_acknowledged_survives_a_kill(
     for number in range(20):
         assert writer.read_line() == str(number)
     writer.kill()
-    store = await SqliteDatabase.open(tmp_path, read_only=False)
+    store = await SqlDatabase.open(tmp_path, read_only=False)
     documents = await store.documents.find_all("default")
     assert [each.id for each in documents] == [f"x{number}" for number in range(len(documents))]
     assert len(documents) >= 20

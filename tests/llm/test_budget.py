@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from leanrag_engine.adapters.chat.model import Limits, LiteLLMChatModel
-from leanrag_engine.adapters.sqlite import SqliteDatabase
+from leanrag_engine.adapters.sql import SqlDatabase
 from leanrag_engine.adapters.tokenizer import TiktokenTokenizer
 from leanrag_engine.core.errors import (
     Busy,
@@ -45,8 +45,8 @@ def request(text: str = "Hello?", *, room: int = 50, step: str = "extraction", *
 
 
 @pytest.fixture
-async def store(tmp_path: Path) -> AsyncIterator[SqliteDatabase]:
-    opened = await SqliteDatabase.open(tmp_path, read_only=False)
+async def store(tmp_path: Path) -> AsyncIterator[SqlDatabase]:
+    opened = await SqlDatabase.open(tmp_path, read_only=False)
     await opened.documents.create_collection("default")
     yield opened
     await opened.close()
@@ -93,7 +93,7 @@ async def paying(
 # --- paid once -----------------------------------------------------------------------------
 
 
-async def test_an_equal_request_is_paid_for_once_also_after_a_restart(store: SqliteDatabase) -> None:
+async def test_an_equal_request_is_paid_for_once_also_after_a_restart(store: SqlDatabase) -> None:
     model = saying("first", "second")
     one = await paying(model, store.replies)
     said = await one.complete(request())
@@ -122,7 +122,7 @@ def test_whatever_is_sent_makes_another_request_and_nothing_else_does() -> None:
     assert digest_of("m", same) == digest_of("m", base)
 
 
-async def test_equal_requests_at_one_time_are_one_call(store: SqliteDatabase) -> None:
+async def test_equal_requests_at_one_time_are_one_call(store: SqlDatabase) -> None:
     go_on = anyio.Event()
 
     async def answer(_: ChatRequest) -> Reply:
@@ -147,7 +147,7 @@ async def test_equal_requests_at_one_time_are_one_call(store: SqliteDatabase) ->
 
 
 async def test_one_that_waits_for_an_equal_call_takes_over_if_that_is_cancelled(
-    store: SqliteDatabase,
+    store: SqlDatabase,
 ) -> None:
     calls = 0
 
@@ -180,7 +180,7 @@ async def test_one_that_waits_for_an_equal_call_takes_over_if_that_is_cancelled(
     assert [each.kept for each in replies] == [False]
 
 
-async def test_one_that_waits_for_an_equal_call_shares_its_failure(store: SqliteDatabase) -> None:
+async def test_one_that_waits_for_an_equal_call_shares_its_failure(store: SqlDatabase) -> None:
     go_on = anyio.Event()
 
     async def answer(_: ChatRequest) -> Reply:
@@ -205,7 +205,7 @@ async def test_one_that_waits_for_an_equal_call_shares_its_failure(store: Sqlite
     assert len(model.asked) == 1
 
 
-async def test_figures_that_a_service_leaves_out_are_counted(store: SqliteDatabase) -> None:
+async def test_figures_that_a_service_leaves_out_are_counted(store: SqlDatabase) -> None:
     async def answer(_: ChatRequest) -> Reply:
         return Reply("four little words here", FinishReason.STOP, 0, 0)
 
@@ -233,13 +233,13 @@ class BusyReplies:
         await self._replies.put(*given, **more)
 
 
-async def test_a_paid_reply_is_not_lost_to_a_store_that_is_busy(store: SqliteDatabase) -> None:
+async def test_a_paid_reply_is_not_lost_to_a_store_that_is_busy(store: SqlDatabase) -> None:
     paid = await paying(saying("said"), BusyReplies(store.replies, Busy("wait"), Busy("wait")))  # type: ignore[arg-type]
     await paid.complete(request())
     assert (await paid.complete(request())).kept
 
 
-async def test_no_call_is_paid_for_that_cannot_be_kept(store: SqliteDatabase) -> None:
+async def test_no_call_is_paid_for_that_cannot_be_kept(store: SqlDatabase) -> None:
     """Each more would be lost, too: the first ends the work, though other problems of a call do not."""
     model = saying('{"items": [{"task": 1, "word": "yes"}]}')
     paid = await paying(model, BusyReplies(store.replies, StoreUnusable("The disk is full.")))  # type: ignore[arg-type]
@@ -340,7 +340,7 @@ def test_no_cap_is_ever_passed_and_what_fits_is_asked(data: st.DataObject) -> No
     [(Caps(calls=7), 7), (Caps(tokens=1000), 8), (Caps(cost=0.1), 5), (Caps(calls=0), 0)],
 )
 async def test_a_real_service_is_asked_as_often_as_the_cap_allows_and_no_more(
-    chat_server: Any, store: SqliteDatabase, monkeypatch: pytest.MonkeyPatch, caps: Caps, calls: int
+    chat_server: Any, store: SqlDatabase, monkeypatch: pytest.MonkeyPatch, caps: Caps, calls: int
 ) -> None:
     monkeypatch.setattr(LiteLLMChatModel, "price", Price(0.0001, 0.0004))
     chat_server.says(chat_server.Answer("said", tokens=(100, 20)))
@@ -364,7 +364,7 @@ async def test_a_real_service_is_asked_as_often_as_the_cap_allows_and_no_more(
     assert "paid replies are kept" in problems[0].next_step
 
 
-async def test_a_job_that_goes_on_counts_what_it_had_used_before(store: SqliteDatabase) -> None:
+async def test_a_job_that_goes_on_counts_what_it_had_used_before(store: SqlDatabase) -> None:
     model = saying("said")
     first = await paying(model, store.replies, Caps(calls=3))
     for number in range(2):
@@ -378,7 +378,7 @@ async def test_a_job_that_goes_on_counts_what_it_had_used_before(store: SqliteDa
     await other.complete(request("3"))
 
 
-async def test_the_schema_of_a_request_counts_against_the_cap(store: SqliteDatabase) -> None:
+async def test_the_schema_of_a_request_counts_against_the_cap(store: SqlDatabase) -> None:
     model = saying("said")
     capped = await paying(model, store.replies, Caps(tokens=400))
     with pytest.raises(CapReached, match="400 tokens"):
@@ -387,7 +387,7 @@ async def test_the_schema_of_a_request_counts_against_the_cap(store: SqliteDatab
     assert len(model.asked) == 1
 
 
-async def test_dollars_cannot_be_capped_without_a_price(store: SqliteDatabase) -> None:
+async def test_dollars_cannot_be_capped_without_a_price(store: SqlDatabase) -> None:
     with pytest.raises(InvalidInput, match=r"'scripted'.*Cap the calls or the tokens"):
         await paying(saying("x"), store.replies, Caps(cost=1.0))
 
@@ -404,7 +404,7 @@ async def test_one_that_gives_up_waiting_for_the_budget_holds_nothing() -> None:
 # --- a service that does not answer --------------------------------------------------------
 
 
-async def test_a_dead_service_is_let_go_after_a_few_calls(store: SqliteDatabase) -> None:
+async def test_a_dead_service_is_let_go_after_a_few_calls(store: SqlDatabase) -> None:
     naps: list[float] = []
 
     async def sleep(seconds: float) -> None:
@@ -427,7 +427,7 @@ async def test_a_dead_service_is_let_go_after_a_few_calls(store: SqliteDatabase)
     ]
 
 
-async def test_one_answer_in_between_keeps_the_service_alive(store: SqliteDatabase) -> None:
+async def test_one_answer_in_between_keeps_the_service_alive(store: SqlDatabase) -> None:
     calls = 0
 
     async def answer(_: ChatRequest) -> Reply:
@@ -469,7 +469,7 @@ def words(*given: str) -> str:
 
 
 async def test_replies_that_could_not_be_read_are_kept_and_a_second_build_makes_no_call(
-    store: SqliteDatabase,
+    store: SqlDatabase,
 ) -> None:
     model = saying(words("yes", "no"), words("never"))
     for job in ("j1", "j2"):
@@ -481,7 +481,7 @@ async def test_replies_that_could_not_be_read_are_kept_and_a_second_build_makes_
     assert len(model.asked) == 2
 
 
-async def test_an_upgrade_asks_anew_what_could_not_be_read_and_nothing_else(store: SqliteDatabase) -> None:
+async def test_an_upgrade_asks_anew_what_could_not_be_read_and_nothing_else(store: SqlDatabase) -> None:
     model = saying(words("yes", "no"), words("never"), words("yes"))
     tasks = [task("a"), task("b")]
     await ask_each(await paying(model, store.replies), DUTY, tasks, Meter())
@@ -499,7 +499,7 @@ async def test_an_upgrade_asks_anew_what_could_not_be_read_and_nothing_else(stor
     assert len(model.asked) == 3
 
 
-async def test_an_upgrade_that_goes_on_after_a_kill_asks_nothing_twice(store: SqliteDatabase) -> None:
+async def test_an_upgrade_that_goes_on_after_a_kill_asks_nothing_twice(store: SqlDatabase) -> None:
     model = saying(words("no"))
     await ask_each(await paying(model, store.replies), DUTY, [task("a")], Meter())
     for _ in range(2):
@@ -552,7 +552,7 @@ YES = words("yes")
     ],
 )
 async def test_what_goes_wrong_once_is_made_good(
-    chat_server: Any, store: SqliteDatabase, answers: Callable[[Any], list[Any]], calls: int
+    chat_server: Any, store: SqlDatabase, answers: Callable[[Any], list[Any]], calls: int
 ) -> None:
     chat_server.says(*answers(chat_server))
     # The one answer that never comes is waited for so long; any other must not be cut off on a busy machine.
@@ -577,7 +577,7 @@ async def test_what_goes_wrong_once_is_made_good(
     ],
 )
 async def test_what_goes_wrong_for_ever_is_told_task_by_task(
-    chat_server: Any, store: SqliteDatabase, kind: Callable[[Any], Any], problem: type[LeanRAGError]
+    chat_server: Any, store: SqlDatabase, kind: Callable[[Any], Any], problem: type[LeanRAGError]
 ) -> None:
     chat_server.says(kind(chat_server))
     async with real(chat_server) as model:
@@ -586,7 +586,7 @@ async def test_what_goes_wrong_for_ever_is_told_task_by_task(
     assert [type(each) for each in answers] == [problem] * 2
 
 
-async def test_a_wrong_key_ends_the_work(chat_server: Any, store: SqliteDatabase) -> None:
+async def test_a_wrong_key_ends_the_work(chat_server: Any, store: SqlDatabase) -> None:
     chat_server.says(chat_server.failed(401))
     async with real(chat_server) as model:
         with pytest.raises(InvalidInput):
@@ -594,7 +594,7 @@ async def test_a_wrong_key_ends_the_work(chat_server: Any, store: SqliteDatabase
 
 
 async def test_tasks_that_a_service_does_not_take_together_are_asked_alone(
-    chat_server: Any, store: SqliteDatabase
+    chat_server: Any, store: SqlDatabase
 ) -> None:
     def script(asked: Any) -> Any:
         return chat_server.failed(400, "too long") if "Task 2" in asked.prompt else YES
@@ -611,7 +611,7 @@ import sys
 import anyio
 from pathlib import Path
 from leanrag_engine.adapters.chat.model import LiteLLMChatModel
-from leanrag_engine.adapters.sqlite import SqliteDatabase
+from leanrag_engine.adapters.sql import SqlDatabase
 from leanrag_engine.adapters.tokenizer import TiktokenTokenizer
 from leanrag_engine.llm.batching import for_each
 from leanrag_engine.core.ports import ChatRequest, Message
@@ -619,7 +619,7 @@ from leanrag_engine.llm.budget import Budget, Caps
 from leanrag_engine.llm.cache import CachedModel, Ledger
 
 async def main():
-    store = await SqliteDatabase.open(Path(sys.argv[1]), read_only=False)
+    store = await SqlDatabase.open(Path(sys.argv[1]), read_only=False)
     model = await LiteLLMChatModel.open("openai/tiny", api_base=sys.argv[2])
     budget = await Budget.open(Caps(calls=40), [model], store.replies, "default", "j1")
     paid = CachedModel(model, Ledger(store.replies, "default", "j1"), budget, TiktokenTokenizer())
@@ -636,7 +636,7 @@ anyio.run(main)
 
 
 async def test_a_process_killed_in_mid_work_repeats_no_call_that_was_answered(
-    chat_server: Any, store: SqliteDatabase, tmp_path: Path
+    chat_server: Any, store: SqlDatabase, tmp_path: Path
 ) -> None:
     def script(_: Any) -> Any:
         return chat_server.stalled() if chat_server.calls > 20 else "ok"
@@ -673,7 +673,7 @@ async def test_a_process_killed_in_mid_work_repeats_no_call_that_was_answered(
 
 
 async def test_a_forecast_counts_what_would_be_asked_and_asks_nothing(
-    chat_server: Any, store: SqliteDatabase
+    chat_server: Any, store: SqlDatabase
 ) -> None:
     requests = [request("word " * (50 + number), room=200, step=f"step {number % 2}") for number in range(20)]
 
@@ -720,7 +720,7 @@ async def test_a_forecast_counts_what_would_be_asked_and_asks_nothing(
         assert await done.forecast() == []
 
 
-async def test_a_forecast_of_an_upgrade_counts_what_could_not_be_read(store: SqliteDatabase) -> None:
+async def test_a_forecast_of_an_upgrade_counts_what_could_not_be_read(store: SqlDatabase) -> None:
     model = saying(words("yes", "no"), words("never"))
     tasks = [task("a"), task("b")]
     await ask_each(await paying(model, store.replies), DUTY, tasks, Meter())
@@ -731,7 +731,7 @@ async def test_a_forecast_of_an_upgrade_counts_what_could_not_be_read(store: Sql
     assert len(model.asked) == 2
 
 
-async def test_a_forecast_in_dollars_takes_the_model_s_price(store: SqliteDatabase) -> None:
+async def test_a_forecast_in_dollars_takes_the_model_s_price(store: SqlDatabase) -> None:
     model = saying("x")
     model.price = PRICE
     counting = ForecastModel(model, store.replies, "default", TOKENIZER)

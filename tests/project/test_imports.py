@@ -32,7 +32,7 @@ SERVER_MAY = {"core", "engine", "evaluation", "extraction", "llm", "pipeline", "
 
 # Each foreign package (numpy aside) is imported in one place, given as the path of a file or folder.
 HOMES = {
-    "alembic": {"leanrag_engine/adapters/sqlite"},
+    "alembic": {"leanrag_engine/adapters/sql"},
     "charset_normalizer": {"leanrag_engine/documents/decoding.py"},
     "chromadb": {"leanrag_engine/adapters/chroma/client.py"},
     "chromadb_rust_bindings": {"leanrag_engine/adapters/chroma/client.py"},
@@ -69,7 +69,7 @@ HOMES = {
         "leanrag_engine/adapters/embedders/fitted.py",
         "leanrag_engine/hierarchy/clustering/links.py",
     },
-    "sqlalchemy": {"leanrag_engine/adapters/sqlite"},
+    "sqlalchemy": {"leanrag_engine/adapters/sql"},
     "starlette": {"server/http/serving.py"},
     "sudachipy": {"leanrag_engine/core/text/language/segmentation.py"},
     "tenacity": {"leanrag_engine/adapters/chat/model.py"},

@@ -16,8 +16,8 @@ import anyio
 import pytest
 
 from leanrag_engine.adapters.chroma.store import ChromaVectorStore
-from leanrag_engine.adapters.sqlite import SqliteDatabase
-from leanrag_engine.adapters.sqlite.dialect.opening import FILE
+from leanrag_engine.adapters.sql import SqlDatabase
+from leanrag_engine.adapters.sql.dialect.sqlite.opening import FILE
 from leanrag_engine.core.history import Publication
 from leanrag_engine.core.model import (
     BuildRecord,
@@ -78,7 +78,7 @@ class StoreFactory:
         self._folder = folder
         self._vectors = vectors
         self._words = words
-        self._databases: list[SqliteDatabase] = []
+        self._databases: list[SqlDatabase] = []
         self.tokenizer = words.WordTokenizer()
 
     async def fill(self, corpus: Corpus) -> IndexSnapshot:
@@ -123,17 +123,17 @@ class StoreFactory:
             await database.close()
         await self._vectors.close()
 
-    async def _open(self, folder: Path) -> SqliteDatabase:
+    async def _open(self, folder: Path) -> SqlDatabase:
         folder.mkdir()
         if self._databases:
             shutil.copy(self._folder / FILE, folder)
-        database = await SqliteDatabase.open(folder, read_only=False)
+        database = await SqlDatabase.open(folder, read_only=False)
         if not self._databases:
             shutil.copy(folder / FILE, self._folder)
         self._databases.append(database)
         return database
 
-    async def _put(self, database: SqliteDatabase, corpus: Corpus, chunks: Sequence[Chunk]) -> None:
+    async def _put(self, database: SqlDatabase, corpus: Corpus, chunks: Sequence[Chunk]) -> None:
         for chunk in chunks:
             labels = corpus.metadata.get(chunk.title, {})
             document = LoadedDocument(

@@ -62,8 +62,8 @@ import alembic.command
 if sys.argv[1:]:
     import json_repair, jsonschema, litellm, openai.resources.chat
 from leanrag_engine.adapters.chroma.store import ChromaVectorStore
-from leanrag_engine.adapters.sqlite.dialect.transactions import Transactions
-from leanrag_engine.adapters.sqlite.generations import publish as publishing
+from leanrag_engine.adapters.sql.dialect.transactions import Transactions
+from leanrag_engine.adapters.sql.generations import publish as publishing
 from leanrag_engine.core.config import load_settings
 from leanrag_engine.core.jobs import BuildRequest
 from leanrag_engine.engine import LeanRAG

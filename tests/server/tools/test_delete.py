@@ -257,7 +257,7 @@ async def test_a_query_during_a_deletion_gets_an_answer_without_the_document(tmp
 
 DELETE = """
 import anyio, os, signal, sys
-from leanrag_engine.adapters.sqlite.stores import SqlDocumentStore
+from leanrag_engine.adapters.sql.stores import SqlDocumentStore
 from leanrag_engine.core.config import load_settings
 from leanrag_engine.engine import LeanRAG
 place = sys.argv[2]

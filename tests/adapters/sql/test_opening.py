@@ -16,10 +16,10 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from sqlalchemy import inspect, text
 
-from leanrag_engine.adapters.sqlite import SqliteDatabase
-from leanrag_engine.adapters.sqlite.dialect import opening
-from leanrag_engine.adapters.sqlite.schema import migrations
-from leanrag_engine.adapters.sqlite.schema.tables import REVISION, metadata
+from leanrag_engine.adapters.sql import SqlDatabase
+from leanrag_engine.adapters.sql.dialect.sqlite import opening
+from leanrag_engine.adapters.sql.schema import migrations
+from leanrag_engine.adapters.sql.schema.tables import REVISION, metadata
 from leanrag_engine.core.errors import Busy, InvalidInput, NotReady, StoreUnusable
 
 pytestmark = pytest.mark.anyio
@@ -29,7 +29,7 @@ StartChild = Callable[..., Any]
 
 
 async def fill_store(folder: Path, parcel: MakeParcel) -> None:
-    store = await SqliteDatabase.open(folder, read_only=False)
+    store = await SqlDatabase.open(folder, read_only=False)
     await store.documents.create_collection("default")
     one = parcel("x", *(f"Some words about {number}." for number in range(200)))
     await store.documents.put("default", one.document, one.chunks, one.extracts)
@@ -38,7 +38,7 @@ async def fill_store(folder: Path, parcel: MakeParcel) -> None:
 
 async def open_refused(folder: Path, *, read_only: bool = False) -> str:
     with pytest.raises(StoreUnusable) as caught:
-        await SqliteDatabase.open(folder, read_only=read_only)
+        await SqlDatabase.open(folder, read_only=read_only)
     assert caught.value.next_step
     return str(caught.value)
 
@@ -47,7 +47,7 @@ async def open_refused(folder: Path, *, read_only: bool = False) -> str:
 
 
 async def test_a_missing_folder_is_made(tmp_path: Path) -> None:
-    store = await SqliteDatabase.open(tmp_path / "a" / "b c?d%20", read_only=False)
+    store = await SqlDatabase.open(tmp_path / "a" / "b c?d%20", read_only=False)
     await store.documents.create_collection("default")
     await store.close()
     assert (tmp_path / "a" / "b c?d%20" / opening.FILE).is_file()
@@ -56,14 +56,14 @@ async def test_a_missing_folder_is_made(tmp_path: Path) -> None:
 async def test_reopening_a_store_finds_what_was_written(tmp_path: Path, parcel: MakeParcel) -> None:
     await fill_store(tmp_path, parcel)
     for read_only in (False, True):
-        store = await SqliteDatabase.open(tmp_path, read_only=read_only)
+        store = await SqlDatabase.open(tmp_path, read_only=read_only)
         assert len(await store.documents.all_chunks("default")) == 200
         await store.close()
 
 
 async def test_a_store_opened_for_reading_refuses_to_write(tmp_path: Path, parcel: MakeParcel) -> None:
     await fill_store(tmp_path, parcel)
-    store = await SqliteDatabase.open(tmp_path, read_only=True)
+    store = await SqlDatabase.open(tmp_path, read_only=True)
     with pytest.raises(StoreUnusable, match="cannot be written to"):
         await store.documents.create_collection("other")
     assert [each.name for each in await store.documents.collections()] == ["default"]
@@ -72,14 +72,14 @@ async def test_a_store_opened_for_reading_refuses_to_write(tmp_path: Path, parce
 
 async def test_opening_a_missing_store_for_reading_is_not_ready(tmp_path: Path) -> None:
     with pytest.raises(NotReady, match="no store yet"):
-        await SqliteDatabase.open(tmp_path / "absent", read_only=True)
+        await SqlDatabase.open(tmp_path / "absent", read_only=True)
     assert not (tmp_path / "absent").exists()
 
 
 async def test_an_unfinished_creation_is_finished(tmp_path: Path) -> None:
     """A process that died before its first commit leaves an empty file."""
     (tmp_path / opening.FILE).touch()
-    store = await SqliteDatabase.open(tmp_path, read_only=False)
+    store = await SqlDatabase.open(tmp_path, read_only=False)
     assert await store.documents.collections() == []
     await store.close()
 
@@ -97,12 +97,12 @@ async def test_commits_wait_for_the_disk_and_readers_do_not_wait_for_writers(tmp
 
 async def test_several_processes_may_open_a_new_folder_at_once(tmp_path: Path, child: StartChild) -> None:
     script = """
-from leanrag_engine.adapters.sqlite import SqliteDatabase
+from leanrag_engine.adapters.sql import SqlDatabase
 say("ready")
 wait()
 
 async def main():
-    store = await SqliteDatabase.open(folder, read_only=False)
+    store = await SqlDatabase.open(folder, read_only=False)
     await store.documents.create_collection("default")
     say(await store.generations.bump_vector_version())
     await store.close()
@@ -159,20 +159,20 @@ async def test_a_store_in_a_read_only_folder_is_read_without_writing(
     open_folder.chmod(0o555)
     script = """
 import os
-from leanrag_engine.adapters.sqlite import SqliteDatabase
+from leanrag_engine.adapters.sql import SqlDatabase
 from leanrag_engine.core.errors import StoreUnusable
 
 async def main():
-    store = await SqliteDatabase.open(Path(sys.argv[2]), read_only=True)  # loads all that is loaded late
+    store = await SqlDatabase.open(Path(sys.argv[2]), read_only=True)  # loads all that is loaded late
     await store.documents.search_windows("default", "words", 5)
     await store.close()
     if os.geteuid() == 0:
         os.setresuid(65534, 65534, 65534)
-    store = await SqliteDatabase.open(folder, read_only=True)
+    store = await SqlDatabase.open(folder, read_only=True)
     say(len(await store.documents.search_windows("default", "words", 500)))
     await store.close()
     try:
-        await SqliteDatabase.open(folder, read_only=False)
+        await SqlDatabase.open(folder, read_only=False)
     except StoreUnusable as problem:
         say(problem)
 
@@ -215,7 +215,7 @@ async def test_damage_inside_the_file_is_reported_when_it_is_read(tmp_path: Path
     content = bytearray(path.read_bytes())
     content[(page - 1) * 4096 : page * 4096] = b"\xff" * 4096
     path.write_bytes(content)
-    store = await SqliteDatabase.open(tmp_path, read_only=False)
+    store = await SqlDatabase.open(tmp_path, read_only=False)
     with pytest.raises(StoreUnusable, match="damaged"):
         await store.documents.all_chunks("default")
     await store.close()
@@ -264,7 +264,7 @@ async def test_a_full_disk_loses_no_committed_data(tmp_path: Path, parcel: MakeP
 
     opening.event.listen(engine, "connect", limit)
     engine.dispose()  # the connection of the check is not limited
-    store = SqliteDatabase(engine, tmp_path / opening.FILE)
+    store = SqlDatabase(engine, tmp_path / opening.FILE)
     large = parcel("large", *(f"Words {number} " * 50 for number in range(200)))
     with pytest.raises(StoreUnusable, match="full"):
         await store.documents.put("default", large.document, large.chunks, large.extracts)
@@ -278,7 +278,7 @@ async def test_a_write_behind_a_held_lock_raises_busy(
 ) -> None:
     await fill_store(tmp_path, parcel)
     monkeypatch.setattr(opening, "BUSY_SECONDS", 0.01)
-    store = await SqliteDatabase.open(tmp_path, read_only=False)
+    store = await SqlDatabase.open(tmp_path, read_only=False)
     other = sqlite3.connect(tmp_path / opening.FILE, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
     with pytest.raises(Busy, match="Another process"):
@@ -369,7 +369,7 @@ async def test_a_migration_that_fails_changes_nothing(
         columns = {column["name"] for column in inspect(connection).get_columns("documents")}
     engine.dispose()
     assert "language" not in columns
-    store = await SqliteDatabase.open(tmp_path, read_only=False)
+    store = await SqlDatabase.open(tmp_path, read_only=False)
     assert len(await store.documents.all_chunks("default")) == 200
     await store.close()
 
@@ -386,7 +386,7 @@ async def test_an_older_store_cannot_be_opened_read_only(
 
 async def test_a_row_with_an_unknown_foreign_key_is_refused(tmp_path: Path, parcel: MakeParcel) -> None:
     await fill_store(tmp_path, parcel)
-    store = await SqliteDatabase.open(tmp_path, read_only=False)
+    store = await SqlDatabase.open(tmp_path, read_only=False)
     with pytest.raises(InvalidInput, match="FOREIGN KEY"):
         await store._transactions.write(
             lambda connection: connection.execute(text("INSERT INTO names VALUES (99, 'key', 1)"))

@@ -4,6 +4,6 @@ The functions take a connection inside a transaction; ``stores`` holds the thin 
 transactions, hop to threads and implement the Protocols of :mod:`leanrag_engine.core.ports`.
 """
 
-from .stores import SqliteDatabase
+from .stores import SqlDatabase
 
-__all__ = ["SqliteDatabase"]
+__all__ = ["SqlDatabase"]

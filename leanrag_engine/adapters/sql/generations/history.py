@@ -9,9 +9,9 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, bindparam, func, insert, select, update
 
-from leanrag_engine.adapters.sqlite import collections as collection_rows
-from leanrag_engine.adapters.sqlite import replies
-from leanrag_engine.adapters.sqlite.schema.tables import documents, generations, history
+from leanrag_engine.adapters.sql import collections as collection_rows
+from leanrag_engine.adapters.sql import replies
+from leanrag_engine.adapters.sql.schema.tables import documents, generations, history
 from leanrag_engine.core.history import (
     DocumentChanges,
     EntityChanges,

@@ -10,8 +10,8 @@ from typing import Any
 import anyio
 import pytest
 
-from leanrag_engine.adapters.sqlite import SqliteDatabase
-from leanrag_engine.adapters.sqlite.documents import RecentChunks
+from leanrag_engine.adapters.sql import SqlDatabase
+from leanrag_engine.adapters.sql.documents import RecentChunks
 from leanrag_engine.core.errors import InvalidInput, NotFound
 from leanrag_engine.core.history import Publication
 from leanrag_engine.core.jobs import (
@@ -66,12 +66,12 @@ Publish = Callable[..., Awaitable[Generation]]
 NOW = datetime(2026, 3, 1, 12, 30, 15, 123456, tzinfo=UTC)
 
 
-async def put(store: SqliteDatabase, parcel: Any, collection: str = "default") -> Any:
+async def put(store: SqlDatabase, parcel: Any, collection: str = "default") -> Any:
     return await store.documents.put(collection, parcel.document, parcel.chunks, parcel.extracts)
 
 
 @pytest.fixture
-async def filled_store(store: SqliteDatabase, parcel: MakeParcel) -> SqliteDatabase:
+async def filled_store(store: SqlDatabase, parcel: MakeParcel) -> SqlDatabase:
     """A collection of two documents: ``carol`` (3 chunks) and ``moons`` (2 chunks)."""
     await store.documents.create_collection("default")
     carol = (
@@ -87,7 +87,7 @@ async def filled_store(store: SqliteDatabase, parcel: MakeParcel) -> SqliteDatab
 # --- collections ---------------------------------------------------------------------------
 
 
-async def test_a_collection_is_created_once_and_found_by_its_name(store: SqliteDatabase) -> None:
+async def test_a_collection_is_created_once_and_found_by_its_name(store: SqlDatabase) -> None:
     assert await store.documents.collection("default") is None
     made = await store.documents.create_collection("default")
     assert (made.name, made.revision, made.documents, made.generation) == ("default", 0, 0, None)
@@ -99,7 +99,7 @@ async def test_a_collection_is_created_once_and_found_by_its_name(store: SqliteD
 
 
 async def test_the_error_for_an_unknown_collection_lists_the_existing_ones(
-    filled_store: SqliteDatabase,
+    filled_store: SqlDatabase,
 ) -> None:
     for call in (
         filled_store.documents.find_all("defualt"),
@@ -114,7 +114,7 @@ async def test_the_error_for_an_unknown_collection_lists_the_existing_ones(
 # --- documents -----------------------------------------------------------------------------
 
 
-async def test_a_document_is_read_as_it_was_written(filled_store: SqliteDatabase) -> None:
+async def test_a_document_is_read_as_it_was_written(filled_store: SqlDatabase) -> None:
     document = await filled_store.documents.find("default", "carol")
     assert document is not None
     assert (document.number, document.title, document.source) == (1, "A Christmas Carol", "/carol")
@@ -129,7 +129,7 @@ async def test_a_document_is_read_as_it_was_written(filled_store: SqliteDatabase
 
 
 async def test_chunks_have_citation_and_title_and_the_order_of_the_ids(
-    filled_store: SqliteDatabase, parcel: MakeParcel
+    filled_store: SqlDatabase, parcel: MakeParcel
 ) -> None:
     reading = await filled_store.documents.all_chunks("default")
     assert [each.citation for each in reading] == ["d1:c1", "d1:c2", "d1:c3", "d2:c1", "d2:c2"]
@@ -147,7 +147,7 @@ async def test_chunks_have_citation_and_title_and_the_order_of_the_ids(
     assert of_moons == [each.id for each in reading[3:]]
 
 
-async def test_extracts_are_read_in_reading_order(store: SqliteDatabase, parcel: MakeParcel) -> None:
+async def test_extracts_are_read_in_reading_order(store: SqlDatabase, parcel: MakeParcel) -> None:
     await store.documents.create_collection("default")
     one = parcel("one", "First words.", "Second words.")
     said = [
@@ -170,7 +170,7 @@ async def test_extracts_are_read_in_reading_order(store: SqliteDatabase, parcel:
 
 
 async def test_what_replaces_a_text_has_a_citation_that_no_other_text_had(
-    filled_store: SqliteDatabase, parcel: MakeParcel
+    filled_store: SqlDatabase, parcel: MakeParcel
 ) -> None:
     before = await filled_store.documents.collection("default")
     replaced = await put(filled_store, parcel("carol", "Fezziwig held a ball."))
@@ -187,7 +187,7 @@ async def test_what_replaces_a_text_has_a_citation_that_no_other_text_had(
     assert len(await filled_store.documents.search_windows("default", "Fezziwig", 5)) == 1
 
 
-async def test_document_numbers_are_never_reused(filled_store: SqliteDatabase, parcel: MakeParcel) -> None:
+async def test_document_numbers_are_never_reused(filled_store: SqlDatabase, parcel: MakeParcel) -> None:
     await filled_store.documents.delete(
         "default",
         ["carol"],
@@ -203,7 +203,7 @@ async def test_document_numbers_are_never_reused(filled_store: SqliteDatabase, p
 
 
 async def test_a_chunk_between_old_ones_is_read_between_them_and_cited_by_a_new_number(
-    store: SqliteDatabase, parcel: MakeParcel
+    store: SqlDatabase, parcel: MakeParcel
 ) -> None:
     await store.documents.create_collection("default")
     one, two = (
@@ -234,7 +234,7 @@ async def test_a_chunk_between_old_ones_is_read_between_them_and_cited_by_a_new_
 
 
 async def test_under_another_title_the_same_chunks_are_found_by_it_and_pending(
-    store: SqliteDatabase, parcel: MakeParcel, hierarchy: MakeHierarchy, publish: Publish
+    store: SqlDatabase, parcel: MakeParcel, hierarchy: MakeHierarchy, publish: Publish
 ) -> None:
     await store.documents.create_collection("default")
     await put(store, parcel("carol", "One here.", title="Marley"))
@@ -249,14 +249,14 @@ async def test_under_another_title_the_same_chunks_are_found_by_it_and_pending(
 
 
 async def test_a_chunk_that_was_read_is_read_anew_after_another_connection_changed_or_deleted_it(
-    store: SqliteDatabase, parcel: MakeParcel
+    store: SqlDatabase, parcel: MakeParcel
 ) -> None:
     await store.documents.create_collection("default")
     made = parcel("carol", "One here.", title="Marley")
     await put(store, made)
     ids = [chunk.id for chunk in made.chunks]
     assert [each.title for each in await store.documents.chunks("default", ids)] == ["Marley"]
-    other = await SqliteDatabase.open(store.path.parent, read_only=False)
+    other = await SqlDatabase.open(store.path.parent, read_only=False)
     await put(other, parcel("carol", "One here.", title="Fezziwig"))
     assert [each.title for each in await store.documents.chunks("default", ids)] == ["Fezziwig"]
     await other.documents.delete(
@@ -288,7 +288,7 @@ def test_no_more_chunks_are_kept_than_allowed(parcel: MakeParcel) -> None:
 
 
 async def test_equal_ids_in_two_collections_are_separate(
-    filled_store: SqliteDatabase, parcel: MakeParcel
+    filled_store: SqlDatabase, parcel: MakeParcel
 ) -> None:
     await filled_store.documents.create_collection("other")
     same = parcel("carol", "Scrooge was a miser.")
@@ -303,7 +303,7 @@ async def test_equal_ids_in_two_collections_are_separate(
 
 
 async def test_an_inconsistent_document_is_refused_as_a_whole(
-    filled_store: SqliteDatabase, parcel: MakeParcel
+    filled_store: SqlDatabase, parcel: MakeParcel
 ) -> None:
     before = await filled_store.documents.collection("default")
     one, two = parcel("one", "Some words."), parcel("two", "Other words.")
@@ -351,7 +351,7 @@ HEALTH = HierarchyHealth(
 
 
 async def test_a_published_hierarchy_is_read_as_it_was_written(
-    filled_store: SqliteDatabase, hierarchy: MakeHierarchy, publish: Publish
+    filled_store: SqlDatabase, hierarchy: MakeHierarchy, publish: Publish
 ) -> None:
     built = hierarchy(*NAMES)
     assert built.sizes == (9, 3, 1)
@@ -380,7 +380,7 @@ async def test_a_published_hierarchy_is_read_as_it_was_written(
 
 
 async def test_every_field_of_entities_and_relations_is_kept(
-    filled_store: SqliteDatabase, publish: Publish
+    filled_store: SqlDatabase, publish: Publish
 ) -> None:
     one = Entity(
         "e1", "張三", "person", 0, "一个人。", Method.MODEL, 7, 0, "root", ("Zhang San", "Z. 😀"),
@@ -399,7 +399,7 @@ async def test_every_field_of_entities_and_relations_is_kept(
 
 
 async def test_the_published_generation_and_the_one_before_are_kept(
-    filled_store: SqliteDatabase, hierarchy: MakeHierarchy, publish: Publish
+    filled_store: SqlDatabase, hierarchy: MakeHierarchy, publish: Publish
 ) -> None:
     made = [
         await publish(filled_store, hierarchy(*NAMES[:size]), embedder=f"fit-{size}") for size in (3, 5, 7)
@@ -425,7 +425,7 @@ async def test_the_published_generation_and_the_one_before_are_kept(
 
 
 async def test_publishing_in_one_collection_keeps_the_generations_of_others(
-    filled_store: SqliteDatabase, hierarchy: MakeHierarchy, publish: Publish
+    filled_store: SqlDatabase, hierarchy: MakeHierarchy, publish: Publish
 ) -> None:
     await filled_store.documents.create_collection("other")
     fields = {
@@ -447,7 +447,7 @@ async def test_publishing_in_one_collection_keeps_the_generations_of_others(
 
 
 async def test_documents_added_after_the_build_are_pending(
-    filled_store: SqliteDatabase, parcel: MakeParcel, hierarchy: MakeHierarchy, publish: Publish
+    filled_store: SqlDatabase, parcel: MakeParcel, hierarchy: MakeHierarchy, publish: Publish
 ) -> None:
     assert len(await filled_store.documents.pending_chunks("default")) == 5
     collection = await filled_store.documents.collection("default")
@@ -475,7 +475,7 @@ async def test_documents_added_after_the_build_are_pending(
     ids=["no parent", "wrong layer", "relation without an end", "relation in the wrong layer"],
 )
 async def test_an_inconsistent_hierarchy_is_not_published(
-    filled_store: SqliteDatabase,
+    filled_store: SqlDatabase,
     hierarchy: MakeHierarchy,
     publish: Publish,
     damage: Callable[..., Any],
@@ -493,7 +493,7 @@ async def test_an_inconsistent_hierarchy_is_not_published(
 
 
 async def test_a_corpus_without_entities_can_be_published(
-    filled_store: SqliteDatabase, publish: Publish
+    filled_store: SqlDatabase, publish: Publish
 ) -> None:
     generation = await publish(filled_store, Hierarchy((Graph((), ()),)))
     assert await filled_store.generations.layer(generation.number, 0) == []
@@ -501,7 +501,7 @@ async def test_a_corpus_without_entities_can_be_published(
 
 
 async def test_readers_see_complete_generations_while_others_are_published(
-    filled_store: SqliteDatabase, hierarchy: MakeHierarchy, publish: Publish
+    filled_store: SqlDatabase, hierarchy: MakeHierarchy, publish: Publish
 ) -> None:
     """At most one publish falls into a read: a generation is kept until the second one after it."""
     sizes = (40, 20)
@@ -535,13 +535,13 @@ async def test_readers_see_complete_generations_while_others_are_published(
 
 @pytest.fixture
 async def built(
-    filled_store: SqliteDatabase, hierarchy: MakeHierarchy, publish: Publish
-) -> tuple[SqliteDatabase, int, Hierarchy]:
+    filled_store: SqlDatabase, hierarchy: MakeHierarchy, publish: Publish
+) -> tuple[SqlDatabase, int, Hierarchy]:
     hierarchy_ = hierarchy(*NAMES)
     return filled_store, (await publish(filled_store, hierarchy_)).number, hierarchy_
 
 
-Built = tuple[SqliteDatabase, int, Hierarchy]
+Built = tuple[SqlDatabase, int, Hierarchy]
 
 
 async def test_entities_are_returned_in_the_order_of_the_ids(built: Built) -> None:
@@ -561,7 +561,7 @@ async def test_a_list_of_ids_may_be_longer_than_sqlite_has_variables(built: Buil
 
 
 async def test_entities_are_found_by_any_spelling_of_their_names(
-    filled_store: SqliteDatabase, publish: Publish
+    filled_store: SqlDatabase, publish: Publish
 ) -> None:
     ids = (
         ("e1", "World Health Organization", ("WHO",)),
@@ -702,7 +702,7 @@ def job(id_: str, status: JobStatus = JobStatus.QUEUED, minutes: int = 0, **fiel
     )
 
 
-async def test_a_job_is_read_as_it_was_written_and_can_be_overwritten(store: SqliteDatabase) -> None:
+async def test_a_job_is_read_as_it_was_written_and_can_be_overwritten(store: SqlDatabase) -> None:
     first = job("j1")
     await store.jobs.put(first)
     assert await store.jobs.find("j1") == first
@@ -741,14 +741,14 @@ async def test_a_job_is_read_as_it_was_written_and_can_be_overwritten(store: Sql
     ],
 )
 async def test_every_result_of_a_job_comes_back_as_it_went_in(
-    store: SqliteDatabase, kind: str, result: JobResult
+    store: SqlDatabase, kind: str, result: JobResult
 ) -> None:
     done = replace(job("j1", JobStatus.DONE, result=result), kind=kind, request=REQUESTS[kind])
     await store.jobs.put(done)
     assert await store.jobs.find("j1") == done
 
 
-async def test_jobs_come_newest_first(store: SqliteDatabase) -> None:
+async def test_jobs_come_newest_first(store: SqlDatabase) -> None:
     for number, status in enumerate(
         [JobStatus.DONE, JobStatus.RUNNING, JobStatus.FAILED, JobStatus.INTERRUPTED]
     ):
@@ -761,7 +761,7 @@ async def test_jobs_come_newest_first(store: SqliteDatabase) -> None:
     assert [each.id for each in await store.jobs.find_unfinished()] == ["j3", "j1"]
 
 
-async def test_exactly_one_of_many_claims_of_a_job_succeeds(store: SqliteDatabase) -> None:
+async def test_exactly_one_of_many_claims_of_a_job_succeeds(store: SqlDatabase) -> None:
     await store.jobs.put(job("j1", JobStatus.INTERRUPTED))
     won: list[str] = []
 
@@ -780,7 +780,7 @@ async def test_exactly_one_of_many_claims_of_a_job_succeeds(store: SqliteDatabas
     assert not await store.jobs.claim("j2", "first owner", "me")
 
 
-async def test_a_cancel_request_survives_updates_of_the_job(store: SqliteDatabase) -> None:
+async def test_a_cancel_request_survives_updates_of_the_job(store: SqlDatabase) -> None:
     await store.jobs.put(job("j1", JobStatus.RUNNING))
     assert await store.jobs.request_cancel("j1") is JobStatus.RUNNING
     await store.jobs.put(job("j1", JobStatus.RUNNING, done=5))
@@ -795,14 +795,14 @@ async def test_a_cancel_request_survives_updates_of_the_job(store: SqliteDatabas
     assert not finished.cancel_requested
 
 
-async def test_the_vector_version_counts_up(store: SqliteDatabase) -> None:
+async def test_the_vector_version_counts_up(store: SqlDatabase) -> None:
     assert await store.generations.vector_version() == 0
     assert await store.generations.bump_vector_version() == 1
     assert await store.generations.bump_vector_version() == 2
     assert await store.generations.vector_version() == 2
 
 
-async def test_a_store_serves_several_event_loops_at_once(store: SqliteDatabase) -> None:
+async def test_a_store_serves_several_event_loops_at_once(store: SqlDatabase) -> None:
     """Jobs run in a separate event loop; writes from both loops must succeed."""
     async with anyio.create_task_group() as group:
         for _ in range(8):

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from sqlalchemy import Connection, Engine, create_engine, event
 
-from leanrag_engine.adapters.sqlite import SqliteDatabase
-from leanrag_engine.adapters.sqlite.dialect import fulltext
+from leanrag_engine.adapters.sql import SqlDatabase
+from leanrag_engine.adapters.sql.dialect import fulltext
 from leanrag_engine.core.model import Hit, window_id
 
 pytestmark = pytest.mark.anyio
@@ -137,7 +137,7 @@ async def test_the_size_of_a_table_is_its_number_of_rows_not_its_largest_row_num
 
 
 async def test_a_store_of_more_passages_than_the_bound_finds_the_rare_one(
-    store: SqliteDatabase, parcel: Callable[..., Any]
+    store: SqlDatabase, parcel: Callable[..., Any]
 ) -> None:
     """With the real bounds and the real store."""
     await store.documents.create_collection("default")
@@ -152,7 +152,7 @@ async def test_a_store_of_more_passages_than_the_bound_finds_the_rare_one(
 
 
 async def test_a_word_that_became_common_counts_as_common(
-    store: SqliteDatabase, parcel: Callable[..., Any]
+    store: SqlDatabase, parcel: Callable[..., Any]
 ) -> None:
     await store.documents.create_collection("default")
     texts = ["granite"] * fulltext.DEFAULT.large_table + ["feldspar", "opal"]

@@ -1,4 +1,4 @@
-"""The first schema: a copy of :mod:`leanrag_engine.adapters.sqlite.schema.tables` that later changes leave as it is."""
+"""The first schema: a copy of :mod:`leanrag_engine.adapters.sql.schema.tables` that later changes leave as it is."""
 
 from __future__ import annotations
 

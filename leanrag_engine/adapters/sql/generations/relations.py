@@ -7,10 +7,10 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Result, Select, bindparam, func, select, union
 
-from leanrag_engine.adapters.sqlite.dialect import fulltext
-from leanrag_engine.adapters.sqlite.dialect.fulltext import RowCounts
-from leanrag_engine.adapters.sqlite.dialect.statements import among, list_value
-from leanrag_engine.adapters.sqlite.schema.tables import relations
+from leanrag_engine.adapters.sql.dialect import fulltext
+from leanrag_engine.adapters.sql.dialect.fulltext import RowCounts
+from leanrag_engine.adapters.sql.dialect.statements import among, list_value
+from leanrag_engine.adapters.sql.schema.tables import relations
 from leanrag_engine.core.model import Evidence, Hit, Method, Relation, Staleness
 
 _STRONGEST = (relations.c.strength.desc(), relations.c.weight.desc(), relations.c.position)

@@ -19,8 +19,8 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import NullPool, QueuePool
 
 from leanrag_engine.adapters.files.writer_lock import exclusive
-from leanrag_engine.adapters.sqlite.schema import migrations
-from leanrag_engine.adapters.sqlite.schema.tables import REVISION
+from leanrag_engine.adapters.sql.schema import migrations
+from leanrag_engine.adapters.sql.schema.tables import REVISION
 from leanrag_engine.core.errors import NotReady, StoreUnusable
 
 from . import failures

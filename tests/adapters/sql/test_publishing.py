@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from sqlalchemy import create_engine, func, select, table, text
 
-from leanrag_engine.adapters.sqlite import SqliteDatabase
-from leanrag_engine.adapters.sqlite.generations import publish as publishing
+from leanrag_engine.adapters.sql import SqlDatabase
+from leanrag_engine.adapters.sql.generations import publish as publishing
 from leanrag_engine.core.errors import Cancelled
 from leanrag_engine.core.model import Generation, Hierarchy
 from leanrag_engine.core.ports import Progress
@@ -26,7 +26,7 @@ def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(publishing, "BATCH", 7)
 
 
-def count_rows(store: SqliteDatabase) -> dict[str, int]:
+def count_rows(store: SqlDatabase) -> dict[str, int]:
     """The rows of all tables, full-text ones included."""
     engine = create_engine(f"sqlite:///{Path(store.path)}")
     with engine.begin() as connection:
@@ -43,7 +43,7 @@ def count_rows(store: SqliteDatabase) -> dict[str, int]:
 
 @pytest.mark.usefixtures("small_batches")
 async def test_progress_rises_from_zero_to_nearly_all_rows(
-    store: SqliteDatabase, hierarchy: Callable[..., Hierarchy], publish: Publish
+    store: SqlDatabase, hierarchy: Callable[..., Hierarchy], publish: Publish
 ) -> None:
     await store.documents.create_collection("default")
     reports: list[Progress] = []
@@ -59,7 +59,7 @@ async def test_progress_rises_from_zero_to_nearly_all_rows(
 
 @pytest.mark.usefixtures("small_batches")
 async def test_a_publish_cancelled_at_any_point_leaves_the_tables_unchanged(
-    store: SqliteDatabase, hierarchy: Callable[..., Hierarchy], publish: Publish
+    store: SqlDatabase, hierarchy: Callable[..., Hierarchy], publish: Publish
 ) -> None:
     await store.documents.create_collection("default")
     first = await publish(store, hierarchy(*NAMES))

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 
 from sqlalchemy import Connection, delete, select
 
-from leanrag_engine.adapters.sqlite.dialect.statements import insert_or_update
-from leanrag_engine.adapters.sqlite.schema.tables import unsettled_vectors
+from leanrag_engine.adapters.sql.dialect.statements import insert_or_update
+from leanrag_engine.adapters.sql.schema.tables import unsettled_vectors
 
 
 def note(connection: Connection, space: str, ids: Iterable[str]) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from leanrag_engine.adapters.sqlite import SqliteDatabase
+from leanrag_engine.adapters.sql import SqlDatabase
 from leanrag_engine.core.model import Entity, Finding, Generation, Graph, Hierarchy
 
 pytestmark = pytest.mark.anyio
@@ -17,7 +17,7 @@ Publish = Callable[..., Awaitable[Generation]]
 
 
 async def test_findings_are_searched_with_the_description_and_what_both_say_counts_once(
-    store: SqliteDatabase, parcel: MakeParcel, publish: Publish
+    store: SqlDatabase, parcel: MakeParcel, publish: Publish
 ) -> None:
     await store.documents.create_collection("default")
     given = parcel("x", "some text")

@@ -10,7 +10,7 @@ from typing import Concatenate, ParamSpec, TypeVar
 from anyio import to_thread
 from sqlalchemy import Connection, Engine
 
-from . import failures, opening
+from .sqlite import failures, opening
 
 P = ParamSpec("P")
 T = TypeVar("T")

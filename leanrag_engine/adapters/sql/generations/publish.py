@@ -10,12 +10,12 @@ from typing import Any, TypeVar
 
 from sqlalchemy import Connection, Table, delete, insert, select
 
-from leanrag_engine.adapters.sqlite import collections as collection_rows
-from leanrag_engine.adapters.sqlite.dialect import fulltext
-from leanrag_engine.adapters.sqlite.dialect.fulltext import IndexedEntity
-from leanrag_engine.adapters.sqlite.schema import tables
-from leanrag_engine.adapters.sqlite.schema.records import record_to_json
-from leanrag_engine.adapters.sqlite.schema.tables import (
+from leanrag_engine.adapters.sql import collections as collection_rows
+from leanrag_engine.adapters.sql.dialect import fulltext
+from leanrag_engine.adapters.sql.dialect.fulltext import IndexedEntity
+from leanrag_engine.adapters.sql.schema import tables
+from leanrag_engine.adapters.sql.schema.records import record_to_json
+from leanrag_engine.adapters.sql.schema.tables import (
     as_json,
     embedders,
     entities,

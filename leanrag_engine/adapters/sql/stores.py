@@ -44,7 +44,7 @@ from leanrag_engine.core.ports import (
 
 from . import collections as collection_rows
 from . import corrections, documents, jobs, removal, replies
-from .dialect import opening
+from .dialect.sqlite import opening
 from .dialect.fulltext import RowCounts
 from .dialect.transactions import Transactions
 from .generations import entities, history, relations, unsettled
@@ -405,7 +405,7 @@ class SqlJobStore:
         return await self._transactions.write(jobs.request_cancel, job_id)
 
 
-class SqliteDatabase:
+class SqlDatabase:
     """One SQLite file, opened; its stores share their transactions.
 
     They may be used from several threads and event loops at once, and several processes may have the
@@ -424,7 +424,7 @@ class SqliteDatabase:
         self.corrections = SqlCorrectionStore(self._transactions)
 
     @classmethod
-    async def open(cls, folder: Path, *, read_only: bool) -> SqliteDatabase:
+    async def open(cls, folder: Path, *, read_only: bool) -> SqlDatabase:
         """Open the database in ``folder``; create it or bring it to this version's schema if that is allowed.
 
         Raises ``StoreUnusable`` if the folder cannot be written to (it need not, to be read) or the file

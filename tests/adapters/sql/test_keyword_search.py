@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from leanrag_engine.adapters.sqlite import SqliteDatabase
+from leanrag_engine.adapters.sql import SqlDatabase
 from leanrag_engine.core.model import Entity, Generation, Graph, Hierarchy, window_id
 from leanrag_engine.core.text.language.names import name_key
 
@@ -46,13 +46,13 @@ AWKWARD = (
 )
 
 
-async def put(store: SqliteDatabase, parcel: Any) -> list[str]:
+async def put(store: SqlDatabase, parcel: Any) -> list[str]:
     await store.documents.put("default", parcel.document, parcel.chunks, parcel.extracts)
     return [window_id(chunk.id, 0) for chunk in parcel.chunks]
 
 
 @pytest.fixture
-async def words(store: SqliteDatabase, parcel: MakeParcel, publish: Publish) -> SqliteDatabase:
+async def words(store: SqlDatabase, parcel: MakeParcel, publish: Publish) -> SqlDatabase:
     await store.documents.create_collection("default")
     await put(store, parcel("x", "word other", "NEAR title and more", title="Some title"))
     entities = (Entity("e1", 'word "quoted"', parent_id="r"), Entity("e2", "100%_\\", parent_id="r"))
@@ -61,7 +61,7 @@ async def words(store: SqliteDatabase, parcel: MakeParcel, publish: Publish) -> 
 
 
 @pytest.mark.parametrize("query", AWKWARD)
-async def test_no_text_breaks_a_search(words: SqliteDatabase, query: str) -> None:
+async def test_no_text_breaks_a_search(words: SqlDatabase, query: str) -> None:
     collection = await words.documents.collection("default")
     assert collection
     assert collection.generation
@@ -78,12 +78,12 @@ async def test_no_text_breaks_a_search(words: SqliteDatabase, query: str) -> Non
 
 
 @pytest.fixture(scope="module")
-def any_text(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SqliteDatabase]:
+def any_text(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SqlDatabase]:
     """One store for all examples."""
     # Not an asynchronous fixture: of this scope it would hold an event loop over all tests that follow.
 
-    async def make() -> SqliteDatabase:
-        store = await SqliteDatabase.open(tmp_path_factory.mktemp("any"), read_only=False)
+    async def make() -> SqlDatabase:
+        store = await SqlDatabase.open(tmp_path_factory.mktemp("any"), read_only=False)
         await store.documents.create_collection("default")
         return store
 
@@ -95,7 +95,7 @@ def any_text(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SqliteDatabas
 @given(query=st.text(max_size=60), name=st.text(min_size=1, max_size=30))
 @settings(max_examples=40, deadline=None)
 async def test_any_name_is_stored_and_any_text_searched(
-    any_text: SqliteDatabase, publish: Publish, query: str, name: str
+    any_text: SqlDatabase, publish: Publish, query: str, name: str
 ) -> None:
     base = Graph((Entity("e", name, description=query, parent_id="r"),), ())
     built = Hierarchy((base, Graph((Entity("r", "-", layer=1),), ())))
@@ -111,7 +111,7 @@ async def test_any_name_is_stored_and_any_text_searched(
 
 
 async def test_the_passage_that_holds_most_of_the_words_comes_first(
-    store: SqliteDatabase, parcel: MakeParcel
+    store: SqlDatabase, parcel: MakeParcel
 ) -> None:
     await store.documents.create_collection("default")
     texts = ("The river runs to the sea.", "The mill by the river grinds corn.", "Corn grows on the hill.")
@@ -122,7 +122,7 @@ async def test_the_passage_that_holds_most_of_the_words_comes_first(
 
 
 async def test_a_word_in_the_title_counts_more_than_one_in_the_text(
-    store: SqliteDatabase, parcel: MakeParcel
+    store: SqlDatabase, parcel: MakeParcel
 ) -> None:
     await store.documents.create_collection("default")
     in_text = await put(store, parcel("text", "About lighthouses and more.", title="Something else"))
@@ -133,7 +133,7 @@ async def test_a_word_in_the_title_counts_more_than_one_in_the_text(
 
 
 async def test_passages_with_equal_scores_come_in_reading_order(
-    store: SqliteDatabase, parcel: MakeParcel
+    store: SqlDatabase, parcel: MakeParcel
 ) -> None:
     await store.documents.create_collection("default")
     first = await put(store, parcel("z", "same words", "same words", title=""))
@@ -144,7 +144,7 @@ async def test_passages_with_equal_scores_come_in_reading_order(
 
 
 async def test_chinese_and_japanese_are_found_by_their_words(
-    store: SqliteDatabase, parcel: MakeParcel
+    store: SqlDatabase, parcel: MakeParcel
 ) -> None:
     await store.documents.create_collection("default")
     ids = await put(
@@ -155,7 +155,7 @@ async def test_chinese_and_japanese_are_found_by_their_words(
 
 
 async def test_word_statistics_are_separate_for_each_collection(
-    store: SqliteDatabase, parcel: MakeParcel
+    store: SqlDatabase, parcel: MakeParcel
 ) -> None:
     """BM25 weighs a word by how rare it is: in a corpus of its own, ``rare`` must stay rare."""
     texts = ("rare common", "common words", "common things", "common places")
@@ -203,7 +203,7 @@ PEOPLE = (
     ],
 )
 async def test_a_misspelt_name_finds_the_intended_one(
-    store: SqliteDatabase, publish: Publish, asked: str, meant: str
+    store: SqlDatabase, publish: Publish, asked: str, meant: str
 ) -> None:
     await store.documents.create_collection("default")
     crowd = [f"Crowd member {number}" for number in range(300)]
@@ -216,7 +216,7 @@ async def test_a_misspelt_name_finds_the_intended_one(
 
 
 async def test_an_alias_counts_like_a_name_and_ties_are_broken_by_mentions(
-    store: SqliteDatabase, publish: Publish
+    store: SqlDatabase, publish: Publish
 ) -> None:
     await store.documents.create_collection("default")
     base = (

@@ -8,11 +8,11 @@ from typing import Any
 
 from sqlalchemy import Connection, Result, bindparam, func, select
 
-from leanrag_engine.adapters.sqlite import collections as collection_rows
-from leanrag_engine.adapters.sqlite.dialect import fulltext
-from leanrag_engine.adapters.sqlite.dialect.fulltext import RowCounts
-from leanrag_engine.adapters.sqlite.dialect.statements import among, in_order, list_value
-from leanrag_engine.adapters.sqlite.schema.tables import entities, names
+from leanrag_engine.adapters.sql import collections as collection_rows
+from leanrag_engine.adapters.sql.dialect import fulltext
+from leanrag_engine.adapters.sql.dialect.fulltext import RowCounts
+from leanrag_engine.adapters.sql.dialect.statements import among, in_order, list_value
+from leanrag_engine.adapters.sql.schema.tables import entities, names
 from leanrag_engine.core.model import Entity, Evidence, Finding, Hit, Method, Staleness
 from leanrag_engine.core.text.language.names import name_key
 from leanrag_engine.core.text.nearest import similarity

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
-from leanrag_engine.adapters.sqlite import SqliteDatabase
+from leanrag_engine.adapters.sql import SqlDatabase
 from leanrag_engine.core.errors import NotFound
 from leanrag_engine.core.history import Publication
 from leanrag_engine.core.model import (
@@ -40,7 +40,7 @@ def make_request(step: str = "extraction", *chunk_ids: str, room: int = 500) -> 
 
 
 async def put_reply(
-    store: SqliteDatabase, digest: str, request: ChatRequest | None = None, reply: Reply = REPLY, **more: Any
+    store: SqlDatabase, digest: str, request: ChatRequest | None = None, reply: Reply = REPLY, **more: Any
 ) -> None:
     given = {"collection": "default", "job": "j1", "model": "m", "counted": 90, **more}
     await store.replies.put(
@@ -55,7 +55,7 @@ async def put_reply(
 
 
 @pytest.fixture
-async def filled_store(store: SqliteDatabase, parcel: MakeParcel) -> SqliteDatabase:
+async def filled_store(store: SqlDatabase, parcel: MakeParcel) -> SqlDatabase:
     await store.documents.create_collection("default")
     for name in ("carol", "moons"):
         each = parcel(name, *(f"Sentence {number} of {name}." for number in range(3)))
@@ -63,11 +63,11 @@ async def filled_store(store: SqliteDatabase, parcel: MakeParcel) -> SqliteDatab
     return store
 
 
-async def chunk_ids(store: SqliteDatabase, document_id: str = "carol") -> list[str]:
+async def chunk_ids(store: SqlDatabase, document_id: str = "carol") -> list[str]:
     return await store.documents.chunk_ids("default", [document_id])
 
 
-async def delete_document(store: SqliteDatabase, document_id: str = "carol") -> None:
+async def delete_document(store: SqlDatabase, document_id: str = "carol") -> None:
     await store.documents.delete(
         "default",
         [document_id],
@@ -93,7 +93,7 @@ async def delete_document(store: SqliteDatabase, document_id: str = "carol") -> 
     ],
 )
 async def test_a_cached_reply_is_returned_unchanged_and_marked_as_kept(
-    filled_store: SqliteDatabase, reply: Reply
+    filled_store: SqlDatabase, reply: Reply
 ) -> None:
     assert await filled_store.replies.find("d1") is None
     await put_reply(filled_store, "d1", reply=reply)
@@ -101,14 +101,14 @@ async def test_a_cached_reply_is_returned_unchanged_and_marked_as_kept(
     assert await filled_store.replies.find("d2") is None
 
 
-async def test_a_reply_can_be_looked_up_for_one_job_only(filled_store: SqliteDatabase) -> None:
+async def test_a_reply_can_be_looked_up_for_one_job_only(filled_store: SqlDatabase) -> None:
     await put_reply(filled_store, "d1", job="first")
     assert await filled_store.replies.find("d1", "first")
     assert await filled_store.replies.find("d1", "second") is None
 
 
 async def test_a_second_reply_replaces_the_first_and_both_count_as_spent(
-    filled_store: SqliteDatabase,
+    filled_store: SqlDatabase,
 ) -> None:
     await put_reply(filled_store, "d1", job="first")
     await put_reply(filled_store, "d1", reply=Reply("Marley lives.", FinishReason.STOP, 10, 2), job="second")
@@ -120,20 +120,20 @@ async def test_a_second_reply_replaces_the_first_and_both_count_as_spent(
     ]
 
 
-async def test_a_reply_for_an_unknown_collection_is_refused(filled_store: SqliteDatabase) -> None:
+async def test_a_reply_for_an_unknown_collection_is_refused(filled_store: SqlDatabase) -> None:
     with pytest.raises(NotFound, match="elsewhere"):
         await put_reply(filled_store, "d1", collection="elsewhere")
 
 
 async def test_replies_of_a_killed_process_survive(
-    filled_store: SqliteDatabase, tmp_path: Path, child: Callable[..., Any]
+    filled_store: SqlDatabase, tmp_path: Path, child: Callable[..., Any]
 ) -> None:
     process = child(
         """
-from leanrag_engine.adapters.sqlite import SqliteDatabase
+from leanrag_engine.adapters.sql import SqlDatabase
 from leanrag_engine.core.ports import ChatRequest, FinishReason, Message, Reply
 async def main():
-    store = await SqliteDatabase.open(folder, read_only=False)
+    store = await SqlDatabase.open(folder, read_only=False)
     for number in range(10):
         asked = ChatRequest((Message("user", "?"),), 9, step="extraction")
         reply = Reply(f"reply {number}", FinishReason.STOP, 1, 1)
@@ -155,7 +155,7 @@ anyio.run(main)
 # --- the ledger ----------------------------------------------------------------------------
 
 
-async def test_spending_is_added_up_by_step_job_model_and_collection(filled_store: SqliteDatabase) -> None:
+async def test_spending_is_added_up_by_step_job_model_and_collection(filled_store: SqlDatabase) -> None:
     await filled_store.documents.create_collection("other")
     await put_reply(filled_store, "d1")
     await put_reply(filled_store, "d2", make_request("aggregation", room=100), job="j2", model="n")
@@ -179,7 +179,7 @@ async def test_spending_is_added_up_by_step_job_model_and_collection(filled_stor
     assert [each.calls for each in await filled_store.replies.spending(None)] == [2, 2]
 
 
-async def test_spending_is_added_up_from_an_index_without_reading_texts(filled_store: SqliteDatabase) -> None:
+async def test_spending_is_added_up_from_an_index_without_reading_texts(filled_store: SqlDatabase) -> None:
     await put_reply(filled_store, "d1")
     sql = "EXPLAIN QUERY PLAN SELECT step, count(*), sum(prompt_tokens), sum(completion_tokens), sum(cost),"
     sql += " sum(counted), sum(room) FROM replies WHERE collection = 1 AND job = 'j1' GROUP BY step"
@@ -191,7 +191,7 @@ async def test_spending_is_added_up_from_an_index_without_reading_texts(filled_s
 
 
 async def test_deleting_a_document_removes_replies_about_its_chunks_and_keeps_what_they_used(
-    filled_store: SqliteDatabase,
+    filled_store: SqlDatabase,
 ) -> None:
     carol, moons = await chunk_ids(filled_store), await chunk_ids(filled_store, "moons")
     await put_reply(filled_store, "theirs", make_request("extraction", moons[0], carol[1]))
@@ -210,7 +210,7 @@ async def test_deleting_a_document_removes_replies_about_its_chunks_and_keeps_wh
 
 
 async def test_a_deletion_drops_what_rests_on_changed_summaries_on_unknown_things_or_on_replaced_chunks(
-    filled_store: SqliteDatabase, hierarchy: MakeHierarchy, publish: Publish, parcel: MakeParcel
+    filled_store: SqlDatabase, hierarchy: MakeHierarchy, publish: Publish, parcel: MakeParcel
 ) -> None:
     layers = hierarchy("Scrooge", "Marley")
     await publish(filled_store, layers)
@@ -254,7 +254,7 @@ async def test_a_deletion_drops_what_rests_on_changed_summaries_on_unknown_thing
 
 
 async def test_a_publish_without_a_deletion_drops_nothing(
-    filled_store: SqliteDatabase, hierarchy: MakeHierarchy, publish: Publish
+    filled_store: SqlDatabase, hierarchy: MakeHierarchy, publish: Publish
 ) -> None:
     await put_reply(filled_store, "d1", make_request("aggregation"))
     await put_summaries(filled_store, {"t1": {"name": "A"}})
@@ -263,7 +263,7 @@ async def test_a_publish_without_a_deletion_drops_nothing(
     assert await summaries(filled_store) == {"t1": {"name": "A"}}
 
 
-async def test_another_collection_is_not_touched_by_a_deletion(filled_store: SqliteDatabase) -> None:
+async def test_another_collection_is_not_touched_by_a_deletion(filled_store: SqlDatabase) -> None:
     await filled_store.documents.create_collection("other")
     await put_reply(
         filled_store, "d1", make_request("extraction", *await chunk_ids(filled_store)), collection="other"
@@ -272,12 +272,12 @@ async def test_another_collection_is_not_touched_by_a_deletion(filled_store: Sql
     assert await filled_store.replies.find("d1")
 
 
-async def put_summaries(store: SqliteDatabase, texts: dict[str, dict[str, Any]]) -> None:
+async def put_summaries(store: SqlDatabase, texts: dict[str, dict[str, Any]]) -> None:
     wrapped = {id_: AgentText(each) for id_, each in texts.items()}
     await store.replies.put_texts("default", "summary", wrapped, replace=True)
 
 
-async def summaries(store: SqliteDatabase) -> dict[str, Any]:
+async def summaries(store: SqlDatabase) -> dict[str, Any]:
     return {id_: each.text for id_, each in (await store.replies.texts("default", "summary")).items()}
 
 
@@ -285,7 +285,7 @@ async def summaries(store: SqliteDatabase) -> dict[str, Any]:
 
 
 async def test_a_new_summary_replaces_the_old_one_and_makes_the_collection_stale(
-    filled_store: SqliteDatabase, hierarchy: MakeHierarchy, publish: Publish
+    filled_store: SqlDatabase, hierarchy: MakeHierarchy, publish: Publish
 ) -> None:
     before = await filled_store.documents.collection("default")
     assert before
@@ -311,7 +311,7 @@ def list_citations(chunks: list[Chunk]) -> list[str]:
 
 
 async def test_heuristic_chunks_come_in_reading_order(
-    filled_store: SqliteDatabase, hierarchy: MakeHierarchy, publish: Publish, parcel: MakeParcel
+    filled_store: SqlDatabase, hierarchy: MakeHierarchy, publish: Publish, parcel: MakeParcel
 ) -> None:
     everything = await filled_store.documents.heuristic_chunks("default", due=True)
     assert list_citations(everything) == ["d1:c1", "d1:c2", "d1:c3", "d2:c1", "d2:c2", "d2:c3"]
@@ -339,7 +339,7 @@ async def test_heuristic_chunks_come_in_reading_order(
     assert len(await filled_store.documents.heuristic_chunks("default", due=False)) == 5
 
 
-async def test_new_extracts_replace_the_old_ones_of_their_chunks(filled_store: SqliteDatabase) -> None:
+async def test_new_extracts_replace_the_old_ones_of_their_chunks(filled_store: SqlDatabase) -> None:
     first, *others = await filled_store.documents.all_chunks("default")
     before = {each.chunk_id: each for each in await filled_store.documents.extracts("default")}
     new = [
@@ -355,7 +355,7 @@ async def test_new_extracts_replace_the_old_ones_of_their_chunks(filled_store: S
 
 @pytest.mark.parametrize("revise", [True, False])
 async def test_revising_extracts_make_the_collection_stale_and_no_document_pending(
-    filled_store: SqliteDatabase, hierarchy: MakeHierarchy, publish: Publish, revise: bool
+    filled_store: SqlDatabase, hierarchy: MakeHierarchy, publish: Publish, revise: bool
 ) -> None:
     before = await filled_store.documents.collection("default")
     assert before
@@ -373,7 +373,7 @@ async def test_revising_extracts_make_the_collection_stale_and_no_document_pendi
     assert unchanged == after
 
 
-async def test_another_text_stays_unless_it_is_to_be_replaced(filled_store: SqliteDatabase) -> None:
+async def test_another_text_stays_unless_it_is_to_be_replaced(filled_store: SqlDatabase) -> None:
     replies = filled_store.replies
     new = {"t1": AgentText({"name": "B"}), "t2": AgentText({"name": "C"})}
     await put_summaries(filled_store, {"t1": {"name": "A"}})
@@ -384,7 +384,7 @@ async def test_another_text_stays_unless_it_is_to_be_replaced(filled_store: Sqli
     assert not await replies.texts("default", "relation")
 
 
-async def test_a_text_goes_with_the_documents_that_it_rests_on(filled_store: SqliteDatabase) -> None:
+async def test_a_text_goes_with_the_documents_that_it_rests_on(filled_store: SqlDatabase) -> None:
     gone, stays = await chunk_ids(filled_store), await chunk_ids(filled_store, "moons")
     texts = {
         "e1": AgentText({"description": "A"}, gone[:1]),
