@@ -44,7 +44,7 @@ async def compose(settings: Settings) -> Adapters:
     from .chroma.store import ChromaVectorStore  # noqa: PLC0415
     from .files.arrays import ArrayFiles  # noqa: PLC0415
     from .files.writer_lock import FileWriterLock  # noqa: PLC0415
-    from .sqlite import SqlDatabase  # noqa: PLC0415
+    from .sql import SqlDatabase  # noqa: PLC0415
     from .tokenizer import TiktokenTokenizer  # noqa: PLC0415
 
     folder = settings.data_dir.expanduser().absolute()

@@ -44,8 +44,8 @@ from leanrag_engine.core.ports import (
 
 from . import collections as collection_rows
 from . import corrections, documents, jobs, removal, replies
-from .dialect.sqlite import opening
 from .dialect.fulltext import RowCounts
+from .dialect.sqlite import opening
 from .dialect.transactions import Transactions
 from .generations import entities, history, relations, unsettled
 from .generations import publish as publishing

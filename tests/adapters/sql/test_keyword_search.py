@@ -143,9 +143,7 @@ async def test_passages_with_equal_scores_come_in_reading_order(
     assert [hit.id for hit in await store.documents.search_windows("default", "same", 9)] == first + again
 
 
-async def test_chinese_and_japanese_are_found_by_their_words(
-    store: SqlDatabase, parcel: MakeParcel
-) -> None:
+async def test_chinese_and_japanese_are_found_by_their_words(store: SqlDatabase, parcel: MakeParcel) -> None:
     await store.documents.create_collection("default")
     ids = await put(
         store, parcel("x", "语义聚合与层次检索技术。", "吾輩は猫である。名前はまだ無い。", title="")
