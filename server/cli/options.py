@@ -26,6 +26,8 @@ CollectionOption = Annotated[
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object for programs.")]
 
+Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Show each stage of the work by itself.")]
+
 # --- of ``leanrag serve`` ------------------------------------------------------------------
 
 AllowDirs = Annotated[

@@ -1,10 +1,14 @@
-"""Progress on standard error: at a terminal one bar for each stage of a job, elsewhere a line now and then."""
+"""Progress on standard error: at a terminal one bar for a whole job, elsewhere a line now and then.
+
+With ``-v`` each stage of the job gets a bar, or a line, of its own.
+"""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 import anyio
@@ -19,13 +23,161 @@ from rich.progress import (
     TimeElapsedColumn,
 )
 
+from leanrag_engine.core.jobs import IngestRequest, JobRequest
+
 if TYPE_CHECKING:
+    from leanrag_engine.core.config import Settings
     from leanrag_engine.core.jobs import Job
     from leanrag_engine.engine import LeanRAG
 
 
 LINE_SECONDS = 10.0
 """Between two lines of progress where there is no terminal."""
+
+FORECAST_SECONDS, FORECAST_SHARE = 3.0, 0.05
+"""How long a job must have run, and how much of it must be done, before the time left is estimated."""
+
+
+# --- a job as a whole ----------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class JobStep:
+    """One of the steps that a user sees of a job: what is done, in which stages, and its share of the time.
+
+    Shares are those of a first build of a few hundred passages with the default embedder.
+    """
+
+    words: str
+    stages: tuple[str, ...]
+    share: float
+
+
+READING = (
+    JobStep("looking for files", ("list",), 1),
+    JobStep("reading documents", ("ingest",), 35),
+)
+REMOVING = JobStep("deleting documents", ("read", "delete"), 2)
+READING_BY_MODEL = JobStep("reading passages with the model", ("extract",), 100)
+EMBEDDING_PASSAGES = JobStep("embedding passages", ("fit", "embed"), 25)
+MERGING = (
+    JobStep("merging what the passages name", ("merge", "describe"), 2),
+    JobStep("embedding entities", ("name", "embed"), 25),
+)
+LAYERS = ("size", "cluster", "aggregate", "relate", "embed", "summarise", "connect")
+CLUSTERING = JobStep("building the hierarchy", LAYERS, 8)
+CLUSTERING_BY_MODEL = JobStep("building the hierarchy", LAYERS, 80)
+CHECKING = JobStep("checking the hierarchy", ("check", "measure"), 1)
+INDEXING = JobStep("writing the search index", ("embed", "index"), 3)
+PUBLISHING = JobStep("publishing", ("publish",), 1)
+
+
+def list_steps(kind: str, request: JobRequest, settings: Settings) -> tuple[JobStep, ...]:
+    """Return the steps of a job in their order."""
+    if kind == "delete":
+        return (REMOVING,)
+    if kind == "reindex":
+        return (EMBEDDING_PASSAGES, INDEXING)
+    if kind == "rollback":
+        return (JobStep("reading the build", ("read",), 2), INDEXING, PUBLISHING)
+    by_model = bool(settings.llm_model or settings.extraction_model)
+    build = (
+        *((READING_BY_MODEL,) if by_model else ()),
+        EMBEDDING_PASSAGES,
+        *MERGING,
+        CLUSTERING_BY_MODEL if by_model else CLUSTERING,
+        CHECKING,
+        INDEXING,
+        PUBLISHING,
+    )
+    if not isinstance(request, IngestRequest):
+        return build
+    reading = (*READING, REMOVING) if request.sync else READING
+    if request.dry_run:
+        return reading
+    return (*reading, *build) if request.build else (*reading, INDEXING)
+
+
+class WholeProgress:
+    """How far a job is as a whole, from the stages that it reports."""
+
+    def __init__(self, steps: tuple[JobStep, ...], clock: Callable[[], float] = time.monotonic) -> None:
+        self._steps = steps
+        self._clock = clock
+        self._began = clock()
+        self._place = -1
+        self._stage = ""
+        self.share = 0.0
+        """What is done of the whole job, from 0 to 1; it never falls."""
+
+    def see(self, progress: StageProgress) -> None:
+        """Take note of what the job does now."""
+        self._stage = progress.message or progress.stage
+        places = range(max(self._place, 0), len(self._steps))
+        # Several steps embed something: it is the next of them that has not passed yet.
+        found = next((each for each in places if progress.stage in self._steps[each].stages), None)
+        if found is None:
+            return
+        self._place = found
+        # A step of several stages counts as done when the next step begins.
+        single = len(self._steps[found].stages) <= 2  # noqa: PLR2004 - one that counts, one that prepares it
+        part = progress.done / progress.total if single and progress.total else 0.0
+        done = sum(each.share for each in self._steps[:found]) + part * self._steps[found].share
+        self.share = max(self.share, done / sum(each.share for each in self._steps))
+
+    @property
+    def seconds_left(self) -> float | None:
+        """The time that the job still takes if it goes on as fast; None while too little is known."""
+        elapsed = self._clock() - self._began
+        if elapsed < FORECAST_SECONDS or self.share < FORECAST_SHARE:
+            return None
+        return elapsed * (1 - self.share) / self.share
+
+    def __str__(self) -> str:
+        """Say what is done, e.g. ``building the hierarchy, step 5 of 8, about 20 s left``."""
+        if self._place < 0:
+            return self._stage
+        parts = [self._steps[self._place].words, f"step {self._place + 1} of {len(self._steps)}"]
+        if (left := self.seconds_left) is not None:
+            parts.append(f"about {format_seconds(left)} left")
+        return ", ".join(parts)
+
+
+def format_seconds(seconds: float) -> str:
+    """Return a time as people say it, never more exact than an estimate is."""
+    if seconds < 10:  # noqa: PLR2004 - below, each second counts
+        return f"{max(round(seconds), 1)} s"
+    if seconds < 90:  # noqa: PLR2004 - a minute and a half
+        return f"{5 * round(seconds / 5)} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 90 else f"{round(minutes / 60)} h"  # noqa: PLR2004 - as above
+
+
+@contextmanager
+def whole_bar(whole: WholeProgress) -> Iterator[Callable[[StageProgress], None]]:
+    """Yield a function that shows how far a whole job is: a bar that vanishes at the end at a terminal, else lines."""
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        lines = ProgressLines(console)
+
+        def show_line(step: StageProgress) -> None:
+            whole.see(step)
+            lines.print(str(whole))
+
+        yield show_line
+        return
+    columns = (SpinnerColumn(), BarColumn(bar_width=20), TextColumn("{task.description}", markup=False))
+    with Progress(*columns, console=console, transient=True) as bars:
+        task = bars.add_task("", total=1.0)
+
+        def show_bar(step: StageProgress) -> None:
+            whole.see(step)
+            bars.update(task, completed=whole.share, description=str(whole))
+
+        yield show_bar
+
+
+# --- each stage ----------------------------------------------------------------------------
 
 
 class StageProgress(Protocol):
@@ -42,14 +194,12 @@ class StageProgress(Protocol):
 
 
 @contextmanager
-def stage_bars(*, transient: bool = False) -> Iterator[Callable[[StageProgress], None]]:
-    """Yield a function that shows the progress on standard error: bars at a terminal, else lines.
-
-    ``transient``: the bars vanish at the end.
-    """
+def stage_bars() -> Iterator[Callable[[StageProgress], None]]:
+    """Yield a function that shows each stage on standard error: a bar at a terminal, else lines."""
     console = Console(stderr=True)
     if not console.is_terminal:
-        yield ProgressLines(console).show
+        lines = ProgressLines(console)
+        yield lambda step: lines.print(format_stage(step))
         return
     columns = (
         SpinnerColumn(),
@@ -60,34 +210,42 @@ def stage_bars(*, transient: bool = False) -> Iterator[Callable[[StageProgress],
         TextColumn("{task.fields[message]}"),
     )
     drawn: dict[str, TaskID] = {}
-    with Progress(*columns, console=console, transient=transient) as bars:
+    with Progress(*columns, console=console) as bars:
         yield lambda step: draw(bars, drawn, step)
         finish(bars, drawn)
 
 
 class ProgressLines:
-    """Lines of progress, the first after ``LINE_SECONDS``, for logs and pipes."""
+    """Lines of progress for logs and pipes, the first after ``LINE_SECONDS``."""
 
     def __init__(self, console: Console, clock: Callable[[], float] = time.monotonic) -> None:
         self._console = console
         self._clock = clock
         self._last = clock()
 
-    def show(self, step: StageProgress) -> None:
-        """Print the progress, unless a line was printed a moment ago."""
+    def print(self, line: str) -> None:
+        """Print the line, unless one was printed a moment ago."""
         now = self._clock()
         if now - self._last < LINE_SECONDS:
             return
         self._last = now
-        count = f" {step.done} of {step.total}" if step.total else ""
-        message = f" ({step.message})" if step.message else ""
-        self._console.print(f"{step.stage}{count}{message}", markup=False, highlight=False, soft_wrap=True)
+        self._console.print(line[:1].upper() + line[1:], markup=False, highlight=False, soft_wrap=True)
 
 
-async def follow(engine: LeanRAG, job: Job, *, transient: bool = False) -> Job:
-    """Draw the job's stages on standard error until it ends; if interrupted, cancel the job."""
+def format_stage(step: StageProgress) -> str:
+    count = f" {step.done} of {step.total}" if step.total else ""
+    message = f" ({step.message})" if step.message else ""
+    return f"{step.stage}{count}{message}"
+
+
+async def follow(engine: LeanRAG, job: Job, *, verbose: bool = False) -> Job:
+    """Show on standard error how far the job is until it ends; if interrupted, cancel the job.
+
+    ``verbose``: each stage by itself, as the job names it.
+    """
+    steps = list_steps(job.kind, job.request, engine.settings)
     try:
-        with stage_bars(transient=transient) as show:
+        with stage_bars() if verbose else whole_bar(WholeProgress(steps)) as show:
             while not (job := await engine.job(job.id)).status.finished:
                 show(job)
                 await anyio.sleep(0.1)

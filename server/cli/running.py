@@ -48,11 +48,11 @@ def run_long(settings: Settings, work: Callable[[LeanRAG], Awaitable[None]], kep
         raise typer.Exit(INTERRUPTED) from None
 
 
-async def follow_job(engine: LeanRAG, job: Job, *, transient: bool = False) -> Job:
-    """Show a job's progress until it ends; ``transient``: not longer. Ctrl-C cancels it."""
+async def follow_job(engine: LeanRAG, job: Job, *, verbose: bool = False) -> Job:
+    """Show a job's progress until it ends, each stage by itself if ``verbose``. Ctrl-C cancels it."""
     from .progress import follow  # noqa: PLC0415 - rich is heavy
 
-    return await follow(engine, job, transient=transient)
+    return await follow(engine, job, verbose=verbose)
 
 
 def leave_unless_done(status: str) -> None:

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import Field
 
 from .base import LIMITS, Card, JobState, ReplyModel, shorten_line
-from .status import LayerCard, layers_line
+from .results import result_lines
 
 if TYPE_CHECKING:
     from leanrag_engine.core.jobs import IngestOutcome, Job, JobFailure, SkippedFiles
     from leanrag_engine.pipeline.delete import DocumentLookup
 
+OutcomeState = Literal["added", "replaced", "removed", "unchanged", "failed"]
 DeletionState = Literal["deleted", "deleting", "not_deleted", "unknown"]
 
 TOOL_OF_KIND = {
@@ -36,6 +37,9 @@ STEP_AFTER = {
 
 LISTED = ("failed", "removed", "replaced", "added", "unchanged")
 """Outcomes in the order of listing."""
+
+COUNTED: tuple[OutcomeState, ...] = ("added", "replaced", "removed", "unchanged", "failed")
+"""Outcomes in the order of counting."""
 
 EXAMPLES = 3
 """Examples of what was left out for one reason."""
@@ -94,46 +98,12 @@ class JobReply(ReplyModel):
     def to_lines(self) -> list[str]:
         """Format everything but the next step."""
         lines = [f"{self.kind} of collection {self.collection}: {progress_line(self)}"]
-        lines += [failure_line(each) for each in self.failures]
-        if "guessed" in self.result:
-            return [*lines, *forecast_lines(self.result)]
-        for key, value in self.result.items():
-            if key == "layers":
-                lines.append(f"- layers: {layers_line([LayerCard(**each) for each in value])}")
-            elif isinstance(value, list) and value and isinstance(value[0], dict):
-                lines += [
-                    f"- {key}: {', '.join(f'{name} {format_figure(each[name])}' for name in each)}"
-                    for each in value
-                ]
-            else:
-                lines.append(f"- {key}: {format_figure(value)}")
-        return lines
+        return [*lines, *self.ending_lines()]
 
-
-def forecast_lines(result: Mapping[str, Any]) -> list[str]:
-    """Say in sentences what a build would request of its models."""
-    corpus = f"{result['documents']} documents ({result['chunks']} chunks)"
-    if not result["models"]:
-        return [f"A build of {corpus} calls no model and costs nothing: none is configured."]
-    names = " and ".join(dict.fromkeys(result["models"].values()))
-    lines = [f"A build of {corpus} with {names} would make {describe_requests(result)}."]
-    lines += [f"- {each['step']}: {describe_requests(each)}" for each in result["steps"]]
-    if not result["exact"]:
-        lines.append("Ranges: how much there is to write depends on what the model reads.")
-    if result["guessed"]:
-        lines.append(f"The length of what it writes is estimated for: {', '.join(result['guessed'])}.")
-    return lines
-
-
-def describe_requests(each: Mapping[str, Any]) -> str:
-    """Say how many calls, tokens and dollars, as ranges where they are."""
-    cost = "at an unknown price" if each["cost"] is None else f"for {format_dollars(*each['cost'])}"
-    sent, got = format_figure(each["input_tokens"]), format_figure(each["output_tokens"])
-    return f"{format_figure(each['calls'])} calls, {sent} tokens in and {got} out, {cost}"
-
-
-def format_dollars(least: float, most: float) -> str:
-    return f"${most:.2f}" if f"{least:.2f}" == f"{most:.2f}" else f"${least:.2f} to ${most:.2f}"
+    def ending_lines(self) -> list[str]:
+        """Say what failed and what was done."""
+        done = result_lines(self.kind, self.collection, self.result) if self.result else []
+        return [*done, *map(failure_line, self.failures)]
 
 
 def list_failures(failures: Sequence[JobFailure]) -> list[dict[str, str]]:
@@ -162,24 +132,12 @@ def public_result(job: Job) -> dict[str, Any]:
 def count_outcomes(job: Job) -> str:
     """Count the documents of a job by outcome, e.g. ``8 added, 1 failed``."""
     counts = Counter(each.status for each in job.documents)
-    return ", ".join(f"{count} {status}" for status, count in counts.items())
-
-
-def format_figure(value: object) -> str:
-    """Format a value of a result; a pair of numbers as a range."""
-    match value:
-        case [int() | float() as least, int() | float() as most]:
-            return str(least) if least == most else f"{least} to {most}"
-        case None:
-            return "unknown"
-        case list() | tuple():
-            return ", ".join(map(str, value)) or "none"
-        case dict():
-            return ", ".join(f"{name} {format_figure(each)}" for name, each in value.items()) or "none"
-    return str(value)
+    return ", ".join(f"{counts[status]} {status}" for status in COUNTED if counts[status])
 
 
 def progress_line(reply: IngestReply | JobReply) -> str:
+    if reply.status in ("done", "failed", "cancelled"):
+        return f"Job {reply.job_id}: {reply.status}. {reply.message}".rstrip()
     progress = f" {reply.done} of {reply.total}" if reply.total else ""
     if reply.rate:
         progress += f", {reply.rate:.3g} a second"
@@ -235,7 +193,7 @@ def describe_stale(count: int) -> str:
 class DocumentOutcome(Card):
     id: str
     title: str
-    status: Literal["added", "replaced", "removed", "unchanged", "failed"]
+    status: OutcomeState
     chunks: int
     kept: int = Field(description="chunks that were in the replaced version too")
     error: str

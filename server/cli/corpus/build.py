@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ..options import CollectionOption, DataDir, Json
-from ..running import follow_job, leave_unless_done, read_settings, run, run_long
+from ..options import CollectionOption, DataDir, Json, Verbose
+from ..running import follow_job, read_settings, run_long
+from .endings import end
 
 if TYPE_CHECKING:
     from leanrag_engine.engine import LeanRAG
@@ -17,6 +18,9 @@ KEPT = (
     " The same command builds again."
 )
 """What Ctrl-C leaves of a build."""
+
+KEPT_INDEX = "Vectors that were written are kept. The same command writes the rest."
+"""What Ctrl-C leaves of a rewritten index."""
 
 
 def build(
@@ -50,6 +54,7 @@ def build(
     cluster_size: Annotated[
         str | None, typer.Option(help="Mean members of a cluster, or auto.", show_default="20")
     ] = None,
+    verbose: Verbose = False,
     data_dir: DataDir = None,
     collection: CollectionOption = None,
     json: Json = False,
@@ -66,29 +71,26 @@ def build(
         from leanrag_engine.core.jobs import BuildRequest  # noqa: PLC0415 - heavy
         from leanrag_engine.pipeline.build.modes import parse_mode  # noqa: PLC0415 - heavy
 
-        from ...replies.jobs import JobReply  # noqa: PLC0415 - heavy
-
         order = BuildRequest(upgrade, max_calls, max_tokens, max_cost, parse_mode(mode))
         job = await engine.submit_build(collection=engine.settings.collection, order=order, dry_run=dry_run)
-        reply = JobReply.from_engine(await follow_job(engine, job))
-        typer.echo(reply.model_dump_json() if json else "\n".join(reply.to_lines()))
-        leave_unless_done(reply.status)
+        job = await follow_job(engine, job, verbose=verbose)
+        following = ["build"] if dry_run else ["query", "QUESTION"]
+        end(job, engine.settings, json=json, following=following)
 
     more = {"clustering": clustering, "cluster_size": cluster_size}
     run_long(read_settings(data_dir, collection, **more), work, KEPT)
 
 
-def reindex(data_dir: DataDir = None, collection: CollectionOption = None, json: Json = False) -> None:
+def reindex(
+    verbose: Verbose = False,
+    data_dir: DataDir = None,
+    collection: CollectionOption = None,
+    json: Json = False,
+) -> None:
     """Rebuild the vector store from the graph store, e.g. after its folder was lost or damaged."""
 
     async def work(engine: LeanRAG) -> None:
-        from ...replies.jobs import JobReply  # noqa: PLC0415 - heavy
+        job = await engine.submit_reindex(collection=engine.settings.collection)
+        end(await follow_job(engine, job, verbose=verbose), engine.settings, json=json)
 
-        reply = JobReply.from_engine(
-            await follow_job(engine, await engine.submit_reindex(collection=engine.settings.collection))
-        )
-        counts = ", ".join(f"{count} {kind}" for kind, count in reply.result.items())
-        typer.echo(reply.model_dump_json() if json else f"{reply.status}. {reply.message or counts}")
-        leave_unless_done(reply.status)
-
-    run(read_settings(data_dir, collection), work)
+    run_long(read_settings(data_dir, collection), work, KEPT_INDEX)

@@ -11,8 +11,9 @@ import typer
 
 from leanrag_engine.core.errors import InvalidInput
 
-from ..options import CollectionOption, DataDir, Json, report_errors
+from ..options import CollectionOption, DataDir, Json, Verbose, report_errors
 from ..running import follow_job, leave_unless_done, read_settings, run, run_long
+from .endings import say_early_end, say_next, say_time
 
 if TYPE_CHECKING:
     from leanrag_engine.core.config import Settings
@@ -32,12 +33,23 @@ KEPT = (
 )
 """What Ctrl-C leaves of an ingest or sync: each document is stored in a transaction of its own."""
 
+KEPT_DELETION = "Either the documents are deleted with everything that only they support, or nothing is; `leanrag ls` shows which."
+"""What Ctrl-C leaves of a deletion: it is one transaction."""
+
+LISTED = 20
+"""Documents up to which each is listed; of more, those that were added or stayed the same are only counted."""
+
+IMPORTANT = ("failed", "removed", "replaced")
+"""Outcomes that are listed whatever the number of documents."""
+
 WATCH_INTERVAL_MS = 500
 DEBOUNCE_MS = 1_500
 """How long a folder must be quiet before it is synced again."""
 
 Build = Annotated[bool, typer.Option(help="Build the hierarchy afterwards.")]
-Details = Annotated[bool, typer.Option("--details", help="List each file that was left out.")]
+Details = Annotated[
+    bool, typer.Option("--details", help="List each document, and each file that was left out.")
+]
 
 
 def ingest(
@@ -54,6 +66,7 @@ def ingest(
     ] = "",
     build: Build = True,
     details: Details = False,
+    verbose: Verbose = False,
     data_dir: DataDir = None,
     collection: CollectionOption = None,
     json: Json = False,
@@ -83,7 +96,7 @@ def ingest(
             build=build,
             allowed=None,
         )
-        job = await follow_job(engine, job)
+        job = await follow_job(engine, job, verbose=verbose)
         leave_by(print_outcomes(job, engine.settings, json=json, details=details, unchanged=True))
 
     run_long(read_settings(data_dir, collection), work, KEPT)
@@ -115,6 +128,7 @@ def sync(
         bool, typer.Option("--allow-empty", help="Remove the documents of a folder that holds no file.")
     ] = False,
     details: Details = False,
+    verbose: Verbose = False,
     data_dir: DataDir = None,
     collection: CollectionOption = None,
     json: Json = False,
@@ -140,7 +154,7 @@ def sync(
             allow_empty=allow_empty,
             dry_run=dry_run,
         )
-        job = await follow_job(engine, job)
+        job = await follow_job(engine, job, verbose=verbose)
         return print_outcomes(job, engine.settings, json=json, details=details, unchanged=False)
 
     async def work(engine: LeanRAG) -> None:
@@ -204,8 +218,13 @@ def print_outcomes(
     if json:
         typer.echo(reply.model_dump_json())
         return reply
+    many = len(job.documents) > LISTED
     for each in reply.documents:
-        if unchanged or each.status != "unchanged":
+        if (
+            each.status in IMPORTANT
+            or details
+            or not (many or (each.status == "unchanged" and not unchanged))
+        ):
             typer.echo(f"{each.status:10} {each.title or each.id}{each.detail}")
     for left_out in reply.skipped:
         typer.echo(left_out.to_line())
@@ -215,33 +234,32 @@ def print_outcomes(
                 typer.echo(f"left out   {path}  ({group.reason})")
     for failure in reply.failures:
         typer.echo(failure_line(failure))
-    typer.echo(f"{reply.status}. {reply.message}".rstrip())
     for line in summary_lines(job, settings):
         typer.echo(line)
     return reply
 
 
 def summary_lines(job: Job, settings: Settings) -> list[str]:
-    """Return types of file, layers, time, place and next command; no lines for a dry run or a job that is not done."""
+    """Return outcomes, types of file, layers, time, place and next command; less for a dry run or an early end."""
     from leanrag_engine.core.jobs import IngestResult  # noqa: PLC0415 - heavy
 
-    from ..machine.install import command_line, index_options  # noqa: PLC0415 - other commands install nothing
+    from ...replies.jobs import count_outcomes  # noqa: PLC0415 - heavy
 
-    if not isinstance(job.result, IngestResult) or job.status.value != "done" or job.dry_run:
-        return []
+    lines = [f"Documents: {count_outcomes(job)}."] if job.documents else []
+    if job.status.value != "done":
+        return [*lines, say_early_end(job)]
+    if job.dry_run or not isinstance(job.result, IngestResult):
+        return [*lines, "Dry run: nothing was changed."]
     types = Counter(type_of(each.id) for each in job.documents if each.status in ("added", "replaced"))
-    lines = []
     if types:
         counted = ", ".join(f"{count:,} {name}" for name, count in types.most_common())
         lines.append(f"Read by type: {counted}.")
     if job.result.build:
         layers = " → ".join(f"{each.entities:,}" for each in job.result.build.layers)
         lines.append(f"Entities by layer: {layers}.")
-    seconds = (job.updated_at - job.created_at).total_seconds()
-    lines.append(f"It took {seconds:.0f} s. The index lies in {settings.data_dir.expanduser().absolute()}.")
-    words = ["leanrag", "query", "QUESTION"] if job.result.built else ["leanrag", "build"]
+    lines.append(f"{say_time(job)} The index lies in {settings.data_dir.expanduser().absolute()}.")
     if job.result.built or types:
-        lines.append(f"Next: {command_line([*words, *index_options(settings)])}")
+        lines.append(say_next(["query", "QUESTION"] if job.result.built else ["build"], settings))
     return lines
 
 
@@ -263,6 +281,7 @@ def forget(
         list[str],
         typer.Argument(help="Ids of documents, their paths, or numbers such as d3.", metavar="ID..."),
     ],
+    verbose: Verbose = False,
     data_dir: DataDir = None,
     collection: CollectionOption = None,
     json: Json = False,
@@ -281,19 +300,36 @@ def forget(
         collection = engine.settings.collection
         known = {each.id for each in await engine.documents(collection=collection)}
         job, found = await engine.submit_delete([id_of(each, known) for each in ids], collection=collection)
-        reply = DeleteReply.from_engine(await follow_job(engine, job) if job else None, found)
+        job = await follow_job(engine, job, verbose=verbose) if job else None
+        reply = DeleteReply.from_engine(job, found)
         if json:
             typer.echo(reply.model_dump_json())
         else:
             for each in reply.documents:
                 near = f"  (did you mean {', '.join(each.did_you_mean)}?)" if each.did_you_mean else ""
                 typer.echo(f"{each.status:10} {each.id}{near}")
-            typer.echo(f"{reply.status}. {reply.message}".rstrip())
+            for line in ending_of_deletion(job, reply.message, engine.settings):
+                typer.echo(line)
         leave_unless_done(reply.status if job else "failed")
         if found.unknown:
             raise typer.Exit(EXIT_PARTIAL)
 
-    run(read_settings(data_dir, collection), work)
+    run_long(read_settings(data_dir, collection), work, KEPT_DELETION)
+
+
+def ending_of_deletion(job: Job | None, message: str, settings: Settings) -> list[str]:
+    """Say what was deleted, or why nothing was."""
+    from ...replies.jobs import JobReply  # noqa: PLC0415 - heavy
+
+    if job is None:
+        return [message]
+    if job.status.value != "done":
+        return [say_early_end(job)]
+    return [
+        *JobReply.from_engine(job).ending_lines(),
+        "Summaries that a heuristic made from them are hidden until the next build.",
+        say_next(["build"], settings),
+    ]
 
 
 def id_of(given: str, known: set[str]) -> str:

@@ -7,11 +7,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ..options import CollectionOption, DataDir, Json
-from ..running import follow_job, leave_unless_done, read_settings, run
+from leanrag_engine.core.jobs import RollbackResult
+
+from ..options import CollectionOption, DataDir, Json, Verbose
+from ..running import follow_job, read_settings, run, run_long
+from .endings import end
 
 if TYPE_CHECKING:
     from leanrag_engine.engine import LeanRAG
+
+KEPT = "Readers see the hierarchy of before. The same command rolls back again."
+"""What Ctrl-C leaves of a rollback: it is published in one transaction."""
 
 
 def history(
@@ -51,6 +57,7 @@ def rollback(
     generation: Annotated[
         int, typer.Argument(min=1, help="Number of the generation, as `leanrag history` lists it.")
     ],
+    verbose: Verbose = False,
     data_dir: DataDir = None,
     collection: CollectionOption = None,
     json: Json = False,
@@ -64,11 +71,10 @@ def rollback(
     """
 
     async def work(engine: LeanRAG) -> None:
-        from ...replies.jobs import JobReply  # noqa: PLC0415 - heavy
-
         job = await engine.submit_rollback(generation, collection=engine.settings.collection)
-        reply = JobReply.from_engine(await follow_job(engine, job))
-        typer.echo(reply.model_dump_json() if json else "\n".join(reply.to_lines()))
-        leave_unless_done(reply.status)
+        job = await follow_job(engine, job, verbose=verbose)
+        pending = isinstance(job.result, RollbackResult) and job.result.pending
+        following = ["build"] if pending else ["query", "QUESTION"]
+        end(job, engine.settings, json=json, following=following)
 
-    run(read_settings(data_dir, collection), work)
+    run_long(read_settings(data_dir, collection), work, KEPT)

@@ -83,7 +83,7 @@ async def index_reference(console: Console, settings: Settings, figures: DemoFig
     started = time.perf_counter()
     async with await LeanRAG.open(settings) as engine:
         job = await engine.submit_ingest(sources, collection=settings.collection)
-        job = await follow(engine, job, transient=True)
+        job = await follow(engine, job)
         if job.status.value != "done":
             raise LeanRAGError(f"The demo's job {job.status.value}: {job.message}", "Run it again.")
         found = (await engine.status(settings.collection)).collection

@@ -105,7 +105,6 @@ def index_folder(folder: Path, settings: Settings) -> SetupResult:
             await engine.submit_ingest(
                 [DocumentSource(path=str(folder))], collection=settings.collection, allowed=None, sync=True
             ),
-            transient=True,
         )
         print_failures(job)
         leave_unless_done(job.status.value)

@@ -66,7 +66,7 @@ def test_a_forecast_needs_no_key_and_speaks_in_sentences(
     data = ("--data-dir", str(tmp_path / "data"))
     assert leanrag("ingest", "--no-build", str(note), *data).exit_code == 0
     without = leanrag("build", "--dry-run", *data)
-    assert "A build of 1 documents (1 chunks) calls no model and costs nothing" in without.stdout
+    assert "A build of 1 document (1 passage) calls no model and costs nothing" in without.stdout
     ran = leanrag("build", "--dry-run", *data, LEANRAG_LLM_MODEL="openai/gpt-4o-mini")
     assert ran.exit_code == 0, ran.stderr
     assert "with openai/gpt-4o-mini would make" in ran.stdout

@@ -1,0 +1,149 @@
+"""What a finished job has done, in sentences: builds, forecasts, rollbacks, deletions, a rewritten index."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from .status import LayerCard, layers_line
+
+KINDS_OF_VECTORS = {"windows": "of passages", "entities": "of entities", "aggregates": "of clusters"}
+
+
+def result_lines(kind: str, collection: str, result: Mapping[str, Any]) -> list[str]:
+    """Say what a job of this kind has done; ``result`` is as clients see it."""
+    say = SENTENCES.get(kind)
+    return (
+        say(collection, result)
+        if say
+        else [f"- {name}: {format_figure(value)}" for name, value in result.items()]
+    )
+
+
+def count_things(count: int, one: str, many: str = "") -> str:
+    """Return e.g. ``1 document`` or ``2 documents``."""
+    return f"{count:,} {one if count == 1 else many or f'{one}s'}"
+
+
+def build_lines(collection: str, result: Mapping[str, Any]) -> list[str]:
+    layers = layers_line([LayerCard(**each) for each in result["layers"]])
+    how = (
+        "Everything was clustered anew" if result["mode"] == "rebuild" else "The clusters of before were kept"
+    )
+    lines = [
+        f"Generation {result['generation']} of collection {collection} is published: {layers}.",
+        f"{how} (mode {result['mode']}): {result['reason']}.",
+    ]
+    if stale := result["stale"]:
+        texts = count_things(stale, "written text is", "written texts are")
+        lines.append(f"{texts} older than what lies beneath now (stale).")
+    lines += [f"- {spent_line(each)}" for each in result.get("spent", ())]
+    if corrections := result.get("corrections"):
+        applied, idle = corrections["applied"], corrections["without_effect"]
+        lines.append(f"Corrections: {format_figure(applied)} applied, {format_figure(idle)} without effect.")
+    return lines
+
+
+def spent_line(spent: Mapping[str, Any]) -> str:
+    """Say what the model calls of one step used."""
+    unpriced = f", {spent['unpriced']} of the calls at an unknown price" if spent["unpriced"] else ""
+    return (
+        f"{spent['step']}: {count_things(spent['calls'], 'call')}, {spent['prompt_tokens']:,} tokens in and "
+        f"{spent['completion_tokens']:,} out, {format_dollars(spent['cost'], spent['cost'])}{unpriced}"
+    )
+
+
+def ingest_lines(collection: str, result: Mapping[str, Any]) -> list[str]:
+    lines = [f"Documents: {result['documents'] or 'none'}."] if "documents" in result else []
+    lines += [
+        f"Left out: {each['count']} {each['reason']} ({', '.join(each['examples'])})."
+        for each in result.get("skipped", ())
+    ]
+    if "generation" in result:
+        return lines + build_lines(collection, result)
+    if result.get("built") is False:
+        lines.append("The published build does not cover the present documents.")
+    elif result.get("built"):
+        lines.append("The published build covers the present documents.")
+    return [*lines, "Dry run: nothing was changed."] if result.get("dry_run") else lines
+
+
+def rollback_lines(collection: str, result: Mapping[str, Any]) -> list[str]:
+    layers = layers_line([LayerCard(**each) for each in result["layers"]])
+    restored = f"with the content of generation {result['restored']}"
+    lines = [
+        f"Generation {result['generation']} of collection {collection} is published, {restored}: {layers}."
+    ]
+    if pending := result["pending"]:
+        documents = count_things(pending, "document is pending: it", "documents are pending: they")
+        lines.append(f"{documents} came or changed since generation {result['restored']}.")
+    return lines
+
+
+def reindex_lines(collection: str, result: Mapping[str, Any]) -> list[str]:
+    counts = ", ".join(
+        f"{count:,} {KINDS_OF_VECTORS.get(kind, f'of {kind}')}" for kind, count in result.items()
+    )
+    return [f"The vectors of collection {collection} were written again: {counts or 'none'}."]
+
+
+def deletion_lines(_: str, result: Mapping[str, Any]) -> list[str]:
+    if not result["documents"]:
+        return ["Nothing was left to delete."]
+    documents = count_things(result["documents"], "document")
+    passages = count_things(result["chunks"], "passage")
+    return [f"Deleted {documents} with {passages} and everything that only they support."]
+
+
+# --- forecasts -----------------------------------------------------------------------------
+
+
+def forecast_lines(_: str, result: Mapping[str, Any]) -> list[str]:
+    """Say what a build would request of its models."""
+    documents = count_things(result["documents"], "document")
+    corpus = f"{documents} ({count_things(result['chunks'], 'passage')})"
+    if not result["models"]:
+        return [f"A build of {corpus} calls no model and costs nothing: none is configured."]
+    names = " and ".join(dict.fromkeys(result["models"].values()))
+    lines = [f"A build of {corpus} with {names} would make {describe_requests(result)}."]
+    lines += [f"- {each['step']}: {describe_requests(each)}" for each in result["steps"]]
+    if not result["exact"]:
+        lines.append("Ranges: how much there is to write depends on what the model reads.")
+    if result["guessed"]:
+        lines.append(f"The length of what it writes is estimated for: {', '.join(result['guessed'])}.")
+    return lines
+
+
+def describe_requests(each: Mapping[str, Any]) -> str:
+    """Say how many calls, tokens and dollars, as ranges where they are."""
+    cost = "at an unknown price" if each["cost"] is None else f"for {format_dollars(*each['cost'])}"
+    sent, got = format_figure(each["input_tokens"]), format_figure(each["output_tokens"])
+    return f"{format_figure(each['calls'])} calls, {sent} tokens in and {got} out, {cost}"
+
+
+def format_dollars(least: float, most: float) -> str:
+    return f"${most:.2f}" if f"{least:.2f}" == f"{most:.2f}" else f"${least:.2f} to ${most:.2f}"
+
+
+def format_figure(value: object) -> str:
+    """Format a value of a result; a pair of numbers as a range."""
+    match value:
+        case [int() | float() as least, int() | float() as most]:
+            return str(least) if least == most else f"{least} to {most}"
+        case None:
+            return "unknown"
+        case list() | tuple():
+            return ", ".join(map(str, value)) or "none"
+        case dict():
+            return ", ".join(f"{name} {format_figure(each)}" for name, each in value.items()) or "none"
+    return str(value)
+
+
+SENTENCES: Mapping[str, Callable[[str, Mapping[str, Any]], list[str]]] = {
+    "build": build_lines,
+    "delete": deletion_lines,
+    "forecast": forecast_lines,
+    "ingest": ingest_lines,
+    "reindex": reindex_lines,
+    "rollback": rollback_lines,
+}
