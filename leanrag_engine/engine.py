@@ -19,6 +19,7 @@ from leanrag_engine.core.text.nearest import find_nearest
 from .adapters.wiring import Adapters, compose
 from .core.config import COLLECTION_NAME, Settings
 from .core.errors import (
+    Busy,
     Candidate,
     InvalidInput,
     LeanRAGError,
@@ -31,6 +32,8 @@ from .core.history import CollectionChanges, HistoryEntry
 from .core.jobs import (
     BuildRequest,
     BuildResult,
+    CopyRequest,
+    DeleteCollectionRequest,
     DeleteRequest,
     IngestRequest,
     IngestResult,
@@ -257,6 +260,34 @@ class LeanRAG:
             return None, found
         request = DeleteRequest(tuple(sorted({document.id for _, document in found.documents})))
         return await self._jobs.submit("delete", collection, request), found
+
+    async def rename_collection(self, name: str, new: str) -> None:
+        """Give a collection another name.
+
+        Raises ``NotFound`` if it does not exist, ``InvalidInput`` if ``new`` is no name or taken, ``Busy`` while a job of the
+        collection runs.
+        """
+        self._writable()
+        await self._idle_collection(name)
+        await self._stores.documents.rename_collection(name, check_name(new))
+        # They are found by the name; the next query makes them again.
+        await self._adjacencies.sweep(name, ())
+
+    async def submit_copy(self, target: str, *, collection: str = "default") -> Job:
+        """Copy a collection with its published build into a new one. Raises as ``rename_collection``, except ``Busy``."""
+        self._writable()
+        await self._collection(collection)
+        if await self._stores.documents.collection(check_name(target)) is not None:
+            raise InvalidInput(
+                f"There is a collection {target!r} already.", "Choose another name, or delete that one first."
+            )
+        return await self._jobs.submit("copy", collection, CopyRequest(target))
+
+    async def submit_delete_collection(self, collection: str) -> Job:
+        """Delete a collection with everything in it. Raises ``NotFound``, and ``Busy`` as ``rename_collection``."""
+        self._writable()
+        await self._idle_collection(collection)
+        return await self._jobs.submit("delete_collection", collection, DeleteCollectionRequest())
 
     async def pending_work(
         self,
@@ -659,26 +690,38 @@ class LeanRAG:
         """Do the work of a job, by the type of its request."""
         # The last writer may have been killed before it changed the vector version: open clients may be stale.
         await self._vectors.refresh()
+        result: JobResult
         match job.request:
             case DeleteRequest(ids):
                 from .pipeline.delete import delete_documents
 
-                return await delete_documents(self._stores, job.collection, ids, progress.report)
+                result = await delete_documents(self._stores, job.collection, ids, progress.report)
             case RollbackRequest(number):
                 from .pipeline.build.rollback import roll_back
 
                 held = await self._collection(job.collection)
-                return await roll_back(self._stores, held, number, progress.report)
+                result = await roll_back(self._stores, held, number, progress.report)
+            case CopyRequest(target):
+                from .pipeline.collections import copy_collection
+
+                held = await self._collection(job.collection)
+                resumed = job.reached >= 0
+                result = await copy_collection(self._stores, held, target, progress.report, resumed=resumed)
+            case DeleteCollectionRequest():
+                from .pipeline.collections import delete_collection
+
+                result = await delete_collection(self._stores, job.collection, job.id, progress.report)
             case ReindexRequest():
-                return await rebuild_vectors(self._stores, job.collection, progress.report)
+                result = await rebuild_vectors(self._stores, job.collection, progress.report)
             case IngestRequest() as request:
-                return await self._ingest(job, request, progress)
+                result = await self._ingest(job, request, progress)
             case BuildRequest() as order if job.kind == "forecast":
                 from .pipeline.build.generation import forecast_build
 
-                return await forecast_build(self._stores, job.collection, order, progress.report)
+                result = await forecast_build(self._stores, job.collection, order, progress.report)
             case BuildRequest() as order:
-                return await self._build(job, order, progress)
+                result = await self._build(job, order, progress)
+        return result
 
     async def _ingest(self, job: Job, request: IngestRequest, progress: JobProgress) -> IngestResult:
         from .pipeline.ingest import ingest_all
@@ -743,6 +786,16 @@ class LeanRAG:
             "Choose one of these." if known else "Ingest documents into it first.",
             tuple(Candidate("", each) for each in near),
         )
+
+    async def _idle_collection(self, name: str) -> Collection:
+        """Return the collection. Raises ``Busy`` while a job of it runs, in whichever process."""
+        held = await self._collection(name)
+        if running := await self._jobs.running(name):
+            raise Busy(
+                f"Job {running.id} ({running.kind}) of collection {name!r} is at work.",
+                "Wait until it has ended, or cancel it.",
+            )
+        return held
 
     async def _read(
         self, collection: str, read: Callable[[IndexSnapshot], Awaitable[T]], *, built: bool = False

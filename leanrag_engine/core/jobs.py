@@ -80,7 +80,27 @@ class RollbackRequest:
     number: int
 
 
-JobRequest = IngestRequest | BuildRequest | DeleteRequest | ReindexRequest | RollbackRequest
+@dataclass(frozen=True, slots=True)
+class CopyRequest:
+    """Copy the collection, with its published build, into a new one called ``target``."""
+
+    target: str
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteCollectionRequest:
+    """Delete the collection with everything in it."""
+
+
+JobRequest = (
+    IngestRequest
+    | BuildRequest
+    | DeleteRequest
+    | ReindexRequest
+    | RollbackRequest
+    | CopyRequest
+    | DeleteCollectionRequest
+)
 
 
 # --- results -------------------------------------------------------------------------------
@@ -220,6 +240,19 @@ class RollbackResult:
 
 
 @dataclass(frozen=True, slots=True)
+class CopyResult:
+    """The new collection; ``built``: it has a published build too."""
+
+    target: str
+    documents: int
+    chunks: int
+    built: bool
+
+    def figures(self) -> dict[str, object]:
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True)
 class StepRange:
     """The least and the most that one step of a build requests. Costs are in US dollars, ``None`` if unknown."""
 
@@ -293,7 +326,7 @@ def _sum_ranges(ranges: Sequence[tuple[int, int]]) -> tuple[int, int]:
     return sum(low for low, _ in ranges), sum(high for _, high in ranges)
 
 
-JobResult = IngestResult | BuildResult | DeleteResult | ReindexResult | RollbackResult | Forecast
+JobResult = IngestResult | BuildResult | DeleteResult | ReindexResult | RollbackResult | CopyResult | Forecast
 
 
 # --- a job ---------------------------------------------------------------------------------

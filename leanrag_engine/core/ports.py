@@ -276,6 +276,27 @@ class DocumentStore(Protocol):
         """Return the collection of that name, created if it does not exist."""
         ...
 
+    async def rename_collection(self, name: str, new: str) -> None:
+        """Give the collection and its jobs another name.
+
+        Raises ``NotFound`` if it does not exist, ``InvalidInput`` if another one is called ``new``.
+        """
+        ...
+
+    async def copy_collection(self, name: str, new: str) -> Collection:
+        """Copy documents, chunks, extracts, agents' texts and corrections into a new collection, without any generation.
+
+        Citations and the revision stay the same. Raises as ``rename_collection``.
+        """
+        ...
+
+    async def delete_collection(self, name: str, job: str) -> None:
+        """Delete the collection with all that depends on it, and its jobs but ``job``, in one transaction.
+
+        Raises ``NotFound`` if it does not exist.
+        """
+        ...
+
     async def put(
         self,
         collection: str,

@@ -216,6 +216,11 @@ class Jobs:
         """Return jobs with their present status, newest first."""
         return [self._as_seen(job) for job in await self._store.find_newest(collection, limit)]
 
+    async def running(self, collection: str) -> Job | None:
+        """Return an unfinished job of the collection whose process lives."""
+        jobs = [each for each in await self._store.find_unfinished() if each.collection == collection]
+        return next((each for each in jobs if not is_abandoned(each)), None)
+
     async def resume(self) -> list[Job]:
         """Take over the jobs of processes that are gone. A job that crashed too often fails instead."""
         resumed = []

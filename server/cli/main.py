@@ -32,7 +32,7 @@ COMMANDS = {
     "query": "reading.query:query",
     "status": "reading.query:status",
     "doctor": "machine.doctor:doctor",
-    "collections": "reading.collections:list_collections",
+    "collections": "reading.collections:app",
     "ls": "reading.ls:list_documents",
     "show": "reading.show:show",
     "tree": "reading.tree:tree",

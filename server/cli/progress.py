@@ -71,15 +71,20 @@ CHECKING = JobStep("checking the hierarchy", ("check", "measure"), 1)
 INDEXING = JobStep("writing the search index", ("embed", "index"), 3)
 PUBLISHING = JobStep("publishing", ("publish",), 1)
 
+OTHER_STEPS = {
+    "copy": (JobStep("copying documents", ("copy", "read"), 2), INDEXING, PUBLISHING),
+    "delete": (REMOVING,),
+    "delete_collection": (REMOVING,),
+    "reindex": (EMBEDDING_PASSAGES, INDEXING),
+    "rollback": (JobStep("reading the build", ("read",), 2), INDEXING, PUBLISHING),
+}
+"""Steps of the kinds of jobs that neither ingest nor build."""
+
 
 def list_steps(kind: str, request: JobRequest, settings: Settings) -> tuple[JobStep, ...]:
     """Return the steps of a job in their order."""
-    if kind == "delete":
-        return (REMOVING,)
-    if kind == "reindex":
-        return (EMBEDDING_PASSAGES, INDEXING)
-    if kind == "rollback":
-        return (JobStep("reading the build", ("read",), 2), INDEXING, PUBLISHING)
+    if kind in OTHER_STEPS:
+        return OTHER_STEPS[kind]
     by_model = bool(settings.llm_model or settings.extraction_model)
     build = (
         *((READING_BY_MODEL,) if by_model else ()),
@@ -112,7 +117,7 @@ class WholeProgress:
 
     def see(self, progress: StageProgress) -> None:
         """Take note of what the job does now."""
-        self._stage = progress.message or progress.stage
+        self._stage = progress.message or ("starting" if progress.stage == "queued" else progress.stage)
         places = range(max(self._place, 0), len(self._steps))
         # Several steps embed something: it is the next of them that has not passed yet.
         found = next((each for each in places if progress.stage in self._steps[each].stages), None)

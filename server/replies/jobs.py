@@ -26,11 +26,15 @@ TOOL_OF_KIND = {
     "reindex": "build_hierarchy",
     "delete": "delete_documents",
     "rollback": "leanrag rollback",
+    "copy": "leanrag collections copy",
+    "delete_collection": "leanrag collections delete",
 }
 """The tool or command that does the work of a job again."""
 
 STEP_AFTER = {
     "delete": "Call build_hierarchy to make the hidden summaries anew.",
+    "copy": "Call list_collections to see both.",
+    "delete_collection": "Call list_collections to see which are left.",
     "forecast": "Call build_hierarchy without dry_run to build.",
 }
 """The next step after a job that was done, by its kind."""

@@ -95,6 +95,19 @@ def deletion_lines(_: str, result: Mapping[str, Any]) -> list[str]:
     return [f"Deleted {documents} with {passages} and everything that only they support."]
 
 
+def copy_lines(collection: str, result: Mapping[str, Any]) -> list[str]:
+    documents = count_things(result["documents"], "document")
+    passages = count_things(result["chunks"], "passage")
+    built = "with its published build" if result["built"] else "which was never built"
+    return [f"Copied collection {collection}, {built}, to {result['target']}: {documents}, {passages}."]
+
+
+def collection_deletion_lines(collection: str, result: Mapping[str, Any]) -> list[str]:
+    documents = count_things(result["documents"], "document")
+    passages = count_things(result["chunks"], "passage")
+    return [f"Deleted collection {collection} with {documents}, {passages} and everything made from them."]
+
+
 # --- forecasts -----------------------------------------------------------------------------
 
 
@@ -141,7 +154,9 @@ def format_figure(value: object) -> str:
 
 SENTENCES: Mapping[str, Callable[[str, Mapping[str, Any]], list[str]]] = {
     "build": build_lines,
+    "copy": copy_lines,
     "delete": deletion_lines,
+    "delete_collection": collection_deletion_lines,
     "forecast": forecast_lines,
     "ingest": ingest_lines,
     "reindex": reindex_lines,

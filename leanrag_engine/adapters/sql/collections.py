@@ -7,14 +7,37 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, Row, Select, Text, bindparam, func, insert, select, type_coerce, update
+from sqlalchemy import (
+    Connection,
+    Row,
+    Select,
+    Text,
+    bindparam,
+    func,
+    insert,
+    literal,
+    select,
+    type_coerce,
+    update,
+)
 
-from leanrag_engine.core.errors import Candidate, NotFound
+from leanrag_engine.core.errors import Candidate, InvalidInput, NotFound
 from leanrag_engine.core.model import BuildRecord, Collection, Generation, LayerCount
 
 from .dialect import fulltext
 from .schema.records import record_from_json
-from .schema.tables import collections, documents, embedders, generations, store
+from .schema.tables import (
+    agent_texts,
+    chunks,
+    collections,
+    corrections,
+    documents,
+    embedders,
+    extracts,
+    generations,
+    jobs,
+    store,
+)
 
 HELD_COUNTS = 100
 """Counts of documents that a process keeps: a few bytes for each state of a collection."""
@@ -96,6 +119,55 @@ def state_of(connection: Connection, name: str) -> tuple[int, int]:
         "Ingest documents into it, or name one that exists.",
         tuple(Candidate("", each) for each in existing),
     )
+
+
+def rename(connection: Connection, name: str, new: str) -> None:
+    """Give the collection and its jobs another name.
+
+    Raises ``NotFound`` as :func:`number_of`, ``InvalidInput`` if a collection is called so already.
+    """
+    number = number_of(connection, name)
+    check_free(connection, new)
+    connection.execute(update(collections).where(collections.c.number == number).values(name=new))
+    connection.execute(update(jobs).where(jobs.c.collection == name).values(collection=new))
+
+
+def copy(connection: Connection, name: str, new: str) -> Collection:
+    """Copy documents, chunks, extracts, agents' texts and corrections, with all citations, into a new collection.
+
+    Raises as :func:`rename`.
+    """
+    number = number_of(connection, name)
+    check_free(connection, new)
+    row = connection.execute(select(collections).where(collections.c.number == number)).one()
+    values = {"name": new, "revision": row.revision, "last_document": row.last_document}
+    added = insert(collections).values(created_at=datetime.now(UTC), **values).returning(collections.c.number)
+    target = int(connection.execute(added).scalar_one())
+    for table in (documents, chunks, extracts, agent_texts, corrections):
+        # A correction has a number of its own; the others are counted within their collection.
+        columns = [
+            each
+            for each in table.c
+            if each.name != "collection" and not (table is corrections and each.primary_key)
+        ]
+        held = (
+            select(literal(target), *columns).where(table.c.collection == number).order_by(*table.primary_key)
+        )
+        names = ["collection", *(each.name for each in columns)]
+        connection.execute(insert(table).from_select(names, held))
+    fulltext.create_windows(connection, target)
+    fulltext.copy_windows(connection, number, target)
+    made = find(connection, new)
+    assert made is not None
+    return made
+
+
+def check_free(connection: Connection, name: str) -> None:
+    """Raise ``InvalidInput`` if a collection is called ``name``."""
+    if find(connection, name) is not None:
+        raise InvalidInput(
+            f"There is a collection {name!r} already.", "Choose another name, or delete that one first."
+        )
 
 
 def raise_revision(connection: Connection, name: str) -> int:

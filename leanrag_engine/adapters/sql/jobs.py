@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, fields
 from typing import Any
 
@@ -11,6 +11,9 @@ from sqlalchemy import Connection, RowMapping, insert, select, update
 from leanrag_engine.core.jobs import (
     BuildRequest,
     BuildResult,
+    CopyRequest,
+    CopyResult,
+    DeleteCollectionRequest,
     DeleteRequest,
     DeleteResult,
     Forecast,
@@ -36,6 +39,14 @@ from .schema.tables import jobs
 
 FINISHED = [status.value for status in JobStatus if status.finished]
 _NEWEST = (jobs.c.created_at.desc(), jobs.c.number.desc())
+REQUESTS: Mapping[str, Callable[..., JobRequest]] = {
+    "reindex": ReindexRequest,
+    "rollback": RollbackRequest,
+    "copy": CopyRequest,
+    "delete_collection": DeleteCollectionRequest,
+}
+"""Requests that are stored by the names of their fields, by the kind of the job; of the other kinds, a build."""
+
 _INGEST_OPTIONS = ("build", "allowed", "sync", "allow_empty", "dry_run")
 
 
@@ -137,6 +148,8 @@ def _request_to_json(request: JobRequest) -> dict[str, Any]:
             return {"document_ids": [*ids]}
         case RollbackRequest(number):
             return {"number": number}
+        case CopyRequest(target):
+            return {"target": target}
     return {}
 
 
@@ -150,11 +163,7 @@ def _request_from_json(kind: str, stored: Mapping[str, Any]) -> JobRequest:
             return IngestRequest(tuple(DocumentSource(**each) for each in stored["documents"]), **options)
         case "delete":
             return DeleteRequest(tuple(stored["document_ids"]))
-        case "reindex":
-            return ReindexRequest()
-        case "rollback":
-            return RollbackRequest(stored["number"])
-    return BuildRequest(**stored)
+    return REQUESTS.get(kind, BuildRequest)(**stored)
 
 
 def _result_to_json(job: Job) -> dict[str, Any]:
@@ -171,6 +180,7 @@ def _result_from_json(kind: str, stored: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _figures_to_result(kind: str, figures: Mapping[str, Any]) -> JobResult:
+    result: JobResult
     match kind:
         case "ingest":
             documents = tuple(IngestOutcome(**each) for each in figures.get("documents", ()))
@@ -179,18 +189,20 @@ def _figures_to_result(kind: str, figures: Mapping[str, Any]) -> JobResult:
                 SkippedFiles(each["reason"], each["count"], tuple(each["examples"]))
                 for each in figures.get("skipped", ())
             )
-            return IngestResult(
+            result = IngestResult(
                 documents, figures.get("built"), build, skipped, figures.get("dry_run", False)
             )
-        case "delete":
-            return DeleteResult(**figures)
+        case "copy":
+            result = CopyResult(**figures)
+        case "delete" | "delete_collection":
+            result = DeleteResult(**figures)
         case "reindex":
-            return ReindexResult(figures)
+            result = ReindexResult(figures)
         case "rollback":
             layers = tuple(LayerCount(**each) for each in figures["layers"])
-            return RollbackResult(figures["generation"], figures["restored"], layers, figures["pending"])
+            result = RollbackResult(figures["generation"], figures["restored"], layers, figures["pending"])
         case "forecast":
-            return Forecast(
+            result = Forecast(
                 figures["documents"],
                 figures["chunks"],
                 tuple(_step_from_json(each) for each in figures["steps"]),
@@ -198,7 +210,9 @@ def _figures_to_result(kind: str, figures: Mapping[str, Any]) -> JobResult:
                 tuple(figures["guessed"]),
                 figures["models"],
             )
-    return _figures_to_build(figures)
+        case _:
+            result = _figures_to_build(figures)
+    return result
 
 
 def _figures_to_build(figures: Mapping[str, Any]) -> BuildResult:

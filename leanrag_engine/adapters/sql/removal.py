@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, select, update
+from sqlalchemy import Connection, delete, select, update
 
 from leanrag_engine.core.history import Publication
 from leanrag_engine.core.model import Generation
@@ -20,12 +20,12 @@ from . import collections as collection_rows
 from . import documents, replies
 from .dialect import fulltext
 from .dialect.statements import among
-from .generations import history
+from .generations import history, unsettled
 from .generations import publish as publishing
 from .generations.publish import Build
 from .jobs import FINISHED
+from .schema.tables import collections, entities, jobs
 from .schema.tables import documents as documents_table
-from .schema.tables import entities, jobs
 
 
 def delete_documents(
@@ -56,6 +56,17 @@ def delete_documents(
     _remove_from_jobs(connection, name, deleted)
     collection_rows.bump_vector_version(connection)
     return generation
+
+
+def delete_collection(connection: Connection, name: str, job: str) -> None:
+    """Delete the collection as :meth:`leanrag_engine.core.ports.DocumentStore.delete_collection` specifies."""
+    number = collection_rows.number_of(connection, name)
+    publishing.delete_generations(connection, collection_rows.find_generations(connection, number))
+    fulltext.drop_windows(connection, number)
+    unsettled.settle_all(connection, f"c{number}-")
+    connection.execute(delete(jobs).where(jobs.c.collection == name, jobs.c.id != job))
+    connection.execute(delete(collections).where(collections.c.number == number))
+    collection_rows.bump_vector_version(connection)
 
 
 def _find_untouched(connection: Connection, generation: int, remaining: Build) -> set[str]:

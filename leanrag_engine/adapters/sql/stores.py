@@ -69,6 +69,17 @@ class SqlDocumentStore:
     async def create_collection(self, name: str) -> Collection:
         return await self._transactions.write(collection_rows.create, name)
 
+    async def rename_collection(self, name: str, new: str) -> None:
+        await self._transactions.write(collection_rows.rename, name, new)
+
+    async def copy_collection(self, name: str, new: str) -> Collection:
+        return await self._transactions.write(collection_rows.copy, name, new)
+
+    async def delete_collection(self, name: str, job: str) -> None:
+        await self._transactions.write(removal.delete_collection, name, job)
+        with suppress(Busy):
+            await self._transactions.empty_log()
+
     async def put(
         self,
         collection: str,

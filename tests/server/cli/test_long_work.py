@@ -87,7 +87,7 @@ def test_one_bar_counts_the_steps_of_the_whole_and_never_goes_back() -> None:
         said.append(str(whole))
         shares.append(whole.share)
     assert said == [
-        "queued",
+        "starting",
         "looking for files, step 1 of 9",
         "reading documents, step 2 of 9",
         "reading documents, step 2 of 9",

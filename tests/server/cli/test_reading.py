@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
@@ -94,3 +95,30 @@ def test_collections_are_listed_with_what_changed_since_their_build(data: Path) 
     (collection,) = json.loads(leanrag(data, "collections", "--json"))["collections"]
     assert (collection["name"], collection["documents"], collection["stale"]) == ("default", 2, True)
     assert leanrag(data, "collections").startswith("- default: 2 documents")
+
+
+def test_a_person_copies_renames_and_deletes_collections(tmp_path: Path) -> None:
+    def run(*command: str, answer: str = "") -> Any:
+        return CliRunner().invoke(app, [*command, "--data-dir", str(tmp_path / "data")], input=answer)
+
+    assert run("ingest", "-", "--title", "tea", answer="Assam tea grows in India.").exit_code == 0
+    copied = run("collections", "copy", "default", "trial")
+    assert (
+        "Copied collection default, with its published build, to trial: 1 document, 1 passage."
+        in copied.stdout
+    )
+    assert run("collections", "rename", "trial", "probe").stdout == "Collection trial is called probe now.\n"
+    kept = run("collections", "delete", "probe", answer="n\n")
+    assert kept.exit_code == 1
+    assert "Delete collection probe permanently?" in kept.stderr
+    assert "- probe: 1 documents" in run("collections").stdout
+    gone = run("collections", "delete", "probe", "--yes")
+    assert "Deleted collection probe with 1 document, 1 passage and everything made from them." in gone.stdout
+    assert "probe" not in run("collections", "list").stdout
+    # An option before the command would be ignored, and another folder changed.
+    elsewhere = CliRunner().invoke(
+        app, ["collections", "--data-dir", str(tmp_path), "rename", "default", "x"]
+    )
+    assert elsewhere.exit_code == 2
+    assert "after" in elsewhere.stderr
+    assert "- default: 1 documents" in run("collections").stdout

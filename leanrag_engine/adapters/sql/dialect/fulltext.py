@@ -167,6 +167,18 @@ def create_windows(connection: Connection, collection: int) -> None:
     )
 
 
+def copy_windows(connection: Connection, source: int, target: int) -> None:
+    """Fill the new table of collection number ``target`` with the windows of number ``source``."""
+    columns = ("rowid", "title", "heading", "text")
+    held, copied = _windows(source), _windows(target)
+    rows = select(*(held.c[each] for each in columns))
+    connection.execute(insert(copied).from_select(columns, rows))
+
+
+def drop_windows(connection: Connection, collection: int) -> None:
+    connection.execute(text(f"DROP TABLE {_windows(collection).name}"))
+
+
 def add_windows(
     connection: Connection,
     collection: int,

@@ -1,0 +1,109 @@
+"""Copy a collection into a new one, and delete one with everything in it. Both run inside a job, under the writer lock."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import anyio.to_thread
+
+from leanrag_engine.core.errors import StoreUnusable
+from leanrag_engine.core.history import Publication
+from leanrag_engine.core.jobs import CopyResult, DeleteResult
+from leanrag_engine.core.model import NO_CORRECTIONS, Collection, EmbeddingCounts, Generation
+from leanrag_engine.core.ports import Progress, ProgressReport
+from leanrag_engine.hierarchy.changes.comparing import compare
+
+from .build.embedding_reuse import reuse_vectors
+from .build.vectors import write_vectors
+from .index import (
+    Stores,
+    announce_vector_change,
+    embed_rows,
+    read_hierarchy,
+    restore_embedder,
+    texts_by_kind,
+)
+
+logger = logging.getLogger(__name__)
+
+
+async def copy_collection(
+    stores: Stores, source: Collection, target: str, report: ProgressReport, *, resumed: bool
+) -> CopyResult:
+    """Copy the documents and the published build of a collection; its history and model replies stay behind.
+
+    ``resumed``: the process that began was killed or closed; what it has copied is kept. Raises ``InvalidInput`` if there is
+    another collection called ``target``, and as ``restore_embedder``.
+    """
+    report(Progress("copy", 0, source.documents))
+    held = await stores.documents.collection(target)
+    if held is None or not (resumed and held.revision == source.revision):
+        held = await stores.documents.copy_collection(source.name, target)
+    if source.generation and not held.generation:
+        await _publish_copy(stores, source.generation, held, report)
+    return CopyResult(target, held.documents, held.chunks, source.generation is not None)
+
+
+async def _publish_copy(
+    stores: Stores, published: Generation, target: Collection, report: ProgressReport
+) -> None:
+    started = datetime.now(UTC)
+    report(Progress("read"))
+    embedder = await restore_embedder(stores, published)
+    hierarchy = await read_hierarchy(stores, published)
+    reusing = await reuse_vectors(stores, published, hierarchy, embedder)
+    chunks = await stores.documents.all_chunks(target.name)
+    texts = texts_by_kind(chunks, hierarchy.layers)
+    rows = {kind: await embed_rows(reusing, pairs, report) for kind, pairs in texts.items()}
+    written = await write_vectors(stores, target, embedder.identity, texts, rows, (), "rebuild", report)
+    changes = await anyio.to_thread.run_sync(compare, None, hierarchy)
+    report(Progress("publish"))
+    reason = f"it was copied from collection {published.collection}"
+    generation = await stores.generations.publish(
+        target.name,
+        published.revision,
+        hierarchy,
+        embedder=published.embedder,
+        dimension=published.dimension,
+        embedder_state=await stores.generations.embedder_state(published.number),
+        record=replace(
+            published.record,
+            spaces=written.spaces,
+            vectors=written.counts,
+            embedded=EmbeddingCounts(reusing.embedded, reusing.reused),
+            history=replace(published.record.history, mode="copy", reason=reason, restored=0),
+            # They are copied too, under refs of their own.
+            corrections=NO_CORRECTIONS,
+        ),
+        publication=Publication(started, changes),
+        report=report,
+    )
+    await stores.adjacencies.keep(generation, hierarchy.layers, chunks)
+
+
+async def delete_collection(stores: Stores, name: str, job: str, report: ProgressReport) -> DeleteResult:
+    """Delete a collection with its vectors, arrays, history, model replies and jobs but ``job``.
+
+    The database comes last: if the process is killed, the collection is still there, and the resumed job repeats the work.
+    """
+    held = await stores.documents.collection(name)
+    if held is None:  # the process was killed after the transaction
+        return DeleteResult()
+    report(Progress("delete", 0, held.documents))
+    async with announce_vector_change(stores):
+        await _drop_spaces(stores, held)
+    await stores.adjacencies.sweep(name, ())
+    await stores.documents.delete_collection(name, job)
+    return DeleteResult(held.documents, held.chunks)
+
+
+async def _drop_spaces(stores: Stores, collection: Collection) -> None:
+    try:
+        for space in await stores.vectors.spaces():
+            if space.startswith(f"c{collection.number}-"):
+                await stores.vectors.drop(space)
+    except StoreUnusable as problem:
+        logger.warning("The vector store is put aside: %s", problem)
+        await stores.vectors.start_over()
