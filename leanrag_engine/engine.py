@@ -39,6 +39,7 @@ from .core.jobs import (
     IngestResult,
     Job,
     JobResult,
+    JobState,
     ReindexRequest,
     RollbackRequest,
 )
@@ -376,6 +377,10 @@ class LeanRAG:
         Raises ``NotFound`` if it does not exist, or not in ``collection``.
         """
         return await self._jobs.job(job_id, wait_seconds, collection)
+
+    async def job_state(self, job_id: str, wait_seconds: float = 0) -> JobState:
+        """Return how far a job is, without what it was given and what it gave; otherwise as :meth:`job`."""
+        return await self._jobs.state(job_id, wait_seconds)
 
     async def cancel_job(self, job_id: str, *, collection: str | None = None) -> Job:
         """Request a job to stop, in whichever process it runs."""

@@ -332,31 +332,18 @@ JobResult = IngestResult | BuildResult | DeleteResult | ReindexResult | Rollback
 # --- a job ---------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class JobState:
-    """Whether a job runs, where, and whether it should stop: what is read often, without its request and result."""
-
-    collection: str
-    status: JobStatus
-    owner: str
-    updated_at: datetime
-    cancel_requested: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Job:
-    """Work that runs in the background, stored in the database.
+    """How far a job is, where it runs and whether it should stop: what is read often, without its request and result.
 
     ``owner`` names the process that runs it. ``done`` of ``total`` units of ``stage`` are finished; ``rate`` is the
-    number of units per second, 0 if it is not known yet. ``attempts`` counts the runs that crashed without progress
-    and the present one; ``reached`` is ``done`` at the last interruption, -1 before the first.
+    number of units per second, 0 if it is not known yet.
     """
 
     id: str
     kind: str
     collection: str
     status: JobStatus
-    request: JobRequest
     owner: str
     created_at: datetime
     updated_at: datetime
@@ -364,10 +351,28 @@ class Job:
     done: int = 0
     total: int = 0
     message: str = ""
+    rate: float = 0.0
+    cancel_requested: bool = False
+
+    @property
+    def seconds_left(self) -> int | None:
+        """The time that the present stage still takes at the present rate; None if the rate is unknown."""
+        if self.status is not JobStatus.RUNNING or not self.rate or self.total <= self.done:
+            return None
+        return round((self.total - self.done) / self.rate)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job(JobState):
+    """Work that runs in the background, stored in the database.
+
+    ``attempts`` counts the runs that crashed without progress and the present one; ``reached`` is ``done`` at the last
+    interruption, -1 before the first.
+    """
+
+    request: JobRequest
     failures: tuple[JobFailure, ...] = ()
     result: JobResult | None = None
-    cancel_requested: bool = False
-    rate: float = 0.0
     attempts: int = 1
     reached: int = -1
 
@@ -385,10 +390,3 @@ class Job:
     def dry_run(self) -> bool:
         """Whether it is an ingest that changes nothing."""
         return isinstance(self.request, IngestRequest) and self.request.dry_run
-
-    @property
-    def seconds_left(self) -> int | None:
-        """The time that the present stage still takes at the present rate; None if the rate is unknown."""
-        if self.status is not JobStatus.RUNNING or not self.rate or self.total <= self.done:
-            return None
-        return round((self.total - self.done) / self.rate)

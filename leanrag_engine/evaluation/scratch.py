@@ -134,9 +134,9 @@ def _failures(outcomes: Sequence[IngestOutcome]) -> tuple[str, ...]:
 
 async def _await_job(engine: LeanRAG, job: Job, report: ProgressReport) -> Job:
     """Wait for the end of the job. Raises ``LeanRAGError`` with its message unless it is done."""
-    while not job.status.finished:
-        job = await engine.job(job.id, wait_seconds=0.2)
-        report(Progress(job.stage, job.done, job.total, job.message))
+    while not (state := await engine.job_state(job.id, wait_seconds=0.2)).status.finished:
+        report(Progress(state.stage, state.done, state.total, state.message))
+    job = await engine.job(job.id)
     if job.status != "done":
         first = f" First: {job.failures[0].error}" if job.failures else ""
         raise LeanRAGError(f"The scratch collection was not built ({job.status}): {job.message}{first}")

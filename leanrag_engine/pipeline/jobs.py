@@ -16,6 +16,7 @@ import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from typing import TypeVar
 
 import anyio
 import anyio.to_thread
@@ -118,7 +119,7 @@ def this_process() -> str:
     return f"{os.getpid()}@{socket.gethostname()}@{psutil.Process().create_time():.2f}"
 
 
-def is_alive(job: Job | JobState) -> bool:
+def is_alive(job: JobState) -> bool:
     """Return whether the process that runs an unfinished job still exists."""
     pid, host, created = job.owner.split("@")
     if host != socket.gethostname():
@@ -129,9 +130,23 @@ def is_alive(job: Job | JobState) -> bool:
         return False
 
 
-def is_abandoned(job: Job | JobState) -> bool:
+def is_abandoned(job: JobState) -> bool:
     """Return whether an unfinished job has no process: it was interrupted by a close, or its process is gone."""
     return job.status is JobStatus.INTERRUPTED or not is_alive(job)
+
+
+AnyJob = TypeVar("AnyJob", bound=JobState)
+
+
+def as_seen(job: AnyJob) -> AnyJob:
+    """Return a job as interrupted if its process is gone, whatever its row says."""
+    if job.status.finished or not is_abandoned(job):
+        return job
+    return replace(
+        job,
+        status=JobStatus.INTERRUPTED,
+        message="Its process is gone; a server that starts on this data folder resumes the job.",
+    )
 
 
 def without_texts(request: JobRequest) -> JobRequest:
@@ -179,8 +194,8 @@ class Jobs:
         self._start(job)
         return job
 
-    async def job(self, job_id: str, wait_seconds: float = 0, collection: str | None = None) -> Job:
-        """Return the present state of a job, after waiting up to ``wait_seconds`` for its end.
+    async def state(self, job_id: str, wait_seconds: float = 0, collection: str | None = None) -> JobState:
+        """Return how far a job is, after waiting up to ``wait_seconds`` for its end: cheap, however large the job is.
 
         Raises ``NotFound`` if the job does not exist, or not in ``collection`` if one is given.
         """
@@ -191,13 +206,26 @@ class Jobs:
             if state.status.finished or left <= 0 or elsewhere or is_abandoned(state):
                 break
             await anyio.sleep(min(0.1, left))
+        if state is None or collection not in (None, state.collection):
+            raise await self._missing(job_id, collection)
+        return as_seen(state)
+
+    async def job(self, job_id: str, wait_seconds: float = 0, collection: str | None = None) -> Job:
+        """Return the job with its request and result, after waiting up to ``wait_seconds`` for its end.
+
+        Raises ``NotFound`` as :meth:`state`.
+        """
+        await self.state(job_id, wait_seconds, collection)
         job = await self._store.find(job_id)
-        if job is None or collection not in (None, job.collection):
-            known = [each.id for each in await self._store.find_newest(collection, limit=5)]
-            listed = f"The latest jobs are {', '.join(known)}." if known else "There is no job yet."
-            where = f" in collection {collection!r}" if collection is not None else ""
-            raise NotFound(f"There is no job {job_id!r}{where}.", listed)
-        return self._as_seen(job)
+        if job is None:
+            raise await self._missing(job_id, collection)
+        return as_seen(job)
+
+    async def _missing(self, job_id: str, collection: str | None) -> NotFound:
+        known = [each.id for each in await self._store.find_newest(collection, limit=5)]
+        listed = f"The latest jobs are {', '.join(known)}." if known else "There is no job yet."
+        where = f" in collection {collection!r}" if collection is not None else ""
+        return NotFound(f"There is no job {job_id!r}{where}.", listed)
 
     async def cancel(self, job_id: str, collection: str | None = None) -> Job:
         """Request a job to stop, in whichever process it runs, and wait briefly for that. Raises as :meth:`job`."""
@@ -214,7 +242,7 @@ class Jobs:
 
     async def recent(self, collection: str | None = None, limit: int = 5) -> list[Job]:
         """Return jobs with their present status, newest first."""
-        return [self._as_seen(job) for job in await self._store.find_newest(collection, limit)]
+        return [as_seen(job) for job in await self._store.find_newest(collection, limit)]
 
     async def running(self, collection: str) -> Job | None:
         """Return an unfinished job of the collection whose process lives."""
@@ -265,15 +293,6 @@ class Jobs:
                 "it is not tried again.",
             )
         await self._store.put(replace(ended, updated_at=datetime.now(UTC)))
-
-    def _as_seen(self, job: Job) -> Job:
-        if job.status.finished or not is_abandoned(job):
-            return job
-        return replace(
-            job,
-            status=JobStatus.INTERRUPTED,
-            message="Its process is gone; a server that starts on this data folder resumes the job.",
-        )
 
     def _start(self, job: Job) -> None:
         if self._portal is None:

@@ -251,14 +251,13 @@ async def follow(engine: LeanRAG, job: Job, *, verbose: bool = False) -> Job:
     steps = list_steps(job.kind, job.request, engine.settings)
     try:
         with stage_bars() if verbose else whole_bar(WholeProgress(steps)) as show:
-            while not (job := await engine.job(job.id)).status.finished:
-                show(job)
-                await anyio.sleep(0.1)
+            while not (state := await engine.job_state(job.id, wait_seconds=0.1)).status.finished:
+                show(state)
     except (anyio.get_cancelled_exc_class(), KeyboardInterrupt):
         with anyio.CancelScope(shield=True):
             await engine.cancel_job(job.id)
         raise
-    return job
+    return await engine.job(job.id)
 
 
 def draw(bars: Progress, drawn: dict[str, TaskID], step: StageProgress) -> None:

@@ -18,7 +18,7 @@ from .errors import plain, plain_line
 if TYPE_CHECKING:
     from mcp_types import CallToolResult
 
-JobState = Literal["queued", "running", "done", "failed", "cancelled", "interrupted"]
+JobStatusName = Literal["queued", "running", "done", "failed", "cancelled", "interrupted"]
 
 Count = Callable[[Sequence[str]], list[int]]
 """Returns the tokens of each text."""

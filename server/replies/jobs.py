@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
 
-from .base import LIMITS, Card, JobState, ReplyModel, shorten_line
+from .base import LIMITS, Card, JobStatusName, ReplyModel, shorten_line
+from .errors import plain_line
 from .results import result_lines
 
 if TYPE_CHECKING:
-    from leanrag_engine.core.jobs import IngestOutcome, Job, JobFailure, SkippedFiles
+    from leanrag_engine.core.jobs import IngestOutcome, Job, JobFailure, JobState, SkippedFiles
     from leanrag_engine.pipeline.delete import DocumentLookup
 
 OutcomeState = Literal["added", "replaced", "removed", "unchanged", "failed"]
@@ -48,7 +49,7 @@ COUNTED: tuple[OutcomeState, ...] = ("added", "replaced", "removed", "unchanged"
 EXAMPLES = 3
 """Examples of what was left out for one reason."""
 
-DELETION_STATES: Mapping[JobState, DeletionState] = {
+DELETION_STATES: Mapping[JobStatusName, DeletionState] = {
     "done": "deleted",
     "failed": "not_deleted",
     "cancelled": "not_deleted",
@@ -63,7 +64,7 @@ class JobReply(ReplyModel):
     job_id: str
     kind: str
     collection: str
-    status: JobState
+    status: JobStatusName
     stage: str
     done: int
     total: int
@@ -101,7 +102,7 @@ class JobReply(ReplyModel):
 
     def to_lines(self) -> list[str]:
         """Format everything but the next step."""
-        lines = [f"{self.kind} of collection {self.collection}: {progress_line(self)}"]
+        lines = [f"{self.kind} of collection {self.collection}: {progress_line(self.job_id, self)}"]
         return [*lines, *self.ending_lines()]
 
     def ending_lines(self) -> list[str]:
@@ -139,16 +140,17 @@ def count_outcomes(job: Job) -> str:
     return ", ".join(f"{counts[status]} {status}" for status in COUNTED if counts[status])
 
 
-def progress_line(reply: IngestReply | JobReply) -> str:
-    if reply.status in ("done", "failed", "cancelled"):
-        return f"Job {reply.job_id}: {reply.status}. {reply.message}".rstrip()
-    progress = f" {reply.done} of {reply.total}" if reply.total else ""
-    if reply.rate:
-        progress += f", {reply.rate:.3g} a second"
-    if reply.seconds_left is not None:
-        progress += f", about {reply.seconds_left} s left"
-    message = f". {reply.message}" if reply.message else ""
-    return f"Job {reply.job_id}: {reply.status}, stage {reply.stage}{progress}{message}"
+def progress_line(job_id: str, at: IngestReply | JobReply | JobState) -> str:
+    message = plain_line(at.message)
+    if at.status in ("done", "failed", "cancelled"):
+        return f"Job {job_id}: {at.status}. {message}".rstrip()
+    progress = f" {at.done} of {at.total}" if at.total else ""
+    if at.rate:
+        progress += f", {at.rate:.3g} a second"
+    if at.seconds_left is not None:
+        progress += f", about {at.seconds_left} s left"
+    more = f". {message}" if message else ""
+    return f"Job {job_id}: {at.status}, stage {at.stage}{progress}{more}"
 
 
 def next_step(job: Job) -> str:
@@ -244,7 +246,7 @@ class SkippedCard(Card):
 
 class IngestReply(ReplyModel):
     job_id: str
-    status: JobState
+    status: JobStatusName
     stage: str
     done: int
     total: int
@@ -293,7 +295,9 @@ class IngestReply(ReplyModel):
         documents = [each.to_line() for each in self.documents]
         skipped = [each.to_line() for each in self.skipped]
         failed = [failure_line(each) for each in self.failures]
-        return "\n".join([progress_line(self), *documents, *skipped, *failed, f"Next: {self.next_step}"])
+        return "\n".join(
+            [progress_line(self.job_id, self), *documents, *skipped, *failed, f"Next: {self.next_step}"]
+        )
 
 
 def fit_outcomes(outcomes: Sequence[DocumentOutcome]) -> list[DocumentOutcome]:
@@ -315,7 +319,7 @@ class DeletedDocument(Card):
 
 class DeleteReply(ReplyModel):
     job_id: str
-    status: JobState
+    status: JobStatusName
     message: str
     documents: list[DeletedDocument]
     next_step: str
@@ -323,7 +327,7 @@ class DeleteReply(ReplyModel):
     @classmethod
     def from_engine(cls, job: Job | None, found: DocumentLookup) -> DeleteReply:
         """Build the reply with the state of each id that was given, the unknown ones last."""
-        status: JobState = job.status.value if job else "done"
+        status: JobStatusName = job.status.value if job else "done"
         state = DELETION_STATES.get(status, "deleting")
         known = [
             DeletedDocument(

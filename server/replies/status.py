@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from .base import LIMITS, Card, JobState, ReplyModel, quote_lines
+from .base import LIMITS, Card, JobStatusName, ReplyModel, quote_lines
 from .changes.corrections import format_correction
 from .errors import READ_ONLY
 
@@ -32,7 +32,7 @@ def layers_line(layers: Sequence[LayerCard]) -> str:
 class JobCard(Card):
     job_id: str
     kind: str
-    status: JobState
+    status: JobStatusName
     stage: str
     message: str
 

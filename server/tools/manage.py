@@ -129,12 +129,12 @@ async def wait_for_job(engine: LeanRAG, job: Job, seconds: float, context: Conte
     """Return the job at its end or after ``seconds``; report its progress to the client meanwhile."""
     started = anyio.current_time()
     while True:
-        job = await engine.job(job.id, min(PROGRESS_INTERVAL_S, remaining_seconds(started, seconds)))
+        state = await engine.job_state(job.id, min(PROGRESS_INTERVAL_S, remaining_seconds(started, seconds)))
         passed = anyio.current_time() - started
-        if job.status.finished or passed >= seconds or job.status.value == "interrupted":
-            return job
+        if state.status.finished or passed >= seconds or state.status.value == "interrupted":
+            return await engine.job(job.id)
         # Stages have different units, and clients rely on a figure that grows: send the seconds.
-        await context.report_progress(round(passed, 2), message=progress_line(JobReply.from_engine(job)))
+        await context.report_progress(round(passed, 2), message=progress_line(job.id, state))
 
 
 def remaining_seconds(started: float, wait_seconds: float) -> float:

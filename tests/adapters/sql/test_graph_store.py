@@ -689,17 +689,9 @@ REQUESTS: dict[str, JobRequest] = {
 
 def job(id_: str, status: JobStatus = JobStatus.QUEUED, minutes: int = 0, **fields: Any) -> Job:
     at = NOW + timedelta(minutes=minutes)
-    return Job(
-        id_,
-        "build",
-        fields.pop("collection", "default"),
-        status,
-        BuildRequest(upgrade=True),
-        "first owner",
-        at,
-        at,
-        **fields,
-    )
+    usual: dict[str, Any] = {"kind": "build", "collection": "default", "request": BuildRequest(upgrade=True)}
+    times = {"created_at": at, "updated_at": at}
+    return Job(**usual | times | {"id": id_, "status": status, "owner": "first owner"} | fields)
 
 
 async def test_a_job_is_read_as_it_was_written_and_can_be_overwritten(store: SqlDatabase) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from mcp.client import Client
 
+from leanrag_engine.adapters.sql import jobs
 from leanrag_engine.core.config import load_settings
 from leanrag_mcp.app import create_server
 
@@ -18,6 +19,9 @@ async def test_a_waiting_call_reports_progress_that_always_grows(
 ) -> None:
     monkeypatch.setattr("leanrag_mcp.tools.manage.PROGRESS_INTERVAL_S", 0.05)
     reports: list[tuple[float, str]] = []
+    rows: list[str] = []
+    find = jobs.find
+    monkeypatch.setattr(jobs, "find", lambda *given: (rows.append("whole"), find(*given))[1])
 
     async def note_progress(progress: float, total: float | None, message: str | None) -> None:
         del total
@@ -35,3 +39,4 @@ async def test_a_waiting_call_reports_progress_that_always_grows(
     assert len(figures) >= 3
     assert figures == sorted(set(figures))
     assert all("stage" in message for _, message in reports)
+    assert len(rows) < 3, "the row of a job, which holds all its texts, is read at each report"
