@@ -25,7 +25,6 @@ from leanrag_engine.core.model import (
     Chunk,
     Collection,
     CorrectionEffects,
-    EmbeddingCounts,
     Evidence,
     Extract,
     Generation,
@@ -50,14 +49,12 @@ from leanrag_engine.hierarchy.clustering.methods import ClusteringMethod, Cluste
 from leanrag_engine.hierarchy.health import count_methods
 from leanrag_engine.llm.batching import first_error
 from leanrag_engine.llm.forecast import StepForecast
-from leanrag_engine.pipeline.history import drop_old_generations
 from leanrag_engine.pipeline.index import (
     Rows,
     Stores,
     embed_rows,
     read_hierarchy,
     rows_of_layers,
-    texts_by_kind,
     texts_of_windows,
 )
 
@@ -70,7 +67,7 @@ from .modes import (
     keep_embedder,
     record_history,
 )
-from .vectors import WrittenVectors, settle_spaces, write_vectors
+from .publishing import FinishedBuild, publish_build
 
 READING, GLEANING = "extract", "glean"
 """The step that reads chunks, whose calls are known in advance, and the step that looks at them again."""
@@ -132,7 +129,21 @@ async def build_generation(
         since=found.generation.revision if found.generation else -1,
         job=job,
     )
-    return await publish(stores, found, fitted, rows, drafted, publication, report, models)
+    finished = FinishedBuild(
+        drafted.built.hierarchy,
+        fitted.chunks,
+        fitted.embedder,
+        fitted.state,
+        found.revision,
+        describe_build(stores, found, fitted, drafted, models),
+        publication,
+        {"windows": rows, **rows_of_layers(drafted.built.hierarchy, drafted.built.vectors)},
+    )
+    generation = await publish_build(stores, found, finished, report)
+    if not models.names():
+        with suppress(Busy):  # the next build without a model does it
+            await stores.documents.accept_heuristic(collection)
+    return generation
 
 
 async def read_beside_embedding(
@@ -311,73 +322,25 @@ async def descriptions_by_agents(
     }
 
 
-async def publish(
+def describe_build(
     stores: Stores,
     collection: Collection,
     fitted: FittedChunks,
-    window_rows: Rows,
     drafted: DraftBuild,
-    publication: Publication,
-    report: ProgressReport,
-    models: BuildModels,
-) -> Generation:
-    """Write the vectors, then switch the collection to the new generation in one transaction."""
-    built = drafted.built
-    embedder, layers = fitted.embedder, built.hierarchy.layers
-    texts = texts_by_kind(fitted.chunks, layers)
-    report(Progress("embed", 0, len(texts["facts"])))
-    rows = {
-        "windows": window_rows,
-        "facts": await embed_rows(embedder, texts["facts"], report),
-        **rows_of_layers(built.hierarchy, built.vectors),
-    }
-    written = await write_vectors(
-        stores, collection, embedder.identity, texts, rows, embedder.shelves, drafted.choice.mode, report
-    )
-    report(Progress("publish"))
-    generation = await stores.generations.publish(
-        collection.name,
-        collection.revision,
-        built.hierarchy,
-        embedder=embedder.identity,
-        dimension=embedder.dimension,
-        embedder_state=fitted.state,
-        record=replace(
-            describe_build(stores, written, fitted, built, models),
-            history=record_history(drafted.choice, built, collection.generation, fitted.unknown),
-            corrections=drafted.effects,
-        ),
-        publication=publication,
-        report=report,
-    )
-    if not models.names():
-        with suppress(Busy):  # the next build without a model does it
-            await stores.documents.accept_heuristic(collection.name)
-    await stores.adjacencies.keep(generation, layers, fitted.chunks)
-    await settle_spaces(stores, written)
-    await drop_old_generations(stores, collection)
-    return generation
-
-
-def describe_build(
-    stores: Stores,
-    written: WrittenVectors,
-    fitted: FittedChunks,
-    built: BuiltHierarchy,
     models: BuildModels,
 ) -> BuildRecord:
-    """Return the record that is stored beside the hierarchy."""
+    """Return the record that is stored beside the hierarchy, but for the vectors."""
+    built = drafted.built
     return BuildRecord(
         embedder=stores.embedders.name,
         latin=fitted.latin,
-        spaces=written.spaces,
-        vectors=written.counts,
         health=built.health,
         tau=stores.settings.tau,
         models=models.names(),
         methods=count_methods(built.hierarchy),
-        embedded=EmbeddingCounts(fitted.embedder.embedded, fitted.embedder.reused),
+        history=record_history(drafted.choice, built, collection.generation, fitted.unknown),
         stale=count_stale(built.hierarchy),
+        corrections=drafted.effects,
     )
 
 

@@ -13,20 +13,14 @@ import anyio.to_thread
 
 from leanrag_engine.core.history import Publication
 from leanrag_engine.core.jobs import RollbackResult
-from leanrag_engine.core.model import Collection, EmbeddingCounts, Generation
+from leanrag_engine.core.model import Collection, Generation
 from leanrag_engine.core.ports import Progress, ProgressReport
 from leanrag_engine.hierarchy.changes.comparing import compare
-from leanrag_engine.pipeline.history import drop_old_generations, find_restorable
-from leanrag_engine.pipeline.index import (
-    Stores,
-    embed_rows,
-    read_hierarchy,
-    restore_embedder,
-    texts_by_kind,
-)
+from leanrag_engine.pipeline.history import find_restorable
+from leanrag_engine.pipeline.index import Stores, read_hierarchy, restore_embedder
 
 from .embedding_reuse import reuse_vectors
-from .vectors import settle_spaces, write_vectors
+from .publishing import FinishedBuild, publish_build
 
 
 async def roll_back(
@@ -55,26 +49,15 @@ async def _publish_again(
     before = await read_hierarchy(stores, published) if published else None
     reusing = await reuse_vectors(stores, published, before, embedder)
     hierarchy = await read_hierarchy(stores, target)
-    chunks = await stores.documents.all_chunks(collection.name)
-    texts = texts_by_kind(chunks, hierarchy.layers)
-    rows = {kind: await embed_rows(reusing, pairs, report) for kind, pairs in texts.items()}
-    written = await write_vectors(
-        stores, collection, embedder.identity, texts, rows, reusing.shelves, "update", report
-    )
     changes = await anyio.to_thread.run_sync(compare, before, hierarchy)
-    report(Progress("publish"))
-    generation = await stores.generations.publish(
-        collection.name,
-        target.revision,
+    finished = FinishedBuild(
         hierarchy,
-        embedder=target.embedder,
-        dimension=target.dimension,
-        embedder_state=await stores.generations.embedder_state(target.number),
-        record=replace(
+        await stores.documents.all_chunks(collection.name),
+        reusing,
+        await stores.generations.embedder_state(target.number),
+        target.revision,
+        replace(
             target.record,
-            spaces=written.spaces,
-            vectors=written.counts,
-            embedded=EmbeddingCounts(reusing.embedded, reusing.reused),
             history=replace(
                 target.record.history,
                 mode="rollback",
@@ -82,10 +65,6 @@ async def _publish_again(
                 restored=target.number,
             ),
         ),
-        publication=Publication(started, changes, since=published.revision if published else -1),
-        report=report,
+        Publication(started, changes, since=published.revision if published else -1),
     )
-    await stores.adjacencies.keep(generation, hierarchy.layers, chunks)
-    await settle_spaces(stores, written)
-    await drop_old_generations(stores, collection)
-    return generation
+    return await publish_build(stores, collection, finished, report)

@@ -17,7 +17,6 @@ import anyio.to_thread
 from leanrag_engine.core.errors import StoreUnusable
 from leanrag_engine.core.model import Collection, VectorSpaces, content_id
 from leanrag_engine.core.ports import ProgressReport
-from leanrag_engine.hierarchy.build import BuildMode
 from leanrag_engine.pipeline.index import Rows, Stores, announce_vector_change, upsert, write_space
 
 from .embedding_reuse import SpaceIndex
@@ -54,16 +53,15 @@ async def write_vectors(
     texts: Mapping[str, Sequence[tuple[str, str]]],
     rows: Mapping[str, Rows],
     shelves: Sequence[SpaceIndex],
-    mode: BuildMode,
     report: ProgressReport,
 ) -> WrittenVectors:
     """Write the rows of a build by kind; ``texts`` are the ids and texts that they were embedded from, in the same order.
 
-    ``shelves`` tell what the spaces of the published build were embedded from; only an update writes into these.
+    ``shelves`` tell what the spaces of the published build were embedded from: they are changed in place. A rebuild gives none.
     """
     spaces = VectorSpaces.of_build(collection, embedder, texts)
     before = collection.generation.record.spaces.by_kind() if collection.generation else {}
-    held = {each.space: each for each in shelves} if mode == "update" else {}
+    held = {each.space: each for each in shelves}
     names: dict[str, str] = {}
     excess: dict[str, Sequence[str]] = {}
     async with announce_vector_change(stores):

@@ -1,0 +1,77 @@
+"""Publish finished layers: write their vectors, switch readers to them, then delete what nothing reads any more."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from leanrag_engine.core.history import Publication
+from leanrag_engine.core.model import (
+    BuildRecord,
+    Chunk,
+    Collection,
+    EmbeddingCounts,
+    Generation,
+    Hierarchy,
+)
+from leanrag_engine.core.ports import Progress, ProgressReport
+from leanrag_engine.pipeline.history import drop_old_generations
+from leanrag_engine.pipeline.index import Rows, Stores, embed_rows, texts_by_kind
+
+from .embedding_reuse import ReusingEmbedder
+from .vectors import settle_spaces, write_vectors
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FinishedBuild:
+    """What is published: layers over ``chunks``, the embedder of their texts and its state.
+
+    ``revision`` is that of the collection which the layers were built from; the ``record`` lacks what publishing adds, the
+    vector spaces and their rows; ``rows`` are the kinds of rows that are embedded already.
+    """
+
+    hierarchy: Hierarchy
+    chunks: Sequence[Chunk]
+    embedder: ReusingEmbedder
+    state: bytes
+    revision: int
+    record: BuildRecord
+    publication: Publication
+    rows: Mapping[str, Rows] = field(default_factory=dict)
+
+
+async def publish_build(
+    stores: Stores, collection: Collection, build: FinishedBuild, report: ProgressReport
+) -> Generation:
+    """Write the vectors, then switch the collection to the new generation in one transaction."""
+    embedder, layers = build.embedder, build.hierarchy.layers
+    texts = texts_by_kind(build.chunks, layers)
+    rows = dict(build.rows)
+    for kind in [each for each in texts if each not in rows]:
+        report(Progress("embed", 0, len(texts[kind])))
+        rows[kind] = await embed_rows(embedder, texts[kind], report)
+    in_place = build.record.history.mode != "rebuild"
+    written = await write_vectors(
+        stores, collection, embedder.identity, texts, rows, embedder.shelves if in_place else (), report
+    )
+    report(Progress("publish"))
+    generation = await stores.generations.publish(
+        collection.name,
+        build.revision,
+        build.hierarchy,
+        embedder=embedder.identity,
+        dimension=embedder.dimension,
+        embedder_state=build.state,
+        record=replace(
+            build.record,
+            spaces=written.spaces,
+            vectors=written.counts,
+            embedded=EmbeddingCounts(embedder.embedded, embedder.reused),
+        ),
+        publication=build.publication,
+        report=report,
+    )
+    await stores.adjacencies.keep(generation, layers, build.chunks)
+    await settle_spaces(stores, written)
+    await drop_old_generations(stores, collection)
+    return generation
