@@ -11,20 +11,13 @@ import anyio.to_thread
 from leanrag_engine.core.errors import StoreUnusable
 from leanrag_engine.core.history import Publication
 from leanrag_engine.core.jobs import CopyResult, DeleteResult
-from leanrag_engine.core.model import NO_CORRECTIONS, Collection, EmbeddingCounts, Generation
+from leanrag_engine.core.model import NO_CORRECTIONS, Collection, Generation
 from leanrag_engine.core.ports import Progress, ProgressReport
 from leanrag_engine.hierarchy.changes.comparing import compare
 
 from .build.embedding_reuse import reuse_vectors
-from .build.vectors import write_vectors
-from .index import (
-    Stores,
-    announce_vector_change,
-    embed_rows,
-    read_hierarchy,
-    restore_embedder,
-    texts_by_kind,
-)
+from .build.publishing import FinishedBuild, publish_build
+from .index import Stores, announce_vector_change, read_hierarchy, restore_embedder
 
 logger = logging.getLogger(__name__)
 
@@ -53,34 +46,23 @@ async def _publish_copy(
     report(Progress("read"))
     embedder = await restore_embedder(stores, published)
     hierarchy = await read_hierarchy(stores, published)
-    reusing = await reuse_vectors(stores, published, hierarchy, embedder)
-    chunks = await stores.documents.all_chunks(target.name)
-    texts = texts_by_kind(chunks, hierarchy.layers)
-    rows = {kind: await embed_rows(reusing, pairs, report) for kind, pairs in texts.items()}
-    written = await write_vectors(stores, target, embedder.identity, texts, rows, (), "rebuild", report)
     changes = await anyio.to_thread.run_sync(compare, None, hierarchy)
-    report(Progress("publish"))
     reason = f"it was copied from collection {published.collection}"
-    generation = await stores.generations.publish(
-        target.name,
-        published.revision,
+    finished = FinishedBuild(
         hierarchy,
-        embedder=published.embedder,
-        dimension=published.dimension,
-        embedder_state=await stores.generations.embedder_state(published.number),
-        record=replace(
+        await stores.documents.all_chunks(target.name),
+        await reuse_vectors(stores, published, hierarchy, embedder),
+        await stores.generations.embedder_state(published.number),
+        published.revision,
+        replace(
             published.record,
-            spaces=written.spaces,
-            vectors=written.counts,
-            embedded=EmbeddingCounts(reusing.embedded, reusing.reused),
             history=replace(published.record.history, mode="copy", reason=reason, restored=0),
             # They are copied too, under refs of their own.
             corrections=NO_CORRECTIONS,
         ),
-        publication=Publication(started, changes),
-        report=report,
+        Publication(started, changes),
     )
-    await stores.adjacencies.keep(generation, hierarchy.layers, chunks)
+    await publish_build(stores, target, finished, report)
 
 
 async def delete_collection(stores: Stores, name: str, job: str, report: ProgressReport) -> DeleteResult:
