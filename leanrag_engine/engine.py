@@ -669,6 +669,7 @@ class LeanRAG:
         held = Collection.empty(collection) if unborn else await self._collection(collection)
         await self._see_other_writers()
         vectors, broken = await vector_counts(self._vectors, held.generation)
+        trouble = tuple(await embedder_trouble(self._stores, held.generation))
         unread = 0 if unborn else await self._stores.documents.count_asked(collection)
         return Status(
             collection=held,
@@ -683,10 +684,11 @@ class LeanRAG:
                 *reading_warnings(unread),
                 *staleness_warnings(held.generation),
                 *broken,
-                *await embedder_trouble(self._stores, held.generation),
+                *trouble,
             ),
             embedder_note=note_embedder(held.generation, self.settings.embedder),
             corrections=() if unborn else tuple(await self._stores.corrections.find_all(collection)),
+            embedder_trouble=trouble,
         )
 
     # --- inside ---------------------------------------------------------------------------

@@ -221,7 +221,10 @@ def load_settings(**overrides: object) -> Settings:
             ) from problem
         name = str(first["loc"][0])
         if first["type"] == "extra_forbidden":
-            raise unknown_setting(name) from problem
+            unknown = unknown_setting(name)
+            raise InvalidInput(
+                unknown.message, f"It stands in {config_file()}: take it out. {unknown.next_step}"
+            ) from problem
         raise InvalidInput(
             f"Setting {name} cannot be {first['input']!r}: {first['msg']}.",
             f"Give another value with --{name.replace('_', '-')}, LEANRAG_{name.upper()} or in {config_file()}.",

@@ -25,6 +25,8 @@ class Status:
     warnings: tuple[str, ...]
     embedder_note: str = ""
     corrections: tuple[Correction, ...] = ()
+    embedder_trouble: tuple[str, ...] = ()
+    """Why search by meaning would fail now, as far as that is known without loading a model."""
 
 
 async def vector_counts(

@@ -61,7 +61,7 @@ def build(
 ) -> None:
     """Build the hierarchy from everything ingested and publish it. Readers see the old one until then.
 
-    With a chat model (LEANRAG_LLM_MODEL) it reads new documents and writes summaries and relations, within the
+    Jobs whose process was killed are finished first. With a chat model (LEANRAG_LLM_MODEL) it reads new documents and writes summaries and relations, within the
     caps; every reply is cached, so none is paid for twice.
 
     Example: `leanrag build --dry-run`, then `leanrag build --max-cost 2`
@@ -71,6 +71,13 @@ def build(
         from leanrag_engine.core.jobs import BuildRequest  # noqa: PLC0415 - heavy
         from leanrag_engine.pipeline.build.modes import parse_mode  # noqa: PLC0415 - heavy
 
+        if not dry_run:
+            for left in await engine.resume_jobs():
+                typer.echo(
+                    f"Finishing {left.id} ({left.kind} of {left.collection}), which was interrupted …",
+                    err=True,
+                )
+                await follow_job(engine, left, verbose=verbose)
         order = BuildRequest(upgrade, max_calls, max_tokens, max_cost, parse_mode(mode))
         job = await engine.submit_build(collection=engine.settings.collection, order=order, dry_run=dry_run)
         job = await follow_job(engine, job, verbose=verbose)

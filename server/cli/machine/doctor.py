@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Iterator
 from importlib.metadata import version
@@ -14,7 +15,7 @@ import anyio
 import typer
 
 from leanrag_engine.core.config import Settings
-from leanrag_engine.core.errors import LeanRAGError, NotReady, StoreUnusable
+from leanrag_engine.core.errors import LeanRAGError, NotReady
 
 from ..options import CollectionOption, DataDir, Json, run_async
 from ..running import read_settings
@@ -28,7 +29,11 @@ if TYPE_CHECKING:
 SECONDS = 3
 """How long a service may take to accept a connection."""
 
+RENEWAL = "An agent writes them again (get_pending_work with kind='summary'); a build with a model does where much has changed."
+
 FIRST_STEP = "leanrag ingest FOLDER"
+
+OTHER_FOLDER = "name another folder with --data-dir or LEANRAG_DATA_DIR"
 
 LOW_ROOM, NO_ROOM = 2_000_000_000, 200_000_000
 """Free bytes below which a build may not fit, and below which nothing does."""
@@ -46,7 +51,7 @@ def doctor(data_dir: DataDir = None, collection: CollectionOption = None, json: 
     async def examine() -> None:
         from ...replies.doctor import DoctorReply  # noqa: PLC0415 - heavy
 
-        findings = [find_room(settings.data_dir), *find_extras(settings)]
+        findings = [*find_folder(settings.data_dir), *find_extras(settings)]
         findings += [*await find_models(settings), *await find_collections(settings)]
         reply = DoctorReply(
             version=version("leanrag-mcp"), data_dir=str(settings.data_dir), findings=findings
@@ -67,9 +72,20 @@ def report(subject: str, state: str, message: str, mend: str = "") -> Check:
 # --- this machine --------------------------------------------------------------------------
 
 
-def find_room(folder: Path) -> Check:
+def find_folder(folder: Path) -> Iterator[Check]:
+    """Report whether the data folder can be used, and how much room there is."""
     place = folder.expanduser().absolute()
     existing = next(each for each in (place, *place.parents) if each.exists())
+    if not existing.is_dir():
+        message = f"{existing} is a file"
+        yield report("data folder", "broken", message, f"Move that file away, or {OTHER_FOLDER}.")
+    elif not os.access(existing, os.R_OK | os.W_OK | os.X_OK):
+        message = f"you may not read and write in {existing}"
+        yield report("data folder", "broken", message, f"Change its owner or permissions, or {OTHER_FOLDER}.")
+    yield find_room(existing)
+
+
+def find_room(existing: Path) -> Check:
     free = shutil.disk_usage(existing).free
     message = f"{free / 1e9:.1f} GB free"
     if free >= LOW_ROOM:
@@ -145,11 +161,16 @@ async def find_collections(settings: Settings) -> list[Check]:
 
     try:
         async with await LeanRAG.open(settings) as engine:
-            return [report("store", "ok", "can be read"), *await examine_all(engine)]
+            return [await find_writer(engine), *await examine_all(engine)]
     except NotReady:
         return [report("collections", "note", "none yet", FIRST_STEP)]
-    except StoreUnusable as problem:
+    except LeanRAGError as problem:
         return [report("store", "broken", problem.message, problem.next_step)]
+
+
+async def find_writer(engine: LeanRAG) -> Check:
+    writer = (await engine.status(engine.settings.collection)).writer
+    return report("store", "ok", f"can be read; {writer} is writing" if writer else "can be read")
 
 
 async def examine_all(engine: LeanRAG) -> list[Check]:
@@ -186,8 +207,10 @@ def examine_one(status: Status) -> Iterator[Check]:
             )
             findings.append(report(subject, "broken", message, f"leanrag reindex {option}"))
         if generation.record.stale:
-            message = f"{generation.record.stale} written texts are older than their members"
-            findings.append(report(subject, "note", message, f"leanrag build --upgrade {option}"))
+            message = f"{generation.record.stale} written texts are older than what lies beneath them now"
+            findings.append(report(subject, "note", message, RENEWAL))
+        mend = f"leanrag build {option}"
+        findings += [report(subject, "broken", trouble, mend) for trouble in status.embedder_trouble]
     if interrupted := [job for job in status.jobs if job.status.value == "interrupted"]:
         message = f"job {interrupted[0].id} ({interrupted[0].kind}) was interrupted"
         findings.append(report(subject, "note", message, f"leanrag build {option}"))

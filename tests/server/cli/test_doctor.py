@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import signal
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
+import anyio
+import pytest
 from click.testing import Result
 from typer.testing import CliRunner
 
+from leanrag_engine.adapters.files.writer_lock import FileWriterLock
+from leanrag_engine.core import config
 from leanrag_mcp.cli.main import app
 
 
@@ -47,6 +55,98 @@ def test_a_model_without_a_service_and_a_store_that_is_none_are_broken(tmp_path:
     assert "127.0.0.1:9" in found["model service"]["message"]
     assert found["store"]["state"] == "broken"
     assert found["store"]["mend"]
+
+
+def test_a_collection_of_another_embedder_is_broken_until_it_is_built_again(tmp_path: Path) -> None:
+    data, note = tmp_path / "data", tmp_path / "note.md"
+    note.write_text("Assam tea grows along the Brahmaputra. Darjeeling tea grows in West Bengal.")
+    assert leanrag(data, "ingest", str(note), LEANRAG_EMBEDDER="fitted").exit_code == 0
+    minilm = {"LEANRAG_EMBEDDER": "minilm"}
+    code, found = examine(data, **minilm)
+    assert (code, found["collection default"]["state"]) == (1, "broken")
+    assert "fitted" in found["collection default"]["message"]
+    assert leanrag(data, *found["collection default"]["mend"].split()[1:], **minilm).exit_code == 0
+    assert examine(data, **minilm)[0] == 0
+    assert leanrag(data, "query", "Where does Assam tea grow?", **minilm).exit_code == 0
+
+
+DIE = """
+import anyio, os, signal, sys
+from leanrag_engine.core.config import load_settings
+from leanrag_engine.core.model import DocumentSource
+from leanrag_engine.engine import LeanRAG
+async def main():
+    engine = await LeanRAG.open(load_settings(data_dir=sys.argv[1], embedder="fitted"))
+    await engine.submit_ingest([DocumentSource(id="tea", text="Assam tea grows along the Brahmaputra.")])
+    os.kill(os.getpid(), signal.SIGKILL)
+anyio.run(main)
+"""
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs a signal that cannot be caught")
+def test_a_job_whose_process_was_killed_is_noted_until_the_command_that_is_named_has_finished_it(
+    tmp_path: Path,
+) -> None:
+    fitted = {"LEANRAG_EMBEDDER": "fitted"}
+    ran = subprocess.run([sys.executable, "-P", "-c", DIE, str(tmp_path)], check=False, env=dict(os.environ))
+    assert ran.returncode == -signal.SIGKILL
+    found = examine(tmp_path, **fitted)[1]["collection default"]
+    assert "(ingest) was interrupted" in found["message"]
+    assert leanrag(tmp_path, *found["mend"].split()[1:], **fitted).exit_code == 0
+    found = examine(tmp_path, **fitted)[1]["collection default"]
+    assert (found["state"], found["message"]) == ("ok", "1 documents, 1 chunks")
+
+
+def test_a_data_folder_that_is_a_file_or_may_not_be_written_is_broken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "data").write_text("")
+    code, found = examine(tmp_path / "data")
+    assert (code, found["data folder"]["state"]) == (1, "broken")
+    assert "is a file" in found["data folder"]["message"]
+    folder = tmp_path / "private"
+    folder.mkdir()
+
+    def access(path: object, *given: Any, **named: Any) -> bool:
+        return path != folder and real(path, *given, **named)
+
+    real: Any = os.access
+    monkeypatch.setattr(os, "access", access)  # as root every folder can be written
+    code, found = examine(folder)
+    assert (code, found["data folder"]["state"]) == (1, "broken")
+    assert "--data-dir" in found["data folder"]["mend"]
+
+
+def test_a_folder_in_which_another_process_writes_is_in_order(tmp_path: Path) -> None:
+    lock = FileWriterLock(tmp_path)
+    fitted = {"LEANRAG_EMBEDDER": "fitted"}
+    typed = CliRunner().invoke(
+        app, ["ingest", "-", "--title", "tea", "--data-dir", str(tmp_path)], input="Tea.", env=fitted
+    )
+    assert typed.exit_code == 0
+
+    async def examine_while_locked() -> tuple[int, dict[str, Any]]:
+        async with lock.hold("build of collection default", waiting=lambda _: None):
+            return await anyio.to_thread.run_sync(lambda: examine(tmp_path, **fitted))
+
+    code, found = anyio.run(examine_while_locked)
+    assert code == 0
+    assert "build of collection default" in found["store"]["message"]
+
+
+@pytest.mark.parametrize(
+    ("line", "problem"), [("llm_model = ", "no TOML file"), ("nonsense = 3", "no setting 'nonsense'")]
+)
+def test_a_file_of_settings_that_cannot_be_read_is_named_with_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, line: str, problem: str
+) -> None:
+    file = tmp_path / "config.toml"
+    file.write_text(line)
+    monkeypatch.setattr(config, "config_file", lambda: file)
+    ran = leanrag(tmp_path, "doctor")
+    assert ran.exit_code == 1
+    assert problem in ran.stderr
+    assert str(file) in ran.stderr
 
 
 def test_an_embedder_of_an_extra_that_is_not_installed_is_broken(tmp_path: Path, monkeypatch: Any) -> None:
