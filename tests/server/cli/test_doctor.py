@@ -107,8 +107,8 @@ def test_a_data_folder_that_is_a_file_or_may_not_be_written_is_broken(
     folder = tmp_path / "private"
     folder.mkdir()
 
-    def access(path: object, *given: Any, **named: Any) -> bool:
-        return path != folder and real(path, *given, **named)
+    def access(path: Any, mode: int, **more: Any) -> bool:
+        return not (path == folder and mode & os.W_OK) and real(path, mode, **more)
 
     real: Any = os.access
     monkeypatch.setattr(os, "access", access)  # as root every folder can be written
