@@ -128,9 +128,11 @@ def test_batches_hold_texts_of_similar_length_and_the_work_stops_between_them(em
 
     with pytest.raises(Cancelled):
         anyio.run(embedder.embed, [f"oak {number}" for number in range(1000)], report)
-    assert [(step.stage, step.done, step.total) for step in told] == [
-        ("embed", done, 1000) for done in (0, 16, 32)
-    ]
+    assert {(step.stage, step.total) for step in told} == {("embed", 1000)}
+    counts = [step.done for step in told]
+    assert counts == sorted(counts)
+    assert [*dict.fromkeys(counts)][:3] == [0, 16, 32]
+    assert counts[-1] <= 32 + 16 * 8  # what was under way on the other processors
 
 
 def test_a_cancelled_task_does_not_wait_for_the_rest(embedder: Embedder) -> None:
@@ -146,7 +148,7 @@ def test_a_cancelled_task_does_not_wait_for_the_rest(embedder: Embedder) -> None
             await embedder.embed([f"oak {number}" for number in range(1000)], report)
 
     anyio.run(stop_early)
-    assert len(told) == 1
+    assert {step.done for step in told} == {0}
 
 
 def test_queries_are_answered_while_documents_are_embedded(embedder: Embedder) -> None:
