@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
@@ -70,9 +71,11 @@ def show(questions: QuestionSet, given: GivenGraph | None, found: Evaluation, *,
 
 def figures_table(figures: Mapping[str, RetrievalFigures]) -> Table:
     """Return a table with a row for each measure and a column for each strategy."""
-    table = Table("", *figures)
-    for column in table.columns[1:]:
-        column.justify = "right"
+    # No lines between columns: six strategies fit into 80 characters.
+    table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    table.add_column(no_wrap=True)
+    for name in figures:
+        table.add_column(name, justify="right", no_wrap=True)
     columns = [figures_cells(each) for each in figures.values()]
     for label in columns[0]:
         table.add_row(label, *(column[label] for column in columns))
@@ -83,10 +86,10 @@ def figures_cells(each: RetrievalFigures) -> dict[str, str]:
     """Return the column of one strategy, by measure."""
     cells = {f"recall@{depth} (%)": f"{value:.1f}" for depth, value in each.recall.items()}
     cells |= {"all@5 (%)": f"{each.all_at_5:.1f}", "MRR": f"{each.mrr:.3f}"}
-    for budget, value in each.coverage.items():
-        cells[f"coverage at {budget:,} (%), tokens"] = f"{value:.1f}, {each.tokens[budget]:,.0f}"
-    cells["query p50, p95 (ms)"] = f"{each.latency_ms_p50:.1f}, {each.latency_ms_p95:.1f}"
-    return cells
+    cells |= {f"coverage at {budget:,} (%)": f"{value:.1f}" for budget, value in each.coverage.items()}
+    cells |= {f"tokens at {budget:,}": f"{value:,.0f}" for budget, value in each.tokens.items()}
+    times = {"p50": each.latency_ms_p50, "p95": each.latency_ms_p95}
+    return cells | {f"query {share} (ms)": f"{value:,.1f}" for share, value in times.items()}
 
 
 def type_tables(found: Evaluation) -> Iterator[tuple[str, Table]]:

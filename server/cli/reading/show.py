@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
+import shlex
+import subprocess
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from leanrag_engine.core.errors import LeanRAGError, NotFound, NotReady
+from leanrag_engine.core.errors import InvalidInput, LeanRAGError, NotFound, NotReady
 from leanrag_engine.core.text.citation import parse_range
 
 from ..options import CollectionOption, DataDir, Json
@@ -20,6 +22,12 @@ if TYPE_CHECKING:
 
     from ...replies.base import ReplyModel
 
+PAGER = "less"
+
+GOTO = frozenset({"code", "code-insiders", "codium", "cursor", "windsurf"})
+COLON = frozenset({"subl", "zed", "zeditor", "hx", "helix", "micro"})
+"""Editors that take the line after a colon; others, such as vi, nano, emacs and less, take +LINE."""
+
 
 def show(
     what: Annotated[
@@ -29,17 +37,28 @@ def show(
             metavar="CITATION|ENTITY|CLUSTER|DOCUMENT",
         ),
     ],
+    in_editor: Annotated[
+        bool,
+        typer.Option(
+            "--open",
+            help="Open the file of a citation at the line, in VISUAL, EDITOR or less; a PDF in its own program.",
+        ),
+    ] = False,
     data_dir: DataDir = None,
     collection: CollectionOption = None,
     json: Json = False,
 ) -> None:
     """Show a passage in full, an entity with what it belongs to, a cluster with its members, or a document's headings.
 
-    Example: `leanrag show d3:c12`, then `leanrag show "Skerryvore"`
+    Example: `leanrag show d3:c12`, then `leanrag show d3:c12 --open` and `leanrag show "Skerryvore"`
     """
 
     async def work(engine: LeanRAG) -> None:
-        reply = await find(engine, what.strip().strip("[]"))
+        name = what.strip().strip("[]")
+        if in_editor:
+            open_place(*await find_place(engine, name))
+            return
+        reply = await find(engine, name)
         typer.echo(reply.model_dump_json() if json else reply.to_markdown())
 
     run(read_settings(data_dir, collection, read_only=True), work)
@@ -101,6 +120,47 @@ async def show_entity(engine: LeanRAG, entity: str) -> ReplyModel:
     relations = await engine.relations_of(found.id, limit=15, collection=name)
     page = await engine.sources(entity=found.id, limit=12, collection=name)
     return EntityReply.from_engine(chain, relations, [each.citation for each in page.chunks])
+
+
+async def find_place(engine: LeanRAG, citation: str) -> tuple[Path, int]:
+    """Return the file of a passage and the line at which it begins; 0 if the file has no lines.
+
+    Raises ``InvalidInput`` if it is no citation, or its text came from no file.
+    """
+    if not parse_range(citation):
+        raise InvalidInput(
+            f"{citation!r} is no citation, and only passages have a place in a file.",
+            "Give one such as d3:c12.",
+        )
+    (chunk, *_) = (await engine.sources([citation], collection=engine.settings.collection)).chunks
+    if not chunk.source:
+        raise InvalidInput(
+            f"{citation} cannot be opened: its text came from no file.", f"leanrag show {citation} prints it."
+        )
+    return Path(chunk.source), chunk.line or 0
+
+
+def open_place(file: Path, line: int) -> None:
+    """Open a file at a line. Raises ``InvalidInput`` if there is no such file or program."""
+    if not file.is_file():
+        raise InvalidInput(f"The file {file} is gone.", "Without --open its text is printed.")
+    if not line:
+        typer.launch(str(file))
+        return
+    command = shlex.split(os.environ.get("VISUAL") or os.environ.get("EDITOR") or PAGER)
+    name = Path(command[0]).stem.lower()
+    if name in GOTO:
+        place = ["--goto", f"{file}:{line}"]
+    elif name in COLON:
+        place = [f"{file}:{line}"]
+    else:
+        place = [f"+{line}", str(file)]
+    try:
+        subprocess.run([*command, *place], check=False)  # noqa: S603 - the program is what the user has set
+    except OSError as problem:
+        raise InvalidInput(
+            f"The editor {command[0]!r} cannot be started: {problem.strerror}.", "Set VISUAL or EDITOR."
+        ) from problem
 
 
 async def show_document(engine: LeanRAG, document: str) -> ReplyModel:

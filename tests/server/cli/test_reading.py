@@ -122,3 +122,25 @@ def test_a_person_copies_renames_and_deletes_collections(tmp_path: Path) -> None
     assert elsewhere.exit_code == 2
     assert "after" in elsewhere.stderr
     assert "- default: 1 documents" in run("collections").stdout
+
+
+@pytest.mark.parametrize(("editor", "expected"), [("vim", "+3 {}"), ("code", "--goto {}:3"), ("hx", "{}:3")])
+def test_a_citation_is_opened_in_the_editor_at_its_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, editor: str, expected: str
+) -> None:
+    note, log, program = tmp_path / "note.md", tmp_path / "log", tmp_path / editor
+    note.write_text("\n\nAssam tea grows in India.\n")
+    program.write_text(f'#!/bin/sh\necho "$@" > {log}\n')
+    program.chmod(0o755)
+    monkeypatch.setenv("VISUAL", str(program))
+    data = tmp_path / "data"
+    leanrag(data, "ingest", str(note), "--no-build")
+    leanrag(data, "show", "d1:c1", "--open")
+    assert log.read_text().strip() == expected.format(note)
+    monkeypatch.setenv("VISUAL", str(tmp_path / "missing"))
+    refused = CliRunner().invoke(app, ["show", "d1:c1", "--open", "--data-dir", str(data)])
+    assert refused.exit_code == 1
+    assert "cannot be started" in refused.stderr
+    note.unlink()
+    gone = CliRunner().invoke(app, ["show", "d1:c1", "--open", "--data-dir", str(data)])
+    assert "is gone" in gone.stderr
