@@ -124,7 +124,7 @@ def task_of(job: Job) -> dict[str, Any]:
 
 def outcome(job: Job) -> CallToolResult:
     """Return the result that the call would have had if it had waited for the end."""
-    from ..replies.jobs import IngestReply, JobReply  # noqa: PLC0415 - the start must not wait for them
+    from ..replies.work.jobs import IngestReply, JobReply  # noqa: PLC0415 - the start must not wait for them
 
     reply = IngestReply if job.kind == "ingest" else JobReply
     return reply.from_engine(job).to_result()

@@ -8,7 +8,7 @@ from mcp_types import CallToolResult
 from pydantic import Field
 
 from ..engine_handle import EngineHandle
-from ..replies.agent import PendingReply, SubmitReply
+from ..replies.work.agent import PendingReply, SubmitReply
 from .arguments import CollectionName, Cursor, Limit
 
 Items = Annotated[list[dict[str, Any]], Field(min_length=1, max_length=100)]

@@ -12,7 +12,7 @@ from pydantic import BeforeValidator, Field
 from leanrag_engine.core.errors import InvalidInput
 
 from ..engine_handle import EngineHandle
-from ..replies.jobs import DeleteReply, IngestReply, JobReply, progress_line
+from ..replies.work.jobs import DeleteReply, IngestReply, JobReply, progress_line
 from .arguments import (
     CollectionName,
     DocumentArgument,

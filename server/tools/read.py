@@ -11,11 +11,11 @@ from pydantic import Field
 from ..engine_handle import EngineHandle
 from ..replies.base import parse_cursor
 from ..replies.changes.history import HistoryReply
-from ..replies.collections import CollectionsReply
 from ..replies.graph import AncestorsReply, ClusterReply, RelationsReply, SearchReply
 from ..replies.query import QueryReply
 from ..replies.sources import OutlineReply, ReadingCursor, SourcesReply, TextSearchReply
-from ..replies.status import StatusReply
+from ..replies.state.collections import CollectionsReply
+from ..replies.state.status import StatusReply
 from .arguments import (
     CollectionName,
     Cursor,

@@ -16,7 +16,7 @@ from leanrag_engine.core.jobs import Job, JobStatus, ReindexResult
 from leanrag_engine.core.model import DocumentSource
 from leanrag_engine.engine import LeanRAG
 from leanrag_engine.retrieval.request import Filters, Mode, Query, Ranking
-from leanrag_mcp.replies.status import StatusReply
+from leanrag_mcp.replies.state.status import StatusReply
 
 pytestmark = pytest.mark.anyio
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from leanrag_engine.core.jobs import Job
     from leanrag_engine.engine import LeanRAG
 
-    from ...replies.jobs import IngestReply
+    from ...replies.work.jobs import IngestReply
 
 STANDARD_INPUT = "-"
 
@@ -212,7 +212,7 @@ def print_outcomes(
     job: Job, settings: Settings, *, json: bool, details: bool, unchanged: bool
 ) -> IngestReply:
     """Print what became of the documents; ``unchanged``: list those that stayed as they were too."""
-    from ...replies.jobs import IngestReply, failure_line  # noqa: PLC0415 - heavy
+    from ...replies.work.jobs import IngestReply, failure_line  # noqa: PLC0415 - heavy
 
     reply = IngestReply.from_engine(job)
     if json:
@@ -243,7 +243,7 @@ def summary_lines(job: Job, settings: Settings) -> list[str]:
     """Return outcomes, types of file, layers, time, place and next command; less for a dry run or an early end."""
     from leanrag_engine.core.jobs import IngestResult  # noqa: PLC0415 - heavy
 
-    from ...replies.jobs import count_outcomes  # noqa: PLC0415 - heavy
+    from ...replies.work.jobs import count_outcomes  # noqa: PLC0415 - heavy
 
     lines = [f"Documents: {count_outcomes(job)}."] if job.documents else []
     if job.status.value != "done":
@@ -295,7 +295,7 @@ def forget(
     """
 
     async def work(engine: LeanRAG) -> None:
-        from ...replies.jobs import DeleteReply  # noqa: PLC0415 - heavy
+        from ...replies.work.jobs import DeleteReply  # noqa: PLC0415 - heavy
 
         collection = engine.settings.collection
         known = {each.id for each in await engine.documents(collection=collection)}
@@ -319,7 +319,7 @@ def forget(
 
 def ending_of_deletion(job: Job | None, message: str, settings: Settings) -> list[str]:
     """Say what was deleted, or why nothing was."""
-    from ...replies.jobs import JobReply  # noqa: PLC0415 - heavy
+    from ...replies.work.jobs import JobReply  # noqa: PLC0415 - heavy
 
     if job is None:
         return [message]

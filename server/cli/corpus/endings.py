@@ -13,12 +13,12 @@ if TYPE_CHECKING:
     from leanrag_engine.core.config import Settings
     from leanrag_engine.core.jobs import Job
 
-    from ...replies.jobs import JobReply
+    from ...replies.work.jobs import JobReply
 
 
 def end(job: Job, settings: Settings, *, json: bool, following: Sequence[str] = ()) -> None:
     """Print what a job has done, or why it ended early, and leave; ``following``: the words of the next command."""
-    from ...replies.jobs import JobReply  # noqa: PLC0415 - heavy
+    from ...replies.work.jobs import JobReply  # noqa: PLC0415 - heavy
 
     reply = JobReply.from_engine(job)
     typer.echo(reply.model_dump_json() if json else "\n".join(list_lines(reply, job, settings, following)))

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from leanrag_engine.engine import LeanRAG
     from leanrag_engine.pipeline.status import Status
 
-    from ...replies.doctor import Check
+    from ...replies.state.doctor import Check
 
 SECONDS = 3
 """How long a service may take to accept a connection."""
@@ -49,7 +49,7 @@ def doctor(data_dir: DataDir = None, collection: CollectionOption = None, json: 
     settings = read_settings(data_dir, collection, read_only=True)
 
     async def examine() -> None:
-        from ...replies.doctor import DoctorReply  # noqa: PLC0415 - heavy
+        from ...replies.state.doctor import DoctorReply  # noqa: PLC0415 - heavy
 
         findings = [*find_folder(settings.data_dir), *find_extras(settings)]
         findings += [*await find_models(settings), *await find_collections(settings)]
@@ -64,7 +64,7 @@ def doctor(data_dir: DataDir = None, collection: CollectionOption = None, json: 
 
 
 def report(subject: str, state: str, message: str, mend: str = "") -> Check:
-    from ...replies.doctor import Check  # noqa: PLC0415 - heavy
+    from ...replies.state.doctor import Check  # noqa: PLC0415 - heavy
 
     return Check.model_validate({"subject": subject, "state": state, "message": message, "mend": mend})
 

@@ -117,7 +117,7 @@ def index_folder(folder: Path, settings: Settings) -> SetupResult:
 
 def print_failures(job: Job) -> None:
     """Print why the job failed, or the first files that could not be read."""
-    from ...replies.jobs import IngestReply, failure_line  # noqa: PLC0415 - heavy
+    from ...replies.work.jobs import IngestReply, failure_line  # noqa: PLC0415 - heavy
 
     reply = IngestReply.from_engine(job)
     failed = [each.to_line() for each in reply.documents if each.status == "failed"]

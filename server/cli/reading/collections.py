@@ -53,7 +53,7 @@ def list_collections(data_dir: DataDir = None, json: Json = False) -> None:
     """
 
     async def work(engine: LeanRAG) -> None:
-        from ...replies.collections import CollectionList  # noqa: PLC0415 - heavy
+        from ...replies.state.collections import CollectionList  # noqa: PLC0415 - heavy
 
         reply = CollectionList.from_engine(await engine.collections())
         typer.echo(reply.model_dump_json() if json else reply.to_markdown())
@@ -112,7 +112,7 @@ def delete_collection(
     settings = read_settings(data_dir, name)
 
     async def describe(engine: LeanRAG) -> None:
-        from ...replies.collections import CollectionCard  # noqa: PLC0415 - heavy
+        from ...replies.state.collections import CollectionCard  # noqa: PLC0415 - heavy
 
         status = await engine.status(name)
         typer.echo(CollectionCard.from_engine(status.collection).to_line(), err=True)

@@ -29,7 +29,7 @@ def list_documents(
     """
 
     async def work(engine: LeanRAG) -> None:
-        from ...replies.collections import DocumentsReply  # noqa: PLC0415 - heavy
+        from ...replies.state.collections import DocumentsReply  # noqa: PLC0415 - heavy
 
         name = engine.settings.collection
         wanted = contains.casefold()

@@ -49,7 +49,7 @@ def status(data_dir: DataDir = None, collection: CollectionOption = None, json: 
     """Show what is indexed, how it was built, and which jobs run."""
 
     async def work(engine: LeanRAG) -> None:
-        from ...replies.status import StatusReply  # noqa: PLC0415 - heavy
+        from ...replies.state.status import StatusReply  # noqa: PLC0415 - heavy
 
         reply = StatusReply.from_engine(await engine.status(engine.settings.collection))
         typer.echo(reply.model_dump_json() if json else "\n".join(reply.to_lines()))

@@ -17,7 +17,7 @@ from leanrag_engine.core.model import (
     LayerHealth,
     SeedMeetings,
 )
-from leanrag_mcp.replies.status import HealthCard, embedder_name
+from leanrag_mcp.replies.state.status import HealthCard, embedder_name
 
 if TYPE_CHECKING:
     from conftest import Caller

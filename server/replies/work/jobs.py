@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
 
-from .base import LIMITS, Card, JobStatusName, ReplyModel, shorten_line
-from .errors import plain_line
+from ..base import LIMITS, Card, JobStatusName, ReplyModel, shorten_line
+from ..errors import plain_line
 from .results import result_lines
 
 if TYPE_CHECKING:

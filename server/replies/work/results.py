@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from .status import LayerCard, layers_line
+from ..state.status import LayerCard, layers_line
 
 KINDS_OF_VECTORS = {"windows": "of passages", "entities": "of entities", "aggregates": "of clusters"}
 

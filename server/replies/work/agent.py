@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import ConfigDict, Field
 
-from .base import Card, ReplyModel, quote_lines
+from ..base import Card, ReplyModel, quote_lines
 
 if TYPE_CHECKING:
     from leanrag_engine.pipeline.agent.items import PendingWork, Submission

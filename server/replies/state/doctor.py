@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from .base import Card, ReplyModel
+from ..base import Card, ReplyModel
 
 CheckState = Literal["ok", "note", "broken"]
 

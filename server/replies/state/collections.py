@@ -9,7 +9,7 @@ from pydantic import Field
 
 from leanrag_engine.core.text.citation import format_document
 
-from .base import (
+from ..base import (
     LIMITS,
     Card,
     Count,

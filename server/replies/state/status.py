@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from .base import LIMITS, Card, JobStatusName, ReplyModel, quote_lines
-from .changes.corrections import format_correction
-from .errors import READ_ONLY
+from ..base import LIMITS, Card, JobStatusName, ReplyModel, quote_lines
+from ..changes.corrections import format_correction
+from ..errors import READ_ONLY
 
 if TYPE_CHECKING:
     from leanrag_engine.core.jobs import Job
