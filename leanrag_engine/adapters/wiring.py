@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from leanrag_engine.core.config import Settings
 from leanrag_engine.core.ports import (
@@ -19,6 +21,9 @@ from leanrag_engine.core.ports import (
     VectorStore,
     WriterLock,
 )
+
+if TYPE_CHECKING:
+    from .sql import SqlDatabase
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,16 +44,13 @@ class Adapters:
 
 
 async def compose(settings: Settings) -> Adapters:
-    """Open the stores of ``settings.data_dir``. Raises ``StoreUnusable`` if it cannot be used as it is."""
+    """Open the stores of ``settings.data_dir`` and ``settings.database_url``. Raises ``StoreUnusable`` if it cannot be used as it is."""
     # Here and not at the top: the adapters' libraries take seconds to import, and only work needs them.
     from .chroma.store import ChromaVectorStore  # noqa: PLC0415
     from .files.arrays import ArrayFiles  # noqa: PLC0415
-    from .files.writer_lock import FileWriterLock  # noqa: PLC0415
-    from .sql import SqlDatabase  # noqa: PLC0415
     from .tokenizer import TiktokenTokenizer  # noqa: PLC0415
 
-    folder = settings.data_dir.expanduser().absolute()
-    database = await SqlDatabase.open(folder, read_only=settings.read_only)
+    database, lock, folder = await _open_database(settings)
     return Adapters(
         database=database,
         documents=database.documents,
@@ -60,8 +62,29 @@ async def compose(settings: Settings) -> Adapters:
         arrays=ArrayFiles(folder / "arrays", read_only=settings.read_only),
         embedders=embedder_source(settings),
         tokenizer=TiktokenTokenizer(),
-        lock=FileWriterLock(folder),
+        lock=lock,
     )
+
+
+async def _open_database(settings: Settings) -> tuple[SqlDatabase, WriterLock, Path]:
+    """Return the database, its writer lock, and the folder for what can be rebuilt from it."""
+    from .sql import SqlDatabase  # noqa: PLC0415
+
+    folder = settings.data_dir.expanduser().absolute()
+    if not settings.database_url:
+        from .files.writer_lock import FileWriterLock  # noqa: PLC0415
+
+        return (
+            await SqlDatabase.open(folder, read_only=settings.read_only),
+            FileWriterLock(folder),
+            folder,
+        )
+    database = await SqlDatabase.connect(settings.database_url, read_only=settings.read_only)
+    from .sql.dialect.postgres.writer_lock import PostgresWriterLock  # noqa: PLC0415 - only those pay who use it
+
+    # Generations are numbered by each database: the vectors of two must not meet in one folder.
+    folder /= f"database-{await database.identity()}"
+    return database, PostgresWriterLock(settings.database_url), folder
 
 
 def embedder_source(settings: Settings) -> EmbedderSource:

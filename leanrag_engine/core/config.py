@@ -44,6 +44,10 @@ class Settings(BaseSettings):
         default_factory=lambda: user_data_path("leanrag", appauthor=False),
         description="Folder that holds the graph store and the vector store.",
     )
+    database_url: str = Field(
+        default="",
+        description="PostgreSQL database (postgresql://user:password@host/name) that replaces the SQLite file in data_dir; needs the extra postgres.",
+    )
     allow_dirs: Annotated[tuple[Path, ...], NoDecode] = Field(
         default=(),
         description="Folders beneath which the server may read documents; none: it reads no path.",

@@ -71,9 +71,14 @@ def place_of(document: str) -> int:
 
 
 def scratch_settings(folder: Path, embedder: str | None = None) -> Settings:
-    """Return the user's settings with another folder and chunk size. Raises ``InvalidInput`` for invalid settings."""
+    """Return the user's settings with another folder, no shared database and another chunk size. Raises ``InvalidInput`` for invalid settings."""
     return load_settings(
-        data_dir=folder, embedder=embedder, chunk_tokens=CHUNK_TOKENS, chunk_overlap=0, read_only=False
+        data_dir=folder,
+        database_url="",
+        embedder=embedder,
+        chunk_tokens=CHUNK_TOKENS,
+        chunk_overlap=0,
+        read_only=False,
     )
 
 

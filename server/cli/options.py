@@ -20,6 +20,15 @@ DataDir = Annotated[
         show_default=False,
     ),
 ]
+DatabaseUrl = Annotated[
+    str | None,
+    typer.Option(
+        help="PostgreSQL database that replaces the SQLite file: postgresql://user@host/name. A password is safer in the "
+        "environment.",
+        envvar="LEANRAG_DATABASE_URL",
+        show_default=False,
+    ),
+]
 CollectionOption = Annotated[
     str | None, typer.Option(help="Which corpus.", envvar="LEANRAG_COLLECTION", show_default="default")
 ]

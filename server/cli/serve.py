@@ -11,6 +11,7 @@ import typer
 from .options import (
     AllowDirs,
     CollectionOption,
+    DatabaseUrl,
     DataDir,
     HttpAddress,
     HttpAllowedHosts,
@@ -29,6 +30,7 @@ WAITING = (
 
 def serve(
     data_dir: DataDir = None,
+    database_url: DatabaseUrl = None,
     allow_dir: AllowDirs = None,
     collection: CollectionOption = None,
     read_only: Annotated[bool, typer.Option("--read-only", help="Offer no tool that writes.")] = False,
@@ -63,6 +65,7 @@ def serve(
     settings = read_settings(
         data_dir,
         collection,
+        database_url=database_url,
         allow_dirs=tuple(allow_dir) if allow_dir else None,
         read_only=read_only or None,
         toolsets=toolsets,

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
+import uuid
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
@@ -46,12 +48,87 @@ def blank(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / FILE
 
 
+@dataclass(frozen=True)
+class Place:
+    """Where a store is: a folder, or the address of a database on a server."""
+
+    address: str
+
+    @property
+    def is_folder(self) -> bool:
+        return "://" not in self.address
+
+    async def open(self, *, read_only: bool = False) -> SqlDatabase:
+        if self.is_folder:
+            return await SqlDatabase.open(Path(self.address), read_only=read_only)
+        return await SqlDatabase.connect(self.address, read_only=read_only)
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
+    """An empty store in each kind of database."""
+    if request.param == "postgres":
+        return Place(request.getfixturevalue("postgres_database"))
+    shutil.copy(request.getfixturevalue("blank"), tmp_path)
+    return Place(str(tmp_path))
+
+
 @pytest.fixture
-async def store(tmp_path: Path, blank: Path) -> AsyncIterator[SqlDatabase]:
-    shutil.copy(blank, tmp_path)
-    opened = await SqlDatabase.open(tmp_path, read_only=False)
+async def store(place: Place) -> AsyncIterator[SqlDatabase]:
+    opened = await place.open()
     yield opened
     await opened.close()
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> str:
+    """The address of a server that the tests may make databases on."""
+    address = os.environ.get("LEANRAG_TESTS_POSTGRES")
+    if not address:
+        reason = "LEANRAG_TESTS_POSTGRES names no PostgreSQL server"
+        # With this variable a missing server is a failure.
+        (pytest.fail if os.environ.get("LEANRAG_TESTS_REQUIRE_POSTGRES") else pytest.skip)(reason)
+    return address
+
+
+@pytest.fixture(scope="session")
+def blank_database(postgres_server: str) -> Iterator[str]:
+    """The name of an empty store: copying it is quicker than making the schema for each test."""
+    name = f"leanrag_blank_{uuid.uuid4().hex[:12]}"
+    address = create_database(postgres_server, name, "template0")
+
+    async def make() -> None:
+        await (await SqlDatabase.connect(address, read_only=False)).close()
+
+    anyio.run(make)
+    yield name
+    drop_database(postgres_server, name)
+
+
+@pytest.fixture
+def postgres_database(postgres_server: str, blank_database: str) -> Iterator[str]:
+    """The address of an empty store of its own."""
+    name = f"leanrag_{uuid.uuid4().hex[:12]}"
+    yield create_database(postgres_server, name, blank_database)
+    drop_database(postgres_server, name)
+
+
+def create_database(server: str, name: str, template: str, encoding: str = "UTF8") -> str:
+    """Make a database and return its address."""
+    run_on_server(server, f"CREATE DATABASE {name} TEMPLATE {template} ENCODING '{encoding}'")
+    return f"{server.rpartition('/')[0]}/{name}"
+
+
+def drop_database(server: str, name: str) -> None:
+    run_on_server(server, f"DROP DATABASE {name} WITH (FORCE)")
+
+
+def run_on_server(address: str, statement: str) -> list[Any]:
+    import psycopg  # noqa: PLC0415 - without a server the driver need not be there
+
+    with psycopg.connect(address, autocommit=True) as connection:
+        rows = connection.execute(statement)
+        return rows.fetchall() if rows.description else []
 
 
 @pytest.fixture
@@ -223,6 +300,14 @@ def wait():
     sys.stdin.readline()
 
 folder = Path(sys.argv[1])
+
+async def open_store():
+    from leanrag_engine.adapters.sql import SqlDatabase
+
+    place = sys.argv[1]
+    if "://" in place:
+        return await SqlDatabase.connect(place, read_only=False)
+    return await SqlDatabase.open(folder, read_only=False)
 """
 
 

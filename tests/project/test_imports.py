@@ -55,6 +55,7 @@ HOMES = {
     "pathspec": {"leanrag_engine/documents/folders/ignore_files.py"},
     "platformdirs": {"leanrag_engine/core/config.py"},
     "psutil": {"leanrag_engine/pipeline/jobs.py", "leanrag_engine/adapters"},
+    "psycopg": {"leanrag_engine/adapters/sql/dialect/postgres"},
     "pydantic": {"leanrag_engine/core/config.py", "server"},
     "pydantic_settings": {"leanrag_engine/core/config.py", "server/http/settings.py"},
     "pypdfium2": {"leanrag_engine/documents/readers/pdf.py"},

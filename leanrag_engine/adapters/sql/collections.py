@@ -39,6 +39,9 @@ from .schema.tables import (
     store,
 )
 
+ALL = 2**31 - 1
+"""The most rows that are asked for."""
+
 HELD_COUNTS = 100
 """Counts of documents that a process keeps: a few bytes for each state of a collection."""
 
@@ -218,7 +221,7 @@ def _count_documents(connection: Connection, collection: int, built: int) -> Doc
 # --- generations ---------------------------------------------------------------------------
 
 
-def find_generations(connection: Connection, collection: int, limit: int = -1) -> list[Generation]:
+def find_generations(connection: Connection, collection: int, limit: int = ALL) -> list[Generation]:
     """Return the stored generations of collection number ``collection``, newest first."""
     rows = connection.execute(_GENERATIONS, {"collection": collection, "limit": limit})
     return [_generation(row) for row in rows.all()]
@@ -278,11 +281,16 @@ def embedder_state(connection: Connection, generation: int) -> bytes:
     return bytes(state)
 
 
-# --- the data folder -----------------------------------------------------------------------
+# --- the whole database -----------------------------------------------------------------------
 
 
 def vector_version(connection: Connection) -> int:
     return int(connection.execute(_VECTOR_VERSION).scalar_one())
+
+
+def read_identity(connection: Connection) -> str:
+    """Return the name that the database got when it was made."""
+    return str(connection.execute(select(store.c.identity)).scalar_one())
 
 
 def bump_vector_version(connection: Connection) -> int:

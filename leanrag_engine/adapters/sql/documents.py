@@ -43,8 +43,9 @@ from leanrag_engine.core.text.citation import format_citation, parse_citation
 
 from . import collections as collection_rows
 from .dialect import fulltext
-from .dialect.fulltext import IndexedWindow, RowCounts
-from .dialect.statements import among, among_pairs, list_value
+from .dialect.fulltext import IndexedWindow
+from .dialect.fulltext_index import RowCounts
+from .dialect.statements import among, among_pairs, contains_letters, list_value
 from .schema.tables import chunks, collections, documents, extracts
 
 _READING = (chunks.c.document, chunks.c.number)
@@ -163,9 +164,12 @@ def put(connection: Connection, name: str, new: PreparedDocument) -> Document:
     _insert_chunks(connection, collection, stored, added, labels)
     if retitled:
         fulltext.remove_windows(connection, collection, stored.number, kept.values())
-    for part in new.chunks if retitled else added:
-        words = new.words.get(part.id) or fulltext.make_indexed_windows(part, stored.title)
-        fulltext.add_windows(connection, collection, stored.number, labels[part.id], words)
+    words = (
+        (labels[part.id], row)
+        for part in (new.chunks if retitled else added)
+        for row in new.words.get(part.id) or fulltext.make_indexed_windows(part, stored.title)
+    )
+    fulltext.add_windows(connection, collection, stored.number, words)
     _replace_heuristic_extracts(connection, collection, stored.number, new, labels)
     return stored
 
@@ -499,13 +503,13 @@ def chunk_ids(connection: Connection, name: str, document_ids: Sequence[str]) ->
 
 
 def documents_containing(connection: Connection, name: str, letters: str) -> list[int]:
-    """Return the numbers of the documents with a chunk that contains ``letters``; SQL ignores the case of ASCII only."""
+    """Return the numbers of the documents with a chunk that contains ``letters``, in either case (SQLite: of ASCII only)."""
     holds = (
         select(chunks.c.number)
         .where(
             chunks.c.collection == documents.c.collection,
             chunks.c.document == documents.c.number,
-            chunks.c.text.contains(letters, autoescape=True),
+            contains_letters(chunks.c.text, letters),
         )
         .exists()
     )

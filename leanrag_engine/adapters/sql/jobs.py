@@ -106,8 +106,14 @@ def claim(connection: Connection, id_: str, seen_owner: str, new_owner: str) -> 
     Of several callers that saw the same owner, exactly one succeeds.
     """
     unchanged = (jobs.c.id == id_) & (jobs.c.owner == seen_owner) & jobs.c.status.not_in(FINISHED)
+    # Another process that is just claiming it has locked the row: this one does not wait for it.
+    free = select(jobs.c.number).where(unchanged).with_for_update(skip_locked=True)
+    number = connection.execute(free).scalar()
+    if number is None:
+        return False
     values = {"owner": new_owner, "status": JobStatus.QUEUED.value}
-    return bool(connection.execute(update(jobs).where(unchanged).values(values)).rowcount)
+    connection.execute(update(jobs).where(jobs.c.number == number).values(values))
+    return True
 
 
 def request_cancel(connection: Connection, id_: str) -> JobStatus | None:

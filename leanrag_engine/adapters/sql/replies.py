@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, exists, func, insert, select, update
+from sqlalchemy import Connection, func, insert, select, update
 from sqlalchemy import delete as delete_from
 
 from leanrag_engine.core.model import Spent
 from leanrag_engine.core.ports import AgentText, AgentTextKind, ChatRequest, FinishReason, Reply
 
 from . import collections as collection_rows
-from .dialect.statements import among, insert_or_update, is_empty_list
+from .dialect.statements import among, rests_on_others
 from .schema.tables import agent_texts, chunks, replies
 
 _CACHED = replies.c.text.is_not(None)
@@ -118,21 +117,12 @@ def drop_unfounded(connection: Connection, name: str, untouched: Collection[str]
     """
     collection = collection_rows.number_of(connection, name)
     here = (replies.c.collection == collection) & _CACHED
-    gone = _rests_on_others(replies.c.chunk_ids, collection, untouched)
+    held = select(chunks.c.id).where(chunks.c.collection == collection).scalar_subquery()
+    gone = rests_on_others(replies.c.chunk_ids, held, untouched)
     connection.execute(update(replies).where(here, gone).values(text=None))
     mine = agent_texts.c.collection == collection
-    gone = _rests_on_others(agent_texts.c.chunk_ids, collection, untouched)
+    gone = rests_on_others(agent_texts.c.chunk_ids, held, untouched)
     connection.execute(delete_from(agent_texts).where(mine, gone))
-
-
-def _rests_on_others(
-    column: ColumnElement[Any], collection: int, untouched: Collection[str]
-) -> ColumnElement[bool]:
-    """Return the condition that a list of ids is empty, or names what is neither a chunk of the collection nor ``untouched``."""
-    listed = func.json_each(column).table_valued("value")
-    held = select(chunks.c.id).where(chunks.c.collection == collection)
-    others = listed.c.value.not_in(held) & ~among(listed.c.value, untouched)
-    return is_empty_list(column) | exists(select(listed.c.value).where(others))
 
 
 # --- texts of agents -----------------------------------------------------------------------
@@ -153,11 +143,7 @@ def put_texts(
     if not written:
         return others
     collection = collection_rows.raise_revision(connection, name)
-    statement = insert_or_update(agent_texts)
-    statement = statement.on_conflict_do_update(
-        index_elements=["collection", "kind", "task"],
-        set_={column: statement.excluded[column] for column in ("text", "chunk_ids")},
-    )
+    drop_texts(connection, name, kind, [*written])
     rows = [
         {
             "collection": collection,
@@ -168,7 +154,7 @@ def put_texts(
         }
         for task, each in written.items()
     ]
-    connection.execute(statement, rows)
+    connection.execute(insert(agent_texts), rows)
     return others
 
 

@@ -10,7 +10,6 @@ from functools import partial
 from pathlib import Path
 
 from anyio import to_thread
-from sqlalchemy import Engine
 
 from leanrag_engine.core.errors import Busy
 from leanrag_engine.core.history import HistoryEntry, Publication
@@ -44,7 +43,8 @@ from leanrag_engine.core.ports import (
 
 from . import collections as collection_rows
 from . import corrections, documents, jobs, removal, replies
-from .dialect.fulltext import RowCounts
+from .dialect.fulltext_index import RowCounts
+from .dialect.opened import OpenedDatabase
 from .dialect.sqlite import opening
 from .dialect.transactions import Transactions
 from .generations import entities, history, relations, unsettled
@@ -78,7 +78,7 @@ class SqlDocumentStore:
     async def delete_collection(self, name: str, job: str) -> None:
         await self._transactions.write(removal.delete_collection, name, job)
         with suppress(Busy):
-            await self._transactions.empty_log()
+            await self._transactions.overwrite_deleted()
 
     async def put(
         self,
@@ -197,7 +197,7 @@ class SqlDocumentStore:
             removal.delete_documents, collection, document_ids, remaining, publication
         )
         with suppress(Busy):
-            await self._transactions.empty_log()
+            await self._transactions.overwrite_deleted()
         return generation
 
 
@@ -392,10 +392,10 @@ class SqlJobStore:
         self._transactions = transactions
 
     async def put(self, job: Job) -> None:
-        await self._transactions.write(jobs.put, job)
+        await self._transactions.write_row(jobs.put, job)
 
     async def put_progress(self, job: Job) -> None:
-        await self._transactions.write(jobs.put_progress, job)
+        await self._transactions.write_row(jobs.put_progress, job)
 
     async def find(self, job_id: str) -> Job | None:
         return await self._transactions.read(jobs.find, job_id)
@@ -410,23 +410,22 @@ class SqlJobStore:
         return await self._transactions.read(jobs.find_unfinished)
 
     async def claim(self, job_id: str, seen_owner: str, new_owner: str) -> bool:
-        return await self._transactions.write(jobs.claim, job_id, seen_owner, new_owner)
+        return await self._transactions.write_row(jobs.claim, job_id, seen_owner, new_owner)
 
     async def request_cancel(self, job_id: str) -> JobStatus | None:
-        return await self._transactions.write(jobs.request_cancel, job_id)
+        return await self._transactions.write_row(jobs.request_cancel, job_id)
 
 
 class SqlDatabase:
-    """One SQLite file, opened; its stores share their transactions.
+    """One database, opened; its stores share their transactions.
 
     They may be used from several threads and event loops at once, and several processes may have the
-    same folder open. Every method may raise ``StoreUnusable`` and ``Busy``; those that take a
+    same database open. Every method may raise ``StoreUnusable`` and ``Busy``; those that take a
     collection's name raise ``NotFound`` if it does not exist.
     """
 
-    def __init__(self, engine: Engine, path: Path) -> None:
-        self.path = path
-        self._transactions = Transactions(engine, path)
+    def __init__(self, database: OpenedDatabase) -> None:
+        self._transactions = Transactions(database)
         row_counts = RowCounts()
         self.documents = SqlDocumentStore(self._transactions, row_counts)
         self.generations = SqlGenerationStore(self._transactions, row_counts)
@@ -436,13 +435,31 @@ class SqlDatabase:
 
     @classmethod
     async def open(cls, folder: Path, *, read_only: bool) -> SqlDatabase:
-        """Open the database in ``folder``; create it or bring it to this version's schema if that is allowed.
+        """Open the SQLite database in ``folder``; create it or bring it to this version's schema if that is allowed.
 
         Raises ``StoreUnusable`` if the folder cannot be written to (it need not, to be read) or the file
         is damaged, not ours or of a newer schema; ``NotReady`` if there is nothing to open read-only.
         """
-        engine = await to_thread.run_sync(partial(opening.open_engine, folder, read_only=read_only))
-        return cls(engine, folder / opening.FILE)
+        return cls(await to_thread.run_sync(partial(opening.open_file, folder, read_only=read_only)))
+
+    @classmethod
+    async def connect(cls, url: str, *, read_only: bool) -> SqlDatabase:
+        """Open the PostgreSQL database at ``url``; create or upgrade its tables if that is allowed.
+
+        Raises ``InvalidInput`` if the address is none or the driver is not installed; ``StoreUnusable`` if the server
+        cannot be reached, is too old, or the database is not ours or of a newer schema; ``NotReady`` if there is
+        nothing to open read-only.
+        """
+        from .dialect.postgres.address import parse_address  # noqa: PLC0415 - only those pay who use it
+
+        parse_address(url)  # first, as the driver may not be installed
+        from .dialect.postgres import server  # noqa: PLC0415 - as above
+
+        return cls(await to_thread.run_sync(partial(server.open_server, url, read_only=read_only)))
+
+    async def identity(self) -> str:
+        """Return the name that the database got when it was made."""
+        return await self._transactions.read(collection_rows.read_identity)
 
     async def close(self) -> None:
         await self._transactions.close()

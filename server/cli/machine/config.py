@@ -105,7 +105,12 @@ def format_value(value: object) -> str:
         case tuple():
             separator = os.pathsep if any(isinstance(each, Path) for each in value) else ","
             return separator.join(map(str, value))
-    return CREDENTIALS.sub("...", str(value))
+    return hide_credentials(str(value))
+
+
+def hide_credentials(address: str) -> str:
+    """Return an address without the name and password in it."""
+    return CREDENTIALS.sub("...", address)
 
 
 # --- the file ------------------------------------------------------------------------------

@@ -19,6 +19,7 @@ from leanrag_engine.core.errors import LeanRAGError, NotReady
 
 from ..options import CollectionOption, DataDir, Json, run_async
 from ..running import read_settings
+from .config import hide_credentials
 
 if TYPE_CHECKING:
     from leanrag_engine.engine import LeanRAG
@@ -98,12 +99,21 @@ def find_room(existing: Path) -> Check:
 def find_extras(settings: Settings) -> Iterator[Check]:
     """Report optional parts, as broken those that the settings need."""
     local = settings.embedder not in {"auto", "minilm", "fitted"} and "litellm/" not in settings.embedder
-    for extra, module, needed in (("local", "sentence_transformers", local), ("plot", "matplotlib", False)):
+    for extra, module, needed in (
+        ("local", "sentence_transformers", local),
+        ("postgres", "psycopg", bool(settings.database_url)),
+        ("plot", "matplotlib", False),
+    ):
         if find_spec(module):
             yield report(f"extra {extra}", "ok", "installed")
         elif needed:
-            mend = f"Install the extra `{extra}`, or set LEANRAG_EMBEDDER=auto."
-            yield report(f"extra {extra}", "broken", f"the embedder {settings.embedder} needs it", mend)
+            name, way = (
+                ("database", "set LEANRAG_DATABASE_URL to nothing")
+                if extra == "postgres"
+                else (f"embedder {settings.embedder}", "set LEANRAG_EMBEDDER=auto")
+            )
+            mend = f"Install the extra `{extra}`, or {way}."
+            yield report(f"extra {extra}", "broken", f"the {name} needs it", mend)
         else:
             yield report(f"extra {extra}", "ok", "not installed, not needed")
 
@@ -170,7 +180,9 @@ async def find_collections(settings: Settings) -> list[Check]:
 
 async def find_writer(engine: LeanRAG) -> Check:
     writer = (await engine.status(engine.settings.collection)).writer
-    return report("store", "ok", f"can be read; {writer} is writing" if writer else "can be read")
+    address = hide_credentials(engine.settings.database_url)
+    readable = f"{address} can be read" if address else "can be read"
+    return report("store", "ok", f"{readable}; {writer} is writing" if writer else readable)
 
 
 async def examine_all(engine: LeanRAG) -> list[Check]:

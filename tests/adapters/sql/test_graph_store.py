@@ -249,14 +249,14 @@ async def test_under_another_title_the_same_chunks_are_found_by_it_and_pending(
 
 
 async def test_a_chunk_that_was_read_is_read_anew_after_another_connection_changed_or_deleted_it(
-    store: SqlDatabase, parcel: MakeParcel
+    store: SqlDatabase, place: Any, parcel: MakeParcel
 ) -> None:
     await store.documents.create_collection("default")
     made = parcel("carol", "One here.", title="Marley")
     await put(store, made)
     ids = [chunk.id for chunk in made.chunks]
     assert [each.title for each in await store.documents.chunks("default", ids)] == ["Marley"]
-    other = await SqlDatabase.open(store.path.parent, read_only=False)
+    other = await place.open()
     await put(other, parcel("carol", "One here.", title="Fezziwig"))
     assert [each.title for each in await store.documents.chunks("default", ids)] == ["Fezziwig"]
     await other.documents.delete(
@@ -387,7 +387,7 @@ async def test_every_field_of_entities_and_relations_is_kept(
         (Finding("short", "long", ("c1", "c2")), Finding("alone")), ("c2", "c1", "c2"),
         "other", 0.75, 0.125, (Evidence(0, 2, "c1"), Evidence(2, 4, "c2")),
     )  # fmt: skip
-    two = Entity("e2", 'quotes " and \x00 NUL', parent_id="root")
+    two = Entity("e2", "quotes \" and ' and \\ and \t", parent_id="root")
     root = Entity("root", "Everyone", layer=1, method=Method.JOINED, members=2)
     joined = Relation(
         "r1", "e2", "e1", 0, "know each other", Method.AGENT, 1, 5, 1, ("c1",), (Evidence(0, 15, "c1"),)

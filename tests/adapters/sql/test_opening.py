@@ -256,15 +256,15 @@ async def test_a_newer_schema_is_refused_with_both_versions(
 
 async def test_a_full_disk_loses_no_committed_data(tmp_path: Path, parcel: MakeParcel) -> None:
     await fill_store(tmp_path, parcel)
-    engine = opening.open_engine(tmp_path, read_only=False)
+    opened = opening.open_file(tmp_path, read_only=False)
 
     def limit(connection: sqlite3.Connection, _: object) -> None:
         pages = connection.execute("PRAGMA page_count").fetchone()[0]
         connection.execute(f"PRAGMA max_page_count = {pages}")
 
-    opening.event.listen(engine, "connect", limit)
-    engine.dispose()  # the connection of the check is not limited
-    store = SqlDatabase(engine, tmp_path / opening.FILE)
+    opening.event.listen(opened.reader, "connect", limit)
+    opened.reader.dispose()  # the connection of the check is not limited
+    store = SqlDatabase(opened)
     large = parcel("large", *(f"Words {number} " * 50 for number in range(200)))
     with pytest.raises(StoreUnusable, match="full"):
         await store.documents.put("default", large.document, large.chunks, large.extracts)

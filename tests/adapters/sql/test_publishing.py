@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator
-from pathlib import Path
 
 import pytest
-from sqlalchemy import create_engine, func, select, table, text
+from sqlalchemy import Connection, func, inspect, select, table
 
 from leanrag_engine.adapters.sql import SqlDatabase
 from leanrag_engine.adapters.sql.generations import publish as publishing
@@ -26,19 +25,16 @@ def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(publishing, "BATCH", 7)
 
 
-def count_rows(store: SqlDatabase) -> dict[str, int]:
+async def count_rows(store: SqlDatabase) -> dict[str, int]:
     """The rows of all tables, full-text ones included."""
-    engine = create_engine(f"sqlite:///{Path(store.path)}")
-    with engine.begin() as connection:
-        names = [
-            row[0] for row in connection.execute(text("SELECT name FROM sqlite_master WHERE type = 'table'"))
-        ]
-        found = {
+
+    def count(connection: Connection) -> dict[str, int]:
+        return {
             name: connection.execute(select(func.count()).select_from(table(name))).scalar_one()
-            for name in names
+            for name in inspect(connection).get_table_names()
         }
-    engine.dispose()
-    return found
+
+    return await store._transactions.read(count)
 
 
 @pytest.mark.usefixtures("small_batches")
@@ -63,10 +59,10 @@ async def test_a_publish_cancelled_at_any_point_leaves_the_tables_unchanged(
 ) -> None:
     await store.documents.create_collection("default")
     first = await publish(store, hierarchy(*NAMES))
-    before = count_rows(store)
+    before = await count_rows(store)
     reports: list[Progress] = []
     await publish(store, hierarchy(*NAMES, key="again"), report=reports.append)
-    third = count_rows(store)
+    third = await count_rows(store)
     for allowed in range(len(reports)):
         left = iter(range(allowed))
 
@@ -76,7 +72,7 @@ async def test_a_publish_cancelled_at_any_point_leaves_the_tables_unchanged(
 
         with pytest.raises(Cancelled):
             await publish(store, hierarchy(*NAMES, key="more"), report=stop)
-        assert count_rows(store) == third
+        assert await count_rows(store) == third
     assert before != third
     assert [each.number for each in await store.generations.find_all("default")][-1] == first.number
     last = await publish(store, hierarchy(*NAMES, key="more"))

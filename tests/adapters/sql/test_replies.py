@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -126,14 +125,13 @@ async def test_a_reply_for_an_unknown_collection_is_refused(filled_store: SqlDat
 
 
 async def test_replies_of_a_killed_process_survive(
-    filled_store: SqlDatabase, tmp_path: Path, child: Callable[..., Any]
+    filled_store: SqlDatabase, place: Any, child: Callable[..., Any]
 ) -> None:
     process = child(
         """
-from leanrag_engine.adapters.sql import SqlDatabase
 from leanrag_engine.core.ports import ChatRequest, FinishReason, Message, Reply
 async def main():
-    store = await SqlDatabase.open(folder, read_only=False)
+    store = await open_store()
     for number in range(10):
         asked = ChatRequest((Message("user", "?"),), 9, step="extraction")
         reply = Reply(f"reply {number}", FinishReason.STOP, 1, 1)
@@ -142,7 +140,7 @@ async def main():
     wait()
 anyio.run(main)
 """,
-        tmp_path,
+        place.address,
     )
     assert process.read_line() == "kept"
     process.kill()
@@ -179,6 +177,7 @@ async def test_spending_is_added_up_by_step_job_model_and_collection(filled_stor
     assert [each.calls for each in await filled_store.replies.spending(None)] == [2, 2]
 
 
+@pytest.mark.parametrize("place", ["sqlite"], indirect=True)
 async def test_spending_is_added_up_from_an_index_without_reading_texts(filled_store: SqlDatabase) -> None:
     await put_reply(filled_store, "d1")
     sql = "EXPLAIN QUERY PLAN SELECT step, count(*), sum(prompt_tokens), sum(completion_tokens), sum(cost),"

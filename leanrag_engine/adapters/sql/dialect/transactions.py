@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from pathlib import Path
+from contextlib import nullcontext
 from typing import Concatenate, ParamSpec, TypeVar
 
 from anyio import to_thread
-from sqlalchemy import Connection, Engine
+from sqlalchemy import Connection
 
-from .sqlite import failures, opening
+from .opened import OpenedDatabase
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -19,19 +19,19 @@ T = TypeVar("T")
 class Transactions:
     """Runs functions that take a connection, each in its own transaction on a worker thread."""
 
-    def __init__(self, engine: Engine, path: Path) -> None:
-        self._engine = engine
-        self._writer = engine.execution_options(writes=True)
-        self._path = path
-        # SQLite admits one writer at a time, and the others poll. This lock makes the writers of this process
-        # wait without polling. It is a thread lock because an asynchronous one belongs to one event loop.
+    def __init__(self, database: OpenedDatabase) -> None:
+        self._database = database
+        # The database admits one writer at a time, and the others poll or hold a connection. This lock makes the
+        # writers of this process wait without either. It is a thread lock because an asynchronous one belongs to
+        # one event loop.
         self._writing = threading.Lock()
+        self._writing_row = self._writing if database.single_writer else nullcontext()
 
     async def read(
         self, work: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
         def transaction() -> T:
-            with failures.map_errors(self._path), self._engine.begin() as connection:
+            with self._database.map_errors(), self._database.reader.begin() as connection:
                 return work(connection, *args, **kwargs)
 
         return await to_thread.run_sync(transaction)
@@ -40,19 +40,32 @@ class Transactions:
         self, work: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
         def transaction() -> T:
-            with self._writing, failures.map_errors(self._path), self._writer.begin() as connection:
+            with self._writing, self._database.map_errors(), self._database.writer.begin() as connection:
                 return work(connection, *args, **kwargs)
 
         return await to_thread.run_sync(transaction)
 
-    async def empty_log(self) -> None:
-        """Write the WAL into the file and truncate it. Raises ``Busy`` if readers prevent it."""
+    async def write_row(
+        self, work: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs
+    ) -> T:
+        """Write, without waiting for other writers where the database allows that: ``work`` changes one row."""
 
-        def empty() -> None:
-            with failures.map_errors(self._path):
-                opening.empty_log(self._engine)
+        def transaction() -> T:
+            engine = self._database.row_writer
+            with self._writing_row, self._database.map_errors(), engine.begin() as connection:
+                return work(connection, *args, **kwargs)
 
-        await to_thread.run_sync(empty)
+        return await to_thread.run_sync(transaction)
+
+    async def overwrite_deleted(self) -> None:
+        """Remove deleted texts from the files too, as far as this can be asked for. Raises ``Busy`` if readers
+        prevent it."""
+
+        def overwrite() -> None:
+            with self._database.map_errors():
+                self._database.overwrite_deleted()
+
+        await to_thread.run_sync(overwrite)
 
     async def close(self) -> None:
-        await to_thread.run_sync(self._engine.dispose)
+        await to_thread.run_sync(self._database.reader.dispose)

@@ -10,7 +10,7 @@ from sqlalchemy import Connection, Result, bindparam, func, select
 
 from leanrag_engine.adapters.sql import collections as collection_rows
 from leanrag_engine.adapters.sql.dialect import fulltext
-from leanrag_engine.adapters.sql.dialect.fulltext import RowCounts
+from leanrag_engine.adapters.sql.dialect.fulltext_index import RowCounts
 from leanrag_engine.adapters.sql.dialect.statements import among, in_order, list_value
 from leanrag_engine.adapters.sql.schema.tables import entities, names
 from leanrag_engine.core.model import Entity, Evidence, Finding, Hit, Method, Staleness

@@ -8,7 +8,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, Result, Select, bindparam, func, select, union
 
 from leanrag_engine.adapters.sql.dialect import fulltext
-from leanrag_engine.adapters.sql.dialect.fulltext import RowCounts
+from leanrag_engine.adapters.sql.dialect.fulltext_index import RowCounts
 from leanrag_engine.adapters.sql.dialect.statements import among, list_value
 from leanrag_engine.adapters.sql.schema.tables import relations
 from leanrag_engine.core.model import Evidence, Hit, Method, Relation, Staleness

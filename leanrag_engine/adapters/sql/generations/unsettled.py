@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from sqlalchemy import Connection, delete, select
+from sqlalchemy import Connection, delete, insert, select
 
-from leanrag_engine.adapters.sql.dialect.statements import insert_or_update
 from leanrag_engine.adapters.sql.schema.tables import unsettled_vectors
 
 
 def note(connection: Connection, space: str, ids: Iterable[str]) -> None:
     """Note that the vectors of ``ids`` in ``space`` may soon be others than those of the published generation."""
-    rows = [{"space": space, "id": id_} for id_ in ids]
+    rows = [{"space": space, "id": id_} for id_ in set(ids) - find(connection, space)]
     if rows:
-        connection.execute(insert_or_update(unsettled_vectors).on_conflict_do_nothing(), rows)
+        connection.execute(insert(unsettled_vectors), rows)
 
 
 def find(connection: Connection, space: str) -> set[str]:

@@ -3,31 +3,20 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
-from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+from sqlalchemy.exc import DBAPIError
 
+from leanrag_engine.adapters.sql.dialect.opened import map_driver_errors
 from leanrag_engine.core.errors import Busy, InvalidInput, LeanRAGError, StoreUnusable
 
 
-@contextmanager
-def map_errors(path: Path) -> Iterator[None]:
+def map_errors(path: Path) -> AbstractContextManager[None]:
     """Turn every exception that the database library raises inside into a :class:`LeanRAGError` about ``path``."""
-    try:
-        yield
-    except DBAPIError as problem:
-        raise _map_error(problem.orig, path) from problem
-    except (sqlite3.Error, SQLAlchemyError) as problem:
-        raise _map_error(problem, path) from problem
-    except UnicodeEncodeError as problem:
-        raise InvalidInput(
-            f"The text around {problem.object[max(0, problem.start - 20) : problem.end + 20]!r} "
-            f"contains half a character (position {problem.start}) and cannot be stored.",
-            "Read the document again with the right encoding.",
-        ) from problem
+    return map_driver_errors(sqlite3.Error, partial(_map_error, path=path))
 
 
 def says_no_such_table(problem: DBAPIError) -> bool:

@@ -19,6 +19,7 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import NullPool, QueuePool
 
 from leanrag_engine.adapters.files.writer_lock import exclusive
+from leanrag_engine.adapters.sql.dialect.opened import OpenedDatabase
 from leanrag_engine.adapters.sql.schema import migrations
 from leanrag_engine.adapters.sql.schema.tables import REVISION
 from leanrag_engine.core.errors import NotReady, StoreUnusable
@@ -38,6 +39,21 @@ _PRAGMAS = (
     "PRAGMA secure_delete=ON",  # overwrite deleted texts, which would otherwise stay in free pages
     "PRAGMA journal_size_limit=67108864",  # shorten the WAL after a large publish
 )
+
+
+def open_file(folder: Path, *, read_only: bool) -> OpenedDatabase:
+    """Return the opened store in ``folder``. Raises as :func:`open_engine`."""
+    engine = open_engine(folder, read_only=read_only)
+    writer = engine.execution_options(writes=True)
+    path = folder / FILE
+    return OpenedDatabase(
+        reader=engine,
+        writer=writer,
+        row_writer=writer,
+        single_writer=True,
+        map_errors=partial(failures.map_errors, path),
+        overwrite_deleted=partial(empty_log, engine),
+    )
 
 
 def open_engine(folder: Path, *, read_only: bool) -> Engine:
@@ -106,7 +122,7 @@ def _connect(path: Path, *, read_only: bool) -> sqlite3.Connection:
 
 
 def empty_log(engine: Engine) -> None:
-    """Write the WAL into the file and truncate it, unless a reader still uses it."""
+    """Write the WAL into the file and truncate it, unless a reader still uses it: deleted texts stay in it."""
     with engine.connect() as connection:
         connection.exec_driver_sql("COMMIT")  # a checkpoint is not possible within a transaction
         connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import uuid
+
 import sqlalchemy as sa
 from alembic import op
 
 revision = "0001"
 down_revision = None
+
+TEXT = sa.Text().with_variant(sa.Text(collation="C"), "postgresql")
 
 
 def upgrade() -> None:
@@ -14,8 +18,9 @@ def upgrade() -> None:
         "store",
         sa.Column("id", sa.Integer, primary_key=True),
         sa.Column("vector_version", sa.Integer, nullable=False),
+        sa.Column("identity", TEXT, nullable=False),
     )
-    op.bulk_insert(store, [{"id": 1, "vector_version": 0}])
+    op.bulk_insert(store, [{"id": 1, "vector_version": 0, "identity": uuid.uuid4().hex[:12]}])
     _collections()
     _chunks()
     _generations()
@@ -28,7 +33,7 @@ def _collections() -> None:
     op.create_table(
         "collections",
         sa.Column("number", sa.Integer, primary_key=True),
-        sa.Column("name", sa.Text, nullable=False, unique=True),
+        sa.Column("name", TEXT, nullable=False, unique=True),
         sa.Column("revision", sa.Integer, nullable=False),
         sa.Column("last_document", sa.Integer, nullable=False),
         sa.Column("created_at", sa.DateTime, nullable=False),
@@ -43,22 +48,22 @@ def _collections() -> None:
             primary_key=True,
         ),
         sa.Column("number", sa.Integer, primary_key=True),
-        sa.Column("id", sa.Text, nullable=False),
-        sa.Column("title", sa.Text, nullable=False),
-        sa.Column("source", sa.Text, nullable=False),
-        sa.Column("media_type", sa.Text, nullable=False),
-        sa.Column("digest", sa.Text, nullable=False),
+        sa.Column("id", TEXT, nullable=False),
+        sa.Column("title", TEXT, nullable=False),
+        sa.Column("source", TEXT, nullable=False),
+        sa.Column("media_type", TEXT, nullable=False),
+        sa.Column("digest", TEXT, nullable=False),
         sa.Column("characters", sa.Integer, nullable=False),
         sa.Column("chunks", sa.Integer, nullable=False),
         sa.Column("last_chunk", sa.Integer, nullable=False),
         sa.Column("added", sa.Integer, nullable=False),
         sa.Column("revision", sa.Integer, nullable=False),
         sa.Column("ingested_at", sa.DateTime, nullable=False),
-        sa.Column("metadata", sa.Text, nullable=False),
-        sa.Column("date", sa.Text, nullable=False),
-        sa.Column("date_origin", sa.Text, nullable=False),
-        sa.Column("file_stamp", sa.Text, nullable=False),
-        sa.Column("file_digest", sa.Text, nullable=False),
+        sa.Column("metadata", TEXT, nullable=False),
+        sa.Column("date", TEXT, nullable=False),
+        sa.Column("date_origin", TEXT, nullable=False),
+        sa.Column("file_stamp", TEXT, nullable=False),
+        sa.Column("file_digest", TEXT, nullable=False),
         sa.UniqueConstraint("collection", "id"),
     )
     op.create_index("documents_revision", "documents", ["collection", "revision", "chunks"])
@@ -72,16 +77,16 @@ def _chunks() -> None:
         sa.Column("label", sa.Integer, primary_key=True),
         sa.Column("number", sa.Integer, nullable=False),
         sa.Column("revision", sa.Integer, nullable=False),
-        sa.Column("reading", sa.Text, nullable=False),
-        sa.Column("id", sa.Text, nullable=False),
+        sa.Column("reading", TEXT, nullable=False),
+        sa.Column("id", TEXT, nullable=False),
         sa.Column("start", sa.Integer, nullable=False),
         sa.Column("end", sa.Integer, nullable=False),
         sa.Column("tokens", sa.Integer, nullable=False),
         sa.Column("page", sa.Integer),
         sa.Column("line", sa.Integer),
-        sa.Column("heading", sa.Text, nullable=False),
-        sa.Column("text", sa.Text, nullable=False),
-        sa.Column("windows", sa.Text, nullable=False),
+        sa.Column("heading", TEXT, nullable=False),
+        sa.Column("text", TEXT, nullable=False),
+        sa.Column("windows", TEXT, nullable=False),
         sa.UniqueConstraint("collection", "id"),
         sa.ForeignKeyConstraint(
             ["collection", "document"], ["documents.collection", "documents.number"], ondelete="CASCADE"
@@ -94,9 +99,9 @@ def _chunks() -> None:
         sa.Column("document", sa.Integer, primary_key=True),
         sa.Column("chunk", sa.Integer, primary_key=True),
         sa.Column("position", sa.Integer, primary_key=True),
-        sa.Column("method", sa.Text, nullable=False),
-        sa.Column("entities", sa.Text, nullable=False),
-        sa.Column("relations", sa.Text, nullable=False),
+        sa.Column("method", TEXT, nullable=False),
+        sa.Column("entities", TEXT, nullable=False),
+        sa.Column("relations", TEXT, nullable=False),
         sa.ForeignKeyConstraint(
             ["collection", "document", "chunk"],
             ["chunks.collection", "chunks.document", "chunks.label"],
@@ -109,7 +114,7 @@ def _chunks() -> None:
 def _generations() -> None:
     op.create_table(
         "embedders",
-        sa.Column("identity", sa.Text, primary_key=True),
+        sa.Column("identity", TEXT, primary_key=True),
         sa.Column("state", sa.LargeBinary, nullable=False),
     )
     op.create_table(
@@ -119,11 +124,11 @@ def _generations() -> None:
             "collection", sa.Integer, sa.ForeignKey("collections.number", ondelete="CASCADE"), nullable=False
         ),
         sa.Column("revision", sa.Integer, nullable=False),
-        sa.Column("embedder", sa.Text, sa.ForeignKey("embedders.identity"), nullable=False),
+        sa.Column("embedder", TEXT, sa.ForeignKey("embedders.identity"), nullable=False),
         sa.Column("dimension", sa.Integer, nullable=False),
         sa.Column("created_at", sa.DateTime, nullable=False),
-        sa.Column("layers", sa.Text, nullable=False),
-        sa.Column("settings", sa.Text, nullable=False),
+        sa.Column("layers", TEXT, nullable=False),
+        sa.Column("settings", TEXT, nullable=False),
         sqlite_autoincrement=True,
     )
     op.create_index("generations_collection", "generations", ["collection", "number"])
@@ -136,14 +141,14 @@ def _generations() -> None:
         ),
         sa.Column("revision", sa.Integer, nullable=False),
         sa.Column("created_at", sa.DateTime, nullable=False),
-        sa.Column("job", sa.Text, nullable=False),
+        sa.Column("job", TEXT, nullable=False),
         sa.Column("seconds", sa.Float, nullable=False),
-        sa.Column("layers", sa.Text, nullable=False),
-        sa.Column("build", sa.Text, nullable=False),
-        sa.Column("embedded", sa.Text, nullable=False),
+        sa.Column("layers", TEXT, nullable=False),
+        sa.Column("build", TEXT, nullable=False),
+        sa.Column("embedded", TEXT, nullable=False),
         sa.Column("stale", sa.Integer, nullable=False),
-        sa.Column("documents", sa.Text, nullable=False),
-        sa.Column("changes", sa.Text, nullable=False),
+        sa.Column("documents", TEXT, nullable=False),
+        sa.Column("changes", TEXT, nullable=False),
     )
     op.create_index("history_collection", "history", ["collection", "generation"])
 
@@ -159,36 +164,36 @@ def _hierarchies() -> None:
         "entities",
         _generation(),
         sa.Column("position", sa.Integer, primary_key=True),
-        sa.Column("id", sa.Text, nullable=False),
+        sa.Column("id", TEXT, nullable=False),
         sa.Column("layer", sa.Integer, nullable=False),
-        sa.Column("parent_id", sa.Text),
-        sa.Column("name", sa.Text, nullable=False),
-        sa.Column("type", sa.Text, nullable=False),
-        sa.Column("method", sa.Text, nullable=False),
+        sa.Column("parent_id", TEXT),
+        sa.Column("name", TEXT, nullable=False),
+        sa.Column("type", TEXT, nullable=False),
+        sa.Column("method", TEXT, nullable=False),
         sa.Column("mentions", sa.Integer, nullable=False),
         sa.Column("members", sa.Integer, nullable=False),
-        sa.Column("description", sa.Text, nullable=False),
-        sa.Column("aliases", sa.Text, nullable=False),
-        sa.Column("findings", sa.Text, nullable=False),
-        sa.Column("chunk_ids", sa.Text, nullable=False),
-        sa.Column("second_parent_id", sa.Text),
+        sa.Column("description", TEXT, nullable=False),
+        sa.Column("aliases", TEXT, nullable=False),
+        sa.Column("findings", TEXT, nullable=False),
+        sa.Column("chunk_ids", TEXT, nullable=False),
+        sa.Column("second_parent_id", TEXT),
         sa.Column("responsibility", sa.Float, nullable=False),
         sa.Column("second_responsibility", sa.Float, nullable=False),
-        sa.Column("evidence", sa.Text, nullable=False),
-        sa.Column("stale", sa.Text, nullable=False),
+        sa.Column("evidence", TEXT, nullable=False),
+        sa.Column("stale", TEXT, nullable=False),
         sa.UniqueConstraint("generation", "id"),
     )
     op.create_index("entities_parent", "entities", ["generation", "parent_id", "mentions"])
     op.create_table(
         "unsettled_vectors",
-        sa.Column("space", sa.Text, primary_key=True),
-        sa.Column("id", sa.Text, primary_key=True),
+        sa.Column("space", TEXT, primary_key=True),
+        sa.Column("id", TEXT, primary_key=True),
         sqlite_with_rowid=False,
     )
     op.create_table(
         "names",
         _generation(),
-        sa.Column("key", sa.Text, primary_key=True),
+        sa.Column("key", TEXT, primary_key=True),
         sa.Column("entity", sa.Integer, primary_key=True),
         sqlite_with_rowid=False,
     )
@@ -196,18 +201,18 @@ def _hierarchies() -> None:
         "relations",
         _generation(),
         sa.Column("position", sa.Integer, primary_key=True),
-        sa.Column("id", sa.Text, nullable=False),
+        sa.Column("id", TEXT, nullable=False),
         sa.Column("layer", sa.Integer, nullable=False),
-        sa.Column("source_id", sa.Text, nullable=False),
-        sa.Column("target_id", sa.Text, nullable=False),
-        sa.Column("method", sa.Text, nullable=False),
+        sa.Column("source_id", TEXT, nullable=False),
+        sa.Column("target_id", TEXT, nullable=False),
+        sa.Column("method", TEXT, nullable=False),
         sa.Column("strength", sa.Integer, nullable=False),
         sa.Column("weight", sa.Integer, nullable=False),
         sa.Column("support", sa.Integer, nullable=False),
-        sa.Column("description", sa.Text, nullable=False),
-        sa.Column("chunk_ids", sa.Text, nullable=False),
-        sa.Column("evidence", sa.Text, nullable=False),
-        sa.Column("stale", sa.Text, nullable=False),
+        sa.Column("description", TEXT, nullable=False),
+        sa.Column("chunk_ids", TEXT, nullable=False),
+        sa.Column("evidence", TEXT, nullable=False),
+        sa.Column("stale", TEXT, nullable=False),
     )
     op.create_index("relations_source", "relations", ["generation", "source_id"])
     op.create_index("relations_target", "relations", ["generation", "target_id"])
@@ -218,22 +223,22 @@ def _replies() -> None:
     op.create_table(
         "replies",
         sa.Column("number", sa.Integer, primary_key=True),
-        sa.Column("digest", sa.Text, nullable=False),
+        sa.Column("digest", TEXT, nullable=False),
         sa.Column(
             "collection", sa.Integer, sa.ForeignKey("collections.number", ondelete="CASCADE"), nullable=False
         ),
-        sa.Column("job", sa.Text, nullable=False),
-        sa.Column("step", sa.Text, nullable=False),
-        sa.Column("model", sa.Text, nullable=False),
+        sa.Column("job", TEXT, nullable=False),
+        sa.Column("step", TEXT, nullable=False),
+        sa.Column("model", TEXT, nullable=False),
         sa.Column("created_at", sa.DateTime, nullable=False),
-        sa.Column("finish_reason", sa.Text, nullable=False),
+        sa.Column("finish_reason", TEXT, nullable=False),
         sa.Column("prompt_tokens", sa.Integer, nullable=False),
         sa.Column("completion_tokens", sa.Integer, nullable=False),
         sa.Column("cost", sa.Float),
         sa.Column("counted", sa.Integer, nullable=False),
         sa.Column("room", sa.Integer, nullable=False),
-        sa.Column("chunk_ids", sa.Text, nullable=False),
-        sa.Column("text", sa.Text),
+        sa.Column("chunk_ids", TEXT, nullable=False),
+        sa.Column("text", TEXT),
     )
     kept = sa.text("text IS NOT NULL")
     op.create_index(
@@ -255,10 +260,10 @@ def _replies() -> None:
             sa.ForeignKey("collections.number", ondelete="CASCADE"),
             primary_key=True,
         ),
-        sa.Column("kind", sa.Text, primary_key=True),
-        sa.Column("task", sa.Text, primary_key=True),
-        sa.Column("chunk_ids", sa.Text, nullable=False),
-        sa.Column("text", sa.Text, nullable=False),
+        sa.Column("kind", TEXT, primary_key=True),
+        sa.Column("task", TEXT, primary_key=True),
+        sa.Column("chunk_ids", TEXT, nullable=False),
+        sa.Column("text", TEXT, nullable=False),
     )
     op.create_table(
         "corrections",
@@ -269,11 +274,11 @@ def _replies() -> None:
             sa.ForeignKey("collections.number", ondelete="CASCADE"),
             nullable=False,
         ),
-        sa.Column("kind", sa.Text, nullable=False),
-        sa.Column("name", sa.Text, nullable=False),
-        sa.Column("names", sa.Text, nullable=False),
-        sa.Column("documents", sa.Text, nullable=False),
-        sa.Column("chunks", sa.Text, nullable=False),
+        sa.Column("kind", TEXT, nullable=False),
+        sa.Column("name", TEXT, nullable=False),
+        sa.Column("names", TEXT, nullable=False),
+        sa.Column("documents", TEXT, nullable=False),
+        sa.Column("chunks", TEXT, nullable=False),
         sa.Column("created_at", sa.DateTime, nullable=False),
         sqlite_autoincrement=True,
     )
@@ -284,21 +289,21 @@ def _jobs() -> None:
     op.create_table(
         "jobs",
         sa.Column("number", sa.Integer, primary_key=True),
-        sa.Column("id", sa.Text, nullable=False, unique=True),
-        sa.Column("kind", sa.Text, nullable=False),
-        sa.Column("collection", sa.Text, nullable=False),
-        sa.Column("status", sa.Text, nullable=False),
-        sa.Column("owner", sa.Text, nullable=False),
+        sa.Column("id", TEXT, nullable=False, unique=True),
+        sa.Column("kind", TEXT, nullable=False),
+        sa.Column("collection", TEXT, nullable=False),
+        sa.Column("status", TEXT, nullable=False),
+        sa.Column("owner", TEXT, nullable=False),
         sa.Column("created_at", sa.DateTime, nullable=False),
         sa.Column("updated_at", sa.DateTime, nullable=False),
-        sa.Column("stage", sa.Text, nullable=False),
+        sa.Column("stage", TEXT, nullable=False),
         sa.Column("done", sa.Integer, nullable=False),
         sa.Column("total", sa.Integer, nullable=False),
         sa.Column("rate", sa.Float, nullable=False),
-        sa.Column("message", sa.Text, nullable=False),
+        sa.Column("message", TEXT, nullable=False),
         sa.Column("cancel_requested", sa.Boolean, nullable=False),
-        sa.Column("request", sa.Text, nullable=False),
-        sa.Column("failures", sa.Text, nullable=False),
-        sa.Column("result", sa.Text, nullable=False),
+        sa.Column("request", TEXT, nullable=False),
+        sa.Column("failures", TEXT, nullable=False),
+        sa.Column("result", TEXT, nullable=False),
     )
     op.create_index("jobs_created", "jobs", ["created_at", "number"])

@@ -1,0 +1,128 @@
+"""What a full-text index of any database is asked: its tables, the bounds of a search, and the port of the two indexes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from sqlalchemy import Connection
+
+
+@dataclass(frozen=True, slots=True)
+class FullTextOptions:
+    """Bounds that keep the time of a keyword search from growing with the corpus.
+
+    Without them one word that most rows contain makes every search rank most rows.
+    """
+
+    large_table: int = 5_000
+    """Up to this number of rows, all rows that match are ranked: counting first would cost more than it saves there."""
+    ranked_rows: int = 2_500
+    """The most rows that a search of a larger table ranks, unless every word of the query is in more rows than this.
+    Ranking takes about a microsecond per row, so this bounds a search to a few milliseconds."""
+    scored_rows: int = 10_000
+    """The most rows that contain the words by which rows are ranked. Reading a row takes a twentieth of ranking it."""
+
+
+class RowCounts:
+    """How many rows of large tables there are, and contain a term, kept from search to search of one database.
+
+    Counting a common word takes a millisecond, and every question has some. At ``most`` so
+    many numbers are kept, a few megabytes. Safe to share between threads.
+    """
+
+    def __init__(self, most: int = 10_000) -> None:
+        self._most = most
+        self._held: dict[tuple[object, ...], int] = {}
+
+    def get(self, key: tuple[object, ...], count: Callable[[], int]) -> int:
+        """Return the number that ``key`` stands for, which ``count`` finds if it is not known."""
+        held = self._held.get(key)
+        if held is None:
+            held = count()
+            if len(self._held) >= self._most:
+                self._held.clear()
+            self._held[key] = held
+        return held
+
+
+WORDS = "porter unicode61 remove_diacritics 2"
+TRIGRAMS = "trigram"
+
+
+@dataclass(frozen=True, slots=True)
+class FullTextTable:
+    """A table of texts by number: one text for each of ``columns``, whose words weigh as ``weights`` say.
+
+    ``tokenizer`` is FTS5's, which cuts texts and queries for both databases. Rows of a ``removable`` table can be deleted
+    one by one; any table can be dropped.
+    """
+
+    name: str
+    columns: tuple[str, ...]
+    weights: tuple[float, ...]
+    tokenizer: str = WORDS
+    removable: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SearchedRows:
+    """The rows of one table that a search is about: all, or those ``within``.
+
+    ``state`` is the collection's revision where the table changes, so that ``counts`` are those of the table as it is.
+    """
+
+    connection: Connection
+    table: FullTextTable
+    options: FullTextOptions
+    counts: RowCounts
+    state: int = 0
+    within: range | None = None
+
+
+class FullTextIndex(Protocol):
+    """Keyword search of one kind of database. A term is matched as a phrase of the tokens that the tokenizer makes of it;
+    scores are BM25 with k1 = 1.2 and b = 0.75 over all columns."""
+
+    def create(self, connection: Connection, table: FullTextTable) -> None: ...
+
+    def add(
+        self, connection: Connection, table: FullTextTable, rows: Sequence[tuple[int | str, ...]]
+    ) -> None:
+        """Insert rows: a number, and the text of each column."""
+        ...
+
+    def copy(self, connection: Connection, table: FullTextTable, target: FullTextTable) -> None:
+        """Insert the rows of a removable table into another, which is empty."""
+        ...
+
+    def remove(self, connection: Connection, table: FullTextTable, numbers: range) -> None: ...
+
+    def purge(self, connection: Connection, table: FullTextTable) -> None:
+        """Remove what the index still holds of removed rows."""
+        ...
+
+    def drop(self, connection: Connection, table: FullTextTable) -> None:
+        """Remove the table if it exists."""
+        ...
+
+    def exists(self, connection: Connection, table: FullTextTable) -> bool: ...
+
+    def count(self, rows: SearchedRows) -> int:
+        """Return the number of rows of the whole table."""
+        ...
+
+    def count_terms(self, rows: SearchedRows, terms: Sequence[str]) -> dict[str, int]:
+        """Return the number of rows that contain each term, at least up to ``options.scored_rows`` and one; if all
+        terms are in more, the whole number."""
+        ...
+
+    def rank(
+        self, rows: SearchedRows, terms: Sequence[str], required: Sequence[str], limit: int
+    ) -> list[tuple[int, float]]:
+        """Return number and score of the best rows, best first, ties by number.
+
+        A row has any of ``terms`` and, unless it is empty, any of ``required``.
+        """
+        ...

@@ -1,0 +1,164 @@
+"""Open a PostgreSQL database: its address, start of transactions, schema check and migration."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+from psycopg.types.string import StrBinaryDumper, StrDumper
+from sqlalchemy import URL, Connection, Engine, create_engine, event, inspect, text
+from sqlalchemy.pool import QueuePool
+
+from leanrag_engine.adapters.sql.dialect.opened import OpenedDatabase
+from leanrag_engine.adapters.sql.schema import migrations
+from leanrag_engine.adapters.sql.schema.tables import REVISION
+from leanrag_engine.core.errors import NotReady, StoreUnusable
+
+from . import failures
+from .address import hide_password, parse_address
+
+OLDEST = 14
+"""The oldest version of PostgreSQL that its makers still mend."""
+
+LOCK_SECONDS = 30
+"""How long a write waits for another process's: a large publish takes seconds, and a tool call may take at most 45 s."""
+
+WRITER, TRANSACTION, SCHEMA = range(0x4C52, 0x4C55)
+"""Advisory locks: of the job that writes, of a transaction that writes, and of a change of the schema. The second half of
+their key is the schema, so that two in one database do not wait for each other."""
+KEY = "%d, hashtext(current_schema())"
+
+CONNECTION = {
+    "application_name": "leanrag",
+    "connect_timeout": 10,
+    "client_encoding": "UTF8",
+    # A connection that a network has dropped silently is noticed within a minute.
+    "keepalives_idle": 30,
+    "keepalives_interval": 10,
+    "keepalives_count": 3,
+}
+
+
+def open_server(address: str, *, read_only: bool) -> OpenedDatabase:
+    """Return the opened database after checking server and schema.
+
+    Unless ``read_only``, missing tables are created and an older schema is migrated.
+    """
+    url = parse_address(address)
+    name = hide_password(url)
+    engine = _engine(url)
+    with failures.map_errors(name):
+        try:
+            _check_server(engine, name)
+            if read_only:
+                engine = engine.execution_options(postgresql_readonly=True)
+            _check_schema(engine, name, read_only=read_only)
+        except BaseException:
+            engine.dispose()
+            raise
+    return OpenedDatabase(
+        reader=engine.execution_options(isolation_level="REPEATABLE READ", postgresql_readonly=True),
+        writer=engine.execution_options(lock=TRANSACTION),
+        row_writer=engine,
+        single_writer=False,
+        map_errors=partial(failures.map_errors, name),
+        overwrite_deleted=lambda: None,  # the server does it when it vacuums
+    )
+
+
+def _engine(url: URL) -> Engine:
+    engine = create_engine(
+        url,
+        connect_args=CONNECTION | dict(url.query),
+        poolclass=QueuePool,
+        pool_size=8,
+        max_overflow=8,
+        # After a restart of the server the connections of the pool are dead.
+        pool_pre_ping=True,
+    )
+    event.listen(engine, "connect", _drop_nul)
+    event.listen(engine, "begin", _begin)
+    return engine
+
+
+class _TextDumper(StrDumper):  # type: ignore[misc] # mypy skips the package, which may not be installed
+    """PostgreSQL's texts cannot contain NUL. Those of documents never do; what a model or a client gives may."""
+
+    def dump(self, obj: str) -> Any:
+        return super().dump(obj.replace("\0", ""))
+
+
+class _BinaryTextDumper(StrBinaryDumper):  # type: ignore[misc] # as above
+    def dump(self, obj: str) -> Any:
+        return super().dump(obj.replace("\0", ""))
+
+
+def _drop_nul(connection: Any, _: object) -> None:
+    for dumper in (_BinaryTextDumper, _TextDumper):
+        connection.adapters.register_dumper(str, dumper)
+
+
+def _begin(connection: Connection) -> None:
+    if lock := connection.get_execution_options().get("lock"):
+        connection.exec_driver_sql(f"SET LOCAL lock_timeout = '{LOCK_SECONDS}s'")
+        connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({KEY % lock})")
+
+
+# --- server and schema ---------------------------------------------------------------------
+
+
+def _check_server(engine: Engine, name: str) -> None:
+    with engine.connect() as connection:
+        version, encoding = connection.execute(
+            text("SELECT current_setting('server_version_num')::int, current_setting('server_encoding')")
+        ).one()
+    if version < OLDEST * 10_000:
+        raise StoreUnusable(
+            f"The server of {name} is PostgreSQL {version // 10_000}; {OLDEST} is the oldest that works.",
+            "Upgrade the server, or name another one.",
+        )
+    if encoding != "UTF8":
+        raise StoreUnusable(
+            f"The database {name} has the encoding {encoding}, which cannot hold every text.",
+            "Create it anew: CREATE DATABASE … ENCODING 'UTF8' TEMPLATE template0.",
+        )
+
+
+def _check_schema(engine: Engine, name: str, *, read_only: bool) -> None:
+    with engine.begin() as connection:
+        stored = _read_revision(connection)
+    if stored == REVISION:
+        return
+    if read_only and stored is None:
+        raise NotReady(f"The database {name} contains no store yet.", "Ingest documents first.")
+    if read_only:
+        raise _other_schema(name, stored, read_only=True)
+    with engine.execution_options(lock=SCHEMA).begin() as connection:
+        stored = _check_revision(connection, name, migrations.list_revisions())
+        migrations.upgrade(connection, stored)
+
+
+def _read_revision(connection: Connection) -> str | None:
+    if connection.execute(text("SELECT to_regclass('alembic_version')")).scalar() is None:
+        return None
+    stored = connection.execute(text("SELECT version_num FROM alembic_version")).scalar()
+    return str(stored) if stored else None
+
+
+def _check_revision(connection: Connection, name: str, known: Sequence[str]) -> str | None:
+    stored = _read_revision(connection)
+    if stored is None and inspect(connection).get_table_names():
+        raise StoreUnusable(
+            f"{name} contains tables that LeanRAG did not make.", "Create a database of its own for LeanRAG."
+        )
+    if stored is not None and stored not in known:
+        raise _other_schema(name, stored, read_only=False)
+    return stored
+
+
+def _other_schema(name: str, stored: str | None, *, read_only: bool) -> StoreUnusable:
+    message = f"The database {name} has schema {stored}, this version of LeanRAG reads {REVISION}."
+    if read_only and (stored is None or stored < REVISION):
+        return StoreUnusable(message, "Open it once for writing to upgrade it.")
+    return StoreUnusable(message, "Use a newer version of LeanRAG, or another database.")

@@ -1,0 +1,285 @@
+"""Full-text tables on PostgreSQL: plain tables of ``tsvector`` with an index, ranked as FTS5 ranks.
+
+Texts and queries are cut into the same words as on SQLite, by the same tokenizer, which is FTS5's in a database in
+memory; PostgreSQL's own dictionaries and the locale of the database have no say. Its ranking knows nothing of how rare a word
+is, so that rows are scored here, by the formula of FTS5's ``bm25``: they are the same rows in the same order with the same
+scores but for rounding (1e-9 of a score), except for rows that are longer than a ``tsvector`` can number (see ``_FIRST``).
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import sqlite3
+import threading
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import Connection
+
+from leanrag_engine.adapters.sql.dialect.fulltext_index import FullTextTable, SearchedRows
+from leanrag_engine.adapters.sql.dialect.statements import copy_rows
+
+K1, B = 1.2, 0.75
+_FIRST = 1_000
+"""The first column begins at position 1, each further one so much later. What a column has beyond, and beyond position
+16,383, counts as one more word at its end; of a word, 255 places in a row count."""
+_LAST, _PLACES = 16_383, 255
+_LONGEST = 500
+"""Characters of a word that are kept: a ``tsvector`` takes 2,046 bytes."""
+_LEXEME = re.compile(r"'((?:[^'\\]|''|\\\\)*)':([\dA,]+)")
+
+
+class TsvectorIndex:
+    """Implements :class:`leanrag_engine.adapters.sql.dialect.fulltext_index.FullTextIndex`.
+
+    Beside each table stands one with the number of rows that contain each word; its row "" has the number of all rows and
+    of all their words.
+    """
+
+    def create(self, connection: Connection, table: FullTextTable) -> None:
+        name = table.name
+        for statement in (
+            f"CREATE TABLE {name} (number bigint PRIMARY KEY, words tsvector NOT NULL, size integer NOT NULL)",
+            f"CREATE INDEX ON {name} USING gin (words) WITH (fastupdate = off)",
+            f'CREATE TABLE {name}_words (word text COLLATE "C" PRIMARY KEY, rows bigint NOT NULL, size bigint NOT NULL)',
+            f"CREATE INDEX ON {name}_words (word) WHERE rows = 0",
+            f"INSERT INTO {name}_words VALUES ('', 0, 0)",
+        ):
+            connection.exec_driver_sql(statement)
+
+    def add(
+        self, connection: Connection, table: FullTextTable, rows: Sequence[tuple[int | str, ...]]
+    ) -> None:
+        if not rows:
+            return
+        cut = _cut_rows(table, [tuple(map(str, row[1:])) for row in rows])
+        counts = Counter(word for places in cut for word in places)
+        sizes = [sum(map(len, places.values())) for places in cut]
+        values = (
+            (row[0], _write_vector(places), size) for row, places, size in zip(rows, cut, sizes, strict=True)
+        )
+        copy_rows(connection, table.name, values)
+        words = ["", *sorted(counts)]
+        connection.exec_driver_sql(
+            f"INSERT INTO {table.name}_words AS held SELECT * FROM unnest(%s::text[], %s::bigint[], %s::bigint[])"
+            " ON CONFLICT (word) DO UPDATE SET rows = held.rows + excluded.rows, size = held.size + excluded.size",
+            (
+                words,
+                [len(rows), *(counts[word] for word in words[1:])],
+                [sum(sizes), *(0 for _ in words[1:])],
+            ),
+        )
+
+    def copy(self, connection: Connection, table: FullTextTable, target: FullTextTable) -> None:
+        connection.exec_driver_sql(f"DELETE FROM {target.name}_words")
+        for suffix in ("", "_words"):
+            connection.exec_driver_sql(
+                f"INSERT INTO {target.name}{suffix} SELECT * FROM {table.name}{suffix}"
+            )
+
+    def remove(self, connection: Connection, table: FullTextTable, numbers: range) -> None:
+        name = table.name
+        connection.exec_driver_sql(
+            f"WITH gone AS (DELETE FROM {name} WHERE number BETWEEN %s AND %s RETURNING words, size),"
+            " less AS (SELECT lexeme AS word, count(*) AS rows, 0 AS size FROM gone, unnest(words) GROUP BY lexeme"
+            " UNION ALL SELECT '', count(*), coalesce(sum(size), 0) FROM gone)"
+            f" UPDATE {name}_words AS held SET rows = held.rows - less.rows, size = held.size - less.size"
+            " FROM less WHERE held.word = less.word",
+            (numbers.start, numbers.stop - 1),
+        )
+        connection.exec_driver_sql(f"DELETE FROM {name}_words WHERE rows = 0 AND word <> ''")
+
+    def purge(self, connection: Connection, table: FullTextTable) -> None:
+        """Do nothing: ``remove`` leaves nothing that a statement could read."""
+
+    def drop(self, connection: Connection, table: FullTextTable) -> None:
+        connection.exec_driver_sql(f"DROP TABLE IF EXISTS {table.name}, {table.name}_words")
+
+    def exists(self, connection: Connection, table: FullTextTable) -> bool:
+        known = connection.exec_driver_sql("SELECT to_regclass(%s)", (table.name,)).scalar()
+        return known is not None
+
+    def count(self, rows: SearchedRows) -> int:
+        return rows.counts.get((rows.table.name, rows.state), lambda: _read_counts(rows, [])[0])
+
+    def count_terms(self, rows: SearchedRows, terms: Sequence[str]) -> dict[str, int]:
+        phrases = dict(zip(terms, _cut_terms(rows.table, terms), strict=True))
+        if rows.within is None:
+            _, _, known = _read_counts(rows, [phrase[0] for phrase in phrases.values() if len(phrase) == 1])
+        return {
+            term: 0
+            if not phrase
+            else known.get(phrase[0], 0)
+            if len(phrase) == 1 and rows.within is None
+            else _count_rows(rows, phrase)
+            for term, phrase in phrases.items()
+        }
+
+    def rank(
+        self, rows: SearchedRows, terms: Sequence[str], required: Sequence[str], limit: int
+    ) -> list[tuple[int, float]]:
+        phrases = [phrase for phrase in _cut_terms(rows.table, terms) if phrase]
+        if not phrases or limit < 1:
+            return []
+        needed = [phrase for phrase in _cut_terms(rows.table, required) if phrase]
+        words = list(dict.fromkeys(word for phrase in phrases for word in phrase))
+        count, size, known = _read_counts(rows, words)
+        whole = SearchedRows(rows.connection, rows.table, rows.options, rows.counts, rows.state)
+        weighed = [
+            (
+                phrase,
+                _compute_rarity(
+                    count, known.get(phrase[0], 0) if len(phrase) == 1 else _count_rows(whole, phrase)
+                ),
+            )
+            for phrase in phrases
+        ]
+        matching, given = _match(rows, phrases, needed)
+        # Of a row only the words of the query are fetched, with their places.
+        statement = (
+            f"SELECT number, size, ts_filter(setweight(words, 'A', %s::text[]), '{{a}}')::text"
+            f" FROM {rows.table.name} WHERE {matching}"
+        )
+        found = rows.connection.exec_driver_sql(statement, (words, *given)).all()
+        mean = size / count if count else 1.0
+        scored = [
+            (-_score(_read_vector(vector), weighed, K1 * (1 - B + B * length / mean), rows.table), number)
+            for number, length, vector in found
+        ]
+        scored.sort()
+        return [(number, -cost) for cost, number in scored[:limit]]
+
+
+# --- statistics ----------------------------------------------------------------------------
+
+
+def _read_counts(rows: SearchedRows, words: Sequence[str]) -> tuple[int, int, dict[str, int]]:
+    """Return the number of rows, of words in them, and of rows that contain each of ``words``."""
+    statement = f"SELECT word, rows, size FROM {rows.table.name}_words WHERE word = ANY(%s::text[])"
+    found = {
+        word: (count, size)
+        for word, count, size in rows.connection.exec_driver_sql(statement, (["", *words],))
+    }
+    count, size = found.pop("")
+    return count, size, {word: count for word, (count, _) in found.items()}
+
+
+def _count_rows(rows: SearchedRows, phrase: Sequence[str]) -> int:
+    matching, given = _match(rows, [phrase], [])
+    statement = f"SELECT count(*) FROM {rows.table.name} WHERE {matching}"
+    return rows.counts.get(
+        (rows.table.name, rows.state, rows.within, *phrase),
+        lambda: int(rows.connection.exec_driver_sql(statement, given).scalar_one()),
+    )
+
+
+def _match(
+    rows: SearchedRows, phrases: Sequence[Sequence[str]], needed: Sequence[Sequence[str]]
+) -> tuple[str, tuple[Any, ...]]:
+    """Return the condition that a row matches any of ``phrases``, and any that is ``needed``, and its values."""
+    # The narrower condition first; what is needed is among the phrases, so that it says all.
+    matching, given = "words @@ %s::tsquery", (_write_query(needed or phrases),)
+    if rows.within is None:
+        return matching, given
+    return f"{matching} AND number BETWEEN %s AND %s", (*given, rows.within.start, rows.within.stop - 1)
+
+
+def _compute_rarity(count: int, hits: int) -> float:
+    weight = math.log((count - hits + 0.5) / (hits + 0.5))
+    return weight if weight > 0 else 1e-6
+
+
+def _score(
+    places: dict[str, list[int]],
+    weighed: Sequence[tuple[Sequence[str], float]],
+    norm: float,
+    table: FullTextTable,
+) -> float:
+    score = 0.0
+    last = len(table.weights) - 1
+    for phrase, rarity in weighed:
+        starts = places.get(phrase[0])
+        if not starts:
+            continue
+        if len(phrase) > 1:
+            following = [set(places.get(word, ())) for word in phrase[1:]]
+            starts = [at for at in starts if all(at + step in each for step, each in enumerate(following, 1))]
+        if last:
+            frequency = sum(table.weights[min((at - 1) // _FIRST, last)] for at in starts)
+        else:
+            frequency = table.weights[0] * len(starts)
+        # In the order in which FTS5 computes it: equal rows must stay equal to the last bit.
+        score += rarity * ((frequency * (K1 + 1)) / (frequency + norm))
+    return score
+
+
+# --- vectors and queries -------------------------------------------------------------------
+
+
+def _quote(word: str) -> str:
+    return "'" + word.replace("\\", "\\\\").replace("'", "''") + "'"
+
+
+def _write_vector(places: dict[str, list[int]]) -> str:
+    return " ".join(f"{_quote(word)}:{','.join(map(str, found[:_PLACES]))}" for word, found in places.items())
+
+
+def _read_vector(text: str) -> dict[str, list[int]]:
+    return {
+        word.replace("''", "'").replace("\\\\", "\\"): [int(at) for at in places.replace("A", "").split(",")]
+        for word, places in _LEXEME.findall(text)
+    }
+
+
+def _write_query(phrases: Sequence[Sequence[str]]) -> str:
+    return " | ".join(f"({' <-> '.join(map(_quote, phrase))})" for phrase in phrases)
+
+
+# --- words ---------------------------------------------------------------------------------
+
+
+def _cut_rows(table: FullTextTable, rows: Sequence[Sequence[str]]) -> list[dict[str, list[int]]]:
+    """Return the places of each word in each row."""
+    columns = len(table.columns)
+    found: list[dict[str, list[int]]] = [{} for _ in rows]
+    last = [(place + 1) * _FIRST - 1 for place in range(columns - 1)] + [_LAST]
+    for word, text, offset in _cut([text for row in rows for text in row], table.tokenizer):
+        row, column = divmod(text, columns)
+        place = min(column * _FIRST + offset + 1, last[column])
+        found[row].setdefault(word, []).append(place)
+    return found
+
+
+def _cut_terms(table: FullTextTable, terms: Sequence[str]) -> list[list[str]]:
+    """Return the words of each term in their order."""
+    found: list[list[tuple[int, str]]] = [[] for _ in terms]
+    for word, term, offset in _cut(terms, table.tokenizer):
+        found[term].append((offset, word))
+    return [[word for _, word in sorted(each)] for each in found]
+
+
+_cutters: dict[str, sqlite3.Connection] = {}
+_cutting = threading.Lock()
+
+
+def _cut(texts: Sequence[str], tokenizer: str) -> list[tuple[str, int, int]]:
+    """Return each word with the number of its text and its place in it, from 0: by word, then by text, then by place."""
+    plain = (text.replace("\x00", "").encode("utf-8", "ignore").decode() for text in texts)
+    with _cutting:
+        cutter = _cutters.get(tokenizer)
+        if cutter is None:
+            cutter = sqlite3.connect(":memory:", check_same_thread=False, isolation_level=None)
+            cutter.execute(
+                f"CREATE VIRTUAL TABLE texts USING fts5(text, content = '', tokenize = '{tokenizer}')"
+            )
+            cutter.execute("CREATE VIRTUAL TABLE words USING fts5vocab(texts, instance)")
+            _cutters[tokenizer] = cutter
+        cutter.execute("BEGIN")
+        try:
+            cutter.executemany("INSERT INTO texts (rowid, text) VALUES (?, ?)", enumerate(plain))
+            found = cutter.execute('SELECT term, doc, "offset" FROM words').fetchall()
+        finally:
+            cutter.execute("ROLLBACK")
+    return [(word[:_LONGEST], text, place) for word, text, place in found]
