@@ -11,7 +11,8 @@ Measured with chromadb 1.5.9, with the consequences here:
   Settings that make the search exact in practice, and ties broken by id, make results reproducible all the same
   (``HNSW``; measured by tests/programs/benchmarks/vectors.py).
 - After each write and at each opening, Chroma reads from its log what was not yet synchronised with the index
-  files. Our writes are large batches, and each is synchronised at once.
+  files, and reads at the same time may miss it: a replaced row, a deleted one, or the error "Nothing found on disk". So
+  each write of ours is synchronised at once, single rows too (``Index._upsert``).
 - The distance is ``ip`` on normalised rows, which equals their cosine and is also defined for zero rows.
 - A process that is killed while it writes may leave its space broken (3 of 28 trials): see ``marks``.
 """
@@ -76,6 +77,12 @@ class Index:
         found = self._whole(space, dimension)
         with marks.writing(self.folder, space):
             place = found or self.client.create(space, dimension)
+            self._upsert(place, ids, rows)
+
+    def _upsert(self, place: Space, ids: list[str], rows: Vectors) -> None:
+        # A single row is below the least ``sync_threshold``: it would stay in Chroma's log alone, and reads at the same
+        # time then find what it replaced, or fail. Written twice, it is synchronised.
+        for _ in range(2 if len(ids) == 1 else 1):
             self.client.calls.upsert(place.id, ids, rows.tolist(), None, None, None, *PLACE)
 
     def search(self, space: str, query: Vectors, limit: int) -> list[Hit]:
@@ -99,9 +106,14 @@ class Index:
 
     def delete(self, space: str, ids: list[str]) -> None:
         place = self._whole(space)
-        if place is not None:
-            with marks.writing(self.folder, space):
-                self.client.calls.delete(place.id, ids, None, None, None, *PLACE)
+        held = self.client.calls.get(place.id, ids, None, None, 0, None, [], *PLACE).ids if place else ()
+        if place is None or not held:
+            return
+        with marks.writing(self.folder, space):
+            if len(held) == 1:  # see `_upsert`
+                found = self.client.calls.get(place.id, held, None, None, 0, None, ["embeddings"], *PLACE)
+                self.client.calls.upsert(place.id, held, found.embeddings, None, None, None, *PLACE)
+            self.client.calls.delete(place.id, held, None, None, None, *PLACE)
 
     def count(self, space: str) -> int:
         place = self._whole(space)

@@ -58,6 +58,35 @@ async def test_a_limit_beyond_the_size_of_the_space_returns_all_of_it(vectors: C
     assert await vectors.search("small", stored[7], 0) == []
 
 
+async def test_reads_at_the_same_time_see_the_last_single_row_that_was_written_or_deleted(
+    vectors: ChromaVectorStore,
+) -> None:
+    stored, new = make_rows(10), make_rows(1, seed=5)
+    changed, reduced, single = (
+        [f"{kind}-{number}" for number in range(12)] for kind in ("changed", "reduced", "single")
+    )
+    for space in (*changed, *reduced):
+        await vectors.upsert(space, make_ids(10), stored)
+    for space in (*changed, *single):
+        await vectors.upsert(space, make_ids(1), new)
+    for space in reduced:
+        await vectors.delete(space, make_ids(1))
+
+    async def check(space: str) -> None:
+        hits = await vectors.search(space, new[0], 10)
+        if space in reduced:
+            assert {hit.id for hit in hits} == {*make_ids(10)[1:]}
+        else:
+            assert hits[0].id == make_ids(1)[0]
+            assert np.allclose((await vectors.fetch(space, make_ids(1)))[make_ids(1)[0]], new[0], atol=1e-5)
+
+    for _ in range(5):
+        async with anyio.create_task_group() as group:
+            for space in (*changed, *reduced, *single):
+                group.start_soon(check, space)
+        await vectors.refresh()
+
+
 async def test_two_stores_with_equal_vectors_give_equal_results(
     vectors: ChromaVectorStore, tmp_path: Path
 ) -> None:
