@@ -10,10 +10,12 @@ import math
 import re
 from array import array
 from collections import Counter, defaultdict
+from collections.abc import Collection as AnyCollection
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +32,9 @@ BRACKETS = (("(", ")"), ("[", "]"), ("{", "}"))
 _CODE = "code"
 """The type of identifiers that were found without a model."""
 _POSSESSIVE = re.compile(r"(?<=s)['’]$|['’]s$")
+
+PHRASE_WORDS = 80
+"""Words of a text in which phrases are looked for."""
 
 Labels = NDArray[np.intp]
 Weights = NDArray[np.float64]
@@ -103,16 +108,20 @@ def find_phrases(graph: Graph, options: TextOptions = DEFAULT, *, same_text: int
     An entity's occurrences weigh more, the more often it is mentioned and the more relations it has. Descriptions of
     equal first ``same_text`` characters begin with the same sentence.
     """
-    spelled, worths = _spellings(graph.entities, options)
+    names = [_tokens(entity.name) for entity in graph.entities]
+    spelled, worths = _spellings(graph.entities, names, options)
     keys = tuple(sorted(spelled))
     column = {key: number for number, key in enumerate(keys)}
+    openings = _find_openings(keys)
     alike = Counter(entity.description[:same_text] for entity in graph.entities)
     rows, columns, weights, witnesses = array("q"), array("q"), array("d"), array("d")
     named, whole = array("b"), array("b")
-    for row, (entity, importance) in enumerate(zip(graph.entities, _importance(graph, options), strict=True)):
-        in_name, in_description = phrase_keys(entity.name), phrase_keys(entity.description)
+    named_entities = zip(graph.entities, names, _importance(graph, options), strict=True)
+    for row, (entity, name, importance) in enumerate(named_entities):
+        in_name = {key for key, _ in _runs(name[:PHRASE_WORDS], openings)}
+        in_description = {key for key, _ in _runs(_tokens(entity.description)[:PHRASE_WORDS], openings)}
         share = 1.0 / alike[entity.description[:same_text]]
-        entire = " ".join(token.key for token in _tokens(entity.name))
+        entire = " ".join(token.key for token in name)
         for key in sorted((in_name | in_description) & spelled.keys()):
             rows.append(row)
             columns.append(column[key])
@@ -133,12 +142,24 @@ def find_phrases(graph: Graph, options: TextOptions = DEFAULT, *, same_text: int
     )
 
 
-def _spellings(entities: Sequence[Entity], options: TextOptions) -> tuple[dict[str, str], dict[str, float]]:
-    """Return the usual spelling of each whole name and each phrase in two names, by key, and the worth of each key."""
+def _find_openings(keys: Sequence[str]) -> set[str]:
+    """Return all first words of each key, with which a run must begin to become that key."""
+    openings: set[str] = set()
+    for key in keys:
+        parts = key.split(" ")
+        openings.update(" ".join(parts[:end]) for end in range(1, len(parts) + 1))
+    return openings
+
+
+def _spellings(
+    entities: Sequence[Entity], names: Sequence[Sequence[_PhraseWord]], options: TextOptions
+) -> tuple[dict[str, str], dict[str, float]]:
+    """Return the usual spelling of each whole name and each phrase in two names, by key, and the worth of each key.
+
+    ``names`` are the words of the entities' names."""
     spelled: dict[str, Counter[str]] = defaultdict(Counter)
     worths: dict[str, float] = {}
-    for entity in entities:
-        tokens = _tokens(entity.name)
+    for entity, tokens in zip(entities, names, strict=True):
         for key, run in dict(_runs(tokens)).items():
             entire = len(run) == len(tokens)
             surface = entity.name if entire else _surface(run)
@@ -258,8 +279,7 @@ def join_names(names: Sequence[str]) -> str:
 # --- phrases -------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class _PhraseWord:
+class _PhraseWord(NamedTuple):
     key: str
     text: str
 
@@ -271,6 +291,8 @@ def _key(token: str) -> str:
 
 def _tokens(text: str) -> list[_PhraseWord]:
     """Return the words in order; runs of Chinese or Japanese are segmented."""
+    if not has_cjk(text):
+        return [_PhraseWord(key, token) for token in text.split() if (key := _key(token))]
     found = []
     for token in text.split():
         parts = words(token) if has_cjk(token) else [token]
@@ -278,17 +300,20 @@ def _tokens(text: str) -> list[_PhraseWord]:
     return found
 
 
-def _runs(tokens: Sequence[_PhraseWord], *, longest: int = 4) -> Iterator[tuple[str, Sequence[_PhraseWord]]]:
+def _runs(
+    tokens: Sequence[_PhraseWord], openings: AnyCollection[str] | None = None, *, longest: int = 4
+) -> Iterator[tuple[str, Sequence[_PhraseWord]]]:
     """Yield (key, words) of every run of up to ``longest`` words within commas that neither starts nor ends with an
-    empty word."""
-    full = [not _empty(token) for token in tokens]
-    for start in range(len(tokens)):
-        if not full[start]:
+    empty word; with ``openings`` only of those whose key is among them, and so are those of all shorter runs."""
+    for start, first in enumerate(tokens):
+        if (openings is not None and first.key not in openings) or _empty(first):
             continue
         key = ""
         for end in range(start, min(start + longest, len(tokens))):
             key = f"{key} {tokens[end].key}" if key else tokens[end].key
-            if full[end]:
+            if openings is not None and key not in openings:
+                break
+            if end == start or not _empty(tokens[end]):
                 yield key, tokens[start : end + 1]
             if tokens[end].text.endswith(","):
                 break
@@ -311,16 +336,21 @@ def _surface(tokens: Sequence[_PhraseWord]) -> str:
     return text
 
 
-def phrase_keys(text: str, limit: int = 80) -> set[str]:
-    """Return the keys of all phrases among the first ``limit`` words of ``text``."""
-    return {key for key, _ in _runs(_tokens(text)[:limit])}
+def phrase_keys(text: str) -> set[str]:
+    """Return the keys of all phrases among the first ``PHRASE_WORDS`` words of ``text``."""
+    return {key for key, _ in _runs(_tokens(text)[:PHRASE_WORDS])}
 
 
 def _empty(token: _PhraseWord) -> bool:
     """Return whether a word alone means nothing: a stop word, a number, a letter that is no initial."""
     if len(token.key) == 1:
         return not (token.text[0].isupper() and token.text.endswith("."))
-    return token.key in STOPWORDS or not any(character.isalpha() for character in token.key)
+    return _means_nothing(token.key)
+
+
+@lru_cache(maxsize=1 << 16)
+def _means_nothing(key: str) -> bool:
+    return key in STOPWORDS or not any(character.isalpha() for character in key)
 
 
 def _select_phrases(
