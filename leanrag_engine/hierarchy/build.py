@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leanrag_engine.core.errors import InvalidInput, NotReady
-from leanrag_engine.core.model import Entity, Graph, Hierarchy, HierarchyHealth, Vectors
+from leanrag_engine.core.model import Entity, Graph, Hierarchy, HierarchyHealth, Relation, Vectors
 from leanrag_engine.core.ports import Embedder, Progress, ProgressReport
 from leanrag_engine.core.text.language.names import name_key
 from leanrag_engine.core.vectors import unit_rows
@@ -28,6 +28,7 @@ from .changes.carrying import (
     carry_summaries,
     find_continued,
 )
+from .changes.unchanged import Flags, find_touched, find_unchanged
 from .clustering.balancing import SizeChoice, cluster_means
 from .clustering.links import EdgeList
 from .clustering.methods import ClusteringOptions, partition
@@ -107,12 +108,14 @@ class _BuildContext:
 @dataclass(slots=True)
 class _LayerStack:
     """The layers so far, their vectors and, above G0, thresholds. ``ancestors`` are the places of the base entities'
-    ancestors in the highest layer, ``lineage`` what the entities of that layer continue."""
+    ancestors in the highest layer, ``lineage`` what the entities of that layer continue, ``touched`` which of them have
+    something beneath them that differs from the previous build."""
 
     graphs: list[Graph]
     vectors: list[Vectors]
     ancestors: Labels
     lineage: Lineage
+    touched: Flags
     thresholds: list[Threshold] = field(default_factory=list)
 
     @property
@@ -160,7 +163,8 @@ async def build(
         pulse = partial(progress, Progress("size", 0, len(graph.entities)))
         sizes = await in_thread(partial(choose_size, vectors, cap=options.cap, pulse=pulse))
     lineage = await in_thread(Lineage.of_base, graph, previous)
-    stack = _LayerStack([graph], [vectors], np.arange(len(graph.entities)), lineage)
+    nothing = np.zeros(len(graph.entities), dtype=bool)
+    stack = _LayerStack([graph], [vectors], np.arange(len(graph.entities)), lineage, nothing)
     while len(stack.graphs) == 1 or len(stack.graphs[-1].entities) > 1:
         await _add_layer(context, stack, sizes)
     hierarchy = Hierarchy(tuple(stack.graphs))
@@ -191,7 +195,8 @@ async def _add_layer(context: _BuildContext, stack: _LayerStack, sizes: SizeChoi
         if origins is None:
             origins = find_continued(stack.ancestors, context.base.entities, number, context.previous)
         summaries = await in_thread(carry_summaries, step, stack.lineage, origins, context.previous)
-    draft = await in_thread(_draft_layer, context, step, stack.vectors[-1], summaries.kept)
+        stack.touched = await in_thread(_lift_touched, step, stack.touched, context.previous)
+    draft = await in_thread(_draft_layer, context, step, stack.vectors[-1], summaries.kept, stack.touched)
     drafted = draft.graph.entities
     written = await write_summaries(step, draft.counts, context.sources, context.progress, summaries)
     entities = apply_summaries(drafted, written, context.taken)
@@ -286,11 +291,17 @@ class _DraftLayer:
     threshold: Threshold
 
 
+def _lift_touched(step: LayerStep, beneath: Flags, previous: PreviousBuild) -> Flags:
+    """Return which clusters of a step have something beneath them that differs from the previous build."""
+    touched = find_touched(step.lower, previous.layer(step.lower.entities[0].layer), beneath)
+    return np.asarray(np.bincount(step.labels, weights=touched) > 0)
+
+
 def _draft_layer(
-    context: _BuildContext, step: LayerStep, vectors: Vectors, kept: Mapping[int, Entity]
+    context: _BuildContext, step: LayerStep, vectors: Vectors, kept: Mapping[int, Entity], touched: Flags
 ) -> _DraftLayer:
     """Return the layer above ``step.lower``: aggregated entities and the relations between them. The clusters of
-    ``kept`` have the texts of these entities."""
+    ``kept`` have the texts of these entities, and relations between clusters that are not ``touched`` those of before."""
     total = int(step.labels.max()) + 1
     layer = f"layer {step.lower.entities[0].layer + 1}"
     kind = "cluster" if total > 1 else "root"
@@ -310,7 +321,12 @@ def _draft_layer(
     context.progress(Progress("relate", 0, len(step.lower.relations), layer))
     counts = count_pairs(step)
     threshold = context.options.threshold(counts.strengths)
-    relations = inter_cluster_relations(step, entities, tau=threshold.value, counts=counts)
+    unchanged: dict[str, Relation] = {}
+    if context.previous is not None:
+        unchanged = find_unchanged(entities, touched, context.previous.layer(entities[0].layer))
+    relations = inter_cluster_relations(
+        step, entities, tau=threshold.value, counts=counts, unchanged=unchanged
+    )
     return _DraftLayer(Graph(tuple(entities), relations), counts, threshold)
 
 

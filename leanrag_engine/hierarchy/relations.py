@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import NDArray
@@ -147,12 +148,18 @@ def count_pairs(step: LayerStep) -> PairCounts:
 
 
 def inter_cluster_relations(
-    step: LayerStep, upper: Sequence[Entity], *, tau: int, counts: PairCounts | None = None
+    step: LayerStep,
+    upper: Sequence[Entity],
+    *,
+    tau: int,
+    counts: PairCounts | None = None,
+    unchanged: Mapping[str, Relation] = MappingProxyType({}),
 ) -> tuple[Relation, ...]:
     """Return a relation for each pair of clusters with λ > 0, in the order of its ends in ``upper``.
 
     λ > ``tau``: one text on all the relations beneath; else their own texts, joined. The source is the
-    cluster that most of them start from. ``counts`` are those of the step, if they are known already.
+    cluster that most of them start from. ``counts`` are those of the step, if they are known already; ``unchanged`` are
+    relations of an earlier build by id, whose heuristic texts would be made again in the same words.
     """
     counts = counts or count_pairs(step)
     texts = _RelationTexts(step)
@@ -169,16 +176,24 @@ def inter_cluster_relations(
     )
     found = []
     for pair, (source, target, strength, support, weight, numbers) in enumerate(rows):
-        text = texts.summary(counts.beneath.relations_of(pair)) if strength > tau else texts.join(numbers)
         near, far = ids[source], ids[target]
+        id_ = content_id("r", str(layer), *((near, far) if near < far else (far, near)))
+        method = Method.HEURISTIC if strength > tau else Method.JOINED
+        before = unchanged.get(id_)
+        if before is not None and before.method is method:
+            text = _CitedText(before.description, before.evidence)
+        elif strength > tau:
+            text = texts.summary(counts.beneath.relations_of(pair))
+        else:
+            text = texts.join(numbers)
         found.append(
             Relation(
-                content_id("r", str(layer), *((near, far) if near < far else (far, near))),
+                id_,
                 near,
                 far,
                 layer=layer,
                 description=text.text,
-                method=Method.HEURISTIC if strength > tau else Method.JOINED,
+                method=method,
                 strength=strength,
                 weight=weight,
                 support=support,

@@ -283,3 +283,39 @@ async def test_other_cluster_sizes_ask_for_a_rebuild(tmp_path: Path) -> None:
         result = await build(engine, "update")
         assert result.mode == "rebuild"
         assert "6 members" in result.reason
+
+
+async def test_relations_between_unchanged_clusters_keep_the_texts_that_they_would_get_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from leanrag_engine.hierarchy import build as building  # noqa: PLC0415 - only to replace one of its names
+
+    kept, anew = tmp_path / "kept", tmp_path / "anew"
+    async with opened(kept, tau=1) as engine:
+        await ingest(engine, NOTES)
+    shutil.copytree(kept, anew)
+
+    async def change(folder: Path) -> list[tuple[Graph, ...]]:
+        async with opened(folder, tau=1) as engine:
+            await ingest(engine, [note(3, "Ewan Reid A wrote to the foundry of Jura."), note(31)], build=False)
+            await build(engine, "update")
+            found = [await layers(engine)]
+            job, _ = await engine.submit_delete(["n5"])
+            assert job
+            await finished(engine, job)
+            await build(engine, "update")
+            return [*found, await layers(engine)]
+
+    used: list[int] = []
+    find_unchanged = building.find_unchanged
+
+    def count(*place: Any) -> Any:
+        found = find_unchanged(*place)
+        used.append(len(found))
+        return found
+
+    monkeypatch.setattr(building, "find_unchanged", count)
+    changed = await change(kept)
+    monkeypatch.setattr(building, "find_unchanged", lambda *_: {})
+    assert changed == await change(anew)
+    assert sum(used) > 0
