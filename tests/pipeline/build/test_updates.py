@@ -297,7 +297,9 @@ async def test_relations_between_unchanged_clusters_keep_the_texts_that_they_wou
 
     async def change(folder: Path) -> list[tuple[Graph, ...]]:
         async with opened(folder, tau=1) as engine:
-            await ingest(engine, [note(3, "Ewan Reid A wrote to the foundry of Jura."), note(31)], build=False)
+            await ingest(
+                engine, [note(3, "Ewan Reid A wrote to the foundry of Jura."), note(31)], build=False
+            )
             await build(engine, "update")
             found = [await layers(engine)]
             job, _ = await engine.submit_delete(["n5"])
