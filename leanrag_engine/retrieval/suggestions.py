@@ -19,6 +19,8 @@ TRIES = 4
 
 TOKEN_BUDGET = 1500
 MOST_WORDS = 5
+MENTIONS = 3
+"""Mentions below which a document names something in passing only."""
 PLAIN_NAME = re.compile(r"[^\W\d][\w.' -]{2,48}")
 QUOTES = str.maketrans("", "", '"“”„«»`*')
 
@@ -49,20 +51,25 @@ async def suggest_questions(index: IndexSnapshot, limit: int) -> list[SuggestedQ
     """
     number = index.generation.number
     titles = {name_key(each.title) for each in await index.documents.find_all(index.collection.name)}
+    chunks = await index.documents.all_chunks(index.collection.name)
+    headings = {name_key(heading) for each in chunks for heading in each.heading.split(" > ")}
     entities = {
         each.id: each
         for each in await index.generations.layer(number, 0)
         if is_plain(each) and name_key(each.name) not in titles
     }
+    things = {
+        id_: each for id_, each in entities.items() if is_thing(each) and name_key(each.name) not in headings
+    }
     relations = [
         each
         for each in await index.generations.relations(number, 0)
-        if each.source_id in entities and each.target_id in entities and each.description
+        if each.source_id in things and each.target_id in things and each.description
     ]
     kinds = [
         define(entities.values()),
-        relate(entities, relations, across=True),
-        relate(entities, relations, across=False),
+        relate(things, relations, across=True),
+        relate(things, relations, across=False),
     ]
     found: list[SuggestedQuestion] = []
     used: set[str] = set()
@@ -82,6 +89,11 @@ async def suggest_questions(index: IndexSnapshot, limit: int) -> list[SuggestedQ
 def is_plain(entity: Entity) -> bool:
     """Return whether a person could write this name in a question."""
     return bool(PLAIN_NAME.fullmatch(entity.name)) and len(entity.name.split()) <= MOST_WORDS
+
+
+def is_thing(entity: Entity) -> bool:
+    """Return whether the name says by itself what is meant: a name, or several words, not an ordinary word."""
+    return " " in entity.name or not entity.name.islower()
 
 
 def define(entities: Iterable[Entity]) -> Iterator[QuestionCandidate]:
@@ -108,15 +120,18 @@ def define(entities: Iterable[Entity]) -> Iterator[QuestionCandidate]:
 def relate(
     entities: dict[str, Entity], relations: Iterable[Relation], *, across: bool
 ) -> Iterator[QuestionCandidate]:
-    """Yield questions for how two things are related, those first that are stated often and of rare things;
-    ``across``: of things in different clusters."""
+    """Yield questions for how two things are related, those first that are mentioned more than in passing, are stated often
+    and rare; ``across``: of things in different clusters."""
 
     def weight(relation: Relation) -> float:
         source, target = entities[relation.source_id], entities[relation.target_id]
         particular = sum(" " in each.name or each.type != "concept" for each in (source, target))
         return 2.0**particular * relation.weight**3 / (source.mentions * target.mentions)
 
-    for relation in sorted(relations, key=lambda each: (-weight(each), each.id)):
+    def is_passing(relation: Relation) -> bool:
+        return min(entities[each].mentions for each in (relation.source_id, relation.target_id)) < MENTIONS
+
+    for relation in sorted(relations, key=lambda each: (is_passing(each), -weight(each), each.id)):
         source, target = entities[relation.source_id], entities[relation.target_id]
         keys = name_key(source.name), name_key(target.name)
         if (

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from leanrag_engine.core.errors import Ambiguous, InvalidInput, NotFound, NotReady
-from leanrag_engine.core.model import Graph, Hierarchy
+from leanrag_engine.core.model import Entity, Graph, Hierarchy, Relation
 from leanrag_engine.retrieval.browse import entities as browse
 from leanrag_engine.retrieval.browse import passages
 from leanrag_engine.retrieval.index import IndexSnapshot
 from leanrag_engine.retrieval.query import answer_query
 from leanrag_engine.retrieval.request import Query
+from leanrag_engine.retrieval.suggestions import is_thing, relate
 
 if TYPE_CHECKING:
     from conftest import Corpus
@@ -261,3 +262,19 @@ async def test_a_document_gives_its_passages_by_number_title_or_id(index: IndexS
     with pytest.raises(NotFound, match="'Uranos'") as caught:
         await passages.sources_of_document(index, "Uranos", 0, 10)
     assert caught.value.candidates[0].name == "Uranus"
+
+
+def test_questions_about_two_things_begin_with_those_that_documents_dwell_on() -> None:
+    names = {"Ewan Reid": 4, "Skerry": 3, "lace tucker": 1, "plump sister": 1, "niece": 9}
+    entities = {name: Entity(name, name, mentions=count, parent_id="a") for name, count in names.items()}
+    things = {id_: each for id_, each in entities.items() if is_thing(each)}
+    assert set(entities) - set(things) == {"niece"}
+    stated = [
+        Relation("in passing", "lace tucker", "plump sister", weight=2),
+        Relation("dwelt on", "Ewan Reid", "Skerry", weight=2),
+    ]
+    asked = [each.text for each in relate(things, stated, across=False)]
+    assert asked == [
+        "How are Ewan Reid and Skerry related?",
+        "How are lace tucker and plump sister related?",
+    ]
