@@ -6,6 +6,7 @@ other processes wrote.
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
@@ -58,7 +59,13 @@ from .core.model import (
 )
 from .core.ports import ChatModel, Embedder, Extractor
 from .llm.prompts import Prompts
-from .pipeline.index import Stores, embedder_trouble, rebuild_vectors, restore_embedder
+from .pipeline.index import (
+    Stores,
+    embedder_trouble,
+    find_damaged_spaces,
+    rebuild_vectors,
+    restore_embedder,
+)
 from .pipeline.jobs import JobProgress, Jobs
 from .pipeline.status import (
     Status,
@@ -89,6 +96,8 @@ if TYPE_CHECKING:
 
 # What only writing, an agent's work and answering need is imported where it is used: it takes 0.2 s, and a command that
 # reads should answer at once.
+
+logger = logging.getLogger(__name__)
 
 PLAIN = BuildRequest()
 
@@ -150,6 +159,8 @@ class LeanRAG:
         self._jobs = Jobs(adapters.jobs, adapters.lock, self._work)
         self._embedders: dict[int, Embedder] = {}
         self._vector_version = -1
+        self._repairs: dict[str, str] | None = None
+        """The jobs that repair vector spaces, by collection; None: this process does not repair them by itself."""
         self._chat: ChatModel | None = None
 
     @classmethod
@@ -410,7 +421,7 @@ class LeanRAG:
             except (StoreUnusable, ModelUnavailable) as problem:
                 # If the database is what fails, this raises its error.
                 result = await answer_query(index, query, notes)
-                return replace(result, warnings=(*result.warnings, f"Search by meaning failed: {problem}"))
+                return replace(result, warnings=(*result.warnings, self._explain_failure(problem)))
 
         return await self._read(collection, read)
 
@@ -461,7 +472,7 @@ class LeanRAG:
                 seeds, total = await browsing.search_entities(with_embedder, text, layer, offset, limit)
             except (StoreUnusable, ModelUnavailable) as problem:
                 seeds, total = await browsing.search_entities(index, text, layer, offset, limit)
-                return EntityPage(tuple(seeds), total, (f"Search by meaning failed: {problem}",))
+                return EntityPage(tuple(seeds), total, (self._explain_failure(problem),))
             return EntityPage(tuple(seeds), total)
 
         return await self._read(collection, read, built=True)
@@ -718,8 +729,10 @@ class LeanRAG:
                 from .pipeline.collections import delete_collection
 
                 result = await delete_collection(self._stores, job.collection, job.id, progress.report)
-            case ReindexRequest():
-                result = await rebuild_vectors(self._stores, job.collection, progress.report)
+            case ReindexRequest(damaged_only):
+                result = await rebuild_vectors(
+                    self._stores, job.collection, progress.report, damaged_only=damaged_only
+                )
             case IngestRequest() as request:
                 result = await self._ingest(job, request, progress)
             case BuildRequest() as order if job.kind == "forecast":
@@ -733,6 +746,8 @@ class LeanRAG:
     async def _ingest(self, job: Job, request: IngestRequest, progress: JobProgress) -> IngestResult:
         from .pipeline.ingest import ingest_all
 
+        if not request.dry_run:
+            await self._repair_first(job, progress)
         changed = await ingest_all(self._stores, job.collection, request, progress)
         held = await self._collection(job.collection)
         if request.dry_run or not (request.build and held.documents and (changed or held.stale)):
@@ -744,6 +759,7 @@ class LeanRAG:
         from .pipeline.build.generation import build_generation
         from .pipeline.build.models import open_models
 
+        await self._repair_first(job, progress)
         async with open_models(self._stores, job.collection, job.id, order) as models:
             generation = await build_generation(
                 self._stores, job.collection, progress.report, models, order.mode, job.id
@@ -761,6 +777,51 @@ class LeanRAG:
             record.stale,
             record.corrections,
         )
+
+    # --- a damaged vector index -----------------------------------------------------------
+
+    def watch_vectors(self) -> None:
+        """Repair damaged vector spaces of all collections in the background, now and whenever a query meets one.
+
+        For a process that lives on: in others, the next build or ingest repairs them.
+        """
+        self._repairs = {}
+        self._jobs.run_beside(self._repair_damaged)
+
+    async def _repair_damaged(self) -> None:
+        """Submit a job for each collection with damaged spaces that none is under way for."""
+        repairs = self._repairs
+        assert repairs is not None
+        for held in await self._stores.documents.collections():
+            running = await self._stores.jobs.find_state(repairs.get(held.name, ""))
+            if running is not None and not running.status.finished:
+                continue
+            if await embedder_trouble(self._stores, held.generation):
+                continue  # a build with the other embedder writes all spaces
+            if await find_damaged_spaces(self._stores, held):
+                job = await self._jobs.submit("reindex", held.name, ReindexRequest(damaged_only=True))
+                repairs[held.name] = job.id
+
+    async def _repair_first(self, job: Job, progress: JobProgress) -> None:
+        """Repair damaged spaces before a job that writes to them."""
+        held = await self._stores.documents.collection(job.collection)
+        if held is None or not await find_damaged_spaces(self._stores, held):
+            return
+        try:
+            await rebuild_vectors(self._stores, job.collection, progress.report, damaged_only=True)
+        except (InvalidInput, ModelUnavailable) as problem:
+            # Not with this embedder; a build with another one writes all spaces.
+            logger.info("The vector index of %s is not repaired yet: %s", job.collection, problem)
+
+    def _explain_failure(self, problem: LeanRAGError) -> str:
+        """Return the warning about a search by meaning that failed, and begin to repair what can be repaired."""
+        told = f"Search by meaning failed: {problem}"
+        if self._repairs is None or not isinstance(problem, StoreUnusable):
+            return told
+        self._jobs.run_beside(self._repair_damaged)
+        return f"{told} It is being repaired in the background; until then keywords alone answer."
+
+    # --- inside ---------------------------------------------------------------------------
 
     async def _undo(self, collection: str, find: Callable[[Sequence[Correction]], Correction]) -> Correction:
         self._writable()

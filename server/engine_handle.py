@@ -31,6 +31,7 @@ class EngineHandle:
                 engine: LeanRAG = await module.LeanRAG.open(self.settings)
                 if not self.settings.read_only:
                     await engine.resume_jobs()
+                    engine.watch_vectors()
                 self._engine = engine
             return self._engine
 

@@ -70,7 +70,10 @@ class DeleteRequest:
 
 @dataclass(frozen=True, slots=True)
 class ReindexRequest:
-    """Write the vectors of the published build anew."""
+    """Write the vectors of the published build anew; ``damaged_only``: those of spaces that are missing, damaged or
+    incomplete when the job begins."""
+
+    damaged_only: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,6 +50,8 @@ from leanrag_engine.core.ports import (
 )
 from leanrag_engine.retrieval.graph.adjacency_cache import AdjacencyCache
 
+from .status import count_expected_vectors
+
 logger = logging.getLogger(__name__)
 
 BATCH = 2500
@@ -74,28 +76,66 @@ class Stores:
     """Reads the documents that are ingested; None: heuristics."""
 
 
-async def rebuild_vectors(stores: Stores, collection: str, report: ProgressReport) -> ReindexResult:
-    """Rewrite the vector spaces of the published build from the database. Raises ``NotReady`` before a build."""
-    generation = await find_published(stores.documents, collection)
-    if generation is None:
+async def rebuild_vectors(
+    stores: Stores, collection: str, report: ProgressReport, *, damaged_only: bool = False
+) -> ReindexResult:
+    """Rewrite the vector spaces of the published build, or the damaged ones alone, from the database.
+
+    Raises ``NotReady`` before a build, and as ``restore_embedder``.
+    """
+    held = await stores.documents.collection(collection)
+    generation = held.generation if held else None
+    if held is None or generation is None:
         raise NotReady(
             f"Collection {collection!r} was never built.", "Build it; that writes its vectors.", "build"
         )
+    spaces = generation.record.spaces.by_kind()
+    due = await find_damaged_spaces(stores, held) if damaged_only else list(spaces.values())
+    if not due:
+        return ReindexResult({})
     embedder = await restore_embedder(stores, generation)
-    spaces = generation.record.spaces
     texts = await read_indexed_texts(stores, generation)
+    texts = {space: texts[space] for space in due}
     rows = {space: await embed_rows(embedder, pairs, report) for space, pairs in texts.items()}
     async with announce_vector_change(stores):
         try:
             for space in texts:
                 await stores.vectors.drop(space)
         except StoreUnusable:
-            # The whole store is damaged. Other collections lose their vectors too, and their status says so.
+            # The whole store is damaged. Other collections lose their vectors too: they are repaired in turn.
             await stores.vectors.start_over()
+            if len(due) < len(spaces):
+                return await rebuild_vectors(stores, collection, report)
         for space, space_rows in rows.items():
             await upsert(stores, space, space_rows, report)
             await stores.generations.settle(space)
-    return ReindexResult({kind: len(rows[space].ids) for kind, space in spaces.by_kind().items()})
+    return ReindexResult({kind: len(rows[space].ids) for kind, space in spaces.items() if space in rows})
+
+
+async def find_damaged_spaces(stores: Stores, held: Collection) -> list[str]:
+    """Return the vector spaces of the published build that are missing, cannot be searched or have too few rows."""
+    generation = held.generation
+    if generation is None or not held.documents:
+        return []
+    damaged = []
+    expected = count_expected_vectors(held)
+    for kind, space in generation.record.spaces.by_kind().items():
+        # Ingests and deletions since the build change the number of windows.
+        rows = min(expected.get(kind, 0), 1) if kind == "windows" and held.stale else expected.get(kind, 0)
+        if await _is_damaged(stores, space, rows, generation.dimension):
+            damaged.append(space)
+    return damaged
+
+
+async def _is_damaged(stores: Stores, space: str, rows: int, dimension: int) -> bool:
+    try:
+        if await stores.vectors.count(space) < rows:
+            return True
+        # Rows are counted in another file than the one that is searched.
+        found = await stores.vectors.search(space, np.ones(dimension, dtype=np.float32), 1) if rows else ()
+    except StoreUnusable:
+        return True
+    return len(found) < min(rows, 1)
 
 
 async def read_indexed_texts(

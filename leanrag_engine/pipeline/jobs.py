@@ -191,7 +191,7 @@ class Jobs:
             stage="queued",
         )
         await self._store.put(job)
-        self._start(job)
+        await self._start(job)
         return job
 
     async def state(self, job_id: str, wait_seconds: float = 0, collection: str | None = None) -> JobState:
@@ -268,7 +268,7 @@ class Jobs:
             if job.cancel_requested or claimed.attempts > ATTEMPTS:
                 await self._end_unrun(claimed)
                 continue
-            self._start(claimed)
+            await self._start(claimed)
             resumed.append(claimed)
         return resumed
 
@@ -282,6 +282,17 @@ class Jobs:
             portal.start_task_soon(portal.stop, True)
             await anyio.to_thread.run_sync(self._exit.close)
 
+    def run_beside(self, work: Callable[[], Awaitable[object]]) -> None:
+        """Begin ``work`` on the event loop of the jobs. Nothing waits for it: its errors are logged, and ``close`` cancels it."""
+
+        async def run() -> None:
+            try:
+                await work()
+            except LeanRAGError as problem:
+                logger.warning("Work beside the jobs failed: %s", problem)
+
+        self._open_portal().start_task_soon(run)
+
     async def _end_unrun(self, job: Job) -> None:
         if job.cancel_requested:
             ended = replace(job, status=JobStatus.CANCELLED, message="Cancelled before it was resumed.")
@@ -294,11 +305,15 @@ class Jobs:
             )
         await self._store.put(replace(ended, updated_at=datetime.now(UTC)))
 
-    def _start(self, job: Job) -> None:
+    async def _start(self, job: Job) -> None:
+        self._running[job.id] = JobProgress()
+        # From a worker thread: the portal's own loop, on which work beside the jobs submits some, may not ask it.
+        await anyio.to_thread.run_sync(self._open_portal().start_task_soon, self._run, job)
+
+    def _open_portal(self) -> BlockingPortal:
         if self._portal is None:
             self._portal = self._exit.enter_context(start_blocking_portal())
-        self._running[job.id] = JobProgress()
-        self._portal.start_task_soon(self._run, job)
+        return self._portal
 
     async def _run(self, job: Job) -> None:
         progress = self._running[job.id]

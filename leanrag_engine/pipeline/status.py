@@ -117,7 +117,7 @@ def health_warnings(held: Collection, vectors: Mapping[str, int]) -> list[str]:
     }
     if any(vectors.get(kind, 0) < rows for kind, rows in written.items()):
         warnings.append(
-            "The vector index is incomplete: search by meaning misses some. Reindex the collection."
+            "The vector index is incomplete: search by meaning misses some. A server repairs it, as does the next build, ingest or reindex."
         )
     if not has_written_texts(generation):
         warnings.append("Summaries and relations are heuristic: made without a language model.")

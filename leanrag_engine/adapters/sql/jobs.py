@@ -148,7 +148,7 @@ def _request_to_json(request: JobRequest) -> dict[str, Any]:
             ]
             options = {name: getattr(request, name) for name in _INGEST_OPTIONS}
             return {"documents": sources, **options}
-        case BuildRequest():
+        case BuildRequest() | ReindexRequest():
             return asdict(request)
         case DeleteRequest(ids):
             return {"document_ids": [*ids]}

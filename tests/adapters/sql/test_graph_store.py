@@ -682,7 +682,7 @@ async def test_a_page_of_relations_is_a_slice_of_all_that_match(
 REQUESTS: dict[str, JobRequest] = {
     "ingest": IngestRequest(()),
     "delete": DeleteRequest(()),
-    "reindex": ReindexRequest(),
+    "reindex": ReindexRequest(damaged_only=True),
     "forecast": BuildRequest(),
 }
 

@@ -1,0 +1,193 @@
+"""The vector index repairs itself: whatever happens to its files, queries say so, and nobody needs a command for it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import anyio
+import pytest
+
+from leanrag_engine.adapters.chroma import marks
+from leanrag_engine.core.config import Settings, load_settings
+from leanrag_engine.core.jobs import Job, JobStatus
+from leanrag_engine.core.model import DocumentSource
+from leanrag_engine.engine import LeanRAG
+from leanrag_engine.retrieval.request import Query
+from leanrag_mcp.engine_handle import EngineHandle
+
+pytestmark = pytest.mark.anyio
+
+TEXTS = [
+    "William Herschel found Uranus in Bath. He built telescopes.",
+    "Johann Galle found Neptune in Berlin. Urbain Le Verrier had computed its place.",
+    "Caroline Herschel discovered eight comets. She lived in Slough.",
+]
+QUESTION = Query("Who found Neptune?")
+VECTORS = "vectors"
+
+
+def delete_all(folder: Path, space: str) -> None:
+    shutil.rmtree(folder)
+
+
+def empty_database(folder: Path, space: str) -> None:
+    (folder / "chroma.sqlite3").write_bytes(b"")
+
+
+def cut_database(folder: Path, space: str) -> None:
+    path = folder / "chroma.sqlite3"
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+
+
+def overwrite_database(folder: Path, space: str) -> None:
+    (folder / "chroma.sqlite3").write_bytes(b"garbage " * 1000)
+
+
+def cut_indexes(folder: Path, space: str) -> None:
+    for path in folder.rglob("*.bin"):
+        path.write_bytes(path.read_bytes()[:10])
+
+
+def leave_a_mark(folder: Path, space: str) -> None:
+    """Leave what a process leaves that is killed while it writes a space."""
+    with suppress(RuntimeError), marks.writing(folder, space):
+        raise RuntimeError
+    (mark,) = (folder / "writing").iterdir()
+    host, pid, _, name = json.loads(mark.read_text())
+    mark.write_text(json.dumps([host, pid, 0.0, name]))
+
+
+Damage = Callable[[Path, str], None]
+DAMAGES: list[Damage] = [
+    delete_all,
+    empty_database,
+    cut_database,
+    overwrite_database,
+    cut_indexes,
+    leave_a_mark,
+]
+
+
+@dataclass(frozen=True)
+class Whole:
+    """What the question finds in an index that is whole, the rows of its spaces, and the name of one of these."""
+
+    found: list[str]
+    rows: Mapping[str, int]
+    space: str
+
+
+async def done(engine: LeanRAG, job: Job) -> Job:
+    ended = await engine.job(job.id, wait_seconds=120)
+    assert ended.status is JobStatus.DONE, ended.message
+    return ended
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    return load_settings(data_dir=tmp_path)
+
+
+async def fill(settings: Settings) -> Whole:
+    async with await LeanRAG.open(settings) as engine:
+        sources = [DocumentSource(text=text, id=f"text {place}") for place, text in enumerate(TEXTS)]
+        await done(engine, await engine.submit_ingest(sources))
+        status = await engine.status()
+        assert status.collection.generation is not None
+        spaces = status.collection.generation.record.spaces
+        return Whole(await ask(engine), status.vectors, spaces.entities)
+
+
+async def ask(engine: LeanRAG) -> list[str]:
+    result = await engine.query(QUESTION)
+    assert result.warnings == ()
+    return [each.chunk.text for each in result.sources]
+
+
+async def expect_degraded(engine: LeanRAG) -> str:
+    """Return the warning of a query that keywords alone answer."""
+    result = await engine.query(QUESTION)
+    assert result.sources[0].chunk.text == TEXTS[1]
+    return next(warning for warning in result.warnings if "earch by meaning" in warning)
+
+
+async def expect_whole(engine: LeanRAG, whole: Whole) -> None:
+    """Wait until queries are not degraded any more, and compare with what they found before."""
+    with anyio.fail_after(60):
+        while (await engine.query(QUESTION)).warnings:
+            await anyio.sleep(0.05)
+    assert await ask(engine) == whole.found
+    assert (await engine.status()).vectors == whole.rows
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+async def test_a_server_repairs_the_index_when_it_opens(settings: Settings, damage: Damage) -> None:
+    whole = await fill(settings)
+    damage(settings.data_dir / VECTORS, whole.space)
+    async with await LeanRAG.open(settings) as engine:
+        await expect_degraded(engine)
+        assert len((await engine.status()).jobs) == 1, "a process that only asks does not write"
+    engine = await EngineHandle(settings).get()
+    try:
+        await expect_whole(engine, whole)
+        (job, _) = (await engine.status()).jobs
+        assert (job.kind, (await done(engine, job)).status) == ("reindex", JobStatus.DONE)
+    finally:
+        await engine.close()
+
+
+async def test_a_server_repairs_damage_that_a_query_meets(settings: Settings) -> None:
+    whole = await fill(settings)
+    engine = await EngineHandle(settings).get()
+    try:
+        await expect_whole(engine, whole)
+        overwrite_database(settings.data_dir / VECTORS, whole.space)
+        # As after another process has written.
+        await engine._stores.generations.bump_vector_version()
+        assert "is being repaired in the background" in await expect_degraded(engine)
+        await expect_whole(engine, whole)
+    finally:
+        await engine.close()
+
+
+@pytest.mark.parametrize("damage", [delete_all, overwrite_database, leave_a_mark])
+async def test_the_next_build_repairs_the_index(settings: Settings, damage: Damage) -> None:
+    whole = await fill(settings)
+    damage(settings.data_dir / VECTORS, whole.space)
+    async with await LeanRAG.open(settings) as engine:
+        await expect_degraded(engine)
+        await done(engine, await engine.submit_build())
+        await expect_whole(engine, whole)
+
+
+@pytest.mark.parametrize("damage", [delete_all, overwrite_database, leave_a_mark])
+async def test_an_ingest_that_changes_nothing_repairs_the_index(settings: Settings, damage: Damage) -> None:
+    whole = await fill(settings)
+    damage(settings.data_dir / VECTORS, whole.space)
+    async with await LeanRAG.open(settings) as engine:
+        await expect_degraded(engine)
+        same = [DocumentSource(text=TEXTS[0], id="text 0")]
+        await done(engine, await engine.submit_ingest(same))
+        await expect_whole(engine, whole)
+
+
+async def test_the_other_collections_are_repaired_too(settings: Settings) -> None:
+    whole = await fill(settings)
+    async with await LeanRAG.open(settings) as engine:
+        sources = [DocumentSource(text=text) for text in TEXTS]
+        await done(engine, await engine.submit_ingest(sources, collection="other"))
+        rows = (await engine.status("other")).vectors
+    overwrite_database(settings.data_dir / VECTORS, whole.space)
+    engine = await EngineHandle(settings).get()
+    try:
+        await expect_whole(engine, whole)
+        with anyio.fail_after(60):
+            while (await engine.status("other")).vectors != rows:
+                await anyio.sleep(0.05)
+    finally:
+        await engine.close()
