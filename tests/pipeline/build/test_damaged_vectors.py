@@ -31,24 +31,24 @@ QUESTION = Query("Who found Neptune?")
 VECTORS = "vectors"
 
 
-def delete_all(folder: Path, space: str) -> None:
+def delete_all(folder: Path, _space: str) -> None:
     shutil.rmtree(folder)
 
 
-def empty_database(folder: Path, space: str) -> None:
+def empty_database(folder: Path, _space: str) -> None:
     (folder / "chroma.sqlite3").write_bytes(b"")
 
 
-def cut_database(folder: Path, space: str) -> None:
+def cut_database(folder: Path, _space: str) -> None:
     path = folder / "chroma.sqlite3"
     path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
 
 
-def overwrite_database(folder: Path, space: str) -> None:
+def overwrite_database(folder: Path, _space: str) -> None:
     (folder / "chroma.sqlite3").write_bytes(b"garbage " * 1000)
 
 
-def cut_indexes(folder: Path, space: str) -> None:
+def cut_indexes(folder: Path, _space: str) -> None:
     for path in folder.rglob("*.bin"):
         path.write_bytes(path.read_bytes()[:10])
 
