@@ -232,3 +232,15 @@ async def test_an_alias_counts_like_a_name_and_ties_are_broken_by_mentions(
     assert [each.id for each in await store.generations.similar_entities(generation, "Springfeld", 1)] == [
         "alias"
     ]
+
+
+async def test_an_entity_with_a_very_long_name_is_published_and_found(
+    store: SqlDatabase, publish: Publish
+) -> None:
+    await store.documents.create_collection("default")
+    name = "".join(map(chr, range(0x4E00, 0x4E00 + 5_000)))
+    base = Graph((Entity("long", name, parent_id="r"), Entity("short", name[:900], parent_id="r")), ())
+    generation = (await publish(store, Hierarchy((base, Graph((Entity("r", "All", layer=1),), ()))))).number
+    found = await store.generations.entities_by_name(generation, [name])
+    assert "long" in [each.id for each in found]
+    assert (await store.generations.search_entities(generation, name[:2], 5, 0))[0].score > 0

@@ -35,6 +35,9 @@ bits): of a document that never changed, row ids are in reading order. Part of t
 without a migration."""
 
 
+LONGEST_KEY = 600
+"""Characters of a name key by which an entity is found: an index of PostgreSQL takes 2,700 bytes."""
+
 DEFAULT = FullTextOptions()
 
 
@@ -101,13 +104,18 @@ def make_indexed_windows(chunk: Chunk, title: str) -> list[IndexedWindow]:
 
 def make_indexed_entity(entity: Entity) -> IndexedEntity:
     """Return the entity's row, segmented into words."""
-    keys = dict.fromkeys(name_key(name) for name in (entity.name, *entity.aliases))
+    keys = dict.fromkeys(make_key(name) for name in (entity.name, *entity.aliases))
     return IndexedEntity(
         search_text(entity.name),
         search_text("\n".join(entity.aliases)) if entity.aliases else "",
         search_text(_description_and_findings(entity)),
         tuple(key for key in keys if key),
     )
+
+
+def make_key(name: str) -> str:
+    """Return the key by which an entity of this name is found."""
+    return name_key(name)[:LONGEST_KEY]
 
 
 def _description_and_findings(entity: Entity) -> str:

@@ -102,7 +102,7 @@ def search(
 
 def find_by_name(connection: Connection, generation: int, wanted: Sequence[str]) -> list[Entity]:
     """Return the entities of all layers with one of these names or aliases, by position."""
-    keys = {key for name in wanted if (key := name_key(name))}
+    keys = {key for name in wanted if (key := fulltext.make_key(name))}
     return _entities(connection.execute(_NAMED, {"generation": generation, "keys": list_value(keys)}))
 
 
