@@ -37,11 +37,12 @@ class EntityChanges:
 
 @dataclass(frozen=True, slots=True)
 class GraphChanges:
-    """What differs between two generations: the ``entities`` of layer 0, and the ``summaries``, which are the aggregated
-    entities of all layers above."""
+    """What differs between two generations: the ``entities`` of layer 0, the ``summaries``, which are the aggregated
+    entities of all layers above, and the written ``sentences`` of relations there, of which only stale ones are listed."""
 
     entities: EntityChanges = EntityChanges()
     summaries: EntityChanges = EntityChanges()
+    sentences: EntityChanges = EntityChanges()
 
 
 @dataclass(frozen=True, slots=True)

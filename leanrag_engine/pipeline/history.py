@@ -111,23 +111,29 @@ async def _compare_stored(
     """Return what differs from an earlier generation; None if its data are pruned."""
     if earlier is not None and not earlier.available:
         return None
-    now = await _read_entities(stores, published)
+    now = await _read_compared(stores, published)
     if earlier is None:
         return compare(None, now)
     kept = await _find_kept(stores, published.collection, earlier.number)
     if kept is None:
         return None
-    then = await _read_entities(stores, kept)
+    then = await _read_compared(stores, kept)
     if not await stores.generations.exists(kept.number):
         return None  # it was pruned while it was read
     return await anyio.to_thread.run_sync(compare, then, now)
 
 
-async def _read_entities(stores: Stores, generation: Generation) -> Hierarchy:
-    """Return the layers of a generation without their relations, which are not compared."""
+async def _read_compared(stores: Stores, generation: Generation) -> Hierarchy:
+    """Return the layers of a generation without the relations of layer 0, which are not compared."""
     number = generation.number
-    layers = [tuple(await stores.generations.layer(number, each.layer)) for each in generation.layers]
-    return Hierarchy(tuple(Graph(entities, ()) for entities in layers))
+    layers = [
+        Graph(
+            tuple(await stores.generations.layer(number, each.layer)),
+            tuple(await stores.generations.relations(number, each.layer)) if each.layer else (),
+        )
+        for each in generation.layers
+    ]
+    return Hierarchy(tuple(layers))
 
 
 async def _find_kept(stores: Stores, collection: str, number: int) -> Generation | None:

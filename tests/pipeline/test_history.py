@@ -123,6 +123,35 @@ async def test_entities_that_came_went_and_changed_are_named(tmp_path: Path) -> 
     assert "Ewan Reid" not in names(second, "added") | names(second, "changed") | names(second, "removed")
 
 
+async def test_summaries_and_relation_sentences_that_went_stale_are_named(tmp_path: Path, scribe: Any) -> None:
+    model = {"llm_model": "openai/tiny", "llm_api_base": scribe.url, "tau": 0, "cluster_size": 4}
+    more = DocumentSource(
+        id="letters",
+        text="Moira Kerr wrote to Calum Boyd about Skerry. Ewan Reid wrote to Isla Grant about Tiree and Oban.",
+    )
+    async with opened(tmp_path, **model) as engine:
+        await ingest(engine, NOTES)
+    async with opened(tmp_path, cluster_size=4) as engine:
+        await ingest(engine, [more], build=False)
+        await finished(engine, await engine.submit_build(order=BuildRequest(mode="update")))
+        _, *above = await graph(engine)
+        clusters = {each.id: each for entities, _ in above for each in entities}
+        summaries = {each.id: each.name for each in clusters.values() if each.stale}
+        sentences = {
+            each.id: f"{clusters[each.source_id].name} — {clusters[each.target_id].name}"
+            for _, relations in above
+            for each in relations
+            if each.stale
+        }
+        assert summaries
+        assert sentences
+        changes = (await engine.changes()).graph
+        newest, *_ = await engine.history()
+        assert newest.changes == changes
+        assert (changes.summaries.stale.names, changes.sentences.stale.names) == (summaries, sentences)
+        assert changes.summaries.stale.names.keys().isdisjoint(changes.summaries.added.names)
+
+
 async def test_the_model_calls_of_a_build_are_listed_with_it(tmp_path: Path, scribe: Any) -> None:
     async with opened(tmp_path, llm_model="openai/tiny", llm_api_base=scribe.url) as engine:
         await ingest(engine, NOTES)

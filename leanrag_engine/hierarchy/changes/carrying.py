@@ -31,7 +31,8 @@ from 0.4 on and in 7 of 9 from 0.3 on (tests/programs/benchmarks/growth.py)."""
 
 DUE = 0.2
 """Share of the members with a change from which on a model writes a text again. One member more among twenty changes
-little of what a summary says, and a call for each such cluster would make a small update as dear as a rebuild."""
+little of what a summary says, and a call for each such cluster would make a small update as dear as a rebuild. What is gone
+altogether does not count: the sentences that rested on it went with it, and the rest says what it said."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -165,6 +166,7 @@ def carry_summaries(
 ) -> CarriedSummaries:
     """Return what is carried over to the clusters of ``step``, whose lower layer has the ``lineage``."""
     members = _members_by_cluster(step.labels)
+    present = _ids_before(range(len(step.labels)), lineage)
     before = _previous_members(previous, step.lower.entities[0].layer)
     changes: dict[int, Staleness] = {}
     kept: dict[int, Entity] = {}
@@ -184,7 +186,8 @@ def carry_summaries(
             continue
         kept[number] = replace(carried, stale=changes[number].since(origin.stale))
         stale = kept[number].stale
-        if stale and stale.total >= DUE * len(members[number]):
+        moved = len((before.get(origin.id, frozenset()) & present) - _ids_before(members[number], lineage))
+        if stale and stale.joined + stale.changed + moved >= DUE * len(members[number]):
             due.add(number)
     return CarriedSummaries(origins, changes, kept, frozenset(due))
 
@@ -212,6 +215,11 @@ def _compare_members(rows: Sequence[int], lineage: Lineage, before: frozenset[st
         if (origin := lineage.origins[row]) is not None and origin.id in before
     }
     return Staleness(len(rows) - len(stayed), len(before) - len(stayed), sum(stayed.values()))
+
+
+def _ids_before(rows: Iterable[int], lineage: Lineage) -> set[str]:
+    """Return the ids that entities had in the previous build."""
+    return {origin.id for row in rows if (origin := lineage.origins[row]) is not None}
 
 
 def _is_supported(summary: Entity, chunk_ids: Collection[str]) -> bool:
@@ -260,6 +268,6 @@ def carry_sentences(
         now = Staleness(max(0, strength - old.strength), max(0, old.strength - strength))
         stale = now.since(old.stale)
         kept[number] = replace(carried, stale=stale)
-        if stale and stale.total >= DUE * strength:
+        if stale and stale.joined + stale.changed >= DUE * strength:
             due.add(number)
     return CarriedSentences(kept, frozenset(due), found)

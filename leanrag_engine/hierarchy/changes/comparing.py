@@ -6,34 +6,41 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 
 from leanrag_engine.core.history import EntityChanges, GraphChanges, NamedChanges
-from leanrag_engine.core.model import Entity, Hierarchy, Relation
+from leanrag_engine.core.model import Entity, Graph, Hierarchy, Relation
 
 NAMED = 50
 """Names listed for each way of changing: enough to see what a change was about, and an entry of the history stays small."""
 
 
 def compare(before: Hierarchy | None, after: Hierarchy) -> GraphChanges:
-    """Return what differs in ``after``. Linear in the number of entities."""
-    (old_base, old_above), (new_base, new_above) = _split(before), _split(after)
-    return GraphChanges(_compare_entities(old_base, new_base), _compare_entities(old_above, new_above))
+    """Return what differs in ``after``. Linear in the number of entities and of relations above layer 0."""
+    (old_base, *old_above), (new_base, *new_above) = (
+        before.layers if before else [Graph((), ())],
+        after.layers,
+    )
+    return GraphChanges(
+        _compare_entities(old_base.entities, new_base.entities),
+        _compare_entities(*(_entities_of(each) for each in (old_above, new_above))),
+        EntityChanges(stale=_find_stale_sentences(old_above, new_above)),
+    )
 
 
-def _split(hierarchy: Hierarchy | None) -> tuple[Sequence[Entity], Sequence[Entity]]:
-    """Return the entities of layer 0 and of all layers above it."""
-    if hierarchy is None:
-        return (), ()
-    base, *above = hierarchy.layers
-    return base.entities, list(chain.from_iterable(layer.entities for layer in above))
+def _entities_of(layers: Sequence[Graph]) -> list[Entity]:
+    return list(chain.from_iterable(layer.entities for layer in layers))
 
 
 def _compare_entities(before: Sequence[Entity], after: Sequence[Entity]) -> EntityChanges:
     # One pass without a pair for each entity: of 100,000 entities few have changed.
     left = {each.id: each for each in before}
+    written = {each.name: each.id for each in before if each.layer and each.method.written}
     added: list[Entity] = []
     changed: list[Entity] = []
     stale: list[Entity] = []
     for now in after:
         then = left.pop(now.id, None)
+        if then is None and now.stale:
+            # A cluster with other members has another id; a text that was carried over kept its name.
+            then = left.pop(written.get(now.name, ""), None)
         if then is None:
             added.append(now)
             continue
@@ -43,6 +50,19 @@ def _compare_entities(before: Sequence[Entity], after: Sequence[Entity]) -> Enti
             stale.append(now)
     removed = list(left.values())
     return EntityChanges(*map(_name_foremost, (added, removed, changed, stale)))
+
+
+def _find_stale_sentences(before: Sequence[Graph], after: Sequence[Graph]) -> NamedChanges:
+    """Return the relations above layer 0 whose written sentence has become stale, named by their ends."""
+    stale = {each.description for layer in before for each in layer.relations if each.stale}
+    found = [
+        each for layer in after for each in layer.relations if each.stale and each.description not in stale
+    ]
+    names = {each.id: each.name for each in _entities_of(after)} if found else {}
+    foremost = sorted(found, key=lambda each: (-each.layer, -each.strength, each.id))[:NAMED]
+    return NamedChanges(
+        len(found), {each.id: f"{names[each.source_id]} — {names[each.target_id]}" for each in foremost}
+    )
 
 
 def text_of(entity: Entity) -> tuple[object, ...]:
@@ -73,7 +93,9 @@ def add_up(steps: Sequence[GraphChanges]) -> GraphChanges:
     count what changed several times as often.
     """
     return GraphChanges(
-        _add_up([each.entities for each in steps]), _add_up([each.summaries for each in steps])
+        _add_up([each.entities for each in steps]),
+        _add_up([each.summaries for each in steps]),
+        _add_up([each.sentences for each in steps]),
     )
 
 

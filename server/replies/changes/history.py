@@ -106,6 +106,8 @@ class HistoryReply(ReplyModel):
             step = "Call build_hierarchy, so that pending documents are in the hierarchy."
         elif stale:
             step = "Call get_pending_work with kind='summary' to write stale summaries again."
+        elif changes.graph.sentences.stale.total:
+            step = "Call get_pending_work with kind='relation' to write stale sentences again."
         return cls(
             since=changes.since,
             exact=changes.exact,
@@ -143,10 +145,14 @@ class HistoryReply(ReplyModel):
 
 
 def list_changes(changes: GraphChanges) -> list[tuple[str, NamedChanges]]:
-    """Return the changes of entities and summaries with what they are called."""
+    """Return the changes of entities, summaries and sentences with what they are called."""
     return [
         (f"{what} {kind}", getattr(of, kind))
-        for what, of in (("entities", changes.entities), ("summaries", changes.summaries))
+        for what, of in (
+            ("entities", changes.entities),
+            ("summaries", changes.summaries),
+            ("relation sentences", changes.sentences),
+        )
         for kind in ("added", "removed", "changed", "stale")
     ]
 

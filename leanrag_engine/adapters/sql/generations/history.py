@@ -22,7 +22,7 @@ from leanrag_engine.core.history import (
 )
 from leanrag_engine.core.model import BuildHistory, EmbeddingCounts, Entity, Generation, LayerCount, Spent
 
-_PARTS = ("entities", "summaries")
+_PARTS = ("entities", "summaries", "sentences")
 _KINDS = ("added", "removed", "changed", "stale")
 
 
@@ -126,8 +126,9 @@ def _changes_to_json(changes: GraphChanges) -> dict[str, Any]:
 
 
 def _changes_from_json(stored: Mapping[str, Mapping[str, Any]]) -> GraphChanges:
-    entities, summaries = (
-        EntityChanges(**{kind: NamedChanges(**change) for kind, change in stored[part].items()})
-        for part in _PARTS
+    return GraphChanges(
+        *(
+            EntityChanges(**{kind: NamedChanges(**change) for kind, change in stored[part].items()})
+            for part in _PARTS
+        )
     )
-    return GraphChanges(entities, summaries)
