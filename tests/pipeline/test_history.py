@@ -123,7 +123,9 @@ async def test_entities_that_came_went_and_changed_are_named(tmp_path: Path) -> 
     assert "Ewan Reid" not in names(second, "added") | names(second, "changed") | names(second, "removed")
 
 
-async def test_summaries_and_relation_sentences_that_went_stale_are_named(tmp_path: Path, scribe: Any) -> None:
+async def test_summaries_and_relation_sentences_that_went_stale_are_named(
+    tmp_path: Path, scribe: Any
+) -> None:
     model = {"llm_model": "openai/tiny", "llm_api_base": scribe.url, "tau": 0, "cluster_size": 4}
     more = DocumentSource(
         id="letters",
