@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
+import textwrap
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -46,6 +49,21 @@ def run_long(settings: Settings, work: Callable[[LeanRAG], Awaitable[None]], kep
     except KeyboardInterrupt:
         typer.echo(f"\nStopped. {kept}", err=True)
         raise typer.Exit(INTERRUPTED) from None
+
+
+def print_report(text: str, *, json: bool = False) -> None:
+    """Print lines of prose, at a terminal long ones broken between words, or JSON as it is."""
+    if sys.stdout.isatty() and not json:
+        width = shutil.get_terminal_size().columns
+        text = "\n".join(wrap_line(line, width) for line in text.splitlines())
+    typer.echo(text)
+
+
+def wrap_line(line: str, width: int) -> str:
+    """Break a line between words; not one that holds a command, which is copied, or a branch of a tree."""
+    if len(line) <= width or "leanrag " in line or line.startswith(("├", "│", "└")):
+        return line
+    return textwrap.fill(line, width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
 
 
 async def follow_job(engine: LeanRAG, job: Job, *, verbose: bool = False) -> Job:

@@ -9,7 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from leanrag_engine.core.errors import InvalidInput
 from leanrag_engine.core.text.cleaning import clean
+from leanrag_engine.core.text.language import segmentation
 from leanrag_engine.core.text.language.names import name_key
 from leanrag_engine.core.text.language.segmentation import japanese_morphemes
 from leanrag_engine.core.text.language.sentences import PieceKind, pieces, sentences, whole_sentences
@@ -399,3 +401,14 @@ def test_the_script_of_most_words_is_recognized(text: str, latin: bool) -> None:
 def test_the_script_of_most_of_many_texts_counts() -> None:
     assert is_mostly_latin(["The lighthouse was lit."] * 6000 + ["Маяк зажгли вечером."] * 3000)
     assert not is_mostly_latin(["The lighthouse was lit."] * 3000 + ["Маяк зажгли вечером снова."] * 6000)
+
+
+def test_without_the_japanese_dictionary_only_japanese_is_refused_and_the_package_is_named(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(segmentation, "find_spec", lambda _: None)
+    segmentation._dictionary.cache_clear()
+    with ThreadPoolExecutor(1) as fresh:  # a thread keeps its tokenizer
+        assert fresh.submit(search_text, "plain words").result() == "plain words"
+        with pytest.raises(InvalidInput, match="sudachidict-small"):
+            fresh.submit(search_text, "ひらがなの文").result()

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-import typer
-
-from ..running import leave_unless_done
+from ..running import leave_unless_done, print_report
 
 if TYPE_CHECKING:
     from leanrag_engine.core.config import Settings
@@ -21,7 +19,8 @@ def end(job: Job, settings: Settings, *, json: bool, following: Sequence[str] = 
     from ...replies.work.jobs import JobReply  # noqa: PLC0415 - heavy
 
     reply = JobReply.from_engine(job)
-    typer.echo(reply.model_dump_json() if json else "\n".join(list_lines(reply, job, settings, following)))
+    text = reply.model_dump_json() if json else "\n".join(list_lines(reply, job, settings, following))
+    print_report(text, json=json)
     leave_unless_done(reply.status)
 
 

@@ -10,7 +10,7 @@ import typer
 from leanrag_engine.core.jobs import RollbackResult
 
 from ..options import CollectionOption, DataDir, Json, Verbose
-from ..running import follow_job, read_settings, run, run_long
+from ..running import follow_job, print_report, read_settings, run, run_long
 from .endings import end
 
 if TYPE_CHECKING:
@@ -42,13 +42,15 @@ def history(
         if since:
             changes = await engine.changes(since, collection=named)
             reply = HistoryReply.from_engine(changes, entries, engine.count_tokens)
-            typer.echo(reply.model_dump_json() if json else "\n".join(reply.to_lines()))
+            print_report(reply.model_dump_json() if json else "\n".join(reply.to_lines()), json=json)
             return
         cards = [GenerationCard.from_engine(each) for each in entries]
         if json:
             typer.echo(dumps({"generations": [each.model_dump() for each in cards]}, ensure_ascii=False))
         else:
-            typer.echo("\n".join(each.to_line() for each in cards) or "There is no build yet: leanrag build.")
+            print_report(
+                "\n".join(each.to_line() for each in cards) or "There is no build yet: leanrag build."
+            )
 
     run(read_settings(data_dir, collection), work)
 

@@ -18,7 +18,7 @@ from leanrag_engine.core.config import Settings
 from leanrag_engine.core.errors import LeanRAGError, NotReady
 
 from ..options import CollectionOption, DataDir, Json, run_async
-from ..running import read_settings
+from ..running import print_report, read_settings
 from .config import hide_credentials
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def doctor(data_dir: DataDir = None, collection: CollectionOption = None, json: 
         reply = DoctorReply(
             version=version("leanrag-mcp"), data_dir=str(settings.data_dir), findings=findings
         )
-        typer.echo(reply.model_dump_json() if json else reply.to_markdown())
+        print_report(reply.model_dump_json() if json else reply.to_markdown(), json=json)
         if reply.is_failure:
             raise typer.Exit(1)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ..options import DataDir, Json, Verbose
-from ..running import follow_job, read_settings, run, run_long
+from ..running import follow_job, print_report, read_settings, run, run_long
 
 if TYPE_CHECKING:
     from leanrag_engine.engine import LeanRAG
@@ -56,7 +56,7 @@ def list_collections(data_dir: DataDir = None, json: Json = False) -> None:
         from ...replies.state.collections import CollectionList  # noqa: PLC0415 - heavy
 
         reply = CollectionList.from_engine(await engine.collections())
-        typer.echo(reply.model_dump_json() if json else reply.to_markdown())
+        print_report(reply.model_dump_json() if json else reply.to_markdown(), json=json)
 
     run(read_settings(data_dir, None, read_only=True), work)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ..options import CollectionOption, DataDir, Json
-from ..running import read_settings, run
+from ..running import print_report, read_settings, run
 
 if TYPE_CHECKING:
     from leanrag_engine.engine import LeanRAG
@@ -52,6 +52,6 @@ def status(data_dir: DataDir = None, collection: CollectionOption = None, json: 
         from ...replies.state.status import StatusReply  # noqa: PLC0415 - heavy
 
         reply = StatusReply.from_engine(await engine.status(engine.settings.collection))
-        typer.echo(reply.model_dump_json() if json else "\n".join(reply.to_lines()))
+        print_report(reply.model_dump_json() if json else "\n".join(reply.to_lines()), json=json)
 
     run(read_settings(data_dir, collection, read_only=True), work)

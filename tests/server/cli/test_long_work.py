@@ -18,6 +18,7 @@ from leanrag_engine.engine import LeanRAG
 from leanrag_mcp.cli.corpus.documents import LISTED
 from leanrag_mcp.cli.main import app
 from leanrag_mcp.cli.progress import LINE_SECONDS, ProgressLines, WholeProgress, list_steps
+from leanrag_mcp.cli.running import wrap_line
 
 COMMANDS = (("ingest", "notes"), ("sync", "notes"), ("build",))
 
@@ -192,3 +193,14 @@ def test_of_many_files_the_replaced_one_is_listed_and_the_others_are_counted(tmp
     assert f"Documents: 1 replaced, {LISTED} unchanged." in second
     assert second.count("\nunchanged ") == 0
     assert CliRunner().invoke(app, [*command, "--details"]).stdout.count("unchanged  ") == LISTED + 1
+
+
+def test_long_lines_break_between_words_but_commands_and_trees_do_not() -> None:
+    prose = "Generation 2 of collection default is published: G0 8 entities and 7 relations."
+    assert wrap_line(prose, 30).splitlines() == [
+        "Generation 2 of collection",
+        "  default is published: G0 8",
+        "  entities and 7 relations.",
+    ]
+    for whole in ("Next: leanrag query QUESTION --data-dir /home/you/leanrag", f"├─ {prose}", "short"):
+        assert wrap_line(whole, 30) == whole
