@@ -55,17 +55,17 @@ class JobStep:
 
 READING = (
     JobStep("looking for files", ("list",), 1),
-    JobStep("reading documents", ("ingest",), 35),
+    JobStep("reading documents", ("ingest",), 15),
 )
 REMOVING = JobStep("deleting documents", ("read", "delete"), 2)
 READING_BY_MODEL = JobStep("reading passages with the model", ("extract",), 100)
-EMBEDDING_PASSAGES = JobStep("embedding passages", ("fit", "embed"), 25)
+EMBEDDING_PASSAGES = JobStep("embedding passages", ("fit", "embed"), 40)
 MERGING = (
     JobStep("merging what the passages name", ("merge", "describe"), 2),
-    JobStep("embedding entities", ("name", "embed"), 25),
+    JobStep("embedding entities", ("name", "embed"), 37),
 )
 LAYERS = ("size", "cluster", "aggregate", "relate", "embed", "summarise", "connect")
-CLUSTERING = JobStep("building the hierarchy", LAYERS, 8)
+CLUSTERING = JobStep("building the hierarchy", LAYERS, 6)
 CLUSTERING_BY_MODEL = JobStep("building the hierarchy", LAYERS, 80)
 CHECKING = JobStep("checking the hierarchy", ("check", "measure"), 1)
 INDEXING = JobStep("writing the search index", ("embed", "index"), 3)
