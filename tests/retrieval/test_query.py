@@ -9,6 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import networkx as nx
+import numpy as np
 import pytest
 
 from leanrag_engine.core.errors import Ambiguous, InvalidInput, NotFound, NotReady
@@ -270,6 +271,21 @@ async def test_both_searches_look_for_facts_unless_a_seed_is_sure(corpus: Corpus
     (sure,) = await search_all(index, EVERYTHING, ["Edmond Halley"], 10)
     assert sure.doubt < 0.1
     assert sure.dense_facts == sure.keyword_facts == ()
+
+
+async def test_vectors_that_a_killed_update_left_take_the_place_of_no_hit(corpus: Corpus) -> None:
+    index = await corpus.index()
+    assert index.spaces
+    question = "Who computed an orbit?"
+    (before,) = await search_all(index, EVERYTHING, [question], 10)
+    assert before.dense_facts
+    assert before.dense_entities
+    assert before.vector is not None
+    for space in (index.spaces.facts, index.spaces.entities):
+        left = [f"left{number}" for number in range(300)]
+        await index.vectors.upsert(space, left, np.tile(before.vector, (300, 1)))
+    (after,) = await search_all(index, EVERYTHING, [question], 10)
+    assert (after.dense_facts, after.dense_entities) == (before.dense_facts, before.dense_entities)
 
 
 # --- entities, sub-queries, options --------------------------------------------------------

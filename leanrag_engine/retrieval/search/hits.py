@@ -243,8 +243,11 @@ class _Searcher:
         space = spaces_of(self.index).facts
         if vector is None or not space or not self.scope.everything:
             return []
-        hits = await self.index.vectors.search(space, vector, self.options.fact_hits)
-        return adjacency_of(self.index).existing_facts(hits)
+        return await self._search_widening(
+            lambda limit: self.index.vectors.search(space, vector, limit),
+            adjacency_of(self.index).existing_facts,  # a killed update leaves others
+            self.options.fact_hits,
+        )
 
     async def _keyword_facts(self, text: str) -> list[Hit]:
         if not spaces_of(self.index).facts or not self.scope.everything:
