@@ -123,7 +123,8 @@ async def chat_model(settings: Settings, name: str, api_base: str = "", *, calls
     limits = Limits(
         settings.llm_concurrency, settings.llm_requests_per_minute, settings.llm_tokens_per_minute
     )
-    return await LiteLLMChatModel.open(name, api_base=api_base, limits=limits, calls=calls)
+    seconds = settings.llm_silence_seconds
+    return await LiteLLMChatModel.open(name, api_base=api_base, seconds=seconds, limits=limits, calls=calls)
 
 
 def same_service(settings: Settings, name: str) -> str:

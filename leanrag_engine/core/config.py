@@ -88,6 +88,11 @@ class Settings(BaseSettings):
     llm_concurrency: int = Field(
         default=8, ge=1, le=256, description="Calls of a chat model that may be under way at once."
     )
+    llm_silence_seconds: float = Field(
+        default=60,
+        gt=0,
+        description="Seconds without an answer after which a chat model's service counts as dead; more for a slow local model.",
+    )
     llm_requests_per_minute: int = Field(
         default=0, ge=0, description="Most calls of a chat model in a minute; 0: no limit."
     )

@@ -128,6 +128,10 @@ class ModelUnavailable(LeanRAGError):
     """A model's service cannot be reached, is overloaded, or limits the rate, even after all retries."""
 
 
+class ModelSilent(ModelUnavailable):
+    """A model's service took a request and answered neither it nor any other within the time for one."""
+
+
 class ReplyUnusable(LeanRAGError):
     """One reply of a model cannot be used: cut off, refused, empty, or not of the form asked for.
     Other requests are not affected."""

@@ -172,7 +172,7 @@ class TokenScale:
 
 @dataclass(slots=True)
 class CircuitBreaker:
-    """Stops calls to a service after ``limit`` calls in a row without an answer."""
+    """Stops calls to a service after ``limit`` calls in a row without an answer, or one that was met with silence."""
 
     limit: int = 3
     failures: int = 0
@@ -181,6 +181,6 @@ class CircuitBreaker:
         """Raise ``ModelUnavailable`` if the service is considered dead."""
         if self.failures >= self.limit:
             raise ModelUnavailable(
-                f"Model {name!r} did not answer {self.limit} calls in a row and is not called any more.",
+                f"Model {name!r} does not answer and is not called any more.",
                 "Build again when it answers: paid replies are kept, and only the rest is requested.",
             )

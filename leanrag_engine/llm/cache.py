@@ -11,7 +11,14 @@ from dataclasses import dataclass, field, replace
 
 import anyio
 
-from leanrag_engine.core.errors import Busy, InvalidInput, LeanRAGError, ModelUnavailable, ReplyUnusable
+from leanrag_engine.core.errors import (
+    Busy,
+    InvalidInput,
+    LeanRAGError,
+    ModelSilent,
+    ModelUnavailable,
+    ReplyUnusable,
+)
 from leanrag_engine.core.ports import ChatModel, ChatRequest, Price, Reply, ReplyStore, Tokenizer
 
 from .budget import Budget, CircuitBreaker, TokenScale, Usage, cost_of, count_prompt
@@ -141,8 +148,9 @@ class CachedModel(ModelWrapper):
         self._breaker.check(self.name)
         try:
             reply = await self._model.complete(request)
-        except ModelUnavailable:
-            self._breaker.failures += 1
+        except ModelUnavailable as problem:
+            # Silence costs a minute: it is not tried again.
+            self._breaker.failures += self._breaker.limit if isinstance(problem, ModelSilent) else 1
             raise
         self._breaker.failures = 0
         return reply

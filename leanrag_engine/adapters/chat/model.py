@@ -9,6 +9,7 @@ values of such variables.
 from __future__ import annotations
 
 import email.utils
+import math
 import os
 import re
 import time
@@ -24,7 +25,13 @@ import anyio
 import anyio.to_thread
 import tenacity
 
-from leanrag_engine.core.errors import InvalidInput, LeanRAGError, ModelUnavailable, ReplyUnusable
+from leanrag_engine.core.errors import (
+    InvalidInput,
+    LeanRAGError,
+    ModelSilent,
+    ModelUnavailable,
+    ReplyUnusable,
+)
 from leanrag_engine.core.ports import ChatRequest, FinishReason, Price, Reply
 from leanrag_engine.core.text.nearest import find_nearest
 from leanrag_engine.core.text.shortening import cut_end, one_line
@@ -35,6 +42,9 @@ __all__ = ["Limits", "LiteLLMChatModel"]
 
 ATTEMPTS = 5
 """Default attempts of one call before it fails."""
+
+SILENCE = 60.0
+"""Default seconds within which a service must answer a call."""
 
 PATIENCE = 120.0
 """The longest wait in seconds that a service may ask for (Retry-After); beyond it the call fails and says so."""
@@ -59,9 +69,9 @@ class RetryOptions:
 
     rate_limited: int = 3
     """Times as many attempts if the rate is limited: the service works, and fewer calls begin."""
-    deadline: float = 1.5
-    """No attempt begins after this many times the seconds of one: a service that hangs fails at the second. What a call
-    waits for its turn does not count: with few requests a minute that alone may be longer."""
+    deadline: float = 270.0
+    """No attempt begins after so many seconds. What a call waits for its turn does not count: with few requests a minute
+    that alone may be longer."""
     first_pause: float = 0.5
     """Seconds before the second attempt, doubled for each further one, with jitter of half of it."""
     longest_pause: float = 30.0
@@ -100,6 +110,7 @@ class LiteLLMChatModel:
         self._attempts = attempts
         self._sleep = sleep
         self._clock = clock
+        self._answered = -math.inf  # when the service last answered any call
         self._concurrency = limits.concurrency
         self._places = Places(limits.concurrency)
         self._requests = Pace(limits.requests_per_minute, clock=clock, sleep=sleep)
@@ -119,7 +130,7 @@ class LiteLLMChatModel:
         name: str,
         *,
         api_base: str = "",
-        seconds: float = 180.0,  # local models on small machines are slow
+        seconds: float = SILENCE,
         attempts: int = ATTEMPTS,
         limits: Limits = Limits(),
         calls: bool = True,
@@ -130,7 +141,8 @@ class LiteLLMChatModel:
 
         Raises ``InvalidInput`` if the provider is unknown, the address is no URL, or the provider's key is missing
         in the environment; without ``calls``, for a model that is only asked for its price, no key is needed. Sends
-        nothing.
+        nothing. A call that has no answer after ``seconds`` is tried again only if another one was answered meanwhile: else
+        the service counts as dead.
         """
         if api_base and not re.match(r"https?://[^/\s]+", api_base):
             raise InvalidInput(
@@ -163,19 +175,26 @@ class LiteLLMChatModel:
         """See :meth:`leanrag_engine.core.ports.ChatModel.complete`."""
         failure: Exception
         async with self._begun:
+            began = self._clock()
             time_used = TimeUsed(self._clock)
+
+            def is_late(problem: BaseException | None) -> bool:
+                silent = is_timeout(problem) and time_used.seconds >= self._seconds and self._answered < began
+                return silent or time_used.seconds >= RETRIES.deadline
+
             attempts = retry_policy(
                 self._attempts,
                 self._sleep,
                 limited=RETRIES.rate_limited * self._attempts,
-                is_late=lambda: time_used.seconds >= RETRIES.deadline * self._seconds,
+                is_late=is_late,
             )
             try:
                 return await attempts(self._attempt, request, time_used)
             except foreign_errors(self._litellm) as problem:
                 failure = problem
         # Outside the handler: the provider's error may hold a key, and would become the context of this one.
-        raise self._map_error(failure, attempts.statistics.get("attempt_number", 1))
+        silent = is_timeout(failure) and self._answered < began
+        raise self._map_error(failure, attempts.statistics.get("attempt_number", 1), silent=silent)
 
     async def close(self) -> None:
         """Close the connections of this event loop, which litellm keeps by loop and never closes itself."""
@@ -229,20 +248,22 @@ class LiteLLMChatModel:
                 if is_limited(problem):
                     self._places.halve(began)
                 raise
+            self._answered = self._clock()
             reply = read_reply(response)
             self._places.widen()
             self._sizes.note(request, reply)
             self._tokens.refund(expected - reply.prompt_tokens - reply.completion_tokens)
         return reply
 
-    def _map_error(self, problem: Exception, attempts: int) -> LeanRAGError:
+    def _map_error(self, problem: Exception, attempts: int, *, silent: bool) -> LeanRAGError:
         """Map the provider's error to one of ours, by what the caller can do."""
         if lasting := self._map_lasting_error(problem):
             return lasting
         who = f"{self._name!r}{self._where}"
         if may_be_retried(problem):
             tried = f"after {attempts} attempts" if attempts > 1 else "at the only attempt"
-            return ModelUnavailable(
+            kind = ModelSilent if silent else ModelUnavailable
+            return kind(
                 f"Model {who} does not answer, {tried}: {quote_error(problem)}", advice(problem, self._where)
             )
         return ReplyUnusable(
@@ -412,20 +433,24 @@ def read_choice(choice: Any) -> tuple[str, FinishReason]:
 
 
 def retry_policy(
-    attempts: int, sleep: Sleep, *, limited: int = 0, is_late: Callable[[], bool] = lambda: False
+    attempts: int,
+    sleep: Sleep,
+    *,
+    limited: int = 0,
+    is_late: Callable[[BaseException | None], bool] = lambda _: False,
 ) -> tenacity.AsyncRetrying:
     """Return a policy of at most ``attempts`` attempts (``limited`` if the rate is limited), none of which begins when it
-    ``is_late``. It raises the last error unchanged."""
+    ``is_late`` after the last error. It raises the last error unchanged."""
 
     def is_enough(state: tenacity.RetryCallState) -> bool:
         problem = state.outcome.exception() if state.outcome else None
         most = max(attempts, limited) if problem is not None and is_limited(problem) else attempts
-        return state.attempt_number >= most
+        return state.attempt_number >= most or is_late(problem)
 
     return tenacity.AsyncRetrying(
         retry=tenacity.retry_if_exception(is_worth_retrying),
         wait=pause,
-        stop=lambda state: is_enough(state) or is_late(),
+        stop=is_enough,
         sleep=sleep,
         reraise=True,
     )
@@ -438,6 +463,11 @@ def is_worth_retrying(problem: BaseException) -> bool:
 
 def may_be_retried(problem: BaseException) -> bool:
     return getattr(problem, "status_code", None) in PASSING and not out_of_quota(problem)
+
+
+def is_timeout(problem: BaseException | None) -> bool:
+    """Return whether the service did not answer in time."""
+    return getattr(problem, "status_code", None) == HTTPStatus.REQUEST_TIMEOUT
 
 
 def is_limited(problem: BaseException) -> bool:
@@ -495,6 +525,11 @@ def advice(problem: Exception, where: str) -> str:
         )
     if getattr(problem, "status_code", None) == HTTPStatus.TOO_MANY_REQUESTS:
         return "Let fewer calls run at once, or try again later."
+    if is_timeout(problem):
+        return (
+            "Check that the service works. If its model is only slow, raise the setting llm_silence_seconds "
+            "(LEANRAG_LLM_SILENCE_SECONDS)."
+        )
     if where:
         return "Check that the service runs there and can be reached."
     return "Try again later, or use another model."

@@ -198,6 +198,24 @@ async def test_a_dead_service_leaves_everything_heuristic_and_says_so(
         assert any(failure.document == "extract" for failure in job.failures)
 
 
+async def test_a_service_that_hangs_in_silence_is_asked_once_and_the_next_build_goes_on(
+    tmp_path: Path, scribe: Any
+) -> None:
+    write = import_module("leanrag_tests_scribe").write
+    scribe.follows(lambda _: scribe.stalled())
+    async with engine(tmp_path, scribe, llm_concurrency=2, llm_silence_seconds=0.5) as opened:
+        await ingested(opened, 20)
+        job = await built(opened)
+        assert (await opened.status()).extracts == {"heuristic": 20}
+        failure = next(failure for failure in job.failures if failure.document == "extract")
+        assert "timed out" in failure.error
+        assert scribe.calls <= 4, "no call is repeated, and no step after the first one calls"
+    scribe.follows(write)
+    async with engine(tmp_path, scribe) as opened:
+        await built(opened)
+        assert (await opened.status()).extracts == {"model": 20}
+
+
 async def test_one_document_with_bad_replies_stays_heuristic_alone(tmp_path: Path, scribe: Any) -> None:
     write = import_module("leanrag_tests_scribe").write
     scribe.follows(lambda request: "Sorry, no." if "Note 3" in request.prompt else write(request))
