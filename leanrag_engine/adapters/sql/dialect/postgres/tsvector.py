@@ -44,7 +44,8 @@ class TsvectorIndex:
             f"CREATE TABLE {name} (number bigint PRIMARY KEY, words tsvector NOT NULL, size integer NOT NULL)",
             f"CREATE INDEX ON {name} USING gin (words) WITH (fastupdate = off)",
             f'CREATE TABLE {name}_words (word text COLLATE "C" PRIMARY KEY, rows bigint NOT NULL, size bigint NOT NULL)',
-            f"CREATE INDEX ON {name}_words (word) WHERE rows = 0",
+            # Room in each page, so that a count changes in place.
+            f"ALTER TABLE {name}_words SET (fillfactor = 70)",
             f"INSERT INTO {name}_words VALUES ('', 0, 0)",
         ):
             connection.exec_driver_sql(statement)
@@ -81,15 +82,16 @@ class TsvectorIndex:
 
     def remove(self, connection: Connection, table: FullTextTable, numbers: range) -> None:
         name = table.name
-        connection.exec_driver_sql(
+        left = connection.exec_driver_sql(
             f"WITH gone AS (DELETE FROM {name} WHERE number BETWEEN %s AND %s RETURNING words, size),"
             " less AS (SELECT lexeme AS word, count(*) AS rows, 0 AS size FROM gone, unnest(words) GROUP BY lexeme"
             " UNION ALL SELECT '', count(*), coalesce(sum(size), 0) FROM gone)"
             f" UPDATE {name}_words AS held SET rows = held.rows - less.rows, size = held.size - less.size"
-            " FROM less WHERE held.word = less.word",
+            " FROM less WHERE held.word = less.word RETURNING held.word, held.rows",
             (numbers.start, numbers.stop - 1),
         )
-        connection.exec_driver_sql(f"DELETE FROM {name}_words WHERE rows = 0 AND word <> ''")
+        if unused := [word for word, count in left if not count and word]:
+            connection.exec_driver_sql(f"DELETE FROM {name}_words WHERE word = ANY(%s::text[])", (unused,))
 
     def purge(self, connection: Connection, table: FullTextTable) -> None:
         """Do nothing: ``remove`` leaves nothing that a statement could read."""
