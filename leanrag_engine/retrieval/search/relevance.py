@@ -51,14 +51,18 @@ class RankedWindow:
 def fuse_scores(dense: Sequence[Hit], keyword: Sequence[Hit], options: RelevanceOptions) -> dict[str, float]:
     """Return the score of each hit: its share of the best dense score, plus that of the best keyword score, weighted.
 
-    What dense search did not find is no better than its last hit.
+    What dense search did not find is no better than its last hit; the first of what it found gain by their rank.
     """
     by_meaning, floor = _relative(dense)
     by_keyword, _ = _relative(keyword)
-    return {
+    scores = {
         id_: by_meaning.get(id_, floor) + options.keyword * by_keyword.get(id_, 0.0)
         for id_ in dict.fromkeys([*by_meaning, *by_keyword])
     }
+    for rank, hit in enumerate(dense):
+        if hit.id in by_meaning:
+            scores[hit.id] += options.first * options.first_decay / (options.first_decay + rank)
+    return scores
 
 
 def _relative(hits: Sequence[Hit]) -> tuple[dict[str, float], float]:

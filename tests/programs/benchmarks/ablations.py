@@ -73,6 +73,7 @@ VARIANTS = (
     Strategy("no gain by the graph", relevance(graph=0.0, graph_sure=0.0)),
     Strategy("no further gain where the question is sure", relevance(graph_sure=0.0)),
     Strategy("no seats for plain search", relevance(seat_tokens=1e9)),
+    Strategy("no gain by the first places of dense search", relevance(first=0.0)),
     Strategy("no gain by neighbours", relevance(neighbour=0.0)),
     Strategy("no gain by sections", relevance(section=0.0)),
     Strategy("no keyword scores in windows", relevance(keyword=0.0)),

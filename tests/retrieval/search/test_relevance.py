@@ -10,7 +10,9 @@ from leanrag_engine.core.model import Chunk, Hit, Window, window_id
 from leanrag_engine.retrieval.request import RelevanceOptions
 from leanrag_engine.retrieval.search.relevance import RankedWindow, fuse_scores, rank_windows
 
-OPTIONS = RelevanceOptions(keyword=0.5, neighbour=0.3, section=0.2, graph_decay=4.0, stub_characters=50)
+OPTIONS = RelevanceOptions(
+    keyword=0.5, first=0.0, neighbour=0.3, section=0.2, graph_decay=4.0, stub_characters=50
+)
 
 
 def chunk(
@@ -42,6 +44,25 @@ def test_scores_are_shares_of_the_best_and_what_dense_search_missed_is_no_better
     assert scores == pytest.approx({"a": 1.0, "b": 0.5 + 0.5, "c": 0.5 + 0.25})
     assert fuse_scores([], [Hit("c", 5.0)], OPTIONS) == pytest.approx({"c": 0.5})
     assert fuse_scores([], [], OPTIONS) == {}
+
+
+def test_the_first_by_meaning_gain_by_their_rank() -> None:
+    dense = [Hit("a", 0.8), Hit("b", 0.4), Hit("c", 0.0)]
+    scores = fuse_scores(dense, [Hit("b", 10.0)], replace(OPTIONS, first=0.6, first_decay=2.0))
+    assert scores == pytest.approx({"a": 1.0 + 0.6, "b": 0.5 + 0.5 + 0.4, "c": 0.3})
+
+
+def test_plain_words_do_not_outweigh_the_window_that_is_first_by_meaning() -> None:
+    # As in a novel: the cosines of 200 windows lie between 0.55 and 0.40, and many share a word or two with the question.
+    dense = [Hit(f"w{place}", 0.55 - 0.00075 * place) for place in range(200)]
+    keyword = [Hit(f"w{20 + place}", 12.0 * 0.97**place) for place in range(100)]
+
+    def place_of_first(options: RelevanceOptions) -> int:
+        scores = fuse_scores(dense, keyword, options)
+        return sorted(scores, key=lambda each: -scores[each]).index("w0")
+
+    assert place_of_first(RelevanceOptions(first=0.0)) > 30
+    assert place_of_first(RelevanceOptions()) < 10
 
 
 def test_a_window_gains_from_the_better_of_those_that_touch_it() -> None:
