@@ -135,10 +135,22 @@ def test_an_owner_is_a_name_whatever_the_apostrophe() -> None:
         "Good Evening Mei Lin.",
         "Yes Mei Lin. No Mei Lin. Okay Mei Lin.",
         "Sorry Mei Lin, Please Mei Lin, Bye Mei Lin.",
+        "Ciao Mei Lin, the burner has gone off by post.",
     ],
 )
 def test_greetings_are_no_part_of_a_name(text: str) -> None:
     assert keys(f"{text} We met Mei Lin in the hall.") == {"mei lin"}
+
+
+def test_the_fields_of_an_e_mails_head_are_no_names() -> None:
+    mails = [
+        f"From: {name} <{name[:4]}@post.example>\nTo: choir@post.example\nDate: Mon, {day} Feb 2026 20:14:00 +0100\n"
+        f"Subject: Re: Rehearsal\n\n> Who can lend us a harp?\n\nWe sing in the Silver Hall on the {day}th."
+        for day, name in enumerate(["Mei Lin", "Olaf Berg", "Mei Lin", "Olaf Berg", "Mei Lin"], start=9)
+    ]
+    found = keys("\n\n---\n".join(mails))
+    assert {"mei lin", "olaf berg", "silver hall"} <= found
+    assert not {"subject", "date", "from", "to"} & found
 
 
 @pytest.mark.parametrize(
