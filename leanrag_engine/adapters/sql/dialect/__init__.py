@@ -1,4 +1,1 @@
-"""Everything specific to SQLite: files, pragmas, transactions, error codes, FTS5, lists of ids as JSON.
-
-Another database would replace this folder; ``schema`` and the statements beside it would not change.
-"""
+"""What differs between databases: opening, transactions, error codes and full text of SQLite and of PostgreSQL."""
