@@ -1,4 +1,4 @@
-"""Choose the reader of a file by its name; read text, Markdown and source code.
+"""Choose the reader of a file by its name, or by its beginning; read text, Markdown and source code.
 
 Every reader returns headings as Markdown's ``#`` lines where its format has headings, table rows as
 ``| a | b |`` and list items as ``- a``, so that later stages know one notation only.
@@ -7,18 +7,28 @@ Every reader returns headings as Markdown's ``#`` lines where its format has hea
 from __future__ import annotations
 
 import re
+import unicodedata
+from codecs import getincrementaldecoder
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import PurePath
 
 from leanrag_engine.core.errors import FormatUnsupported
 from leanrag_engine.core.text.cleaning import clean
+from leanrag_engine.core.text.scripts import CJK_CHARACTER
 
 from .decoding import decode
 from .readers.chats import read_chat
 from .readers.reading import Reading, first_heading
 
-__all__ = ["PLAIN", "SUPPORTED_SUFFIXES", "Format", "format_of"]
+__all__ = ["PLAIN", "START_BYTES", "SUPPORTED_SUFFIXES", "Format", "format_of", "is_prose"]
+
+START_BYTES = 1 << 13
+"""How much of a file's beginning tells whether it is prose."""
+_PHRASE = re.compile(r"(?:[^\W\d_]+[,;:]?[ \n]){4}[^\W\d_]+")
+"""Five words in a row. Keys, markup and tables of numbers have none."""
+_LEAST_PHRASES = 0.1
+"""Least share of the characters of prose that lie in such rows. Configuration with comments has 0.3, an SVG image 0."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,23 +44,37 @@ class Format:
     guarded_from: int | None = None
 
 
-def format_of(name: str, shown: str = "") -> Format:
-    """Return the format of a file by its name alone; messages quote ``shown`` (default: the name).
+def format_of(name: str, shown: str = "", start: bytes = b"") -> Format:
+    """Return the format of a file by its name, or plain text if the name says nothing and ``start``, its beginning, is prose.
 
-    Raises :class:`FormatUnsupported`.
+    Messages quote ``shown`` (default: the name). Raises :class:`FormatUnsupported`.
     """
     path = PurePath(name)
     suffix = path.suffix.lower()
     if suffix in _FORMATS:
         return _FORMATS[suffix]
-    if path.name.lower() in _PLAIN_NAMES:
+    if path.name.lower() in _PLAIN_NAMES or is_prose(start):
         return PLAIN
     kind = f"{suffix} files are" if suffix else "files without a suffix (other than README and the like) are"
     raise FormatUnsupported(
         f"{(shown or name)!r} cannot be read: {kind} not supported yet. Supported are .txt, .md, .rst, .html, .pdf, .docx, "
-        "source code (.py, .js, .java, …) and data as text (.json, .yaml, .csv, …).",
+        "source code (.py, .js, .java, …), data as text (.json, .yaml, .csv, …) and, whatever its name, prose in UTF-8.",
         "Convert it to one of these, or give its text itself.",
     )
+
+
+def is_prose(start: bytes) -> bool:
+    """Return whether the beginning of a file is text in UTF-8 that holds sentences."""
+    try:
+        # A character may be cut at the end.
+        text = getincrementaldecoder("utf-8")().decode(start[:START_BYTES])
+    except UnicodeDecodeError:
+        return False
+    if any(unicodedata.category(each) == "Cc" for each in set(text) - set("\t\n\r\f")):
+        return False
+    phrases = sum(len(found[0]) for found in _PHRASE.finditer(text.replace("\r\n", "\n")))
+    cjk = len(CJK_CHARACTER.findall(text))
+    return bool(text) and max(phrases, 2 * cjk) >= _LEAST_PHRASES * len(text)
 
 
 # --- text, Markdown, source code -----------------------------------------------------------

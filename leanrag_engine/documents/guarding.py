@@ -36,7 +36,7 @@ async def parse_within_limits(
 
     The limit of memory holds where the system has one for a process (Linux).
     """
-    start = format_of(file.path.name).guarded_from
+    start = format_of(file.path.name, start=file.data).guarded_from
     if start is None or len(file.data) < start:
         return await anyio.to_thread.run_sync(parse_file, source, file)
     sent = replace(source, metadata=dict(source.metadata))  # a read-only mapping cannot be sent to a process

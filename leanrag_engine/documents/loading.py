@@ -261,8 +261,8 @@ def _read_unchanged(
         raise DocumentUnreadable(
             f"{given!r} is not a regular file but a device, pipe or socket.", "Give a file."
         )
-    format_of(path.name, given)
     if before.st_size > max_bytes:
+        format_of(path.name, given)
         raise _too_big(given, before.st_size, max_bytes)
     try:
         with open_beneath(path, allowed) as file:
@@ -277,6 +277,7 @@ def _read_unchanged(
         raise _unreachable(given, problem) from problem
     if (before.st_size, before.st_mtime_ns) != (after.st_size, after.st_mtime_ns):
         return None
+    format_of(path.name, given, data)
     digest = hashlib.blake2b(data, digest_size=16).hexdigest()
     # A second change within the clock's step would leave size and time as they are.
     settled = time.time() - after.st_mtime > _SETTLED_SECONDS
@@ -335,7 +336,7 @@ def parse_file(source: DocumentSource, file: FileContent) -> LoadedDocument:
     """Return the document in a file. Raises as :func:`load`."""
     path = file.path
     metadata = _read_metadata(source.metadata)
-    kind = format_of(path.name)
+    kind = format_of(path.name, start=file.data)
     reading = kind.read(file.data, source.path)
     if not reading.text.strip():
         raise DocumentUnreadable(

@@ -312,6 +312,35 @@ def test_other_kinds_are_not_supported_yet(tmp_path: Path, name: str) -> None:
     assert ".pdf" in error.message
 
 
+PROSE = "The lighthouse keeper wrote down every ship that passed the rock.\nHe did so for eleven years.\n"
+
+
+@pytest.mark.parametrize("name", ["README.Debian", "notes", "guide.adoc", "todo.org", "faq.2024", "mail.eml"])
+@pytest.mark.parametrize(
+    "text", [PROSE, PROSE.replace("\n", "\r\n"), "灯塔看守人记下了每一艘经过的船。" * 9, "# " + PROSE * 500]
+)
+def test_prose_is_read_under_any_name(tmp_path: Path, name: str, text: str) -> None:
+    path = write_file(tmp_path, name, text)
+    assert "rock" in read(path).text or "灯塔" in read(path).text
+    assert [each.name for each in expand(str(tmp_path), allowed=[tmp_path]).files] == [name]
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("id_key", b"-----BEGIN OPENSSH PRIVATE KEY-----\n" + b"b3BlbnNzaC1rZXktdjEAAAAA\n" * 20),
+        ("icon.svg", b'<svg xmlns="http://www.w3.org/2000/svg"><path d="M10 10h4v4z M3 3l9 9"/></svg>'),
+        ("table.dat", b"1.0 2.5 3.25\n" * 100),
+        ("image.bin", PROSE.encode() + b"\x00\x01"),
+        ("old.doc", PROSE.encode("utf-16")),
+        ("latin", "Où est le gardien du phare de la côte nord ?".encode("latin-1")),
+    ],
+)
+def test_under_an_unknown_name_nothing_but_prose_is_read(tmp_path: Path, name: str, content: bytes) -> None:
+    assert "not supported yet" in refusal(write_file(tmp_path, name, content), FormatUnsupported).message
+    assert expand(str(tmp_path), allowed=[tmp_path]).files == ()
+
+
 @pytest.mark.parametrize(
     ("content", "kind"),
     [

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from leanrag_engine.core.text.scripts import CJK_CHARACTER
+from leanrag_engine.documents.formats import SUPPORTED_SUFFIXES
 from leanrag_engine.documents.readers.chats import read_chat
 
 __all__ = ["find_reason"]
@@ -78,7 +79,7 @@ def _kind(path: Path) -> str:
         return "a lock file"
     if _MINIFIED.search(name):
         return "minified code"
-    if suffix not in _TEXT_SUFFIXES:
+    if suffix in SUPPORTED_SUFFIXES and suffix not in _TEXT_SUFFIXES:
         return ""
     try:
         with path.open("rb") as file:

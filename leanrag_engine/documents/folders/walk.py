@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from leanrag_engine.core.errors import FormatUnsupported
-from leanrag_engine.documents.formats import format_of
+from leanrag_engine.documents.formats import START_BYTES, format_of, is_prose
 
 from .ignore_files import IgnoreRules
 from .no_prose import find_reason
@@ -126,9 +126,18 @@ def _reason_to_skip(path: Path, status: os.stat_result) -> str:
     try:
         format_of(path.name)
     except FormatUnsupported:
-        return (
-            f"not supported yet: {path.suffix.lower()} files"
-            if path.suffix
-            else "not supported yet: a file without a suffix"
-        )
+        if not is_prose(_read_start(path)):
+            return (
+                f"not supported yet: {path.suffix.lower()} files"
+                if path.suffix
+                else "not supported yet: a file without a suffix"
+            )
     return find_reason(path) if status.st_size else "empty"
+
+
+def _read_start(path: Path) -> bytes:
+    try:
+        with path.open("rb") as file:
+            return file.read(START_BYTES)
+    except OSError:
+        return b""
