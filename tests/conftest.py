@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from collections.abc import Iterator
 from importlib import import_module
@@ -79,6 +80,8 @@ def embedding_server() -> Iterator[Any]:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    # A shell lets what it starts in the background ignore Ctrl-C, and processes that tests start inherit it.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     # Most tests concern no embedder, and the fitted one is the fastest. Those of minilm and of the default name theirs.
     os.environ["LEANRAG_EMBEDDER"] = "fitted"
     os.environ["LEANRAG_CONFIG"] = os.devnull

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import shutil
 import sys
-import textwrap
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from textwrap import fill
 from typing import TYPE_CHECKING
 
 import typer
@@ -63,7 +63,7 @@ def wrap_line(line: str, width: int) -> str:
     """Break a line between words; not one that holds a command, which is copied, or a branch of a tree."""
     if len(line) <= width or "leanrag " in line or line.startswith(("├", "│", "└")):
         return line
-    return textwrap.fill(line, width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
+    return fill(line, width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
 
 
 async def follow_job(engine: LeanRAG, job: Job, *, verbose: bool = False) -> Job:
