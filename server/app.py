@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from importlib.metadata import version
 from typing import Any
@@ -49,17 +49,15 @@ class LeanRAGServer(MCPServer[None]):
     offered = Offered(frozenset(), ALL_TOOLS)
     only_collection = ""
     """The only collection served; empty: any."""
-    parameters: Mapping[str, dict[str, Any]] = {}
-    """The schema of each tool's arguments."""
 
     async def call_tool(
         self, name: str, arguments: dict[str, Any], context: Context[None, Any] | None = None
     ) -> CallToolResult | InputRequiredResult:
-        parameters = self.parameters.get(name)
-        if parameters is None:
+        tool = self._tool_manager.get_tool(name)
+        if tool is None:
             return error_result(unknown_tool(name, self.offered.tools))
-        known = list(parameters["properties"])
-        required = parameters.get("required", [])
+        known = list(tool.parameters["properties"])
+        required = tool.parameters.get("required", [])
         given = {key: value for key, value in arguments.items() if value is not None or key in required}
         if not given.keys() <= set(known):
             return error_result(unknown_arguments(name, given, known, self.only_collection))
@@ -116,7 +114,6 @@ def create_server(
         extensions=[Tasks(handle, offered.result)],
     )
     server.offered, server.only_collection = offered, only_collection
-    server.parameters = {tool.name: tool.parameters for tool in tools}
     add_resources(server, handle, offered)
     add_prompts(server, handle, offered)
     server.completion()(Completions(handle).complete)  # type: ignore[no-untyped-call] # the SDK's
