@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from mcp_types import CallToolResult
 
 from leanrag_engine.core.config import load_settings
 from leanrag_engine.core.errors import InvalidInput
@@ -37,6 +38,18 @@ def test_a_server_offers_the_tools_of_its_toolsets() -> None:
     assert tool_names(llm_model="openai/x") - tool_names() == {"answer_question"}
     with pytest.raises(InvalidInput, match="toolsets"):
         load_settings(toolsets="read,magic")
+
+
+async def test_a_tool_that_another_program_adds_to_the_server_is_served_too(tmp_path: Path) -> None:
+    server = create_server(load_settings(data_dir=tmp_path))
+
+    def double(number: int) -> int:
+        return 2 * number
+
+    server.add_tool(double)
+    result = await server.call_tool("double", {"number": 21})
+    assert isinstance(result, CallToolResult)
+    assert result.structured_content == {"result": 42}
 
 
 @pytest.mark.parametrize("toolsets", ["read", "manage", "agent", "read,agent", "manage,agent"])
