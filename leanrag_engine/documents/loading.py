@@ -20,7 +20,7 @@ from leanrag_engine.core.text.nearest import find_nearest
 
 from .dates import date_document
 from .folders.walk import FolderWalk, IsKnown, Skipped, accept_none, is_beneath, real_path
-from .formats import PLAIN, format_of
+from .formats import PLAIN, START_BYTES, format_of
 from .readers.chats import read_chat
 from .readers.reading import Reading
 
@@ -261,13 +261,15 @@ def _read_unchanged(
         raise DocumentUnreadable(
             f"{given!r} is not a regular file but a device, pipe or socket.", "Give a file."
         )
-    if before.st_size > max_bytes:
-        format_of(path.name, given)
-        raise _too_big(given, before.st_size, max_bytes)
     try:
         with open_beneath(path, allowed) as file:
             if not os.path.samestat(before, os.fstat(file.fileno())):
                 return None
+            # Before the rest is read: much of what has no reader is large.
+            format_of(path.name, given, file.read(START_BYTES))
+            if before.st_size > max_bytes:
+                raise _too_big(given, before.st_size, max_bytes)
+            file.seek(0)
             data = _read_limited(file, given, max_bytes)
             after = os.fstat(file.fileno())
     except OSError as problem:
@@ -277,7 +279,6 @@ def _read_unchanged(
         raise _unreachable(given, problem) from problem
     if (before.st_size, before.st_mtime_ns) != (after.st_size, after.st_mtime_ns):
         return None
-    format_of(path.name, given, data)
     digest = hashlib.blake2b(data, digest_size=16).hexdigest()
     # A second change within the clock's step would leave size and time as they are.
     settled = time.time() - after.st_mtime > _SETTLED_SECONDS
