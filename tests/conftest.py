@@ -40,11 +40,12 @@ def shared_data() -> Path:
     return folder
 
 
-def server_module(file: str) -> Any:
-    """A module of ``tests/doubles``, by path: test folders are no packages, so that no import can name a file in them."""
-    name = f"leanrag_tests_{file}"
+def load_module(path: str) -> Any:
+    """Load a module of this folder as ``leanrag_tests_<its name>``: test folders are no packages."""
+    file = Path(__file__).parent / path
+    name = f"leanrag_tests_{file.stem}"
     if name not in sys.modules:
-        spec = spec_from_file_location(name, Path(__file__).parent / "doubles" / f"{file}.py")
+        spec = spec_from_file_location(name, file)
         assert spec
         assert spec.loader
         sys.modules[name] = module_from_spec(spec)
@@ -52,30 +53,33 @@ def server_module(file: str) -> Any:
     return sys.modules[name]
 
 
+load_module("jobs.py")  # test files import its functions from leanrag_tests_jobs
+
+
 @pytest.fixture
 def chat_server() -> Iterator[Any]:
     """A language model's service on loopback that answers from a script: see ``tests/doubles/chat_server.py``."""
-    with server_module("chat_server").chat_server() as server:
+    with load_module("doubles/chat_server.py").chat_server() as server:
         yield server
 
 
 @pytest.fixture(scope="session")
 def word_doubles() -> Any:
     """A tokenizer and an embedder that see words alone: see ``tests/doubles/words.py``."""
-    return server_module("words")
+    return load_module("doubles/words.py")
 
 
 @pytest.fixture
 def scribe(chat_server: Any) -> Any:
     """The same service, doing the work of a build: see ``tests/doubles/scribe.py``."""
-    chat_server.follows(server_module("scribe").write)
+    chat_server.follows(load_module("doubles/scribe.py").write)
     return chat_server
 
 
 @pytest.fixture
 def embedding_server() -> Iterator[Any]:
     """An embedding service on loopback: see ``tests/doubles/embedding_server.py``."""
-    with server_module("embedding_server").embedding_server() as server:
+    with load_module("doubles/embedding_server.py").embedding_server() as server:
         yield server
 
 

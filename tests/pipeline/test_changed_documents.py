@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from leanrag_tests_jobs import finish
 
 from leanrag_engine.core.config import load_settings
-from leanrag_engine.core.jobs import IngestOutcome, Job
+from leanrag_engine.core.jobs import IngestOutcome
 from leanrag_engine.core.model import Chunk, DocumentSource, Method
 from leanrag_engine.engine import LeanRAG
 
@@ -39,12 +40,6 @@ async def open_engine(folder: Path, **settings: Any) -> LeanRAG:
 
 def with_model(server: Any) -> dict[str, Any]:
     return {"llm_model": "openai/tiny", "llm_api_base": server.url, "llm_batch": 1}
-
-
-async def finish(engine: LeanRAG, job: Job) -> Job:
-    job = await engine.job(job.id, wait_seconds=120)
-    assert job.status.value == "done", job.message
-    return job
 
 
 async def ingest(engine: LeanRAG, text: str, title: str = "Notes", *, build: bool = False) -> IngestOutcome:

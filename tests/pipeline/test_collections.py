@@ -11,10 +11,10 @@ from pathlib import Path
 
 import anyio
 import pytest
+from leanrag_tests_jobs import finish
 
 from leanrag_engine.core.config import load_settings
 from leanrag_engine.core.errors import Busy, InvalidInput, NotFound
-from leanrag_engine.core.jobs import Job, JobStatus
 from leanrag_engine.core.model import DocumentSource
 from leanrag_engine.engine import LeanRAG
 from leanrag_engine.retrieval.request import Query
@@ -33,12 +33,6 @@ NOTES = [
 OTHER = [DocumentSource(id="oban", text="Isla Grant leads the foundry of Oban. The foundry of Oban is old.")]
 QUESTION = Query("What does Ewan Reid keep?")
 WORDS = re.compile("zyzzyva|flannelr", re.IGNORECASE)
-
-
-async def finish(engine: LeanRAG, job: Job) -> Job:
-    job = await engine.job(job.id, wait_seconds=100)
-    assert job.status is JobStatus.DONE, job.message
-    return job
 
 
 async def fill(engine: LeanRAG) -> None:

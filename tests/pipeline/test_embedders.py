@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from leanrag_tests_jobs import finish
 
 from leanrag_engine.core.config import Settings, load_settings
 from leanrag_engine.core.errors import InvalidInput, NotReady
-from leanrag_engine.core.jobs import Job, JobStatus, ReindexResult
+from leanrag_engine.core.jobs import JobStatus, ReindexResult
 from leanrag_engine.core.model import DocumentSource
 from leanrag_engine.engine import LeanRAG
 from leanrag_engine.retrieval.request import Filters, Mode, Query, Ranking
@@ -27,15 +28,9 @@ TEXTS = [
 ]
 
 
-async def done(engine: LeanRAG, job: Job) -> Job:
-    ended = await engine.job(job.id, wait_seconds=120)
-    assert ended.status is JobStatus.DONE, ended.message
-    return ended
-
-
 async def filled(engine: LeanRAG, texts: list[str] = TEXTS, *, build: bool = True) -> None:
     sources = [DocumentSource(text=text, id=f"text {place}") for place, text in enumerate(texts)]
-    await done(engine, await engine.submit_ingest(sources, build=build))
+    await finish(engine, await engine.submit_ingest(sources, build=build))
 
 
 @pytest.fixture
@@ -72,7 +67,7 @@ async def test_a_query_with_another_embedder_is_refused_naming_both_and_a_build_
                 await ask
             assert "Set the embedder back, or build the collection" in caught.value.next_step
         assert any("'fitted'" in warning for warning in (await engine.status()).warnings)
-        await done(engine, await engine.submit_build())
+        await finish(engine, await engine.submit_build())
         after = await engine.query(Query("Who found Neptune?"))
         assert after.warnings == ()
         assert after.sources[0].chunk == before.sources[0].chunk
@@ -113,7 +108,7 @@ async def test_documents_come_in_under_another_embedder_and_wait_for_the_build(
         await filled(engine)
     async with await LeanRAG.open(served) as engine:
         job = await engine.submit_ingest([DocumentSource(text="Clyde Tombaugh found Pluto.")], build=False)
-        job = await done(engine, job)
+        job = await finish(engine, job)
         assert any("embedded with 'fitted'" in str(failure) for failure in job.failures)
         assert (await engine.status()).collection.documents == len(TEXTS) + 1
 
@@ -130,7 +125,7 @@ async def test_an_embedder_that_cannot_be_used_fails_a_build_and_loses_nothing(t
         with pytest.raises(NotReady):
             await engine.search_entities("Neptune")
     async with await LeanRAG.open(load_settings(data_dir=tmp_path)) as engine:
-        await done(engine, await engine.submit_build())
+        await finish(engine, await engine.submit_build())
         assert (await engine.query(Query("Who found Neptune?"))).warnings == ()
 
 
@@ -206,12 +201,12 @@ async def test_a_collection_keeps_the_embedder_that_it_was_built_with(tmp_path: 
         assert kind == "fitted"
         assert "Kept from an earlier build" in line
     async with await LeanRAG.open(automatic(tmp_path, "minilm")) as engine:
-        await done(engine, await engine.submit_build())
+        await finish(engine, await engine.submit_build())
         assert (await chosen(engine))[0] == "minilm"
     async with await LeanRAG.open(automatic(tmp_path)) as engine:
         assert (await engine.query(Query("Who found Neptune?"))).warnings == ()
-        reindexed = await done(engine, await engine.submit_reindex())
-        await done(engine, await engine.submit_build())
+        reindexed = await finish(engine, await engine.submit_reindex())
+        await finish(engine, await engine.submit_build())
         generation = (await engine.status()).collection.generation
         assert generation is not None
         assert (await chosen(engine))[0] == "minilm"
@@ -227,7 +222,7 @@ async def test_after_a_service_the_default_asks_for_a_build_and_chooses_anew(
     async with await LeanRAG.open(automatic(tmp_path)) as engine:
         with pytest.raises(InvalidInput, match=r"'litellm/openai/some-model'.*'auto'"):
             await engine.query(Query("Who found Neptune?"))
-        await done(engine, await engine.submit_build())
+        await finish(engine, await engine.submit_build())
         assert (await chosen(engine))[0] == "minilm"
 
 
@@ -236,7 +231,7 @@ async def test_a_document_is_deleted_from_a_collection_with_minilm(tmp_path: Pat
         await filled(engine)
         job, _ = await engine.submit_delete(["text 1"])
         assert job is not None
-        await done(engine, job)
+        await finish(engine, job)
         found = await engine.query(Query("Who found Neptune?"))
         assert not any("Galle" in source.chunk.text for source in found.sources)
         assert (await chosen(engine))[0] == "minilm"
@@ -270,7 +265,7 @@ async def test_a_model_that_changed_its_dimension_is_told_and_a_build_takes_the_
         embedding_server.dimension = 12
         with pytest.raises(InvalidInput, match=r"a row of 12 numbers .* where 8 were expected"):
             await engine.query(Query("Who found Neptune?"))
-        await done(engine, await engine.submit_build())
+        await finish(engine, await engine.submit_build())
         assert (await engine.query(Query("Who found Neptune?"))).warnings == ()
         generation = (await engine.status()).collection.generation
         assert generation is not None
@@ -289,7 +284,7 @@ async def test_a_build_tells_how_many_windows_are_embedded_and_counts_them(
         assert status.vectors["windows"] > status.collection.chunks
         assert not any("incomplete" in warning for warning in status.warnings)
         assert len({text for text in embedding_server.texts if "Bath. William" in text}) > 1
-        reindexed = await done(engine, await engine.submit_reindex())
+        reindexed = await finish(engine, await engine.submit_reindex())
         assert reindexed.result == ReindexResult(generation.record.vectors)
 
 
@@ -302,7 +297,7 @@ async def test_deleting_a_document_deletes_every_window_of_its_passages(served: 
         assert status.vectors["windows"] > status.collection.chunks
         job, _ = await engine.submit_delete(["d1"])
         assert job is not None
-        await done(engine, job)
+        await finish(engine, job)
         assert (await engine.status()).collection.chunks == 1
         assert await engine._stores.vectors.count(generation.record.spaces.windows) == 1
 
@@ -312,7 +307,7 @@ async def test_a_second_build_keeps_no_vector_of_what_was_replaced(served: Setti
         await filled(engine)
         await filled(engine, ["Uranus.", *TEXTS[1:]])
         await filled(engine, ["Mars.", *TEXTS[1:]], build=False)
-        await done(engine, await engine.submit_build())
+        await finish(engine, await engine.submit_build())
         status = await engine.status()
         assert status.vectors["windows"] == status.collection.chunks == 3
 

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
+from leanrag_tests_jobs import build, finish, ingest, open_engine
 
-from leanrag_engine.core.config import load_settings
 from leanrag_engine.core.errors import InvalidInput, NotFound
 from leanrag_engine.core.history import DocumentChanges, HistoryEntry
-from leanrag_engine.core.jobs import BuildRequest, Job, JobStatus, RollbackResult
+from leanrag_engine.core.jobs import BuildRequest, RollbackResult
 from leanrag_engine.core.model import DocumentSource
 from leanrag_engine.engine import LeanRAG
 from leanrag_engine.retrieval.request import Query
@@ -37,28 +35,8 @@ NEW = DocumentSource(
 )
 
 
-@asynccontextmanager
-async def opened(folder: Path, **settings: Any) -> AsyncIterator[LeanRAG]:
-    async with await LeanRAG.open(load_settings(data_dir=folder, **settings)) as engine:
-        yield engine
-
-
-async def finished(engine: LeanRAG, job: Job) -> Job:
-    job = await engine.job(job.id, wait_seconds=100)
-    assert job.status is JobStatus.DONE, job.message
-    return job
-
-
-async def ingest(engine: LeanRAG, notes: Sequence[DocumentSource], *, build: bool = True) -> None:
-    await finished(engine, await engine.submit_ingest(notes, build=build))
-
-
-async def rebuild(engine: LeanRAG) -> None:
-    await finished(engine, await engine.submit_build(order=BuildRequest(mode="rebuild")))
-
-
 async def roll_back(engine: LeanRAG, number: int) -> RollbackResult:
-    result = (await finished(engine, await engine.submit_rollback(number))).result
+    result = (await finish(engine, await engine.submit_rollback(number))).result
     assert isinstance(result, RollbackResult)
     return result
 
@@ -66,7 +44,7 @@ async def roll_back(engine: LeanRAG, number: int) -> RollbackResult:
 async def delete(engine: LeanRAG, *ids: str) -> None:
     job, _ = await engine.submit_delete(ids)
     assert job
-    await finished(engine, job)
+    await finish(engine, job)
 
 
 async def graph(engine: LeanRAG) -> list[Any]:
@@ -87,10 +65,10 @@ def names(entry: HistoryEntry, kind: str) -> set[str]:
 
 
 async def test_each_generation_is_listed_with_what_changed_why_and_what_it_took(tmp_path: Path) -> None:
-    async with opened(tmp_path) as engine:
+    async with open_engine(tmp_path) as engine:
         await ingest(engine, NOTES)
         await ingest(engine, [CHANGED, NEW])
-        await rebuild(engine)
+        await build(engine, "rebuild")
         await delete(engine, "oban")
         deleted, third, second, first = await engine.history()
     assert [each.number for each in (first, second, third, deleted)] == [1, 2, 3, 4]
@@ -114,7 +92,7 @@ async def test_each_generation_is_listed_with_what_changed_why_and_what_it_took(
 
 
 async def test_entities_that_came_went_and_changed_are_named(tmp_path: Path) -> None:
-    async with opened(tmp_path) as engine:
+    async with open_engine(tmp_path) as engine:
         await ingest(engine, NOTES)
         await ingest(engine, [CHANGED, NEW])
         second, _ = await engine.history()
@@ -131,11 +109,11 @@ async def test_summaries_and_relation_sentences_that_went_stale_are_named(
         id="letters",
         text="Moira Kerr wrote to Calum Boyd about Skerry. Ewan Reid wrote to Isla Grant about Tiree and Oban.",
     )
-    async with opened(tmp_path, **model) as engine:
+    async with open_engine(tmp_path, **model) as engine:
         await ingest(engine, NOTES)
-    async with opened(tmp_path, cluster_size=4) as engine:
+    async with open_engine(tmp_path, cluster_size=4) as engine:
         await ingest(engine, [more], build=False)
-        await finished(engine, await engine.submit_build(order=BuildRequest(mode="update")))
+        await finish(engine, await engine.submit_build(order=BuildRequest(mode="update")))
         _, *above = await graph(engine)
         clusters = {each.id: each for entities, _ in above for each in entities}
         summaries = {each.id: each.name for each in clusters.values() if each.stale}
@@ -155,10 +133,10 @@ async def test_summaries_and_relation_sentences_that_went_stale_are_named(
 
 
 async def test_the_model_calls_of_a_build_are_listed_with_it(tmp_path: Path, scribe: Any) -> None:
-    async with opened(tmp_path, llm_model="openai/tiny", llm_api_base=scribe.url) as engine:
+    async with open_engine(tmp_path, llm_model="openai/tiny", llm_api_base=scribe.url) as engine:
         await ingest(engine, NOTES)
         calls = scribe.calls
-        await rebuild(engine)
+        await build(engine, "rebuild")
         again, first = await engine.history()
         spent = (await engine.status()).spent
     assert first.spent.calls == calls > 0
@@ -172,7 +150,7 @@ async def test_the_model_calls_of_a_build_are_listed_with_it(tmp_path: Path, scr
 async def test_a_rollback_publishes_what_an_earlier_generation_said_and_the_history_goes_on(
     tmp_path: Path,
 ) -> None:
-    async with opened(tmp_path) as engine:
+    async with open_engine(tmp_path) as engine:
         await ingest(engine, NOTES)
         before = await graph(engine)
         await ingest(engine, [NEW])
@@ -192,29 +170,29 @@ async def test_a_rollback_publishes_what_an_earlier_generation_said_and_the_hist
         assert (status.collection.pending_documents, status.collection.stale) == (1, True)
         assert status.vectors == dict(status.collection.generation.record.vectors)  # type: ignore[union-attr]
         assert "Ailsa Munro" in (await engine.query(Query("Who planted the orchard?"))).context.text
-        await finished(engine, await engine.submit_build())
+        await finish(engine, await engine.submit_build())
         assert (await engine.ancestors("Ailsa Munro"))[0].name == "Ailsa Munro"
         assert (await engine.history())[0].documents == DocumentChanges(added=1)
 
 
 async def test_a_collection_can_be_rolled_back_over_documents_that_changed(tmp_path: Path) -> None:
-    async with opened(tmp_path) as engine:
+    async with open_engine(tmp_path) as engine:
         await ingest(engine, NOTES)
         await ingest(engine, [CHANGED])
         assert (await roll_back(engine, 1)).pending == 1
         # The passage that spoke of it is gone, and no citation leads elsewhere.
         assert [each.document_id for each in (await engine.sources(entity="Moira Kerr")).chunks] == ["skerry"]
         assert "Rory Shaw" in (await engine.query(Query("Who bakes at Tiree?"))).context.text
-        await finished(engine, await engine.submit_build())
+        await finish(engine, await engine.submit_build())
         assert (await engine.ancestors("Rory Shaw"))[0].name == "Rory Shaw"
 
 
 async def test_a_rollback_that_was_killed_after_it_had_published_publishes_nothing_more(
     tmp_path: Path,
 ) -> None:
-    async with opened(tmp_path) as engine:
+    async with open_engine(tmp_path) as engine:
         await ingest(engine, NOTES)
-        await rebuild(engine)
+        await build(engine, "rebuild")
         first = await roll_back(engine, 1)
         again = await roll_back(engine, 1)
         assert again.generation == first.generation
@@ -222,10 +200,10 @@ async def test_a_rollback_that_was_killed_after_it_had_published_publishes_nothi
 
 
 async def test_a_rollback_to_what_is_not_there_says_why_and_changes_nothing(tmp_path: Path) -> None:
-    async with opened(tmp_path, kept_generations=2) as engine:
+    async with open_engine(tmp_path, kept_generations=2) as engine:
         await ingest(engine, NOTES)
-        await rebuild(engine)
-        await rebuild(engine)
+        await build(engine, "rebuild")
+        await build(engine, "rebuild")
         with pytest.raises(
             NotFound, match=r"generation 1 are gone: the last 2 are kept.*one of these"
         ) as gone:
@@ -242,9 +220,9 @@ async def test_a_rollback_to_what_is_not_there_says_why_and_changes_nothing(tmp_
 
 
 async def test_a_generation_of_another_collection_cannot_be_rolled_back_to(tmp_path: Path) -> None:
-    async with opened(tmp_path) as engine:
+    async with open_engine(tmp_path) as engine:
         await ingest(engine, NOTES)
-        await finished(engine, await engine.submit_ingest(NOTES[:1], collection="other"))
+        await finish(engine, await engine.submit_ingest(NOTES[:1], collection="other"))
         with pytest.raises(NotFound, match="'other' has had no generation 1"):
             await engine.submit_rollback(1, collection="other")
 
@@ -253,10 +231,10 @@ async def test_a_generation_of_another_collection_cannot_be_rolled_back_to(tmp_p
 
 
 async def test_old_generations_lose_their_data_by_count_and_keep_their_entries(tmp_path: Path) -> None:
-    async with opened(tmp_path) as engine:
+    async with open_engine(tmp_path) as engine:
         await ingest(engine, NOTES)
         for _ in range(3):
-            await rebuild(engine)
+            await build(engine, "rebuild")
         found = await engine.history()
         stored = await engine._stores.generations.find_all("default")
         spaces = set(await engine._stores.vectors.spaces())
@@ -267,10 +245,10 @@ async def test_old_generations_lose_their_data_by_count_and_keep_their_entries(t
 
 
 async def test_generations_that_were_replaced_too_long_ago_lose_their_data(tmp_path: Path) -> None:
-    async with opened(tmp_path, kept_days=0, kept_generations=9) as engine:
+    async with open_engine(tmp_path, kept_days=0, kept_generations=9) as engine:
         await ingest(engine, NOTES)
         for _ in range(2):
-            await rebuild(engine)
+            await build(engine, "rebuild")
         assert [each.available for each in await engine.history()] == [True, True, False]
 
 
@@ -278,7 +256,7 @@ async def test_generations_that_were_replaced_too_long_ago_lose_their_data(tmp_p
 
 
 async def test_what_changed_since_a_generation_is_found_by_its_number(tmp_path: Path) -> None:
-    async with opened(tmp_path) as engine:
+    async with open_engine(tmp_path) as engine:
         await ingest(engine, NOTES)
         await ingest(engine, [CHANGED])
         await ingest(engine, [NEW])
@@ -299,7 +277,7 @@ async def test_what_changed_since_a_generation_is_found_by_its_number(tmp_path: 
 
 
 async def test_of_a_date_the_generation_that_was_published_then_counts(tmp_path: Path) -> None:
-    async with opened(tmp_path) as engine:
+    async with open_engine(tmp_path) as engine:
         await ingest(engine, NOTES)
         between = datetime.now(UTC)
         await ingest(engine, [NEW])
@@ -316,7 +294,7 @@ async def test_of_a_date_the_generation_that_was_published_then_counts(tmp_path:
 
 
 async def test_since_a_pruned_generation_the_records_of_the_builds_are_added_up(tmp_path: Path) -> None:
-    async with opened(tmp_path, kept_generations=2) as engine:
+    async with open_engine(tmp_path, kept_generations=2) as engine:
         await ingest(engine, NOTES)
         await ingest(engine, [CHANGED])
         await ingest(engine, [NEW])
@@ -331,7 +309,7 @@ async def test_since_a_pruned_generation_the_records_of_the_builds_are_added_up(
 
 
 async def test_deleted_documents_are_counted_and_not_named(tmp_path: Path) -> None:
-    async with opened(tmp_path) as engine:
+    async with open_engine(tmp_path) as engine:
         await ingest(engine, NOTES)
         await delete(engine, "oban")
         found = await engine.changes("1")

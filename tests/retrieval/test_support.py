@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from leanrag_tests_jobs import finish
 
 from leanrag_engine.core.config import load_settings
 from leanrag_engine.core.errors import NotFound
-from leanrag_engine.core.jobs import JobStatus
 from leanrag_engine.core.model import DocumentSource, Entity, Method, Relation
 from leanrag_engine.core.text.language.quotations import find_quotation
 from leanrag_engine.core.text.language.sentences import sentences
@@ -41,10 +41,6 @@ async def built(folder: Path) -> AsyncIterator[LeanRAG]:
 async def ingest(engine: LeanRAG, texts: dict[str, str]) -> None:
     sources = [DocumentSource(text=text, title=id_, id=id_) for id_, text in texts.items()]
     await finish(engine, await engine.submit_ingest(sources))
-
-
-async def finish(engine: LeanRAG, job: Any) -> None:
-    assert (await engine.job(job.id, wait_seconds=100)).status is JobStatus.DONE
 
 
 async def items(engine: LeanRAG) -> list[Entity | Relation]:

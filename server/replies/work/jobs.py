@@ -60,10 +60,10 @@ DELETION_STATES: Mapping[JobStatusName, DeletionState] = {
 # --- a job ---------------------------------------------------------------------------------
 
 
-class JobReply(ReplyModel):
+class JobProgressReply(ReplyModel):
+    """What each reply about a job says of how far it is."""
+
     job_id: str
-    kind: str
-    collection: str
     status: JobStatusName
     stage: str
     done: int
@@ -71,6 +71,15 @@ class JobReply(ReplyModel):
     rate: float = Field(description="units of the stage per second; 0: not known")
     seconds_left: int | None = Field(description="of this stage; null: not known")
     message: str
+
+    @property
+    def is_failure(self) -> bool:
+        return self.status == "failed"
+
+
+class JobReply(JobProgressReply):
+    kind: str
+    collection: str
     failures: list[dict[str, str]]
     result: dict[str, Any]
     next_step: str
@@ -92,10 +101,6 @@ class JobReply(ReplyModel):
             result=public_result(job),
             next_step=next_step(job),
         )
-
-    @property
-    def is_failure(self) -> bool:
-        return self.status == "failed"
 
     def to_markdown(self) -> str:
         return "\n".join([*self.to_lines(), f"Next: {self.next_step}"])
@@ -140,7 +145,7 @@ def count_outcomes(job: Job) -> str:
     return ", ".join(f"{counts[status]} {status}" for status in COUNTED if counts[status])
 
 
-def progress_line(job_id: str, at: IngestReply | JobReply | JobState) -> str:
+def progress_line(job_id: str, at: JobProgressReply | JobState) -> str:
     message = plain_line(at.message)
     if at.status in ("done", "failed", "cancelled"):
         return f"Job {job_id}: {at.status}. {message}".rstrip()
@@ -244,15 +249,7 @@ class SkippedCard(Card):
         return f"- left out: {self.count} {self.reason} ({', '.join(self.examples)}{more})"
 
 
-class IngestReply(ReplyModel):
-    job_id: str
-    status: JobStatusName
-    stage: str
-    done: int
-    total: int
-    rate: float = Field(description="units of the stage per second; 0: not known")
-    seconds_left: int | None = Field(description="of this stage; null: not known")
-    message: str
+class IngestReply(JobProgressReply):
     counts: dict[str, int] = Field(description="documents by status")
     documents: list[DocumentOutcome] = Field(description="unchanged ones last")
     skipped: list[SkippedCard]
@@ -286,10 +283,6 @@ class IngestReply(ReplyModel):
             failures=list_failures([each for each in job.failures if each.document not in named]),
             next_step=next_step(job),
         )
-
-    @property
-    def is_failure(self) -> bool:
-        return self.status == "failed"
 
     def to_markdown(self) -> str:
         documents = [each.to_line() for each in self.documents]

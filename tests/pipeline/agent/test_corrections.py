@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
+from leanrag_tests_jobs import build, finish, ingest, open_engine
 
-from leanrag_engine.core.config import load_settings
 from leanrag_engine.core.errors import InvalidInput, NotFound, NotReady
-from leanrag_engine.core.jobs import BuildResult, IngestResult, JobStatus
 from leanrag_engine.core.model import DocumentSource
 from leanrag_engine.engine import LeanRAG
 
@@ -26,31 +22,6 @@ NOTES = [DocumentSource(text=text, id=name, title=f"Note {name}") for name, text
 LATER = DocumentSource(text="In Oban Ewan Reid met E. Reid and Moira Kerr.", id="late", title="Later note")
 
 
-@asynccontextmanager
-async def opened(folder: Path) -> AsyncIterator[LeanRAG]:
-    async with await LeanRAG.open(load_settings(data_dir=folder)) as engine:
-        yield engine
-
-
-async def finish(engine: LeanRAG, job: Any) -> Any:
-    done = await engine.job(job.id, wait_seconds=100)
-    assert done.status is JobStatus.DONE, done.message
-    return done.result
-
-
-async def ingest(engine: LeanRAG, notes: list[DocumentSource]) -> BuildResult:
-    result = await finish(engine, await engine.submit_ingest(notes))
-    assert isinstance(result, IngestResult)
-    assert result.build
-    return result.build
-
-
-async def rebuild(engine: LeanRAG) -> BuildResult:
-    result = await finish(engine, await engine.submit_build())
-    assert isinstance(result, BuildResult)
-    return result
-
-
 async def mentions(engine: LeanRAG, name: str) -> list[str]:
     """The documents that mention an entity, by their ids."""
     entity = (await engine.ancestors(name))[0]
@@ -61,19 +32,19 @@ async def mentions(engine: LeanRAG, name: str) -> list[str]:
 async def test_a_merged_pair_stays_merged_when_documents_come_and_when_all_is_built_from_scratch(
     tmp_path: Path,
 ) -> None:
-    async with opened(tmp_path) as engine:
+    async with open_engine(tmp_path) as engine:
         await ingest(engine, NOTES)
         assert await mentions(engine, "Ewan Reid") == ["one"]
         made = await engine.merge_entities(["Ewan Reid", "E. Reid"])
         assert (made.ref, made.name) == ("merge-1", "Ewan Reid")
         assert (await engine.status()).collection.stale
         assert await mentions(engine, "E. Reid") == ["two"]  # it takes effect at the next build
-        assert (await rebuild(engine)).corrections.applied == ("merge-1",)
+        assert (await build(engine)).corrections.applied == ("merge-1",)
         assert await mentions(engine, "Ewan Reid") == ["one", "two"]
         assert (await engine.ancestors("E. Reid"))[0].name == "Ewan Reid"
         await ingest(engine, [LATER])
         assert await mentions(engine, "Ewan Reid") == ["late", "one", "two"]
-    async with opened(tmp_path) as engine:
+    async with open_engine(tmp_path) as engine:
         job, _ = await engine.submit_delete([*TEXTS, "late"])
         await finish(engine, job)
         await ingest(engine, [*NOTES, LATER])
@@ -83,12 +54,12 @@ async def test_a_merged_pair_stays_merged_when_documents_come_and_when_all_is_bu
 async def test_a_split_entity_stays_split_when_documents_come_and_when_all_is_built_from_scratch(
     tmp_path: Path,
 ) -> None:
-    async with opened(tmp_path) as engine:
+    async with open_engine(tmp_path) as engine:
         await ingest(engine, NOTES)
         assert await mentions(engine, "Moira Kerr") == ["one", "three", "two"]
         made = await engine.split_entity("Moira Kerr", "Moira Kerr (painter)", ["three"])
         assert made.ref == "split-1"
-        await rebuild(engine)
+        await build(engine)
         other = [DocumentSource(text="Moira Kerr wrote to Calum Boyd. It rained.", id="four", title="Note")]
         await ingest(engine, other)
         expected = {"Moira Kerr": ["four", "one", "two"], "Moira Kerr (painter)": ["three"]}
@@ -100,37 +71,37 @@ async def test_a_split_entity_stays_split_when_documents_come_and_when_all_is_bu
 
 
 async def test_a_split_by_citation_moves_the_mentions_of_that_passage(tmp_path: Path) -> None:
-    async with opened(tmp_path) as engine:
+    async with open_engine(tmp_path) as engine:
         await ingest(engine, NOTES)
         await engine.split_entity("Moira Kerr", "Moira Kerr (painter)", ["d3:c1"])
-        await rebuild(engine)
+        await build(engine)
         assert await mentions(engine, "Moira Kerr (painter)") == ["three"]
 
 
 async def test_corrections_are_listed_and_each_can_be_undone(tmp_path: Path) -> None:
-    async with opened(tmp_path) as engine:
+    async with open_engine(tmp_path) as engine:
         await ingest(engine, NOTES)
         one = await engine.merge_entities(["Ewan Reid", "E. Reid"], "Keeper Reid")
         two = await engine.split_entity("Moira Kerr", "Moira Kerr (painter)", ["d3"])
         assert await engine.merge_entities(["Ewan Reid", "E. Reid"], "Keeper Reid") == one
         assert await engine.corrections() == [one, two]
-        await rebuild(engine)
+        await build(engine)
         assert await mentions(engine, "Keeper Reid") == ["one", "two"]
         with pytest.raises(NotFound) as unknown:
             await engine.undo_correction("merge-9")
         assert next(each.ref for each in unknown.value.candidates) == "merge-1"
         assert await engine.undo_correction("merge-1") == one
-        assert (await rebuild(engine)).corrections.applied == ("split-2",)
+        assert (await build(engine)).corrections.applied == ("split-2",)
         assert await mentions(engine, "Ewan Reid") == ["one"]
         assert await engine.corrections() == [two]
 
 
 async def test_a_correction_may_be_taken_back_by_its_names(tmp_path: Path) -> None:
-    async with opened(tmp_path) as engine:
+    async with open_engine(tmp_path) as engine:
         await ingest(engine, NOTES)
         merged = await engine.merge_entities(["Ewan Reid", "E. Reid"])
         divided = await engine.split_entity("Moira Kerr", "Moira Kerr (painter)", ["three"])
-        await rebuild(engine)
+        await build(engine)
         with pytest.raises(NotFound, match="no merge of 'Ewan Reid' and 'Moira Kerr'"):
             await engine.undo_merge(["Ewan Reid", "Moira Kerr"])
         with pytest.raises(NotFound, match="no split"):
@@ -143,12 +114,12 @@ async def test_a_correction_may_be_taken_back_by_its_names(tmp_path: Path) -> No
 async def test_a_correction_whose_entities_are_gone_is_kept_and_reported_as_without_effect(
     tmp_path: Path,
 ) -> None:
-    async with opened(tmp_path) as engine:
+    async with open_engine(tmp_path) as engine:
         await ingest(engine, NOTES)
         await engine.merge_entities(["Ewan Reid", "E. Reid"])
         job, _ = await engine.submit_delete(["two"])
         await finish(engine, job)
-        result = await rebuild(engine)
+        result = await build(engine)
         assert (result.corrections.applied, result.corrections.idle) == ((), ("merge-1",))
         assert result.figures()["corrections"] == {"applied": [], "without_effect": ["merge-1"]}
         assert [each.ref for each in await engine.corrections()] == ["merge-1"]
@@ -157,7 +128,7 @@ async def test_a_correction_whose_entities_are_gone_is_kept_and_reported_as_with
 
 
 async def test_corrections_that_cannot_be_are_refused_and_nothing_is_stored(tmp_path: Path) -> None:
-    async with opened(tmp_path) as engine:
+    async with open_engine(tmp_path) as engine:
         with pytest.raises(NotReady):
             await engine.merge_entities(["a", "b"])
         await ingest(engine, NOTES)

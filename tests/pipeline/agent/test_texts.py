@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from leanrag_tests_jobs import build, finish
 
 from leanrag_engine.core.config import load_settings
-from leanrag_engine.core.jobs import JobStatus
 from leanrag_engine.core.model import DocumentSource, Method
 from leanrag_engine.engine import LeanRAG
 from leanrag_engine.pipeline.agent.items import WorkItem, WorkKind
@@ -48,14 +48,6 @@ async def built(folder: Path) -> AsyncIterator[LeanRAG]:
         yield engine
 
 
-async def finish(engine: LeanRAG, job: Any) -> None:
-    assert (await engine.job(job.id, wait_seconds=100)).status is JobStatus.DONE
-
-
-async def rebuild(engine: LeanRAG) -> None:
-    await finish(engine, await engine.submit_build())
-
-
 async def all_items(engine: LeanRAG, kind: WorkKind) -> list[WorkItem]:
     page = await engine.pending_work(kind, 20)
     items = list(page.items)
@@ -85,7 +77,7 @@ async def summarise_all(engine: LeanRAG) -> None:
     while items := await all_items(engine, "summary"):
         said = [summary(item.work_id, number := number + 1) for item in items]
         assert not (await engine.submit_summaries(said)).rejected
-        await rebuild(engine)
+        await build(engine)
 
 
 async def test_sentences_on_relations_come_after_their_clusters_and_appear_after_the_next_build(
@@ -113,7 +105,7 @@ async def test_sentences_on_relations_come_after_their_clusters_and_appear_after
         assert len(done.accepted) == len(items)
         assert done.remaining == 0
         assert not await all_items(engine, "relation")
-        await rebuild(engine)
+        await build(engine)
         relations = (await engine.inter_cluster_relations(limit=100)).relations
         by_agent = [each for each in relations if each.method is Method.AGENT]
         assert {each.id for each in by_agent} == {item.work_id for item in items}
@@ -142,13 +134,13 @@ async def test_descriptions_of_the_most_mentioned_entities_come_first_and_stay_o
         assert "240 words" in long.rejected[0][1]
         assert (await engine.submit_summaries([{"work_id": item.work_id, "description": text}])).accepted
         assert item.work_id not in {each.work_id for each in await all_items(engine, "description")}
-        await rebuild(engine)
+        await build(engine)
         anna = (await engine.ancestors("Anna Berg"))[0]
         assert (anna.description, anna.method) == (text, Method.AGENT)
         assert anna.evidence
         # Not so where a split has moved what it rested on.
         await engine.split_entity("Anna Berg", "Anna Berg of Alta", ["l5"])
-        await rebuild(engine)
+        await build(engine)
         assert (await engine.ancestors("Anna Berg"))[0].method is Method.HEURISTIC
         assert item.work_id in {each.work_id for each in await all_items(engine, "description")}
         await engine.undo_split("Anna Berg", "Anna Berg of Alta")
@@ -158,7 +150,7 @@ async def test_descriptions_of_the_most_mentioned_entities_come_first_and_stay_o
         # What rested on a document that is gone goes with it.
         job, _ = await engine.submit_delete(["l0"])
         await finish(engine, job)
-        await rebuild(engine)
+        await build(engine)
         assert (await engine.ancestors("Anna Berg"))[0].method is Method.HEURISTIC
 
 
@@ -191,7 +183,7 @@ async def test_a_finding_of_an_agent_reaches_the_context_of_a_question_about_it(
                     "explanation": f"The letters of {one} to {other} prove the shared passion for glaciers.",
                 }
             assert (await engine.submit_summaries([said])).accepted
-        await rebuild(engine)
+        await build(engine)
         result = await engine.query(Query(f"Which passion do {one} and {other} share?", token_budget=2000))
         assert "share a passion for glaciers" in result.context.text
 
@@ -204,7 +196,7 @@ async def test_a_sentence_that_became_stale_is_asked_for_again_and_needs_no_leav
         items = await all_items(engine, "relation")
         sentence = "The members of the one circle write to members of the other and send them maps."
         await engine.submit_summaries([{"work_id": each.work_id, "sentence": sentence} for each in items])
-        await rebuild(engine)
+        await build(engine)
         assert not await all_items(engine, "relation")
         pairs = [(one, other) for number, one in enumerate(PEOPLE) for other in PEOPLE[number + 1 :]]
         news = [f"{one} sold a boat to {other}. {other} paid {one} in gold." for one, other in pairs]
@@ -226,7 +218,7 @@ async def test_a_sentence_that_became_stale_is_asked_for_again_and_needs_no_leav
         assert (await engine.submit_summaries(said)).accepted == (written[0],)
         other = [{"work_id": written[0], "sentence": sentence}]
         assert "replace=true" in (await engine.submit_summaries(other)).rejected[0][1]
-        await rebuild(engine)
+        await build(engine)
         found = {each.id: each for each in (await engine.inter_cluster_relations(limit=100)).relations}
         assert found[written[0]].description == newer
         assert not found[written[0]].stale

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import anyio
 import pytest
+from leanrag_tests_jobs import finish, ingest, open_engine
 
-from leanrag_engine.core.config import load_settings
 from leanrag_engine.core.errors import InvalidInput, NotReady
-from leanrag_engine.core.jobs import Job, JobStatus
 from leanrag_engine.core.model import DocumentSource, Extract, ExtractedEntity, Method
 from leanrag_engine.engine import LeanRAG
 from leanrag_engine.pipeline.agent.items import PendingWork, WorkKind
@@ -38,22 +35,6 @@ NOTES = [
     for n in range(8)
 ]
 NONE = "There is no such work"
-
-
-@asynccontextmanager
-async def opened(folder: Path) -> AsyncIterator[LeanRAG]:
-    async with await LeanRAG.open(load_settings(data_dir=folder, cluster_size=4)) as engine:
-        yield engine
-
-
-async def finished(engine: LeanRAG, job: Job) -> Job:
-    job = await engine.job(job.id, wait_seconds=100)
-    assert job.status is JobStatus.DONE, job.message
-    return job
-
-
-async def ingest(engine: LeanRAG, notes: list[DocumentSource] = NOTES, *, build: bool = True) -> None:
-    await finished(engine, await engine.submit_ingest(notes, build=build))
 
 
 async def all_work(engine: LeanRAG, kind: WorkKind, limit: int = 3) -> list[PendingWork]:
@@ -92,8 +73,8 @@ def summary_of(work_id: str, place: int) -> dict[str, Any]:
 
 
 async def test_the_pages_of_pending_work_hold_every_chunk_once(tmp_path: Path) -> None:
-    async with opened(tmp_path) as engine:
-        await ingest(engine)
+    async with open_engine(tmp_path, cluster_size=4) as engine:
+        await ingest(engine, NOTES)
         pages = await all_work(engine, "extraction")
         ids = [item.work_id for page in pages for item in page.items]
         assert len(ids) == len(set(ids)) == pages[0].remaining == 8
@@ -104,8 +85,8 @@ async def test_the_pages_of_pending_work_hold_every_chunk_once(tmp_path: Path) -
 
 
 async def test_extractions_are_taken_one_by_one_and_the_bad_come_back_with_reasons(tmp_path: Path) -> None:
-    async with opened(tmp_path) as engine:
-        await ingest(engine)
+    async with open_engine(tmp_path, cluster_size=4) as engine:
+        await ingest(engine, NOTES)
         work = await engine.pending_work("extraction", 3)
         good, bad, twice = (said_of(item.work_id, item.text) for item in work.items)
         items = [
@@ -127,16 +108,16 @@ async def test_extractions_are_taken_one_by_one_and_the_bad_come_back_with_reaso
 
 
 async def test_what_agents_hand_in_survives_a_restart_and_shows_after_the_next_build(tmp_path: Path) -> None:
-    async with opened(tmp_path) as engine:
-        await ingest(engine)
+    async with open_engine(tmp_path, cluster_size=4) as engine:
+        await ingest(engine, NOTES)
         first = await engine.pending_work("extraction", 5)
         await engine.submit_extractions([said_of(item.work_id, item.text) for item in first.items])
-    async with opened(tmp_path) as engine:
+    async with open_engine(tmp_path, cluster_size=4) as engine:
         rest = await engine.pending_work("extraction", 20)
         assert len(rest.items) == rest.remaining == 3
         assert not {item.work_id for item in rest.items} & {item.work_id for item in first.items}
         await engine.submit_extractions([said_of(item.work_id, item.text) for item in rest.items])
-        await finished(engine, await engine.submit_build())
+        await finish(engine, await engine.submit_build())
         keeper = (await engine.ancestors("Ewan Reid"))[0]
         assert keeper.method is Method.AGENT
         assert keeper.description == "Ewan Reid keeps the light at Skerry."
@@ -144,8 +125,8 @@ async def test_what_agents_hand_in_survives_a_restart_and_shows_after_the_next_b
 
 
 async def test_summaries_go_layer_by_layer_up_to_the_root(tmp_path: Path) -> None:
-    async with opened(tmp_path) as engine:
-        await ingest(engine)
+    async with open_engine(tmp_path, cluster_size=4) as engine:
+        await ingest(engine, NOTES)
         written = 0
         for _ in range(6):
             pages = await all_work(engine, "summary")
@@ -158,7 +139,7 @@ async def test_summaries_go_layer_by_layer_up_to_the_root(tmp_path: Path) -> Non
             assert not done.rejected
             assert done.remaining == 0
             written += len(items)
-            await finished(engine, await engine.submit_build())
+            await finish(engine, await engine.submit_build())
         chain = await engine.ancestors("Ewan Reid")
         assert len(chain) > 2
         assert {each.method for each in chain[1:]} == {Method.AGENT}
@@ -168,8 +149,8 @@ async def test_summaries_go_layer_by_layer_up_to_the_root(tmp_path: Path) -> Non
 
 
 async def test_a_summary_named_like_a_member_is_refused_with_the_name(tmp_path: Path) -> None:
-    async with opened(tmp_path) as engine:
-        await ingest(engine)
+    async with open_engine(tmp_path, cluster_size=4) as engine:
+        await ingest(engine, NOTES)
         item = (await engine.pending_work("summary", 1)).items[0]
         member = (await engine.cluster(item.work_id)).members[0].name
         done = await engine.submit_summaries([{**summary_of(item.work_id, 1), "name": member.upper()}])
@@ -179,8 +160,8 @@ async def test_a_summary_named_like_a_member_is_refused_with_the_name(tmp_path: 
 
 
 async def test_work_on_a_document_that_was_replaced_is_refused(tmp_path: Path) -> None:
-    async with opened(tmp_path) as engine:
-        await ingest(engine)
+    async with open_engine(tmp_path, cluster_size=4) as engine:
+        await ingest(engine, NOTES)
         item = (await engine.pending_work("extraction", 1)).items[0]
         await ingest(
             engine, [DocumentSource(text="Nothing of the kind any more.", id="l0", title="Letter 0")]
@@ -190,10 +171,10 @@ async def test_work_on_a_document_that_was_replaced_is_refused(tmp_path: Path) -
 
 
 async def test_work_without_documents_or_without_a_build_says_what_is_missing(tmp_path: Path) -> None:
-    async with opened(tmp_path) as engine:
+    async with open_engine(tmp_path, cluster_size=4) as engine:
         with pytest.raises((NotReady, InvalidInput)):
             await engine.pending_work("extraction")
-        await ingest(engine, build=False)
+        await ingest(engine, NOTES, build=False)
         assert (await engine.pending_work("extraction")).items
         with pytest.raises(NotReady) as missing:
             await engine.pending_work("summary")
@@ -267,7 +248,7 @@ WROTE = {
 async def test_an_item_with_a_fault_is_rejected_with_its_path_and_what_was_expected(
     tmp_path: Path, said: dict[str, Any], reason: str
 ) -> None:
-    async with opened(tmp_path) as engine:
+    async with open_engine(tmp_path, cluster_size=4) as engine:
         await ingest(engine, [LETTER], build=False)
         id_ = (await engine.pending_work("extraction")).items[0].work_id
         good = {"work_id": id_, "entities": [ALICE, BOB], "relations": [WROTE]}
@@ -285,7 +266,7 @@ async def test_an_item_with_a_fault_is_rejected_with_its_path_and_what_was_expec
 
 
 async def test_all_faults_of_an_item_are_told_at_once(tmp_path: Path) -> None:
-    async with opened(tmp_path) as engine:
+    async with open_engine(tmp_path, cluster_size=4) as engine:
         await ingest(engine, [LETTER], build=False)
         id_ = (await engine.pending_work("extraction")).items[0].work_id
         bad = {"work_id": id_, "entities": [{"name": "Bob Munro"}], "relations": [{**WROTE, "importance": 0}]}
@@ -295,7 +276,7 @@ async def test_all_faults_of_an_item_are_told_at_once(tmp_path: Path) -> None:
 
 
 async def test_replacing_earlier_work_needs_to_be_meant_and_says_what_it_replaces(tmp_path: Path) -> None:
-    async with opened(tmp_path) as engine:
+    async with open_engine(tmp_path, cluster_size=4) as engine:
         await ingest(engine, [LETTER], build=False)
         id_ = (await engine.pending_work("extraction")).items[0].work_id
         good = {"work_id": id_, "entities": [ALICE, BOB], "relations": [WROTE]}
@@ -314,8 +295,8 @@ async def test_replacing_earlier_work_needs_to_be_meant_and_says_what_it_replace
 
 
 async def test_a_summary_is_checked_by_the_schema_and_replaced_only_on_purpose(tmp_path: Path) -> None:
-    async with opened(tmp_path) as engine:
-        await ingest(engine)
+    async with open_engine(tmp_path, cluster_size=4) as engine:
+        await ingest(engine, NOTES)
         item = (await engine.pending_work("summary", 1)).items[0]
         good = summary_of(item.work_id, 1)
         bad = {**good, "findings": [{"summary": "No explanation."}], "colour": "red"}
@@ -329,13 +310,13 @@ async def test_a_summary_is_checked_by_the_schema_and_replaced_only_on_purpose(t
         other = {**good, "name": "Another name for them"}
         assert "replace=true" in (await engine.submit_summaries([other])).rejected[0][1]
         assert (await engine.submit_summaries([other], replace=True)).replaced
-        await finished(engine, await engine.submit_build())
+        await finish(engine, await engine.submit_build())
         assert (await engine.cluster(item.work_id)).entity.name == "Another name for them"
         assert "by an agent" in (await engine.submit_summaries([good])).rejected[0][1]
 
 
 async def test_what_a_model_wrote_is_not_overwritten_without_a_word_either(tmp_path: Path) -> None:
-    async with opened(tmp_path) as engine:
+    async with open_engine(tmp_path, cluster_size=4) as engine:
         await ingest(engine, [LETTER], build=False)
         (chunk,) = await engine._stores.documents.all_chunks("default")
         by_model = Extract(chunk.id, Method.MODEL, (ExtractedEntity("Alice Hay"),))
@@ -347,7 +328,7 @@ async def test_what_a_model_wrote_is_not_overwritten_without_a_word_either(tmp_p
 
 
 async def test_of_two_agents_that_submit_the_same_chunk_at_once_the_second_is_told(tmp_path: Path) -> None:
-    async with opened(tmp_path) as one, opened(tmp_path) as other:
+    async with open_engine(tmp_path, cluster_size=4) as one, open_engine(tmp_path, cluster_size=4) as other:
         await ingest(one, [LETTER], build=False)
         id_ = (await one.pending_work("extraction")).items[0].work_id
         done = []

@@ -11,10 +11,11 @@ from pathlib import Path
 
 import anyio
 import pytest
+from leanrag_tests_jobs import finish
 
 from leanrag_engine.adapters.chroma import marks
 from leanrag_engine.core.config import Settings, load_settings
-from leanrag_engine.core.jobs import Job, JobStatus
+from leanrag_engine.core.jobs import JobStatus
 from leanrag_engine.core.model import DocumentSource
 from leanrag_engine.engine import LeanRAG
 from leanrag_engine.retrieval.request import Query
@@ -82,12 +83,6 @@ class Whole:
     space: str
 
 
-async def done(engine: LeanRAG, job: Job) -> Job:
-    ended = await engine.job(job.id, wait_seconds=120)
-    assert ended.status is JobStatus.DONE, ended.message
-    return ended
-
-
 @pytest.fixture
 def settings(tmp_path: Path) -> Settings:
     return load_settings(data_dir=tmp_path)
@@ -96,7 +91,7 @@ def settings(tmp_path: Path) -> Settings:
 async def fill(settings: Settings) -> Whole:
     async with await LeanRAG.open(settings) as engine:
         sources = [DocumentSource(text=text, id=f"text {place}") for place, text in enumerate(TEXTS)]
-        await done(engine, await engine.submit_ingest(sources))
+        await finish(engine, await engine.submit_ingest(sources))
         status = await engine.status()
         assert status.collection.generation is not None
         spaces = status.collection.generation.record.spaces
@@ -136,7 +131,7 @@ async def test_a_server_repairs_the_index_when_it_opens(settings: Settings, dama
     try:
         await expect_whole(engine, whole)
         (job, _) = (await engine.status()).jobs
-        assert (job.kind, (await done(engine, job)).status) == ("reindex", JobStatus.DONE)
+        assert (job.kind, (await finish(engine, job)).status) == ("reindex", JobStatus.DONE)
     finally:
         await engine.close()
 
@@ -161,7 +156,7 @@ async def test_the_next_build_repairs_the_index(settings: Settings, damage: Dama
     damage(settings.data_dir / VECTORS, whole.space)
     async with await LeanRAG.open(settings) as engine:
         await expect_degraded(engine)
-        await done(engine, await engine.submit_build())
+        await finish(engine, await engine.submit_build())
         await expect_whole(engine, whole)
 
 
@@ -172,7 +167,7 @@ async def test_an_ingest_that_changes_nothing_repairs_the_index(settings: Settin
     async with await LeanRAG.open(settings) as engine:
         await expect_degraded(engine)
         same = [DocumentSource(text=TEXTS[0], id="text 0")]
-        await done(engine, await engine.submit_ingest(same))
+        await finish(engine, await engine.submit_ingest(same))
         await expect_whole(engine, whole)
 
 
@@ -180,7 +175,7 @@ async def test_the_other_collections_are_repaired_too(settings: Settings) -> Non
     whole = await fill(settings)
     async with await LeanRAG.open(settings) as engine:
         sources = [DocumentSource(text=text) for text in TEXTS]
-        await done(engine, await engine.submit_ingest(sources, collection="other"))
+        await finish(engine, await engine.submit_ingest(sources, collection="other"))
         rows = (await engine.status("other")).vectors
     overwrite_database(settings.data_dir / VECTORS, whole.space)
     engine = await EngineHandle(settings).get()

@@ -20,9 +20,10 @@ from typing import IO, Any
 
 import anyio.to_thread
 import pytest
+from leanrag_tests_jobs import finish
 
 from leanrag_engine.core.config import load_settings
-from leanrag_engine.core.jobs import BuildRequest, BuildResult, Job, JobStatus
+from leanrag_engine.core.jobs import BuildRequest, BuildResult
 from leanrag_engine.core.model import DocumentSource, Generation, Hierarchy
 from leanrag_engine.engine import LeanRAG
 from leanrag_engine.pipeline.index import Stores, read_hierarchy
@@ -214,12 +215,6 @@ async def opened(folder: Path, server: Any = None) -> AsyncIterator[LeanRAG]:
     chosen = load_settings(data_dir=folder, cluster_size=4, llm_concurrency=1, **model)
     async with await LeanRAG.open(chosen) as engine:
         yield engine
-
-
-async def finish(engine: LeanRAG, job: Job) -> Job:
-    job = await engine.job(job.id, wait_seconds=100)
-    assert job.status is JobStatus.DONE, job.message
-    return job
 
 
 async def ask(engine: LeanRAG) -> tuple[str, ...]:

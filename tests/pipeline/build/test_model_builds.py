@@ -13,10 +13,11 @@ from typing import Any
 
 import anyio
 import pytest
+from leanrag_tests_jobs import finish
 
 from leanrag_engine.core.config import load_settings
 from leanrag_engine.core.errors import InvalidInput
-from leanrag_engine.core.jobs import BuildRequest, BuildResult, Forecast, Job, JobStatus
+from leanrag_engine.core.jobs import BuildRequest, BuildResult, Forecast, Job
 from leanrag_engine.core.model import DocumentSource, Method
 from leanrag_engine.engine import LeanRAG
 
@@ -56,22 +57,16 @@ async def engine(folder: Path, server: Any = None, **settings: Any) -> AsyncIter
         yield opened
 
 
-async def finished(engine: LeanRAG, job: Job) -> Job:
-    job = await engine.job(job.id, wait_seconds=120)
-    assert job.status is JobStatus.DONE, job.message
-    return job
-
-
 async def ingested(engine: LeanRAG, count: int, *, build: bool = False) -> Job:
-    return await finished(engine, await engine.submit_ingest(texts(count), build=build))
+    return await finish(engine, await engine.submit_ingest(texts(count), build=build))
 
 
 async def built(engine: LeanRAG, **order: Any) -> Job:
-    return await finished(engine, await engine.submit_build(order=BuildRequest(**order)))
+    return await finish(engine, await engine.submit_build(order=BuildRequest(**order)))
 
 
 async def forecast(engine: LeanRAG) -> Forecast:
-    found = (await finished(engine, await engine.submit_build(dry_run=True))).result
+    found = (await finish(engine, await engine.submit_build(dry_run=True))).result
     assert isinstance(found, Forecast)
     return found
 
@@ -261,7 +256,7 @@ async def test_a_build_that_was_killed_repeats_no_call(tmp_path: Path, scribe: A
         kept = sum(each.calls for each in (await opened.status()).spent)
         assert 0 < kept <= 12
         (job,) = await opened.resume_jobs()
-        await finished(opened, job)
+        await finish(opened, job)
         status = await opened.status()
         assert status.extracts == {"model": 20}
         # Every reply is one row: what was kept before the kill was not asked for again.

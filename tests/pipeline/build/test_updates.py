@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import shutil
 from collections import defaultdict
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
+from leanrag_tests_jobs import build, finish, ingest, open_engine, published
 
-from leanrag_engine.core.config import load_settings
-from leanrag_engine.core.jobs import AskedMode, BuildRequest, BuildResult, IngestResult, Job, JobStatus
-from leanrag_engine.core.model import DocumentSource, Entity, Generation, Graph, Method
+from leanrag_engine.core.jobs import AskedMode
+from leanrag_engine.core.model import DocumentSource, Entity, Graph, Method
 from leanrag_engine.engine import LeanRAG
 from leanrag_engine.pipeline.index import read_hierarchy
 
@@ -52,36 +51,7 @@ CIRCLES = [
 ]
 NOTES = [note(number) for number in range(30)]
 
-
-@asynccontextmanager
-async def opened(folder: Path, **settings: Any) -> AsyncIterator[LeanRAG]:
-    settings = {"embedder": "fitted", "cluster_size": 8, **settings}
-    async with await LeanRAG.open(load_settings(data_dir=folder, **settings)) as engine:
-        yield engine
-
-
-async def finished(engine: LeanRAG, job: Job) -> Job:
-    job = await engine.job(job.id, wait_seconds=100)
-    assert job.status is JobStatus.DONE, job.message
-    return job
-
-
-async def ingest(engine: LeanRAG, notes: Sequence[DocumentSource], *, build: bool = True) -> BuildResult:
-    result = (await finished(engine, await engine.submit_ingest(notes, build=build))).result
-    assert isinstance(result, IngestResult)
-    return result.build or BuildResult(0, ())
-
-
-async def build(engine: LeanRAG, mode: AskedMode = "auto") -> BuildResult:
-    result = (await finished(engine, await engine.submit_build(order=BuildRequest(mode=mode)))).result
-    assert isinstance(result, BuildResult)
-    return result
-
-
-async def published(engine: LeanRAG) -> Generation:
-    (collection,) = await engine.collections()
-    assert collection.generation is not None
-    return collection.generation
+opened = partial(open_engine, embedder="fitted", cluster_size=8)
 
 
 async def layers(engine: LeanRAG) -> tuple[Graph, ...]:
@@ -240,7 +210,7 @@ async def test_sentences_whose_document_is_gone_go_and_the_rest_of_a_summary_sta
         await ingest(engine, NOTES)
         written = await submit_summaries(engine)
         await build(engine)
-        await finished(engine, (await engine.submit_delete(["n3"]))[0] or pytest.fail("no job"))
+        await finish(engine, (await engine.submit_delete(["n3"]))[0] or pytest.fail("no job"))
         hidden = [each for each in (await layers(engine))[1].entities if each.method is not Method.AGENT]
         assert not hidden
         assert (await build(engine)).mode == "update"
@@ -256,7 +226,7 @@ async def test_after_any_changes_g0_is_that_of_a_build_from_nothing(tmp_path: Pa
         for step in (NOTES[22:26], NOTES[26:], changed):
             await ingest(engine, step, build=False)
             await build(engine, mode)
-        await finished(engine, (await engine.submit_delete(["n7", "n34"]))[0] or pytest.fail("no job"))
+        await finish(engine, (await engine.submit_delete(["n7", "n34"]))[0] or pytest.fail("no job"))
         assert (await build(engine, mode)).mode == "update"
         grown = await layers(engine)
     left = {each.id: each for each in [*NOTES, *changed] if each.id not in ("n7", "n34")}
@@ -304,7 +274,7 @@ async def test_relations_between_unchanged_clusters_keep_the_texts_that_they_wou
             found = [await layers(engine)]
             job, _ = await engine.submit_delete(["n5"])
             assert job
-            await finished(engine, job)
+            await finish(engine, job)
             await build(engine, "update")
             return [*found, await layers(engine)]
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from leanrag_tests_jobs import published
 
 from leanrag_engine.core.config import load_settings
 from leanrag_engine.core.errors import Cancelled
@@ -52,12 +53,6 @@ async def build(engine: LeanRAG, mode: AskedMode = "update") -> Generation:
     job = await engine.job((await engine.submit_build(order=BuildRequest(mode=mode))).id, wait_seconds=60)
     assert job.status == "done", job.message
     return await published(engine)
-
-
-async def published(engine: LeanRAG) -> Generation:
-    (collection,) = await engine.collections()
-    assert collection.generation is not None
-    return collection.generation
 
 
 async def check_vectors(engine: LeanRAG) -> None:
