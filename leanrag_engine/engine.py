@@ -15,6 +15,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
+import anyio
+
 from leanrag_engine.core.text.nearest import find_nearest
 
 from .adapters.wiring import Adapters, compose
@@ -27,6 +29,7 @@ from .core.errors import (
     ModelUnavailable,
     NotFound,
     NotReady,
+    StoreUnreachable,
     StoreUnusable,
 )
 from .core.history import CollectionChanges, HistoryEntry
@@ -101,6 +104,9 @@ logger = logging.getLogger(__name__)
 
 PLAIN = BuildRequest()
 
+REPAIR_PAUSE, LONGEST_REPAIR_PAUSE = 60.0, 600.0
+"""Seconds from a repair of the vector index to the next look at it; they double as long as it is not whole."""
+
 T = TypeVar("T")
 
 
@@ -161,6 +167,7 @@ class LeanRAG:
         self._vector_version = -1
         self._repairs: dict[str, str] | None = None
         """The jobs that repair vector spaces, by collection; None: this process does not repair them by itself."""
+        self._is_repairing = False
         self._chat: ChatModel | None = None
 
     @classmethod
@@ -575,7 +582,10 @@ class LeanRAG:
         async def read(index: IndexSnapshot) -> SourcePage:
             if question and index.collection.generation:
                 with suppress(StoreUnusable, ModelUnavailable):  # keywords alone rank then
-                    index = await self._with_embedder(index)
+                    return await find(await self._with_embedder(index))
+            return await find(index)
+
+        async def find(index: IndexSnapshot) -> SourcePage:
             if document:
                 return await passages.sources_of_document(index, document, offset, limit, section, question)
             if entity:
@@ -679,7 +689,13 @@ class LeanRAG:
         unborn = collection == self.settings.collection and collection not in names
         held = Collection.empty(collection) if unborn else await self._collection(collection)
         await self._see_other_writers()
-        vectors, broken = await vector_counts(self._vectors, held.generation)
+        vectors: dict[str, int] = {}
+        broken: list[str] = []
+        unreachable = ""
+        try:
+            vectors, broken = await vector_counts(self._vectors, held.generation)
+        except StoreUnreachable as problem:
+            unreachable = str(problem)
         trouble = tuple(await embedder_trouble(self._stores, held.generation))
         unread = 0 if unborn else await self._stores.documents.count_asked(collection)
         return Status(
@@ -691,15 +707,16 @@ class LeanRAG:
             jobs=tuple(await self._jobs.recent(collection)),
             writer=await self._lock.holder(),
             warnings=(
-                *health_warnings(held, vectors),
+                *health_warnings(held, None if unreachable else vectors),
                 *reading_warnings(unread),
                 *staleness_warnings(held.generation),
-                *broken,
+                *([f"Keywords alone answer. {unreachable}"] if unreachable else broken),
                 *trouble,
             ),
             embedder_note=note_embedder(held.generation, self.settings.embedder),
             corrections=() if unborn else tuple(await self._stores.corrections.find_all(collection)),
             embedder_trouble=trouble,
+            vector_trouble=unreachable,
         )
 
     # --- inside ---------------------------------------------------------------------------
@@ -747,7 +764,8 @@ class LeanRAG:
         from .pipeline.ingest import ingest_all
 
         if not request.dry_run:
-            await self._repair_first(job, progress)
+            with suppress(StoreUnreachable):  # documents go in all the same
+                await self._repair_first(job, progress)
         changed = await ingest_all(self._stores, job.collection, request, progress)
         held = await self._collection(job.collection)
         if request.dry_run or not (request.build and held.documents and (changed or held.stale)):
@@ -786,21 +804,44 @@ class LeanRAG:
         For a process that lives on: in others, the next build or ingest repairs them.
         """
         self._repairs = {}
-        self._jobs.run_beside(self._repair_damaged)
+        self._jobs.run_beside(self._repair_until_whole)
 
-    async def _repair_damaged(self) -> None:
-        """Submit a job for each collection with damaged spaces that none is under way for."""
+    async def _repair_until_whole(self) -> None:
+        """Repair what is damaged, and look again after a pause, until nothing is. Does nothing while it is at work already."""
+        if self._is_repairing:
+            return
+        self._is_repairing = True
+        try:
+            pause = REPAIR_PAUSE
+            while await self._repair_damaged():
+                await anyio.sleep(pause)
+                pause = min(2 * pause, LONGEST_REPAIR_PAUSE)
+        finally:
+            self._is_repairing = False
+
+    async def _repair_damaged(self) -> bool:
+        """Submit a job for each collection with damaged spaces that none is under way for; return whether there was any, or
+        the server of the vectors could not be reached."""
         repairs = self._repairs
         assert repairs is not None
+        is_damaged = False
         for held in await self._stores.documents.collections():
             running = await self._stores.jobs.find_state(repairs.get(held.name, ""))
             if running is not None and not running.status.finished:
+                is_damaged = True
                 continue
             if await embedder_trouble(self._stores, held.generation):
                 continue  # a build with the other embedder writes all spaces
-            if await find_damaged_spaces(self._stores, held):
-                job = await self._jobs.submit("reindex", held.name, ReindexRequest(damaged_only=True))
-                repairs[held.name] = job.id
+            try:
+                if not await find_damaged_spaces(self._stores, held):
+                    continue
+            except StoreUnreachable as problem:
+                logger.warning("The vector index is not examined: %s", problem)
+                return True
+            is_damaged = True
+            job = await self._jobs.submit("reindex", held.name, ReindexRequest(damaged_only=True))
+            repairs[held.name] = job.id
+        return is_damaged
 
     async def _repair_first(self, job: Job, progress: JobProgress) -> None:
         """Repair damaged spaces before a job that writes to them."""
@@ -816,9 +857,14 @@ class LeanRAG:
     def _explain_failure(self, problem: LeanRAGError) -> str:
         """Return the warning about a search by meaning that failed, and begin to repair what can be repaired."""
         told = f"Search by meaning failed: {problem}"
+        if isinstance(problem, StoreUnreachable):
+            told += " Until then keywords alone answer."
         if self._repairs is None or not isinstance(problem, StoreUnusable):
             return told
-        self._jobs.run_beside(self._repair_damaged)
+        # A server may also come back without what it held.
+        self._jobs.run_beside(self._repair_until_whole)
+        if isinstance(problem, StoreUnreachable):
+            return told
         return f"{told} It is being repaired in the background; until then keywords alone answer."
 
     # --- inside ---------------------------------------------------------------------------

@@ -83,6 +83,20 @@ def embedding_server() -> Iterator[Any]:
         yield server
 
 
+@pytest.fixture(scope="session")
+def chroma_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a real Chroma server on loopback: see ``tests/doubles/chroma_server.py``."""
+    with server_module("chroma_server").chroma_server(tmp_path_factory.mktemp("chroma")) as address:
+        yield address
+
+
+@pytest.fixture
+def chroma_gate(chroma_server: str) -> Iterator[Any]:
+    """A gate before the Chroma server, which can be shut."""
+    with server_module("chroma_server").gate(chroma_server) as gate:
+        yield gate
+
+
 def pytest_configure(config: pytest.Config) -> None:
     # A shell lets what it starts in the background ignore Ctrl-C, and processes that tests start inherit it.
     signal.signal(signal.SIGINT, signal.default_int_handler)

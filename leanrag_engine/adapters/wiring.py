@@ -44,9 +44,11 @@ class Adapters:
 
 
 async def compose(settings: Settings) -> Adapters:
-    """Open the stores of ``settings.data_dir`` and ``settings.database_url``. Raises ``StoreUnusable`` if it cannot be used as it is."""
+    """Open the stores that the settings name. Raises ``StoreUnusable`` if one cannot be used as it is.
+
+    A Chroma server may be down: keywords answer without it.
+    """
     # Here and not at the top: the adapters' libraries take seconds to import, and only work needs them.
-    from .chroma.store import ChromaVectorStore  # noqa: PLC0415
     from .files.arrays import ArrayFiles  # noqa: PLC0415
     from .tokenizer import TiktokenTokenizer  # noqa: PLC0415
 
@@ -58,7 +60,7 @@ async def compose(settings: Settings) -> Adapters:
         jobs=database.jobs,
         replies=database.replies,
         corrections=database.corrections,
-        vectors=ChromaVectorStore(folder / "vectors"),
+        vectors=await _open_vectors(settings, database, folder),
         arrays=ArrayFiles(folder / "arrays", read_only=settings.read_only),
         embedders=embedder_source(settings),
         tokenizer=TiktokenTokenizer(),
@@ -85,6 +87,20 @@ async def _open_database(settings: Settings) -> tuple[SqlDatabase, WriterLock, P
     # Generations are numbered by each database: the vectors of two must not meet in one folder.
     folder /= f"database-{await database.identity()}"
     return database, PostgresWriterLock(settings.database_url), folder
+
+
+async def _open_vectors(settings: Settings, database: SqlDatabase, folder: Path) -> VectorStore:
+    from .chroma.store import ChromaVectorStore  # noqa: PLC0415
+
+    if not settings.chroma_url:
+        return ChromaVectorStore(folder / "vectors")
+    from .chroma.server import ChromaServer  # noqa: PLC0415 - only those pay who use it
+
+    # Spaces are named by numbers of the database: those of two must not meet on one server.
+    name = f"leanrag-{await database.identity()}"
+    return ChromaVectorStore(
+        ChromaServer(settings.chroma_url, settings.chroma_token.get_secret_value(), name)
+    )
 
 
 def embedder_source(settings: Settings) -> EmbedderSource:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Annotated, Literal, Self
 
 from platformdirs import user_config_path, user_data_path
-from pydantic import Field, ValidationError, field_validator, model_validator
+from pydantic import Field, SecretStr, ValidationError, field_validator, model_validator
 from pydantic_settings import (
     BaseSettings,
     NoDecode,
@@ -47,6 +47,15 @@ class Settings(BaseSettings):
     database_url: str = Field(
         default="",
         description="PostgreSQL database (postgresql://user:password@host/name) that replaces the SQLite file in data_dir; needs the extra postgres.",
+    )
+    chroma_url: str = Field(
+        default="",
+        pattern=r"^(https?://[^\s/]+.*)?$",
+        description="Chroma server (http://host:8000) that keeps the vectors, in place of a folder in data_dir.",
+    )
+    chroma_token: SecretStr = Field(
+        default=SecretStr(""),
+        description="Token for the Chroma server, sent as Authorization: Bearer and as X-Chroma-Token.",
     )
     allow_dirs: Annotated[tuple[Path, ...], NoDecode] = Field(
         default=(),

@@ -11,6 +11,7 @@
      ├─ NotReady               do the named step first
      ├─ Busy                   wait for the named holder, or stop it
      ├─ StoreUnusable          repair the data folder: read-only, newer, damaged
+     │   └─ StoreUnreachable   start the server that keeps the store, or correct its address
      ├─ ModelUnavailable       a model's service does not answer: wait, or use another
      ├─ ReplyUnusable          a model's reply has the wrong form: ask again, or do without
      └─ Cancelled              the user asked the work to stop
@@ -39,6 +40,7 @@ __all__ = [
     "NotReady",
     "PathRefused",
     "ReplyUnusable",
+    "StoreUnreachable",
     "StoreUnusable",
 ]
 
@@ -122,6 +124,10 @@ class Busy(LeanRAGError):
 
 class StoreUnusable(LeanRAGError):
     """The data folder cannot be used in its present state; nothing in it was changed."""
+
+
+class StoreUnreachable(StoreUnusable):
+    """The server that keeps a store does not answer or refuses access. What it holds is whole, as far as known."""
 
 
 class ModelUnavailable(LeanRAGError):

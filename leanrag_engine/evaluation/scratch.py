@@ -75,6 +75,7 @@ def scratch_settings(folder: Path, embedder: str | None = None) -> Settings:
     return load_settings(
         data_dir=folder,
         database_url="",
+        chroma_url="",
         embedder=embedder,
         chunk_tokens=CHUNK_TOKENS,
         chunk_overlap=0,

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 import anyio.to_thread
 
-from leanrag_engine.core.errors import StoreUnusable
+from leanrag_engine.core.errors import StoreUnreachable, StoreUnusable
 from leanrag_engine.core.history import Publication
 from leanrag_engine.core.jobs import CopyResult, DeleteResult
 from leanrag_engine.core.model import NO_CORRECTIONS, Collection, Generation
@@ -86,6 +86,8 @@ async def _drop_spaces(stores: Stores, collection: Collection) -> None:
         for space in await stores.vectors.spaces():
             if space.startswith(f"c{collection.number}-"):
                 await stores.vectors.drop(space)
+    except StoreUnreachable:
+        raise
     except StoreUnusable as problem:
         logger.warning("The vector store is put aside: %s", problem)
         await stores.vectors.start_over()

@@ -15,7 +15,13 @@ from datetime import UTC, datetime
 
 import anyio.to_thread
 
-from leanrag_engine.core.errors import Candidate, InvalidInput, ModelUnavailable, StoreUnusable
+from leanrag_engine.core.errors import (
+    Candidate,
+    InvalidInput,
+    ModelUnavailable,
+    StoreUnreachable,
+    StoreUnusable,
+)
 from leanrag_engine.core.history import GraphChanges, Publication
 from leanrag_engine.core.jobs import DeleteResult
 from leanrag_engine.core.model import (
@@ -91,7 +97,8 @@ async def delete_documents(
 ) -> DeleteResult:
     """Delete those of the documents that the collection holds; return how many documents and chunks were deleted.
 
-    Raises ``StoreUnusable`` if the database cannot be used; an unusable vector space is dropped.
+    Raises ``StoreUnusable`` if the database cannot be used, ``StoreUnreachable`` if the server of the vectors cannot be
+    reached, before any document is deleted; an unusable vector space is dropped.
     """
     started = datetime.now(UTC)
     held = await stores.documents.collection(collection)
@@ -193,6 +200,8 @@ async def _update_vectors(
             try:
                 await _update_space(stores, space, before[kind], after.get(kind, ()), remains.embedder)
                 counts[kind] = await stores.vectors.count(space)
+            except StoreUnreachable:
+                raise
             except StoreUnusable as problem:
                 logger.warning("The vector space %s is dropped: %s", space, problem)
                 await _drop(stores, space)
@@ -229,6 +238,8 @@ async def _update_space(
 async def _drop(stores: Stores, space: str) -> None:
     try:
         await stores.vectors.drop(space)
+    except StoreUnreachable:
+        raise
     except StoreUnusable:
         # The whole store is put aside. The status of other collections reports their index as incomplete.
         await stores.vectors.start_over()

@@ -21,6 +21,7 @@ from leanrag_engine.core.errors import (
     InvalidInput,
     ModelUnavailable,
     NotReady,
+    StoreUnreachable,
     StoreUnusable,
 )
 from leanrag_engine.core.history import READ_GENERATIONS
@@ -101,6 +102,8 @@ async def rebuild_vectors(
         try:
             for space in texts:
                 await stores.vectors.drop(space)
+        except StoreUnreachable:
+            raise
         except StoreUnusable:
             # The whole store is damaged. Other collections lose their vectors too: they are repaired in turn.
             await stores.vectors.start_over()
@@ -113,7 +116,10 @@ async def rebuild_vectors(
 
 
 async def find_damaged_spaces(stores: Stores, held: Collection) -> list[str]:
-    """Return the vector spaces of the published build that are missing, cannot be searched or have too few rows."""
+    """Return the vector spaces of the published build that are missing, cannot be searched or have too few rows.
+
+    Raises ``StoreUnreachable`` if that cannot be known.
+    """
     generation = held.generation
     if generation is None or not held.documents:
         return []
@@ -133,6 +139,8 @@ async def _is_damaged(stores: Stores, space: str, rows: int, dimension: int) -> 
             return True
         # Rows are counted in another file than the one that is searched.
         found = await stores.vectors.search(space, np.ones(dimension, dtype=np.float32), 1) if rows else ()
+    except StoreUnreachable:
+        raise
     except StoreUnusable:
         return True
     return len(found) < min(rows, 1)

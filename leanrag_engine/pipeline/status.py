@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from leanrag_engine.core.errors import StoreUnusable
+from leanrag_engine.core.errors import StoreUnreachable, StoreUnusable
 from leanrag_engine.core.jobs import Job
 from leanrag_engine.core.model import Collection, Correction, Generation, Method, Spent
 from leanrag_engine.core.ports import LockHolder, VectorStore
@@ -27,18 +27,25 @@ class Status:
     corrections: tuple[Correction, ...] = ()
     embedder_trouble: tuple[str, ...] = ()
     """Why search by meaning would fail now, as far as that is known without loading a model."""
+    vector_trouble: str = ""
+    """Why the server of the vectors cannot be reached."""
 
 
 async def vector_counts(
     vectors: VectorStore, generation: Generation | None
 ) -> tuple[dict[str, int], list[str]]:
-    """Return the rows in the vector store by kind, and the errors of spaces that cannot be read."""
+    """Return the rows in the vector store by kind, and the errors of spaces that cannot be read.
+
+    Raises ``StoreUnreachable`` if none can.
+    """
     counts: dict[str, int] = {}
     problems: list[str] = []
     spaces = generation.record.spaces.by_kind() if generation else {}
     for kind, space in spaces.items():
         try:
             counts[kind] = await vectors.count(space)
+        except StoreUnreachable:
+            raise
         except StoreUnusable as problem:
             problems.append(str(problem))
     return counts, list(dict.fromkeys(problems))
@@ -99,8 +106,8 @@ def has_written_texts(generation: Generation) -> bool:
     return bool({Method.MODEL, Method.AGENT} & generation.record.summaries.keys())
 
 
-def health_warnings(held: Collection, vectors: Mapping[str, int]) -> list[str]:
-    """Return a warning for each thing that degrades answers."""
+def health_warnings(held: Collection, vectors: Mapping[str, int] | None) -> list[str]:
+    """Return a warning for each thing that degrades answers; ``vectors`` are None if their numbers are not known."""
     warnings = []
     generation = held.generation
     if generation is None:
@@ -115,7 +122,7 @@ def health_warnings(held: Collection, vectors: Mapping[str, int]) -> list[str]:
         for kind, rows in count_expected_vectors(held).items()
         if kind != "windows" or not held.stale
     }
-    if any(vectors.get(kind, 0) < rows for kind, rows in written.items()):
+    if vectors is not None and any(vectors.get(kind, 0) < rows for kind, rows in written.items()):
         warnings.append(
             "The vector index is incomplete: search by meaning misses some. A server repairs it, as does the next build, ingest or reindex."
         )

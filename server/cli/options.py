@@ -29,6 +29,14 @@ DatabaseUrl = Annotated[
         show_default=False,
     ),
 ]
+ChromaUrl = Annotated[
+    str | None,
+    typer.Option(
+        help="Chroma server that keeps the vectors: http://host:8000.",
+        envvar="LEANRAG_CHROMA_URL",
+        show_default=False,
+    ),
+]
 CollectionOption = Annotated[
     str | None, typer.Option(help="Which corpus.", envvar="LEANRAG_COLLECTION", show_default="default")
 ]

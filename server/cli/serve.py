@@ -10,6 +10,7 @@ import typer
 
 from .options import (
     AllowDirs,
+    ChromaUrl,
     CollectionOption,
     DatabaseUrl,
     DataDir,
@@ -31,6 +32,7 @@ WAITING = (
 def serve(
     data_dir: DataDir = None,
     database_url: DatabaseUrl = None,
+    chroma_url: ChromaUrl = None,
     allow_dir: AllowDirs = None,
     collection: CollectionOption = None,
     read_only: Annotated[bool, typer.Option("--read-only", help="Offer no tool that writes.")] = False,
@@ -66,6 +68,7 @@ def serve(
         data_dir,
         collection,
         database_url=database_url,
+        chroma_url=chroma_url,
         allow_dirs=tuple(allow_dir) if allow_dir else None,
         read_only=read_only or None,
         toolsets=toolsets,

@@ -16,6 +16,7 @@ from typing import Any
 import anyio
 import pytest
 
+from leanrag_engine.adapters.chroma.server import ChromaServer
 from leanrag_engine.adapters.chroma.store import ChromaVectorStore
 from leanrag_engine.adapters.sql import SqlDatabase
 from leanrag_engine.adapters.sql.dialect.sqlite.opening import FILE
@@ -137,10 +138,17 @@ def run_on_server(address: str, statement: str) -> list[Any]:
         return rows.fetchall() if rows.description else []
 
 
-@pytest.fixture
-async def vectors(tmp_path: Path) -> AsyncIterator[ChromaVectorStore]:
-    opened = ChromaVectorStore(tmp_path / "vectors")
-    yield opened
+@pytest.fixture(params=["folder", "server"])
+async def vectors(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[ChromaVectorStore]:
+    """An empty vector store in a folder and on a server."""
+    if request.param == "folder":
+        opened = ChromaVectorStore(tmp_path / "vectors")
+        yield opened
+    else:
+        address = request.getfixturevalue("chroma_server")
+        opened = ChromaVectorStore(ChromaServer(address, "", f"tests-{uuid.uuid4().hex}"))
+        yield opened
+        await opened.start_over()
     await opened.close()
 
 

@@ -40,7 +40,7 @@ HOMES = {
     "filelock": {"leanrag_engine/adapters/files/writer_lock.py"},
     "graspologic_native": {"leanrag_engine/hierarchy/clustering/communities.py"},
     "httpx": {"leanrag_engine/adapters/embedders/local.py"},
-    "httpx2": {"server/http/tokens.py"},
+    "httpx2": {"server/http/tokens.py", "leanrag_engine/adapters/chroma/server.py"},
     "huggingface_hub": {"leanrag_engine/adapters/embedders/local.py"},
     "json_repair": {"leanrag_engine/llm/batching.py"},
     "jsonschema": {"leanrag_engine/llm/item_schema.py"},

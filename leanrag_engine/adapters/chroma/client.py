@@ -1,4 +1,4 @@
-"""Call Chroma: the client of a folder, shared within the process, and the operations on its spaces.
+"""Call Chroma in a folder: a client that all stores of a process share.
 
 Measured with chromadb 1.5.9, with the consequences here:
 
@@ -9,10 +9,10 @@ Measured with chromadb 1.5.9, with the consequences here:
 - A client caches open indexes, so all stores of a folder share one.
 - Rows of one insert are indexed in parallel and in no fixed order, so two builds have different HNSW graphs.
   Settings that make the search exact in practice, and ties broken by id, make results reproducible all the same
-  (``HNSW``; measured by tests/programs/benchmarks/vectors.py).
+  (``index.CONFIGURATION``; measured by tests/programs/benchmarks/vectors.py).
 - After each write and at each opening, Chroma reads from its log what was not yet synchronised with the index
   files, and reads at the same time may miss it: a replaced row, a deleted one, or the error "Nothing found on disk". So
-  each write of ours is synchronised at once, single rows too (``Index._upsert``).
+  each write of ours is synchronised at once, single rows too (``Index.upsert``).
 - The distance is ``ip`` on normalised rows, which equals their cosine and is also defined for zero rows.
 - A process that is killed while it writes may leave its space broken (3 of 28 trials): see ``marks``.
 """
@@ -21,141 +21,30 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from itertools import count
 from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
 
-from leanrag_engine.core.errors import InvalidInput, LeanRAGError, StoreUnusable
-from leanrag_engine.core.model import Hit, Vectors
+from leanrag_engine.core.errors import LeanRAGError, StoreUnusable
+from leanrag_engine.core.model import Vectors
 
 from . import marks
+from .index import CONFIGURATION, Index, Space
 
 T = TypeVar("T")
 
-HNSW = {
-    "space": "ip",
-    "max_neighbors": 24,
-    "ef_construction": 128,
-    "ef_search": 400,
-    "sync_threshold": 2,
-}
-"""Settings of the HNSW index. A wider search while building (32 neighbours, 200 candidates) took a third to twice more
-time without better recall@10: 1.000 either way on 16,000 entities with vectors of MiniLM and of the fitted
-embedder, 0.996 against 0.995 on 100,000 facts made from a few templates. Half as many neighbours had less
-recall there (0.986). 2 is the smallest ``sync_threshold`` that Chroma accepts."""
 PLACE = ("default_tenant", "default_database")
 """Where all our spaces are; Chroma makes this tenant and database itself."""
 OPEN_INDEXES = 50
 """Indexes that a client keeps open. Each has five files, and some systems allow a process 256."""
 
 
-# --- operations ----------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Space:
-    """A vector space: Chroma's id of it, and how many numbers its vectors have."""
-
-    id: str
-    dimension: int
-
-
-@dataclass(frozen=True, slots=True)
-class Index:
-    """Operations on the spaces of an open client; all of them block."""
-
-    folder: Path
-    client: ChromaFolder
-
-    def upsert(self, space: str, ids: list[str], rows: Vectors) -> None:
-        dimension = rows.shape[1]
-        found = self._whole(space, dimension)
-        with marks.writing(self.folder, space):
-            place = found or self.client.create(space, dimension)
-            self._upsert(place, ids, rows)
-
-    def _upsert(self, place: Space, ids: list[str], rows: Vectors) -> None:
-        # A single row is below the least ``sync_threshold``: it would stay in Chroma's log alone, and reads at the same
-        # time then find what it replaced, or fail. Written twice, it is synchronised.
-        for _ in range(2 if len(ids) == 1 else 1):
-            self.client.calls.upsert(place.id, ids, rows.tolist(), None, None, None, *PLACE)
-
-    def search(self, space: str, query: Vectors, limit: int) -> list[Hit]:
-        """Return the ``limit`` best hits for ``query``, a ``(1, d)`` array, best first, ties by id."""
-        place = self._whole(space, query.shape[1])
-        if place is None:
-            return []
-        # More hits than needed, so that ids decide between equal scores at the cut, not the order of the index.
-        most, answer = limit + 32, ["distances"]
-        found = self.client.calls.query(place.id, None, query.tolist(), most, None, None, answer, *PLACE)
-        pairs = zip(found.ids[0], found.distances[0], strict=True)
-        hits = [Hit(id_, 1.0 - distance) for id_, distance in pairs]
-        return sorted(hits, key=lambda hit: (-hit.score, hit.id))[:limit]
-
-    def fetch(self, space: str, ids: list[str]) -> dict[str, Vectors]:
-        place = self._whole(space)
-        if place is None:
-            return {}
-        found = self.client.calls.get(place.id, ids, None, None, 0, None, ["embeddings"], *PLACE)
-        return dict(zip(found.ids, np.asarray(found.embeddings, dtype=np.float32), strict=True))
-
-    def delete(self, space: str, ids: list[str]) -> None:
-        place = self._whole(space)
-        held = self.client.calls.get(place.id, ids, None, None, 0, None, [], *PLACE).ids if place else ()
-        if place is None or not held:
-            return
-        with marks.writing(self.folder, space):
-            if len(held) == 1:  # see `_upsert`
-                found = self.client.calls.get(place.id, held, None, None, 0, None, ["embeddings"], *PLACE)
-                self.client.calls.upsert(place.id, held, found.embeddings, None, None, None, *PLACE)
-            self.client.calls.delete(place.id, held, None, None, None, *PLACE)
-
-    def count(self, space: str) -> int:
-        place = self._whole(space)
-        return int(self.client.calls.count(place.id, *PLACE)) if place else 0
-
-    def ids(self, space: str) -> list[str]:
-        place = self._whole(space)
-        return (
-            list(self.client.calls.get(place.id, None, None, None, 0, None, [], *PLACE).ids) if place else []
-        )
-
-    def spaces(self) -> list[str]:
-        return sorted(self.client.list_names())
-
-    def drop(self, space: str) -> None:
-        if self.client.find(space) is not None:
-            with marks.writing(self.folder, space):
-                self.client.drop(space)
-
-    def _whole(self, space: str, dimension: int | None = None) -> Space | None:
-        """Return the space, ``None`` if there is none.
-
-        Raises ``StoreUnusable`` if its writer was killed, ``InvalidInput`` if its vectors have another dimension.
-        """
-        found = self.client.find(space)
-        if found is None:
-            return None
-        if marks.is_broken(self.folder, space):
-            raise StoreUnusable(
-                f"The process that wrote the vector space {space!r} was killed before it had finished.",
-                "Rebuild the vector index from the graph store; no data is lost.",
-            )
-        if dimension is not None and dimension != found.dimension:
-            raise InvalidInput(
-                f"The vector space {space!r} contains vectors of {found.dimension} numbers, not of {dimension}.",
-                "Use the embedder that it was built with, or rebuild the vector index.",
-            )
-        return found
-
-
 class ChromaFolder:
-    """An open Chroma folder: ``calls`` are Chroma's own; spaces are found, made and dropped by name."""
+    """A :class:`.index.ChromaClient` of an open folder; ``calls`` are Chroma's own."""
 
     def __init__(self, folder: Path) -> None:
         # Imported here because keyword search and browsing need no vector index.
@@ -167,6 +56,7 @@ class ChromaFolder:
         )
 
         folder.mkdir(parents=True, exist_ok=True)
+        self.folder = folder
         self.calls: Any = Bindings(
             allow_reset=False,
             sqlite_db_config=SqliteDBConfig(
@@ -203,15 +93,40 @@ class ChromaFolder:
         return Space(str(found.id), found.metadata["dimension"])
 
     def create(self, space: str, dimension: int) -> Space:
-        configuration = json.dumps({"hnsw": HNSW, "embedding_function": {"type": "legacy"}})
         metadata = {"dimension": dimension}
-        made = self.calls.create_collection(space, configuration, None, metadata, False, *PLACE)
+        made = self.calls.create_collection(space, json.dumps(CONFIGURATION), None, metadata, False, *PLACE)
         self._names.add(space)
         return Space(str(made.id), dimension)
 
     def drop(self, space: str) -> None:
         self.calls.delete_collection(space, *PLACE)
         self._names.discard(space)
+
+    def is_broken(self, space: str) -> bool:
+        return marks.is_broken(self.folder, space)
+
+    def writing(self, space: str) -> AbstractContextManager[None]:
+        return marks.writing(self.folder, space)
+
+    def upsert(self, space: Space, ids: Sequence[str], rows: Vectors) -> None:
+        self.calls.upsert(space.id, ids, rows.tolist(), None, None, None, *PLACE)
+
+    def find_nearest(self, space: Space, query: Vectors, limit: int) -> list[tuple[str, float]]:
+        found = self.calls.query(space.id, None, query.tolist(), limit, None, None, ["distances"], *PLACE)
+        return list(zip(found.ids[0], found.distances[0], strict=True))
+
+    def fetch(self, space: Space, ids: Sequence[str]) -> tuple[list[str], Vectors]:
+        found = self.calls.get(space.id, ids, None, None, 0, None, ["embeddings"], *PLACE)
+        return list(found.ids), np.asarray(found.embeddings, dtype=np.float32)
+
+    def list_ids(self, space: Space, ids: Sequence[str] | None = None) -> list[str]:
+        return list(self.calls.get(space.id, ids, None, None, 0, None, [], *PLACE).ids)
+
+    def delete(self, space: Space, ids: Sequence[str]) -> None:
+        self.calls.delete(space.id, ids, None, None, None, *PLACE)
+
+    def count(self, space: Space) -> int:
+        return int(self.calls.count(space.id, *PLACE))
 
 
 # --- one client for each folder and process ------------------------------------------------
@@ -230,7 +145,7 @@ class SharedClient:
     def run(self, work: Callable[[Index], T]) -> T:
         """Run ``work`` on the open index. Chroma's exceptions become ``StoreUnusable``."""
         with _map_errors(self.folder), self._open() as client:
-            return work(Index(self.folder, client))
+            return work(Index(client))
 
     @contextmanager
     def _open(self) -> Iterator[ChromaFolder]:
@@ -244,15 +159,24 @@ class SharedClient:
                 self._calls -= 1
                 self._changed.notify_all()
 
-    def close(self) -> None:
+    def refresh(self) -> None:
+        """Close the client, once no call is running; the next call opens it again."""
         with self._changed:
             self._changed.wait_for(lambda: not self._calls)
             if self._client is not None:
                 self._client.close()
                 self._client = None
 
-    def start_over(self) -> Path:
-        """Move the folder aside, whatever it contains, and return its new path."""
+    def close(self) -> None:
+        """Count one store less, and close the client after the last one."""
+        with _shared_lock:
+            self.stores -= 1
+            if not self.stores:
+                del _shared[self.folder]
+                self.refresh()
+
+    def start_over(self) -> None:
+        """Move the folder aside, whatever it contains: nothing is deleted."""
         with self._changed:
             self._changed.wait_for(lambda: not self._calls)
             if self._client is not None:
@@ -265,7 +189,6 @@ class SharedClient:
             )
             with _map_errors(self.folder):
                 self.folder.rename(aside)
-            return aside
 
 
 _shared: dict[Path, SharedClient] = {}
@@ -280,15 +203,6 @@ def acquire_client(folder: Path) -> SharedClient:
         client = _shared.setdefault(place, SharedClient(place))
         client.stores += 1
         return client
-
-
-def release_client(client: SharedClient) -> None:
-    """Count one store less, and close the client after the last one."""
-    with _shared_lock:
-        client.stores -= 1
-        if not client.stores:
-            del _shared[client.folder]
-            client.close()
 
 
 @contextmanager

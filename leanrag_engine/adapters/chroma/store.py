@@ -1,6 +1,7 @@
-"""The vector store on embedded Chroma: one Chroma collection for each space.
+"""The vector store on Chroma, in a folder or on a server: one Chroma collection for each space.
 
-This module implements the Protocol: it checks arguments and runs the calls on worker threads; ``client`` calls Chroma.
+This module implements the Protocol: it checks arguments and runs the calls on worker threads; ``index`` says what they do,
+``client`` and ``server`` call Chroma.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ import re
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 import numpy as np
 from anyio import to_thread
@@ -17,7 +18,8 @@ from anyio import to_thread
 from leanrag_engine.core.errors import InvalidInput
 from leanrag_engine.core.model import Hit, Vectors
 
-from .client import Index, acquire_client, release_client
+from .client import acquire_client
+from .index import Index
 
 T = TypeVar("T")
 
@@ -29,15 +31,27 @@ ID_BATCH = 500
 """Ids per fetch or delete: Chroma fails for very long lists of ids."""
 
 
+class Connection(Protocol):
+    """Runs operations on an index in a folder or on a server; all of its methods block."""
+
+    def run(self, work: Callable[[Index], T]) -> T: ...
+
+    def start_over(self) -> None: ...
+
+    def refresh(self) -> None: ...
+
+    def close(self) -> None: ...
+
+
 class ChromaVectorStore:
-    """A :class:`leanrag_engine.core.ports.VectorStore` in ``folder``, which is created at its first use.
+    """A :class:`leanrag_engine.core.ports.VectorStore` in a folder, which is created at its first use, or on a server.
 
     At most one process may write at a time, and a reading process must ``refresh`` after another one has
     written. Every method may raise ``StoreUnusable``, those that take a space's name ``InvalidInput``.
     """
 
-    def __init__(self, folder: Path) -> None:
-        self._shared = acquire_client(folder)
+    def __init__(self, place: Path | Connection) -> None:
+        self._connection: Connection = acquire_client(place) if isinstance(place, Path) else place
 
     async def upsert(self, space: str, ids: Sequence[str], vectors: Vectors) -> None:
         """Write ``vectors``, an ``(n, d)`` array, under ``ids``. Rows are normalised; zero rows are kept.
@@ -78,7 +92,8 @@ class ChromaVectorStore:
         # Chroma warns about unknown ids.
         known = list(await self.fetch(space, ids))
         for start in range(0, len(known), ID_BATCH):
-            await self._run(partial(Index.delete, space=space, ids=known[start : start + ID_BATCH]))
+            batch = known[start : start + ID_BATCH]
+            await self._run(partial(Index.delete, space=space, ids=batch))
 
     async def count(self, space: str) -> int:
         """Return the number of vectors in the space; 0 if it does not exist."""
@@ -100,19 +115,19 @@ class ChromaVectorStore:
         await self._run(partial(Index.drop, space=space))
 
     async def start_over(self) -> None:
-        """Begin with an empty folder; the old one is moved aside, not deleted, because its content is unknown."""
-        await to_thread.run_sync(self._shared.start_over)
+        """Begin with an empty index: a folder is moved aside, because its content is unknown; a server's is deleted."""
+        await to_thread.run_sync(self._connection.start_over)
 
     async def refresh(self) -> None:
-        """Close the client: another process has written. The next call opens it again."""
-        await to_thread.run_sync(self._shared.close)
+        """Forget what is cached: another process has written."""
+        await to_thread.run_sync(self._connection.refresh)
 
     async def close(self) -> None:
-        """Release the client; the store must not be used afterwards."""
-        await to_thread.run_sync(release_client, self._shared)
+        """Release the connection; the store must not be used afterwards."""
+        await to_thread.run_sync(self._connection.close)
 
     async def _run(self, work: Callable[[Index], T]) -> T:
-        return await to_thread.run_sync(self._shared.run, work)
+        return await to_thread.run_sync(self._connection.run, work)
 
 
 def _check_name(space: str) -> None:

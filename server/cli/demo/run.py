@@ -58,7 +58,7 @@ async def run_demo(data_dir: Path | None, collection: str, full: bool, as_json: 
     console = Console(stderr=as_json, highlight=False)
     figures = DemoFigures()
     started = time.perf_counter()
-    settings = load_settings(data_dir=data_dir, database_url="", collection=collection)
+    settings = load_settings(data_dir=data_dir, database_url="", chroma_url="", collection=collection)
     await index_reference(console, settings, figures)
     command = [*server_command(), *index_options(settings)]
     async with open_session(command) as client:

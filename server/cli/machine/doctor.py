@@ -128,6 +128,7 @@ async def find_models(settings: Settings) -> list[Check]:
     else:
         findings = [report("model", "ok", "none configured; everything works without")]
     addresses = {
+        "Chroma server": settings.chroma_url,
         "model service": settings.llm_api_base if settings.llm_model else "",
         "embedder service": settings.embedder_api_base if "litellm/" in settings.embedder else "",
     }
@@ -148,7 +149,7 @@ async def find_model(settings: Settings) -> Check:
 
 
 async def find_service(subject: str, address: str) -> Check:
-    parts = urlsplit(address)
+    parts, address = urlsplit(address), hide_credentials(address)
     port = parts.port or (443 if parts.scheme == "https" else 80)
     try:
         with anyio.fail_after(SECONDS):
@@ -213,7 +214,9 @@ def examine_one(status: Status) -> Iterator[Check]:
             for kind, rows in expected.items()
             if status.vectors.get(kind, 0) < rows and not (kind == "windows" and held.stale)
         }
-        if missing:
+        if status.vector_trouble:
+            findings.append(report(subject, "broken", f"keywords alone answer. {status.vector_trouble}"))
+        elif missing:
             message = (
                 f"vectors are missing or damaged: {', '.join(f'{n} {kind}' for kind, n in missing.items())}"
             )

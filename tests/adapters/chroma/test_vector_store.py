@@ -176,6 +176,15 @@ async def test_spaces_are_listed_and_dropped(vectors: ChromaVectorStore) -> None
     assert await vectors.count(names[0]) == 2
 
 
+async def test_starting_over_leaves_an_empty_store_that_can_be_written(vectors: ChromaVectorStore) -> None:
+    await vectors.upsert("space", make_ids(5), make_rows(5))
+    await vectors.start_over()
+    assert await vectors.spaces() == []
+    assert await vectors.search("space", make_rows(1)[0], 3) == []
+    await vectors.upsert("space", make_ids(2), make_rows(2, dimension=7))
+    assert await vectors.count("space") == 2
+
+
 @pytest.mark.parametrize("name", ["", "ab", "-ab", "ab-", "a b", "a/b", "ä" * 5, "x" * 513])
 async def test_an_invalid_name_is_refused(vectors: ChromaVectorStore, name: str) -> None:
     for call in (
@@ -234,13 +243,14 @@ async def test_searches_and_refreshes_can_overlap(vectors: ChromaVectorStore) ->
             await vectors.refresh()
 
 
-async def test_two_stores_on_one_folder_share_their_data(vectors: ChromaVectorStore, tmp_path: Path) -> None:
-    second = ChromaVectorStore(tmp_path / "vectors")
+async def test_two_stores_on_one_folder_share_their_data(tmp_path: Path) -> None:
+    vectors, second = ChromaVectorStore(tmp_path / "vectors"), ChromaVectorStore(tmp_path / "vectors")
     await vectors.upsert("shared", make_ids(5), make_rows(5))
     assert await second.count("shared") == 5
     await vectors.refresh()
     await second.close()
     assert await vectors.count("shared") == 5
+    await vectors.close()
 
 
 # --- folders that cannot be used -----------------------------------------------------------

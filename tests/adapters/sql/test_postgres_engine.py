@@ -26,8 +26,10 @@ TEXTS = {
 QUESTIONS = ("Who hired Bob Cratchit?", "What did Galileo discover?", "Where did the Rocket run?", "zzz")
 
 
-async def open_engine(folder: Path, address: str = "") -> LeanRAG:
-    return await LeanRAG.open(load_settings(data_dir=folder, database_url=address, embedder="fitted"))
+async def open_engine(folder: Path, address: str = "", chroma: str = "") -> LeanRAG:
+    return await LeanRAG.open(
+        load_settings(data_dir=folder, database_url=address, chroma_url=chroma, embedder="fitted")
+    )
 
 
 async def ingest(engine: LeanRAG, names: list[str]) -> Job:
@@ -69,6 +71,31 @@ async def test_answers_are_those_of_sqlite_through_builds_deletions_and_a_rollba
         told.append(seen)
     assert told[0] == told[1]
     assert not (tmp_path / "server" / "graph.sqlite3").exists()
+
+
+async def test_replicas_with_a_chroma_server_share_no_folder(
+    tmp_path: Path, postgres_database: str, chroma_server: str
+) -> None:
+    folders = [tmp_path / name for name in ("alone", "one", "two")]
+    async with (
+        await open_engine(folders[0]) as alone,
+        await open_engine(folders[1], postgres_database, chroma_server) as one,
+        await open_engine(folders[2], postgres_database, chroma_server) as two,
+    ):
+        for writer, names in ((one, ["carol", "moons"]), (two, ["trains"])):
+            await ingest(alone, names)
+            await ingest(writer, names)
+            told = await ask(alone)
+            assert [await ask(one), await ask(two)] == [told, told]
+        # Each may write at any moment; the database lets one do it at a time.
+        job, _ = await one.submit_delete(["moons"])
+        other = await two.submit_ingest([DocumentSource(id="more", text=TEXTS["carol"] + " Fred came too.")])
+        assert job
+        for engine, each in ((one, job), (two, other)):
+            await wait_for(engine, each)
+        assert await ask(one) == await ask(two)
+        assert not [text for text in await ask(one) if "Ganymede" in str(text)]
+    assert not [folder for folder in folders[1:] if [*folder.rglob("*.sqlite3")]]
 
 
 STOPS_WHILE_IT_BUILDS = """

@@ -8,13 +8,17 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from unittest.mock import AsyncMock
 
 import anyio
 import pytest
 from leanrag_tests_jobs import finish
 
+from leanrag_engine import engine as engine_module
 from leanrag_engine.adapters.chroma import marks
+from leanrag_engine.adapters.chroma.store import ChromaVectorStore
 from leanrag_engine.core.config import Settings, load_settings
+from leanrag_engine.core.errors import StoreUnusable
 from leanrag_engine.core.jobs import JobStatus
 from leanrag_engine.core.model import DocumentSource
 from leanrag_engine.engine import LeanRAG
@@ -184,5 +188,33 @@ async def test_the_other_collections_are_repaired_too(settings: Settings) -> Non
         with anyio.fail_after(60):
             while (await engine.status("other")).vectors != rows:
                 await anyio.sleep(0.05)
+    finally:
+        await engine.close()
+
+
+async def test_a_repair_that_does_not_help_is_not_repeated_at_once(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = await fill(settings)
+    looks = 0
+
+    async def find_always(*_: object) -> list[str]:
+        nonlocal looks
+        looks += 1
+        return [whole.space]
+
+    engine = await EngineHandle(settings).get()
+    try:
+        await expect_whole(engine, whole)
+        monkeypatch.setattr(engine_module, "find_damaged_spaces", find_always)
+        monkeypatch.setattr(
+            ChromaVectorStore, "search", AsyncMock(side_effect=StoreUnusable("It is damaged.", ""))
+        )
+        for _ in range(20):
+            assert "is being repaired in the background" in await expect_degraded(engine)
+        with anyio.fail_after(60):
+            while len(jobs := (await engine.status()).jobs) == 1:
+                await anyio.sleep(0.05)
+        assert (looks, len(jobs)) == (1, 2)
     finally:
         await engine.close()

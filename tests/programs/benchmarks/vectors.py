@@ -19,7 +19,7 @@ import numpy as np
 from clustering import labelled_mixture
 from synthetic import corpus
 
-from leanrag_engine.adapters.chroma import client as chroma_client
+from leanrag_engine.adapters.chroma.index import CONFIGURATION
 from leanrag_engine.adapters.chroma.store import ChromaVectorStore
 from leanrag_engine.adapters.embedders.fitted import FittedEmbedderSource
 from leanrag_engine.core.model import Vectors
@@ -30,6 +30,8 @@ QUERIES = 300
 NEAREST = 10
 NOISE = 0.5
 """Length of what is added to a row to make a query of it."""
+
+HNSW = CONFIGURATION["hnsw"]
 
 ALIKE = 1e-5
 """Rows whose cosines differ by less are as near as each other."""
@@ -93,11 +95,11 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=20_000)
     parser.add_argument("--dimension", type=int, default=384)
     parser.add_argument("--vectors", type=Path, nargs="+", default=[], help="real embeddings, .npy files")
-    parser.add_argument("--neighbours", type=int, default=chroma_client.HNSW["max_neighbors"])
-    parser.add_argument("--candidates", type=int, default=chroma_client.HNSW["ef_construction"])
+    parser.add_argument("--neighbours", type=int, default=HNSW["max_neighbors"])
+    parser.add_argument("--candidates", type=int, default=HNSW["ef_construction"])
     asked = parser.parse_args()
-    chroma_client.HNSW.update(max_neighbors=asked.neighbours, ef_construction=asked.candidates)
-    print(json.dumps({"index": dict(chroma_client.HNSW), **anyio.run(figures, asked)}))
+    HNSW.update(max_neighbors=asked.neighbours, ef_construction=asked.candidates)
+    print(json.dumps({"index": dict(HNSW), **anyio.run(figures, asked)}))
 
 
 if __name__ == "__main__":

@@ -45,6 +45,18 @@ def test_lost_vectors_are_broken_until_the_command_that_is_named_was_run(tmp_pat
     assert examine(data)[0] == 0
 
 
+def test_a_chroma_server_that_is_down_is_named(tmp_path: Path) -> None:
+    data, note = tmp_path / "data", tmp_path / "note.md"
+    note.write_text("Assam tea grows along the Brahmaputra. Darjeeling tea grows in West Bengal.")
+    assert leanrag(data, "ingest", str(note)).exit_code == 0
+    code, found = examine(data, LEANRAG_CHROMA_URL="http://user:s3cret@127.0.0.1:9")
+    assert code == 1
+    for subject in ("Chroma server", "collection default"):
+        assert found[subject]["state"] == "broken"
+        assert "127.0.0.1:9" in found[subject]["message"]
+    assert "s3cret" not in str(found)
+
+
 def test_a_model_without_a_service_and_a_store_that_is_none_are_broken(tmp_path: Path) -> None:
     (tmp_path / "graph.sqlite3").write_bytes(b"this is no database" * 100)
     code, found = examine(
