@@ -86,14 +86,14 @@ def embedding_server() -> Iterator[Any]:
 @pytest.fixture(scope="session")
 def chroma_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of a real Chroma server on loopback: see ``tests/doubles/chroma_server.py``."""
-    with server_module("chroma_server").chroma_server(tmp_path_factory.mktemp("chroma")) as address:
+    with load_module("doubles/chroma_server.py").chroma_server(tmp_path_factory.mktemp("chroma")) as address:
         yield address
 
 
 @pytest.fixture
 def chroma_gate(chroma_server: str) -> Iterator[Any]:
     """A gate before the Chroma server, which can be shut."""
-    with server_module("chroma_server").gate(chroma_server) as gate:
+    with load_module("doubles/chroma_server.py").gate(chroma_server) as gate:
         yield gate
 
 
