@@ -89,6 +89,60 @@ def test_what_happened_between_turns_is_kept(tmp_path: Path) -> None:
     assert "[21:03] Messages and calls are end-to-end encrypted." in read(ANDROID, tmp_path).text
 
 
+MARKDOWN = """# #curtains
+
+## 12 May 2023
+
+**mei.lin** 21:03
+Hi Tomasz, the curtains arrived today!
+
+**tomasz** 21:05
+Great. Do they fit the balcony door?
+The rail is 2.4 m wide.
+
+## 13 May 2023
+
+**mei.lin** 08:15
+They do. I'll hang them on Saturday
+
+**ann** 08:20
+Lovely.
+"""
+
+
+@pytest.mark.parametrize("text", [MARKDOWN, MARKDOWN.replace("**", ""), MARKDOWN.replace("\n\n", "\n")])
+def test_nicknames_above_what_they_say_are_speakers(text: str, tmp_path: Path) -> None:
+    found = read(text, tmp_path, "curtains.md")
+    paragraphs = found.text.split("\n\n")
+    assert paragraphs[1:] == [
+        "# 2023-05-12",
+        "[21:03] Mei.lin: Hi Tomasz, the curtains arrived today!",
+        "[21:05] Tomasz: Great. Do they fit the balcony door?\nThe rail is 2.4 m wide.",
+        "# 2023-05-13",
+        "[08:15] Mei.lin: They do. I'll hang them on Saturday",
+        "[08:20] Ann: Lovely.",
+    ]
+    assert found.metadata["date"] == "2023-05-12"
+    entities = {entity.name: entity for entity in extract(cut(found), found.title)[0].entities}
+    assert entities["Tomasz"].type == "person"
+    assert "tomasz" not in entities
+
+
+def test_a_speaker_in_bold_may_stand_on_the_line_of_the_turn(tmp_path: Path) -> None:
+    text = "**Mei** 21:03 The curtains arrived.\n\n**Tom** (21:05): Great.\n\n**Mei** 21:06 - Do they fit?\n"
+    found = read(text, tmp_path, "curtains.md")
+    assert found.text.split("\n\n") == [
+        "[21:03] Mei: The curtains arrived.",
+        "[21:05] Tom: Great.",
+        "[21:06] Mei: Do they fit?",
+    ]
+
+
+def test_a_timetable_in_small_letters_is_no_chat(tmp_path: Path) -> None:
+    text = "breakfast 8:00\nEggs and bread.\nlunch 12:30\nSoup of the day.\ndinner 19:00\nFish.\n"
+    assert read(text, tmp_path).media_type == "text/plain"
+
+
 def test_nicknames_of_irc_are_speakers_even_in_a_log(tmp_path: Path) -> None:
     found = read(IRC, tmp_path, "channel.log")
     assert "[21:05:02] Tomasz: Great. Do they fit" in found.text

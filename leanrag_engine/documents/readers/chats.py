@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from enum import Enum, auto
+from itertools import pairwise
 
 from leanrag_engine.core.text.language.turns import is_conversation, is_speaker
 
@@ -59,6 +60,7 @@ _STAMPED = (
     re.compile(rf"{_WHEN}\s+{_NAME}:\s+(?P<text>.*)"),
     re.compile(rf"{_NAME}\s?\[{_WHEN}\]\s?:\s*(?P<text>.*)"),
     re.compile(rf"{_NAME}\s?\({_WHEN}\)\s?:\s*(?P<text>.*)"),
+    re.compile(rf"(?P<bold>\*\*|__){_NAME}(?P=bold),?\s+[\[(]?{_WHEN}[\])]?(?:\s?[:–—-])?\s+(?P<text>.*)"),
 )
 """A turn on one line, with its time."""
 _HEADED = (
@@ -67,6 +69,8 @@ _HEADED = (
     re.compile(rf"\[?{_WHEN}\]?\s+{_NAME}\s*"),
 )
 """The head of a turn whose text is on the next lines."""
+_NICKNAME = re.compile(rf"(?:\*\*|__)?(?P<name>[^\W\d_][\w.-]{{0,39}}?)(?:\*\*|__)?\s+[\[(]?{_TIME}[\])]?:?\s*")
+"""The head of a turn by a nickname, which may begin with a small letter."""
 _LABELLED = re.compile(rf"(?:[-*•]\s+)?(?:\*\*|__)?{_NAME}(?:\*\*|__)?:(?:\*\*|__)?(?:\s+|$)(?P<text>.*)")
 _DAY = re.compile(
     rf"[\W_]*(?:(?:date|time|day|when|session|started|conversation started)\s*(?:on|at)?\s*[:=]?\s*)?{_WHEN}[\W_]*",
@@ -101,10 +105,11 @@ def read_chat(text: str) -> Reading | None:
 
     Its title names the speakers and the days; the metadata ``date`` is the first day.
     """
-    style = _find_style(text)
+    nicknames = _find_nicknames(text)
+    style = _find_style(text, nicknames)
     if style is None:
         return None
-    turns = _turns(text.split("\n"), style)
+    turns = _turns(text.split("\n"), style, nicknames)
     if not _is_chat([turn for turn in turns if turn.speaker]):
         return None
     days = _read_days([turn.date for turn in turns])
@@ -116,12 +121,28 @@ def read_chat(text: str) -> Reading | None:
     return Reading(body, _title(turns, known), metadata=metadata, media_type=CHAT_MEDIA_TYPE)
 
 
-def _find_style(text: str) -> _ChatStyle | None:
-    """Judge the first lines alone, so that a long text of another kind costs nothing."""
-    lines = [line.strip() for line in text[:40_000].split("\n") if line.strip()][: _OPTIONS.lines]
+def _first_lines(text: str) -> list[str]:
+    """Return the lines by which a text is judged, so that a long text of another kind costs nothing."""
+    return [line.strip() for line in text[:40_000].split("\n") if line.strip()][: _OPTIONS.lines]
+
+
+def _find_nicknames(text: str) -> frozenset[str]:
+    """Return the names in small letters that head turns: *nadia 10:02*, or in bold ``**nadia** 10:02``.
+
+    Speakers return; the entries of a timetable (*lunch 12:30*) hardly do.
+    """
+    lines = _first_lines(text)
+    heads = [match["name"] if (match := _NICKNAME.fullmatch(line)) else "" for line in lines]
+    counts = Counter(name for name, after in pairwise(heads) if name[:1].islower() and not after)
+    turns = counts.total()
+    return frozenset(counts) if len(counts) < turns and 2 * len(counts) <= turns + 2 else frozenset()
+
+
+def _find_style(text: str, nicknames: frozenset[str]) -> _ChatStyle | None:
+    lines = _first_lines(text)
     if not lines or 5 * sum(_LEVEL.search(line[:60]) is not None for line in lines) > len(lines):
         return None
-    timed = sum(_match_timed(line) is not None for line in lines)
+    timed = sum(_match_timed(line, nicknames) is not None for line in lines)
     if timed >= _OPTIONS.fewest_timed and timed >= _OPTIONS.timed * len(lines):
         return _ChatStyle.TIMED
     labelled = sum(_match_labelled(line) is not None for line in lines)
@@ -129,28 +150,25 @@ def _find_style(text: str) -> _ChatStyle | None:
     return _ChatStyle.LABELLED if enough else None
 
 
-def _match_timed(line: str) -> re.Match[str] | None:
-    return _match_stamped(line) or _match_headed(line)
+def _match_timed(line: str, nicknames: frozenset[str]) -> re.Match[str] | None:
+    return _match_stamped(line, nicknames) or _match_headed(line, nicknames)
 
 
-def _match_stamped(line: str) -> re.Match[str] | None:
-    if not (line[0].isdigit() or "[" in line[:60] or "(" in line[:60] or line[:3].isalpha()):
+def _match_stamped(line: str, nicknames: frozenset[str]) -> re.Match[str] | None:
+    opens = line[0].isdigit() or line[:2] in {"**", "__"} or line[:3].isalpha()
+    if not (opens or "[" in line[:60] or "(" in line[:60]):
         return None
     for pattern in _STAMPED:
         match = pattern.fullmatch(line)
-        if (
-            match
-            and (match["time"] or match["date"])
-            and is_speaker(_speaker(match["name"], nick="<" in line))
-        ):
+        if match and (match["time"] or match["date"]) and is_speaker(_turn_speaker(match, nicknames)):
             return match
     return None
 
 
-def _match_headed(line: str, longest: int = 80) -> re.Match[str] | None:
+def _match_headed(line: str, nicknames: frozenset[str], longest: int = 80) -> re.Match[str] | None:
     for pattern in _HEADED if len(line) <= longest else ():
         match = pattern.fullmatch(line)
-        if match and match["time"] and is_speaker(_speaker(match["name"])):
+        if match and match["time"] and is_speaker(_turn_speaker(match, nicknames)):
             return match
     return None
 
@@ -162,14 +180,19 @@ def _match_labelled(line: str) -> re.Match[str] | None:
 
 def _speaker(name: str, *, nick: bool = False) -> str:
     name = name.strip(" \t~*_")
-    # A nickname in angle brackets may be any word.
     return name[:1].upper() + name[1:] if nick else name
+
+
+def _turn_speaker(match: re.Match[str], nicknames: frozenset[str]) -> str:
+    """Return who speaks in a turn with its time. A nickname, as one in angle brackets, may be any word."""
+    bare = _speaker(match["name"])
+    return _speaker(bare, nick="<" in match.string or bare in nicknames)
 
 
 # --- turns ---------------------------------------------------------------------------------
 
 
-def _turns(lines: Sequence[str], style: _ChatStyle) -> list[_ChatTurn]:
+def _turns(lines: Sequence[str], style: _ChatStyle, nicknames: frozenset[str]) -> list[_ChatTurn]:
     """Return the turns of a text; a line that begins no turn continues the one above it."""
     turns: list[_ChatTurn] = []
     day = hour = ""
@@ -178,11 +201,11 @@ def _turns(lines: Sequence[str], style: _ChatStyle) -> list[_ChatTurn]:
         line = raw.strip()
         if not line:
             continue
-        match = _match_timed(line) if timed else _match_labelled(line)
+        match = _match_timed(line, nicknames) if timed else _match_labelled(line)
         if match:
             groups = match.groupdict()
             day = groups.get("date") or day
-            speaker = _speaker(groups["name"], nick="<" in line)
+            speaker = _turn_speaker(match, nicknames) if timed else _speaker(groups["name"])
             text = (groups.get("text") or "").strip()
             turns.append(_ChatTurn(speaker, day, groups.get("time") or hour, [text] if text else []))
         elif (match := _DAY.fullmatch(line)) and match["date"]:
