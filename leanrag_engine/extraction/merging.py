@@ -87,7 +87,7 @@ def merge(
     note_effects(canonical.corrected.effects(forms))
     kept = _without_noise(extracts, keys, canonical, entities)
     ids = _ids(kept)
-    pairs = [pair for pair in relations if pair[0] in ids and pair[1] in ids]
+    pairs = _without_idle([pair for pair in relations if pair[0] in ids and pair[1] in ids], relations)
     return Graph(
         tuple(
             entities.pop(key).build(ids[key], overlong, canonical.corrected.titles.get(key, ""))
@@ -464,6 +464,24 @@ def _is_noise(entity: _EntityDraft) -> bool:
         and set(entity.methods) == {Method.HEURISTIC}
         and set(entity.types) == {Kind.TERM.value}
     )
+
+
+def _without_idle(
+    pairs: Sequence[tuple[str, str]], relations: Mapping[tuple[str, str], _RelationDraft]
+) -> list[tuple[str, str]]:
+    """Drop the pairs that the heuristic extractor states nothing about, but for one that alone connects an entity."""
+    idle = {
+        pair
+        for pair in pairs
+        if not relations[pair].texts.counts and set(relations[pair].methods) == {Method.HEURISTIC}
+    }
+    connected = {end for pair in pairs if pair not in idle for end in pair}
+    kept = []
+    for pair in pairs:
+        if pair not in idle or not connected.issuperset(pair):
+            connected.update(pair)
+            kept.append(pair)
+    return kept
 
 
 # --- descriptions --------------------------------------------------------------------------

@@ -245,6 +245,20 @@ def test_what_goes_takes_its_relations_with_it() -> None:
     assert graph.relations == ()
 
 
+def test_a_relation_without_a_statement_stays_only_where_it_alone_connects() -> None:
+    told = [ExtractedRelation("Ann", "Bob", "Ann met Bob."), ExtractedRelation("Carl", "Dora", "Carl met Dora.")]
+    idle = [ExtractedRelation("Ann", "Carl"), ExtractedRelation("Ann", "Emil")]
+    people = ("Ann", "Bob", "Carl", "Dora", "Emil")
+
+    def pairs(method: Method) -> set[frozenset[str]]:
+        first = said("c1", *people, relations=tuple(told), method=Method.HEURISTIC)
+        return set(ends(merge([first, said("c2", *people, relations=tuple(idle), method=method)])))
+
+    stated = {frozenset(("Ann", "Bob")), frozenset(("Carl", "Dora"))}
+    assert pairs(Method.HEURISTIC) == {*stated, frozenset(("Ann", "Emil"))}
+    assert pairs(Method.MODEL) == {*stated, frozenset(("Ann", "Carl")), frozenset(("Ann", "Emil"))}
+
+
 def test_a_chunk_never_loses_all_it_has() -> None:
     weak = [ExtractedEntity("heavy door", "term"), ExtractedEntity("cold fog", "term")]
     assert by_name(merge([said("c1", *weak, method=Method.HEURISTIC)])).keys() == {"heavy door", "cold fog"}

@@ -39,10 +39,9 @@ class Describer:
 
         ``places`` maps the positions of the sentences that mention the entity to the first mention in each.
         """
-        prose = {p: m for p, m in places.items() if self._sentences[p].kind is PieceKind.PROSE}
+        prose, ranked = self._rank(places)
         if not prose:
             return self._opening(key, places)
-        ranked = sorted(prose, key=lambda p: (-self._merit(p, prose[p]), p))
         best = self.clause(ranked[0], prose[ranked[0]])
         if len(ranked) == 1 or not ends_sentence(best):
             return best
@@ -50,6 +49,17 @@ class Describer:
         left = self._limit - word_count(best)
         fits = _SHORT < self._words[second] <= left and ends_sentence(self._sentences[second].text)
         return f"{best} {self._plain(second)}" if fits else best
+
+    def _rank(self, places: Mapping[int, Mention]) -> tuple[dict[int, Mention], list[int]]:
+        """Return the places in prose, and their positions, the best explanation first."""
+        prose = {p: m for p, m in places.items() if self._sentences[p].kind is PieceKind.PROSE}
+        return prose, sorted(prose, key=lambda p: (-self._merit(p, prose[p]), p))
+
+    def best_statement(self, places: Mapping[int, Mention]) -> str:
+        """Return the best sentence about an entity that states something; "" if none does."""
+        prose, ranked = self._rank(places)
+        stated = (self.statement(position, prose[position]) for position in ranked)
+        return next((text for text in stated if text), "")
 
     def _merit(self, position: int, mention: Mention) -> float:
         """Score how well a sentence explains what the mentioned entity is."""
@@ -83,9 +93,17 @@ class Describer:
         return ""
 
     def statement(self, position: int, *mentions: Mention) -> str:
-        """Return the clause, or "" if it states nothing: a heading, a question, a call."""
+        """Return the clause, or "" if it states nothing: a heading, a question, a call.
+
+        A clause within a sentence that states something does so itself if it ends as clauses do.
+        """
         text = self.clause(position, *mentions)
-        return text if text and is_statement(text) else ""
+        if not text or is_statement(text):
+            return text
+        whole = self._plain(position)
+        rest = whole.partition(text)[2].lstrip()
+        clause = _CLAUSE_SIGN.match(rest) is not None and is_statement(whole) and is_statement(f"{text}.")
+        return text if clause else ""
 
     def clause(self, position: int, *mentions: Mention) -> str:
         """Return the sentence, or its clauses around the mentions if it is too long; empty if these are too long."""
@@ -100,6 +118,7 @@ class Describer:
 _CLAUSE_END = re.compile(
     r"[;:—]\s+|--|,\s+(?=(?:and|but|or|which|who|whose|while|whereas|so|because|although|where|when|if)\s)|[；，：]"
 )
+_CLAUSE_SIGN = re.compile(r"[;:—；：]|--")
 _COMMA = re.compile(r",\s+|[，、]")
 _BULLET = re.compile(
     r"^(?:[-*•–]|\(?\d{1,3}[.)]|\([a-z]{1,4}\)|\d{1,2}(?:\.[A-Z\d]{1,2}){1,3}\.?(?=\s+[\"“‘']?[^\W\d_a-z]))\s+"

@@ -265,7 +265,8 @@ class _ChunkReader:
                     places = self._found[key].places
                     here = {place: places[place] for place in sorted(positions & places.keys())}
                     about = self._describe.entity(key, here)
-                    yield self._relation(topic, key, about if is_statement(about) else "")
+                    stated = about if is_statement(about) else self._describe.best_statement(here)
+                    yield self._relation(topic, key, stated)
 
     def _beneath(self) -> Iterator[tuple[str, list[str], set[int]]]:
         """Yield the topics of the chunk, each with the heaviest entities and the positions of the sentences beneath it."""

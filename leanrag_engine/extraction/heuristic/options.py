@@ -43,6 +43,10 @@ class HeuristicOptions:
     fewest_of_single: int = 3
     """How often such a noun must occur, and once more per ``words_per_single`` words."""
     words_per_single: int = 3_000
+    gathering: float = 0.3
+    """Least residual IDF of such a noun in a long document: *door* and *attention* are everywhere in a novel."""
+    gathered: float = 0.7
+    """Residual IDF from which on a quarter of those occurrences suffices: a scene is about it."""
     fewest_of_headed: int = 2
     """How often a noun must occur that is in a heading too."""
 

@@ -25,7 +25,7 @@ _HEADING = re.compile(r"#{1,6}\s+\S|\d{1,2}(?:\.\d{1,2})+\.?\s+\S|第[一二三�
 _HEADING_WORDS = 12
 _SENTENCE_BREAK = re.compile(r"[^\W\d_]{2}[.!?][\"'”’]?\s+[^\W\d_]")
 _NEVER_CLOSES = frozenset(
-    ["to", "of", "the", "a", "an", "and", "or", "is", "are", "was", "were", "by", "with", "for", "that"]
+    ["to", "of", "the", "a", "an", "and", "or", "is", "are", "was", "were", "by", "with", "for", "that", "who", "which", "said"]
 )
 _CODE_SHAPE = re.compile(
     r">>>(?:\s|$)|\.\.\s+(?:\|[^|]+\|\s+)?(?:[\w-]+::|[_a-z])|:[\w-]+:(?:\s+\S+)?$|\.\.\.\s|\$\s|#!|//|/\*|\*/|@\w[\w.]*(?:\(.*\))?$|[{}\])]+[;,]?$"
@@ -113,11 +113,21 @@ def pieces(text: str, *, fenced: bool | None = None) -> list[Piece]:
             found += [Piece(line.start, line.end, PieceKind.CODE) for line in lines]
             continue
         for start, end, heading in _paragraphs(lines):
-            if heading:
+            if heading and not _closes(text, start, end, found[-1] if found else None):
                 found.append(Piece(start, end, PieceKind.HEADING))
             else:
                 found += [Piece(first, last, PieceKind.PROSE) for first, last in _split(text, start, end)]
     return found
+
+
+_ENDS_SECTION = re.compile(r"\s*?(?:\n[ \t]*\n[ \t]*[-_=*~]{3,}[ \t]*(?:\n|\Z)|\Z)")
+
+
+def _closes(text: str, start: int, end: int, before: Piece | None) -> bool:
+    """Whether a line is the last of a text or of what a rule ends, like a signature: it heads nothing. A line that is
+    marked as a heading, or that follows another, is one."""
+    prose = before is not None and before.kind is PieceKind.PROSE
+    return prose and not _HEADING.match(text, start) and _ENDS_SECTION.match(text, end) is not None
 
 
 def ends_sentence(text: str) -> bool:
@@ -221,7 +231,7 @@ def _short_title(line: str) -> bool:
     """Return whether a line on its own is short and unpunctuated like a heading."""
     return (
         word_count(line) <= _HEADING_WORDS
-        and line[-1] not in '.!?:;,。！？：；，、…"”’)'
+        and line[-1] not in '.!?:;,。！？：；，、…"”’)-–—'
         and line.rsplit(None, 1)[-1].lower() not in _NEVER_CLOSES
         and not line[0].islower()
         and line[0] not in "[|(<'‘"

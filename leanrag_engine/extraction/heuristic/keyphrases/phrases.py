@@ -37,6 +37,10 @@ _NOUN_LEFT = known.DETERMINERS | known.PREPOSITIONS | known.GENERIC_ADJECTIVES
 """Behind one of these, a word that is mostly a verb is a noun: *the lock*, *for use*."""
 
 
+_VERB_ENDINGS = ("izes", "izing", "ifies", "ifying")
+"""A word that the lexicon does not have and that ends so is a verb."""
+
+
 class Phrase(NamedTuple):
     """Tokens ``first`` to ``last`` (exclusive) have the shape of a noun phrase: modifiers and a noun."""
 
@@ -66,7 +70,7 @@ def find_phrases(tokens: Sequence[Token], usage: WordUsage) -> list[Phrase]:
 def _may_open(tokens: Sequence[Token], position: int) -> bool:
     token = tokens[position]
     if token.kind == "w":
-        return _is_content(tokens, position)
+        return _is_content(tokens, position) and not _counts(token.lower)
     following = tokens[position + 1] if position + 1 < len(tokens) else None
     if token.kind == "i" and (CERTAIN_CODE.search(token.text) or not token.text.islower()):
         return False  # *the NameError exception* is NameError
@@ -77,6 +81,11 @@ def _may_open(tokens: Sequence[Token], position: int) -> bool:
             and token.text[-2:] not in {"'s", "’s"}
         )
     return False
+
+
+def _counts(word: str) -> bool:
+    """Whether a word is a number in letters: *fifteen*, *four-and-twenty*."""
+    return all(part in known.CARDINALS or part == "and" for part in word.split("-"))
 
 
 def _may_follow(tokens: Sequence[Token], position: int, usage: WordUsage) -> bool:
@@ -178,7 +187,7 @@ def _trim(tokens: Sequence[Token], first: int, last: int, usage: WordUsage) -> P
 def _may_close(token: Token, usage: WordUsage) -> bool:
     """Whether a phrase may end with this word, which is probably a noun."""
     word = token.lower
-    letters = parts_of_speech(word) or "n"
+    letters = parts_of_speech(word) or ("v" if word.endswith(_VERB_ENDINGS) else "n")
     verbal = letters[0] == "v" and word.endswith("ing") and usage.verbs[word] >= usage.nouns[word]
     if verbal or ("n" not in letters and usage.nouns[word] <= 1):
         return False
@@ -191,27 +200,30 @@ def _may_close(token: Token, usage: WordUsage) -> bool:
     return token.kind == "w" and usage.verbs[word] <= 2 * usage.nouns[word] + 1
 
 
-def is_compound(tokens: Sequence[Token], first: int, last: int) -> bool:
+def is_compound(tokens: Sequence[Token], first: int, last: int, *, narrative: bool) -> bool:
     """Whether every word of a phrase but the last is a noun, a participle or unknown, so that it names a kind of thing:
-    *lock file*, *compiled wheel*; not *dusky street*."""
-    openers = [token.lower for token in tokens[first : last - 1]]
-    return all(
-        word.endswith(("ed", "ing"))
-        or not (letters := parts_of_speech(word))
-        or ("n" in letters and letters[0] in "nv")
-        for word in openers
-    )
+    *lock file*, *compiled wheel*; not *dusky street*. In a narrative a participle only describes: *parting glance*."""
+    return all(_names_kind(token.lower, narrative=narrative) for token in tokens[first : last - 1])
+
+
+def _names_kind(word: str, *, narrative: bool) -> bool:
+    letters = parts_of_speech(word)
+    if word.endswith(("ed", "ing")):
+        return not narrative or letters[:1] == "n"
+    return not letters or ("n" in letters and letters[0] in "nv")
 
 
 def phrase_key(tokens: Sequence[Token], first: int, last: int) -> str:
     return name_key(" ".join(token.text for token in tokens[first:last]))
 
 
-def count_phrases(tokens: Sequence[Token], found: Sequence[Phrase], counter: Counter[str]) -> None:
+def count_phrases(tokens: Sequence[Token], found: Sequence[Phrase]) -> Counter[str]:
     """Count every phrase and every part of it with the same last word: *mixture model* in *Gaussian mixture model*.
 
     A single word counts only on its own, not as the last word of a longer phrase.
     """
-    for phrase in found:
-        for first in range(phrase.first, max(phrase.first + 1, phrase.last - 1)):
-            counter[phrase_key(tokens, first, phrase.last)] += 1
+    return Counter(
+        phrase_key(tokens, first, phrase.last)
+        for phrase in found
+        for first in range(phrase.first, max(phrase.first + 1, phrase.last - 1))
+    )

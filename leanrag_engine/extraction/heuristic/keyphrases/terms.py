@@ -21,6 +21,7 @@ from leanrag_engine.extraction.heuristic.words.usage import WordUsage
 from . import cjk_units
 from .cjk_phrases import Compound, Compounds
 from .phrases import Phrase, count_phrases, find_phrases, is_compound, phrase_key
+from .spread import Spread
 
 
 def find_terms(
@@ -67,21 +68,25 @@ def _find_small(
         for passage in passages
     ]
     counted = {id(sentence) for sentence in fresh}
+    spread = Spread()
     for passage, found in zip(passages, shaped, strict=True):
         for sentence, phrases_ in zip(passage.sentences, found, strict=True):
             if id(sentence) in counted:
-                count_phrases(sentence.tokens, phrases_, usage.phrases)
-    singles = _salient_singles(usage, fresh, options) | _singles_in_marks(lexicon)
+                here = count_phrases(sentence.tokens, phrases_)
+                usage.phrases.update(here)
+                spread.add(here, len(sentence.tokens))
+    named = frozenset(lexicon.surfaces)
+    singles = _salient_singles(usage, spread, fresh, options) | _lone_words(named)
     for passage, found in zip(passages, shaped, strict=True):
         for position, sentence in enumerate(passage.sentences):
-            terms = [_term(sentence, phrase, usage, lexicon, singles) for phrase in found[position]]
+            terms = [_term(sentence, phrase, usage, named, singles) for phrase in found[position]]
             _add(passage, position, [term for term in terms if term], lexicon)
 
 
 def _salient_singles(
-    usage: WordUsage, fresh: Sequence[Sentence], options: HeuristicOptions, letters: int = 3
+    usage: WordUsage, spread: Spread, fresh: Sequence[Sentence], options: HeuristicOptions, letters: int = 3
 ) -> frozenset[str]:
-    """Return the keys of the lone nouns that the document is about: frequent ones, and those of its headings."""
+    """Return the keys of the lone nouns that the document is about: frequent ones that gather, and those of its headings."""
     counts = {
         key: count
         for key, count in usage.phrases.items()
@@ -101,11 +106,24 @@ def _salient_singles(
         for key, count in counts.items()
         if key not in known.GENERIC_NOUNS
         and key not in known.CALENDAR
-        and count >= (options.fewest_of_headed if key in headed else least)
+        and (
+            count >= options.fewest_of_headed
+            if key in headed
+            else _gathers(count, least, spread.residual(key), options)
+        )
     ]
     most = min(options.most_singles, options.salient_words + words // options.words_per_salient)
     ranked = sorted(found, key=lambda key: (-counts[key] * (1 + (key in headed)), key))
     return frozenset(ranked[:most])
+
+
+def _gathers(count: int, least: int, residual: float, options: HeuristicOptions) -> bool:
+    """Whether a noun is frequent enough for how much its mentions gather in places."""
+    if residual < options.gathering:
+        return False
+    return count >= least or (
+        count >= max(options.fewest_of_single + 1, least // 4) and residual >= options.gathered
+    )
 
 
 def _is_noun(word: str, usage: WordUsage) -> bool:
@@ -121,32 +139,33 @@ def _is_noun(word: str, usage: WordUsage) -> bool:
     return nouns > 1 + 2 * verbs if found else nouns > verbs
 
 
-def _singles_in_marks(lexicon: Lexicon) -> frozenset[str]:
+def _lone_words(named: frozenset[str]) -> frozenset[str]:
     """Return the keys of the lone words that the document marks or uses as a heading."""
-    return frozenset(key for key in lexicon.surfaces if " " not in key and key not in known.GENERIC_NOUNS)
+    return frozenset(key for key in named if " " not in key and key not in known.GENERIC_NOUNS)
 
 
 def _term(
     sentence: Sentence,
     phrase: Phrase,
     usage: WordUsage,
-    lexicon: Lexicon,
+    named: frozenset[str],
     singles: frozenset[str],
     longest_weak: int = 3,
 ) -> Mention | None:
-    """Return the longest part of a phrase that the document repeats; else the phrase itself as a weak term."""
+    """Return the longest part of a phrase that the document repeats or has as a name (``named`` are the keys of those);
+    else the phrase itself as a weak term."""
     tokens, (first, last) = sentence.tokens, phrase
     for start in range(first, last - 1):
         key = phrase_key(tokens, start, last)
-        often = usage.often + (not is_compound(tokens, start, last))
-        again = usage.phrases[key] >= often or key in lexicon.surfaces
+        often = usage.often + (not is_compound(tokens, start, last, narrative=usage.narrative))
+        again = usage.phrases[key] >= often or key in named
         if again and tokens[start].lower not in known.GENERIC_ADJECTIVES:
             return _mention(sentence, start, last, Kind.CONCEPT)
     if tokens[last - 1].kind == "w" and phrase_key(tokens, last - 1, last) in singles:
         return _mention(sentence, last - 1, last, Kind.CONCEPT)
     if last - first == 1:
         return None
-    weak = 1 < last - first <= longest_weak and tokens[first].kind == "w" and is_compound(tokens, first, last)
+    weak = 1 < last - first <= longest_weak and tokens[first].kind == "w" and is_compound(tokens, first, last, narrative=usage.narrative)
     return _mention(sentence, first, last, Kind.TERM) if weak else None
 
 

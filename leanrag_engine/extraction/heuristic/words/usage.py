@@ -29,8 +29,11 @@ class WordUsage:
     parameters: set[str] = field(default_factory=set)
     often: int = 2
     """How often a phrase must occur to be a term: one more per 15,000 words, as chance repeats phrases too."""
+    narrative: bool = False
+    """Whether the document is long and hardly names an identifier, so that a participle before a noun describes."""
     _words: int = 0
     _functional: int = 0
+    _identifiers: int = 0
     english: bool = True
     """Whether the rules of English grammar may be used to find terms."""
     uncased: bool = False
@@ -55,6 +58,7 @@ class WordUsage:
         for position, token in enumerate(tokens[(first := count_marker(tokens)) :], first):
             self._words += token.kind in "cw"
             self._functional += token.lower in _FUNCTION_WORDS
+            self._identifiers += token.kind == "i"
             if token.kind == "w":
                 self.small[token.lower] += 1
                 self._read_word_class(tokens, position, before)
@@ -86,6 +90,7 @@ class WordUsage:
             not self.english and 20 * german >= words and 6 * sum(self.capital.values()) >= words
         )
         self.often += words // 15_000
+        self.narrative = words >= 15_000 and 100 * self._identifiers < words
 
 
 _FUNCTION_WORDS = frozenset(["the", "of", "and", "to", "in", "is", "was", "a", "for", "that"])

@@ -70,6 +70,8 @@ EMPTY_HEADS = read_words("terms", "empty_heads")
 DIVISIONS = read_words("terms", "divisions")
 """Parts of a document that are numbered: *Chapter II*, *Stave One*."""
 NUMBER_WORDS = read_words("terms", "number_words")
+CARDINALS = read_words("terms", "cardinals")
+"""A phrase that counts (*fifteen years*, *four-and-twenty hours*) is no term."""
 LABELS = DIVISIONS | read_words("terms", "labels")
 """A number behind one of these makes a label, not a name."""
 

@@ -1,0 +1,40 @@
+"""Tell what a long text is about at some place from what it mentions everywhere.
+
+A word of everyday life (*door*, *attention*) is spread over a novel as by chance; what a scene or a chapter is about returns
+within a few pages. Measured by residual IDF: how far the parts of the text with a word are fewer than chance
+would have them (Church and Gale 1995, "Inverse document frequency (IDF): a measure of deviations from Poisson").
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from math import exp, inf, log2
+
+
+class Spread:
+    """Counts phrases, and the parts of about ``words`` words of a text that have each of them."""
+
+    def __init__(self, words: int = 250) -> None:
+        self._size = words
+        self._words = 0
+        self._counts: Counter[str] = Counter()
+        self._parts: Counter[str] = Counter()
+        self._last: dict[str, int] = {}
+
+    def add(self, found: Counter[str], words: int) -> None:
+        """Add the next sentence: its phrases and the number of its words."""
+        part = self._words // self._size
+        self._words += words
+        self._counts.update(found)
+        for key in found:
+            if self._last.get(key) != part:
+                self._last[key] = part
+                self._parts[key] += 1
+
+    def residual(self, key: str, *, fewest: int = 40) -> float:
+        """Return the residual IDF of a phrase that occurs; infinite in a text of less than ``fewest`` parts (not tuned)."""
+        parts = 1 + self._words // self._size
+        if parts < fewest:
+            return inf
+        by_chance = parts * (1 - exp(-self._counts[key] / parts))
+        return log2(by_chance / self._parts[key])
