@@ -246,7 +246,10 @@ def test_what_goes_takes_its_relations_with_it() -> None:
 
 
 def test_a_relation_without_a_statement_stays_only_where_it_alone_connects() -> None:
-    told = [ExtractedRelation("Ann", "Bob", "Ann met Bob."), ExtractedRelation("Carl", "Dora", "Carl met Dora.")]
+    told = [
+        ExtractedRelation("Ann", "Bob", "Ann met Bob."),
+        ExtractedRelation("Carl", "Dora", "Carl met Dora."),
+    ]
     idle = [ExtractedRelation("Ann", "Carl"), ExtractedRelation("Ann", "Emil")]
     people = ("Ann", "Bob", "Carl", "Dora", "Emil")
 

@@ -165,7 +165,9 @@ def test_a_clause_of_a_long_sentence_states_what_joins_two_entities() -> None:
     text = f"Ann Lee was a friend of Carl Gauss in those years; {'; '.join([rest] * 3)}."
     chunk = Chunk("c1", "d", 1, text, 0, len(text), 120)
     (found,) = extract([chunk], "")
-    (relation,) = [each for each in found.relations if {each.source, each.target} == {"Ann Lee", "Carl Gauss"}]
+    (relation,) = [
+        each for each in found.relations if {each.source, each.target} == {"Ann Lee", "Carl Gauss"}
+    ]
     assert relation.description == "Ann Lee was a friend of Carl Gauss in those years"
 
 

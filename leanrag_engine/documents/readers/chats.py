@@ -69,7 +69,9 @@ _HEADED = (
     re.compile(rf"\[?{_WHEN}\]?\s+{_NAME}\s*"),
 )
 """The head of a turn whose text is on the next lines."""
-_NICKNAME = re.compile(rf"(?:\*\*|__)?(?P<name>[^\W\d_][\w.-]{{0,39}}?)(?:\*\*|__)?\s+[\[(]?{_TIME}[\])]?:?\s*")
+_NICKNAME = re.compile(
+    rf"(?:\*\*|__)?(?P<name>[^\W\d_][\w.-]{{0,39}}?)(?:\*\*|__)?\s+[\[(]?{_TIME}[\])]?:?\s*"
+)
 """The head of a turn by a nickname, which may begin with a small letter."""
 _LABELLED = re.compile(rf"(?:[-*•]\s+)?(?:\*\*|__)?{_NAME}(?:\*\*|__)?:(?:\*\*|__)?(?:\s+|$)(?P<text>.*)")
 _DAY = re.compile(

@@ -25,7 +25,26 @@ _HEADING = re.compile(r"#{1,6}\s+\S|\d{1,2}(?:\.\d{1,2})+\.?\s+\S|第[一二三�
 _HEADING_WORDS = 12
 _SENTENCE_BREAK = re.compile(r"[^\W\d_]{2}[.!?][\"'”’]?\s+[^\W\d_]")
 _NEVER_CLOSES = frozenset(
-    ["to", "of", "the", "a", "an", "and", "or", "is", "are", "was", "were", "by", "with", "for", "that", "who", "which", "said"]
+    [
+        "to",
+        "of",
+        "the",
+        "a",
+        "an",
+        "and",
+        "or",
+        "is",
+        "are",
+        "was",
+        "were",
+        "by",
+        "with",
+        "for",
+        "that",
+        "who",
+        "which",
+        "said",
+    ]
 )
 _CODE_SHAPE = re.compile(
     r">>>(?:\s|$)|\.\.\s+(?:\|[^|]+\|\s+)?(?:[\w-]+::|[_a-z])|:[\w-]+:(?:\s+\S+)?$|\.\.\.\s|\$\s|#!|//|/\*|\*/|@\w[\w.]*(?:\(.*\))?$|[{}\])]+[;,]?$"

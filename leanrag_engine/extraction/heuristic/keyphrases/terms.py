@@ -165,7 +165,11 @@ def _term(
         return _mention(sentence, last - 1, last, Kind.CONCEPT)
     if last - first == 1:
         return None
-    weak = 1 < last - first <= longest_weak and tokens[first].kind == "w" and is_compound(tokens, first, last, narrative=usage.narrative)
+    weak = (
+        1 < last - first <= longest_weak
+        and tokens[first].kind == "w"
+        and is_compound(tokens, first, last, narrative=usage.narrative)
+    )
     return _mention(sentence, first, last, Kind.TERM) if weak else None
 
 

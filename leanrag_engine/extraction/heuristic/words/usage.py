@@ -89,10 +89,12 @@ class WordUsage:
         self.capital_nouns = (
             not self.english and 20 * german >= words and 6 * sum(self.capital.values()) >= words
         )
-        self.often += words // 15_000
-        self.narrative = words >= 15_000 and 100 * self._identifiers < words
+        self.often += words // _LONG
+        self.narrative = words >= _LONG and 100 * self._identifiers < words
 
 
+_LONG = 15_000
+"""Words of a long text, in which chance repeats phrases (not tuned)."""
 _FUNCTION_WORDS = frozenset(["the", "of", "and", "to", "in", "is", "was", "a", "for", "that"])
 _GERMAN_WORDS = ("der", "die", "das", "und", "ist", "nicht", "ein", "eine", "den", "von", "mit")
 _JOINTS = frozenset(["to", "in", "on", "the", "with", "at", "a", "into", "without"])
