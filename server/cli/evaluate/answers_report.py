@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
@@ -10,6 +9,8 @@ from leanrag_engine.core.config import Settings
 from leanrag_engine.evaluation.answers.figures import Grade, Wins
 from leanrag_engine.evaluation.answers.judge import Judgement
 from leanrag_engine.evaluation.answers.rubric import MEASURES
+
+from .tables import make_table
 
 SHORT = ("compreh.", "diversity", "empower.", "overall")
 """The measures, short enough for a terminal of 80 columns."""
@@ -79,15 +80,6 @@ def overview_table(found: Judgement) -> Table:
             f"{each.unfounded:.1f} %",
         ]
         table.add_row(name, *cells, *([format_share(each.found)] if known else []))
-    return table
-
-
-def make_table(title: str, *columns: str) -> Table:
-    table = Table(
-        title=title, title_justify="left", caption_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0)
-    )
-    for number, column in enumerate(columns):
-        table.add_column(column, justify="right" if number else "left", no_wrap=True)
     return table
 
 

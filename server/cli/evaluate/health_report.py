@@ -10,6 +10,8 @@ from rich.table import Table
 from leanrag_engine.core.model import LayerHealth, SeedMeetings
 from leanrag_engine.evaluation.health import CollectionHealth
 
+from .tables import make_table
+
 
 def show_health(found: CollectionHealth) -> None:
     console = Console(highlight=False)
@@ -36,7 +38,7 @@ def show_health(found: CollectionHealth) -> None:
 
 def layers_table(layers: Sequence[LayerHealth]) -> Table:
     """Return what the build recorded, one column for each layer."""
-    table = Table("of the build", *(f"G{each.layer}" for each in layers))
+    table = make_table("", "of the build", *(f"G{each.layer}" for each in layers))
     for label, shown in RECORDED.items():
         table.add_row(label, *(shown(each) for each in layers))
     return table
@@ -67,7 +69,7 @@ def _communities(each: LayerHealth) -> str:
 
 def _sizes(each: LayerHealth) -> str:
     sizes = each.sizes
-    return f"{sizes.least:g}–{sizes.most:g}, median {sizes.median:g}" if sizes else ""
+    return f"{sizes.least:g}–{sizes.most:g}, {sizes.median:g}" if sizes else ""
 
 
 def _strength(each: LayerHealth) -> str:
@@ -80,12 +82,12 @@ RECORDED: dict[str, Callable[[LayerHealth], str]] = {
     "λ: median, mean, most": _strength,
     "relations above τ": lambda each: _percent(each.above_tau),
     "entities with a relation": lambda each: _percent(each.joined),
-    "entities made without a model": lambda each: _percent(each.heuristic_entities),
-    "members of a cluster": _sizes,
+    "made without a model": lambda each: _percent(each.heuristic_entities),
+    "members of a cluster: range, median": _sizes,
     "tightness": lambda each: f"{each.tightness:.2f}" if each.clusters else "",
     "relations within a cluster": lambda each: _percent(each.inside) if each.clusters else "",
     "clusters joined by relations": lambda each: _percent(each.connected) if each.clusters else "",
-    "communities, relations forced apart": _communities,
+    "communities, relations apart": _communities,
     "members in doubt": lambda each: _percent(each.contested) if each.clusters else "",
     "semantic islands": lambda each: f"{each.islands}" if each.clusters else "",
 }
@@ -93,14 +95,14 @@ RECORDED: dict[str, Callable[[LayerHealth], str]] = {
 
 
 def meetings_table(found: CollectionHealth) -> Table:
-    table = Table("two entities", "pairs", "LCA below the root (%)", "mean layer of the LCA")
+    table = make_table("", "two entities", "pairs", "LCA below the root (%)", "its mean layer")
     for kind, each in found.meetings.items():
         table.add_row(kind, f"{each.pairs:,}", f"{100 * each.below_root:.1f}", f"{each.mean_layer:.2f}")
     return table
 
 
 def shapes_table(found: CollectionHealth) -> Table:
-    table = Table("layer", "clusters", "smallest", "median", "mean", "largest", "tightness")
+    table = make_table("", "layer", "clusters", "smallest", "median", "mean", "largest", "tightness")
     for each in found.shapes:
         sizes = (str(each.smallest), f"{each.median:g}", f"{each.mean:.1f}", str(each.largest))
         table.add_row(f"G{each.layer}", f"{each.clusters:,}", *sizes, f"{each.tightness:.3f}")
@@ -108,7 +110,7 @@ def shapes_table(found: CollectionHealth) -> Table:
 
 
 def redundancy_table(found: CollectionHealth) -> Table:
-    table = Table("mode", "contexts", "sentences (%)", "five words in a row (%)", "mean tokens")
+    table = make_table("", "mode", "contexts", "sentences (%)", "five words in a row (%)", "mean tokens")
     for mode, each in found.redundancy.items():
         shares = (f"{100 * each.sentences:.1f}", f"{100 * each.phrases:.1f}")
         table.add_row(mode, str(each.contexts), *shares, f"{each.tokens:,.0f}")

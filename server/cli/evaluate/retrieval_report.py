@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
@@ -14,6 +13,8 @@ from leanrag_engine.evaluation.datasets import QuestionSet
 from leanrag_engine.evaluation.retrieval.plots import plot
 from leanrag_engine.evaluation.retrieval.run import DEPTHS, Evaluation, RetrievalFigures, by_type
 from leanrag_engine.evaluation.scratch import CHUNK_TOKENS, GivenGraph
+
+from .tables import make_table
 
 EXAMPLES = 3
 """Rows of one kind that a remark names."""
@@ -71,11 +72,7 @@ def show(questions: QuestionSet, given: GivenGraph | None, found: Evaluation, *,
 
 def figures_table(figures: Mapping[str, RetrievalFigures]) -> Table:
     """Return a table with a row for each measure and a column for each strategy."""
-    # No lines between columns: six strategies fit into 80 characters.
-    table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    table.add_column(no_wrap=True)
-    for name in figures:
-        table.add_column(name, justify="right", no_wrap=True)
+    table = make_table("", "", *figures)
     columns = [figures_cells(each) for each in figures.values()]
     for label in columns[0]:
         table.add_row(label, *(column[label] for column in columns))
@@ -94,7 +91,7 @@ def figures_cells(each: RetrievalFigures) -> dict[str, str]:
 
 def type_tables(found: Evaluation) -> Iterator[tuple[str, Table]]:
     for name, answered in found.answered.items():
-        table = Table("type", "questions", *(f"recall@{depth}" for depth in DEPTHS), "all@5", "MRR")
+        table = make_table("", "type", "questions", *(f"recall@{depth}" for depth in DEPTHS), "all@5", "MRR")
         for kind, each in by_type(answered, found.scratch.build_s).items():
             recalls = (f"{each.recall[depth]:.1f}" for depth in DEPTHS)
             table.add_row(
