@@ -31,6 +31,7 @@ from .core.errors import (
     NotReady,
     StoreUnreachable,
     StoreUnusable,
+    UnknownCollection,
 )
 from .core.history import CollectionChanges, HistoryEntry
 from .core.jobs import (
@@ -399,6 +400,10 @@ class LeanRAG:
     async def job_state(self, job_id: str, wait_seconds: float = 0) -> JobState:
         """Return how far a job is, without what it was given and what it gave; otherwise as :meth:`job`."""
         return await self._jobs.state(job_id, wait_seconds)
+
+    async def find_job_state(self, job_id: str) -> JobState | None:
+        """Return the state of a job; None if it does not exist."""
+        return await self._stores.jobs.find_state(job_id)
 
     async def cancel_job(self, job_id: str, *, collection: str | None = None) -> Job:
         """Request a job to stop, in whichever process it runs."""
@@ -895,7 +900,7 @@ class LeanRAG:
         if name == self.settings.collection and not known:
             raise no_documents(name)
         near = find_nearest(name, known, 5, cutoff=0.3) or known[:5]
-        raise NotFound(
+        raise UnknownCollection(
             f"There is no collection {name!r}.",
             "Choose one of these." if known else "Ingest documents into it first.",
             tuple(Candidate("", each) for each in near),

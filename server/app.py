@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from importlib.metadata import version
 from typing import Any
@@ -13,14 +13,14 @@ from mcp.server.auth.provider import TokenVerifier
 from mcp.server.auth.settings import AuthSettings
 from mcp.server.mcpserver import Context, MCPServer
 from mcp.server.mcpserver.exceptions import ToolError, UnexpectedToolError
-from mcp_types import CallToolResult, InputRequiredResult
+from mcp_types import CallToolResult, InputRequiredResult, Tool
 from pydantic import ValidationError
 
 from leanrag_engine.core.config import Settings
 from leanrag_engine.core.errors import LeanRAGError
 from leanrag_engine.llm.prompts import Prompts
 
-from .engine_handle import EngineHandle
+from .engine_handle import EngineHandle, Rights
 from .protocol.completions import Completions
 from .protocol.prompts import add_prompts
 from .protocol.resources import add_resources
@@ -30,11 +30,12 @@ from .replies.errors import (
     error_result,
     internal_error,
     invalid_arguments,
+    missing_right,
     unknown_arguments,
     unknown_tool,
 )
 from .tools.deferred import defer_tools
-from .tools.toolsets import ALL_TOOLS, offers
+from .tools.toolsets import ALL_TOOLS, RIGHT_OF_TOOL, offers
 
 logger = logging.getLogger(__name__)
 
@@ -49,13 +50,29 @@ class LeanRAGServer(MCPServer[None]):
     offered = Offered(frozenset(), ALL_TOOLS)
     only_collection = ""
     """The only collection served; empty: any."""
+    handle: EngineHandle
+
+    async def list_tools(self) -> list[Tool]:
+        """List the tools that the caller has the right to."""
+        return [each for each in await super().list_tools() if self._may_call(each.name)]
+
+    def _may_call(self, tool: str) -> bool:
+        # Tools of other programs have no row in the table.
+        return self.handle.may(RIGHT_OF_TOOL.get(tool, "admin"))
+
+    def _explain_refusal(self, name: str, *, known: bool) -> str:
+        return (
+            missing_right(name, RIGHT_OF_TOOL.get(name, "admin"))
+            if known
+            else unknown_tool(name, self.offered.tools)
+        )
 
     async def call_tool(
         self, name: str, arguments: dict[str, Any], context: Context[None, Any] | None = None
     ) -> CallToolResult | InputRequiredResult:
         tool = self._tool_manager.get_tool(name)
-        if tool is None:
-            return error_result(unknown_tool(name, self.offered.tools))
+        if tool is None or not self._may_call(name):
+            return error_result(self._explain_refusal(name, known=tool is not None))
         known = list(tool.parameters["properties"])
         required = tool.parameters.get("required", [])
         given = {key: value for key, value in arguments.items() if value is not None or key in required}
@@ -69,7 +86,7 @@ class LeanRAGServer(MCPServer[None]):
         except UnexpectedToolError as problem:
             cause = problem.__cause__
             if isinstance(cause, LeanRAGError):
-                return error_result(self.offered.problem(cause))
+                return error_result(self.offered.problem(self.handle.hide_collections(cause)))
             logger.exception("Tool %s crashed", name)
             return error_result(internal_error(name, cause))
         except ToolError as problem:
@@ -83,13 +100,18 @@ class LeanRAGServer(MCPServer[None]):
 
 
 def create_server(
-    settings: Settings, *, auth: AuthSettings | None = None, token_verifier: TokenVerifier | None = None
+    settings: Settings,
+    *,
+    auth: AuthSettings | None = None,
+    token_verifier: TokenVerifier | None = None,
+    find_rights: Callable[[], Rights] = Rights,
 ) -> LeanRAGServer:
     """Create the server that ``settings`` describe. Opens no store: that happens on the first call.
 
-    ``auth`` and ``token_verifier`` control access over HTTP; over stdio they have no effect.
+    ``auth``, ``token_verifier`` and ``find_rights`` (of the caller of the running request) control access over HTTP;
+    over stdio they have no effect.
     """
-    handle = EngineHandle(settings)
+    handle = EngineHandle(settings, find_rights)
     offered = Offered(frozenset(offer.name for offer in offers(settings)), ALL_TOOLS)
     only_collection = settings.collection if handle.fixed else ""
     tools = defer_tools(settings, handle, offered, only_collection)
@@ -113,7 +135,7 @@ def create_server(
         tools=[*tools],
         extensions=[Tasks(handle, offered.result)],
     )
-    server.offered, server.only_collection = offered, only_collection
+    server.offered, server.only_collection, server.handle = offered, only_collection, handle
     add_resources(server, handle, offered)
     add_prompts(server, handle, offered)
     server.completion()(Completions(handle).complete)  # type: ignore[no-untyped-call] # the SDK's

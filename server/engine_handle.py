@@ -2,23 +2,53 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import anyio
 import anyio.to_thread
 
 from leanrag_engine.core.config import Settings
+from leanrag_engine.core.errors import Candidate, LeanRAGError, NotFound, UnknownCollection
 
 if TYPE_CHECKING:
     from leanrag_engine.engine import LeanRAG
 
 
-class EngineHandle:
-    """Opens one engine for the life of the server and resumes interrupted jobs when it does."""
+Right = Literal["read", "write", "admin"]
 
-    def __init__(self, settings: Settings) -> None:
+RIGHTS: tuple[Right, ...] = ("read", "write", "admin")
+"""Each includes those before it. write: ingest texts, build, correct, submit work. admin: also delete documents and
+ingest the server's own files, which may belong to collections that a caller does not see."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rights:
+    """What a caller may do. By default everything, as over standard input and output."""
+
+    right: Right = "admin"
+    collections: tuple[str, ...] = ()
+    """The collections that the caller sees; empty: all."""
+
+    def may(self, right: Right) -> bool:
+        return RIGHTS.index(right) <= RIGHTS.index(self.right)
+
+    def sees(self, collection: str) -> bool:
+        return not self.collections or collection in self.collections
+
+
+class EngineHandle:
+    """Opens one engine for the life of the server and resumes interrupted jobs when it does.
+
+    Decides which collections a call sees: those that the server serves and that the caller has rights to.
+    """
+
+    def __init__(self, settings: Settings, find_rights: Callable[[], Rights] = Rights) -> None:
+        """``find_rights`` returns the rights of the caller of the running request."""
         self.settings = settings
+        self._find_rights = find_rights
         self._engine: LeanRAG | None = None
         self._opening = anyio.Lock()
 
@@ -40,22 +70,60 @@ class EngineHandle:
         """Whether the server was started for one collection and serves no other."""
         return "collection" in self.settings.model_fields_set
 
-    def collection(self, name: str) -> str:
-        """Return the collection of a call that names ``name``: the fixed one, if there is one."""
-        return self.settings.collection if self.fixed else name
+    def may(self, right: Right) -> bool:
+        """Return whether the caller has a right."""
+        return self._find_rights().may(right)
 
-    def collection_of_job(self, name: str) -> str | None:
-        """Return the collection in which a job must be; None, any, for a call that names none: ids of jobs are unique."""
-        named = self.collection(name)
-        return None if named == self.settings.collection and not self.fixed else named
+    def sees(self, collection: str) -> bool:
+        """Return whether the server serves a collection to the caller."""
+        served = not self.fixed or collection == self.settings.collection
+        return served and self._find_rights().sees(collection)
+
+    def collection(self, name: str) -> str:
+        """Return the collection of a call that names ``name``: the fixed one, if there is one.
+
+        A caller who sees a single collection need not name it. Raises ``NotFound`` for a collection that the caller does
+        not see, whether it exists or not.
+        """
+        named = self.settings.collection if self.fixed else name
+        seen = self._find_rights().collections
+        if self.sees(named):
+            return named
+        if named == self.settings.collection and len(seen) == 1 and self.sees(seen[0]):
+            return seen[0]
+        raise NotFound(
+            f"There is no collection {named!r}.",
+            "Choose one of these.",
+            tuple(Candidate("", each) for each in seen if self.sees(each)),
+        )
+
+    def hide_collections(self, problem: LeanRAGError) -> LeanRAGError:
+        """Return the error without the names of collections that the caller does not see."""
+        if not isinstance(problem, UnknownCollection):
+            return problem
+        seen = tuple(each for each in problem.candidates if self.sees(each.name))
+        return UnknownCollection(problem.message, problem.next_step if seen else "", seen)
+
+    async def collection_of_job(self, job_id: str, name: str) -> str | None:
+        """Return the collection in which a job must be; None, any, for a call that names none: ids of jobs are unique.
+
+        Raises ``NotFound`` for a job of a collection that the caller does not see, as for one that does not exist.
+        """
+        if self.fixed or name != self.settings.collection:
+            return self.collection(name)
+        if self._find_rights().collections:
+            state = await (await self.get()).find_job_state(job_id)
+            if state is None or not self.sees(state.collection):
+                raise NotFound(f"There is no job {job_id!r}.", "Give the job_id of a reply.")
+        return None
 
     async def choose(self, name: str, *, strict: bool = True) -> str:
         """Return the collection that a call reads: as ``collection``, and instead of an empty default the only full one.
 
         If several are full, raises ``NotFound`` that names them, or returns ``name`` unless ``strict``.
         """
-        if self.fixed:
-            return self.settings.collection
+        if self.fixed or self._find_rights().collections:
+            return self.collection(name)
         return await (await self.get()).choose_collection(name, strict=strict)
 
     def explain_choice(self, name: str, chosen: str) -> list[str]:

@@ -104,6 +104,10 @@ class NotFound(_WithCandidates):
     """Nothing has that name; ``candidates`` are the nearest, best first."""
 
 
+class UnknownCollection(NotFound):
+    """There is no collection of that name; ``candidates`` are those with similar names."""
+
+
 class Ambiguous(_WithCandidates):
     """Several things have that name; ``candidates`` are all of them, with a hint that distinguishes them."""
 

@@ -26,6 +26,7 @@ from leanrag_engine.core.errors import InvalidInput
 
 from ..app import LeanRAGServer, create_server
 from .connections import HEAD_BYTES, bounded_connection
+from .rights import TooManyRequests, rights_of_caller
 from .settings import Address, HttpSettings, address_of
 from .tokens import Access, IssuerUnavailable, access_of
 
@@ -37,14 +38,16 @@ LOOPBACK_NAMES = ("127.0.0.1", "localhost", "[::1]")
 DISCARDED = 8
 """How many times the largest request is read and forgotten of one that is larger."""
 
-TOO_LARGE, MISDIRECTED, FORBIDDEN, ENDING = 413, 421, 403, 503
+TOO_LARGE, MISDIRECTED, FORBIDDEN, TOO_MANY, ENDING = 413, 421, 403, 429, 503
 
 
 def run_http(settings: Settings, http: HttpSettings, log_level: LogLevel = "warning") -> None:
     """Serve until the process receives a signal to stop. Raises ``InvalidInput`` before anything is bound or opened."""
     address = address_of(http.http)
     access = access_of(http, address)
-    server = create_server(settings, auth=access.auth, token_verifier=access.verifier)
+    server = create_server(
+        settings, auth=access.auth, token_verifier=access.verifier, find_rights=rights_of_caller
+    )
     serve_at(address, server, http, access, log_level)
 
 
@@ -154,7 +157,7 @@ def greeting(address: Address, access: Access) -> str:
     who = (
         "clients need a token of the OAuth issuer"
         if access.auth and access.auth.resource_server_url
-        else "clients need the bearer token"
+        else "clients need a bearer token"
         if access.auth
         else "open to every program on this machine"
     )
@@ -251,6 +254,9 @@ class ReadableRefusals:
         except IssuerUnavailable as problem:
             typer.echo(f"The OAuth issuer could not be reached to check a token: {problem}", err=True)
             refusal = issuer_unavailable()
+        except TooManyRequests as problem:
+            refusal = refusal_response(TOO_MANY, str(problem))
+            refusal.headers["retry-after"] = str(problem.retry_after)
         if refusal is not None:
             if refusal.status_code == TOO_LARGE:
                 await discard_body(receive, DISCARDED * self.limit_mb * 1024 * 1024)

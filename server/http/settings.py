@@ -83,6 +83,14 @@ class HttpSettings(BaseSettings):
     http_token_file: Path | None = Field(
         default=None, description="File that holds the bearer token, instead of a variable."
     )
+    http_tokens_file: Path | None = Field(
+        default=None,
+        description="TOML file of several tokens, each with a right (read, write, admin) and, if limited, "
+        "its collections and requests a minute.",
+    )
+    http_requests_per_minute: int = Field(
+        default=0, ge=0, description="Most requests a minute of each token that names no limit; 0: no limit."
+    )
     http_allowed_hosts: Annotated[tuple[str, ...], NoDecode] = Field(
         default=(),
         description="Names under which clients reach the server (Host header), separated by commas, "
@@ -108,6 +116,11 @@ class HttpSettings(BaseSettings):
     )
     http_oauth_scopes: Annotated[tuple[str, ...], NoDecode] = Field(
         default=(), description="OAuth: scopes that a token must carry, separated by commas."
+    )
+    http_oauth_rights: bool = Field(
+        default=False,
+        description="OAuth: the scopes leanrag:read, leanrag:write, leanrag:admin and the claim leanrag_collections "
+        "say what a token may do; without such a scope it is refused.",
     )
     http_oauth_jwks_url: str = Field(
         default="",

@@ -1,4 +1,4 @@
-"""Access control over HTTP: no token, one shared token, or access tokens of an OAuth issuer.
+"""Access control over HTTP: no token, one shared token, a file of tokens, or access tokens of an OAuth issuer.
 
 The SDK checks the header, the expiry, the scopes and the audience, and publishes where tokens come
 from (RFC 9728). The verifiers here decide what a token means.
@@ -22,6 +22,7 @@ from pydantic import AnyHttpUrl
 
 from leanrag_engine.core.errors import InvalidInput
 
+from .rights import COLLECTIONS_CLAIM, ClaimedRights, LimitedRequests, read_tokens
 from .settings import Address, HttpSettings
 
 SHORTEST_TOKEN = 16
@@ -54,17 +55,22 @@ def access_of(settings: HttpSettings, address: Address) -> Access:
     Raises ``InvalidInput`` if they contradict each other, and if a server that others can reach would be open to all.
     """
     token = read_shared_token(settings)
-    if settings.http_oauth_issuer or settings.http_oauth_resource:
-        if token:
-            raise InvalidInput(
-                "Both a bearer token and an OAuth issuer are set: expected one of them.",
-                "Unset LEANRAG_HTTP_TOKEN and --http-token-file, or LEANRAG_HTTP_OAUTH_ISSUER.",
-            )
-        return oauth_access(settings)
+    oauth = bool(settings.http_oauth_issuer or settings.http_oauth_resource)
+    if sum([bool(token), settings.http_tokens_file is not None, oauth]) > 1:
+        raise InvalidInput(
+            "More than one of a bearer token, a file of tokens and an OAuth issuer is set: expected one of them.",
+            "Unset all but one of LEANRAG_HTTP_TOKEN (or --http-token-file), LEANRAG_HTTP_TOKENS_FILE and "
+            "LEANRAG_HTTP_OAUTH_ISSUER.",
+        )
+    if oauth:
+        return limit_requests(oauth_access(settings), settings)
+    # The SDK requires an issuer even where it never shows it.
+    auth = AuthSettings(issuer_url=AnyHttpUrl("http://localhost"), resource_server_url=None)
+    if settings.http_tokens_file is not None:
+        tokens = read_tokens(settings.http_tokens_file)
+        return limit_requests(Access(auth, tokens), settings, tokens.limits)
     if token:
-        # The SDK requires an issuer even where it never shows it.
-        auth = AuthSettings(issuer_url=AnyHttpUrl("http://localhost"), resource_server_url=None)
-        return Access(auth, SharedToken(token))
+        return limit_requests(Access(auth, SharedToken(token)), settings)
     if not address.is_loopback:
         raise InvalidInput(
             f"Not serving at {address}: others can reach it, and no token is set.",
@@ -73,6 +79,13 @@ def access_of(settings: HttpSettings, address: Address) -> Access:
             "or serve at 127.0.0.1.",
         )
     return Access()
+
+
+def limit_requests(access: Access, settings: HttpSettings, limits: Mapping[str, int] | None = None) -> Access:
+    """Limit how many requests a minute each client may send; ``limits`` are those of single clients."""
+    assert access.verifier is not None
+    verifier = LimitedRequests(access.verifier, settings.http_requests_per_minute, limits or {})
+    return Access(access.auth, verifier)
 
 
 def read_shared_token(settings: HttpSettings) -> str:
@@ -127,9 +140,10 @@ def oauth_access(settings: HttpSettings) -> Access:
             "validate_token_resource": True,
         }
     )
-    return Access(
-        auth, SignedTokens(settings) if settings.http_oauth_jwks_url else IntrospectedTokens(settings)
+    verifier: TokenVerifier = (
+        SignedTokens(settings) if settings.http_oauth_jwks_url else IntrospectedTokens(settings)
     )
+    return Access(auth, ClaimedRights(verifier) if settings.http_oauth_rights else verifier)
 
 
 class SharedToken:
@@ -216,7 +230,7 @@ def access_token(token: str, claims: Mapping[str, Any], resource: str) -> Access
         expires_at=int(claims["exp"]) if "exp" in claims else None,
         resource=str([*here, *audiences, ""][0]) or None,
         subject=None if subject is None else str(subject),
-        claims={"iss": claims["iss"]} if "iss" in claims else None,
+        claims={key: claims[key] for key in ("iss", COLLECTIONS_CLAIM) if key in claims} or None,
     )
 
 

@@ -39,10 +39,13 @@ class Completions:
     ) -> Completion:
         """Return values that begin with the typed text; similar ones if there are none."""
         arguments = (context.arguments or {}) if context else {}
-        collection = self._engine.collection(arguments.get("collection", self._engine.settings.collection))
         try:
             engine = await self._engine.get()
-            found = await values(engine, argument.name, argument.value, collection, fixed=self._engine.fixed)
+            if argument.name == "collection":
+                found = await self._collections(engine, argument.value)
+            else:
+                named = self._engine.collection(arguments.get("collection", self._engine.settings.collection))
+                found = await values(engine, argument.name, argument.value, named)
         except LeanRAGError:
             # Unknown collection, or nothing built yet.
             found = []
@@ -51,12 +54,13 @@ class Completions:
             values=visible, total=None if len(found) > MOST else len(found), has_more=len(found) > MOST
         )
 
-
-async def values(engine: LeanRAG, name: str, typed: str, collection: str, *, fixed: bool) -> list[str]:
-    """Return all values for the argument ``name``; [] if it cannot be completed."""
-    if name == "collection":
-        known = [collection] if fixed else [each.name for each in await engine.collections()]
+    async def _collections(self, engine: LeanRAG, typed: str) -> list[str]:
+        known = [each.name for each in await engine.collections() if self._engine.sees(each.name)]
         return [each for each in known if each.casefold().startswith(typed.casefold())]
+
+
+async def values(engine: LeanRAG, name: str, typed: str, collection: str) -> list[str]:
+    """Return all values for the argument ``name``; [] if it cannot be completed."""
     if name in ("entity", "cluster"):
         return await engine.names_like(
             typed, aggregated=name == "cluster", limit=MOST + 1, collection=collection

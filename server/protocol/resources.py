@@ -85,13 +85,13 @@ class Resources:
         )
 
     def _check_collection(self, collection: str) -> str:
-        """Return the collection of an address. Raises ``NotFound`` if this server does not serve it."""
+        """Return the collection of an address. Raises ``NotFound`` if the caller does not see it."""
         if self._engine.fixed and collection != self._engine.settings.collection:
             raise NotFound(
                 f"There is no collection {collection!r} here.",
                 f"This server serves {self._engine.settings.collection!r} alone.",
             )
-        return collection
+        return self._engine.collection(collection)
 
 
 def add_resources(server: MCPServer[None], handle: EngineHandle, offered: Offered) -> None:
@@ -116,10 +116,12 @@ def add_resources(server: MCPServer[None], handle: EngineHandle, offered: Offere
             mime_type=MARKDOWN,
             security=ANY_NAME,
         )
-        register(explain_errors(method, offered))
+        register(explain_errors(method, handle, offered))
 
 
-def explain_errors(method: Callable[..., Awaitable[str]], offered: Offered) -> Callable[..., Awaitable[str]]:
+def explain_errors(
+    method: Callable[..., Awaitable[str]], handle: EngineHandle, offered: Offered
+) -> Callable[..., Awaitable[str]]:
     """Wrap ``method`` so that its errors become the protocol's, with messages that a reader can act on."""
 
     @wraps(method)
@@ -127,7 +129,7 @@ def explain_errors(method: Callable[..., Awaitable[str]], offered: Offered) -> C
         try:
             return await method(**parameters)
         except (NotFound, Ambiguous, InvalidInput, NotReady) as problem:
-            raise ResourceNotFoundError(plain(offered.problem(problem))) from problem
+            raise ResourceNotFoundError(plain(offered.problem(handle.hide_collections(problem)))) from problem
         except LeanRAGError as problem:
             raise ResourceError(plain(str(problem))) from problem
 

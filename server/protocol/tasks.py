@@ -83,7 +83,7 @@ class Tasks(Extension):
 
     async def _cancel(self, ctx: ServerRequestContext[Any, Any], params: TaskParams) -> HandlerResult:
         job = await self._job(ctx, params)
-        if not self._engine.settings.read_only:
+        if not self._engine.settings.read_only and self._engine.may("write"):
             await (await self._engine.get()).cancel_job(job.id)
         return {"resultType": "complete"}
 
@@ -91,7 +91,10 @@ class Tasks(Extension):
         require_client_extension(ctx, IDENTIFIER)
         engine = await self._engine.get()
         try:
-            return await engine.job(params.task_id)
+            collection = await self._engine.collection_of_job(
+                params.task_id, self._engine.settings.collection
+            )
+            return await engine.job(params.task_id, collection=collection)
         except NotFound as problem:
             raise MCPError(code=INVALID_PARAMS, message=f"Task not found. {problem}") from problem
 

@@ -115,6 +115,11 @@ def unknown_tool(name: str, offered: Collection[str]) -> str:
     return f"There is no tool {repeat_value(name)}.{guess} The tools are: {', '.join(sorted(offered))}."
 
 
+def missing_right(name: str, right: str) -> str:
+    """Return what is said of a tool that the caller has no right to."""
+    return f"Your token may not call {name}: that needs the right {right}. Whoever runs the server grants it."
+
+
 def unknown_arguments(tool: str, given: Iterable[str], known: list[str], only_collection: str = "") -> str:
     """Name the arguments that do not exist, and what may have been meant."""
     lines = [f"{tool} cannot be called like this:"]

@@ -58,6 +58,11 @@ class ManageTools:
         """Add or update documents: files and folders by `path` (text, Markdown, HTML, PDF, DOCX, source code; ignore files \
 hold), texts by `text`; then build the hierarchy. A bad document fails alone."""
         started = anyio.current_time()
+        if any(each.path for each in documents) and not self._engine.may("admin"):
+            raise InvalidInput(
+                "Your token may not read the server's files, which `path` would do: that needs the right admin.",
+                "Give the documents' `text`.",
+            )
         engine = await self._engine.get()
         job = await engine.submit_ingest(
             [document_source(each) for each in documents],
@@ -113,7 +118,9 @@ Next: build_hierarchy."""
     ) -> Annotated[CallToolResult, JobReply]:
         """Get state, progress, failures and result of a job."""
         engine = await self._engine.get()
-        job = await engine.job(job_id, wait_seconds, collection=self._engine.collection_of_job(collection))
+        job = await engine.job(
+            job_id, wait_seconds, collection=await self._engine.collection_of_job(job_id, collection)
+        )
         return JobReply.from_engine(job).to_result()
 
     async def cancel_job(
@@ -121,7 +128,9 @@ Next: build_hierarchy."""
     ) -> Annotated[CallToolResult, JobReply]:
         """Stop a job. Finished work is kept; the same call as before continues it."""
         engine = await self._engine.get()
-        job = await engine.cancel_job(job_id, collection=self._engine.collection_of_job(collection))
+        job = await engine.cancel_job(
+            job_id, collection=await self._engine.collection_of_job(job_id, collection)
+        )
         return JobReply.from_engine(job).to_result()
 
 

@@ -245,10 +245,7 @@ words around."""
         engine = await self._engine.get()
         collection = await self._engine.choose(collection, strict=False)
         status = await engine.status(collection)
-        if self._engine.fixed:
-            # A server for one collection does not reveal the others in its data folder.
-            only = tuple(each for each in status.collections if each == collection)
-            status = replace(status, collections=only)
+        status = replace(status, collections=tuple(filter(self._engine.sees, status.collections)))
         return StatusReply.from_engine(status, read_only=self._engine.settings.read_only).to_result()
 
     async def get_history(
@@ -274,7 +271,7 @@ builds cost."""
         engine = await self._engine.get()
         selected, offset = await self._engine.choose(collection, strict=False), parse_cursor(cursor)
         collections = await engine.collections()
-        visible = [each for each in collections if each.name == selected or not self._engine.fixed]
+        visible = [each for each in collections if self._engine.sees(each.name)]
         # A missing `default` is no error: it is the argument's default, not the caller's choice.
         is_listed = selected != "default" or selected in [each.name for each in collections]
         documents = await engine.documents(collection=selected) if collections and is_listed else []

@@ -11,7 +11,7 @@ from mcp_types import ToolAnnotations
 
 from leanrag_engine.core.config import Settings
 
-from ..engine_handle import EngineHandle
+from ..engine_handle import EngineHandle, Right
 
 READ = "read:ReadTools"
 MANAGE = "manage:ManageTools"
@@ -45,6 +45,13 @@ class ToolEntry:
             idempotent_hint=True,
             open_world_hint=False,
         )
+
+    @property
+    def right(self) -> Right:
+        """Return the right that a caller needs."""
+        if self.destructive:
+            return "admin"
+        return "write" if self.writes else "read"
 
     def load(self, handle: EngineHandle) -> Callable[..., Any]:
         """Import the tool's function. Its docstring is what a model reads, its signature what the tool takes and gives."""
@@ -101,6 +108,7 @@ TOOLS = (
 )
 
 ALL_TOOLS = frozenset(offer.name for offer in TOOLS)
+RIGHT_OF_TOOL = {offer.name: offer.right for offer in TOOLS}
 
 
 def offers(settings: Settings) -> list[ToolEntry]:

@@ -11,6 +11,7 @@ import threading
 from collections.abc import AsyncIterator, Iterator
 from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
+from hashlib import sha256
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -250,6 +251,110 @@ def test_a_stream_without_a_declared_size_is_cut_off_too(token_server: Served) -
         for _ in range(17):
             connection.sendall(piece)
         assert connection.recv(1000).startswith(b"HTTP/1.1 413")
+
+
+# --- what a token may do ---------------------------------------------------------------------
+
+RIGHTS = """
+[operator]
+sha256 = "{operator}"
+right = "admin"
+
+[desk]
+sha256 = "{desk}"
+right = "write"
+collections = ["moons"]
+
+[screen]
+sha256 = "{screen}"
+right = "read"
+collections = ["moons"]
+
+[gauge]
+sha256 = "{gauge}"
+right = "read"
+requests_per_minute = 2
+"""
+HOLDERS = ("operator", "desk", "screen", "gauge")
+
+
+@pytest.fixture(scope="module")
+def rights_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """One with four tokens, each the name of its holder four times."""
+    folder = tmp_path_factory.mktemp("rights")
+    hashes = {name: sha256((name * 4).encode()).hexdigest() for name in HOLDERS}
+    (folder / "tokens.toml").write_text(RIGHTS.format(**hashes), encoding="utf-8")
+    (folder / "secret.txt").write_text("Kerberos is a moon of Pluto.", encoding="utf-8")
+    options = ("--allow-dir", str(folder))
+    with serve(folder / "data", *options, LEANRAG_HTTP_TOKENS_FILE=str(folder / "tokens.toml")) as server:
+        yield server
+
+
+async def refused(client: Client, tool: str, **arguments: Any) -> str:
+    result = await client.call_tool(tool, arguments)
+    assert isinstance(result, CallToolResult)
+    assert result.is_error, result.structured_content
+    return str(result.content)
+
+
+@pytest.mark.parametrize("era", ERAS)
+async def test_a_token_reaches_its_collections_alone_and_does_what_its_right_allows(
+    rights_server: Served, era: str
+) -> None:
+    url = rights_server.url
+    texts = {
+        "moons": "Io is a moon of Jupiter. Galileo saw Io.",
+        "comets": "Halley is a comet. Halley returns.",
+    }
+    async with client_of(url, era, "operator" * 4) as operator:
+        for collection, text in texts.items():
+            document = {"text": text, "id": collection}
+            job = await call_tool(
+                operator, "ingest_documents", documents=[document], collection=collection, wait_seconds=40
+            )
+        assert {each.name for each in (await operator.list_tools()).tools} >= {"delete_documents"}
+    async with client_of(url, era, "screen" * 4) as screen:
+        tools = {each.name for each in (await screen.list_tools()).tools}
+        assert "query_lca_context" in tools
+        assert not tools & {"ingest_documents", "delete_documents", "merge_entities", "submit_summaries"}
+        # The only collection that it sees need not be named.
+        assert "Galileo" in (await call_tool(screen, "query_lca_context", query="Who saw Io?"))["context"]
+        assert "needs the right write" in await refused(screen, "build_hierarchy")
+        # What exists is refused in the words of what does not.
+        there = await refused(screen, "query_lca_context", query="Halley", collection="comets")
+        absent = await refused(screen, "query_lca_context", query="Halley", collection="planets")
+        assert there.replace("comets", "planets") == absent
+        assert "There is no collection" in there
+        listed = json.dumps(await call_tool(screen, "list_collections"))
+        status = json.dumps(await call_tool(screen, "get_index_status"))
+        resource = str(await screen.read_resource("leanrag://collections"))
+        for text in (listed, status, resource):
+            assert "moons" in text
+            assert "comets" not in text
+        with pytest.raises(MCPError):
+            await screen.read_resource("leanrag://comets/documents")
+        there = await refused(screen, "get_job", job_id=job["job_id"])
+        absent = await refused(screen, "get_job", job_id="job-000000000000")
+        assert there.replace(job["job_id"], "job-000000000000") == absent
+    async with client_of(url, era, "desk" * 4) as desk:
+        await call_tool(
+            desk, "ingest_documents", documents=[{"text": "Io has volcanoes.", "id": f"io-{era}"}]
+        )
+        assert "admin" in await refused(desk, "delete_documents", ids=["moons"])
+        file = str(Path(rights_server.process.args[-1]).parent)  # type: ignore[index, arg-type] # a list of strings
+        assert "admin" in await refused(desk, "ingest_documents", documents=[{"path": file}])
+        assert "There is no collection" in await refused(desk, "build_hierarchy", collection="comets")
+
+
+async def test_a_token_beyond_its_requests_a_minute_is_told_when_to_come_again(rights_server: Served) -> None:
+    sent = [post(rights_server.url, authorization=f"Bearer {'gauge' * 4}") for _ in range(3)]
+    assert [each.status_code for each in sent[:2]] != [429, 429]
+    assert sent[2].status_code == 429
+    assert int(sent[2].headers["retry-after"]) == 30
+    assert "2 requests a minute" in sent[2].text
+    # The others are not concerned.
+    assert post(rights_server.url, authorization=f"Bearer {'screen' * 4}").status_code != 429
+    assert post(rights_server.url, authorization="Bearer unknown-to-this-server").status_code == 401
 
 
 # --- what it tells ----------------------------------------------------------------------------

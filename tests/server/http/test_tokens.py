@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs
 
+import anyio
 import httpx2
 import jwt
 import pytest
@@ -22,6 +23,8 @@ from starlette.testclient import TestClient
 from leanrag_engine.core.config import load_settings
 from leanrag_engine.core.errors import InvalidInput
 from leanrag_mcp.app import create_server
+from leanrag_mcp.engine_handle import Rights
+from leanrag_mcp.http.rights import GrantedToken
 from leanrag_mcp.http.serving import http_app
 from leanrag_mcp.http.settings import Address, address_of, load_http_settings
 from leanrag_mcp.http.tokens import Access, access_of
@@ -241,6 +244,50 @@ def test_two_kinds_of_token_at_once_are_refused() -> None:
     both = {"http_token": "x" * 16, "http_oauth_issuer": "https://issuer.example"}
     with pytest.raises(InvalidInput, match="expected one of them"):
         access_of(load_http_settings(**both), HERE)
+
+
+ENTRY = f'[reports]\nsha256 = "{"a" * 64}"\nright = "read"\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("", "names no token"),
+        ("[reports\n", "line 1"),
+        (ENTRY.replace("read", "reed"), "reports.right: Input should be 'read', 'write' or 'admin'"),
+        (ENTRY.replace("a" * 64, "letmein"), "reports.sha256"),
+        (ENTRY + 'collection = "one"\n', "reports.collection: Extra inputs"),
+        (ENTRY + "requests_per_minute = -1\n", "reports.requests_per_minute"),
+        (ENTRY + ENTRY.replace("reports", "more"), "two tables have one sha256"),
+    ],
+)
+def test_a_file_of_tokens_that_cannot_be_used_is_refused_with_the_key_and_without_the_hash(
+    tmp_path: Path, text: str, reason: str
+) -> None:
+    file = tmp_path / "tokens.toml"
+    file.write_text(text, encoding="utf-8")
+    with pytest.raises(InvalidInput) as refusal:
+        access_of(load_http_settings(http_tokens_file=file), HERE)
+    assert reason in str(refusal.value)
+    assert "letmein" not in str(refusal.value)
+    assert "a" * 64 not in str(refusal.value)
+
+
+def test_scopes_and_a_claim_of_an_oauth_token_are_its_rights(issuer: Issuer) -> None:
+    settings = {**signing_key_settings(issuer), "http_oauth_rights": True}
+    verifier = access(issuer, **settings).verifier
+    assert verifier is not None
+
+    def rights(**claims: Any) -> Rights | None:
+        token = anyio.run(verifier.verify_token, issuer.sign(**claims))
+        return token.rights if isinstance(token, GrantedToken) else None
+
+    assert rights(scope="read leanrag:read", leanrag_collections=["one"]) == Rights("read", ("one",))
+    assert rights(scope="read leanrag:read leanrag:admin") == Rights("admin")
+    # Nothing is granted by default, nor by a claim that is no list of names.
+    assert rights(scope="read write") is None
+    assert rights(scope="read leanrag:write", leanrag_collections="one") is None
+    assert rights(scope="read leanrag:write", leanrag_collections=[]) is None
 
 
 @pytest.mark.parametrize(
