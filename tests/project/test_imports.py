@@ -32,6 +32,7 @@ SERVER_MAY = {"core", "engine", "evaluation", "extraction", "llm", "pipeline", "
 
 # Each foreign package (numpy aside) is imported in one place, given as the path of a file or folder.
 HOMES = {
+    "aiolimiter": {"server/http/rights.py"},
     "alembic": {"leanrag_engine/adapters/sql"},
     "charset_normalizer": {"leanrag_engine/documents/decoding.py"},
     "chromadb": {"leanrag_engine/adapters/chroma/client.py"},
