@@ -213,7 +213,7 @@ class LeanRAG:
         which paths may lie; ``None`` allows any path, for a caller who is the user in person.
 
         ``sync``, ``allow_empty`` and ``dry_run`` as in :class:`leanrag_engine.core.jobs.IngestRequest`."""
-        from .pipeline.ingest import absolute_source
+        from .pipeline.ingest.run import absolute_source
 
         self._writable()
         if not sources:
@@ -766,7 +766,7 @@ class LeanRAG:
         return result
 
     async def _ingest(self, job: Job, request: IngestRequest, progress: JobProgress) -> IngestResult:
-        from .pipeline.ingest import ingest_all
+        from .pipeline.ingest.run import ingest_all
 
         if not request.dry_run:
             with suppress(StoreUnreachable):  # documents go in all the same

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,6 +22,7 @@ from leanrag_engine.core.ports import (
     ReplyStore,
     Tokenizer,
     VectorStore,
+    Workers,
     WriterLock,
 )
 
@@ -101,6 +105,24 @@ async def _open_vectors(settings: Settings, database: SqlDatabase, folder: Path)
     return ChromaVectorStore(
         ChromaServer(settings.chroma_url, settings.chroma_token.get_secret_value(), name)
     )
+
+
+LEAST_BYTES = 1_000_000
+"""Of documents, for which processes of their own are worth their start."""
+
+
+@asynccontextmanager
+async def open_workers(settings: Settings, size: int) -> AsyncIterator[Workers]:
+    """Open what reads documents of so many bytes together."""
+    from .workers.in_process import InProcess  # noqa: PLC0415
+    from .workers.pool import ProcessPool  # noqa: PLC0415
+
+    processes = settings.workers or (os.cpu_count() or 1 if size >= LEAST_BYTES else 1)
+    workers: Workers = ProcessPool(processes) if size and processes > 1 else InProcess()
+    try:
+        yield workers
+    finally:
+        await workers.close()
 
 
 def embedder_source(settings: Settings) -> EmbedderSource:

@@ -172,6 +172,12 @@ class Settings(BaseSettings):
     relation_calls: int = Field(
         default=100, ge=0, description="Model calls for relations that τ auto aims at, on each layer."
     )
+    workers: int = Field(
+        default=0,
+        ge=0,
+        le=256,
+        description="Processes that read documents beside each other; 1: none but this one, 0: one for each processor where there is more than a megabyte to read.",
+    )
     kept_generations: int = Field(
         default=3, ge=2, le=100, description="Builds whose data are kept, the published one included."
     )

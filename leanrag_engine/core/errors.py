@@ -13,6 +13,7 @@
      ├─ StoreUnusable          repair the data folder: read-only, newer, damaged
      │   └─ StoreUnreachable   start the server that keeps the store, or correct its address
      ├─ ModelUnavailable       a model's service does not answer: wait, or use another
+     ├─ WorkerLost             a process that worked for this one ended: try again
      ├─ ReplyUnusable          a model's reply has the wrong form: ask again, or do without
      └─ Cancelled              the user asked the work to stop
 
@@ -42,6 +43,7 @@ __all__ = [
     "ReplyUnusable",
     "StoreUnreachable",
     "StoreUnusable",
+    "WorkerLost",
 ]
 
 
@@ -140,6 +142,10 @@ class ModelUnavailable(LeanRAGError):
 
 class ModelSilent(ModelUnavailable):
     """A model's service took a request and answered neither it nor any other within the time for one."""
+
+
+class WorkerLost(LeanRAGError):
+    """A process that did a part of the work ended before it had finished. Other parts are not affected."""
 
 
 class ReplyUnusable(LeanRAGError):

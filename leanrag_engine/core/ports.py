@@ -13,7 +13,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, TypeVar
 
 from numpy.typing import NDArray
 
@@ -36,6 +36,12 @@ from .model import (
     Spent,
     Vectors,
 )
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+Say = Callable[[str], None]
+"""Takes a message on how far work is, from any thread. Raises ``Cancelled`` when it should stop."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,6 +185,25 @@ class VectorStore(Protocol):
 
     async def refresh(self) -> None:
         """Discard everything cached, since another process has written."""
+        ...
+
+    async def close(self) -> None: ...
+
+
+class Workers(Protocol):
+    """Where functions of values run: in this process, in others, on other machines. The results are the same."""
+
+    @property
+    def width(self) -> int:
+        """How many calls are worth making beside each other."""
+        ...
+
+    async def run(self, work: Callable[[T, Say], R], value: T, say: Say) -> R:
+        """Return ``work(value, say)``, or raise what it raises. A cancelled call ends the work, or waits for its end.
+
+        ``work`` is a function of a module; it tells ``say`` how far it is, where that can be heard. Raises ``WorkerLost`` if its
+        process ended.
+        """
         ...
 
     async def close(self) -> None: ...

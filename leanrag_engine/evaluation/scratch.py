@@ -16,7 +16,7 @@ from leanrag_engine.core.model import DocumentSource, content_id
 from leanrag_engine.core.ports import Progress, ProgressReport
 from leanrag_engine.engine import LeanRAG
 from leanrag_engine.extraction.openie import OpenIE, OpenIEExtractor
-from leanrag_engine.pipeline.ingest import extract_heuristically
+from leanrag_engine.pipeline.ingest.run import extract_heuristically
 
 from .datasets import CorpusPassage, QuestionSet
 from .timing import Stopwatch, TimedEmbedderSource

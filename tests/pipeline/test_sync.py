@@ -16,7 +16,8 @@ from leanrag_engine.core.jobs import IngestOutcome, Job
 from leanrag_engine.core.model import DocumentSource
 from leanrag_engine.documents import guarding, loading
 from leanrag_engine.engine import LeanRAG
-from leanrag_engine.pipeline import ingest, sync
+from leanrag_engine.pipeline.ingest import run as ingestion
+from leanrag_engine.pipeline.ingest import sync
 
 pytestmark = pytest.mark.anyio
 
@@ -118,7 +119,7 @@ async def test_an_unchanged_file_is_neither_read_nor_parsed_and_a_touched_one_no
         reads.append(Path(source.path).name)
         return read(source, **options)
 
-    monkeypatch.setattr(ingest, "read_file", note)
+    monkeypatch.setattr(ingestion, "read_file", note)
     assert set((await outcomes(engine, folder)).values()) == {"unchanged"}
     assert reads == []
     os.utime(folder / "a.md", (1e9, 1e9))

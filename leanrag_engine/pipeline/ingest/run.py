@@ -1,4 +1,4 @@
-"""Ingest documents: find the files that changed, load, chunk and extract each one, and store it in one transaction.
+"""Ingest documents: find the files that changed, read each one, and store it in one transaction.
 
 All of this runs inside a job, under the writer lock.
 """
@@ -6,18 +6,19 @@ All of this runs inside a job, under the writer lock.
 from __future__ import annotations
 
 import os
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import count
 from pathlib import Path
 
 import anyio
 import anyio.to_thread
 
+from leanrag_engine.adapters.wiring import open_workers
 from leanrag_engine.core.errors import (
     Cancelled,
-    DocumentUnreadable,
     InvalidInput,
     LeanRAGError,
     ModelUnavailable,
@@ -25,8 +26,7 @@ from leanrag_engine.core.errors import (
 )
 from leanrag_engine.core.jobs import IngestOutcome, IngestRequest, SkippedFiles
 from leanrag_engine.core.model import Chunk, Document, DocumentSource, Extract, LoadedDocument
-from leanrag_engine.core.ports import Progress, ProgressReport
-from leanrag_engine.documents.chunking import chunk
+from leanrag_engine.core.ports import Progress, ProgressReport, Workers
 from leanrag_engine.documents.guarding import ParsingLimits, parse_within_limits
 from leanrag_engine.documents.loading import (
     Expansion,
@@ -39,8 +39,7 @@ from leanrag_engine.documents.loading import (
     read_file,
 )
 from leanrag_engine.extraction.heuristic.extract import extract
-
-from .index import (
+from leanrag_engine.pipeline.index import (
     Stores,
     announce_vector_change,
     embed_rows,
@@ -49,7 +48,9 @@ from .index import (
     texts_of_windows,
     upsert,
 )
-from .jobs import JobProgress
+from leanrag_engine.pipeline.jobs import JobProgress
+
+from .reading import ReadingTask, read_document
 from .sync import plan_sync, remove_missing
 
 
@@ -82,11 +83,14 @@ async def ingest_all(stores: Stores, collection: str, request: IngestRequest, pr
     due, unchanged = await anyio.to_thread.run_sync(partial(split_unchanged, sources, held, allowed))
     statuses += [record_outcome(outcome, progress) for outcome in unchanged]
     stamps: dict[str, tuple[str, str]] = {}
-    ingestion = Ingestion(stores, collection, allowed, stamps, dry_run=request.dry_run)
-    for done, source in enumerate(due):
-        progress.report(Progress("ingest", done, len(due), source.title or file_name_of(source)))
-        outcome = await ingestion.ingest_or_fail(source, progress.say)
-        statuses.append(record_outcome(outcome, progress))
+    here = (
+        stores.extractor is not None or request.dry_run
+    )  # the work of processors is elsewhere, or there is none
+    async with open_workers(
+        stores.settings, 0 if here else await anyio.to_thread.run_sync(count_bytes, due)
+    ) as workers:
+        ingestion = Ingestion(stores, collection, allowed, stamps, workers, dry_run=request.dry_run)
+        statuses += await ingestion.ingest(due, progress)
     progress.report(Progress("ingest", len(due), len(due)))
     if not request.dry_run:
         await stores.documents.put_file_stamps(collection, stamps)
@@ -217,7 +221,37 @@ def _find_unchanged(
     return None
 
 
-# --- one document --------------------------------------------------------------------------
+def count_bytes(sources: Sequence[DocumentSource]) -> int:
+    """Return the size of all sources together, as far as it is known before they are read."""
+    total = 0
+    for source in sources:
+        if source.text is not None or not source.path:
+            total += len(source.text or "")
+            continue
+        with suppress(OSError):  # reading it says what is wrong
+            total += Path(source.path).stat().st_size
+    return total
+
+
+# --- documents -----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class ReadDocument:
+    """A document that is to be stored."""
+
+    document: LoadedDocument
+    chunks: Sequence[Chunk]
+    extracts: Sequence[Extract]
+
+
+@dataclass(slots=True, eq=False)
+class QueuedDocument:
+    """A document that is being read: its source, and what came of it once it is there."""
+
+    source: DocumentSource
+    is_there: anyio.Event = field(default_factory=anyio.Event)
+    result: ReadDocument | IngestOutcome | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,22 +262,74 @@ class Ingestion:
     collection: str
     allowed: Sequence[Path] | None
     stamps: dict[str, tuple[str, str]]
+    workers: Workers
     dry_run: bool
 
-    async def ingest_or_fail(self, source: DocumentSource, pulse: Callable[[str], None]) -> IngestOutcome:
-        """Ingest one document. An error becomes its outcome, except ``StoreUnusable`` and ``Cancelled``."""
+    async def ingest(self, sources: Sequence[DocumentSource], progress: JobProgress) -> list[str]:
+        """Ingest documents and return their statuses.
+
+        As many are read beside each other as there are workers, and as many again lie ready; they are stored in the order of
+        ``sources``, each in a transaction of its own.
+        """
+        most = 1 if self.workers.width == 1 else 2 * self.workers.width
+        waiting: deque[QueuedDocument] = deque()
+        statuses: list[str] = []
+
+        def show(source: DocumentSource) -> None:
+            name = source.title or file_name_of(source)
+            progress.report(Progress("ingest", len(statuses), len(sources), name))
+
+        async def store_next() -> None:
+            queued = waiting.popleft()
+            show(queued.source)
+            await queued.is_there.wait()
+            outcome = await self._store_or_fail(queued)
+            statuses.append(record_outcome(outcome, progress))
+
         try:
-            return await self._ingest(source, pulse)
+            async with anyio.create_task_group() as group:
+                for source in sources:
+                    # What is read depends on what is stored under the same id.
+                    while len(waiting) == most or (
+                        source.id and source.id in {each.source.id for each in waiting}
+                    ):
+                        await store_next()
+                    show(source)
+                    waiting.append(QueuedDocument(source))
+                    group.start_soon(self._read_or_fail, waiting[-1], progress.say)
+                while waiting:
+                    await store_next()
+        except BaseExceptionGroup as problems:
+            raise problems.exceptions[0] from None
+        return statuses
+
+    async def _read_or_fail(self, queued: QueuedDocument, say: Callable[[str], None]) -> None:
+        """Read a document. An error becomes its outcome, except ``StoreUnusable`` and ``Cancelled``."""
+        try:
+            queued.result = await self._read(queued.source, say)
         except (StoreUnusable, Cancelled):
             raise
         except LeanRAGError as problem:
-            name = source.id or source.path or source.title
-            return IngestOutcome(name, source.title, "failed", error=str(problem))
+            queued.result = failure_of(queued.source, problem)
+        queued.is_there.set()
 
-    async def _ingest(self, source: DocumentSource, pulse: Callable[[str], None]) -> IngestOutcome:
-        """Load, chunk, extract and store one document. Raises a ``LeanRAGError`` if it cannot be ingested.
+    async def _store_or_fail(self, queued: QueuedDocument) -> IngestOutcome:
+        match queued.result:
+            case ReadDocument() as read:
+                try:
+                    return await self._store(read)
+                except (StoreUnusable, Cancelled):
+                    raise
+                except LeanRAGError as problem:
+                    return failure_of(queued.source, problem)
+            case outcome:
+                assert outcome is not None, "the event is set after the result"
+                return outcome
 
-        ``pulse`` is called now and then with a message; an exception from it ends the work.
+    async def _read(self, source: DocumentSource, say: Callable[[str], None]) -> ReadDocument | IngestOutcome:
+        """Load, chunk and extract one document, unless it is stored as it is. Raises a ``LeanRAGError`` if it cannot be read.
+
+        ``say`` is called now and then with a message; an exception from it ends the work.
         """
         limit = self.stores.settings.max_document_mb * 1024 * 1024
         if source.text is None and source.path:
@@ -266,47 +352,49 @@ class Ingestion:
                 partial(load, source, allowed=self.allowed, max_bytes=limit)
             )
             before = await self.stores.documents.find(self.collection, document.id)
-        if before is not None and before.digest == document.digest:
-            self.stamps[document.id] = (document.file_stamp, document.file_digest)
-            return IngestOutcome(document.id, document.title, "unchanged", before.chunks)
+        if unchanged := self._find_unchanged(document, before):
+            return unchanged
         if self.dry_run:
             return IngestOutcome(document.id, document.title, "replaced" if before else "added")
-        return await self._store(document, before, pulse)
-
-    async def _store(
-        self, document: LoadedDocument, before: Document | None, pulse: Callable[[str], None]
-    ) -> IngestOutcome:
         stores, settings = self.stores, self.stores.settings
-        chunks = await anyio.to_thread.run_sync(
-            partial(
-                chunk,
-                document,
-                tokenizer=stores.tokenizer,
-                max_tokens=settings.chunk_tokens,
-                overlap=settings.chunk_overlap,
-            )
+        task = ReadingTask(
+            # A read-only mapping cannot be sent to a process.
+            replace(document, metadata=dict(document.metadata)),
+            stores.tokenizer,
+            settings.chunk_tokens,
+            settings.chunk_overlap,
+            extracts=stores.extractor is None,
         )
-        if not chunks:
-            raise DocumentUnreadable(
-                f"The document {document.id!r} holds no text.", "Give one with text in it."
-            )
-        pulse(f"{document.title}: reading {len(chunks)} chunks")
-        steps = count(1)
+        chunks, extracts = await self.workers.run(read_document, task, say)
+        if stores.extractor is not None:
+            extracts = await stores.extractor(document, chunks, partial(say, document.title))
+        return ReadDocument(document, chunks, extracts)
 
-        def beat() -> None:
-            # The heuristic extractor beats twice for each chunk.
-            pulse(f"{document.title}: chunk {next(steps) // 2} of {len(chunks)}")
+    def _find_unchanged(self, document: LoadedDocument, before: Document | None) -> IngestOutcome | None:
+        if before is None or before.digest != document.digest:
+            return None
+        self.stamps[document.id] = (document.file_stamp, document.file_digest)
+        return IngestOutcome(document.id, document.title, "unchanged", before.chunks)
 
-        extracts = await (stores.extractor or extract_heuristically)(document, chunks, beat)
-        held = frozenset(await stores.documents.chunk_ids(self.collection, [document.id]))
-        await stores.documents.put(self.collection, document, chunks, extracts)
+    async def _store(self, read: ReadDocument) -> IngestOutcome:
+        documents, document = self.stores.documents, read.document
+        # Another one of the same id may have been stored since it was read.
+        before = await documents.find(self.collection, document.id)
+        if unchanged := self._find_unchanged(document, before):
+            return unchanged
+        held = frozenset(await documents.chunk_ids(self.collection, [document.id]))
+        await documents.put(self.collection, document, read.chunks, read.extracts)
         return IngestOutcome(
             document.id,
             document.title,
             "added" if before is None else "replaced",
-            len(chunks),
-            kept=sum(each.id in held for each in chunks),
+            len(read.chunks),
+            kept=sum(each.id in held for each in read.chunks),
         )
+
+
+def failure_of(source: DocumentSource, problem: LeanRAGError) -> IngestOutcome:
+    return IngestOutcome(source.id or source.path or source.title, source.title, "failed", error=str(problem))
 
 
 async def index_pending(stores: Stores, collection: str, report: ProgressReport) -> None:

@@ -18,10 +18,9 @@ from leanrag_engine.core.errors import DocumentUnreadable, InvalidInput
 from leanrag_engine.core.jobs import IngestOutcome, IngestRequest
 from leanrag_engine.core.model import Document, DocumentSource
 from leanrag_engine.documents.loading import Expansion, printable_path
-
-from .delete import delete_documents
-from .index import Stores
-from .jobs import JobProgress
+from leanrag_engine.pipeline.delete import delete_documents
+from leanrag_engine.pipeline.index import Stores
+from leanrag_engine.pipeline.jobs import JobProgress
 
 GONE = "its file is gone"
 

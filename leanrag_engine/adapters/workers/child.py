@@ -1,0 +1,54 @@
+"""The worker of ``pool``: read work from standard input, write results to standard output, end when the input ends."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import signal
+import sys
+import threading
+from queue import SimpleQueue
+from struct import Struct
+from typing import IO, Any
+
+LENGTH = Struct(">Q")
+"""Before each message: its length in bytes."""
+
+
+def main() -> None:
+    # Where there are no sessions (Windows), Ctrl-C reaches this process too; the parent decides what ends.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    requests, results = sys.stdin.buffer, os.fdopen(os.dup(sys.stdout.fileno()), "wb")
+    # What the work prints must not get between the results.
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    received: SimpleQueue[bytes] = SimpleQueue()
+    threading.Thread(target=_receive, args=(requests, received), daemon=True).start()
+    while True:
+        answer = _answer(received.get())
+        results.write(LENGTH.pack(len(answer)) + answer)
+        results.flush()
+
+
+def _receive(requests: IO[bytes], received: SimpleQueue[bytes]) -> None:
+    """Pass requests on. End the process, whatever it does, when there are no more: the parent has gone."""
+    while len(header := requests.read(LENGTH.size)) == LENGTH.size:
+        (length,) = LENGTH.unpack(header)
+        received.put(requests.read(length))
+    os._exit(0)
+
+
+def _answer(request: bytes) -> bytes:
+    try:
+        work, value = pickle.loads(request)  # noqa: S301 - from the process that started this one
+        result: tuple[bool, Any] = (False, work(value, _ignore))
+    except Exception as problem:  # noqa: BLE001 - whatever it is, the parent raises it
+        result = (True, problem)
+    return pickle.dumps(result, pickle.HIGHEST_PROTOCOL)
+
+
+def _ignore(message: str) -> None:
+    del message
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Ingest documents, and keep a collection in step with a folder."""
