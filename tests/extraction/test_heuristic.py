@@ -194,6 +194,27 @@ def test_a_compound_adjective_mentions_what_it_is_made_of() -> None:
     ) - {"host", "card"}
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("We train on Thursdays 17 to 18, and on Sunday I can't.", set()),
+        ("But on Wednesdays Theo has the cello.", {"theo"}),
+        ("And Nadia wrote AAAAAH and Nooooo and Scro-o-o-oge.", {"nadia"}),
+        ("The sea of Trieste has SIXTEEN degrees.", {"trieste"}),
+        ("And then ENKHUIZEN TOOK ME. It was A'n't I, she said.", set()),
+        ("An AAAA record of the IIIF server is in Lyon.", {"aaaa", "iiif", "lyon"}),
+    ],
+)
+def test_hours_cries_and_shouted_words_are_no_names(text: str, expected: set[str]) -> None:
+    assert {name_key(name) for name in entities(text) if name[0].isupper()} == expected
+
+
+def test_the_plural_of_a_surname_is_the_family() -> None:
+    text = "Fanny Harville died. The Harvilles wept. Ann saw the Harvilles. Ann met the Harvilles in Lyme."
+    found = entities(text)
+    assert {"Fanny Harville", "Harvilles"} <= found.keys()
+
+
 def test_degrees_are_no_part_of_a_name_and_none_by_themselves() -> None:
     found = keys(
         "Anna Bell, Ph.D., met Frank Mulhern Ph.D at the Medill School. Both hold B.S. and M.S. degrees."

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from leanrag_engine.core.model import Chunk
 from leanrag_engine.core.text.language.apostrophes import plain_apostrophes
 from leanrag_engine.core.text.language.sentences import Piece, PieceKind, count_fences, pieces
-from leanrag_engine.core.text.language.turns import find_turn, is_conversation
+from leanrag_engine.core.text.language.turns import Turn, find_turn, has_times, is_conversation
 from leanrag_engine.core.text.language.words import word_count
 
 from .names.mentions import Mention
@@ -44,23 +44,41 @@ def parse_chunks(chunks: Sequence[Chunk]) -> list[ParsedChunk]:
     code = sum(piece.end - piece.start for found in spans for piece in found if piece.kind is PieceKind.CODE)
     technical = is_technical(whole, code)
     vocabulary = _vocabulary(whole)
-    talk = is_conversation(whole)
-    if talk:
-        spans = [_join_turns(chunk.text, found) for chunk, found in zip(chunks, spans, strict=True)]
+    turn_in = _choose_turns(whole)
+    if turn_in is not _no_turn:
+        spans = [_join_turns(chunk.text, found, turn_in) for chunk, found in zip(chunks, spans, strict=True)]
     return [
         ParsedChunk(
-            chunk, [_sentence(chunk, piece, vocabulary, technical=technical, talk=talk) for piece in found]
+            chunk, [_sentence(chunk, piece, vocabulary, turn_in, technical=technical) for piece in found]
         )
         for chunk, found in zip(chunks, spans, strict=True)
     ]
 
 
-def _join_turns(text: str, found: Sequence[Piece], most: int = 60) -> list[Piece]:
+def _choose_turns(text: str) -> Callable[[str], Turn | None]:
+    """Return what finds the label of a turn in this document, which may be no conversation."""
+    if not is_conversation(text):
+        return _no_turn
+    return _timed_turn if has_times(text) else find_turn
+
+
+def _no_turn(_: str) -> Turn | None:
+    return None
+
+
+def _timed_turn(text: str) -> Turn | None:
+    turn = find_turn(text)
+    return turn if turn and turn.time else None
+
+
+def _join_turns(
+    text: str, found: Sequence[Piece], turn_in: Callable[[str], Turn | None], most: int = 60
+) -> list[Piece]:
     """Make each turn of at most ``most`` words one piece, which keeps its speaker; of a longer one, the first sentence."""
     joined: list[Piece] = []
     whole = False
     for piece in found:
-        if find_turn(text[piece.start : piece.end]):
+        if turn_in(text[piece.start : piece.end]):
             joined.append(Piece(piece.start, piece.end, PieceKind.PROSE))
             whole = True
         elif text.startswith("#", piece.start) or not joined:
@@ -93,13 +111,18 @@ def _vocabulary(text: str) -> frozenset[str]:
 
 
 def _sentence(
-    chunk: Chunk, piece: Piece, vocabulary: frozenset[str], *, technical: bool, talk: bool
+    chunk: Chunk,
+    piece: Piece,
+    vocabulary: frozenset[str],
+    turn_in: Callable[[str], Turn | None],
+    *,
+    technical: bool,
 ) -> Sentence:
     raw = chunk.text[piece.start : piece.end]
     # A line of a table of contents states nothing, and the text names the same again: treat it like code.
     kind = PieceKind.CODE if _CONTENTS.search(raw) else piece.kind
     text = _unwrap(_without_links(raw), vocabulary)
-    turn = find_turn(text) if talk and kind is PieceKind.PROSE else None
+    turn = turn_in(text) if kind is PieceKind.PROSE else None
     said = turn.said if turn else 0
     plain = plain_apostrophes(text)[said:]
     tokens = () if kind is PieceKind.CODE else tokenize(plain, technical=technical, offset=said)

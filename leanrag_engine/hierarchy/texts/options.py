@@ -17,7 +17,7 @@ class TextOptions:
     """Worth of a phrase in a description; in a name it is 1."""
     ending: float = 0.8
     """Worth of a part that a name ends with; a whole name is worth 1."""
-    fragment: float = 0.5
+    fragment: float = 0.3
     """Worth of any other part of a name, which may be no more than an adjective."""
     code: float = 0.4
     """Worth of an option, a file or another identifier: a person names the thing that it belongs to."""
@@ -29,7 +29,7 @@ class TextOptions:
     """Most that the number of members with a phrase counts, as log₂(1 + members): no more from seven on."""
     faint: float = 0.3
     """Share of the best phrase's score below which a phrase says little about the cluster."""
-    hub: float = 1.0
+    hub: float = 2.0
     """What the name of the entity with most relations within the cluster gains; one without relations gains nothing."""
     common: float = 0.4
     """Share of a cluster's names from which on a word that they have in common names it: a family by its surname."""

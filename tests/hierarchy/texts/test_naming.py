@@ -157,3 +157,11 @@ def test_the_name_of_what_most_members_are_related_to_leads() -> None:
     hubs = np.array([0.2, 0.2, 1.0, 0.2, 0.2])
     (found,) = rank_phrases(terms, labels, hubs, 1)
     assert choose_name(terms, found, names, NameRegister(set())).startswith("Antonio Vivaldi")
+
+
+def test_what_is_mentioned_often_gives_way_to_what_most_members_are_related_to() -> None:
+    often = Entity(id="Venice", name="Venice", mentions=6)
+    others = (Entity(id=name, name=name, mentions=2) for name in ("Antonio Vivaldi", "Orlando", "Vienna"))
+    terms = find_phrases(Graph((often, *others), ()))
+    (found,) = rank_phrases(terms, np.zeros(4, dtype=np.intp), np.array([0.3, 1.0, 0.2, 0.2]), 1)
+    assert terms.keys[int(found.columns[0])] == "antonio vivaldi"

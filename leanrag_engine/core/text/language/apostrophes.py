@@ -10,7 +10,7 @@ __all__ = ["is_contraction", "plain_apostrophes"]
 
 _SIGNS = "’‘ʼʹ′＇´ʻ｀"
 _TYPOGRAPHIC = re.compile(f"(?<=[^\\W_])[{_SIGNS}](?=[^\\W_])|(?<=s)’(?=\\s)")
-_CONTRACTION = re.compile(r"[^\W\d_]+(?:n't|'(?:ll|ve|re|m|d))(?:'[a-z]+)?", re.IGNORECASE)
+_CONTRACTION = re.compile(r"[^\W\d_]+(?:'?n't|'(?:ll|ve|re|m|d))(?:'[a-z]+)?", re.IGNORECASE)
 _WITH_IS = read_words("language", "before_is")
 _OTHERS = read_words("language", "contractions")
 

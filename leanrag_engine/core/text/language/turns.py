@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from leanrag_engine.core.text.word_lists import read_words
 
-__all__ = ["Turn", "find_turn", "is_conversation", "is_speaker"]
+__all__ = ["Turn", "find_turn", "has_times", "is_conversation", "is_speaker"]
 
 _TURN = re.compile(
     r"(?:\[(?P<time>\d{1,2}[:.]\d{2}(?:[:.]\d{2})?(?: ?[AaPp]\.?[Mm]\.?)?)\] )?(?P<speaker>[^\s:\[\]<>|][^:\n\[\]<>|]{0,39}): (?=\S)"
@@ -66,11 +66,19 @@ def is_conversation(text: str, *, share: float = 0.6, fewest: int = 3) -> bool:
 
     A list of fields (*Name: …*, *Age: …*) never repeats a label. Two turns suffice if both have a time.
     """
-    paragraphs = [
-        part.lstrip() for part in _BLANK.split(text) if part.strip() and not part.lstrip().startswith("#")
-    ]
+    paragraphs = _paragraphs(text)
     turns = [turn for part in paragraphs if (turn := find_turn(part))]
     if len(turns) < share * len(paragraphs):
         return False
     timed = all(turn.time for turn in turns)
     return len(turns) >= fewest - timed and (timed or len({turn.speaker for turn in turns}) < len(turns))
+
+
+def has_times(text: str) -> bool:
+    """Return whether most turns of a conversation have a time: there a label without one (*March: …*) begins no turn."""
+    turns = [turn for part in _paragraphs(text) if (turn := find_turn(part))]
+    return 2 * sum(turn.time != "" for turn in turns) > len(turns)
+
+
+def _paragraphs(text: str) -> list[str]:
+    return [part.lstrip() for part in _BLANK.split(text) if part.strip() and not part.lstrip().startswith("#")]

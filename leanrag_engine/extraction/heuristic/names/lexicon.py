@@ -181,6 +181,7 @@ def without_remark(title: str) -> str:
 def link_persons(lexicon: Lexicon, order: Sequence[str]) -> None:
     """Let *Rogers* and *Carl* stand for *Carl Rogers* if the full name comes first and no other person shares them.
 
+    A surname mostly in the plural (*the Rogerses*) is the family's.
     ``order`` holds the keys of all mentions of names in reading order. A full name comes first if at most a tenth of
     the mentions of its short form precede it (not tuned).
     """
@@ -196,9 +197,15 @@ def link_persons(lexicon: Lexicon, order: Sequence[str]) -> None:
                     late.add(key)
         seen[key] += 1
     for part, fulls in persons.items():
-        if part in total and len(fulls) == 1 and fulls[0] not in late:
+        if part in total and len(fulls) == 1 and fulls[0] not in late and not _is_family(lexicon, part, fulls[0]):
             lexicon.full.setdefault(part, fulls[0])
             lexicon.persons.add(fulls[0])
+
+
+def _is_family(lexicon: Lexicon, surname: str, full: str) -> bool:
+    """Whether a surname is mostly written in the plural: *the Harvilles* are not Fanny Harville."""
+    form, last = lexicon.name(surname), lexicon.name(full).split()[-1]
+    return form in {f"{last}s", f"{last}es"}
 
 
 def _short_forms(lexicon: Lexicon, key: str) -> list[str]:

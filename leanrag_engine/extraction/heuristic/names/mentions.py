@@ -69,6 +69,9 @@ _YEAR = re.compile(r"(?:1[0-9]|20)\d\d")
 _PRONOUN_LIKE = frozenset(["US", "WHO"])
 """Acronyms that are function words in lower case."""
 _OWNED = ("'s", "’s", "s'", "s’")
+_DRAWN_OUT = re.compile(r"([^\W\d_])\1\1")
+_CRY = 5
+"""Letters of a cry at least; *IIIF* and *www* are shorter."""
 _SURELY = 3
 """How often a very wide word must have a capital to be a name, and how much more often than not."""
 _INITIAL = 2
@@ -266,10 +269,13 @@ class _NameReader:
         if not shouted:
             common = self._usage.capital_nouns and last - first == 1 and self._usage.capital[name] <= 1
             yield Mention(name, Kind.TERM if common else Kind.NAME, start, end, weak=common)
-        elif last - first <= LONGEST_PHRASE and not all(
-            is_english_word(word.lower()) for word in name.split()
-        ):
+        elif last - first <= LONGEST_PHRASE and not self._is_shouted_sentence(first, last):
             yield Mention(lower_shouted(name), Kind.NAME, start, end)
+
+    def _is_shouted_sentence(self, first: int, last: int) -> bool:
+        """Whether words in capitals are said rather than name something: ordinary words, or a last one without content."""
+        words = [token.lower for token in self._tokens[first:last]]
+        return words[-1] in STOPWORDS or all(map(is_english_word, words))
 
     def _without_opening(self, start: int, end: int, *, initial: bool) -> int:
         """Return where the name begins without words that are capitalised only by their position."""
@@ -302,6 +308,8 @@ class _NameReader:
         return start
 
     def _is_dropped(self, token: Token, *, alone: bool, initial: bool) -> bool:
+        if not alone and _is_calendar(token.lower) and token.lower not in known.CALENDAR:
+            return True  # *Wednesdays Theo has the cello*
         if token.lower in known.GREETINGS and self._is_behind_mark(token):
             return True
         if initial:
@@ -371,7 +379,8 @@ class _NameReader:
             # The head of a table; a name of so many words of the language has small words in it.
             return any(kind == "w" for _, kind in words)
         return not all(
-            kind != "c" or word in known.CALENDAR or name_key(word) in known.LABELS for word, kind in words
+            kind != "c" or word == "i" or _is_calendar(word) or name_key(word) in known.LABELS
+            for word, kind in words
         )
 
     def _is_single_name(self, token: Token, following: Token, *, initial: bool) -> bool:
@@ -383,11 +392,12 @@ class _NameReader:
             token.kind == "n"
             or len(lower) == 1
             or lower in STOPWORDS
-            or lower in known.CALENDAR
+            or _is_calendar(lower)
+            or _is_drawn_out(word)
+            or (word.isupper() and lower in known.CARDINALS)
             or lower in known.NO_NAMES
             or lower in known.LABELS
             or lower in known.FORMS_OF_ADDRESS
-            or lower.removesuffix("s") in known.CALENDAR
             or known.CALENDAR.issuperset(lower.split("-"))
             or self._is_abbreviated(token)
             or (lower in known.STARTERS and lower not in known.FIRST_NAMES)
@@ -437,6 +447,17 @@ class _NameReader:
         if lower in known.FIRST_NAMES or (letters[0] == "n" and not lower.endswith(("ing", "ed"))):
             return small <= capital
         return capital > 1 and 3 * small < capital
+
+
+def _is_calendar(word: str) -> bool:
+    """Whether a word in lower case is a day, a month or the like, also in the plural."""
+    return word in known.CALENDAR or word.removesuffix("s") in known.CALENDAR
+
+
+def _is_drawn_out(word: str) -> bool:
+    """Whether letters are repeated as in a cry: *AAAAAH*, *Scro-o-o-oge*; not an abbreviation such as *AAAA*."""
+    letters = word.replace("-", "").lower()
+    return _DRAWN_OUT.search(letters) is not None and len(set(letters)) > 1 and len(letters) >= _CRY
 
 
 def _is_subject(word: str, token: Token, following: Token) -> bool:
