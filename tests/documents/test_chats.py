@@ -139,8 +139,12 @@ def test_a_speaker_in_bold_may_stand_on_the_line_of_the_turn(tmp_path: Path) -> 
 
 
 def test_in_a_chat_with_times_a_label_without_one_is_no_speaker(tmp_path: Path) -> None:
-    found = read(MARKDOWN.replace("Lovely.", "Lovely. June: the blinds. Gallery: the rails."), tmp_path, "curtains.md")
-    people = {entity.name for entity in extract(cut(found), found.title)[0].entities if entity.type == "person"}
+    found = read(
+        MARKDOWN.replace("Lovely.", "Lovely. June: the blinds. Gallery: the rails."), tmp_path, "curtains.md"
+    )
+    people = {
+        entity.name for entity in extract(cut(found), found.title)[0].entities if entity.type == "person"
+    }
     assert people == {"Mei.lin", "Tomasz", "Ann"}
 
 

@@ -81,4 +81,6 @@ def has_times(text: str) -> bool:
 
 
 def _paragraphs(text: str) -> list[str]:
-    return [part.lstrip() for part in _BLANK.split(text) if part.strip() and not part.lstrip().startswith("#")]
+    return [
+        part.lstrip() for part in _BLANK.split(text) if part.strip() and not part.lstrip().startswith("#")
+    ]

@@ -197,7 +197,12 @@ def link_persons(lexicon: Lexicon, order: Sequence[str]) -> None:
                     late.add(key)
         seen[key] += 1
     for part, fulls in persons.items():
-        if part in total and len(fulls) == 1 and fulls[0] not in late and not _is_family(lexicon, part, fulls[0]):
+        if (
+            part in total
+            and len(fulls) == 1
+            and fulls[0] not in late
+            and not _is_family(lexicon, part, fulls[0])
+        ):
             lexicon.full.setdefault(part, fulls[0])
             lexicon.persons.add(fulls[0])
 
