@@ -111,14 +111,25 @@ LEAST_BYTES = 1_000_000
 """Of documents, for which processes of their own are worth their start."""
 
 
+async def _choose_workers(settings: Settings, size: int) -> Workers:
+    if settings.dask and size >= LEAST_BYTES:
+        from .workers.cluster import DaskCluster  # noqa: PLC0415 - only those pay who use it
+
+        return await DaskCluster.connect(settings.dask)
+    processes = settings.workers or (os.cpu_count() or 1 if size >= LEAST_BYTES else 1)
+    if size and processes > 1:
+        from .workers.pool import ProcessPool  # noqa: PLC0415
+
+        return ProcessPool(processes)
+    from .workers.in_process import InProcess  # noqa: PLC0415
+
+    return InProcess()
+
+
 @asynccontextmanager
 async def open_workers(settings: Settings, size: int) -> AsyncIterator[Workers]:
     """Open what reads documents of so many bytes together."""
-    from .workers.in_process import InProcess  # noqa: PLC0415
-    from .workers.pool import ProcessPool  # noqa: PLC0415
-
-    processes = settings.workers or (os.cpu_count() or 1 if size >= LEAST_BYTES else 1)
-    workers: Workers = ProcessPool(processes) if size and processes > 1 else InProcess()
+    workers = await _choose_workers(settings, size)
     try:
         yield workers
     finally:

@@ -178,6 +178,10 @@ class Settings(BaseSettings):
         le=256,
         description="Processes that read documents beside each other; 1: none but this one, 0: one for each processor where there is more than a megabyte to read.",
     )
+    dask: str = Field(
+        default="",
+        description="Dask scheduler (tcp://host:8786) whose workers read documents where there is more than a megabyte; needs the extra dask.",
+    )
     kept_generations: int = Field(
         default=3, ge=2, le=100, description="Builds whose data are kept, the published one included."
     )

@@ -37,6 +37,14 @@ ChromaUrl = Annotated[
         show_default=False,
     ),
 ]
+DaskAddress = Annotated[
+    str | None,
+    typer.Option(
+        help="Dask scheduler whose workers read documents: tcp://host:8786.",
+        envvar="LEANRAG_DASK",
+        show_default=False,
+    ),
+]
 CollectionOption = Annotated[
     str | None, typer.Option(help="Which corpus.", envvar="LEANRAG_COLLECTION", show_default="default")
 ]

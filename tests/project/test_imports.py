@@ -37,6 +37,7 @@ HOMES = {
     "charset_normalizer": {"leanrag_engine/documents/decoding.py"},
     "chromadb": {"leanrag_engine/adapters/chroma/client.py"},
     "chromadb_rust_bindings": {"leanrag_engine/adapters/chroma/client.py"},
+    "distributed": {"leanrag_engine/adapters/workers/cluster.py"},
     "docx": {"leanrag_engine/documents/readers/docx.py"},
     "filelock": {"leanrag_engine/adapters/files/writer_lock.py"},
     "graspologic_native": {"leanrag_engine/hierarchy/clustering/communities.py"},

@@ -102,16 +102,16 @@ def find_extras(settings: Settings) -> Iterator[Check]:
     for extra, module, needed in (
         ("local", "sentence_transformers", local),
         ("postgres", "psycopg", bool(settings.database_url)),
+        ("dask", "distributed", bool(settings.dask)),
         ("plot", "matplotlib", False),
     ):
         if find_spec(module):
             yield report(f"extra {extra}", "ok", "installed")
         elif needed:
-            name, way = (
-                ("database", "set LEANRAG_DATABASE_URL to nothing")
-                if extra == "postgres"
-                else (f"embedder {settings.embedder}", "set LEANRAG_EMBEDDER=auto")
-            )
+            name, way = {
+                "postgres": ("database", "set LEANRAG_DATABASE_URL to nothing"),
+                "dask": ("setting dask", "set LEANRAG_DASK to nothing"),
+            }.get(extra, (f"embedder {settings.embedder}", "set LEANRAG_EMBEDDER=auto"))
             mend = f"Install the extra `{extra}`, or {way}."
             yield report(f"extra {extra}", "broken", f"the {name} needs it", mend)
         else:

@@ -1,0 +1,88 @@
+"""Run work on a Dask cluster, whose workers have this package installed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from leanrag_engine.core.errors import InvalidInput, WorkerLost
+from leanrag_engine.core.ports import Say
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+CONNECT_SECONDS = 10
+
+
+class DaskCluster:
+    """A :class:`leanrag_engine.core.ports.Workers` on a Dask scheduler. Used on one event loop."""
+
+    def __init__(self, client: Any, address: str, width: int) -> None:
+        self._client = client
+        self._address = address
+        self.width = width
+
+    @classmethod
+    async def connect(cls, address: str) -> DaskCluster:
+        """Connect to the scheduler at ``address``.
+
+        Raises ``InvalidInput`` if the extra is not installed, the scheduler does not answer or has no worker.
+        """
+        try:
+            from distributed import Client  # noqa: PLC0415 - only those pay who use it
+        except ImportError as problem:
+            raise InvalidInput(
+                "The setting dask needs the package distributed, which is not installed.",
+                'Install it with `pip install "leanrag-mcp[dask]"`, or set LEANRAG_DASK to nothing.',
+            ) from problem
+        try:
+            # Workers may run a task again elsewhere: all of ours can be.
+            client = await Client(
+                address, asynchronous=True, timeout=CONNECT_SECONDS, set_as_default=False, name="leanrag"
+            )
+        except (OSError, TimeoutError, ValueError) as problem:
+            raise InvalidInput(
+                f"The Dask scheduler at {address!r} cannot be reached ({problem or type(problem).__name__}).",
+                "Start it, correct LEANRAG_DASK, or set it to nothing.",
+            ) from problem
+        threads = await client.nthreads()
+        if not threads:
+            await client.close()
+            raise InvalidInput(
+                f"The Dask scheduler at {address!r} has no worker.", f"Start one: dask worker {address}."
+            )
+        return cls(client, address, sum(threads.values()))
+
+    async def run(self, work: Callable[[T, Say], R], value: T, say: Say) -> R:
+        """As :meth:`.pool.ProcessPool.run`; a task that was begun before it was cancelled goes on to its end.
+
+        Dask gives the work of a worker that dies to another one three times, and waits for one if there is none.
+        """
+        from distributed import KilledWorker  # noqa: PLC0415 - see `connect`
+        from distributed.client import FutureCancelledError  # noqa: PLC0415
+
+        del say
+        # Not `pure`: equal values would be one task, also after its result was forgotten.
+        task = self._client.submit(work, value, _ignore, pure=False, retries=0)
+        try:
+            result: R = await task
+        except ModuleNotFoundError as problem:
+            raise WorkerLost(
+                f"A worker of the Dask cluster at {self._address} cannot do the work ({problem}).",
+                "Install this version of leanrag-mcp where the workers run.",
+            ) from problem
+        except (KilledWorker, FutureCancelledError, OSError) as problem:
+            raise WorkerLost(
+                f"The Dask cluster at {self._address} lost the work ({type(problem).__name__}).",
+                "See whether its workers run and have enough memory, then try again.",
+            ) from problem
+        finally:
+            task.release()
+        return result
+
+    async def close(self) -> None:
+        await self._client.close()
+
+
+def _ignore(message: str) -> None:
+    del message
