@@ -66,6 +66,10 @@ class Method(StrEnum):
         return self in (Method.MODEL, Method.AGENT)
 
 
+METHODS: Mapping[str, Method] = {each.value: each for each in Method}
+"""By name: calling the class takes several times as long, and a build has a million of them."""
+
+
 # --- documents -----------------------------------------------------------------------------
 
 
@@ -360,7 +364,8 @@ class Entity:
     responsibilities are how strongly the entity belongs to either, at most 1 together; the runner-up's
     may be higher if the parent was full. ``evidence`` names the chunk of each part of the
     description, in order; parts that come from no chunk are left out. ``stale`` says what changed beneath a summary
-    that a model or an agent wrote since then, None if nothing did.
+    that a model or an agent wrote since then, None if nothing did. ``statements`` (layer 0 only) is the digest of what the
+    description was merged from, so that it need not be merged again while that is the same; "" if it was not merged.
     """
 
     id: str
@@ -380,6 +385,7 @@ class Entity:
     second_responsibility: float = 0.0
     evidence: tuple[Evidence, ...] = ()
     stale: Staleness | None = None
+    statements: str = ""
 
     @property
     def indexed_text(self) -> str:
@@ -395,7 +401,8 @@ class Relation:
     ``strength`` is λ: the number of relations of the layer directly below that join the two
     clusters (1 at layer 0). ``weight`` is the number of mentions (at layer 0) or the sum of the
     weights beneath. ``support`` is the number of distinct base relations beneath (1 at layer 0).
-    ``chunk_ids`` (layer 0 only) are the chunks that state it. ``evidence`` and ``stale``: as for an entity.
+    ``chunk_ids`` (layer 0 only) are the chunks that state it. ``evidence``, ``stale`` and
+    ``statements``: as for an entity.
     """
 
     id: str
@@ -410,6 +417,7 @@ class Relation:
     chunk_ids: tuple[str, ...] = ()
     evidence: tuple[Evidence, ...] = ()
     stale: Staleness | None = None
+    statements: str = ""
 
 
 @dataclass(frozen=True, slots=True)

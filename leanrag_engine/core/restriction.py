@@ -82,6 +82,7 @@ def reduce_entity(
         evidence=evidence,
         mentions=len(chunk_ids),
         chunk_ids=chunk_ids,
+        statements="",
     )
 
 
@@ -93,7 +94,14 @@ def reduce_relation(
         return None
     description, evidence = _select_parts(relation, chunks, _index_texts(chunk_ids, chunks))
     weight = max(relation.weight - (len(relation.chunk_ids) - len(chunk_ids)), len(chunk_ids))
-    return replace(relation, description=description, evidence=evidence, weight=weight, chunk_ids=chunk_ids)
+    return replace(
+        relation,
+        description=description,
+        evidence=evidence,
+        weight=weight,
+        chunk_ids=chunk_ids,
+        statements="",
+    )
 
 
 def _index_texts(chunk_ids: Sequence[str], chunks: Mapping[str, Chunk]) -> dict[str, str]:

@@ -63,6 +63,7 @@ def merge(
     documents: Mapping[str, str] | None = None,
     corrections: Sequence[Correction] = (),
     note_effects: Callable[[CorrectionEffects], None] = lambda _: None,
+    previous: Graph | None = None,
 ) -> Graph:
     """Build G0 from ``extracts`` in reading order (by document number, then chunk number) and ``corrections``.
 
@@ -71,9 +72,11 @@ def merge(
     it all is taken for one document. Linear in the number of extracted entities and relations. ``report`` is called for the stage
     ``merge`` a few times a second; an exception that it raises ends the work. ``overlong`` is called for each
     description that would lose much of what models wrote; see :mod:`leanrag_engine.extraction.by_model.describe`.
-    ``note_effects`` is called once with the corrections that had an effect and those that had none.
+    ``note_effects`` is called once with the corrections that had an effect and those that had none. Descriptions of the
+    ``previous`` G0 are used again where they were merged from the same statements; the result is the same without it.
     """
     keys = _Keys()
+    known = _merged_before(previous)
     forms = _acronyms(extracts, keys) | _joined_names(extracts, keys)
     canonical = _CanonicalKeys(NameCorrections.of(corrections, forms, documents or {}))
     if documents:
@@ -90,11 +93,11 @@ def merge(
     pairs = _without_idle([pair for pair in relations if pair[0] in ids and pair[1] in ids], relations)
     return Graph(
         tuple(
-            entities.pop(key).build(ids[key], overlong, canonical.corrected.titles.get(key, ""))
+            entities.pop(key).build(ids[key], overlong, known, canonical.corrected.titles.get(key, ""))
             for key in _report_each(kept, report, "entities")
         ),
         tuple(
-            relations.pop(pair).build(ids[pair[0]], ids[pair[1]], overlong)
+            relations.pop(pair).build(ids[pair[0]], ids[pair[1]], overlong, known)
             for pair in _report_each(pairs, report, "relations")
         ),
     )
@@ -121,11 +124,26 @@ class _Keys(dict[str, str]):
 
 @dataclass(frozen=True, slots=True)
 class _MergedText:
-    """A merged description with the origins of its sentences and the method of the first one."""
+    """A merged description with the origins of its sentences, the method of the first one, and the digest of the
+    ``statements`` that it was merged from; "" if it is the only one as it stands."""
 
     text: str = ""
     evidence: tuple[Evidence, ...] = ()
     method: Method | None = None
+    statements: str = ""
+
+
+_MergedTexts = Mapping[str, _MergedText]
+"""Descriptions by the digest of what they were merged from."""
+
+
+def _merged_before(previous: Graph | None) -> _MergedTexts:
+    items = chain(previous.entities, previous.relations) if previous else ()
+    return {
+        each.statements: _MergedText(each.description, each.evidence, each.method, each.statements)
+        for each in items
+        if each.statements
+    }
 
 
 @dataclass(slots=True)
@@ -166,7 +184,7 @@ class _Statements:
         if sum(map(word_count, texts)) > limit:
             overlong(LongDescription(id_, tuple((text, self.chunks[text]) for text in texts)))
 
-    def merge(self, names: Sequence[str]) -> _MergedText:
+    def merge(self, names: Sequence[str], known: _MergedTexts) -> _MergedText:
         """Merge the best descriptions within the limit; the method is that of the first one.
 
         Descriptions by models and agents come first. Heuristic ones are ranked sentence by sentence: definitions
@@ -178,6 +196,9 @@ class _Statements:
         if len(self.counts) == 1 and word_count(first) <= DESCRIPTION_WORDS:
             evidence = Evidence(0, len(first), self.chunks[first])
             return _MergedText(first, (evidence,), self.methods[first])
+        statements = self._digest(names)
+        if statements in known:
+            return known[statements]
         parts = {text: _split(text) for text in self.counts}
         written = self.from_models()
         ranked = chain(
@@ -185,7 +206,15 @@ class _Statements:
         )
         chosen = select_fitting(ranked, DESCRIPTION_WORDS)
         method = self.methods[written[0]] if written else Method.HEURISTIC
-        return _MergedText(" ".join(chosen), self._evidence(chosen, parts), method)
+        return _MergedText(" ".join(chosen), self._evidence(chosen, parts), method, statements)
+
+    def _digest(self, names: Sequence[str]) -> str:
+        """Return a digest of all that :meth:`merge` depends on: cutting texts into sentences takes far longer."""
+        said = (
+            f"{count} {self.methods[text]} {self.chunks[text]} {(self.importances or {}).get(text, 0)} {text}"
+            for text, count in self.counts.items()
+        )
+        return content_id("s", str(len(names)), *names, *said)
 
     def _rank_sentences(self, names: Sequence[str], parts: Mapping[str, Sequence[str]]) -> list[str]:
         """Rank the sentences of heuristic descriptions; ``parts`` maps each description to its sentences."""
@@ -271,12 +300,18 @@ class _EntityDraft:
         ]
         return tuple({form.casefold(): form for form in reversed(others)}.values())[::-1][:8]
 
-    def build(self, id_: str, overlong: Callable[[LongDescription], None], title: str = "") -> Entity:
+    def build(
+        self,
+        id_: str,
+        overlong: Callable[[LongDescription], None],
+        known: _MergedTexts,
+        title: str = "",
+    ) -> Entity:
         """Return the entity. It is called ``title``, which a correction gives, or by its most frequent form."""
         self.texts.report_if_overlong(id_, overlong)
         name = title or self.name
         aliases = self._other_forms(name)
-        description = self.texts.merge([name, *aliases])
+        description = self.texts.merge([name, *aliases], known)
         return Entity(
             id=id_,
             name=name,
@@ -287,6 +322,7 @@ class _EntityDraft:
             aliases=aliases,
             chunk_ids=tuple(self.chunks),
             evidence=description.evidence,
+            statements=description.statements,
         )
 
 
@@ -298,10 +334,16 @@ class _RelationDraft:
     chunks: dict[str, None] = field(default_factory=dict)
     methods: Counter[Method] = field(default_factory=Counter)
 
-    def build(self, source_id: str, target_id: str, overlong: Callable[[LongDescription], None]) -> Relation:
+    def build(
+        self,
+        source_id: str,
+        target_id: str,
+        overlong: Callable[[LongDescription], None],
+        known: _MergedTexts,
+    ) -> Relation:
         id_ = content_id("r", *sorted((source_id, target_id)))
         self.texts.report_if_overlong(id_, overlong)
-        description = self.texts.merge(())
+        description = self.texts.merge((), known)
         return Relation(
             id=id_,
             source_id=source_id,
@@ -311,6 +353,7 @@ class _RelationDraft:
             weight=self.methods.total(),
             chunk_ids=tuple(self.chunks),
             evidence=description.evidence,
+            statements=description.statements,
         )
 
 

@@ -54,6 +54,46 @@ def test_a_heading_comes_behind_the_sentences_and_is_not_glued_before_one() -> N
     assert by_name(merged)["Bell Rock"].description == "The Bell Rock was lit in 1811. Bell Rock"
 
 
+# --- what was merged before -----------------------------------------------------------------
+
+
+def told(chunk: str, name: str, text: str) -> Extract:
+    return said(chunk, ExtractedEntity(name, description=text), "Oban", method=Method.HEURISTIC)
+
+
+TOLD = [
+    told("c1", "Ewan Reid", "Ewan Reid is a baker. He lives in Oban."),
+    told("c1b", "Ewan Reid", "Ewan Reid was born in 1801."),
+    told("c2", "Moira Kerr", "Moira Kerr keeps a lighthouse."),
+    told("c2b", "Moira Kerr", "Moira Kerr writes letters. She sings."),
+]
+
+
+def test_a_description_is_merged_again_only_where_another_statement_came() -> None:
+    before = merge(TOLD)
+    held = Graph(tuple(replace(each, description=f"Held: {each.id}") for each in before.entities), ())
+    more = [*TOLD, told("c3", "Moira Kerr", "Moira Kerr has moved to Mull.")]
+    after, anew = by_name(merge(more, previous=held)), by_name(merge(more))
+    assert after["Ewan Reid"].description == f"Held: {after['Ewan Reid'].id}"
+    assert after["Moira Kerr"] == anew["Moira Kerr"]
+    assert "Mull" in after["Moira Kerr"].description
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        [*TOLD[:1], replace(TOLD[1], chunk_id="c9"), *TOLD[2:]],
+        [TOLD[1], TOLD[0], *TOLD[2:]],
+        [*TOLD, replace(TOLD[1], chunk_id="c9")],
+        [*TOLD[:1], replace(TOLD[1], method=Method.MODEL), *TOLD[2:]],
+        TOLD[:3],
+    ],
+    ids=["another chunk", "another order", "a repetition", "another method", "a statement less"],
+)
+def test_what_was_merged_from_other_statements_is_not_used_again(other: list[Extract]) -> None:
+    assert merge(other, previous=merge(TOLD)) == merge(other)
+
+
 # --- progress ------------------------------------------------------------------------------
 
 

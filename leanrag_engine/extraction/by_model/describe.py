@@ -135,7 +135,9 @@ def apply_descriptions(
 
     def update(item: E) -> E:
         new = descriptions.get(item.id)
-        return replace(item, description=new.text, evidence=new.evidence, method=method) if new else item
+        if new is None:
+            return item
+        return replace(item, description=new.text, evidence=new.evidence, method=method, statements="")
 
     return Graph(tuple(map(update, graph.entities)), tuple(map(update, graph.relations)))
 

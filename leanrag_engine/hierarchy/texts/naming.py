@@ -44,10 +44,11 @@ Weights = NDArray[np.float64]
 class PhraseTable:
     """Which phrases occur where: entity ``rows[i]`` has phrase ``columns[i]`` with ``weights[i]``.
 
-    ``named[i]`` tells whether the phrase is in the entity's name, ``whole[i]`` whether it is all of it.
+    ``named[i]`` is 1 if the phrase is in the entity's name, else 0; ``whole[i]`` tells whether it is all of it.
     ``witnesses[i]`` is 1, but where the phrase occurs in a description alone that other entities have too: there
     it is a share of 1, for one sentence is one witness. ``keys`` are normalised phrases (words in single spaces),
-    ``surfaces`` how they are best written, ``worths`` what each is worth as a name.
+    ``surfaces`` how they are best written, ``worths`` what each is worth as a name. Where an entity stands for several,
+    ``weights``, ``witnesses`` and ``named`` are multiplied by their number.
     """
 
     keys: tuple[str, ...]
@@ -57,7 +58,7 @@ class PhraseTable:
     columns: Labels
     weights: Weights
     witnesses: Weights
-    named: NDArray[np.bool_]
+    named: Weights
     whole: NDArray[np.bool_]
 
 
@@ -102,22 +103,33 @@ def _content(name: str) -> frozenset[str]:
     return frozenset(name_key(name).split()) - STOPWORDS
 
 
-def find_phrases(graph: Graph, options: TextOptions = DEFAULT, *, same_text: int = 80) -> PhraseTable:
+def find_phrases(
+    graph: Graph, options: TextOptions = DEFAULT, scales: Weights | None = None, *, same_text: int = 80
+) -> PhraseTable:
     """Return the phrases of up to four words in the names of G0 and where they occur in names and descriptions.
 
     An entity's occurrences weigh more, the more often it is mentioned and the more relations it has. Descriptions of
-    equal first ``same_text`` characters begin with the same sentence.
+    equal first ``same_text`` characters begin with the same sentence. ``scales`` (n,) are the numbers of entities that each
+    stands for; one of scale 0 is not read.
     """
-    names = [_tokens(entity.name) for entity in graph.entities]
-    spelled, worths = _spellings(graph.entities, names, options)
+    scale_of = [1.0] * len(graph.entities) if scales is None else scales.tolist()
+    read = [entity for entity, scale in zip(graph.entities, scale_of, strict=True) if scale]
+    names = [
+        _tokens(entity.name) if scale else [] for entity, scale in zip(graph.entities, scale_of, strict=True)
+    ]
+    spelled, worths = _spellings(
+        read, [name for name, scale in zip(names, scale_of, strict=True) if scale], options
+    )
     keys = tuple(sorted(spelled))
     column = {key: number for number, key in enumerate(keys)}
     openings = _find_openings(keys)
     alike = Counter(entity.description[:same_text] for entity in graph.entities)
     rows, columns, weights, witnesses = array("q"), array("q"), array("d"), array("d")
-    named, whole = array("b"), array("b")
-    named_entities = zip(graph.entities, names, _importance(graph, options), strict=True)
-    for row, (entity, name, importance) in enumerate(named_entities):
+    named, whole = array("d"), array("b")
+    named_entities = zip(graph.entities, names, _importance(graph, options), scale_of, strict=True)
+    for row, (entity, name, importance, scale) in enumerate(named_entities):
+        if not scale:
+            continue
         in_name = {key for key, _ in _runs(name[:PHRASE_WORDS], openings)}
         in_description = {key for key, _ in _runs(_tokens(entity.description)[:PHRASE_WORDS], openings)}
         share = 1.0 / alike[entity.description[:same_text]]
@@ -125,9 +137,9 @@ def find_phrases(graph: Graph, options: TextOptions = DEFAULT, *, same_text: int
         for key in sorted((in_name | in_description) & spelled.keys()):
             rows.append(row)
             columns.append(column[key])
-            weights.append(importance * (1.0 if key in in_name else options.in_description * share))
-            witnesses.append(1.0 if key in in_name else share)
-            named.append(key in in_name)
+            weights.append(scale * importance * (1.0 if key in in_name else options.in_description * share))
+            witnesses.append(scale if key in in_name else scale * share)
+            named.append(scale if key in in_name else 0.0)
             whole.append(key == entire)
     return PhraseTable(
         keys,
@@ -137,7 +149,7 @@ def find_phrases(graph: Graph, options: TextOptions = DEFAULT, *, same_text: int
         np.array(columns, dtype=np.intp),
         np.array(weights, dtype=np.float64),
         np.array(witnesses, dtype=np.float64),
-        np.array(named, dtype=np.bool_),
+        np.array(named, dtype=np.float64),
         np.array(whole, dtype=np.bool_),
     )
 

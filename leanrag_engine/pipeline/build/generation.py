@@ -235,7 +235,7 @@ async def draft(
     mode: AskedMode,
 ) -> DraftBuild:
     """Merge, describe, cluster and summarise; nothing is written yet."""
-    base, effects = await base_graph(stores, collection, fitted.chunks, report, models)
+    base, effects = await base_graph(stores, collection, fitted, report, models, reuse=mode != "rebuild")
     summaries = await stores.replies.texts(collection.name, "summary")
     sentences = await stores.replies.texts(collection.name, "relation")
     sources = TextSources(
@@ -265,11 +265,17 @@ async def draft(
 async def base_graph(
     stores: Stores,
     collection: Collection,
-    chunks: Sequence[Chunk],
+    fitted: FittedChunks,
     report: ProgressReport,
     models: BuildModels,
+    *,
+    reuse: bool,
 ) -> tuple[Graph, CorrectionEffects]:
-    """Merge all extracts into G0, with corrections, and let the model condense long descriptions."""
+    """Merge all extracts into G0, with corrections, and let the model condense long descriptions.
+
+    ``reuse``: descriptions of the published G0 are used again where they would be the same.
+    """
+    chunks = fitted.chunks
     report(Progress("merge", 0, collection.chunks))
     extracts = await stores.documents.extracts(collection.name)
     documents = {chunk.id: chunk.document_id for chunk in chunks}
@@ -284,6 +290,7 @@ async def base_graph(
         documents,
         corrections=corrections,
         note_effects=effects.append,
+        previous=fitted.previous.layers[0] if reuse and fitted.previous else None,
     )
     base = await anyio.to_thread.run_sync(work, abandon_on_cancel=True)
     if not base.entities:

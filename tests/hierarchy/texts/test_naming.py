@@ -165,3 +165,18 @@ def test_what_is_mentioned_often_gives_way_to_what_most_members_are_related_to()
     terms = find_phrases(Graph((often, *others), ()))
     (found,) = rank_phrases(terms, np.zeros(4, dtype=np.intp), np.array([0.3, 1.0, 0.2, 0.2]), 1)
     assert terms.keys[int(found.columns[0])] == "antonio vivaldi"
+
+
+def test_an_entity_that_stands_for_others_counts_as_often_and_one_of_scale_0_not_at_all() -> None:
+    def rank(names: tuple[str, ...], labels: list[int], scales: list[float] | None) -> dict[str, float]:
+        entities = tuple(Entity(id=f"{number}", name=name) for number, name in enumerate(names))
+        given = None if scales is None else np.array(scales)
+        terms = find_phrases(Graph(entities, ()), scales=given)
+        first, _ = rank_phrases(terms, np.array(labels), np.zeros(len(labels)), 2)
+        return {terms.keys[column]: score for column, score in zip(first.columns, first.scores, strict=True)}
+
+    told = ("oak door", "oak table", "iron door", "iron door")
+    sample = ("oak door", "oak table", "iron door", "brass lamp")
+    whole = rank(told, [0, 0, 1, 1], None)
+    assert rank(sample, [0, 0, 1, 1], [1.0, 1.0, 2.0, 0.0]) == pytest.approx(whole)
+    assert rank(sample, [0, 0, 1, 1], None) != pytest.approx(whole)

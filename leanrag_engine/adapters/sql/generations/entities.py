@@ -12,8 +12,8 @@ from leanrag_engine.adapters.sql import collections as collection_rows
 from leanrag_engine.adapters.sql.dialect import fulltext
 from leanrag_engine.adapters.sql.dialect.fulltext_index import RowCounts
 from leanrag_engine.adapters.sql.dialect.statements import among, in_order, list_value
-from leanrag_engine.adapters.sql.schema.tables import entities, names
-from leanrag_engine.core.model import Entity, Evidence, Finding, Hit, Method, Staleness
+from leanrag_engine.adapters.sql.schema.tables import entities, names, parse_rows, select_unparsed
+from leanrag_engine.core.model import METHODS, Entity, Evidence, Finding, Hit, Staleness
 from leanrag_engine.core.text.language.names import name_key
 from leanrag_engine.core.text.nearest import similarity
 
@@ -35,7 +35,8 @@ class NameSearchOptions:
 
 DEFAULT = NameSearchOptions()
 
-_ENTITIES = select(entities).where(entities.c.generation == bindparam("generation"))
+_SELECTED = select_unparsed(*entities.c)
+_ENTITIES = _SELECTED.where(entities.c.generation == bindparam("generation"))
 _WITH_IDS = _ENTITIES.where(among(entities.c.id, bindparam("ids")))
 _IDS = _ENTITIES.where(among(entities.c.position, bindparam("positions"))).with_only_columns(
     entities.c.position, entities.c.id
@@ -49,7 +50,7 @@ _NAMED = _ENTITIES.where(entities.c.position.in_(_BEARERS)).order_by(entities.c.
 def in_layer(connection: Connection, generation: int, layer: int) -> list[Entity]:
     """Return the entities of a layer by position, which is the order of the build."""
     positions = collection_rows.layer_positions(connection, generation).get(layer, range(0))
-    statement = select(entities).where(
+    statement = _SELECTED.where(
         entities.c.generation == generation,
         entities.c.position.between(positions.start, positions.stop - 1),
     )
@@ -65,8 +66,7 @@ def with_ids(connection: Connection, generation: int, ids: Sequence[str]) -> lis
 def members(connection: Connection, generation: int, id_: str, offset: int, limit: int) -> list[Entity]:
     """Return a page of the children of an entity, those with most mentions first."""
     statement = (
-        select(entities)
-        .where(entities.c.generation == generation, entities.c.parent_id == id_)
+        _SELECTED.where(entities.c.generation == generation, entities.c.parent_id == id_)
         .order_by(entities.c.mentions.desc(), entities.c.position)
         .offset(max(offset, 0))
         .limit(max(limit, 0))
@@ -114,8 +114,9 @@ def find_by_prefix(
     key = _encodable_key(prefix, DEFAULT)
     first = collection_rows.layer_positions(connection, generation).get(1, range(0)).start
     statement = (
-        select(entities)
-        .join(names, (names.c.generation == entities.c.generation) & (names.c.entity == entities.c.position))
+        _SELECTED.join(
+            names, (names.c.generation == entities.c.generation) & (names.c.entity == entities.c.position)
+        )
         # A range of the key, by which the table is sorted; LIKE would read the whole table.
         .where(names.c.generation == generation, names.c.key >= key, names.c.key < f"{key}\U0010ffff")
         .where(names.c.entity >= first if aggregated else names.c.entity < first)
@@ -136,9 +137,7 @@ def find_similar(
     if not key or limit < 1 or not collection_rows.layer_positions(connection, generation):
         return []
     positions = _find_spelled_alike(connection, generation, key, options)
-    statement = select(entities).where(
-        entities.c.generation == generation, among(entities.c.position, positions)
-    )
+    statement = _SELECTED.where(entities.c.generation == generation, among(entities.c.position, positions))
     ranked = sorted(
         (
             (_compute_similarity(key, entity, options), entity)
@@ -200,23 +199,45 @@ def _compare_keys(key: str, other: str, options: NameSearchOptions) -> float:
 def _entities(rows: Result[Any]) -> list[Entity]:
     return [
         Entity(
-            id=row.id,
-            name=row.name,
-            type=row.type,
-            layer=row.layer,
-            description=row.description,
-            method=Method(row.method),
-            mentions=row.mentions,
-            members=row.members,
-            parent_id=row.parent_id,
-            aliases=tuple(row.aliases),
-            findings=tuple(Finding(summary, why, tuple(chunks)) for summary, why, chunks in row.findings),
-            chunk_ids=tuple(row.chunk_ids),
-            second_parent_id=row.second_parent_id,
-            responsibility=row.responsibility,
-            second_responsibility=row.second_responsibility,
-            evidence=tuple(Evidence(*each) for each in row.evidence),
-            stale=Staleness(*row.stale) if row.stale else None,
+            id_,
+            name,
+            type_,
+            layer,
+            description,
+            METHODS[method],
+            mentions,
+            members,
+            parent_id,
+            tuple(aliases),
+            tuple([Finding(summary, why, tuple(chunks)) for summary, why, chunks in findings]),
+            tuple(chunk_ids),
+            second_parent_id,
+            responsibility,
+            second_responsibility,
+            tuple([Evidence(*each) for each in evidence]),
+            Staleness(*stale) if stale else None,
+            statements,
         )
-        for row in rows.all()
+        for (
+            _,
+            _,
+            id_,
+            layer,
+            parent_id,
+            name,
+            type_,
+            method,
+            mentions,
+            members,
+            description,
+            aliases,
+            findings,
+            chunk_ids,
+            second_parent_id,
+            responsibility,
+            second_responsibility,
+            evidence,
+            stale,
+            statements,
+        ) in parse_rows(rows, *entities.c)
     ]

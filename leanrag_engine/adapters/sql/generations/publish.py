@@ -230,6 +230,7 @@ def _entity_rows(number: int, build: Build) -> Iterator[tuple[Any, ...]]:
             entity.second_responsibility,
             _evidence(entity),
             _staleness(entity),
+            entity.statements,
         )
 
 
@@ -250,6 +251,7 @@ def _relation_rows(number: int, build: Build) -> Iterator[tuple[Any, ...]]:
             as_json(relation.chunk_ids),
             _evidence(relation),
             _staleness(relation),
+            relation.statements,
         )
 
 

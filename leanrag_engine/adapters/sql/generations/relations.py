@@ -10,11 +10,12 @@ from sqlalchemy import ColumnElement, Connection, Result, Select, bindparam, fun
 from leanrag_engine.adapters.sql.dialect import fulltext
 from leanrag_engine.adapters.sql.dialect.fulltext_index import RowCounts
 from leanrag_engine.adapters.sql.dialect.statements import among, list_value
-from leanrag_engine.adapters.sql.schema.tables import relations
-from leanrag_engine.core.model import Evidence, Hit, Method, Relation, Staleness
+from leanrag_engine.adapters.sql.schema.tables import parse_rows, relations, select_unparsed
+from leanrag_engine.core.model import METHODS, Evidence, Hit, Relation, Staleness
 
 _STRONGEST = (relations.c.strength.desc(), relations.c.weight.desc(), relations.c.position)
-_RELATIONS = select(relations).where(relations.c.generation == bindparam("generation"))
+_SELECTED = select_unparsed(*relations.c)
+_RELATIONS = _SELECTED.where(relations.c.generation == bindparam("generation"))
 _JOINING = _RELATIONS.where(
     among(relations.c.source_id, bindparam("ids")), among(relations.c.target_id, bindparam("ids"))
 ).order_by(*_STRONGEST)
@@ -85,24 +86,41 @@ def _touches(generation: int, ids: Sequence[str]) -> ColumnElement[bool]:
 
 
 def _of(generation: int, wanted: ColumnElement[bool]) -> Select[Any]:
-    return select(relations).where(relations.c.generation == generation, wanted)
+    return _SELECTED.where(relations.c.generation == generation, wanted)
 
 
 def _relations(rows: Result[Any]) -> list[Relation]:
     return [
         Relation(
-            id=row.id,
-            source_id=row.source_id,
-            target_id=row.target_id,
-            layer=row.layer,
-            description=row.description,
-            method=Method(row.method),
-            strength=row.strength,
-            weight=row.weight,
-            support=row.support,
-            chunk_ids=tuple(row.chunk_ids),
-            evidence=tuple(Evidence(*each) for each in row.evidence),
-            stale=Staleness(*row.stale) if row.stale else None,
+            id_,
+            source_id,
+            target_id,
+            layer,
+            description,
+            METHODS[method],
+            strength,
+            weight,
+            support,
+            tuple(chunk_ids),
+            tuple([Evidence(*each) for each in evidence]),
+            Staleness(*stale) if stale else None,
+            statements,
         )
-        for row in rows.all()
+        for (
+            _,
+            _,
+            id_,
+            layer,
+            source_id,
+            target_id,
+            method,
+            strength,
+            weight,
+            support,
+            description,
+            chunk_ids,
+            evidence,
+            stale,
+            statements,
+        ) in parse_rows(rows, *relations.c)
     ]

@@ -181,6 +181,7 @@ def _hierarchies() -> None:
         sa.Column("second_responsibility", sa.Float, nullable=False),
         sa.Column("evidence", TEXT, nullable=False),
         sa.Column("stale", TEXT, nullable=False),
+        sa.Column("statements", TEXT, nullable=False),
         sa.UniqueConstraint("generation", "id"),
     )
     op.create_index("entities_parent", "entities", ["generation", "parent_id", "mentions"])
@@ -213,6 +214,7 @@ def _hierarchies() -> None:
         sa.Column("chunk_ids", TEXT, nullable=False),
         sa.Column("evidence", TEXT, nullable=False),
         sa.Column("stale", TEXT, nullable=False),
+        sa.Column("statements", TEXT, nullable=False),
     )
     op.create_index("relations_source", "relations", ["generation", "source_id"])
     op.create_index("relations_target", "relations", ["generation", "target_id"])
