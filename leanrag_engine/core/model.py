@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
+from functools import cached_property
 from itertools import chain, product
 from types import MappingProxyType
 from typing import Literal, Self
@@ -420,12 +421,19 @@ class Relation:
     statements: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Graph:
     """One layer: entities, and relations whose ends are among them."""
 
     entities: tuple[Entity, ...]
     relations: tuple[Relation, ...]
+
+    @cached_property
+    def ends(self) -> NDArray[np.intp]:
+        """The places in ``entities`` of each relation's source and target, (m, 2). Each step of a build asks for them."""
+        place = {entity.id: number for number, entity in enumerate(self.entities)}
+        ends = [(place[relation.source_id], place[relation.target_id]) for relation in self.relations]
+        return np.array(ends, dtype=np.intp).reshape(-1, 2)
 
     def facts(self) -> list[tuple[str, str]]:
         """Return each distinct description of a relation once: the id of the first relation with it, and the text for

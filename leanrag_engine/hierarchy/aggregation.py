@@ -21,7 +21,7 @@ from leanrag_engine.core.text.language.words import STOPWORDS, word_count, words
 from leanrag_engine.core.vectors import unit_rows
 
 from .clustering.balancing import cluster_means
-from .relations import LayerStep, id_ranks, relation_ends
+from .relations import LayerStep, id_ranks
 from .texts.naming import ClusterPhrases, NameRegister, PhraseTable, choose_name, rank_phrases
 from .texts.options import TextOptions
 from .texts.quoting import Quote, end_sentence, is_whole, join_quotes, quotes_of
@@ -150,7 +150,7 @@ def _id(members: Sequence[Entity]) -> str:
 
 def _groups(step: LayerStep, vectors: Vectors) -> list[_ClusterMembers]:
     count = int(step.labels.max()) + 1
-    ends = relation_ends(step.lower)
+    ends = step.lower.ends
     near, far = step.labels[ends[:, 0]], step.labels[ends[:, 1]]
     inside = np.flatnonzero(near == far)
     central = _centrality(step, vectors, ends[inside])
@@ -173,7 +173,7 @@ def _groups(step: LayerStep, vectors: Vectors) -> list[_ClusterMembers]:
 
 def _hubs(step: LayerStep) -> Weights:
     """Return for each base entity how many of its cluster it is related to, (n,), as a share of the most (logarithms)."""
-    ends = relation_ends(step.base)
+    ends = step.base.ends
     inner = ends[step.base_labels[ends[:, 0]] == step.base_labels[ends[:, 1]]]
     return _share_of_best(np.bincount(inner.ravel(), minlength=len(step.base_labels)), step.base_labels)
 

@@ -219,7 +219,9 @@ def _measure_meetings(hierarchy: Hierarchy, vectors: Vectors, seed_sets: int = 2
         return SeedMeetings(0, {}, {}, 0.0)
     scores = vectors[chosen] @ vectors.T
     scores[np.arange(len(chosen)), chosen] = np.inf  # itself first, whatever equals it
-    near = np.argsort(-scores, axis=1, kind="stable")[:, :SEEDS]
+    best = np.argpartition(-scores, min(SEEDS, count) - 1, axis=1)[:, :SEEDS]  # all need not be sorted
+    order = np.argsort(-np.take_along_axis(scores, best, axis=1), axis=1, kind="stable")
+    near = np.take_along_axis(best, order, axis=1)
     ancestors = find_ancestors([layer.entities for layer in hierarchy.layers])
     pairs = meeting_layers(ancestors, near[:, :2])
     sets = meeting_layers(ancestors, near)

@@ -69,13 +69,6 @@ class ClusterPairs:
         return np.add.reduceat(values[self.order], self.starts[:-1]) if len(self.first) else values[:0]
 
 
-def relation_ends(graph: Graph) -> Labels:
-    """Return the places in ``graph.entities`` of each relation's source and target, (m, 2)."""
-    place = {entity.id: number for number, entity in enumerate(graph.entities)}
-    ends = [(place[relation.source_id], place[relation.target_id]) for relation in graph.relations]
-    return np.array(ends, dtype=np.intp).reshape(-1, 2)
-
-
 def id_ranks(graph: Graph) -> Labels:
     """Return the ranks of the relations' ids, (m,), which break ties regardless of the relations' order."""
     order = sorted(range(len(graph.relations)), key=lambda number: graph.relations[number].id)
@@ -128,11 +121,11 @@ class PairCounts:
 
 def count_pairs(step: LayerStep) -> PairCounts:
     """Count the pairs of clusters with λ > 0, in the order of their ends (paper eq. 5). O(m log m)."""
-    parents = step.labels[relation_ends(step.lower)]
+    parents = step.labels[step.lower.ends]
     pairs = pair_up(step.lower, parents)
     beneath = pairs
     if step.base is not step.lower:
-        beneath = pair_up(step.base, step.base_labels[relation_ends(step.base)])
+        beneath = pair_up(step.base, step.base_labels[step.base.ends])
     strengths = np.diff(pairs.starts)
     turned = 2 * pairs.totals((parents[:, 0] < parents[:, 1]).astype(np.int64)) < strengths
     return PairCounts(

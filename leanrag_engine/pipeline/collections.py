@@ -48,10 +48,11 @@ async def _publish_copy(
     hierarchy = await read_hierarchy(stores, published)
     changes = await anyio.to_thread.run_sync(compare, None, hierarchy)
     reason = f"it was copied from collection {published.collection}"
+    chunks = await stores.documents.all_chunks(target.name)
     finished = FinishedBuild(
         hierarchy,
-        await stores.documents.all_chunks(target.name),
-        await reuse_vectors(stores, published, hierarchy, embedder),
+        chunks,
+        await reuse_vectors(stores, published, hierarchy, chunks, embedder),
         await stores.generations.embedder_state(published.number),
         published.revision,
         replace(

@@ -147,11 +147,19 @@ async def _is_damaged(stores: Stores, space: str, rows: int, dimension: int) -> 
 
 
 async def read_indexed_texts(
-    stores: Stores, generation: Generation, hierarchy: Hierarchy | None = None
+    stores: Stores,
+    generation: Generation,
+    hierarchy: Hierarchy | None = None,
+    chunks: Sequence[Chunk] | None = None,
 ) -> dict[str, list[tuple[str, str]]]:
-    """Return the ids and embedded texts of each space of a generation; ``hierarchy`` are its layers, if they are at hand."""
+    """Return the ids and embedded texts of each space of a generation.
+
+    ``hierarchy`` are its layers, ``chunks`` those of its collection, if they are at hand.
+    """
     read = hierarchy or await read_hierarchy(stores, generation)
-    texts = texts_by_kind(await stores.documents.all_chunks(generation.collection), read.layers)
+    if chunks is None:
+        chunks = await stores.documents.all_chunks(generation.collection)
+    texts = texts_by_kind(chunks, read.layers)
     return {space: texts[kind] for kind, space in generation.record.spaces.by_kind().items()}
 
 

@@ -62,9 +62,9 @@ READING_BY_MODEL = JobStep("reading passages with the model", ("extract",), 100)
 EMBEDDING_PASSAGES = JobStep("embedding passages", ("fit", "embed"), 40)
 MERGING = (
     JobStep("merging what the passages name", ("merge", "describe"), 2),
-    JobStep("embedding entities", ("name", "embed"), 37),
+    JobStep("embedding entities", ("embed",), 37),
 )
-LAYERS = ("size", "cluster", "aggregate", "relate", "embed", "summarise", "connect")
+LAYERS = ("size", "cluster", "name", "aggregate", "relate", "embed", "summarise", "connect")
 CLUSTERING = JobStep("building the hierarchy", LAYERS, 6)
 CLUSTERING_BY_MODEL = JobStep("building the hierarchy", LAYERS, 80)
 CHECKING = JobStep("checking the hierarchy", ("check", "measure"), 1)

@@ -27,14 +27,8 @@ class EdgeList:
     @classmethod
     def of(cls, graph: Graph) -> EdgeList:
         """Return the relations of ``graph``, weighted by λ: the relations of the layer below that each stands for, 1 in G0."""
-        place = {entity.id: number for number, entity in enumerate(graph.entities)}
-        ends = [(place[one.source_id], place[one.target_id]) for one in graph.relations]
         strengths = [one.strength for one in graph.relations]
-        return cls(
-            len(graph.entities),
-            np.array(ends, dtype=np.intp).reshape(-1, 2),
-            np.array(strengths, dtype=np.float64),
-        )
+        return cls(len(graph.entities), graph.ends, np.array(strengths, dtype=np.float64))
 
     @property
     def total(self) -> float:

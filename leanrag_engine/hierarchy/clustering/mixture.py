@@ -14,8 +14,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.cluster import kmeans_plusplus
-from sklearn.mixture import GaussianMixture
 from threadpoolctl import threadpool_limits
 
 from leanrag_engine.core.errors import InvalidInput
@@ -166,6 +164,10 @@ def _principal(points: Points, dimensions: int) -> Points:
 
 def _mixture(points: Points, components: int, seed: int, *, most: int = 4096) -> Labels:
     """Return the most probable of ``components`` spherical Gaussians, fitted on at most ``most`` points, for each."""
+    # Both take a second to import: an update that divides no cluster does without.
+    from sklearn.cluster import kmeans_plusplus  # noqa: PLC0415
+    from sklearn.mixture import GaussianMixture  # noqa: PLC0415
+
     sample = points[np.linspace(0, len(points) - 1, min(len(points), most)).astype(np.intp)]
     centres, _ = kmeans_plusplus(sample, components, random_state=seed)
     spread = ((sample[:, None, :] - centres[None]) ** 2).sum(axis=2).min(axis=1).mean() / points.shape[1]

@@ -7,14 +7,14 @@ from its vector space. What cannot be fetched is embedded again.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import anyio.to_thread
 import numpy as np
 
 from leanrag_engine.core.errors import InvalidInput, StoreUnusable
-from leanrag_engine.core.model import Generation, Hierarchy, Vectors, content_id
+from leanrag_engine.core.model import Chunk, Generation, Hierarchy, Vectors, content_id
 from leanrag_engine.core.ports import (
     Embedder,
     Progress,
@@ -40,7 +40,7 @@ class SpaceIndex:
 
     @classmethod
     def of_texts(cls, space: str, texts: Sequence[tuple[str, str]]) -> SpaceIndex:
-        digests = {id_: content_id("", text) for id_, text in texts}
+        digests = dict(zip((id_ for id_, _ in texts), _digest_all([text for _, text in texts]), strict=True))
         return cls(space, digests, {digest: id_ for id_, digest in digests.items()})
 
 
@@ -48,12 +48,14 @@ class SpaceIndex:
 class ReusingEmbedder:
     """An :class:`leanrag_engine.core.ports.Embedder` that embeds with ``inner`` only what the shelves do not hold.
 
-    ``reused`` and ``embedded`` count texts so far.
+    ``ahead`` are vectors embedded before they are asked for, by the digest of their text. ``reused`` and ``embedded``
+    count texts so far.
     """
 
     inner: Embedder
     vectors: VectorStore
     shelves: Sequence[SpaceIndex] = ()
+    ahead: dict[str, Vectors] = field(default_factory=dict)
     reused: int = 0
     embedded: int = 0
 
@@ -65,11 +67,26 @@ class ReusingEmbedder:
     def dimension(self) -> int:
         return self.inner.dimension
 
+    async def embed_ahead(self, texts: Sequence[str], report: ProgressReport) -> None:
+        """Embed what the shelves do not hold, and keep it until it is asked for."""
+        digests = await anyio.to_thread.run_sync(_digest_all, texts)
+        fresh = {
+            digest: text
+            for digest, text in zip(digests, texts, strict=True)
+            if not any(digest in shelf.ids for shelf in self.shelves)
+        }
+        if fresh:
+            self.ahead |= dict(zip(fresh, await self.inner.embed(list(fresh.values()), report), strict=True))
+            self.embedded += sum(digest in fresh for digest in digests)
+
     async def embed(self, texts: Sequence[str], report: ProgressReport | None = None) -> Vectors:
         """See the Protocol."""
-        held = await self._fetch_unchanged(texts, report or ignore_progress)
+        digests = await anyio.to_thread.run_sync(_digest_all, texts)
+        held = {place: self.ahead[each] for place, each in enumerate(digests) if each in self.ahead}
+        fetched = await self._fetch_unchanged(digests, held, report or ignore_progress)
+        held |= fetched
         fresh = [place for place in range(len(texts)) if place not in held]
-        self.reused += len(held)
+        self.reused += len(fetched)
         self.embedded += len(fresh)
         rows = np.empty((len(texts), self.dimension), dtype=np.float32)
         for place, row in held.items():
@@ -83,23 +100,23 @@ class ReusingEmbedder:
         """See the Protocol."""
         return await self.inner.embed_queries(texts)
 
-    async def _fetch_unchanged(self, texts: Sequence[str], report: ProgressReport) -> dict[int, Vectors]:
-        """Return the vectors of texts that the previous build embedded, by the positions of the texts."""
-        held: dict[int, Vectors] = {}
-        if not self.shelves:
-            return held
-        digests = await anyio.to_thread.run_sync(lambda: [content_id("", text) for text in texts])
+    async def _fetch_unchanged(
+        self, digests: Sequence[str], held: Collection[int], report: ProgressReport
+    ) -> dict[int, Vectors]:
+        """Return the vectors of texts that the previous build embedded, by the positions of the texts, but for those
+        ``held``."""
+        found: dict[int, Vectors] = {}
         for shelf in self.shelves:
             ids = {
                 place: shelf.ids[digest]
                 for place, digest in enumerate(digests)
-                if place not in held and digest in shelf.ids
+                if place not in found and place not in held and digest in shelf.ids
             }
             for places in _portions(list(ids), PORTION):
-                report(Progress("embed", len(held), len(texts), "fetching what is unchanged"))
-                found = await self._rows(shelf.space, [ids[place] for place in places])
-                held |= {place: found[ids[place]] for place in places if ids[place] in found}
-        return held
+                report(Progress("embed", len(found), len(digests), "fetching what is unchanged"))
+                rows = await self._rows(shelf.space, [ids[place] for place in places])
+                found |= {place: rows[ids[place]] for place in places if ids[place] in rows}
+        return found
 
     async def _rows(self, space: str, ids: Sequence[str]) -> dict[str, Vectors]:
         try:
@@ -111,25 +128,31 @@ class ReusingEmbedder:
 
 
 async def reuse_vectors(
-    stores: Stores, before: Generation | None, hierarchy: Hierarchy | None, embedder: Embedder
+    stores: Stores,
+    before: Generation | None,
+    hierarchy: Hierarchy | None,
+    chunks: Sequence[Chunk],
+    embedder: Embedder,
 ) -> ReusingEmbedder:
-    """Return ``embedder``, which reuses the vectors of the build ``before``, with these layers, if they have the same
-    identity."""
+    """Return ``embedder``, which reuses the vectors of the build ``before`` if they have the same identity.
+
+    ``hierarchy`` are the layers of that build, ``chunks`` those that its collection has now.
+    """
     shelves: list[SpaceIndex] = []
     if before is not None and (before.embedder, before.dimension) == (embedder.identity, embedder.dimension):
-        shelves = await index_build(stores, before, hierarchy)
+        shelves = await index_build(stores, before, hierarchy, chunks)
     return ReusingEmbedder(embedder, stores.vectors, shelves)
 
 
 async def index_build(
-    stores: Stores, generation: Generation, hierarchy: Hierarchy | None = None
+    stores: Stores, generation: Generation, hierarchy: Hierarchy | None, chunks: Sequence[Chunk]
 ) -> list[SpaceIndex]:
     """Return the content of a build's spaces, without the rows of which the text is in doubt.
 
     These are the windows of documents ingested later (for one of which only the title changed, the space may hold the old
     vector or the new one under the same id), and what a build that did not end may have changed.
     """
-    texts = await read_indexed_texts(stores, generation, hierarchy)
+    texts = await read_indexed_texts(stores, generation, hierarchy, chunks)
     pending = await stores.documents.pending_chunks(generation.collection)
     later = {id_ for id_, _ in texts_of_windows(pending)}
     found = []
@@ -138,6 +161,10 @@ async def index_build(
         certain = [each for each in held if each[0] not in doubtful]
         found.append(await anyio.to_thread.run_sync(SpaceIndex.of_texts, space, certain))
     return found
+
+
+def _digest_all(texts: Sequence[str]) -> list[str]:
+    return [content_id("", text) for text in texts]
 
 
 def _portions(places: Sequence[int], size: int) -> list[Sequence[int]]:

@@ -50,9 +50,7 @@ from leanrag_engine.hierarchy.health import count_methods
 from leanrag_engine.llm.batching import first_error
 from leanrag_engine.llm.forecast import StepForecast
 from leanrag_engine.pipeline.index import (
-    Rows,
     Stores,
-    embed_rows,
     read_hierarchy,
     rows_of_layers,
     texts_of_windows,
@@ -119,7 +117,7 @@ async def build_generation(
     """
     started = datetime.now(UTC)
     found = await require_documents(stores, collection)
-    fitted, rows = await read_beside_embedding(stores, found, report, models, mode)
+    fitted = await read_beside_embedding(stores, found, report, models, mode)
     # Once more: new extracts have changed its revision.
     found = await require_documents(stores, collection)
     drafted = await draft(stores, found, fitted, report, models, mode)
@@ -137,7 +135,7 @@ async def build_generation(
         found.revision,
         describe_build(stores, found, fitted, drafted, models),
         publication,
-        {"windows": rows, **rows_of_layers(drafted.built.hierarchy, drafted.built.vectors)},
+        rows_of_layers(drafted.built.hierarchy, drafted.built.vectors),
     )
     generation = await publish_build(stores, found, finished, report)
     if not models.names():
@@ -148,10 +146,10 @@ async def build_generation(
 
 async def read_beside_embedding(
     stores: Stores, collection: Collection, report: ProgressReport, models: BuildModels, mode: AskedMode
-) -> tuple[FittedChunks, Rows]:
+) -> FittedChunks:
     """Embed the chunks and let a model read new ones at the same time: neither step depends on the other."""
     reading: list[Progress] = []
-    done: list[tuple[FittedChunks, Rows]] = []
+    done: list[FittedChunks] = []
 
     def read(progress: Progress) -> None:
         reading[:] = [progress]
@@ -162,7 +160,8 @@ async def read_beside_embedding(
 
     async def embed() -> None:
         fitted = await fit(stores, collection, beside, stores.embedders, mode)
-        done.append((fitted, await embed_rows(fitted.embedder, texts_of_windows(fitted.chunks), beside)))
+        done.append(fitted)
+        await fitted.embedder.embed_ahead([text for _, text in texts_of_windows(fitted.chunks)], beside)
 
     try:
         async with anyio.create_task_group() as group:
@@ -222,7 +221,7 @@ async def fit(
     embedder, state = (kept.embedder, kept.state) if kept else await embedders.fit(texts, before)
     latin = await anyio.to_thread.run_sync(is_mostly_latin, texts)
     previous = await read_hierarchy(stores, collection.generation) if collection.generation else None
-    reusing = await reuse_vectors(stores, collection.generation, previous, embedder)
+    reusing = await reuse_vectors(stores, collection.generation, previous, chunks, embedder)
     return FittedChunks(chunks, reusing, state, latin, previous, kept.unknown if kept else 0.0)
 
 
@@ -235,7 +234,8 @@ async def draft(
     mode: AskedMode,
 ) -> DraftBuild:
     """Merge, describe, cluster and summarise; nothing is written yet."""
-    base, effects = await base_graph(stores, collection, fitted, report, models, reuse=mode != "rebuild")
+    reused = fitted.previous.layers[0] if fitted.previous and mode != "rebuild" else None
+    base, effects = await base_graph(stores, collection, fitted.chunks, report, models, reused)
     summaries = await stores.replies.texts(collection.name, "summary")
     sentences = await stores.replies.texts(collection.name, "relation")
     sources = TextSources(
@@ -265,17 +265,15 @@ async def draft(
 async def base_graph(
     stores: Stores,
     collection: Collection,
-    fitted: FittedChunks,
+    chunks: Sequence[Chunk],
     report: ProgressReport,
     models: BuildModels,
-    *,
-    reuse: bool,
+    previous: Graph | None = None,
 ) -> tuple[Graph, CorrectionEffects]:
     """Merge all extracts into G0, with corrections, and let the model condense long descriptions.
 
-    ``reuse``: descriptions of the published G0 are used again where they would be the same.
+    Descriptions of the ``previous`` G0 are used again where they would be the same.
     """
-    chunks = fitted.chunks
     report(Progress("merge", 0, collection.chunks))
     extracts = await stores.documents.extracts(collection.name)
     documents = {chunk.id: chunk.document_id for chunk in chunks}
@@ -290,7 +288,7 @@ async def base_graph(
         documents,
         corrections=corrections,
         note_effects=effects.append,
-        previous=fitted.previous.layers[0] if reuse and fitted.previous else None,
+        previous=previous,
     )
     base = await anyio.to_thread.run_sync(work, abandon_on_cancel=True)
     if not base.entities:

@@ -16,7 +16,7 @@ from leanrag_engine.core.model import (
 )
 from leanrag_engine.core.ports import Progress, ProgressReport
 from leanrag_engine.pipeline.history import drop_old_generations
-from leanrag_engine.pipeline.index import Rows, Stores, embed_rows, texts_by_kind
+from leanrag_engine.pipeline.index import Rows, Stores, texts_by_kind
 
 from .embedding_reuse import ReusingEmbedder
 from .vectors import settle_spaces, write_vectors
@@ -46,14 +46,8 @@ async def publish_build(
     """Write the vectors, then switch the collection to the new generation in one transaction."""
     embedder, layers = build.embedder, build.hierarchy.layers
     texts = texts_by_kind(build.chunks, layers)
-    rows = dict(build.rows)
-    for kind in [each for each in texts if each not in rows]:
-        report(Progress("embed", 0, len(texts[kind])))
-        rows[kind] = await embed_rows(embedder, texts[kind], report)
     in_place = build.record.history.mode != "rebuild"
-    written = await write_vectors(
-        stores, collection, embedder.identity, texts, rows, embedder.shelves if in_place else (), report
-    )
+    written = await write_vectors(stores, collection, embedder, texts, build.rows, report, in_place=in_place)
     report(Progress("publish"))
     generation = await stores.generations.publish(
         collection.name,

@@ -47,12 +47,13 @@ async def _publish_again(
     report(Progress("read"))
     embedder = await restore_embedder(stores, target)
     before = await read_hierarchy(stores, published) if published else None
-    reusing = await reuse_vectors(stores, published, before, embedder)
+    chunks = await stores.documents.all_chunks(collection.name)
+    reusing = await reuse_vectors(stores, published, before, chunks, embedder)
     hierarchy = await read_hierarchy(stores, target)
     changes = await anyio.to_thread.run_sync(compare, before, hierarchy)
     finished = FinishedBuild(
         hierarchy,
-        await stores.documents.all_chunks(collection.name),
+        chunks,
         reusing,
         await stores.generations.embedder_state(target.number),
         target.revision,

@@ -16,10 +16,17 @@ import anyio.to_thread
 
 from leanrag_engine.core.errors import StoreUnusable
 from leanrag_engine.core.model import Collection, VectorSpaces, content_id
-from leanrag_engine.core.ports import ProgressReport
-from leanrag_engine.pipeline.index import Rows, Stores, announce_vector_change, upsert, write_space
+from leanrag_engine.core.ports import Progress, ProgressReport
+from leanrag_engine.pipeline.index import (
+    Rows,
+    Stores,
+    announce_vector_change,
+    embed_rows,
+    upsert,
+    write_space,
+)
 
-from .embedding_reuse import SpaceIndex
+from .embedding_reuse import ReusingEmbedder, SpaceIndex
 
 logger = logging.getLogger(__name__)
 
@@ -39,48 +46,65 @@ class WrittenVectors:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _SpaceChange:
-    """What makes a space that exists hold the rows of a build: rows to write, and ids to delete afterwards."""
+    """What makes a space hold the rows of a build: rows to write, and ids to delete afterwards; ``whole``: it is a new
+    space, and these are all of its rows."""
 
     space: str
     rows: Rows
-    excess: Sequence[str]
+    excess: Sequence[str] = ()
+    whole: bool = False
 
 
 async def write_vectors(
     stores: Stores,
     collection: Collection,
-    embedder: str,
+    embedder: ReusingEmbedder,
     texts: Mapping[str, Sequence[tuple[str, str]]],
     rows: Mapping[str, Rows],
-    shelves: Sequence[SpaceIndex],
     report: ProgressReport,
+    *,
+    in_place: bool,
 ) -> WrittenVectors:
-    """Write the rows of a build by kind; ``texts`` are the ids and texts that they were embedded from, in the same order.
+    """Write the rows of a build by kind; ``texts`` are the ids and texts that they are embedded from.
 
-    ``shelves`` tell what the spaces of the published build were embedded from: they are changed in place. A rebuild gives none.
+    ``rows`` are those that are embedded already, in the same order; of the other kinds only what is written is.
+    ``in_place``: the spaces of the published build are changed where that is better than new ones.
     """
-    spaces = VectorSpaces.of_build(collection, embedder, texts)
+    spaces = VectorSpaces.of_build(collection, embedder.identity, texts)
     before = collection.generation.record.spaces.by_kind() if collection.generation else {}
-    held = {each.space: each for each in shelves}
-    names: dict[str, str] = {}
-    excess: dict[str, Sequence[str]] = {}
+    shelves = {each.space: each for each in embedder.shelves} if in_place else {}
+    changes: dict[str, _SpaceChange] = {}
+    for kind, space in spaces.by_kind().items():
+        shelf = shelves.get(before.get(kind, ""))
+        change = (
+            await _plan_change(stores, shelf, embedder, texts[kind], rows.get(kind), report)
+            if shelf
+            else None
+        )
+        if change is None:
+            written = rows.get(kind) or await _embed(embedder, texts[kind], report)
+            change = _SpaceChange(space, written, whole=True)
+        changes[kind] = change
     async with announce_vector_change(stores):
-        for kind, space in spaces.by_kind().items():
-            shelf = held.get(before.get(kind, ""))
-            change = await _plan_change(stores, shelf, texts[kind], rows[kind]) if shelf else None
-            if change is None:
-                await write_space(stores, space, rows[kind], report)
-                names[kind] = space
+        for change in changes.values():
+            if change.whole:
+                await write_space(stores, change.space, change.rows, report)
             else:
                 await _write_change(stores, change, report)
-                names[kind] = change.space
-                excess[change.space] = change.excess
-    counts = {kind: len(rows[kind].ids) for kind in names}
-    return WrittenVectors(VectorSpaces(**names), counts, excess)
+    return WrittenVectors(
+        VectorSpaces(**{kind: change.space for kind, change in changes.items()}),
+        {kind: len(texts[kind]) for kind in changes},
+        {change.space: change.excess for change in changes.values() if not change.whole},
+    )
 
 
 async def _plan_change(
-    stores: Stores, shelf: SpaceIndex, texts: Sequence[tuple[str, str]], rows: Rows
+    stores: Stores,
+    shelf: SpaceIndex,
+    embedder: ReusingEmbedder,
+    texts: Sequence[tuple[str, str]],
+    rows: Rows | None,
+    report: ProgressReport,
 ) -> _SpaceChange | None:
     """Return what turns the space of the shelf into one with these rows; None if a new space is better."""
     try:
@@ -96,12 +120,20 @@ async def _plan_change(
         ]
 
     changed = await anyio.to_thread.run_sync(find_changed)
-    excess = sorted(present - set(rows.ids))
+    excess = sorted(present - {id_ for id_, _ in texts})
     if not present or len(changed) + len(excess) > REWRITTEN * len(present):
         return None
-    return _SpaceChange(
-        shelf.space, Rows([rows.ids[place] for place in changed], rows.vectors[changed]), excess
-    )
+    if rows is None:
+        embedder.reused += len(texts) - len(changed)
+        written = await _embed(embedder, [texts[place] for place in changed], report)
+    else:
+        written = Rows([rows.ids[place] for place in changed], rows.vectors[changed])
+    return _SpaceChange(shelf.space, written, excess)
+
+
+async def _embed(embedder: ReusingEmbedder, texts: Sequence[tuple[str, str]], report: ProgressReport) -> Rows:
+    report(Progress("embed", 0, len(texts)))
+    return await embed_rows(embedder, texts, report)
 
 
 async def _write_change(stores: Stores, change: _SpaceChange, report: ProgressReport) -> None:

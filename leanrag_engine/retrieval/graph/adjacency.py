@@ -6,12 +6,11 @@ arrays may be mapped from files: what a walk does not touch is never read.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from enum import IntEnum
 from itertools import chain
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,8 +22,15 @@ Ids = NDArray[np.bytes_]
 """Ids in ascending order."""
 
 Nodes = NDArray[np.intp]
-Edge = tuple[int, int, int, float]
-"""Two nodes, the kind of edge, its strength."""
+
+
+class Edges(NamedTuple):
+    """Edges in columns: their nodes, kinds and strengths, each (m,)."""
+
+    near: NDArray[np.int32]
+    far: NDArray[np.int32]
+    kinds: NDArray[np.uint8]
+    strengths: NDArray[np.float64]
 
 
 class EdgeKind(IntEnum):
@@ -72,7 +78,7 @@ class Adjacency:
         layer_of = {entity.id: number for number, layer in enumerate(layers) for entity in layer.entities}
         entity_ids = sorted(layer_of)
         node = {id_: number for number, id_ in enumerate(chain(chunk_ids, entity_ids))}
-        rows = _rows(list(_edges(layers, titles, node)), len(node))
+        rows = _rows(_edges(layers, titles, node), len(node))
         facts = _facts(layers[0], node) if layers else {}
         return cls(
             _ids(chunk_ids),
@@ -172,27 +178,53 @@ def _places(ids: Ids, wanted: Sequence[str]) -> Nodes:
     return np.where(ids[places] == keys, places, -1)
 
 
-def _edges(layers: Sequence[Graph], titles: Mapping[str, str], node: Mapping[str, int]) -> Iterator[Edge]:
+def _edges(layers: Sequence[Graph], titles: Mapping[str, str], node: Mapping[str, int]) -> Edges:
+    found = [_mentions((), titles, node)]
     for number, layer in enumerate(layers):
-        for entity in layer.entities:
-            own = node[entity.id]
-            for kind, other, strength in _edges_of(entity, titles):
-                if other in node:
-                    yield own, node[other], kind, strength
-        for relation in layer.relations:
-            kind = EdgeKind.INTER_CLUSTER if number else EdgeKind.RELATION
-            strength = math.log1p(relation.strength) if number else 1.0 + math.log(max(relation.weight, 1))
-            yield node[relation.source_id], node[relation.target_id], kind, strength
+        own = np.array([node[entity.id] for entity in layer.entities], dtype=np.int32)
+        found.append(_mentions(layer.entities, titles, node))
+        found.append(
+            _parent_edges(own, [(each.parent_id, each.responsibility) for each in layer.entities], node)
+        )
+        found.append(
+            _parent_edges(
+                own, [(each.second_parent_id, each.second_responsibility) for each in layer.entities], node
+            )
+        )
+        counts = [each.strength if number else max(each.weight, 1) for each in layer.relations]
+        strengths = np.log1p(counts) if number else 1.0 + np.log(np.array(counts, dtype=np.float64))
+        kind = EdgeKind.INTER_CLUSTER if number else EdgeKind.RELATION
+        near, far = own[layer.ends].T
+        found.append(Edges(near, far, np.full(len(near), kind, dtype=np.uint8), strengths))
+    return Edges(*map(np.concatenate, zip(*found, strict=True)))
 
 
-def _edges_of(entity: Entity, titles: Mapping[str, str]) -> Iterator[tuple[EdgeKind, str, float]]:
-    key = name_key(entity.name)
-    for chunk_id in dict.fromkeys(entity.chunk_ids):
-        yield EdgeKind.TITLE if titles.get(chunk_id) == key else EdgeKind.MENTION, chunk_id, 1.0
-    if entity.parent_id is not None:
-        yield EdgeKind.PARENT, entity.parent_id, entity.responsibility
-    if entity.second_parent_id is not None:
-        yield EdgeKind.PARENT, entity.second_parent_id, entity.second_responsibility
+def _mentions(entities: Sequence[Entity], titles: Mapping[str, str], node: Mapping[str, int]) -> Edges:
+    near: list[int] = []
+    far: list[int] = []
+    kinds: list[int] = []
+    for entity in entities:
+        if entity.chunk_ids:
+            own, key = node[entity.id], name_key(entity.name)
+            for chunk_id in dict.fromkeys(entity.chunk_ids):
+                if chunk_id in titles:
+                    near.append(own)
+                    far.append(node[chunk_id])
+                    kinds.append(EdgeKind.TITLE if titles[chunk_id] == key else EdgeKind.MENTION)
+    return Edges(_nodes(near), _nodes(far), np.array(kinds, dtype=np.uint8), np.ones(len(near)))
+
+
+def _parent_edges(
+    own: NDArray[np.int32], parents: Sequence[tuple[str | None, float]], node: Mapping[str, int]
+) -> Edges:
+    far = _nodes([node.get(parent or "", -1) for parent, _ in parents])
+    known = far >= 0
+    strengths = np.array([strength for _, strength in parents], dtype=np.float64)[known]
+    return Edges(own[known], far[known], np.full(len(strengths), EdgeKind.PARENT, dtype=np.uint8), strengths)
+
+
+def _nodes(found: Sequence[int]) -> NDArray[np.int32]:
+    return np.array(found, dtype=np.int32)
 
 
 def _parents(layers: Sequence[Graph], places: Mapping[str, int]) -> NDArray[np.int32]:
@@ -205,26 +237,24 @@ def _parents(layers: Sequence[Graph], places: Mapping[str, int]) -> NDArray[np.i
 
 
 def _rows(
-    edges: Sequence[Edge], nodes: int
+    edges: Edges, nodes: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.uint8], NDArray[np.float32]]:
-    table = np.array(edges, dtype=np.float64).reshape(-1, 4)
-    one, other = table[:, 0].astype(np.int32), table[:, 1].astype(np.int32)
-    source, target = np.concatenate([one, other]), np.concatenate([other, one])
+    source, target = np.concatenate([edges.near, edges.far]), np.concatenate([edges.far, edges.near])
     order = np.argsort(source, kind="stable")
     offsets = np.concatenate([[0], np.cumsum(np.bincount(source, minlength=nodes))]).astype(np.int64)
-    kinds, strengths = np.tile(table[:, 2], 2)[order], np.tile(table[:, 3], 2)[order]
+    kinds, strengths = np.tile(edges.kinds, 2)[order], np.tile(edges.strengths, 2)[order]
     return offsets, target[order], kinds.astype(np.uint8), strengths.astype(np.float32)
 
 
 def _facts(base: Graph, node: Mapping[str, int]) -> dict[str, list[int]]:
     """For the id of each fact the nodes that it joins, each once."""
     first: dict[str, str] = {}
-    ends: dict[str, dict[int, None]] = {}
+    ends: dict[str, list[int]] = {}
     for relation in base.relations:
         if relation.description:
-            joined = ends.setdefault(first.setdefault(relation.description, relation.id), {})
-            joined.update({node[relation.source_id]: None, node[relation.target_id]: None})
-    return {id_: list(joined) for id_, joined in ends.items()}
+            joined = ends.setdefault(first.setdefault(relation.description, relation.id), [])
+            joined += (node[relation.source_id], node[relation.target_id])
+    return {id_: list(dict.fromkeys(joined)) for id_, joined in ends.items()}
 
 
 def _fact_rows(facts: Mapping[str, Sequence[int]]) -> tuple[Ids, NDArray[np.int64], NDArray[np.int32]]:
