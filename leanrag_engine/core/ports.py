@@ -99,6 +99,12 @@ class Embedder(Protocol):
     @property
     def dimension(self) -> int: ...
 
+    @property
+    def unrelated(self) -> float | None:
+        """Return the cosine similarity below which the best passage hardly ever answers a question; None if it was not
+        measured."""
+        ...
+
     async def embed(self, texts: Sequence[str], report: ProgressReport | None = None) -> Vectors:
         """Return one row for each text, ``(len(texts), dimension)``.
 

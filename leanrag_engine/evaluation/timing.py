@@ -46,6 +46,10 @@ class TimedEmbedder:
     def dimension(self) -> int:
         return self.inner.dimension
 
+    @property
+    def unrelated(self) -> float | None:
+        return self.inner.unrelated
+
     async def embed(self, texts: Sequence[str], report: ProgressReport | None = None) -> Vectors:
         with self.watch.running():
             return await self.inner.embed(texts, report)

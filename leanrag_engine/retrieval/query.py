@@ -189,7 +189,7 @@ def _make_result(
 ) -> QueryResult:
     query, index = run.query, run.index
     if query.ranking != Ranking.PAPER:
-        run.warn_of_weakness(dict(zip([each.text for each in found], windows, strict=True)))
+        run.warn_of_weakness(found, windows)
     plain = graph is subgraph.EMPTY
     shown = windows if query.include_sources or plain else [[] for _ in windows]
     said = statements or [[] for _ in windows]

@@ -191,7 +191,8 @@ class RelevanceOptions:
     """A window of fewer characters, links and tags aside, loses value in proportion: three words under a heading
     answer nothing."""
     weak: float = 0.34
-    """Share of a text's words that the best five windows hold, below which the evidence counts as weak."""
+    """Share of a text's words that the best five windows hold, below which the evidence counts as weak where the embedder
+    has no ``unrelated``. It is wrong more often: 45 of 208 questions with an answer fell below it, 49 of 60 without."""
     pool: int = 100
     """Windows per text whose passages are loaded and valued."""
 

@@ -25,6 +25,7 @@ class WordEmbedder:
     """Bags of known words: cosine similarity is word overlap, and a text of unknown words is a zero row."""
 
     identity = "words"
+    unrelated: float | None = None
 
     def __init__(self, texts: Sequence[str]) -> None:
         vocabulary = sorted({word for text in texts for word in self._words(text)})

@@ -182,3 +182,21 @@ async def test_before_a_build_keywords_answer(tmp_path: Path) -> None:
     assert "recursively deletes each target" in fold_case(result.context.text)
     assert result.needs_build
     assert any("never built" in warning for warning in result.warnings)
+
+
+async def test_evidence_is_weak_by_its_meaning_and_not_by_its_words(tmp_path: Path) -> None:
+    notes = {
+        "boiler": "The boiler in the cellar broke down overnight, and the radiators stayed cold until Monday.",
+        "choir": "The tenor had a sore throat, so the baker sang his part at the concert in the church.",
+        "bikes": "Two bicycles were stolen from the yard; the insurer refuses to pay, as neither was locked.",
+    }
+    async with await LeanRAG.open(load_settings(data_dir=tmp_path, embedder="minilm")) as engine:
+        await ingest(engine, [DocumentSource(text=text, id=id_) for id_, text in notes.items()])
+        answered = await engine.query(Query("Why was it freezing in our flats?", mode="naive"))
+        unknown = await engine.query(Query("How long do I cook an egg that stays soft on Monday?", mode="naive"))
+        parts = ("Who replaced the singer?", "What is the melting point of tungsten?")
+        several = await engine.query(Query("Who sang?", sub_queries=parts, mode="naive"))
+    assert not any("Weak evidence" in each for each in answered.warnings)
+    weak = "Weak evidence: the best passages may not be about"
+    assert unknown.context.text.startswith(f"{weak} the question.")
+    assert several.context.text.startswith(f"{weak} 'What is the melting point of tungsten?'.")

@@ -82,6 +82,10 @@ class FittedEmbedder:
     def dimension(self) -> int:
         return int(self._vectors.shape[1])
 
+    @property
+    def unrelated(self) -> float | None:
+        return None
+
     async def embed(self, texts: Sequence[str], report: ProgressReport | None = None) -> Vectors:
         """Return L2-normalised (len(texts), dimension) float32 rows; zero rows where no word is known."""
         rows = np.empty((len(texts), self.dimension), dtype=np.float32)

@@ -67,6 +67,10 @@ class ReusingEmbedder:
     def dimension(self) -> int:
         return self.inner.dimension
 
+    @property
+    def unrelated(self) -> float | None:
+        return self.inner.unrelated
+
     async def embed_ahead(self, texts: Sequence[str], report: ProgressReport) -> None:
         """Embed what the shelves do not hold, and keep it until it is asked for."""
         digests = await anyio.to_thread.run_sync(_digest_all, texts)

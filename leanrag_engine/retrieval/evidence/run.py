@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from leanrag_engine.core.model import Chunk
@@ -69,21 +69,28 @@ class QueryRun:
         elif self.query.mode in (Mode.NAIVE, Mode.GLOBAL):
             self.warnings.append(f"The entities were ignored: mode {self.query.mode} starts from none.")
 
-    def warn_of_weakness(self, rankings: Mapping[str, Sequence[RankedWindow]]) -> None:
-        """Warn of the texts of which the best windows hold few words."""
+    def warn_of_weakness(
+        self, found: Sequence[SearchHits], rankings: Sequence[Sequence[RankedWindow]]
+    ) -> None:
+        """Warn of the texts that the passages say little about; ``rankings`` are the windows found for each."""
         weak = [
-            text
-            for text, windows in rankings.items()
-            if QueryWords([text]).share([each.indexed_text for each in windows[:5]])
-            < self.query.relevance_options.weak
+            each.text
+            for each, windows in zip(found, rankings, strict=True)
+            if self._is_weak(each, [window.indexed_text for window in windows[:5]])
         ]
         if not weak:
             return
-        if len(rankings) == 1:
-            self.warnings.append("Weak evidence: the best passages hold few words of the question.")
-        else:
-            texts = "; ".join(repr(shorten(text, 80)) for text in weak)
-            self.warnings.append(f"Weak evidence: the best passages hold few words of {texts}.")
+        texts = "; ".join(repr(shorten(text, 80)) for text in weak)
+        about = "the question" if len(found) == 1 else texts
+        self.warnings.append(f"Weak evidence: the best passages may not be about {about}.")
+
+    def _is_weak(self, found: SearchHits, best: Sequence[str]) -> bool:
+        """Return whether the first passage is too far in meaning, or (if that says nothing) ``best`` hold few words."""
+        share = QueryWords([found.text]).share(best)
+        unrelated = self.index.embedder.unrelated if self.index.embedder else None
+        if unrelated is None or not found.dense_windows:
+            return share < self.query.relevance_options.weak
+        return share < 1 and found.dense_windows[0].score < unrelated
 
     def warn_of_dense(self, found: Iterable[SearchHits]) -> None:
         """Warn where keyword search alone answered, except before the first build."""

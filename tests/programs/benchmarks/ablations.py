@@ -1,6 +1,7 @@
 """What each part of retrieval is worth: the figures with it and without it, on the same questions.
 
-Run it as ``python tests/programs/benchmarks/ablations.py [--sets SET ...] [--embedder NAME] [--limit N] [--keep FOLDER]``.
+Run it as ``python tests/programs/benchmarks/ablations.py [--sets SET ...] [--embedder NAME] [--limit N]
+[--graph OPENIE.json] [--keep FOLDER]``.
 A set is a file of passages with questions (recall and all@5 of the gold passages, and their share in a context of 1,000
 tokens), or a folder with ``docs`` and ``questions.json`` (the share of the facts that an answer needs in contexts of
 1,000, 2,000 and 4,000 tokens). Beside each figure stands the difference from the default's with the 95 % interval of the
@@ -30,7 +31,8 @@ from leanrag_engine.engine import LeanRAG
 from leanrag_engine.evaluation.datasets import read_set
 from leanrag_engine.evaluation.metrics import all_at, bootstrap_difference, mean
 from leanrag_engine.evaluation.retrieval.run import Strategy, ask_all
-from leanrag_engine.evaluation.scratch import open_scratch, scratch_settings
+from leanrag_engine.evaluation.scratch import GivenGraph, open_scratch, scratch_settings
+from leanrag_engine.extraction.openie import read_openie
 from leanrag_engine.retrieval.request import (
     DEFAULT_CONTEXT,
     DEFAULT_RANKING,
@@ -69,6 +71,7 @@ VARIANTS = (
     Strategy("no hierarchy edges in the walk", ranking(parent=0.0, inter_cluster=0.0)),
     Strategy("no relations in the walk", ranking(relation=0.0)),
     Strategy("no facts as starts of the walk", ranking(fact_mass=0.0)),
+    Strategy("one fact starts the walk", ranking(facts=1)),
     Strategy("no keywords", ranking(keywords=False)),
     Strategy("no gain by the graph", relevance(graph=0.0, graph_sure=0.0)),
     Strategy("no further gain where the question is sure", relevance(graph_sure=0.0)),
@@ -91,6 +94,8 @@ class Asked:
     limit: int | None
     folder: Path
     only: tuple[str, ...] = ()
+    graph: Path | None = None
+    """What a model extracted from the passages, in HippoRAG's format; None: the heuristic graph."""
 
     @property
     def ways(self) -> list[Strategy]:
@@ -100,7 +105,8 @@ class Asked:
 async def measure_passages(path: Path, asked: Asked, tell: Callable[[str, Figures], None]) -> None:
     questions = read_set(path).first(asked.limit)
     settings = scratch_settings(asked.folder / path.stem, asked.embedder)
-    async with open_scratch(settings, questions, None, report) as scratch:
+    given = GivenGraph.of(read_openie(asked.graph), questions) if asked.graph else None
+    async with open_scratch(settings, questions, given, report) as scratch:
         for way in asked.ways:
             answers = await ask_all(scratch, questions, way, BUDGETS[:1], report)
             tell(
@@ -164,7 +170,11 @@ async def run(arguments: argparse.Namespace) -> None:
     found: dict[str, Any] = {}
     with tempfile.TemporaryDirectory(prefix="leanrag-ablations-") as folder:
         asked = Asked(
-            arguments.embedder, arguments.limit, arguments.keep or Path(folder), tuple(arguments.only or ())
+            arguments.embedder,
+            arguments.limit,
+            arguments.keep or Path(folder),
+            tuple(arguments.only or ()),
+            arguments.graph,
         )
         for name in arguments.sets:
             path = DATA / name
@@ -191,6 +201,7 @@ def main() -> None:
     parser.add_argument("--limit", type=int, help="so many questions of each set only")
     parser.add_argument("--keep", type=Path, help="keep the scratch collections in this folder")
     parser.add_argument("--sets", nargs="+", default=SETS, help="other sets, as paths from the data folder")
+    parser.add_argument("--graph", type=Path, help="what a model extracted from the passages, as OpenIE JSON")
     parser.add_argument("--only", nargs="+", help="names of the variants to compare with the default")
     anyio.run(run, parser.parse_args())
 

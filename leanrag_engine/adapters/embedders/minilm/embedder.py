@@ -43,6 +43,10 @@ IDENTITY = f"{NAME}-6377489f835b58b8"
 WINDOW = 256
 """Tokens that the model reads at once, with the two that mark beginning and end: what it was tuned with."""
 
+UNRELATED = 0.3
+"""Chosen on four sets of documents: 2 of 140 questions that they answer stay below it, and 30 of 40 that they do not
+answer. On two more sets that was 2 of 68 and 17 of 20."""
+
 UNKNOWN, BEGIN, END = 100, 101, 102
 """Tokens of tokenizer.json: a word that is not known, and the marks around a text."""
 
@@ -127,6 +131,10 @@ class MiniLMEmbedder:
     @property
     def dimension(self) -> int:
         return DIMENSION
+
+    @property
+    def unrelated(self) -> float | None:
+        return UNRELATED
 
     async def embed(self, texts: Sequence[str], report: ProgressReport | None = None) -> Vectors:
         """Return L2-normalised (len(texts), dimension) float32 rows; a long text gets the mean of its windows."""
