@@ -193,7 +193,9 @@ async def test_evidence_is_weak_by_its_meaning_and_not_by_its_words(tmp_path: Pa
     async with await LeanRAG.open(load_settings(data_dir=tmp_path, embedder="minilm")) as engine:
         await ingest(engine, [DocumentSource(text=text, id=id_) for id_, text in notes.items()])
         answered = await engine.query(Query("Why was it freezing in our flats?", mode="naive"))
-        unknown = await engine.query(Query("How long do I cook an egg that stays soft on Monday?", mode="naive"))
+        unknown = await engine.query(
+            Query("How long do I cook an egg that stays soft on Monday?", mode="naive")
+        )
         parts = ("Who replaced the singer?", "What is the melting point of tungsten?")
         several = await engine.query(Query("Who sang?", sub_queries=parts, mode="naive"))
     assert not any("Weak evidence" in each for each in answered.warnings)
