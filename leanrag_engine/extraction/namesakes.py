@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from leanrag_engine.core.model import Extract
 from leanrag_engine.core.text.language.parts_of_speech import parts_of_speech
 
+from .heuristic.names.mentions import Kind
 from .heuristic.words import vocabulary as known
 
 __all__ = ["find_namesakes"]
@@ -26,18 +27,28 @@ _FEW_DOCUMENTS = 10
 
 
 @dataclass(slots=True)
-class _Namesake:
-    """Mentions of one name in documents whose contexts agree: ``telling`` and ``common`` are the keys beside it."""
+class _Context:
+    """What stands beside a name: the ``telling`` and the ``common`` keys. ``small``: the name begins with a small letter."""
 
-    key: str
+    small: bool
     telling: set[str] = field(default_factory=set)
     common: set[str] = field(default_factory=set)
 
-    def agrees(self, telling: set[str], common: set[str]) -> bool:
-        if not self.telling.isdisjoint(telling):
+    def agrees(self, other: _Context) -> bool:
+        if self.small or other.small:
+            return self.small == other.small  # a wall is not *The Wall*, whoever speaks of both
+        if not self.telling.isdisjoint(other.telling):
             return True
-        shared = len(self.common & common)
-        return shared >= max(_COMMON_WORDS, _COMMON_SHARE * min(len(self.common), len(common)))
+        shared = len(self.common & other.common)
+        return shared >= max(_COMMON_WORDS, _COMMON_SHARE * min(len(self.common), len(other.common)))
+
+
+@dataclass(slots=True)
+class _Namesake:
+    """Mentions of one name in documents whose contexts agree."""
+
+    key: str
+    context: _Context
 
 
 def find_namesakes(
@@ -59,15 +70,15 @@ def find_namesakes(
     wide = _wide_names(extracts, keys, forms, documents)
     namesakes: dict[str, list[_Namesake]] = {}
     for document, chunks in _by_document(extracts, documents):
-        for key, (telling, common) in _contexts(chunks, keys, forms, shared, wide).items():
+        for key, context in _contexts(chunks, keys, forms, shared, wide).items():
             known_ = namesakes.setdefault(key, [])
-            one = next((each for each in known_ if each.agrees(telling, common)), None)
+            one = next((each for each in known_ if each.context.agrees(context)), None)
             if one is None:
                 # The key ends up in an id alone.
-                one = _Namesake(f"{key}\x00{document}" if known_ else key)
+                one = _Namesake(f"{key}\x00{document}" if known_ else key, context)
                 known_.append(one)
-            one.telling |= telling
-            one.common |= common
+            one.context.telling |= context.telling
+            one.context.common |= context.common
             if one.key != key:
                 found |= {(extract.chunk_id, key): one.key for extract in chunks}
     return found
@@ -88,15 +99,30 @@ def _shared_names(
     forms: Mapping[str, str],
     documents: Mapping[str, str],
 ) -> frozenset[str]:
-    """Return the keys of the names that many may have and that several documents mention."""
+    """Return the keys of the names that many may have and that several documents mention, and of the works that are
+    called like a thing which another document mentions: *The Wall*."""
     seen: dict[str, str] = {}
     several: set[str] = set()
+    works = _titled_words(extracts, keys, forms)
     for extract in extracts:
         document = documents.get(extract.chunk_id, "")
         for key, name in _keys_of(extract, keys, forms):
-            if _is_common_name(key, name) and seen.setdefault(key, document) != document:
+            candidate = key in works or _is_common_name(key, name)
+            if candidate and seen.setdefault(key, document) != document:
                 several.add(key)
     return frozenset(several)
+
+
+def _titled_words(
+    extracts: Sequence[Extract], keys: Mapping[str, str], forms: Mapping[str, str]
+) -> frozenset[str]:
+    """Return the keys of works that are called by a single noun of the language."""
+    titles = ((keys[each.name], each) for extract in extracts for each in extract.entities)
+    return frozenset(
+        forms.get(key, key)
+        for key, each in titles
+        if each.type == Kind.WORK.value and " " not in key and parts_of_speech(key)[:1] == "n"
+    )
 
 
 def _is_common_name(key: str, name: str) -> bool:
@@ -136,9 +162,9 @@ def _contexts(
     forms: Mapping[str, str],
     shared: frozenset[str],
     wide: frozenset[str],
-) -> dict[str, tuple[set[str], set[str]]]:
-    """Return for each shared name of one document the telling and the common keys in its chunks."""
-    found: dict[str, tuple[set[str], set[str]]] = {}
+) -> dict[str, _Context]:
+    """Return the context of each shared name of one document in its chunks."""
+    found: dict[str, _Context] = {}
     for extract in chunks:
         here = dict(_keys_of(extract, keys, forms))
         names = here.keys() & shared
@@ -146,9 +172,10 @@ def _contexts(
             telling = {key for key in here if _is_telling(key) and key not in wide}
             common = here.keys() - telling - known.HONORIFICS
             for name in names:
-                one = found.setdefault(name, (set(), set()))
-                one[0].update(telling - {name})
-                one[1].update(common - {name})
+                one = found.setdefault(name, _Context(small=True))
+                one.small = one.small and here[name][:1].islower()
+                one.telling.update(telling - {name})
+                one.common.update(common - {name})
     return found
 
 

@@ -532,6 +532,16 @@ def test_a_shared_name_in_a_context_that_agrees_is_one() -> None:
     assert [entity.mentions for entity in graph.entities if entity.name == "King"] == [2]
 
 
+def test_a_work_that_is_called_like_a_thing_is_not_that_thing() -> None:
+    def wall(document: str, name: str, type_: str) -> Extract:
+        return said(f"{document}1", "Ann Lee", ExtractedEntity(name, type_), method=Method.HEURISTIC)
+
+    read = [wall("a", "The Wall", "work"), wall("b", "wall", "concept"), wall("c", "The Wall", "name")]
+    graph = merge([*read, wall("d", "wall", "concept")], documents=in_documents(a1="a", b1="b", c1="c", d1="d"))
+    found = {entity.name: entity.chunk_ids for entity in graph.entities if entity.name != "Ann Lee"}
+    assert found == {"The Wall": ("a1", "c1"), "wall": ("b1", "d1")}
+
+
 def test_first_names_of_two_documents_are_one_if_they_know_the_same_person() -> None:
     extracts = [said("a1", "John", "Mary"), said("b1", "John", "Mary"), said("c1", "John", "rent")]
     graph = merge(extracts, documents=in_documents(a1="a", b1="b", c1="c"))

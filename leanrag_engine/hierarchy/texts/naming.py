@@ -191,7 +191,7 @@ def _importance(graph: Graph, options: TextOptions) -> list[float]:
     degree = Counter(end for one in graph.relations for end in (one.source_id, one.target_id))
     return [
         (1.0 + math.log(max(1, entity.mentions)) + 0.5 * math.log1p(degree[entity.id]))
-        * _attestation(entity, options)
+        * _attestation(entity, degree[entity.id], options)
         for entity in graph.entities
     ]
 
@@ -199,10 +199,10 @@ def _importance(graph: Graph, options: TextOptions) -> list[float]:
 _OPTION = re.compile(r"-|.*[_/=]|.*\.\w+$|[a-z]+$")
 
 
-def _attestation(entity: Entity, options: TextOptions) -> float:
+def _attestation(entity: Entity, degree: int, options: TextOptions) -> float:
     if entity.type == _CODE and _OPTION.match(entity.name):
         return options.code
-    if entity.mentions > 1:
+    if entity.mentions > 1 or degree >= options.topic:
         return 1.0
     return options.once_lowercase if entity.name[:1].islower() else options.once
 

@@ -25,6 +25,8 @@ class TextOptions:
     """Worth of an entity that a single chunk mentions."""
     once_lowercase: float = 0.6
     """The same of an entity whose name begins with a small letter."""
+    topic: int = 8
+    """Relations from which on an entity counts in full although one chunk mentions it: the heading above the others."""
     broad: float = 3.0
     """Most that the number of members with a phrase counts, as log₂(1 + members): no more from seven on."""
     faint: float = 0.3

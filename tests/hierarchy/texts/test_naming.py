@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from leanrag_engine.core.model import Entity, Graph
+from leanrag_engine.core.model import Entity, Graph, Relation
 from leanrag_engine.core.text.language.names import name_key
 from leanrag_engine.hierarchy.texts.naming import (
     NameRegister,
+    PhraseTable,
     choose_name,
     find_phrases,
     join_names,
@@ -180,3 +181,21 @@ def test_an_entity_that_stands_for_others_counts_as_often_and_one_of_scale_0_not
     whole = rank(told, [0, 0, 1, 1, 1, 1], None)
     assert rank(sample, [0, 0, 1, 1, 1, 1], [1.0, 1.0, 2.0, 2.0, 0.0, 0.0]) == pytest.approx(whole)
     assert rank(sample, [0, 0, 1, 1, 1, 1], None) != pytest.approx(whole)
+
+
+def test_a_heading_above_many_counts_in_full_although_one_chunk_has_it() -> None:
+    members = tuple(
+        Entity(id=name, name=name, mentions=2)
+        for name in ("Lem", "Solaris", "Farid", "Lwów", "Grace", "Yumi", "Oksana", "Tove")
+    )
+    club = Entity(id="club", name="bookclub")
+    relations = tuple(Relation(f"r{each.id}", "club", each.id) for each in members)
+    above = find_phrases(Graph((club, *members), relations))
+    alone = find_phrases(Graph((club, *members), relations[:1]))
+
+    def weight(terms: PhraseTable) -> float:
+        return float(terms.weights[(terms.rows == 0) & terms.whole][0])
+
+    importance = 1.0 + 0.5 * np.log1p(len(members))
+    assert weight(above) == pytest.approx(importance)
+    assert weight(alone) < 1.0
