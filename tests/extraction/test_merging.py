@@ -537,7 +537,9 @@ def test_a_work_that_is_called_like_a_thing_is_not_that_thing() -> None:
         return said(f"{document}1", "Ann Lee", ExtractedEntity(name, type_), method=Method.HEURISTIC)
 
     read = [wall("a", "The Wall", "work"), wall("b", "wall", "concept"), wall("c", "The Wall", "name")]
-    graph = merge([*read, wall("d", "wall", "concept")], documents=in_documents(a1="a", b1="b", c1="c", d1="d"))
+    graph = merge(
+        [*read, wall("d", "wall", "concept")], documents=in_documents(a1="a", b1="b", c1="c", d1="d")
+    )
     found = {entity.name: entity.chunk_ids for entity in graph.entities if entity.name != "Ann Lee"}
     assert found == {"The Wall": ("a1", "c1"), "wall": ("b1", "d1")}
 
