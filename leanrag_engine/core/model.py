@@ -390,9 +390,24 @@ class Entity:
 
     @property
     def indexed_text(self) -> str:
-        """Return the text that is embedded and indexed: name, aliases and description."""
+        """Return the text that is embedded and indexed: name, aliases and description.
+
+        A heuristic description consists of sentences of the documents, each of which describes several entities.
+        """
         names = " / ".join((self.name, *self.aliases))
-        return f"{names}\n{self.description}" if self.description else names
+        if not self.description:
+            return names
+        text = f"{names}\n{self.description}"
+        return SharedText(text) if self.layer == 0 and self.method is Method.HEURISTIC else text
+
+
+class SharedText(str):
+    """A heading line and, below it, sentences that other texts hold too.
+
+    An embedder may embed each part of many such texts once and give a text the mean of its parts.
+    """
+
+    __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True)

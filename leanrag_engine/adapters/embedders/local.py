@@ -26,7 +26,7 @@ from leanrag_engine.core.model import Vectors
 from leanrag_engine.core.ports import Embedder, Progress, ProgressReport
 from leanrag_engine.core.text.shortening import one_line
 
-from .pretrained import EmbeddingWindows, Span, Windows, check_rows, pool_windows, rough_tokens
+from .pretrained import EmbeddingWindows, Span, Windows, check_rows, embed_shared, pool_windows, rough_tokens
 
 SentenceTransformer = Any
 """Types come with the extra [local], which need not be installed where types are checked."""
@@ -169,8 +169,12 @@ class SentenceTransformersEmbedder:
 
         Progress counts windows.
         """
-        windows = await anyio.to_thread.run_sync(partial(self._embed, list(texts), "document", report))
-        return pool_windows(windows, len(texts))
+
+        async def embed(parts: Sequence[str]) -> Vectors:
+            windows = await anyio.to_thread.run_sync(partial(self._embed, list(parts), "document", report))
+            return pool_windows(windows, len(parts))
+
+        return await embed_shared(texts, embed)
 
     async def embed_queries(self, texts: Sequence[str]) -> Vectors:
         """Return the rows of queries, with the model's prompt for queries if it has one."""

@@ -35,7 +35,7 @@ from leanrag_engine.core.errors import InvalidInput, LeanRAGError, ModelUnavaila
 from leanrag_engine.core.model import Vectors, content_id
 from leanrag_engine.core.ports import Embedder, Progress, ProgressReport
 
-from .pretrained import EmbeddingWindows, Windows, check_rows, pool_windows, rough_tokens
+from .pretrained import EmbeddingWindows, Windows, check_rows, embed_shared, pool_windows, rough_tokens
 
 _KIND = "litellm"
 _PREFIX = "litellm/"
@@ -164,7 +164,11 @@ class LitellmEmbedder:
         Progress counts windows.
         """
         run = _EmbeddingRun(self._model, self._dimension, "document", report)
-        return pool_windows(await run.embed(await self._pieces(texts)), len(texts))
+
+        async def embed(parts: Sequence[str]) -> Vectors:
+            return pool_windows(await run.embed(await self._pieces(parts)), len(parts))
+
+        return await embed_shared(texts, embed)
 
     async def embed_queries(self, texts: Sequence[str]) -> Vectors:
         """Return the rows of queries, marked as such for services that distinguish them; gives up after seconds."""

@@ -184,6 +184,7 @@ def _after(
 
     def report_rest(step: Progress) -> None:
         said = f"{len(held)} of {len(texts)} texts unchanged"
-        report(replace(step, done=step.done + len(held), total=len(texts), message=said))
+        # What is left is counted as the embedder does: in windows or sentences.
+        report(replace(step, done=step.done + len(held), total=step.total + len(held), message=said))
 
     return report_rest

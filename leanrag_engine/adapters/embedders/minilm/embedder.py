@@ -25,6 +25,7 @@ from leanrag_engine.adapters.embedders.pretrained import (
     Span,
     Windows,
     check_rows,
+    embed_shared,
     pool_windows,
     repeat_windows,
 )
@@ -138,7 +139,11 @@ class MiniLMEmbedder:
 
     async def embed(self, texts: Sequence[str], report: ProgressReport | None = None) -> Vectors:
         """Return L2-normalised (len(texts), dimension) float32 rows; a long text gets the mean of its windows."""
-        return pool_windows(await self.embed_windows(texts, report), len(texts))
+
+        async def embed(parts: Sequence[str]) -> Vectors:
+            return pool_windows(await self.embed_windows(parts, report), len(parts))
+
+        return await embed_shared(texts, embed)
 
     async def embed_windows(self, texts: Sequence[str], report: ProgressReport | None = None) -> Windows:
         """Return one row for each window; progress counts the windows of different texts.
