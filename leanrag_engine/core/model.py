@@ -127,6 +127,15 @@ class LoadedDocument:
 
 
 @dataclass(frozen=True, slots=True)
+class ReadDocument:
+    """A document with its chunks, and an extract for each."""
+
+    document: LoadedDocument
+    chunks: Sequence[Chunk]
+    extracts: Sequence[Extract]
+
+
+@dataclass(frozen=True, slots=True)
 class Document:
     """A document in the graph store.
 

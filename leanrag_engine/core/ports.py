@@ -32,6 +32,7 @@ from .model import (
     Hit,
     LoadedDocument,
     PassageText,
+    ReadDocument,
     Relation,
     Spent,
     Vectors,
@@ -341,6 +342,10 @@ class DocumentStore(Protocol):
         what a model or an agent extracted from it. A new chunk gets a citation that no other one has had: an old citation
         never shows another text. The collection's revision grows by one.
         """
+        ...
+
+    async def put_all(self, collection: str, read: Sequence[ReadDocument]) -> list[Document]:
+        """Put documents of different ids, each as ``put`` does, all or none."""
         ...
 
     async def delete(

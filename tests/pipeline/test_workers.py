@@ -7,19 +7,23 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import anyio
 import psutil
 import pytest
 from leanrag_tests_jobs import finish, open_engine
 
+from leanrag_engine.adapters.sql.stores import SqlDocumentStore
+from leanrag_engine.core.errors import InvalidInput
 from leanrag_engine.core.jobs import IngestOutcome
-from leanrag_engine.core.model import DocumentSource
+from leanrag_engine.core.model import DocumentSource, ReadDocument
+from leanrag_engine.core.ports import Say
 from leanrag_engine.engine import LeanRAG
 from leanrag_engine.pipeline.ingest import run
-from leanrag_engine.pipeline.ingest.reading import ReadingTask
+from leanrag_engine.pipeline.ingest.reading import ReadingTask, read_document
 
 pytestmark = pytest.mark.anyio
 
@@ -43,7 +47,9 @@ async def read_all(engine: LeanRAG, sources: list[DocumentSource]) -> tuple[Any,
         for each in await engine._stores.documents.find_all("default")
     ]
     chunks = await engine._stores.documents.all_chunks("default")
-    return job.documents, documents, chunks, await engine._stores.documents.extracts("default")
+    # A file that was written a moment ago is read again, later than those that need not be.
+    outcomes = sorted(job.documents, key=str)
+    return outcomes, documents, chunks, await engine._stores.documents.extracts("default")
 
 
 async def test_what_workers_read_is_what_this_process_reads(tmp_path: Path) -> None:
@@ -120,3 +126,44 @@ def test_ctrl_c_ends_the_command_and_its_workers(tmp_path: Path) -> None:
         assert "Traceback" not in told
         _, alive = psutil.wait_procs(children, timeout=60)
         assert not alive
+
+
+async def test_of_documents_stored_together_only_the_one_that_cannot_be_stored_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sizes: list[int] = []
+    are_read: list[str] = []
+
+    def note(task: ReadingTask, say: Say) -> Any:
+        read = read_document(task, say)
+        are_read.append(task.document.id)
+        return read
+
+    put_all = SqlDocumentStore.put_all
+
+    async def refuse(self: SqlDocumentStore, collection: str, read: Sequence[ReadDocument]) -> Any:
+        while len(are_read) < 4:  # the first transaction takes so long that the others are read
+            await anyio.sleep(0.01)
+        sizes.append(len(read))
+        if "bad" in {each.document.id for each in read}:
+            raise InvalidInput("This one is refused.", "")
+        return await put_all(self, collection, read)
+
+    monkeypatch.setattr(run, "read_document", note)
+    monkeypatch.setattr(SqlDocumentStore, "put_all", refuse)
+    names = ("first", "good", "bad", "last")
+    sources = [DocumentSource(id=name, text=f"The {name} text of Ada Lovelace.") for name in names]
+    async with open_engine(tmp_path) as engine:
+        job = await finish(engine, await engine.submit_ingest(sources, build=False))
+        assert [(each.id, each.status) for each in job.documents] == [
+            ("first", "added"),
+            ("good", "added"),
+            ("bad", "failed"),
+            ("last", "added"),
+        ]
+        assert [each.id for each in await engine._stores.documents.find_all("default")] == [
+            "first",
+            "good",
+            "last",
+        ]
+    assert sizes == [1, 3, 1, 1, 1]

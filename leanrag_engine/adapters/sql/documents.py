@@ -129,6 +129,10 @@ def prepare_document(
     )
 
 
+def put_all(connection: Connection, name: str, new: Sequence[PreparedDocument]) -> list[Document]:
+    return [put(connection, name, each) for each in new]
+
+
 def put(connection: Connection, name: str, new: PreparedDocument) -> Document:
     """Write ``new``; of a document of the same id it keeps the number and all chunks that ``new`` has too.
 

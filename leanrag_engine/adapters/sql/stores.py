@@ -27,6 +27,7 @@ from leanrag_engine.core.model import (
     Hit,
     LoadedDocument,
     PassageText,
+    ReadDocument,
     Relation,
     Spent,
 )
@@ -88,11 +89,20 @@ class SqlDocumentStore:
         extracts: Sequence[Extract],
     ) -> Document:
         """Also raises ``InvalidInput`` for a chunk of another document and an extract without its chunk."""
-        held = await self._transactions.read(documents.chunk_ids, collection, [document.id])
-        incoming = await to_thread.run_sync(
-            documents.prepare_document, document, chunks, extracts, frozenset(held)
-        )
-        return await self._transactions.write(documents.put, collection, incoming)
+        (stored,) = await self.put_all(collection, [ReadDocument(document, chunks, extracts)])
+        return stored
+
+    async def put_all(self, collection: str, read: Sequence[ReadDocument]) -> list[Document]:
+        ids = [each.document.id for each in read]
+        held = frozenset(await self._transactions.read(documents.chunk_ids, collection, ids))
+
+        def prepare() -> list[documents.PreparedDocument]:
+            return [
+                documents.prepare_document(each.document, each.chunks, each.extracts, held) for each in read
+            ]
+
+        incoming = await to_thread.run_sync(prepare)
+        return await self._transactions.write(documents.put_all, collection, incoming)
 
     async def put_file_stamps(self, collection: str, stamps: Mapping[str, tuple[str, str]]) -> None:
         if stamps:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TypeVar
 
+import anyio
 import anyio.to_thread
 
 from leanrag_engine.core.ports import Say
@@ -15,12 +16,16 @@ R = TypeVar("R")
 
 
 class InProcess:
-    """A :class:`leanrag_engine.core.ports.Workers` that uses a thread, one at a time."""
+    """A :class:`leanrag_engine.core.ports.Workers` that uses a thread, one at a time. Used on one event loop."""
 
     width = 1
 
+    def __init__(self) -> None:
+        self._free = anyio.CapacityLimiter(1)
+
     async def run(self, work: Callable[[T, Say], R], value: T, say: Say) -> R:
-        return await anyio.to_thread.run_sync(partial(work, value, say))
+        async with self._free:
+            return await anyio.to_thread.run_sync(partial(work, value, say))
 
     async def close(self) -> None:
         pass

@@ -12,6 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
+from typing import Literal
 
 import anyio
 import anyio.to_thread
@@ -25,7 +26,7 @@ from leanrag_engine.core.errors import (
     StoreUnusable,
 )
 from leanrag_engine.core.jobs import IngestOutcome, IngestRequest, SkippedFiles
-from leanrag_engine.core.model import Chunk, Document, DocumentSource, Extract, LoadedDocument
+from leanrag_engine.core.model import Chunk, Document, DocumentSource, Extract, LoadedDocument, ReadDocument
 from leanrag_engine.core.ports import Progress, ProgressReport, Workers
 from leanrag_engine.documents.guarding import ParsingLimits, parse_within_limits
 from leanrag_engine.documents.loading import (
@@ -236,13 +237,12 @@ def count_bytes(sources: Sequence[DocumentSource]) -> int:
 # --- documents -----------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class ReadDocument:
-    """A document that is to be stored."""
-
-    document: LoadedDocument
-    chunks: Sequence[Chunk]
-    extracts: Sequence[Extract]
+AHEAD = 16
+"""Documents that may be read and not stored, for each worker: while one transaction is written, the next one gathers."""
+AHEAD_BYTES = 2_000_000
+"""Bytes of these, for each worker; one document may have more."""
+TOGETHER = 200
+"""Chunks that are stored in one transaction; one document may have more."""
 
 
 @dataclass(slots=True, eq=False)
@@ -250,6 +250,7 @@ class QueuedDocument:
     """A document that is being read: its source, and what came of it once it is there."""
 
     source: DocumentSource
+    size: int
     is_there: anyio.Event = field(default_factory=anyio.Event)
     result: ReadDocument | IngestOutcome | None = None
 
@@ -268,10 +269,9 @@ class Ingestion:
     async def ingest(self, sources: Sequence[DocumentSource], progress: JobProgress) -> list[str]:
         """Ingest documents and return their statuses.
 
-        As many are read beside each other as there are workers, and as many again lie ready; they are stored in the order of
-        ``sources``, each in a transaction of its own.
+        As many are read beside each other as there are workers. They are stored in the order of ``sources``; those that were
+        read while others were stored share a transaction.
         """
-        most = 1 if self.workers.width == 1 else 2 * self.workers.width
         waiting: deque[QueuedDocument] = deque()
         statuses: list[str] = []
 
@@ -279,24 +279,30 @@ class Ingestion:
             name = source.title or file_name_of(source)
             progress.report(Progress("ingest", len(statuses), len(sources), name))
 
+        def has_room(queued: QueuedDocument) -> bool:
+            if not waiting:
+                return True
+            size = queued.size + sum(each.size for each in waiting)
+            if len(waiting) >= AHEAD * self.workers.width or size > AHEAD_BYTES * self.workers.width:
+                return False
+            # What is read depends on what is stored under the same id.
+            return not queued.source.id or queued.source.id not in {each.source.id for each in waiting}
+
         async def store_next() -> None:
-            queued = waiting.popleft()
-            show(queued.source)
-            await queued.is_there.wait()
-            outcome = await self._store_or_fail(queued)
-            statuses.append(record_outcome(outcome, progress))
+            show(waiting[0].source)
+            await waiting[0].is_there.wait()
+            outcomes = await self._store_or_fail(take_together(waiting))
+            statuses.extend(record_outcome(each, progress) for each in outcomes)
 
         try:
             async with anyio.create_task_group() as group:
                 for source in sources:
-                    # What is read depends on what is stored under the same id.
-                    while len(waiting) == most or (
-                        source.id and source.id in {each.source.id for each in waiting}
-                    ):
+                    queued = QueuedDocument(source, count_bytes([source]))
+                    while not has_room(queued):
                         await store_next()
                     show(source)
-                    waiting.append(QueuedDocument(source))
-                    group.start_soon(self._read_or_fail, waiting[-1], progress.say)
+                    waiting.append(queued)
+                    group.start_soon(self._read_or_fail, queued, progress.say)
                 while waiting:
                     await store_next()
         except BaseExceptionGroup as problems:
@@ -313,18 +319,18 @@ class Ingestion:
             queued.result = failure_of(queued.source, problem)
         queued.is_there.set()
 
-    async def _store_or_fail(self, queued: QueuedDocument) -> IngestOutcome:
-        match queued.result:
-            case ReadDocument() as read:
-                try:
-                    return await self._store(read)
-                except (StoreUnusable, Cancelled):
-                    raise
-                except LeanRAGError as problem:
-                    return failure_of(queued.source, problem)
-            case outcome:
-                assert outcome is not None, "the event is set after the result"
-                return outcome
+    async def _store_or_fail(self, queued: Sequence[QueuedDocument]) -> list[IngestOutcome]:
+        """Store documents in one transaction. If it fails, each gets one of its own, and its own error."""
+        read = [each.result for each in queued if isinstance(each.result, ReadDocument)]
+        try:
+            stored = iter(await self._store(read))
+        except (StoreUnusable, Cancelled):
+            raise
+        except LeanRAGError as problem:
+            if len(queued) > 1:
+                return [outcome for each in queued for outcome in await self._store_or_fail([each])]
+            return [failure_of(queued[0].source, problem)]
+        return [each.result if isinstance(each.result, IngestOutcome) else next(stored) for each in queued]
 
     async def _read(self, source: DocumentSource, say: Callable[[str], None]) -> ReadDocument | IngestOutcome:
         """Load, chunk and extract one document, unless it is stored as it is. Raises a ``LeanRAGError`` if it cannot be read.
@@ -376,21 +382,42 @@ class Ingestion:
         self.stamps[document.id] = (document.file_stamp, document.file_digest)
         return IngestOutcome(document.id, document.title, "unchanged", before.chunks)
 
-    async def _store(self, read: ReadDocument) -> IngestOutcome:
-        documents, document = self.stores.documents, read.document
-        # Another one of the same id may have been stored since it was read.
-        before = await documents.find(self.collection, document.id)
-        if unchanged := self._find_unchanged(document, before):
-            return unchanged
-        held = frozenset(await documents.chunk_ids(self.collection, [document.id]))
-        await documents.put(self.collection, document, read.chunks, read.extracts)
-        return IngestOutcome(
-            document.id,
-            document.title,
-            "added" if before is None else "replaced",
-            len(read.chunks),
-            kept=sum(each.id in held for each in read.chunks),
-        )
+    async def _store(self, read: Sequence[ReadDocument]) -> list[IngestOutcome]:
+        """Store documents of different ids, all or none, except those that are stored as they are."""
+        documents = self.stores.documents
+        outcomes: list[IngestOutcome] = []
+        changed: list[ReadDocument] = []
+        for each in read:
+            document = each.document
+            # Another one of the same id may have been stored since it was read.
+            before = await documents.find(self.collection, document.id)
+            if unchanged := self._find_unchanged(document, before):
+                outcomes.append(unchanged)
+                continue
+            held = frozenset(await documents.chunk_ids(self.collection, [document.id]))
+            kept = sum(chunk.id in held for chunk in each.chunks)
+            status: Literal["added", "replaced"] = "added" if before is None else "replaced"
+            changed.append(each)
+            outcomes.append(IngestOutcome(document.id, document.title, status, len(each.chunks), kept=kept))
+        if changed:
+            await documents.put_all(self.collection, changed)
+        return outcomes
+
+
+def take_together(waiting: deque[QueuedDocument]) -> list[QueuedDocument]:
+    """Remove and return the first document, which is there, and those after it that are and may be stored with it."""
+    taken: list[QueuedDocument] = []
+    ids: set[str] = set()
+    chunks = 0
+    while waiting and waiting[0].is_there.is_set():
+        read = waiting[0].result
+        if isinstance(read, ReadDocument):
+            chunks += len(read.chunks)
+            if taken and (read.document.id in ids or chunks > TOGETHER):
+                break
+            ids.add(read.document.id)
+        taken.append(waiting.popleft())
+    return taken
 
 
 def failure_of(source: DocumentSource, problem: LeanRAGError) -> IngestOutcome:

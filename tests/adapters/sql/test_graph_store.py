@@ -50,6 +50,7 @@ from leanrag_engine.core.model import (
     LayerHealth,
     Method,
     MethodCounts,
+    ReadDocument,
     Relation,
     SeedMeetings,
     Spent,
@@ -300,6 +301,25 @@ async def test_equal_ids_in_two_collections_are_separate(
     assert len(await filled_store.documents.all_chunks("default")) == 5
     hits = await filled_store.documents.search_windows("other", "Scrooge", 5)
     assert [hit.id for hit in hits] == [window_id(same.chunks[0].id, 0)]
+
+
+async def test_documents_put_together_are_stored_all_or_none(store: SqlDatabase, parcel: MakeParcel) -> None:
+    await store.documents.create_collection("default")
+    one, two, odd = (parcel(name, f"{name} met Ada.", f"{name} left.") for name in ("one", "two", "odd"))
+    read = [ReadDocument(each.document, each.chunks, each.extracts) for each in (one, two)]
+    twice = ReadDocument(odd.document, [*odd.chunks, *odd.chunks], [])
+    with pytest.raises(InvalidInput, match="rejected a row"):
+        await store.documents.put_all("default", [*read, twice])
+    assert await store.documents.find_all("default") == []
+    stored = await store.documents.put_all("default", read)
+    assert [(each.id, each.number, each.revision, each.chunks) for each in stored] == [
+        ("one", 1, 1, 2),
+        ("two", 2, 2, 2),
+    ]
+    assert await store.documents.find_all("default") == stored
+    assert {each.id for each in await store.documents.all_chunks("default")} == {
+        chunk.id for each in (one, two) for chunk in each.chunks
+    }
 
 
 async def test_an_inconsistent_document_is_refused_as_a_whole(
