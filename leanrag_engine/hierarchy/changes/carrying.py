@@ -85,13 +85,13 @@ class Lineage:
 
 def _ends_of_changes(before: Iterable[Relation], after: Iterable[Relation]) -> set[str]:
     """Return the ends of base relations that are new, gone or worded differently."""
-    said = {each.id: (each.description, each.source_id, each.target_id) for each in before}
+    gone = {each.id: each for each in before}
     touched: set[str] = set()
     for each in after:
-        old = said.pop(each.id, None)
-        if old is None or old[0] != each.description:
+        old = gone.pop(each.id, None)
+        if old is None or old.description != each.description:
             touched |= {each.source_id, each.target_id}
-    return touched | {end for _, *ends in said.values() for end in ends}
+    return touched | {end for each in gone.values() for end in (each.source_id, each.target_id)}
 
 
 # --- which cluster continues which ----------------------------------------------------------

@@ -254,7 +254,11 @@ def _facts(base: Graph, node: Mapping[str, int]) -> dict[str, list[int]]:
         if relation.description:
             joined = ends.setdefault(first.setdefault(relation.description, relation.id), [])
             joined += (node[relation.source_id], node[relation.target_id])
-    return {id_: list(dict.fromkeys(joined)) for id_, joined in ends.items()}
+    # The two ends of one relation differ.
+    return {
+        id_: joined if len(joined) == 2 else list(dict.fromkeys(joined))  # noqa: PLR2004
+        for id_, joined in ends.items()
+    }
 
 
 def _fact_rows(facts: Mapping[str, Sequence[int]]) -> tuple[Ids, NDArray[np.int64], NDArray[np.int32]]:
