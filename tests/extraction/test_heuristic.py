@@ -336,6 +336,16 @@ def test_marks_and_numbers_of_a_heading_are_no_part_of_its_topic() -> None:
     )
 
 
+def test_the_code_marks_around_an_identifier_are_no_part_of_a_topic() -> None:
+    names = entities("# `wheel_tags` enforcement\n\nIt rained.\n").keys()
+    assert names == {"wheel_tags enforcement"}
+
+
+@pytest.mark.parametrize("heading", ["More Information", "Synopsis", "Next steps", "Use Cases"])
+def test_a_heading_that_any_manual_has_is_no_topic(heading: str) -> None:
+    assert keys(f"# {heading}\n\nAnn Lee lives in Oslo.\n") == {"ann lee", "oslo"}
+
+
 def test_the_head_of_a_table_is_no_name() -> None:
     assert keys("It was in the Year Winner Country Venue Score of the race.") <= {"race"}
 

@@ -93,7 +93,10 @@ def _topic(line: str) -> str:
     if _FILE.fullmatch(name):
         name = re.sub(r"[_-]", " ", name.rsplit(".", 1)[0])
     # Remove marks, except for the underscores of an identifier.
-    name = name.strip(' *`":.#') if _IDENTIFIER.search(name) else _MARKS.sub("", name).strip(" :.#-–—\t")
+    if _IDENTIFIER.search(name):
+        name = name.replace("`", "").strip(' *":.#')
+    else:
+        name = _MARKS.sub("", name).strip(" :.#-–—\t")
     name = _NUMBERING.sub("", name, count=1)
     name = lower_shouted(name.strip("[]() ") if name[:1] in "[(" else name)
     if _PLAIN_ARTICLE.match(name):
