@@ -341,6 +341,11 @@ def test_the_code_marks_around_an_identifier_are_no_part_of_a_topic() -> None:
     assert names == {"wheel_tags enforcement"}
 
 
+def test_an_adjective_in_code_marks_is_a_weak_term_until_it_returns() -> None:
+    found = entities("The index requires a username (`public`) and a key of `dotenv` in Oslo.")
+    assert {name: found[name].type for name in ("public", "dotenv")} == {"public": "term", "dotenv": "code"}
+
+
 @pytest.mark.parametrize("heading", ["More Information", "Synopsis", "Next steps", "Use Cases"])
 def test_a_heading_that_any_manual_has_is_no_topic(heading: str) -> None:
     assert keys(f"# {heading}\n\nAnn Lee lives in Oslo.\n") == {"ann lee", "oslo"}

@@ -143,7 +143,9 @@ class _NameReader:
                 f"{name} {known.CODE_HEADS[following.lower]}", Kind.CODE, token.start, following.end
             )
         elif token.lower not in STOPWORDS and token.lower not in known.GENERIC_NOUNS and len(name) > 1:
-            yield Mention(name, Kind.CODE, token.start, token.end)
+            # *A `public` index*: an adjective or a verb in code marks is a value as often as it is an option.
+            weak = parts_of_speech(token.lower)[:1] in {"a", "v"}
+            yield Mention(name, Kind.TERM if weak else Kind.CODE, token.start, token.end, weak=weak)
 
     # where a name ends
 
