@@ -148,7 +148,12 @@ DEFAULT_SEARCH = SearchOptions()
 @dataclass(frozen=True, slots=True)
 class RelevanceOptions:
     """How windows are valued for a question. Chosen on the reply sets uv_docs and christmas_carol (python_reference
-    confirmed them) and on two passage sets; ``tests/programs/benchmarks/ablations.py`` measures what each contributes."""
+    confirmed them) and on two passage sets; ``tests/programs/benchmarks/ablations.py`` measures what each contributes.
+
+    Tried on six sets and not kept, as no difference at 1,000, 2,000 and 4,000 tokens was clear on all or some sets lost:
+    the similarity of single sentences, windows embedded without headings or with those around them, gains from
+    further than the next window, the parts of a question searched alone, and the best windows' vectors added to the question's.
+    """
 
     keyword: float = 0.45
     """Weight of a window's relative keyword score; its relative dense score has 1. Sums of scores found 5 points more
