@@ -14,7 +14,7 @@ import anyio.to_thread
 import numpy as np
 
 from leanrag_engine.core.errors import InvalidInput, StoreUnusable
-from leanrag_engine.core.model import Chunk, Generation, Hierarchy, Vectors, content_id
+from leanrag_engine.core.model import Chunk, Generation, Hierarchy, SharedText, Vectors, content_id
 from leanrag_engine.core.ports import (
     Embedder,
     Progress,
@@ -167,8 +167,14 @@ async def index_build(
     return found
 
 
+def digest_text(text: str) -> str:
+    """Return a digest that tells what has equal vectors: a :class:`SharedText` is embedded otherwise than the same words
+    in one piece, such as a window of a document that is called like an entity."""
+    return content_id("s" if isinstance(text, SharedText) else "", text)
+
+
 def _digest_all(texts: Sequence[str]) -> list[str]:
-    return [content_id("", text) for text in texts]
+    return list(map(digest_text, texts))
 
 
 def _portions(places: Sequence[int], size: int) -> list[Sequence[int]]:

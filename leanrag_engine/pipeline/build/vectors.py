@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 import anyio.to_thread
 
 from leanrag_engine.core.errors import StoreUnusable
-from leanrag_engine.core.model import Collection, VectorSpaces, content_id
+from leanrag_engine.core.model import Collection, VectorSpaces
 from leanrag_engine.core.ports import Progress, ProgressReport
 from leanrag_engine.pipeline.index import (
     Rows,
@@ -26,7 +26,7 @@ from leanrag_engine.pipeline.index import (
     write_space,
 )
 
-from .embedding_reuse import ReusingEmbedder, SpaceIndex
+from .embedding_reuse import ReusingEmbedder, SpaceIndex, digest_text
 
 logger = logging.getLogger(__name__)
 
@@ -116,7 +116,7 @@ async def _plan_change(
         return [
             place
             for place, (id_, text) in enumerate(texts)
-            if id_ not in present or shelf.digests.get(id_) != content_id("", text)
+            if id_ not in present or shelf.digests.get(id_) != digest_text(text)
         ]
 
     changed = await anyio.to_thread.run_sync(find_changed)

@@ -18,9 +18,10 @@ from leanrag_engine.core.model import (
     DocumentSource,
     EmbeddingCounts,
     Generation,
+    SharedText,
     Vectors,
 )
-from leanrag_engine.core.ports import Progress, ProgressReport
+from leanrag_engine.core.ports import Progress, ProgressReport, ignore_progress
 from leanrag_engine.engine import LeanRAG
 from leanrag_engine.pipeline.build.embedding_reuse import ReusingEmbedder, SpaceIndex
 from leanrag_engine.pipeline.index import read_indexed_texts
@@ -222,6 +223,22 @@ async def test_what_is_held_is_fetched_and_the_rest_embedded_in_the_order_of_the
     assert inner.asked == ["never seen"]
     assert (embedder.reused, embedder.embedded) == (4, 1)
     assert np.array_equal(found, await WordCounter().embed(new))
+
+
+async def test_the_text_of_an_entity_is_not_taken_for_a_window_of_the_same_words(
+    store: ChromaVectorStore,
+) -> None:
+    """A pretrained embedder gives it the mean of its sentences, a window one vector."""
+    words = "Skerryvore\nSkerryvore is a lighthouse."
+    inner = WordCounter()
+    embedder = ReusingEmbedder(inner, store, await shelved(store, [words]))
+    await embedder.embed([SharedText(words)])
+    assert inner.asked == [words]
+    fresh = ReusingEmbedder(inner, store)
+    await fresh.embed_ahead([words], ignore_progress)
+    await fresh.embed([words, SharedText(words)])
+    assert [type(each) for each in inner.asked] == [SharedText, str, SharedText]
+    assert (fresh.reused, fresh.embedded) == (0, 2)
 
 
 async def test_what_a_space_lacks_is_embedded_again(store: ChromaVectorStore) -> None:
