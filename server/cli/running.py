@@ -59,6 +59,16 @@ def print_report(text: str, *, json: bool = False) -> None:
     typer.echo(text)
 
 
+def print_rows(text: str) -> None:
+    """Print one row a line, at a terminal cut at its width."""
+    if sys.stdout.isatty():
+        width = shutil.get_terminal_size().columns
+        text = "\n".join(
+            line if len(line) <= width else f"{line[: width - 1]}…" for line in text.splitlines()
+        )
+    typer.echo(text)
+
+
 def wrap_line(line: str, width: int) -> str:
     """Break a line between words; not one that holds a command, which is copied, or a branch of a tree."""
     if len(line) <= width or "leanrag " in line or line.startswith(("├", "│", "└")):

@@ -17,7 +17,7 @@ from mcp_types import CallToolResult, TextContent
 from leanrag_engine.core.errors import Ambiguous, InvalidInput, LeanRAGError, NotFound, NotReady
 
 from ..engine_handle import EngineHandle
-from ..replies.errors import Offered, plain
+from ..replies.errors import Offered, plain, without_steps
 
 if TYPE_CHECKING:
     from ..tools.read import ReadTools
@@ -139,4 +139,4 @@ def explain_errors(
 def text_of(result: CallToolResult) -> str:
     """Return the text of a tool's reply without its lines about the next call."""
     text = "\n".join(block.text for block in result.content if isinstance(block, TextContent))
-    return "\n".join(line for line in text.split("\n") if not line.startswith(("Next: ", "More: ")))
+    return without_steps(text)

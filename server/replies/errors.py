@@ -40,6 +40,11 @@ def plain_line(text: str) -> str:
     return " ".join(cleaned.split()) if "\n" in cleaned or "\t" in cleaned else cleaned
 
 
+def without_steps(text: str) -> str:
+    """Return a reply without its lines about the next call of a tool."""
+    return "\n".join(line for line in text.split("\n") if not line.startswith(("Next: ", "More: ")))
+
+
 def error_result(text: str) -> CallToolResult:
     """Return an error whose whole text the model reads; long lines, which may repeat a whole argument, are cut."""
     from mcp_types import CallToolResult, TextContent  # noqa: PLC0415 - 0.2 s; the command line sends no result

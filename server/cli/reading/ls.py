@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ..options import CollectionOption, DataDir, Json
-from ..running import read_settings, run
+from ..running import print_rows, read_settings, run
 
 if TYPE_CHECKING:
     from leanrag_engine.engine import LeanRAG
@@ -41,6 +41,9 @@ def list_documents(
         generation = (await engine.status(name)).collection.generation
         built = generation.revision if generation else -1
         reply = DocumentsReply.from_engine(name, documents, built)
-        typer.echo(reply.model_dump_json() if json else reply.to_markdown())
+        if json:
+            typer.echo(reply.model_dump_json())
+        else:
+            print_rows(reply.to_markdown())
 
     run(read_settings(data_dir, collection, read_only=True), work)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from leanrag_engine.core.errors import InvalidInput, LeanRAGError, NotFound, NotReady
+from leanrag_engine.core.errors import InvalidInput, LeanRAGError, NotFound, NotReady, UnknownCollection
 from leanrag_engine.core.text.citation import parse_range
 
 from ..options import CollectionOption, DataDir, Json
@@ -58,8 +58,10 @@ def show(
         if in_editor:
             open_place(*await find_place(engine, name))
             return
+        from ...replies.errors import without_steps  # noqa: PLC0415 - only with a reply
+
         reply = await find(engine, name)
-        typer.echo(reply.model_dump_json() if json else reply.to_markdown())
+        typer.echo(reply.model_dump_json() if json else without_steps(reply.to_markdown()))
 
     run(read_settings(data_dir, collection, read_only=True), work)
 
@@ -77,6 +79,8 @@ async def find(engine: LeanRAG, what: str) -> ReplyModel:
     for way in ways:
         try:
             return await way(engine, what)
+        except UnknownCollection:
+            raise
         except (NotFound, NotReady) as problem:
             problems.append(problem)
     if all(isinstance(each, NotFound) for each in problems):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ..options import CollectionOption, DataDir, Json
-from ..running import read_settings, run
+from ..running import print_rows, read_settings, run
 
 if TYPE_CHECKING:
     from leanrag_engine.core.model import Entity
@@ -40,7 +40,10 @@ def tree(
         name = engine.settings.collection
         chain = await engine.ancestors(top, collection=name) if top else [await engine.root(collection=name)]
         reply = TreeReply(root=await read_branch(engine, chain[0], depth, width))
-        typer.echo(reply.model_dump_json() if json else reply.to_markdown())
+        if json:
+            typer.echo(reply.model_dump_json())
+        else:
+            print_rows(reply.to_markdown())
 
     run(read_settings(data_dir, collection, read_only=True), work)
 

@@ -10,6 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from leanrag_mcp.cli.main import app
+from leanrag_mcp.cli.running import print_rows
 
 
 @pytest.fixture(scope="module")
@@ -144,3 +145,20 @@ def test_a_citation_is_opened_in_the_editor_at_its_line(
     note.unlink()
     gone = CliRunner().invoke(app, ["show", "d1:c1", "--open", "--data-dir", str(data)])
     assert "is gone" in gone.stderr
+
+
+def test_at_a_terminal_rows_are_cut_at_its_width(monkeypatch: pytest.MonkeyPatch) -> None:
+    shown: list[str] = []
+    monkeypatch.setattr("leanrag_mcp.cli.running.sys.stdout.isatty", lambda: True)
+    monkeypatch.setattr("leanrag_mcp.cli.running.typer.echo", shown.append)
+    monkeypatch.setenv("COLUMNS", "24")
+    print_rows("short\n" + "long " * 20)
+    assert shown == ["short\nlong long long long lon…"]
+
+
+@pytest.mark.parametrize("command", [["show", "d1"], ["ls"], ["tree"]])
+def test_a_collection_that_does_not_exist_is_named_with_those_that_do(data: Path, command: list[str]) -> None:
+    ran = CliRunner().invoke(app, [*command, "--collection", "teas", "--data-dir", str(data)])
+    assert ran.exit_code == 1
+    assert "There is no collection 'teas'. Choose one of these." in ran.stderr
+    assert ran.stderr.count("- default") == 1
