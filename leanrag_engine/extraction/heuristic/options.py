@@ -44,7 +44,10 @@ class HeuristicOptions:
     """How often such a noun must occur, and once more per ``words_per_single`` words."""
     words_per_single: int = 3_000
     gathering: float = 0.3
-    """Least residual IDF of such a noun in a long document: *door* and *attention* are everywhere in a novel."""
+    """Least residual IDF of such a noun in a book: *attention* and *family* are everywhere in a novel."""
+    parts_of_book: int = 200
+    """Parts of 250 words from which on a text is a book. In a shorter one every frequent noun helps to find passages: on
+    *A Christmas Carol* (145 parts) replies of 1,000 tokens held 52.0 % of the facts with them and 47.4 % without."""
     gathered: float = 0.7
     """Residual IDF from which on a quarter of those occurrences suffices: a scene is about it."""
     fewest_of_headed: int = 2

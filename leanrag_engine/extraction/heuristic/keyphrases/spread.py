@@ -8,7 +8,7 @@ would have them (Church and Gale 1995, "Inverse document frequency (IDF): a meas
 from __future__ import annotations
 
 from collections import Counter
-from math import exp, inf, log2
+from math import exp, log2
 
 
 class Spread:
@@ -23,7 +23,7 @@ class Spread:
 
     def add(self, found: Counter[str], words: int) -> None:
         """Add the next sentence: its phrases and the number of its words."""
-        part = self._words // self._size
+        part = self.parts
         self._words += words
         self._counts.update(found)
         for key in found:
@@ -31,10 +31,13 @@ class Spread:
                 self._last[key] = part
                 self._parts[key] += 1
 
+    @property
+    def parts(self) -> int:
+        return 1 + self._words // self._size
+
     def residual(self, key: str, *, fewest: int = 40) -> float:
-        """Return the residual IDF of a phrase that occurs; infinite in a text of less than ``fewest`` parts (not tuned)."""
-        parts = 1 + self._words // self._size
-        if parts < fewest:
-            return inf
-        by_chance = parts * (1 - exp(-self._counts[key] / parts))
+        """Return the residual IDF of a phrase that occurs; 0 in a text of less than ``fewest`` parts, which tell too little."""
+        if self.parts < fewest:
+            return 0.0
+        by_chance = self.parts * (1 - exp(-self._counts[key] / self.parts))
         return log2(by_chance / self._parts[key])

@@ -109,7 +109,7 @@ def _salient_singles(
         and (
             count >= options.fewest_of_headed
             if key in headed
-            else _gathers(count, least, spread.residual(key), options)
+            else _gathers(key, count, least, spread, options)
         )
     ]
     most = min(options.most_singles, options.salient_words + words // options.words_per_salient)
@@ -117,13 +117,12 @@ def _salient_singles(
     return frozenset(ranked[:most])
 
 
-def _gathers(count: int, least: int, residual: float, options: HeuristicOptions) -> bool:
+def _gathers(key: str, count: int, least: int, spread: Spread, options: HeuristicOptions) -> bool:
     """Whether a noun is frequent enough for how much its mentions gather in places."""
-    if residual < options.gathering:
-        return False
-    return count >= least or (
-        count >= max(options.fewest_of_single + 1, least // 4) and residual >= options.gathered
-    )
+    residual = spread.residual(key)
+    if count >= least:
+        return spread.parts < options.parts_of_book or residual >= options.gathering
+    return count >= max(options.fewest_of_single + 1, least // 4) and residual >= options.gathered
 
 
 def _is_noun(word: str, usage: WordUsage) -> bool:
