@@ -27,14 +27,14 @@ _FEW_DOCUMENTS = 10
 
 
 @dataclass(slots=True)
-class _Context:
+class _Surroundings:
     """What stands beside a name: the ``telling`` and the ``common`` keys. ``small``: the name begins with a small letter."""
 
     small: bool
     telling: set[str] = field(default_factory=set)
     common: set[str] = field(default_factory=set)
 
-    def agrees(self, other: _Context) -> bool:
+    def agrees(self, other: _Surroundings) -> bool:
         if self.small or other.small:
             return self.small == other.small  # a wall is not *The Wall*, whoever speaks of both
         if not self.telling.isdisjoint(other.telling):
@@ -48,7 +48,7 @@ class _Namesake:
     """Mentions of one name in documents whose contexts agree."""
 
     key: str
-    context: _Context
+    context: _Surroundings
 
 
 def find_namesakes(
@@ -162,9 +162,9 @@ def _contexts(
     forms: Mapping[str, str],
     shared: frozenset[str],
     wide: frozenset[str],
-) -> dict[str, _Context]:
+) -> dict[str, _Surroundings]:
     """Return the context of each shared name of one document in its chunks."""
-    found: dict[str, _Context] = {}
+    found: dict[str, _Surroundings] = {}
     for extract in chunks:
         here = dict(_keys_of(extract, keys, forms))
         names = here.keys() & shared
@@ -172,7 +172,7 @@ def _contexts(
             telling = {key for key in here if _is_telling(key) and key not in wide}
             common = here.keys() - telling - known.HONORIFICS
             for name in names:
-                one = found.setdefault(name, _Context(small=True))
+                one = found.setdefault(name, _Surroundings(small=True))
                 one.small = one.small and here[name][:1].islower()
                 one.telling.update(telling - {name})
                 one.common.update(common - {name})

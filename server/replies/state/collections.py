@@ -25,11 +25,6 @@ if TYPE_CHECKING:
     from leanrag_engine.core.model import Collection, Document, Generation
 
 
-def to_minute(moment: str) -> str:
-    """Return an ISO moment as people read it: ``2026-11-22 21:19 UTC``."""
-    return f"{moment[:16].replace('T', ' ')} UTC"
-
-
 class CollectionCard(Card):
     name: str
     documents: int
@@ -61,12 +56,12 @@ class CollectionCard(Card):
     def to_line(self) -> str:
         stale = ", stale" if self.stale else ""
         built = (
-            f"built {to_minute(self.built_at)} ({self.layers} layers, {self.entities} entities, {self.embedder} embedder, "
+            f"built {self.built_at} ({self.layers} layers, {self.entities} entities, {self.embedder} embedder, "
             f"{self.summaries} summaries{stale})"
         )
         unbuilt = f"not built{' (stale)' if self.stale else ''}"
         return (
-            f"- {self.name}: {self.documents} documents, {self.chunks} chunks, made {to_minute(self.created_at)}, "
+            f"- {self.name}: {self.documents} documents, {self.chunks} chunks, made {self.created_at}, "
             f"{built if self.built_at else unbuilt}"
         )
 
