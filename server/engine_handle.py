@@ -79,6 +79,11 @@ class EngineHandle:
         served = not self.fixed or collection == self.settings.collection
         return served and self._find_rights().sees(collection)
 
+    @property
+    def sees_several_others(self) -> bool:
+        """Whether the caller sees several collections, but not the default one."""
+        return len(self._find_rights().collections) > 1 and not self.sees(self.settings.collection)
+
     def collection(self, name: str) -> str:
         """Return the collection of a call that names ``name``: the fixed one, if there is one.
 

@@ -269,11 +269,14 @@ builds cost."""
     ) -> Annotated[CallToolResult, CollectionsReply]:
         """List collections, and the documents of one with number, title, date and id."""
         engine = await self._engine.get()
-        selected, offset = await self._engine.choose(collection, strict=False), parse_cursor(cursor)
+        # A caller who sees several collections may name none of them to see which there are.
+        unnamed = collection == "default" and self._engine.sees_several_others
+        selected = "default" if unnamed else await self._engine.choose(collection, strict=False)
+        offset = parse_cursor(cursor)
         collections = await engine.collections()
         visible = [each for each in collections if self._engine.sees(each.name)]
         # A missing `default` is no error: it is the argument's default, not the caller's choice.
-        is_listed = selected != "default" or selected in [each.name for each in collections]
+        is_listed = selected != "default" or selected in [each.name for each in visible]
         documents = await engine.documents(collection=selected) if collections and is_listed else []
         if order == "date":
             documents.sort(key=lambda each: (each.date, each.number), reverse=True)

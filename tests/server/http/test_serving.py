@@ -270,17 +270,22 @@ sha256 = "{screen}"
 right = "read"
 collections = ["moons"]
 
+[reviewer]
+sha256 = "{reviewer}"
+right = "read"
+collections = ["moons", "comets"]
+
 [gauge]
 sha256 = "{gauge}"
 right = "read"
 requests_per_minute = 2
 """
-HOLDERS = ("operator", "desk", "screen", "gauge")
+HOLDERS = ("operator", "desk", "screen", "reviewer", "gauge")
 
 
 @pytest.fixture(scope="module")
 def rights_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    """One with four tokens, each the name of its holder four times."""
+    """One with five tokens, each the name of its holder four times."""
     folder = tmp_path_factory.mktemp("rights")
     hashes = {name: sha256((name * 4).encode()).hexdigest() for name in HOLDERS}
     (folder / "tokens.toml").write_text(RIGHTS.format(**hashes), encoding="utf-8")
@@ -336,6 +341,18 @@ async def test_a_token_reaches_its_collections_alone_and_does_what_its_right_all
         there = await refused(screen, "get_job", job_id=job["job_id"])
         absent = await refused(screen, "get_job", job_id="job-000000000000")
         assert there.replace(job["job_id"], "job-000000000000") == absent
+    async with client_of(url, era, "reviewer" * 4) as reviewer:
+        listed = await call_tool(reviewer, "list_collections")
+        assert {each["name"] for each in listed["collections"]} == {"moons", "comets"}
+        assert listed["documents"] == []
+        resource = str(await reviewer.read_resource("leanrag://collections"))
+        assert "moons" in resource
+        assert "Vulcan" not in resource
+        for tool in ("query_lca_context", "get_index_status"):
+            arguments = {"query": "Vulcan"} if tool == "query_lca_context" else {}
+            told = await refused(reviewer, tool, **arguments)
+            assert "moons" in told
+            assert "comets" in told
     async with client_of(url, era, "desk" * 4) as desk:
         await call_tool(
             desk, "ingest_documents", documents=[{"text": "Io has volcanoes.", "id": f"io-{era}"}]
