@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 from sqlalchemy import BindParameter, Boolean, ColumnElement, Connection, Integer, Table, insert
 from sqlalchemy.ext.compiler import compiles
@@ -101,23 +101,30 @@ def copy_rows(connection: Connection, target: str, rows: Iterable[tuple[Any, ...
 # On PostgreSQL a list of ids becomes an array: for a subquery its planner guesses the size and may read the whole table.
 
 
-class _IsAmong(FunctionElement[bool]):
+class _Condition(FunctionElement[bool]):
+    """A condition that stands in a statement as it is written."""
+
     type = Boolean()
     inherit_cache = True
 
+    def self_group(self, against: Any = None) -> Self:  # noqa: ARG002 - SQLAlchemy's argument
+        # For SQLite, which has no type of its own for truth, SQLAlchemy would write "… = 1", which hides an index.
+        return self
 
-class _AreAmong(FunctionElement[bool]):
-    type = Boolean()
+
+class _IsAmong(_Condition):
     inherit_cache = True
 
 
-class _RestsOnOthers(FunctionElement[bool]):
-    type = Boolean()
+class _AreAmong(_Condition):
     inherit_cache = True
 
 
-class _IsLike(FunctionElement[bool]):
-    type = Boolean()
+class _RestsOnOthers(_Condition):
+    inherit_cache = True
+
+
+class _IsLike(_Condition):
     inherit_cache = True
 
 

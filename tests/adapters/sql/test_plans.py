@@ -1,0 +1,33 @@
+"""How SQLite finds the rows of a list of ids: by an index, however many rows a generation has."""
+
+from __future__ import annotations
+
+import pytest
+from sqlalchemy import Column, create_engine, select
+
+from leanrag_engine.adapters.sql.dialect.statements import among, among_pairs
+from leanrag_engine.adapters.sql.schema.tables import entities, metadata, relations
+
+
+@pytest.mark.parametrize(
+    "column", [entities.c.id, entities.c.position, entities.c.parent_id, relations.c.source_id], ids=str
+)
+def test_the_rows_of_a_list_of_ids_are_found_by_an_index(column: Column[object]) -> None:
+    statement = select(column.table).where(column.table.c.generation == 1, among(column, ["a", "b"]))
+    assert f"(generation=? AND {column.name}=?)" in plan_of(statement)
+
+
+def test_the_rows_of_a_list_of_pairs_are_found_by_an_index() -> None:
+    statement = select(entities).where(among_pairs((entities.c.generation, entities.c.position), [(1, 2)]))
+    assert "(generation=? AND position=?)" in plan_of(statement)
+
+
+def plan_of(statement: object) -> str:
+    engine = create_engine("sqlite://")
+    metadata.create_all(engine)
+    compiled = statement.compile(dialect=engine.dialect)  # type: ignore[attr-defined]
+    values = tuple(compiled.params[name] for name in compiled.positiontup)
+    with engine.connect() as connection:
+        rows = connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {compiled}", values).all()
+    engine.dispose()
+    return "\n".join(str(row) for row in rows)
