@@ -84,12 +84,10 @@ async def ingest_all(stores: Stores, collection: str, request: IngestRequest, pr
     due, unchanged = await anyio.to_thread.run_sync(partial(split_unchanged, sources, held, allowed))
     statuses += [record_outcome(outcome, progress) for outcome in unchanged]
     stamps: dict[str, tuple[str, str]] = {}
-    here = (
-        stores.extractor is not None or request.dry_run
-    )  # the work of processors is elsewhere, or there is none
-    async with open_workers(
-        stores.settings, 0 if here else await anyio.to_thread.run_sync(count_bytes, due)
-    ) as workers:
+    # If a model reads the documents, or none is read, processes of our own have nothing to do.
+    is_idle = stores.extractor is not None or request.dry_run
+    size = 0 if is_idle else await anyio.to_thread.run_sync(count_bytes, due)
+    async with open_workers(stores.settings, size) as workers:
         ingestion = Ingestion(stores, collection, allowed, stamps, workers, dry_run=request.dry_run)
         statuses += await ingestion.ingest(due, progress)
     progress.report(Progress("ingest", len(due), len(due)))
