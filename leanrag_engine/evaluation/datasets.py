@@ -67,7 +67,7 @@ def read_set(path: Path) -> QuestionSet:
     Raises ``InvalidInput`` with the file and its first problems, each with place, value and expectation. A set with any
     problem is refused, as figures over a part of it would not be comparable.
     """
-    text = _text_of(path)
+    text = read_file_text(path)
     if path.suffix.lower() in (".jsonl", ".ndjson"):
         return _check(path, _read_lines(path, text))
     try:
@@ -84,7 +84,8 @@ def read_set(path: Path) -> QuestionSet:
 # --- the file ------------------------------------------------------------------------------
 
 
-def _text_of(path: Path) -> str:
+def read_file_text(path: Path) -> str:
+    """Return the text of a set's file. Raises ``InvalidInput`` if it cannot be read or is not UTF-8."""
     try:
         return path.read_bytes().decode("utf-8-sig")
     except UnicodeDecodeError as problem:
@@ -108,57 +109,72 @@ def _looks_like_lines(text: str) -> bool:
 
 
 @dataclass(slots=True)
-class _SetReader:
-    """A set while it is read, with the problems so far. Equal passages become one."""
+class SetProblems:
+    """What is wrong with a set, as far as it was read."""
 
-    name: str
+    problems: list[str] = field(default_factory=list)
+
+    def report(self, place: str, value: object, expected: str) -> None:
+        self.problems.append(f"{place}: {_format_value(value)}; expected {expected}.")
+
+    def report_repeated(self, ids: Sequence[str], kind: str) -> None:
+        """Report each id that an earlier one of ``ids`` equals."""
+        seen: dict[str, int] = {}
+        for number, id_ in enumerate(ids):
+            if seen.setdefault(id_, number) != number:
+                self.report(f"id of {kind} {number}", id_, f"one that differs from {kind} {seen[id_]}")
+
+    def raise_any(self, path: Path, expected: str) -> None:
+        """Raise ``InvalidInput`` with the first problems of the set, if there are any."""
+        if not self.problems:
+            return
+        most_named = 5
+        more = f" … and {len(self.problems) - most_named} more." if len(self.problems) > most_named else ""
+        many = "1 problem" if len(self.problems) == 1 else f"{len(self.problems)} problems"
+        raise InvalidInput(
+            f"The question set {path} has {many}. {' '.join(self.problems[:most_named])}{more}",
+            f"Correct it; counting starts at 0. {expected}",
+        )
+
+
+@dataclass(slots=True)
+class _SetReader(SetProblems):
+    """A set while it is read. Equal passages become one."""
+
+    name: str = ""
     places: dict[CorpusPassage, int] = field(default_factory=dict)
     questions: list[Question] = field(default_factory=list)
-    problems: list[str] = field(default_factory=list)
     read: int = 0
 
     def place_of(self, passage: CorpusPassage) -> int:
         self.read += 1
         return self.places.setdefault(passage, len(self.places))
 
-    def report(self, place: str, value: object, expected: str) -> None:
-        self.problems.append(f"{place}: {_format_value(value)}; expected {expected}.")
-
 
 def _format_value(value: object) -> str:
-    if value is _MISSING:
+    if value is MISSING:
         return "it is missing"
     text = json.dumps(value, ensure_ascii=False, default=repr)
     return f"it is {cut_end(text, 60)}"
 
 
-_MISSING = object()
+MISSING = object()
+"""Stands for a key that an object does not have."""
 
 
 def _check(path: Path, reader: _SetReader) -> QuestionSet:
-    seen: dict[str, int] = {}
-    for number, question in enumerate(reader.questions):
-        if seen.setdefault(question.id, number) != number:
-            reader.report(
-                f"id of query {number}", question.id, f"one that differs from query {seen[question.id]}"
-            )
-    problems = reader.problems
-    if problems:
-        most_named = 5
-        more = f" … and {len(problems) - most_named} more." if len(problems) > most_named else ""
-        many = "1 problem" if len(problems) == 1 else f"{len(problems)} problems"
-        raise InvalidInput(
-            f"The question set {path} has {many}. {' '.join(problems[:most_named])}{more}",
-            f"Correct it; counting starts at 0. {FORMAT}",
-        )
+    reader.report_repeated([question.id for question in reader.questions], "query")
+    reader.raise_any(path, FORMAT)
     repeated = reader.read - len(reader.places)
     return QuestionSet(reader.name, tuple(reader.places), tuple(reader.questions), repeated)
 
 
-def _string(reader: _SetReader, row: Mapping[str, Any], key: str, place: str, default: str | None) -> str:
+def read_string(
+    reader: SetProblems, row: Mapping[str, Any], key: str, place: str, default: str | None
+) -> str:
     """Return ``row[key]`` if it is a non-blank string; ``default`` if it is missing and optional."""
-    value = row.get(key, _MISSING)
-    if value in (_MISSING, None) and default is not None:
+    value = row.get(key, MISSING)
+    if value in (MISSING, None) and default is not None:
         return default
     if isinstance(value, str) and (value.strip() or default is not None):
         return value
@@ -183,12 +199,12 @@ def _answers(reader: _SetReader, row: Mapping[str, Any], keys: Sequence[str], pl
 
 
 def _read_object(path: Path, content: object) -> _SetReader:
-    reader = _SetReader(path.stem)
+    reader = _SetReader(name=path.stem)
     if not isinstance(content, dict):
         raise InvalidInput(f"The question set {path} holds {type(content).__name__}, not an object.", FORMAT)
     if isinstance(content.get("name"), str):
         reader.name = content["name"]
-    rows = {key: content.get(key, _MISSING) for key in ("passages", "queries")}
+    rows = {key: content.get(key, MISSING) for key in ("passages", "queries")}
     for key, value in rows.items():
         if not isinstance(value, list) or not value:
             reader.report(key, value, "a list with at least one item")
@@ -204,8 +220,8 @@ def _passage_place(reader: _SetReader, row: object, number: int) -> int:
     if not isinstance(row, dict):
         reader.report(place, row, "an object with title and text")
         return -1
-    title = _string(reader, row, "title", place, "")
-    text = _string(reader, row, "text", place, "" if title.strip() else None)
+    title = read_string(reader, row, "title", place, "")
+    text = read_string(reader, row, "text", place, "" if title.strip() else None)
     return reader.place_of(CorpusPassage(title, text))
 
 
@@ -219,10 +235,10 @@ def _question(reader: _SetReader, row: object, number: int, places: Sequence[int
         reader.report(f"id of {place}", id_, "a string")
     yield Question(
         id=str(id_),
-        text=_string(reader, row, "question", place, None),
+        text=read_string(reader, row, "question", place, None),
         answers=_answers(reader, row, ("answer", "answers", "aliases"), place),
-        type=_string(reader, row, "type", place, ""),
-        gold=_gold(reader, row.get("gold", _MISSING), place, places),
+        type=read_string(reader, row, "type", place, ""),
+        gold=_gold(reader, row.get("gold", MISSING), place, places),
     )
 
 
@@ -246,7 +262,7 @@ def _gold(reader: _SetReader, value: object, place: str, places: Sequence[int]) 
 
 def _read_lines(path: Path, text: str) -> _SetReader:
     """Read UltraDomain: the document that a question refers to is its only gold passage."""
-    reader = _SetReader(path.stem)
+    reader = _SetReader(name=path.stem)
     # Not splitlines: a JSON string may contain any line separator except the line feed.
     lines = [(number, line) for number, line in enumerate(text.split("\n"), start=1) if line.strip()]
     if not lines:
@@ -269,12 +285,12 @@ def _context_question(reader: _SetReader, row: Mapping[str, Any], place: str) ->
     meta = row.get("meta")
     title = meta.get("title", "") if isinstance(meta, dict) else ""
     passage = CorpusPassage(
-        title if isinstance(title, str) else "", _string(reader, row, "context", place, None)
+        title if isinstance(title, str) else "", read_string(reader, row, "context", place, None)
     )
     return Question(
         id=str(row.get("_id") or row.get("id") or place),
-        text=_string(reader, row, "input", place, None),
+        text=read_string(reader, row, "input", place, None),
         answers=_answers(reader, row, ("answers", "answer"), place),
-        type=_string(reader, row, "label", place, ""),
+        type=read_string(reader, row, "label", place, ""),
         gold=(reader.place_of(passage),),
     )

@@ -8,12 +8,12 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from leanrag_engine.adapters.wiring import compose
+from leanrag_engine.adapters.wiring import Adapters, compose
 from leanrag_engine.core.config import Settings, load_settings
-from leanrag_engine.core.errors import LeanRAGError
+from leanrag_engine.core.errors import InvalidInput, LeanRAGError
 from leanrag_engine.core.jobs import IngestOutcome, Job
 from leanrag_engine.core.model import DocumentSource, content_id
-from leanrag_engine.core.ports import Progress, ProgressReport
+from leanrag_engine.core.ports import Extractor, Progress, ProgressReport
 from leanrag_engine.engine import LeanRAG
 from leanrag_engine.extraction.openie import OpenIE, OpenIEExtractor
 from leanrag_engine.pipeline.ingest.run import extract_heuristically
@@ -70,16 +70,14 @@ def place_of(document: str) -> int:
     return int(document.removeprefix("passage-"))
 
 
-def scratch_settings(folder: Path, embedder: str | None = None) -> Settings:
-    """Return the user's settings with another folder, no shared database and another chunk size. Raises ``InvalidInput`` for invalid settings."""
+def scratch_settings(folder: Path, embedder: str | None = None, *, whole_passages: bool = True) -> Settings:
+    """Return the user's settings with another folder and no shared database. Raises ``InvalidInput`` for invalid settings.
+
+    ``whole_passages``: chunks are so large that a passage is one, without which gold passages could not be counted.
+    """
+    chunks = {"chunk_tokens": CHUNK_TOKENS, "chunk_overlap": 0} if whole_passages else {}
     return load_settings(
-        data_dir=folder,
-        database_url="",
-        chroma_url="",
-        embedder=embedder,
-        chunk_tokens=CHUNK_TOKENS,
-        chunk_overlap=0,
-        read_only=False,
+        data_dir=folder, database_url="", chroma_url="", embedder=embedder, read_only=False, **chunks
     )
 
 
@@ -101,18 +99,51 @@ async def open_scratch(
 
     Raises ``LeanRAGError`` if it cannot be built.
     """
-    adapters = await compose(settings)
-    timed = TimedEmbedderSource(adapters.embedders)
-    extractor = given.extractor if given else extract_heuristically
     name = scratch_name(questions, given, settings.embedder)
+    extractor = given.extractor if given else extract_heuristically
+    sources = _sources(questions.passages)
+    async with _build_collection(
+        settings, await compose(settings), sources, name, report, extractor
+    ) as scratch:
+        yield scratch
+
+
+@asynccontextmanager
+async def open_folder_scratch(
+    settings: Settings, adapters: Adapters, folder: Path, report: ProgressReport
+) -> AsyncIterator[ScratchCollection]:
+    """Build a collection of the documents of a folder as :func:`open_scratch` does; one that exists follows the folder."""
+    name = f"eval-{content_id('', str(folder), settings.embedder)}"
+    source = DocumentSource(path=str(folder))
+    async with _build_collection(settings, adapters, [source], name, report, is_folder=True) as scratch:
+        yield scratch
+
+
+@asynccontextmanager
+async def _build_collection(
+    settings: Settings,
+    adapters: Adapters,
+    sources: Sequence[DocumentSource],
+    name: str,
+    report: ProgressReport,
+    extractor: Extractor = extract_heuristically,
+    *,
+    is_folder: bool = False,
+) -> AsyncIterator[ScratchCollection]:
+    timed = TimedEmbedderSource(adapters.embedders)
     async with LeanRAG(without_model(settings), replace(adapters, embedders=timed), extractor) as engine:
         started = time.perf_counter()
-        job = await engine.submit_ingest(_sources(questions.passages), collection=name)
+        allowed = None if is_folder else ()
+        job = await engine.submit_ingest(sources, collection=name, allowed=allowed, sync=is_folder)
         job = await _await_job(engine, job, report)
         seconds = time.perf_counter() - started
         outcomes = job.documents
         built = (await engine.status(name)).collection
-        assert built.generation is not None, "a finished job has built a generation"
+        if built.generation is None:
+            raise InvalidInput(
+                f"None of the documents could be read: {'; '.join(_failures(outcomes)) or 'there are none'}.",
+                "Give documents that `leanrag ingest` can read.",
+            )
         yield ScratchCollection(
             engine=engine,
             collection=name,

@@ -6,19 +6,19 @@ from bisect import bisect_right
 from collections.abc import AsyncIterator, Sequence
 
 from leanrag_engine.core.model import PassageText
-from leanrag_engine.retrieval.index import IndexSnapshot
+from leanrag_engine.core.ports import DocumentStore
 
 BATCH = 1000
 """Chunks that are read at once."""
 
 
 async def read_passages(
-    index: IndexSnapshot, numbers: Sequence[int] | None, batch: int = BATCH
+    documents: DocumentStore, collection: str, numbers: Sequence[int] | None, batch: int = BATCH
 ) -> AsyncIterator[PassageText]:
     """Yield the chunks of the documents of these numbers (``None``: of all) in reading order."""
     after = (0, 0)
     while True:
-        page = await index.documents.passage_texts(index.collection.name, numbers, after=after, limit=batch)
+        page = await documents.passage_texts(collection, numbers, after=after, limit=batch)
         for passage in page:
             yield passage
         if len(page) < batch:

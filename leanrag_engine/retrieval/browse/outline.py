@@ -95,7 +95,9 @@ async def find_document(index: IndexSnapshot, name: str) -> Document:
 async def view_outline(index: IndexSnapshot, document: str, section: str = "") -> Outline:
     """Return the outline of a document, or of what is below the heading ``section`` in it. Raises as the two finders."""
     found = await find_document(index, document)
-    parts = [passage async for passage in read_passages(index, [found.number])]
+    parts = [
+        passage async for passage in read_passages(index.documents, index.collection.name, [found.number])
+    ]
     sections = await to_thread.run_sync(list_sections, parts, found.media_type)
     labels = tuple(part.label for part in parts)
     outline = Outline(found, sum(part.tokens for part in parts), tuple(sections), labels)

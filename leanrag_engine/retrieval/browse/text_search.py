@@ -287,7 +287,7 @@ async def _stretches(
 ) -> AsyncIterator[_Stretch]:
     """Yield the documents in reading order, long ones in stretches that share ``longest_match`` characters."""
     document, parts, start = -1, list[PassageText](), 0
-    async for passage in read_passages(index, numbers, options.batch):
+    async for passage in read_passages(index.documents, index.collection.name, numbers, options.batch):
         if passage.document != document:
             if parts:
                 yield _Stretch(document, tuple(parts), start, parts[-1].end + 1)

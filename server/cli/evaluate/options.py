@@ -1,4 +1,4 @@
-"""The options of ``leanrag eval retrieval`` and ``leanrag eval answers``."""
+"""The options of ``leanrag eval retrieval``, ``coverage`` and ``answers``."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ CompareStrategies = Annotated[
         metavar="A,B,…", help="Several modes and rankings side by side instead, such as lca,naive,paper."
     ),
 ]
-Budgets = Annotated[str, typer.Option(help="Token budgets for coverage.")]
+Budgets = Annotated[str, typer.Option(help="Token budgets, comma separated.")]
 ByType = Annotated[bool, typer.Option("--by-type", help="Recall by type of question as well.")]
 PlotFile = Annotated[
     Path | None, typer.Option(metavar="FILE.png", help="Draw recall, and coverage against tokens.")
@@ -42,6 +42,22 @@ ScratchDir = Annotated[
     typer.Option(
         help="Keep the scratch collection here, and use it again next time; default: a folder that is removed."
     ),
+]
+
+# --- coverage ------------------------------------------------------------------------------
+
+ReplySets = Annotated[
+    list[Path], typer.Argument(metavar="SET...", help="Folders with docs/ and questions.json.")
+]
+CompareWays = Annotated[
+    str,
+    typer.Option(
+        metavar="A,B,…", help="Modes and rankings of ours, and flat: the others are compared with the first."
+    ),
+]
+UseQueries = Annotated[bool, typer.Option("--queries", help="Give the sub-queries that the set has.")]
+ListMisses = Annotated[
+    bool, typer.Option("--misses", help="List the questions that lack facts on standard error.")
 ]
 
 # --- answers -------------------------------------------------------------------------------

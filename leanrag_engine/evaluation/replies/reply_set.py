@@ -1,0 +1,141 @@
+"""Read and check reply sets: a folder of documents, and questions with the facts that their answers need.
+
+A set is a folder with ``docs/`` and ``questions.json``: ``{"questions": [{"id", "question", "facts": [{"any": [regular
+expression, …]}], "queries": [sub-query, …]}]}``. Other keys, such as an answer or the evidence of a fact, are for people.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from leanrag_engine.core.errors import InvalidInput
+from leanrag_engine.evaluation.datasets import MISSING, SetProblems, read_file_text, read_string
+
+EXPECTED = (
+    'Expected a folder with docs/ and questions.json: {"questions": [{"id", "question", '
+    '"facts": [{"any": [regular expression, …]}], "queries": [sub-query, …]}]}.'
+)
+
+
+@dataclass(frozen=True, slots=True)
+class NeededFact:
+    """A fact that an answer needs, as expressions for where the documents state it; any one of them suffices."""
+
+    patterns: tuple[re.Pattern[str], ...]
+
+    def is_in(self, text: str) -> bool:
+        """Whether ``text`` states the fact, whatever its case and white space."""
+        line = " ".join(text.split())
+        return any(pattern.search(line) for pattern in self.patterns)
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyQuestion:
+    """A question with the facts that its answer needs, and its decomposition if the set has one."""
+
+    id: str
+    text: str
+    facts: tuple[NeededFact, ...]
+    sub_queries: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ReplySet:
+    """A folder of documents, and the questions on them that need facts.
+
+    ``unanswerable`` counts the questions without facts, which are left out: no reply can be right for them.
+    """
+
+    name: str
+    documents: Path
+    questions: tuple[ReplyQuestion, ...]
+    unanswerable: int = 0
+
+    def first(self, count: int | None) -> ReplySet:
+        """Return the set with its first ``count`` questions, all if None."""
+        return replace(self, questions=self.questions[:count])
+
+
+def read_reply_set(folder: Path) -> ReplySet:
+    """Read a set. Raises ``InvalidInput`` with its first problems, each with place, value and expectation."""
+    folder = folder.resolve()
+    path, documents = folder / "questions.json", folder / "docs"
+    for needed, kind in ((path, "file questions.json"), (documents, "folder docs")):
+        if not needed.exists():
+            raise InvalidInput(f"The reply set {folder} has no {kind}.", EXPECTED)
+    try:
+        content = json.loads(read_file_text(path))
+    except (ValueError, RecursionError) as problem:
+        raise InvalidInput(f"The question set {path} is not JSON: {problem}.", EXPECTED) from problem
+    rows = content.get("questions", MISSING) if isinstance(content, dict) else content
+    problems = SetProblems()
+    questions: list[ReplyQuestion] = []
+    if not isinstance(content, dict):
+        problems.report("the file", content, "an object with questions")
+    elif not isinstance(rows, list) or not rows:
+        problems.report("questions", rows, "a list with at least one item")
+    else:
+        questions = [_read_question(problems, row, number) for number, row in enumerate(rows)]
+        problems.report_repeated([question.id for question in questions], "question")
+        if not problems.problems and not any(question.facts for question in questions):
+            problems.report("facts of all questions", [], "at least one question with a fact")
+    problems.raise_any(path, EXPECTED)
+    asked = tuple(question for question in questions if question.facts)
+    return ReplySet(folder.name, documents, asked, len(questions) - len(asked))
+
+
+def _read_question(problems: SetProblems, row: object, number: int) -> ReplyQuestion:
+    place = f"question {number}"
+    if not isinstance(row, dict):
+        problems.report(place, row, "an object with question and facts")
+        return ReplyQuestion(place, "", ())
+    id_ = row.get("id", number)
+    if isinstance(id_, bool) or not isinstance(id_, str | int):
+        problems.report(f"id of {place}", id_, "a string")
+    facts = row.get("facts", MISSING)
+    if not isinstance(facts, list):
+        problems.report(f"facts of {place}", facts, "a list, empty if the documents do not answer it")
+        facts = []
+    return ReplyQuestion(
+        str(id_),
+        read_string(problems, row, "question", place, None),
+        tuple(_read_fact(problems, fact, f"fact {at} of {place}") for at, fact in enumerate(facts)),
+        tuple(_read_strings(problems, row, "queries", place)),
+    )
+
+
+def _read_fact(problems: SetProblems, row: object, place: str) -> NeededFact:
+    if not isinstance(row, dict) or not row.get("any"):
+        problems.report(place, row, 'an object with "any": [regular expression, …]')
+        return NeededFact(())
+    return NeededFact(
+        tuple(
+            pattern
+            for text in _read_strings(problems, row, "any", place)
+            if (pattern := _compile(problems, text, place))
+        )
+    )
+
+
+def _compile(problems: SetProblems, text: str, place: str) -> re.Pattern[str] | None:
+    try:
+        pattern = re.compile(text, re.IGNORECASE | re.DOTALL)
+    except re.error as problem:
+        problems.report(f"any of {place}", text, f"a regular expression ({problem})")
+        return None
+    if pattern.search(""):
+        problems.report(f"any of {place}", text, "an expression that an empty text does not match")
+    return pattern
+
+
+def _read_strings(problems: SetProblems, row: Mapping[str, Any], key: str, place: str) -> list[str]:
+    value = row.get(key, [])
+    if isinstance(value, list) and all(isinstance(each, str) and each.strip() for each in value):
+        return value
+    problems.report(f"{key} of {place}", value, "a list of strings, none blank")
+    return []

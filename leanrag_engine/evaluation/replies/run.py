@@ -1,0 +1,207 @@
+"""Ask the questions of reply sets and measure the share of the needed facts in the first tokens of the replies."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from leanrag_engine.adapters.wiring import Adapters, compose
+from leanrag_engine.core.config import Settings
+from leanrag_engine.core.errors import InvalidInput
+from leanrag_engine.core.model import PassageText
+from leanrag_engine.core.ports import Progress, ProgressReport, Tokenizer
+from leanrag_engine.evaluation.metrics import Interval, bootstrap_difference, mean
+from leanrag_engine.evaluation.retrieval.run import Strategy, parse_strategies
+from leanrag_engine.evaluation.scratch import ScratchCollection, open_folder_scratch
+from leanrag_engine.retrieval.browse.document_text import join_passages, read_passages
+
+from .flat import FlatIndex
+from .reply_set import ReplyQuestion, ReplySet
+
+FLAT = "flat"
+"""The name of the plain way, which is not the engine's (see ``flat``)."""
+
+BUDGETS = (1000, 2000, 4000)
+
+Answerer = Callable[[Sequence[str], int], Awaitable[str]]
+"""Returns the text of a reply to a question and its sub-queries within a number of tokens."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyResult:
+    """Which facts of a question the first ``budget`` tokens of a reply state, in the question's order."""
+
+    question: ReplyQuestion
+    way: str
+    budget: int
+    found: tuple[bool, ...]
+    tokens: int
+
+    @property
+    def share(self) -> float:
+        """The share of the facts, in percent."""
+        return 100 * mean(self.found)
+
+
+@dataclass(frozen=True, slots=True)
+class FactCoverage:
+    """The figures of one way at one budget, in percent: the mean share of a question's facts, the questions with all of
+    theirs. ``against``: by how much the share exceeds that of the first way, with 95 % bounds; None for that way."""
+
+    way: str
+    budget: int
+    questions: int
+    facts: float
+    all_facts: float
+    tokens: float
+    against: Interval | None
+
+    def as_json(self) -> dict[str, object]:
+        found: dict[str, object] = {
+            "way": self.way,
+            "budget": self.budget,
+            "questions": self.questions,
+            "facts": round(self.facts, 2),
+            "all": round(self.all_facts, 2),
+            "tokens": round(self.tokens, 1),
+        }
+        if self.against:
+            bounds = {"low": self.against.low, "high": self.against.high}
+            found |= {"difference": round(self.against.difference, 2)}
+            found |= {key: round(value, 2) for key, value in bounds.items()}
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class ReplyEvaluation:
+    """The results on one set. ``unstated`` names the facts that no document states, ``failed`` the unread documents."""
+
+    name: str
+    results: tuple[ReplyResult, ...]
+    unstated: tuple[str, ...] = ()
+    failed: tuple[str, ...] = ()
+
+    @property
+    def figures(self) -> list[FactCoverage]:
+        return figures_of(self.results)
+
+
+def figures_of(results: Sequence[ReplyResult]) -> list[FactCoverage]:
+    """Return the figures by budget, then by way, in the order of the results; questions have equal weight."""
+    by_key: dict[tuple[int, str], list[ReplyResult]] = {}
+    for each in results:
+        by_key.setdefault((each.budget, each.way), []).append(each)
+    first = {budget: found for (budget, way), found in by_key.items() if way == results[0].way}
+    figures = []
+    for (budget, way), found in sorted(by_key.items(), key=lambda item: item[0][0]):
+        shares = [each.share for each in found]
+        others = [each.share for each in first[budget]]
+        figures.append(
+            FactCoverage(
+                way,
+                budget,
+                len(found),
+                mean(shares),
+                100 * mean([all(each.found) for each in found]),
+                mean([each.tokens for each in found]),
+                None if found is first[budget] else bootstrap_difference(shares, others),
+            )
+        )
+    return figures
+
+
+def check(ways: Sequence[str], budgets: Sequence[int], sets: Sequence[ReplySet]) -> list[Strategy]:
+    """Return the strategies of the engine among ``ways``. Raises ``InvalidInput`` before any work is done."""
+    names = [each.strip() for each in ways if each.strip()]
+    flat = Strategy(FLAT, parse_strategies(["naive"])[0].query)
+    strategies = parse_strategies(names, [flat])
+    for strategy in strategies:
+        for budget in budgets:
+            replace(strategy.query, token_budget=budget).check()
+        for each in sets:
+            if not each.questions:
+                raise InvalidInput("There is no question to ask.", "Take at least one.")
+            for question in each.questions:
+                _check_question(strategy, question)
+    return strategies
+
+
+def _check_question(strategy: Strategy, question: ReplyQuestion) -> None:
+    try:
+        replace(strategy.query, text=question.text, sub_queries=question.sub_queries).check()
+    except InvalidInput as problem:
+        message = f"Question {question.id!r} cannot be asked. {problem.message}"
+        raise InvalidInput(message, problem.next_step) from problem
+
+
+async def evaluate_replies(
+    settings: Settings,
+    reply_set: ReplySet,
+    ways: Sequence[Strategy],
+    budgets: Sequence[int] = BUDGETS,
+    report: ProgressReport = lambda _: None,
+    *,
+    use_queries: bool = False,
+) -> ReplyEvaluation:
+    """Build a collection of the set's documents in ``settings.data_dir`` and ask every question in each way.
+
+    ``use_queries``: the set's own sub-queries are given with a question.
+    """
+    adapters = await compose(settings)
+    async with open_folder_scratch(settings, adapters, reply_set.documents, report) as scratch:
+        documents = await _read_documents(adapters, scratch.collection)
+        answerers: Mapping[str, Answerer] = {
+            way.name: (await FlatIndex.of(documents, adapters.embedders, adapters.tokenizer)).answer
+            if way.name == FLAT
+            else _engine_answerer(scratch, way)
+            for way in ways
+        }
+        results = []
+        for number, question in enumerate(reply_set.questions):
+            report(Progress("ask", number, len(reply_set.questions)))
+            queries = (question.text, *(question.sub_queries if use_queries else ()))
+            for way, ask in answerers.items():
+                for budget in budgets:
+                    text = await ask(queries, budget)
+                    tokens = adapters.tokenizer.count(text)
+                    read = _cut_tokens(text, budget, adapters.tokenizer)
+                    found = tuple(fact.is_in(read) for fact in question.facts)
+                    results.append(ReplyResult(question, way, budget, found, tokens))
+    unstated = [
+        f"fact {at} of {question.id}"
+        for question in reply_set.questions
+        for at, fact in enumerate(question.facts)
+        if not any(fact.is_in(text) for text in documents)
+    ]
+    return ReplyEvaluation(reply_set.name, tuple(results), tuple(unstated), scratch.failed)
+
+
+def _engine_answerer(scratch: ScratchCollection, way: Strategy) -> Answerer:
+    async def ask(queries: Sequence[str], budget: int) -> str:
+        text, *sub_queries = queries
+        query = replace(way.query, text=text, sub_queries=tuple(sub_queries), token_budget=budget)
+        # The text of a tool's concise reply is the context, nothing else.
+        return (await scratch.engine.query(query, collection=scratch.collection)).context.text
+
+    return ask
+
+
+async def _read_documents(adapters: Adapters, collection: str) -> list[str]:
+    parts: dict[int, list[PassageText]] = {}
+    async for passage in read_passages(adapters.documents, collection, None):
+        parts.setdefault(passage.document, []).append(passage)
+    return [join_passages(each) for each in parts.values()]
+
+
+def _cut_tokens(text: str, budget: int, tokenizer: Tokenizer) -> str:
+    """Return the longest beginning of ``text`` that has at most ``budget`` tokens."""
+    if tokenizer.count(text) <= budget:
+        return text
+    low, high = 0, len(text)
+    while low < high:
+        middle = (low + high + 1) // 2
+        if tokenizer.count(text[:middle]) <= budget:
+            low = middle
+        else:
+            high = middle - 1
+    return text[:low]

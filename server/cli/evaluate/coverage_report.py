@@ -1,0 +1,79 @@
+"""The printed report of ``leanrag eval coverage``: remarks and a table for each set."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from rich.console import Console
+from rich.table import Table
+
+from leanrag_engine.evaluation.replies.reply_set import ReplySet
+from leanrag_engine.evaluation.replies.run import FactCoverage, ReplyEvaluation, figures_of
+
+from .tables import make_table
+
+EXAMPLES = 3
+"""Facts or documents that a remark names."""
+
+
+def remarks(sets: Sequence[ReplySet], found: Sequence[ReplyEvaluation], *, misses: bool) -> Iterator[str]:
+    """Describe what is wrong with a set, and with ``misses`` the questions that lack facts."""
+    for each, evaluation in zip(sets, found, strict=True):
+        if each.unanswerable:
+            yield f"{each.name}: {each.unanswerable:,} questions need no fact and were left out."
+        if evaluation.failed:
+            examples = "; ".join(evaluation.failed[:EXAMPLES])
+            yield f"{each.name}: {len(evaluation.failed):,} documents could not be ingested: {examples}"
+        if evaluation.unstated:
+            examples = ", ".join(evaluation.unstated[:EXAMPLES])
+            yield (
+                f"{each.name}: {len(evaluation.unstated):,} facts stand in no document, so that no reply can state "
+                f"them: {examples}. Correct their expressions."
+            )
+        for result in evaluation.results if misses else ():
+            if not all(result.found):
+                count = f"{sum(result.found)} of {len(result.found)} facts"
+                yield f"  {each.name}, {result.way} at {result.budget:,}: {result.question.id} has {count}"
+
+
+def show(found: Sequence[ReplyEvaluation]) -> None:
+    console = Console(highlight=False)
+    for title, figures in _list_tables(found):
+        console.print(figures_table(title, figures))
+
+
+def figures(found: Sequence[ReplyEvaluation]) -> dict[str, object]:
+    """Return what ``--json`` prints: the figures of each set, and of all together if there are several."""
+    return {"sets": {title: [each.as_json() for each in rows] for title, rows in _list_tables(found)}}
+
+
+def _list_tables(found: Sequence[ReplyEvaluation]) -> list[tuple[str, list[FactCoverage]]]:
+    tables = [(each.name, each.figures) for each in found]
+    if len(found) > 1:
+        tables.append(("all sets", figures_of([result for each in found for result in each.results])))
+    return tables
+
+
+def figures_table(title: str, figures: Sequence[FactCoverage]) -> Table:
+    """Return a table with a row for each budget and way."""
+    first = figures[0].way
+    table = make_table(
+        f"{title}: {figures[0].questions:,} questions",
+        *("way", "budget", "tokens", "facts (%)", "all (%)", f"minus {first} [95 %]"),
+    )
+    for each in figures:
+        difference = each.against
+        compared = (
+            f"{difference.difference:+.1f} [{difference.low:+.1f} to {difference.high:+.1f}]"
+            if difference
+            else ""
+        )
+        table.add_row(
+            each.way,
+            f"{each.budget:,}",
+            f"{each.tokens:,.0f}",
+            f"{each.facts:.1f}",
+            f"{each.all_facts:.1f}",
+            compared,
+        )
+    return table
