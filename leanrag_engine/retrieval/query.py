@@ -16,7 +16,14 @@ from .context.statements import is_written
 from .evidence.beneath import Beneath, find_bearers, sample_clusters
 from .evidence.citations import load_citations
 from .evidence.passages import load_ranked, order_plain, put_anchors_first, rank_passages
-from .evidence.pool import rank_chunk_windows, unite_evidence, value_statements, value_windows, weigh_graph
+from .evidence.pool import (
+    leave_out_seen,
+    rank_chunk_windows,
+    unite_evidence,
+    value_statements,
+    value_windows,
+    weigh_graph,
+)
 from .evidence.restriction import restrict_subgraph
 from .evidence.run import QueryRun
 from .evidence.seeds import find_allowed_beneath, select_seeds
@@ -44,6 +51,11 @@ class QueryResult:
     def needs_build(self) -> bool:
         """Whether a build would make the next answer better: there is none, or it is stale."""
         return self.build is not BuildState.READY
+
+    @property
+    def nothing_new(self) -> bool:
+        """Whether all evidence that is worth showing was seen before."""
+        return bool(self.query.seen) and not (self.context.cited or self.context.truncated)
 
 
 async def answer_query(index: IndexSnapshot, query: Query, notes: Sequence[str] = ()) -> QueryResult:
@@ -193,8 +205,13 @@ def _make_result(
     plain = graph is subgraph.EMPTY
     shown = windows if query.include_sources or plain else [[] for _ in windows]
     said = statements or [[] for _ in windows]
+    rankings = [unite_evidence(*each) for each in zip(shown, said, strict=True)]
+    if seen := query.seen_passages:
+        rankings, left_out = leave_out_seen(rankings, seen, query.context_options.cutoff)
+        sources = [each for each in sources if each.chunk.citation not in seen]
+        run.warn_of_seen(left_out, nothing_new=not any(rankings))
     material = ContextMaterial(
-        rankings=tuple(unite_evidence(*each) for each in zip(shown, said, strict=True)),
+        rankings=tuple(tuple(each) for each in rankings),
         groups=_name_groups(graph),
         notes=tuple(dict.fromkeys(run.warnings)),
         explanation=explain_subgraph(graph) if query.detailed else (),

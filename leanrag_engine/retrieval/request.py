@@ -9,8 +9,10 @@ from enum import StrEnum
 
 from leanrag_engine.core.errors import InvalidInput
 from leanrag_engine.core.model import NO_METADATA
+from leanrag_engine.core.text.citation import CitationSet
 from leanrag_engine.core.text.cleaning import clean
 from leanrag_engine.core.text.nearest import find_nearest
+from leanrag_engine.core.text.shortening import shorten
 
 from .graph.adjacency import EdgeKind
 
@@ -19,6 +21,7 @@ MAX_TEXT = 10_000
 
 MAX_TEXTS = 20
 MAX_ENTITIES = 50
+MAX_SEEN = 1000
 SEEDS = (1, 100)
 TOP_K = (1, 100)
 TOKEN_BUDGET = (100, 32_000)
@@ -303,7 +306,8 @@ class Query:
     leave it and the three fields after it as they are, experiments change them.
 
     ``sub_queries`` are searched for too, and their evidence is united with that of ``text``.
-    ``entities`` are names or refs that anchor directly. ``seeds`` and ``top_k`` are the paper's N
+    ``seen`` are citations, ranges or documents (``d3:c12``, ``d3:c10-c14``, ``d4``) that the caller has read: they
+    guide the search as ever and are not shown again. ``entities`` are names or refs that anchor directly. ``seeds`` and ``top_k`` are the paper's N
     and C. ``token_budget`` holds the whole text of the context. ``include_relations``, ``include_sources`` and
     ``include_summaries`` leave a part out (the paper's ablations, tables 2 and 3).
     """
@@ -311,6 +315,7 @@ class Query:
     text: str
     sub_queries: tuple[str, ...] = ()
     entities: tuple[str, ...] = ()
+    seen: tuple[str, ...] = ()
     mode: str = Mode.LCA
     ranking: str = Ranking.SPREAD
     seeds: int = 5
@@ -331,6 +336,17 @@ class Query:
     def texts(self) -> tuple[str, ...]:
         """The query and its sub-queries, each once."""
         return tuple(dict.fromkeys((self.text, *self.sub_queries)))
+
+    @property
+    def seen_passages(self) -> CitationSet:
+        """Raises ``InvalidInput`` for what is no citation."""
+        try:
+            return CitationSet.parse(self.seen)
+        except ValueError as problem:
+            raise InvalidInput(
+                f"{shorten(str(problem), 40)!r} in seen is no citation.",
+                "Give marks of earlier replies, such as d3:c12, a range d3:c10-c14 or a whole document d3.",
+            ) from None
 
     def check(self) -> Query:
         """Return the query without invisible characters and blanks.
@@ -357,6 +373,8 @@ class Query:
         entities = tuple(filter(None, (clean(each).strip() for each in self.entities)))
         _check_count("sub-queries", len(sub_queries), MAX_TEXTS)
         _check_count("entities", len(entities), MAX_ENTITIES)
+        _check_count("seen citations", len(self.seen), MAX_SEEN)
+        _ = self.seen_passages
         return replace(
             self,
             text=text,

@@ -24,7 +24,7 @@ class CorrectionTools:
     async def merge_entities(
         self, entities: Strings, name: str = "", undo: Undo = False, collection: CollectionName = "default"
     ) -> Annotated[CallToolResult, CorrectionsReply]:
-        """Make entities one, called `name` or as the first, in every build from the next on; `undo` takes that back."""
+        """Make entities one, called `name` or as the first, from the next build on; `undo` takes that back."""
         engine = await self._engine.get()
         named = await self._engine.choose(collection)
         if undo:

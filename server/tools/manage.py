@@ -56,7 +56,7 @@ class ManageTools:
         context: Context[None, Any],
     ) -> Annotated[CallToolResult, IngestReply]:
         """Add or update documents: files and folders by `path` (text, Markdown, HTML, PDF, DOCX, source code; ignore files \
-hold), texts by `text`; then build the hierarchy. A bad document fails alone."""
+hold), or `text`; then build. A bad document fails alone."""
         started = anyio.current_time()
         if any(each.path for each in documents) and not self._engine.may("admin"):
             raise InvalidInput(
@@ -89,8 +89,7 @@ was read without it"
         *,
         context: Context[None, Any],
     ) -> Annotated[CallToolResult, JobReply]:
-        """Build the hierarchy of all ingested documents and publish it at once. Needed after ingest_documents with \
-build=false, or when stale."""
+        """Build the hierarchy of all documents and publish it at once: after ingest_documents with build=false, or when stale."""
         started = anyio.current_time()
         engine = await self._engine.get()
         named = await self._engine.choose(collection)
@@ -104,7 +103,7 @@ build=false, or when stale."""
     async def delete_documents(
         self, ids: Ids, wait_seconds: WaitSeconds = 20, collection: CollectionName = "default"
     ) -> Annotated[CallToolResult, DeleteReply]:
-        """Delete documents with everything that only they support. Cannot be undone: be sure that the user wants it. \
+        """Delete documents and what only they support, for good: be sure the user wants it. \
 Next: build_hierarchy."""
         started = anyio.current_time()
         engine = await self._engine.get()
@@ -126,7 +125,7 @@ Next: build_hierarchy."""
     async def cancel_job(
         self, job_id: JobId, collection: CollectionName = "default"
     ) -> Annotated[CallToolResult, JobReply]:
-        """Stop a job. Finished work is kept; the same call as before continues it."""
+        """Stop a job. Finished work is kept; the same call continues it."""
         engine = await self._engine.get()
         job = await engine.cancel_job(
             job_id, collection=await self._engine.collection_of_job(job_id, collection)

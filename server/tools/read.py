@@ -41,12 +41,13 @@ class ReadTools:
         queries: Annotated[
             Strings,
             Field(
-                description="Parts of the question, or things to compare",
+                description="Parts of it, or things to compare",
                 max_length=16,
             ),
         ] = [],
-        entities: Annotated[
-            Strings, Field(description="Names or refs to start from, if known", max_length=50)
+        entities: Annotated[Strings, Field(description="Names or refs to start from", max_length=50)] = [],
+        seen: Annotated[
+            Strings, Field(description="Marks read before: not shown again", max_length=1000)
         ] = [],
         mode: Annotated[
             Literal["lca", "local", "global", "naive"],
@@ -77,6 +78,7 @@ in `entities`, search_text, get_sources."""
                 text=query,
                 sub_queries=tuple(queries),
                 entities=tuple(entities),
+                seen=tuple(seen),
                 mode=mode,
                 ranking=ranking,
                 seeds=seeds,
@@ -106,8 +108,8 @@ in `entities`, search_text, get_sources."""
         cursor: Cursor = "",
         collection: CollectionName = "default",
     ) -> Annotated[CallToolResult, SearchReply]:
-        """Find names and terms (layer 0) and topics (higher layers) by meaning and keyword, best first, with refs that \
-every tool takes in place of names."""
+        """Find names and terms (layer 0) and topics (higher layers) by meaning and keyword, best first, with refs that every \
+tool takes for names."""
         engine = await self._engine.get()
         offset = parse_cursor(cursor)
         page = await engine.search_entities(
@@ -125,7 +127,7 @@ every tool takes in place of names."""
         max_layers: Annotated[int, Field(ge=0, description="0: all")] = 0,
         collection: CollectionName = "default",
     ) -> Annotated[CallToolResult, AncestorsReply]:
-        """Show what an entity belongs to: its chain of ever broader topics up to the root, with descriptions."""
+        """Show the ever broader topics that an entity belongs to, up to the root, with descriptions."""
         engine = await self._engine.get()
         chain = await engine.ancestors(
             entity, max_layers=max_layers, collection=await self._engine.choose(collection)
@@ -140,7 +142,7 @@ every tool takes in place of names."""
         response_format: ResponseFormat = "concise",
         collection: CollectionName = "default",
     ) -> Annotated[CallToolResult, ClusterReply]:
-        """Look into a topic: its description, findings, members, parent and strongest relations."""
+        """Show a topic: its description, findings, members, parent and strongest relations."""
         engine = await self._engine.get()
         offset = parse_cursor(cursor)
         view = await engine.cluster(
@@ -209,7 +211,7 @@ entity or relation."""
         cursor: Cursor = "",
         collection: CollectionName = "default",
     ) -> Annotated[CallToolResult, OutlineReply]:
-        """Show the headings of a document with their citations and sizes in tokens."""
+        """Show a document's headings with citations and sizes in tokens."""
         engine = await self._engine.get()
         offset = parse_cursor(cursor)
         outline = await engine.outline(document, section, collection=await self._engine.choose(collection))
@@ -224,8 +226,8 @@ entity or relation."""
         cursor: Cursor = "",
         collection: CollectionName = "default",
     ) -> Annotated[CallToolResult, TextSearchReply]:
-        """Find every place where a text stands word for word: a quotation, name, number or code. Gives citations with the \
-words around."""
+        """Find where a quotation, name, number or code stands word for word. Gives citations with the words \
+around."""
         engine = await self._engine.get()
         offset = parse_cursor(cursor)
         found = await engine.search_text(
@@ -253,7 +255,7 @@ words around."""
         since: Annotated[Text, Field(description="Generation or ISO date")] = "",
         collection: CollectionName = "default",
     ) -> Annotated[CallToolResult, HistoryReply]:
-        """Show what changed since a build (default: the last but one) or date: documents, entities, summaries; and what \
+        """Show what changed since a build (default: last but one) or date: documents, entities, summaries; and what \
 builds cost."""
         engine, named = await self._engine.get(), await self._engine.choose(collection)
         changes = await engine.changes(since, collection=named)

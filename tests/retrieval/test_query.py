@@ -75,6 +75,50 @@ async def test_sources_that_stand_in_the_context_come_first(corpus: Corpus) -> N
     assert any(shown)
 
 
+@pytest.mark.parametrize("ranking", RANKINGS)
+@pytest.mark.parametrize("mode", MODES)
+async def test_what_was_seen_is_not_shown_again_until_nothing_is_new(
+    corpus: Corpus, mode: str, ranking: str
+) -> None:
+    text = "Where did Caroline Herschel, who discovered comets, live?"
+    first = await ask(corpus, text, mode=mode, ranking=ranking, token_budget=120)
+    seen = list(first.context.cited)
+    assert seen
+    for _ in range(len(corpus.chunks) + 1):
+        result = await ask(corpus, text, mode=mode, ranking=ranking, token_budget=300, seen=tuple(seen))
+        lines = [line for line in result.context.text.splitlines() if line.startswith("[d")]
+        assert not [line for line in lines if line[1:].partition("]")[0] in seen]
+        assert not {each.chunk.citation for each in result.sources} & set(seen)
+        if result.nothing_new:
+            break
+        seen += [each for each in result.context.cited if each not in seen]
+    assert result.nothing_new
+    assert "Nothing new" in result.context.text
+    assert "left out as seen" in result.context.text
+
+
+async def test_the_budget_goes_to_what_is_new(corpus: Corpus) -> None:
+    text = "Herschel telescope comet yeast"
+    first = await ask(corpus, text, token_budget=120)
+    second = await ask(corpus, text, token_budget=120, seen=first.context.cited)
+    assert second.context.cited
+    assert not set(second.context.cited) & set(first.context.cited)
+    count = len(first.context.cited)
+    assert f"{count} passage{'s were' if count > 1 else ' was'} left out as seen." in second.warnings
+    assert not first.nothing_new
+    assert not second.nothing_new
+
+
+async def test_a_document_and_a_range_may_be_seen(corpus: Corpus) -> None:
+    text = "Which comets did Caroline Herschel discover in Slough?"
+    first = await ask(corpus, text)
+    document = first.context.cited[0].partition(":")[0]
+    for seen in (document, f"[{document}:c1]", f"{document}:c1-c9"):
+        result = await ask(corpus, text, seen=(seen, "d999"))
+        assert result.context.cited
+        assert document not in {each.partition(":")[0] for each in result.context.cited}
+
+
 async def test_top_k_bounds_the_passages_and_seeds_the_seeds(corpus: Corpus) -> None:
     result = await ask(corpus, "Herschel telescope comet Paris yeast", seeds=3, top_k=2)
     assert len(result.subgraph.seeds) == 3

@@ -6,9 +6,13 @@ A document that never changed has its labels in reading order, from 1.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
+from dataclasses import dataclass
 
 __all__ = [
     "CITATION_PATTERN",
+    "NO_CITATIONS",
+    "CitationSet",
     "find_bracketed_citations",
     "find_citations",
     "find_ranges",
@@ -28,6 +32,7 @@ _BRACKETED = re.compile(rf"\[({CITATION_PATTERN})\]")
 _WITHIN_BRACKETS = re.compile(rf"\[([^\[\]\n]{{0,60}}?{CITATION_PATTERN}[^\[\]\n]{{0,60}}?)\]", re.IGNORECASE)
 # The numbers of a database have 64 bits.
 _NUMBERS = re.compile(r"d([0-9]{1,15}):c([0-9]{1,7})")
+_DOCUMENT = re.compile(r"d([0-9]{1,15})")
 _RANGE = re.compile(r"\bd([0-9]{1,15}):c([0-9]{1,7})(?: ?[-–—] ?(?:d\1:)?c?([0-9]{1,7}))?\b")
 
 
@@ -89,3 +94,39 @@ def find_bracketed_citations(text: str) -> tuple[str, ...]:
 def unbracket_citations(text: str) -> str:
     """Replace the brackets around citations by parentheses, so that quoted text cannot pass for a cited line."""
     return _WITHIN_BRACKETS.sub(r"(\1)", text)
+
+
+@dataclass(frozen=True, slots=True)
+class CitationSet:
+    """The chunks that some citations name, as first and last label by the number of the document."""
+
+    ranges: tuple[tuple[int, int, float], ...] = ()
+
+    @classmethod
+    def parse(cls, citations: Iterable[str]) -> CitationSet:
+        """Parse citations (``d3:c12``), ranges (``d3:c10-c14``) and whole documents (``d4``), in brackets or not.
+
+        Raises ``ValueError`` with the first that is none of these.
+        """
+        ranges: list[tuple[int, int, float]] = []
+        for text in citations:
+            bare = text.strip().removeprefix("[").removesuffix("]")
+            if found := parse_range(bare):
+                ranges.append(found)
+            elif whole := _DOCUMENT.fullmatch(bare):
+                ranges.append((int(whole[1]), 0, float("inf")))
+            else:
+                raise ValueError(text)
+        return cls(tuple(dict.fromkeys(ranges)))
+
+    def __bool__(self) -> bool:
+        return bool(self.ranges)
+
+    def __contains__(self, citation: str) -> bool:
+        found = parse_citation(citation)
+        return found is not None and any(
+            document == found[0] and first <= found[1] <= last for document, first, last in self.ranges
+        )
+
+
+NO_CITATIONS = CitationSet()

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from leanrag_engine.core.model import Entity, Hit, Relation, Seed, Subgraph, parse_window_id
+from leanrag_engine.core.text.citation import CitationSet
 from leanrag_engine.core.text.language.names import name_key
 from leanrag_engine.retrieval.context.rendering import Statement
 from leanrag_engine.retrieval.context.statements import (
@@ -29,14 +30,16 @@ async def value_windows(
     """Return the windows of the passages that search or the ``graph``'s ranking of chunks puts first, best first."""
     options = run.query.relevance_options
     scores = fuse_scores(found.dense_windows, found.keyword_windows, options)
-    best = sorted(scores, key=lambda each: -scores[each])[: options.pool]
+    seen = run.query.seen_passages
+    # Seen windows would fill the pool: with them, all that search found is valued.
+    best = sorted(scores, key=lambda each: -scores[each])[: None if seen else options.pool]
     ranked = graph[: options.graph_passages]
     ids = list(dict.fromkeys([*(parse_window_id(each)[0] for each in best), *(hit.id for hit in ranked)]))
     await run.load(ids)
     chunks = [run.chunks[id_] for id_ in ids if id_ in run.chunks]
     places = {hit.id: place for place, hit in enumerate(ranked)}
     seats = round(run.query.token_budget / len(run.query.texts) / options.seat_tokens)
-    return rank_windows(scores, chunks, places, graph_weight, seats, options)
+    return rank_windows(scores, chunks, places, graph_weight, seats, options, seen)
 
 
 def weigh_graph(run: QueryRun, seeds: Sequence[Seed]) -> float:
@@ -154,6 +157,34 @@ def _bridging(graph: Subgraph) -> set[str]:
 
 def unite_evidence(
     windows: Sequence[RankedWindow], statements: Sequence[Statement]
-) -> tuple[RankedWindow | Statement, ...]:
+) -> list[RankedWindow | Statement]:
     """Return both in one ranking, best first."""
-    return tuple(sorted([*windows, *statements], key=lambda each: -each.value))
+    return sorted([*windows, *statements], key=lambda each: -each.value)
+
+
+def leave_out_seen(
+    rankings: Sequence[Sequence[RankedWindow | Statement]], seen: CitationSet, cutoff: float
+) -> tuple[list[list[RankedWindow | Statement]], int]:
+    """Return the rankings without what was seen, and how many seen passages would have been worth showing.
+
+    A statement was seen if all that it cites was. What remains is as good as it was beside the seen evidence: at
+    least ``cutoff`` of the best of both, or kept.
+    """
+    fresh: list[list[RankedWindow | Statement]] = []
+    left_out: set[str] = set()
+    for ranking in rankings:
+        least = cutoff * max((each.value for each in ranking), default=0.0)
+        worth = [each for each in ranking if each.value >= least or each.kept]
+        left_out |= {
+            each.chunk.citation
+            for each in worth
+            if isinstance(each, RankedWindow) and each.chunk.citation in seen
+        }
+        fresh.append([each for each in worth if not _was_seen(each, seen)])
+    return fresh, len(left_out)
+
+
+def _was_seen(evidence: RankedWindow | Statement, seen: CitationSet) -> bool:
+    if isinstance(evidence, RankedWindow):
+        return evidence.chunk.citation in seen
+    return bool(evidence.citations) and all(citation in seen for citation in evidence.citations)

@@ -69,6 +69,16 @@ class QueryRun:
         elif self.query.mode in (Mode.NAIVE, Mode.GLOBAL):
             self.warnings.append(f"The entities were ignored: mode {self.query.mode} starts from none.")
 
+    def warn_of_seen(self, count: int, *, nothing_new: bool) -> None:
+        """Warn of the passages that the caller has seen, and if there is no other."""
+        many = "1 passage was" if count == 1 else f"{count} passages were"
+        if nothing_new:
+            self.warnings.append(
+                f"Nothing new: {many} left out as seen, and no other is about the question. Stop, or ask something else."
+            )
+        elif count:
+            self.warnings.append(f"{many[0].upper()}{many[1:]} left out as seen.")
+
     def warn_of_weakness(
         self, found: Sequence[SearchHits], rankings: Sequence[Sequence[RankedWindow]]
     ) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from leanrag_engine.core.model import Chunk, Hit, window_id
+from leanrag_engine.core.text.citation import NO_CITATIONS, CitationSet
 from leanrag_engine.retrieval.request import DEFAULT_RELEVANCE, RelevanceOptions
 
 _MARKUP = re.compile(
@@ -81,12 +82,13 @@ def rank_windows(
     graph_weight: float = 1.0,
     seats: int = 0,
     options: RelevanceOptions = DEFAULT_RELEVANCE,
+    seen: CitationSet = NO_CITATIONS,
 ) -> list[RankedWindow]:
     """Return all windows of ``chunks``, best first; equal ones in reading order.
 
     ``scores`` are those of :func:`fuse_scores` by window, ``graph_ranks`` the places (from 0) that the walk over the
     graph gives to chunks. ``graph_weight`` is what the first of these places gains,
-    and so do the first ``seats`` windows of plain search.
+    and so do the first ``seats`` windows of plain search, not counting those of ``seen`` chunks, which gain too.
     """
     floor = min(scores.values(), default=0.0) / 2
     windows = [
@@ -112,7 +114,12 @@ def rank_windows(
         (own[place] + options.neighbour * beside[place] + options.section * around[place]) * fullness[place]
         for place in range(len(windows))
     ]
-    seated = set(sorted(range(len(windows)), key=lambda place: -plain[place])[:seats])
+    seated: set[int] = set()
+    for place in sorted(range(len(windows)), key=lambda place: -plain[place]):
+        if seats <= 0:
+            break
+        seated.add(place)
+        seats -= windows[place][0].citation not in seen
     ranked = []
     for place, (chunk, number) in enumerate(windows):
         gain = 1.0 if place in seated else 0.0

@@ -245,3 +245,22 @@ async def test_no_text_can_break_the_search_syntax(call: Caller, text: str) -> N
     for tool in ("query_lca_context", "search_entities"):
         reply = await call(tool, query=f"lighthouse {text}")
         assert not reply.is_error, reply.text
+
+
+async def test_marks_that_were_read_are_not_shown_again(call: Caller) -> None:
+    question = "Who designed Skerryvore and when was it lit?"
+    first = await call("query_lca_context", query=question, token_budget=150)
+    mark = re.findall(r"\[(d\d+:c\d+)\]", first.text)[0]
+    second = await call("query_lca_context", query=question, token_budget=150, seen=[mark])
+    assert mark in first.text
+    assert f"[{mark}]" not in second.text
+    assert mark not in second.data["sources"]
+    assert "left out as seen" in second.text
+    everything = [f"d{number}" for number in range(1, 7)]
+    last = await call("query_lca_context", query=question, seen=everything)
+    assert "Nothing new" in last.text
+    assert "Nothing new" in last.data["context"]
+    assert last.data["sources"] == []
+    wrong = await call("query_lca_context", query=question, seen="page 3")
+    assert wrong.is_error
+    assert "'page 3'" in wrong.text
