@@ -62,6 +62,7 @@ from .core.model import (
     Seed,
 )
 from .core.ports import ChatModel, Embedder, Extractor
+from .core.telemetry import watch
 from .llm.prompts import Prompts
 from .pipeline.index import (
     Stores,
@@ -435,7 +436,12 @@ class LeanRAG:
                 result = await answer_query(index, query, notes)
                 return replace(result, warnings=(*result.warnings, self._explain_failure(problem)))
 
-        return await self._read(collection, read)
+        with watch("search", str(query.mode)) as search:
+            result = await self._read(collection, read)
+            search.note(
+                ranking=str(query.ranking), tokens=result.context.tokens, seeds=len(result.subgraph.seeds)
+            )
+        return result
 
     async def suggest_questions(
         self, limit: int = 3, *, collection: str = "default"
@@ -487,7 +493,8 @@ class LeanRAG:
                 return EntityPage(tuple(seeds), total, (self._explain_failure(problem),))
             return EntityPage(tuple(seeds), total)
 
-        return await self._read(collection, read, built=True)
+        with watch("search", "entities"):
+            return await self._read(collection, read, built=True)
 
     async def ancestors(
         self, entity: str, *, max_layers: int = 0, collection: str = "default"
@@ -625,7 +632,8 @@ class LeanRAG:
                 index, text, offset, limit, pattern=pattern, documents=documents
             )
 
-        return await self._read(collection, read)
+        with watch("search", "text"):
+            return await self._read(collection, read)
 
     async def collections(self) -> list[Collection]:
         """Return all collections by name."""

@@ -13,11 +13,13 @@ from mcp.server.auth.provider import TokenVerifier
 from mcp.server.auth.settings import AuthSettings
 from mcp.server.mcpserver import Context, MCPServer
 from mcp.server.mcpserver.exceptions import ToolError, UnexpectedToolError
-from mcp_types import CallToolResult, InputRequiredResult, Tool
+from mcp.shared.exceptions import MCPError
+from mcp_types import INVALID_PARAMS, CallToolResult, GetPromptResult, InputRequiredResult, Tool
 from pydantic import ValidationError
 
 from leanrag_engine.core.config import Settings
 from leanrag_engine.core.errors import LeanRAGError
+from leanrag_engine.core.telemetry import measure
 from leanrag_engine.llm.prompts import Prompts
 
 from .engine_handle import EngineHandle, Rights
@@ -95,8 +97,23 @@ class LeanRAGServer(MCPServer[None]):
             raise
         finally:
             # No argument and no reply: both hold text of documents.
-            logger.info("Tool %s %s in %.0f ms", name, outcome, 1000 * (time.perf_counter() - started))
+            seconds = time.perf_counter() - started
+            logger.info("Tool %s %s in %.0f ms", name, outcome, 1000 * seconds)
+            measure("tool", seconds, "s", kind=name, outcome=outcome)
         return self.offered.result(result) if isinstance(result, CallToolResult) else result
+
+
+    async def get_prompt(
+        self, name: str, arguments: dict[str, Any] | None = None, context: Context[None, Any] | None = None
+    ) -> GetPromptResult | InputRequiredResult:
+        """Raises ``MCPError`` for an unknown prompt or a missing argument, which the SDK would answer as internal errors."""
+        known = {each.name: each for each in await self.list_prompts()}
+        if name not in known:
+            raise MCPError(INVALID_PARAMS, f"There is no prompt {name!r}. Give one of {', '.join(known)}.")
+        required = [each.name for each in known[name].arguments or () if each.required]
+        if missing := [each for each in required if each not in (arguments or {})]:
+            raise MCPError(INVALID_PARAMS, f"The prompt {name} needs the argument {' and '.join(missing)}.")
+        return await super().get_prompt(name, arguments, context)
 
 
 def create_server(

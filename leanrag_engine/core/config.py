@@ -182,6 +182,10 @@ class Settings(BaseSettings):
         default="",
         description="Dask scheduler (tcp://host:8786) whose workers read documents where there is more than a megabyte; needs the extra dask.",
     )
+    telemetry: bool = Field(
+        default=False,
+        description="Send OpenTelemetry traces and metrics by OTLP to OTEL_EXPORTER_OTLP_ENDPOINT (that variable alone asks for it too); no text of documents or questions.",
+    )
     kept_generations: int = Field(
         default=3, ge=2, le=100, description="Builds whose data are kept, the published one included."
     )

@@ -38,6 +38,7 @@ from leanrag_engine.core.jobs import (
     SkippedFiles,
 )
 from leanrag_engine.core.ports import JobStore, LockHolder, Progress, WriterLock
+from leanrag_engine.core.telemetry import Activity, watch
 
 logger = logging.getLogger(__name__)
 
@@ -77,6 +78,8 @@ class JobProgress:
     stop: threading.Event = field(default_factory=threading.Event)
     scope: anyio.CancelScope | None = None
     """The scope that the work runs in: work that does not report for a while after a stop is cancelled."""
+    activity: Activity | None = None
+    """What telemetry is told of the job."""
 
     began: tuple[float, int] = field(default_factory=lambda: (time.monotonic(), 0))
     """When the present stage began, and ``done`` at that time."""
@@ -85,6 +88,8 @@ class JobProgress:
         """Record the progress. Raises ``Cancelled`` if the work should stop."""
         if progress.stage != self.latest.stage or progress.done < self.latest.done:
             self.began = (time.monotonic(), progress.done)
+        if self.activity and progress.stage != self.latest.stage:
+            self.activity.enter(progress.stage)
         self.latest = progress
         self.check()
 
@@ -319,7 +324,10 @@ class Jobs:
         progress = self._running[job.id]
         try:
             async with self._keep_row(job, progress):
-                ended = await self._work_under_lock(job, progress)
+                with watch("job", job.kind) as progress.activity:
+                    ended = await self._work_under_lock(job, progress)
+                    if ended.status is not JobStatus.DONE:
+                        progress.activity.fail(ended.status.value)
             await self._write_end(ended, progress)
         except anyio.get_cancelled_exc_class():
             with anyio.CancelScope(shield=True):

@@ -13,6 +13,7 @@ import typer
 
 from leanrag_engine.core.config import Settings, load_settings
 
+from ..protocol.telemetry import start_telemetry_if_asked
 from .options import report_errors, run_async
 
 if TYPE_CHECKING:
@@ -31,6 +32,8 @@ def read_settings(data_dir: Path | None, collection: str | None, **more: object)
 
 def run(settings: Settings, work: Callable[[LeanRAG], Awaitable[None]]) -> None:
     """Open the engine, do the work and close it."""
+    with report_errors():
+        start_telemetry_if_asked(settings.telemetry)
 
     async def open_and_work() -> None:
         from leanrag_engine.engine import LeanRAG  # noqa: PLC0415 - heavy: --help must not wait for it

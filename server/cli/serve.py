@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 
 import typer
 
+from ..protocol.telemetry import start_telemetry_if_asked
 from .options import (
     AllowDirs,
     ChromaUrl,
@@ -58,6 +59,7 @@ def serve(
     it uses plain HTTP, so put a proxy with TLS in front of it. `/health` answers without a token.
     """
     from ..http.settings import load_http_settings  # noqa: PLC0415 - the other commands serve nothing
+    from ..tools.toolsets import ALL_TOOLS  # noqa: PLC0415 - the other commands have no tools
 
     with report_errors():
         http_settings = load_http_settings(
@@ -79,6 +81,8 @@ def serve(
     for folder in settings.allow_dirs:
         if not folder.expanduser().is_dir():
             typer.echo(f"Warning: the allowed folder {folder} does not exist.", err=True)
+    with report_errors():
+        start_telemetry_if_asked(settings.telemetry, ALL_TOOLS)
     if http_settings.http:
         from ..http.serving import run_http  # noqa: PLC0415 - stdio must not wait for a web server
 

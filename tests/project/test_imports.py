@@ -54,6 +54,7 @@ HOMES = {
     "mcp_types": {"server"},
     "networkx": set(),
     "onnxruntime": {"leanrag_engine/adapters/embedders/minilm/embedder.py"},
+    "opentelemetry": {"leanrag_engine/core/telemetry.py", "server/protocol/telemetry.py"},
     "pathspec": {"leanrag_engine/documents/folders/ignore_files.py"},
     "platformdirs": {"leanrag_engine/core/config.py"},
     "psutil": {"leanrag_engine/pipeline/jobs.py", "leanrag_engine/adapters"},

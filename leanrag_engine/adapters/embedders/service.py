@@ -34,6 +34,7 @@ from leanrag_engine.adapters.chat.model import (
 from leanrag_engine.core.errors import InvalidInput, LeanRAGError, ModelUnavailable, StoreUnusable
 from leanrag_engine.core.model import Vectors, content_id
 from leanrag_engine.core.ports import Embedder, Progress, ProgressReport
+from leanrag_engine.core.telemetry import watch
 
 from .pretrained import EmbeddingWindows, Windows, check_rows, embed_shared, pool_windows, rough_tokens
 
@@ -236,7 +237,9 @@ async def _call(model: LitellmModel, texts: list[str], role: Role) -> list[list[
     call = partial(_embedding, litellm, model, texts, role)
     try:
         patient = retry_policy(model.attempts, model.sleep)
-        reply: Any = await patient(anyio.to_thread.run_sync, call, abandon_on_cancel=True)
+        with watch("embedding", model.model) as embedding:
+            reply: Any = await patient(anyio.to_thread.run_sync, call, abandon_on_cancel=True)
+            embedding.note(texts=len(texts), attempts=patient.statistics.get("attempt_number", 1))
     except foreign_errors(litellm) as problem:
         failure = problem
     else:

@@ -158,8 +158,8 @@ async def _search(
     options: TextSearchOptions,
 ) -> TextMatches:
     search = _TextSearch(expression, page, options)
-    async for stretch in _stretches(index, numbers, options):
-        if not await to_thread.run_sync(search.scan, stretch, abandon_on_cancel=True):
+    async for stretches in _groups(_stretches(index, numbers, options), options.stretch):
+        if not await to_thread.run_sync(search.scan, stretches, abandon_on_cancel=True):
             break
     return await _load_matches(index, search)
 
@@ -303,6 +303,19 @@ async def _stretches(
         yield _Stretch(document, tuple(parts), start, parts[-1].end + 1)
 
 
+async def _groups(stretches: AsyncIterator[_Stretch], size: int) -> AsyncIterator[list[_Stretch]]:
+    """Yield stretches together that have about ``size`` characters: on a busy server each hop to a thread waits in line."""
+    group, characters = list[_Stretch](), 0
+    async for stretch in stretches:
+        group.append(stretch)
+        characters += stretch.end - stretch.start
+        if characters >= size:
+            yield group
+            group, characters = [], 0
+    if group:
+        yield group
+
+
 class _TextSearch:
     """A search under way: counts all matches, and keeps the places of those on the page."""
 
@@ -316,8 +329,11 @@ class _TextSearch:
         self._deadline = time.monotonic() + options.seconds
         self._reached = (-1, 0)  # the document and the end of the last match in it
 
-    def scan(self, stretch: _Stretch) -> bool:
-        """Search one stretch; return False if there is no time left."""
+    def scan(self, stretches: Sequence[_Stretch]) -> bool:
+        """Search stretches; return False if there is no time left."""
+        return all(map(self._scan, stretches))
+
+    def _scan(self, stretch: _Stretch) -> bool:
         try:
             for place in self._find(stretch):
                 if self.total in self._page:

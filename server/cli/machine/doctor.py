@@ -103,6 +103,7 @@ def find_extras(settings: Settings) -> Iterator[Check]:
         ("local", "sentence_transformers", local),
         ("postgres", "psycopg", bool(settings.database_url)),
         ("dask", "distributed", bool(settings.dask)),
+        ("telemetry", "opentelemetry.exporter.otlp.proto.grpc", settings.telemetry),
         ("plot", "matplotlib", False),
     ):
         if find_spec(module):
@@ -111,6 +112,7 @@ def find_extras(settings: Settings) -> Iterator[Check]:
             name, way = {
                 "postgres": ("database", "set LEANRAG_DATABASE_URL to nothing"),
                 "dask": ("setting dask", "set LEANRAG_DASK to nothing"),
+                "telemetry": ("setting telemetry", "set LEANRAG_TELEMETRY=false"),
             }.get(extra, (f"embedder {settings.embedder}", "set LEANRAG_EMBEDDER=auto"))
             mend = f"Install the extra `{extra}`, or {way}."
             yield report(f"extra {extra}", "broken", f"the {name} needs it", mend)
