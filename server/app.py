@@ -102,11 +102,10 @@ class LeanRAGServer(MCPServer[None]):
             measure("tool", seconds, "s", kind=name, outcome=outcome)
         return self.offered.result(result) if isinstance(result, CallToolResult) else result
 
-
     async def get_prompt(
         self, name: str, arguments: dict[str, Any] | None = None, context: Context[None, Any] | None = None
     ) -> GetPromptResult | InputRequiredResult:
-        """Raises ``MCPError`` for an unknown prompt or a missing argument, which the SDK would answer as internal errors."""
+        """Render a prompt. Raises ``MCPError`` for an unknown one or a missing argument: the SDK would answer an internal error."""
         known = {each.name: each for each in await self.list_prompts()}
         if name not in known:
             raise MCPError(INVALID_PARAMS, f"There is no prompt {name!r}. Give one of {', '.join(known)}.")
