@@ -52,6 +52,7 @@ from .core.model import (
     NO_CORRECTIONS,
     Chunk,
     Collection,
+    Context,
     Correction,
     CorrectionEffects,
     Document,
@@ -95,6 +96,8 @@ from .retrieval.suggestions import SuggestedQuestion, suggest_questions
 
 if TYPE_CHECKING:
     from .llm.answering import Answer
+    from .llm.batching import Meter
+    from .llm.iteration import AnswerRound
     from .pipeline.agent.items import PendingWork, Submission, WorkKind
     from .pipeline.agent.work import AgentWork
     from .pipeline.delete import DocumentLookup
@@ -129,6 +132,11 @@ class ModelAnswer:
     result: QueryResult
     sources: tuple[Chunk, ...]
     model: str
+    usage: Meter
+    rounds: tuple[AnswerRound, ...] = ()
+    """What was looked for and found, if the answer was made in rounds."""
+    ending: str = ""
+    """Why there was no further round."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -455,23 +463,53 @@ class LeanRAG:
         return await self._read(collection, read, built=True)
 
     async def answer(
-        self, question: str, *, token_budget: int = 4000, collection: str = "default"
+        self,
+        question: str,
+        *,
+        token_budget: int = 4000,
+        rounds: int = 1,
+        collection: str = "default",
     ) -> ModelAnswer:
         """Answer a question by the configured model from its context, with checked citations.
 
-        Raises ``InvalidInput`` if no chat model is configured, and the errors of the model.
+        With several ``rounds`` the model divides the question, says after each round what is missing, and that is
+        retrieved, until the evidence suffices, nothing new is found or ``token_budget``, the tokens of all evidence, is
+        spent. Raises ``InvalidInput`` if no chat model is configured, and the errors of the model.
         """
         from .llm.answering import answer
         from .llm.batching import Meter
+        from .llm.iteration import AnswerLimits, answer_iteratively
         from .pipeline.build.models import cache_replies, open_answer_model
+        from .retrieval.search.decomposition import decompose
 
-        result = await self.query(Query(text=question, token_budget=token_budget), collection=collection)
+        query = Query(text=question, token_budget=token_budget).check()
         if self._chat is None:
             self._chat = await open_answer_model(self.settings)
         model = cache_replies(self._chat, self._stores, collection)
-        found = await answer(model, question, result.context, Meter(), prompts=self.prompts)
+        meter, results = Meter(), list[QueryResult]()
+
+        async def retrieve(queries: Sequence[str], seen: Sequence[str], budget: int) -> Context:
+            text, *others = queries
+            searched = replace(
+                query, text=text, sub_queries=tuple(others), seen=tuple(seen), token_budget=budget
+            )
+            results.append(await self.query(searched, collection=collection))
+            return results[-1].context
+
+        if rounds > 1:
+            limits = AnswerLimits(rounds=rounds, tokens=token_budget)
+            made = await answer_iteratively(
+                model, query.text, retrieve, decompose, meter, limits, self.prompts
+            )
+            found, context, trace, ending = made.answer, made.context, made.rounds, str(made.ending)
+        else:
+            context = await retrieve((query.text,), (), token_budget)
+            found = await answer(model, query.text, context, meter, prompts=self.prompts)
+            trace, ending = (), ""
+        warnings = tuple(dict.fromkeys(warning for each in results for warning in each.warnings))
+        result = replace(results[0], query=query, context=context, warnings=warnings)
         cited = await self._stores.documents.chunks_by_citation(collection, found.cited)
-        return ModelAnswer(found, result, tuple(cited), self._chat.name)
+        return ModelAnswer(found, result, tuple(cited), self._chat.name, meter, trace, ending)
 
     async def search_entities(
         self,

@@ -15,6 +15,7 @@ from .sources import SourceCard
 if TYPE_CHECKING:
     from leanrag_engine.core.model import Entity, Group
     from leanrag_engine.engine import ModelAnswer
+    from leanrag_engine.llm.iteration import AnswerRound
     from leanrag_engine.retrieval.query import QueryResult
 
 
@@ -116,6 +117,25 @@ class QueryReply(ReplyModel):
         return self.context
 
 
+class RoundCard(Card):
+    queries: list[str]
+    found: list[str] = Field(description="citations that no earlier round had found")
+    tokens: int
+    missing: str
+
+    @classmethod
+    def from_engine(cls, each: AnswerRound) -> RoundCard:
+        return cls(
+            queries=list(each.queries), found=list(each.found), tokens=each.tokens, missing=each.missing
+        )
+
+
+class UsageCard(Card):
+    calls: int
+    input_tokens: int
+    output_tokens: int
+
+
 class AnswerReply(ReplyModel):
     question: str
     answer: str
@@ -124,6 +144,9 @@ class AnswerReply(ReplyModel):
     unfounded: list[str] = Field(description="cited, but not in the evidence")
     tokens: int
     model: str
+    usage: UsageCard = Field(description="of the model; replies from the cache cost nothing")
+    rounds: list[RoundCard] = Field(description="iterative only")
+    ending: str = Field(description="why there was no further round")
     next_step: str
     warnings: list[str]
 
@@ -141,6 +164,13 @@ class AnswerReply(ReplyModel):
             unfounded=list(answer.unfounded),
             tokens=answered.result.context.tokens,
             model=answered.model,
+            usage=UsageCard(
+                calls=answered.usage.calls,
+                input_tokens=answered.usage.prompt_tokens,
+                output_tokens=answered.usage.completion_tokens,
+            ),
+            rounds=[RoundCard.from_engine(each) for each in answered.rounds],
+            ending=answered.ending,
             next_step=step,
             warnings=list(answered.result.warnings),
         )
@@ -154,5 +184,17 @@ class AnswerReply(ReplyModel):
         if not self.sufficient:
             lines.append("The evidence does not settle the question.")
         lines += [f"Warning: {warning}" for warning in self.warnings]
-        lines += [f"By {self.model} from {self.tokens} tokens of evidence.", f"Next: {self.next_step}"]
+        lines += [f"Round {number}: {_format_round(each)}" for number, each in enumerate(self.rounds, 1)]
+        lines += [f"It ended because {self.ending}."] if self.ending else []
+        calls = f"{self.usage.calls} call{'s' * (self.usage.calls != 1)}"
+        used = f"{self.usage.input_tokens} input and {self.usage.output_tokens} output tokens"
+        lines += [f"By {self.model} from {self.tokens} tokens of evidence, in {calls} of {used}."]
+        lines.append(f"Next: {self.next_step}")
         return "\n".join(lines)
+
+
+def _format_round(card: RoundCard) -> str:
+    queries = "; ".join(card.queries)
+    found = f"new: {', '.join(card.found)}" if card.found else "nothing new"
+    missing = f" Then missing: {card.missing}" if card.missing else ""
+    return f"{queries} ({found}; {card.tokens} tokens).{missing}"

@@ -22,18 +22,24 @@ class AnswerTools:
         self,
         question: Annotated[str, Field(min_length=1, max_length=10_000)],
         strategy: Annotated[
-            Literal["one_shot"], Field(description="Retrieve once, then answer")
+            Literal["one_shot", "iterative"],
+            Field(
+                description="iterative: divide the question, retrieve, say what is missing, retrieve that; slower"
+            ),
         ] = "one_shot",
-        token_budget: Annotated[int, Field(ge=200, le=32_000, description="Of the evidence")] = 4000,
+        rounds: Annotated[int, Field(ge=2, le=8, description="Most rounds of iterative")] = 4,
+        token_budget: Annotated[int, Field(ge=200, le=32_000, description="Of all evidence")] = 4000,
         collection: CollectionName = "default",
     ) -> Annotated[CallToolResult, AnswerReply]:
         """Answer a question from the documents with the server's own model: retrieves the evidence, writes an \
-answer with citations, and checks each citation against the evidence. Use it for one plain question; use \
-query_lca_context to see the evidence and reason yourself. Returns the answer, its sources, and `sufficient`: false \
+answer with citations, and checks each citation against the evidence. Use query_lca_context to see the \
+evidence and reason yourself. Returns the answer, its sources, and `sufficient`: false \
 where the evidence does not settle the question. Next: get_sources to read what is cited."""
-        del strategy  # there is one
         engine = await self._engine.get()
         answered = await engine.answer(
-            question, token_budget=token_budget, collection=await self._engine.choose(collection)
+            question,
+            token_budget=token_budget,
+            rounds=rounds if strategy == "iterative" else 1,
+            collection=await self._engine.choose(collection),
         )
         return AnswerReply.from_engine(answered).to_result()

@@ -82,7 +82,7 @@ async def test_an_unknown_address_is_an_error_that_says_what_there_is(
 async def test_the_prompts_hold_the_question_and_name_the_tools(call: Caller) -> None:
     for name, arguments, said in (
         ("answer_with_leanrag", {"question": "Who lit it?"}, ["Who lit it?", "query_lca_context"]),
-        ("deep_research", {"question": "$x {y} %s"}, ["$x {y} %s", "Reflect"]),
+        ("deep_research", {"question": "$x {y} %s"}, ["$x {y} %s", "Reflect", "`seen`", "nothing is new"]),
         ("index_folder", {"folder": "/a b"}, ["/a b", "ingest_documents"]),
         ("run_agent_extraction", {"collection": "moon"}, ["collection='moon'", "get_pending_work"]),
     ):

@@ -1,0 +1,117 @@
+"""Divide an English question into the questions within it, by rules for its words alone; no model takes part.
+
+What is found are texts to search for, not sentences to read: a part may lack its verb.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from leanrag_engine.core.text.language.sentences import sentences
+from leanrag_engine.core.text.language.words import STOPWORDS, words
+
+__all__ = ["decompose"]
+
+MOST_PARTS = 4
+MOST_CHARACTERS = 1000
+"""Of a question that is divided. The patterns take quadratic time, and what is longer is no question."""
+
+_QUESTION_WORD = r"(?:who|whom|whose|what|which|when|where|why|how)"
+_AUXILIARY = r"(?:is|are|was|were|do|does|did|has|have|had|can|could|will|would|should)"
+_NAME = r"(?:the\s+)?[\"“'‘A-Z0-9][^,?;]*?"
+
+_OPTIONS = re.compile(
+    rf"^(?P<head>(?i:(?:\w+\s+){{0,3}}{_QUESTION_WORD})\b.*?)"
+    rf"(?:[,:]\s+(?P<one>[^,?]+?)|\s+(?P<name>{_NAME})),?\s+or\s+(?P<two>[^,?]+)$"
+)
+"""Which is older, A or B?"""
+_BOTH = re.compile(
+    rf"^(?P<head>(?i:{_AUXILIARY}))\s+(?:both\s+)?(?P<one>{_NAME})\s+and\s+(?P<two>{_NAME})"
+    r"\s+(?P<rest>(?:both|of the same|the same|located|known|born|from|in|members?|considered|used|based|\w+ed)\b.*)$"
+)
+"""Were A and B of the same nationality?"""
+_COMPARED = (
+    re.compile(
+        r"\b(?:differences?|similarit(?:y|ies)|distance|relation(?:ship)?)\s+between\s+(?P<one>.+?)\s+and\s+(?P<two>.+)$",
+        re.IGNORECASE,
+    ),
+    re.compile(
+        r"\bdo(?:es)?\s+(?P<one>.+?)\s+(?:compare\s+(?:to|with)|differ\s+from)\s+(?P<two>.+)$", re.IGNORECASE
+    ),
+    re.compile(
+        r"\bdo(?:es)?\s+(?P<one>.+?)\s+and\s+(?P<two>.+?)\s+(?:differ|compare|have in common|share)\b.*$",
+        re.IGNORECASE,
+    ),
+    re.compile(
+        r"^(?:compare\s+)?(?P<one>.+?)\s+(?:versus|vs\.?|compared (?:to|with))\s+(?P<two>.+)$", re.IGNORECASE
+    ),
+)
+_NEXT_QUESTION = re.compile(
+    rf",?\s+(?:and|but)\s+(?=(?:(?:in|on|at|by|for|from|to|with|of)\s+)?{_QUESTION_WORD}\b)"
+    rf"|,\s+and\s+(?={_AUXILIARY}\b)|,\s+(?=(?:what|how|why)\b)",
+    re.IGNORECASE,
+)
+_CHAIN = re.compile(
+    r"\b(?:the\s+)?(?P<outer>[\w'-]+(?:\s+[\w'-]+)?)\s+(?:of|in|for)\s+the\s+(?P<inner>(?:[\w'-]+\s+){1,3}(?:of|in|by|for|from)\s+.+)$",
+    re.IGNORECASE,
+)
+"""The X of the Y of Z."""
+_RELATIVE = re.compile(
+    r"\b(?:the|an?)\s+(?P<inner>(?:(?!(?:of|in|for)\b)[\w'-]+\s+){1,4}?(?:(?:in|from|with|to|by|for|of|on)\s+)?"
+    r"(?:who|whom|that|which|where|whose|when)\s+.+)$",
+    re.IGNORECASE,
+)
+"""The person who voices Z."""
+_ASKS = re.compile(r"\b(?:what|how|which\s+\w+\s*$)\b", re.IGNORECASE)
+"""It asks itself: the series that runs on what station."""
+_POSSESSIVE = re.compile(r"(?P<inner>(?:[A-Z][\w.-]*\s+)*[A-Z][\w.-]*['’]s?\s+[\w-]+)['’]s?\s+\w+")
+"""Z's Y's X."""
+
+
+def decompose(question: str) -> tuple[str, ...]:
+    """Return the parts of a question with several, at most ``MOST_PARTS``; none if it asks for one thing."""
+    text = " ".join(question.split()).rstrip("?. ")
+    if len(text) > MOST_CHARACTERS:
+        return ()
+    parts = _split_questions(text)
+    found = [part for each in parts for part in (_split_comparison(each) or _find_inner(each))]
+    if len(parts) > 1:
+        found = [*parts, *found]
+    distinct = dict.fromkeys(part.strip(" ,;:") for part in found)
+    return tuple(part for part in distinct if part != text and _says_enough(part))[:MOST_PARTS]
+
+
+def _says_enough(part: str) -> bool:
+    """Return whether a part can be searched for alone, unlike "what is it"."""
+    return len(set(words(part)) - STOPWORDS) > 1
+
+
+def _split_questions(text: str) -> list[str]:
+    """Return the questions that stand one after another."""
+    return [
+        part for start, end in sentences(text) for part in _NEXT_QUESTION.split(text[start:end].rstrip("?. "))
+    ]
+
+
+def _split_comparison(text: str) -> list[str]:
+    """Return what is asked of each of two things that are compared."""
+    if match := _OPTIONS.match(text):
+        one = match["one"] or match["name"]
+        return [f"{match['head']} {each}" for each in (one, match["two"])]
+    if match := _BOTH.match(text):
+        rest = re.sub(r"^(?:both|of the same|the same)\s+", "", match["rest"])
+        return [f"{match[each]} {rest}" for each in ("one", "two")]
+    for pattern in _COMPARED:
+        if match := pattern.search(text):
+            return [match["one"], match["two"]]
+    return []
+
+
+def _find_inner(text: str) -> Iterator[str]:
+    """Yield what has to be known first: the innermost description in the question."""
+    for pattern in (_CHAIN, _RELATIVE, _POSSESSIVE):
+        match = pattern.search(text)
+        if match and not _ASKS.search(match["inner"]):
+            yield match["inner"]
+            return
