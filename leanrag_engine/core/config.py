@@ -254,6 +254,8 @@ def load_settings(**overrides: object) -> Settings:
         name = str(first["loc"][0])
         if first["type"] == "extra_forbidden":
             unknown = unknown_setting(name)
+            if name in given:
+                raise unknown from problem
             raise InvalidInput(
                 unknown.message, f"It stands in {config_file()}: take it out. {unknown.next_step}"
             ) from problem

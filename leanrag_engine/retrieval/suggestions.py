@@ -108,13 +108,21 @@ def define(entities: Iterable[Entity]) -> Iterator[QuestionCandidate]:
                 what = match["what"]
                 # The first letter is a capital because the sentence begins with it, or as the name has it.
                 what = what if what.startswith(entity.name) else what[0].lower() + what[1:]
-                word = "Who" if entity.type == "person" else "What"
                 yield QuestionCandidate(
-                    f"{word} {match['verb'].lower()} {what}?",
+                    ask_for(entity, what, match["verb"].lower()),
                     frozenset({name_key(entity.name)}),
                     frozenset(each.chunk_id for each in entity.evidence) or frozenset(entity.chunk_ids),
                 )
                 break
+
+
+def ask_for(entity: Entity, what: str, verb: str) -> str:
+    """Return the question for what ``entity``, written as ``what``, is or was."""
+    if entity.type == "person":
+        return f"Who {verb} {what}?"
+    if " " not in what and not what.islower():
+        return f"What is said about {what}?"  # "What was Ruben?" is odd if the name's type was not recognised
+    return f"What {verb} {what}?"
 
 
 def relate(
