@@ -42,6 +42,8 @@ COMMANDS = {
     "history": "corpus.history:history",
     "rollback": "corpus.history:rollback",
     "reindex": "corpus.build:reindex",
+    "backup": "machine.backup:backup",
+    "restore": "machine.backup:restore",
     "config": "machine.config:app",
     "eval": "evaluate.commands:app",
 }
