@@ -59,7 +59,8 @@ def format_of(name: str, shown: str = "", start: bytes = b"") -> Format:
     kind = f"{suffix} files are" if suffix else "files without a suffix (other than README and the like) are"
     raise FormatUnsupported(
         f"{(shown or name)!r} cannot be read: {kind} not supported yet. Supported are .txt, .md, .rst, .html, .pdf, .docx, "
-        "source code (.py, .js, .java, …), data as text (.json, .yaml, .csv, …) and, whatever its name, prose in UTF-8.",
+        ".xlsx, .pptx, .epub, .eml, .mbox, .mhtml, .ipynb, source code (.py, .js, .java, …), data as text (.json, .yaml, .csv, …) "
+        "and, whatever its name, prose in UTF-8.",
         "Convert it to one of these, or give its text itself.",
     )
 
@@ -146,9 +147,51 @@ def _pdf(data: bytes, name: str) -> Reading:
 
 
 def _docx(data: bytes, name: str) -> Reading:
-    from .readers.docx import read_docx  # noqa: PLC0415 - only DOCX pays for python-docx
+    from .readers.office.docx import read_docx  # noqa: PLC0415 - only DOCX pays for python-docx
 
     return read_docx(data, name)
+
+
+def _xlsx(data: bytes, name: str) -> Reading:
+    from .readers.office.xlsx import read_xlsx  # noqa: PLC0415 - only spreadsheets pay for openpyxl
+
+    return read_xlsx(data, name)
+
+
+def _pptx(data: bytes, name: str) -> Reading:
+    from .readers.office.pptx import read_pptx  # noqa: PLC0415 - only slides pay for lxml
+
+    return read_pptx(data, name)
+
+
+def _epub(data: bytes, name: str) -> Reading:
+    from .readers.epub import read_epub  # noqa: PLC0415 - only e-books pay for lxml
+
+    return read_epub(data, name)
+
+
+def _message(data: bytes, name: str) -> Reading:
+    from .readers.mail import read_message  # noqa: PLC0415 - only mail pays for its parser and lxml
+
+    return read_message(data, name)
+
+
+def _mailbox(data: bytes, name: str) -> Reading:
+    from .readers.mail import read_mailbox  # noqa: PLC0415 - as above
+
+    return read_mailbox(data, name)
+
+
+def _web_archive(data: bytes, name: str) -> Reading:
+    from .readers.mail import read_web_archive  # noqa: PLC0415 - as above
+
+    return read_web_archive(data, name)
+
+
+def _notebook(data: bytes, name: str) -> Reading:
+    from .readers.notebook import read_notebook  # noqa: PLC0415 - most folders hold none
+
+    return read_notebook(data, name)
 
 
 # --- the table -----------------------------------------------------------------------------
@@ -195,6 +238,18 @@ _FORMATS = {
     ".docx": Format(
         "application/vnd.openxmlformats-officedocument.wordprocessingml.document", _docx, guarded_from=0
     ),
+    **dict.fromkeys(
+        (".xlsx", ".xlsm"),
+        Format("application/vnd.openxmlformats-officedocument.spreadsheetml.sheet", _xlsx, guarded_from=0),
+    ),
+    ".pptx": Format(
+        "application/vnd.openxmlformats-officedocument.presentationml.presentation", _pptx, guarded_from=0
+    ),
+    ".epub": Format("application/epub+zip", _epub, guarded_from=0),
+    ".eml": Format("message/rfc822", _message, guarded_from=200_000),
+    ".mbox": Format("application/mbox", _mailbox, guarded_from=200_000),
+    **dict.fromkeys((".mhtml", ".mht"), Format("multipart/related", _web_archive, guarded_from=200_000)),
+    ".ipynb": Format("application/x-ipynb+json", _notebook),
 }
 SUPPORTED_SUFFIXES = tuple(sorted(_FORMATS))
 """The suffixes that have a reader, in alphabetical order."""

@@ -202,6 +202,7 @@ _CONVENTIONS: dict[str, Callable[[str], Iterator[Heading]]] = {
     "application/json": _none,
     "application/pdf": _plain,
     "application/toml": _sections,
+    "application/x-ipynb+json": _markdown,
     "application/xml": _none,
     "application/yaml": _none,
     "text/csv": _header,

@@ -5,13 +5,23 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from io import BytesIO
+from zipfile import ZipFile
 
 from leanrag_engine.core.errors import DocumentUnreadable
 from leanrag_engine.core.model import NO_METADATA, Page
 from leanrag_engine.core.text.cleaning import clean_line
 from leanrag_engine.documents.headings import headings
 
-__all__ = ["MALFORMED", "Reading", "damage_error", "first_heading", "sensible_title"]
+__all__ = [
+    "MALFORMED",
+    "Reading",
+    "damage_error",
+    "first_heading",
+    "refuse_bomb",
+    "refuse_encrypted",
+    "sensible_title",
+]
 
 MALFORMED = (
     ArithmeticError,
@@ -73,3 +83,27 @@ def damage_error(name: str, kind: str, problem: BaseException) -> DocumentUnread
         f"{name!r} cannot be read as {kind}: it is damaged or of another kind ({detail}).",
         "Open it in the program that made it, save it again, and give the new file.",
     )
+
+
+def refuse_bomb(data: bytes, name: str) -> None:
+    """Raise :class:`DocumentUnreadable` for a zip archive that unpacks to far more than a document does.
+
+    Raises ``BadZipFile`` if the bytes are no archive.
+    """
+    with ZipFile(BytesIO(data)) as archive:
+        size = sum(part.file_size for part in archive.infolist())
+    # Real documents unpack to far less; the limit stops archives built to exhaust the memory.
+    if size > 100_000_000 + 50 * len(data):
+        raise DocumentUnreadable(
+            f"{name!r} unpacks from {len(data):,} to {size:,} bytes, which is typical of an archive built to do harm.",
+            "Save it again in the program that made it, or give its text itself.",
+        )
+
+
+def refuse_encrypted(data: bytes, name: str, kind: str) -> None:
+    """Raise :class:`DocumentUnreadable` for the container of encrypted files and of Office's formats before 2007."""
+    if data.startswith(b"\xd0\xcf\x11\xe0"):
+        raise DocumentUnreadable(
+            f"{name!r} is encrypted with a password, or of an older format under another name.",
+            f"Save it as {kind} without a password.",
+        )

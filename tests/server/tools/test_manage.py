@@ -112,13 +112,13 @@ async def test_a_bad_document_fails_alone_with_its_reason(serve_in_process: Serv
     (docs / "good.md").write_text("# Phobos\n\nPhobos is a moon of Mars. Phobos orbits Mars in eight hours.")
     (docs / "empty.txt").write_text("  \n")
     (docs / "binary.txt").write_bytes(bytes(range(256)) * 40)
-    (docs / "slides.pptx").write_bytes(b"PK\x03\x04")
+    (docs / "slides.key").write_bytes(b"PK\x03\x04")
     (docs / "link.txt").symlink_to(outside)
     expected = {
         "good.md": ("added", ""),
         "empty.txt": ("failed", "empty"),
         "binary.txt": ("failed", "binary.txt"),
-        "slides.pptx": ("failed", "not supported yet"),
+        "slides.key": ("failed", "not supported yet"),
         "link.txt": ("failed", "allowed"),
         "missing.txt": ("failed", "missing.txt"),
     }

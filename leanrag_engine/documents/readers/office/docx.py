@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 from io import BytesIO
 from typing import Any
-from zipfile import BadZipFile, ZipFile
+from zipfile import BadZipFile
 
 from docx import Document
 from docx.document import Document as WordDocument
@@ -17,10 +17,16 @@ from docx.opc.exceptions import OpcError
 from docx.oxml import parse_xml
 from lxml.etree import LxmlError
 
-from leanrag_engine.core.errors import DocumentUnreadable
 from leanrag_engine.core.text.cleaning import clean
-
-from .reading import MALFORMED, Reading, damage_error, first_heading, sensible_title
+from leanrag_engine.documents.readers.reading import (
+    MALFORMED,
+    Reading,
+    damage_error,
+    first_heading,
+    refuse_bomb,
+    refuse_encrypted,
+    sensible_title,
+)
 
 __all__ = ["read_docx"]
 
@@ -39,14 +45,10 @@ _DEEPEST = 9
 
 
 def read_docx(data: bytes, name: str) -> Reading:
-    """Read a Word document. Raises :class:`DocumentUnreadable` if it is damaged, locked, or of another kind."""
-    if data.startswith(b"\xd0\xcf\x11\xe0"):
-        raise DocumentUnreadable(
-            f"{name!r} is encrypted with a password, or a .doc file under another name.",
-            "Save it as DOCX without a password.",
-        )
+    """Read a Word document. Raises ``DocumentUnreadable`` if it is damaged, locked, or of another kind."""
+    refuse_encrypted(data, name, "DOCX")
     try:
-        _refuse_bomb(data, name)
+        refuse_bomb(data, name)
         document = Document(BytesIO(data))
         text = clean(_WordText(document).text)
         title = sensible_title(document.core_properties.title)
@@ -55,17 +57,6 @@ def read_docx(data: bytes, name: str) -> Reading:
         raise damage_error(name, "DOCX", problem) from problem
     date = changed.date().isoformat() if changed else ""
     return Reading(text, title or first_heading(text, "text/markdown"), date=date)
-
-
-def _refuse_bomb(data: bytes, name: str) -> None:
-    with ZipFile(BytesIO(data)) as archive:
-        size = sum(part.file_size for part in archive.infolist())
-    # Real documents unpack to far less; the limit stops archives built to exhaust the memory.
-    if size > 100_000_000 + 50 * len(data):
-        raise DocumentUnreadable(
-            f"{name!r} unpacks from {len(data):,} to {size:,} bytes, which is typical of an archive built to do harm.",
-            "Save it again in a word processor, or give its text itself.",
-        )
 
 
 class _WordText:

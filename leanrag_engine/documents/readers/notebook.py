@@ -1,0 +1,64 @@
+"""Read Jupyter notebooks: text as it is, code in fences, and what the code printed."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from leanrag_engine.core.text.cleaning import clean
+from leanrag_engine.documents.decoding import decode
+
+from .reading import MALFORMED, Reading, damage_error, first_heading
+
+__all__ = ["read_notebook"]
+
+_LONGEST_OUTPUT = 4_000
+"""Characters of what one cell printed; more is data rather than text."""
+
+
+def read_notebook(data: bytes, name: str) -> Reading:
+    """Read a notebook of format 4. Raises :class:`DocumentUnreadable` if it is damaged or of another kind."""
+    raw, note = decode(data, name)
+    try:
+        notebook = json.loads(raw)
+        language = notebook.get("metadata", {}).get("language_info", {}).get("name", "python")
+        blocks = [block for cell in notebook["cells"] for block in _read_cell(cell, language)]
+    except MALFORMED as problem:
+        raise damage_error(name, "a notebook", problem) from problem
+    text = clean("\n\n".join(blocks))
+    return Reading(text, first_heading(text, "text/markdown"), metadata=note)
+
+
+def _read_cell(cell: Any, language: str) -> Iterator[str]:
+    source = _join(cell["source"]).strip("\n")
+    if not source:
+        return
+    if cell["cell_type"] != "code":
+        yield source
+        return
+    yield _fence(source, language)
+    printed = "\n".join(filter(None, map(_read_output, cell.get("outputs", [])))).strip("\n")
+    if len(printed) > _LONGEST_OUTPUT:
+        printed = f"{printed[:_LONGEST_OUTPUT]}\n[…]"
+    if printed:
+        yield _fence(printed, "text")
+
+
+def _read_output(output: Any) -> str:
+    """Return what a cell printed or returned as text; errors by their last line, images not at all."""
+    if output["output_type"] == "stream":
+        return _join(output["text"])
+    if output["output_type"] == "error":
+        return f"{output['ename']}: {output['evalue']}"
+    return _join(output.get("data", {}).get("text/plain", ""))
+
+
+def _join(lines: Any) -> str:
+    return lines if isinstance(lines, str) else "".join(lines)
+
+
+def _fence(text: str, language: str) -> str:
+    # Longer than any fence within.
+    ticks = "```" if "```" not in text else "`````"
+    return f"{ticks}{language}\n{text}\n{ticks}"

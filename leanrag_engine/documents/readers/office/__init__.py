@@ -1,0 +1,1 @@
+"""Word documents, spreadsheets and slides."""

@@ -1,0 +1,98 @@
+"""Read slides: each is a page and a section under its title, with its text, tables and notes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from io import BytesIO
+from typing import Any
+from zipfile import BadZipFile
+
+from lxml.etree import LxmlError
+
+from leanrag_engine.core.errors import FormatUnsupported
+from leanrag_engine.core.model import Page
+from leanrag_engine.core.text.cleaning import clean, clean_line
+from leanrag_engine.documents.readers.reading import (
+    MALFORMED,
+    Reading,
+    damage_error,
+    refuse_bomb,
+    refuse_encrypted,
+    sensible_title,
+)
+
+__all__ = ["read_pptx"]
+
+_Shape = Any
+"""A shape of python-pptx: the library carries no types."""
+
+
+def read_pptx(data: bytes, name: str) -> Reading:
+    """Read a presentation; a slide is a page.
+
+    Raises ``FormatUnsupported`` if python-pptx is not installed, ``DocumentUnreadable`` if the file is damaged, locked,
+    or of another kind.
+    """
+    try:
+        from pptx import Presentation  # noqa: PLC0415 - the package need not be installed
+        from pptx.exc import PythonPptxError  # noqa: PLC0415
+    except ImportError as problem:
+        raise FormatUnsupported(
+            f"{name!r} cannot be read: slides need the package python-pptx, which is not installed.",
+            "pip install python-pptx, or save the slides as PDF.",
+        ) from problem
+    refuse_encrypted(data, name, "PPTX")
+    try:
+        refuse_bomb(data, name)
+        deck = Presentation(BytesIO(data))
+        slides = [_join_lines(_read_slide(slide)) for slide in deck.slides]
+        changed = deck.core_properties.modified or deck.core_properties.created
+        title = sensible_title(deck.core_properties.title)
+    except (BadZipFile, LxmlError, PythonPptxError, *MALFORMED) as problem:
+        raise damage_error(name, "PPTX", problem) from problem
+    text, pages = "", []
+    for number, slide in enumerate(slides, 1):
+        if slide:
+            text += "\n\n" if text else ""
+            pages.append(Page(number, len(text)))
+            text += slide
+    return Reading(text, title, tuple(pages), date=changed.date().isoformat() if changed else "")
+
+
+def _join_lines(lines: Iterable[str]) -> str:
+    return re.sub("\n{3,}", "\n\n", clean("\n".join(lines))).strip("\n")
+
+
+def _read_slide(slide: Any) -> Iterator[str]:
+    heading = slide.shapes.title
+    if heading is not None and (title := clean_line(heading.text_frame.text)):
+        yield from (f"# {title}", "")
+    # By id: two objects of the library may stand for one shape.
+    others = (shape for shape in slide.shapes if heading is None or shape.shape_id != heading.shape_id)
+    yield from _read_shapes(others)
+    if slide.has_notes_slide and slide.notes_slide.notes_text_frame is not None:
+        notes = slide.notes_slide.notes_text_frame.text.strip()
+        if notes:
+            yield from ("", f"Notes: {notes}")
+
+
+def _read_shapes(shapes: Iterable[_Shape]) -> Iterator[str]:
+    for shape in shapes:
+        if hasattr(shape, "shapes"):  # a group
+            yield from _read_shapes(shape.shapes)
+        elif getattr(shape, "has_table", False):
+            rows = ([clean_line(cell.text) for cell in row.cells] for row in shape.table.rows)
+            yield from ("", *(f"| {' | '.join(row)} |" for row in rows), "")
+        elif shape.has_text_frame:
+            yield from _read_paragraphs(shape)
+
+
+def _read_paragraphs(shape: _Shape) -> Iterator[str]:
+    """Yield the paragraphs of a shape: one alone as text, several as a list."""
+    paragraphs = [(each.level, clean_line(each.text)) for each in shape.text_frame.paragraphs]
+    filled = [(level, text) for level, text in paragraphs if text]
+    if len(filled) == 1:
+        yield from ("", filled[0][1], "")
+    else:
+        yield from ("", *(f"{'  ' * level}- {text}" for level, text in filled), "")

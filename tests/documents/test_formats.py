@@ -1,0 +1,289 @@
+"""Spreadsheets, slides, e-books, mail and notebooks: what is read of each, and what a damaged file is answered with."""
+
+from __future__ import annotations
+
+import json
+import sys
+import zipfile
+from datetime import UTC, datetime
+from email.message import EmailMessage
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+from openpyxl import Workbook
+from pptx import Presentation
+from pptx.util import Inches
+
+from leanrag_engine.core.errors import DocumentUnreadable, FormatUnsupported
+from leanrag_engine.core.model import DocumentSource, LoadedDocument, Page
+from leanrag_engine.documents.loading import load
+
+
+def read(folder: Path, name: str, content: bytes) -> LoadedDocument:
+    path = folder / name
+    path.write_bytes(content)
+    return load(DocumentSource(path=str(path)), allowed=None, max_bytes=10_000_000)
+
+
+def zipped(**parts: str) -> bytes:
+    """Return an archive of parts, "__" in a name standing for a slash and "_" for a dot."""
+    buffer = BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in parts.items():
+            archive.writestr(name.replace("__", "/").replace("_", "."), content)
+    return buffer.getvalue()
+
+
+# --- spreadsheets --------------------------------------------------------------------------
+
+
+def workbook() -> bytes:
+    book = Workbook()
+    book.properties.title = "Crew list"
+    book.properties.modified = datetime(2025, 3, 4, tzinfo=UTC).replace(tzinfo=None)
+    crew = book.active
+    assert crew is not None
+    crew.title = "Crew"
+    for row in (
+        ("Name", "Joined", "Pay"),
+        ("Ines | Mara", datetime(2021, 5, 1), 1200.0),  # noqa: DTZ001 - spreadsheets know no time zone
+        (None, None, None),
+        ("Tom", datetime(2022, 1, 2, 9, 30), 0.5),  # noqa: DTZ001
+    ):
+        crew.append(row)
+    numbers = book.create_sheet("Tides")
+    numbers.append((1, 2))
+    numbers.append((3, 4))
+    book.create_sheet("Empty")
+    buffer = BytesIO()
+    book.save(buffer)
+    return buffer.getvalue()
+
+
+def test_each_sheet_is_a_section_that_names_its_columns(tmp_path: Path) -> None:
+    found = read(tmp_path, "crew.xlsx", workbook())
+    assert found.text == (
+        "# Crew: Name | Joined | Pay\n\n| Ines / Mara | 2021-05-01 | 1200 |\n| Tom | 2022-01-02 09:30 | 0.5 |\n\n"
+        "# Tides\n\n| 1 | 2 |\n| 3 | 4 |"
+    )
+    assert found.title == "Crew list"
+
+
+# --- slides --------------------------------------------------------------------------------
+
+
+def slides() -> bytes:
+    deck = Presentation()
+    first = deck.slides.add_slide(deck.slide_layouts[1])
+    first.shapes.title.text = "The lighthouse"
+    body = first.placeholders[1].text_frame
+    body.text = "Built in 1811"
+    below = body.add_paragraph()
+    below.text, below.level = "By Stevenson", 1
+    first.notes_slide.notes_text_frame.text = "Mention the storm."
+    deck.slides.add_slide(deck.slide_layouts[6])  # nothing on it
+    third = deck.slides.add_slide(deck.slide_layouts[5])
+    third.shapes.title.text = "Keepers"
+    table = third.shapes.add_table(2, 2, Inches(1), Inches(1), Inches(4), Inches(1)).table
+    for row, cells in enumerate((("Name", "Years"), ("Reid", "1811 to 1824"))):
+        for column, text in enumerate(cells):
+            table.cell(row, column).text = text
+    buffer = BytesIO()
+    deck.save(buffer)
+    return buffer.getvalue()
+
+
+def test_each_slide_is_a_page_under_its_title_with_table_and_notes(tmp_path: Path) -> None:
+    found = read(tmp_path, "talk.pptx", slides())
+    first = "# The lighthouse\n\n- Built in 1811\n  - By Stevenson\n\nNotes: Mention the storm."
+    assert found.text == f"{first}\n\n# Keepers\n\n| Name | Years |\n| Reid | 1811 to 1824 |"
+    assert found.pages == (Page(1, 0), Page(3, len(first) + 2))
+
+
+def test_without_its_package_a_presentation_names_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pptx", None)
+    with pytest.raises(FormatUnsupported, match="python-pptx") as refused:
+        read(tmp_path, "talk.pptx", slides())
+    assert "pip install" in refused.value.next_step
+
+
+def test_real_slides_and_spreadsheets_are_read(shared_data: Path, tmp_path: Path) -> None:
+    for name in ("example.pptx", "example.xlsx"):
+        found = read(tmp_path, name, (shared_data / "formats" / name).read_bytes())
+        assert len(found.text.split()) > 5, name
+
+
+# --- e-books -------------------------------------------------------------------------------
+
+CONTAINER = (
+    '<container xmlns="urn:oasis:names:tc:opendocument:xmlns:container"><rootfiles>'
+    '<rootfile full-path="OEBPS/book.opf"/></rootfiles></container>'
+)
+PACKAGE = """<package xmlns="http://www.idpf.org/2007/opf" xmlns:dc="http://purl.org/dc/elements/1.1/">
+<metadata><dc:title>The Rock</dc:title><dc:creator>A. Reid</dc:creator><dc:date>1824-05-01T00:00:00Z</dc:date></metadata>
+<manifest>
+<item id="toc" href="toc.xhtml" media-type="application/xhtml+xml" properties="nav"/>
+<item id="two" href="two.xhtml" media-type="application/xhtml+xml"/>
+<item id="one" href="chapter%20one.xhtml" media-type="application/xhtml+xml"/>
+<item id="cover" href="cover.png" media-type="image/png"/>
+</manifest>
+<spine><itemref idref="toc"/><itemref idref="one"/><itemref idref="cover"/><itemref idref="two"/></spine></package>"""
+
+
+def page(heading: str, text: str) -> str:
+    return f"<html xmlns='http://www.w3.org/1999/xhtml'><body><h1>{heading}</h1><p>{text}</p></body></html>"
+
+
+def book() -> bytes:
+    parts = {
+        "META-INF/container.xml": CONTAINER,
+        "OEBPS/book.opf": PACKAGE,
+        "OEBPS/toc.xhtml": page("Contents", "Arrival. Storm."),
+        "OEBPS/chapter one.xhtml": page("Arrival", "We landed at dawn."),
+        "OEBPS/two.xhtml": page("Storm", "The lamp went out."),
+    }
+    buffer = BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        for name, content in parts.items():
+            archive.writestr(name, content)
+    return buffer.getvalue()
+
+
+def test_the_chapters_of_a_book_are_read_in_the_order_of_its_spine(tmp_path: Path) -> None:
+    found = read(tmp_path, "rock.epub", book())
+    assert found.text == "# Arrival\n\nWe landed at dawn.\n\n# Storm\n\nThe lamp went out."
+    assert found.title == "The Rock"
+    assert found.metadata["author"] == "A. Reid"
+    assert found.date == "1824-05-01"
+
+
+# --- mail ----------------------------------------------------------------------------------
+
+
+def message(subject: str, text: str, *, html: str = "", attached: str = "") -> EmailMessage:
+    mail = EmailMessage()
+    mail["Subject"], mail["From"], mail["To"] = subject, "Inès <ines@rock.example>", "tom@rock.example"
+    mail["Date"] = "Tue, 04 Mar 2025 10:00:00 +0100"
+    mail.set_content(text)
+    if html:
+        mail.add_alternative(html, subtype="html")
+    if attached:
+        mail.add_attachment(b"1,2", maintype="text", subtype="csv", filename=attached)
+    return mail
+
+
+def test_a_message_is_read_with_its_subject_people_and_date(tmp_path: Path) -> None:
+    mail = message("Lamp oil", "We need ten barrels.", html="<p>no</p>", attached="list.csv")
+    found = read(tmp_path, "oil.eml", bytes(mail))
+    assert found.title == "Lamp oil"
+    assert found.date == "2025-03-04"
+    assert found.text == (
+        "# Lamp oil\n\nFrom: Inès <ines@rock.example>\nTo: tom@rock.example\nDate: Tue, 04 Mar 2025 10:00:00 +0100\n\n"
+        "We need ten barrels.\n\nAttachments (not read): list.csv"
+    )
+
+
+def test_of_a_message_in_html_the_visible_text_is_read(tmp_path: Path) -> None:
+    mail = EmailMessage()
+    mail["Subject"], mail["From"] = "Oil", "a@b.example"
+    mail.set_content("<style>p {color: red}</style><p>Ten <b>barrels</b>.</p>", subtype="html")
+    text = read(tmp_path, "oil.eml", bytes(mail)).text
+    assert "Ten barrels." in text
+    assert "color" not in text
+
+
+def test_every_message_of_a_mailbox_is_a_section(tmp_path: Path) -> None:
+    mails = [message("First", "Line\n\nFrom the rock.\n"), message("Second", "Bye.")]
+    box = b"".join(
+        b"From ines@rock.example Tue Mar 04 10:00:00 2025\n"
+        + bytes(mail).replace(b"\nFrom the", b"\n>From the")
+        + b"\n"
+        for mail in mails
+    )
+    found = read(tmp_path, "box.mbox", box)
+    assert [line for line in found.text.splitlines() if line.startswith("#")] == ["# First", "# Second"]
+    assert "\nFrom the rock." in found.text
+
+
+def test_a_page_that_a_browser_saved_as_one_file_is_read(tmp_path: Path) -> None:
+    saved = EmailMessage()
+    saved["Subject"] = "saved"
+    saved.set_content(
+        "<html><head><title>Rock</title></head><body><h1>Rock</h1><p>Wet.</p></body></html>", subtype="html"
+    )
+    saved.make_related()
+    found = read(tmp_path, "rock.mhtml", bytes(saved))
+    assert found.text == "# Rock\n\nWet."
+    assert found.title == "Rock"
+
+
+# --- notebooks -----------------------------------------------------------------------------
+
+
+def notebook(*cells: dict[str, Any]) -> bytes:
+    return json.dumps({"nbformat": 4, "metadata": {}, "cells": cells}).encode()
+
+
+def test_a_notebook_is_read_as_text_code_and_what_was_printed(tmp_path: Path) -> None:
+    printed = {"output_type": "stream", "name": "stdout", "text": ["12\n", "13\n"]}
+    image = {"output_type": "display_data", "data": {"image/png": "iVBOR"}}
+    failed = {"output_type": "error", "ename": "ValueError", "evalue": "no tide", "traceback": []}
+    found = read(
+        tmp_path,
+        "tides.ipynb",
+        notebook(
+            {"cell_type": "markdown", "source": ["# Tides\n", "\n", "Twice a day."]},
+            {
+                "cell_type": "code",
+                "source": "# not a heading\nprint(12)",
+                "outputs": [printed, image, failed],
+            },
+            {"cell_type": "code", "source": "", "outputs": []},
+        ),
+    )
+    assert found.text == (
+        "# Tides\n\nTwice a day.\n\n```python\n# not a heading\nprint(12)\n```\n\n```text\n12\n13\n\nValueError: no tide\n```"
+    )
+    assert found.title == "Tides"
+
+
+# --- damage --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("a.xlsx", b"no archive"),
+        ("a.xlsx", workbook()[:2000]),
+        ("a.xlsx", zipped(a_txt="x")),
+        ("a.xlsx", b"\xd0\xcf\x11\xe0" + bytes(600)),
+        ("a.pptx", b"no archive"),
+        ("a.pptx", slides()[:9000]),
+        ("a.pptx", workbook()),
+        ("a.epub", zipped(a_txt="x")),
+        ("a.epub", zipped(**{"META-INF__container_xml": "<container/>"})),
+        ("a.epub", zipped(**{"META-INF__container_xml": "<conta"})),
+        ("a.eml", b"\n\nno message at all"),
+        ("a.mbox", b"no mailbox"),
+        ("a.mhtml", b"MIME-Version: 1.0\n\nno page"),
+        ("a.ipynb", b"{"),
+        ("a.ipynb", b'{"worksheets": []}'),
+        ("a.ipynb", b'{"cells": [{"cell_type": "code"}]}'),
+        ("a.ipynb", b"[]"),
+    ],
+)
+def test_a_damaged_file_is_refused_by_name_with_the_next_step(
+    tmp_path: Path, name: str, content: bytes
+) -> None:
+    with pytest.raises(DocumentUnreadable) as refused:
+        read(tmp_path, name, content)
+    assert name in refused.value.message
+    assert refused.value.next_step
+
+
+@pytest.mark.parametrize("name", ["a.xlsx", "a.pptx", "a.epub"])
+def test_an_archive_made_to_fill_the_memory_is_refused(tmp_path: Path, name: str) -> None:
+    with pytest.raises(DocumentUnreadable, match="unpacks from"):
+        read(tmp_path, name, zipped(a_xml="0" * 120_000_000))
