@@ -116,7 +116,8 @@ async def answer_iteratively(
     room = limits.tokens
     while True:
         is_last = ending is not None or len(rounds) + 1 >= limits.rounds
-        found = await retrieve(queries, tuple(cited), room if is_last else max(room // 2, limits.least))
+        budget = room if is_last else min(room, max(room // 2, limits.least))
+        found = await retrieve(queries, tuple(cited), budget)
         new = tuple(each for each in found.cited if each not in cited)
         if new:
             contexts.append(found)

@@ -141,7 +141,7 @@ async def _answer_local(run: QueryRun) -> QueryResult:
 
 
 async def _answer_global(run: QueryRun) -> QueryResult:
-    """Answer with the best summaries of the highest layer that has several, then with passages."""
+    """Answer with summaries of the lowest layer whose ones about the question fit (see ``summaries``), then with passages."""
     beneath = {} if run.scope.everything else await find_allowed_beneath(run)
     summaries = await select_summaries(run, None if run.scope.everything else set(beneath))
     if not summaries:

@@ -419,16 +419,29 @@ async def test_local_tells_of_the_seeds_neighbours(corpus: Corpus) -> None:
     assert result.context.text.count("Charles Messier catalogued nebulae in Paris. [d4:c1]") == 1
 
 
-async def test_global_tells_of_the_highest_layer_that_has_enough_summaries(corpus: Corpus) -> None:
-    result = await ask(corpus, "What is this about?", mode="global", seeds=4)
-    assert {node.name for node in result.subgraph.path} == {"Astronomy", "Food"}
-    assert [each.layer for each in result.subgraph.inter_cluster_relations] == [2]
-    assert "- Astronomy: Astronomy brings together" in result.context.text
-    assert {ranked.chunk.citation for ranked in result.sources} <= {f"d{n}:c1" for n in range(1, 8)}
-    finer = await ask(corpus, "What is this about?", mode="global", seeds=8)
+async def test_global_tells_of_the_lowest_layer_whose_summaries_about_the_question_fit(
+    corpus: Corpus,
+) -> None:
+    general = await ask(corpus, "What is this about?", mode="global", seeds=4, token_budget=110)
+    assert {node.name for node in general.subgraph.path} == {"Astronomy", "Food"}
+    assert [each.layer for each in general.subgraph.inter_cluster_relations] == [2]
+    assert "- Astronomy: Astronomy brings together" in general.context.text
+    assert {ranked.chunk.citation for ranked in general.sources} <= {f"d{n}:c1" for n in range(1, 8)}
+    # With more room all four clusters below fit.
+    roomy = await ask(corpus, "What is this about?", mode="global", seeds=4, token_budget=2000)
+    assert {node.name for node in roomy.subgraph.path} == {
+        "Sky watchers",
+        "Heavenly bodies",
+        "Towns",
+        "Fermentation",
+    }
+    # A narrow question is about one of them, which fits where four do not.
+    narrow = await ask(corpus, "fermentation of wort into beer", mode="global", seeds=4, token_budget=110)
+    assert {node.layer for node in narrow.subgraph.path} == {1}
+    assert narrow.subgraph.path[0].name == "Fermentation"
+    # The caller may want more summaries than a high layer has.
+    finer = await ask(corpus, "What is this about?", mode="global", seeds=8, token_budget=110)
     assert {node.layer for node in finer.subgraph.path} == {1}
-    food = await ask(corpus, "food and fermentation", mode="global", seeds=4)
-    assert food.subgraph.path[0].name == "Food"
 
 
 async def test_a_detailed_context_tells_findings(corpus: Corpus) -> None:

@@ -56,24 +56,13 @@ def _list_tables(found: Sequence[ReplyEvaluation]) -> list[tuple[str, list[FactC
 
 def figures_table(title: str, figures: Sequence[FactCoverage]) -> Table:
     """Return a table with a row for each budget and way."""
-    first = figures[0].way
-    table = make_table(
-        f"{title}: {figures[0].questions:,} questions",
-        *("way", "budget", "tokens", "facts (%)", "all (%)", f"minus {first} [95 %]"),
-    )
+    compared = any(each.against for each in figures)
+    columns = ["way", "budget", "tokens", "facts (%)", "all (%)"]
+    columns += [f"minus {figures[0].way} [95 %]"] if compared else []
+    table = make_table(f"{title}: {figures[0].questions:,} questions", *columns)
     for each in figures:
-        difference = each.against
-        compared = (
-            f"{difference.difference:+.1f} [{difference.low:+.1f} to {difference.high:+.1f}]"
-            if difference
-            else ""
-        )
-        table.add_row(
-            each.way,
-            f"{each.budget:,}",
-            f"{each.tokens:,.0f}",
-            f"{each.facts:.1f}",
-            f"{each.all_facts:.1f}",
-            compared,
-        )
+        cells = [f"{each.tokens:,.0f}", f"{each.facts:.1f}", f"{each.all_facts:.1f}"]
+        if difference := each.against:
+            cells.append(f"{difference.difference:+.1f} [{difference.low:+.1f} to {difference.high:+.1f}]")
+        table.add_row(each.way, f"{each.budget:,}", *cells)
     return table
