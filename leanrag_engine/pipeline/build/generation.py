@@ -57,6 +57,7 @@ from leanrag_engine.pipeline.index import (
 )
 
 from .embedding_reuse import ReusingEmbedder, reuse_vectors
+from .memory import search_cycles_rarely
 from .models import NO_MODELS, BuildModels, open_forecast_models
 from .modes import (
     ModeChoice,
@@ -115,33 +116,34 @@ async def build_generation(
 
     ``job`` is the id of the job that asks for it. Raises ``NotReady`` if the collection has no document.
     """
-    started = datetime.now(UTC)
-    found = await require_documents(stores, collection)
-    fitted = await read_beside_embedding(stores, found, report, models, mode)
-    # Once more: new extracts have changed its revision.
-    found = await require_documents(stores, collection)
-    drafted = await draft(stores, found, fitted, report, models, mode)
-    publication = Publication(
-        started,
-        await anyio.to_thread.run_sync(compare, fitted.previous, drafted.built.hierarchy),
-        since=found.generation.revision if found.generation else -1,
-        job=job,
-    )
-    finished = FinishedBuild(
-        drafted.built.hierarchy,
-        fitted.chunks,
-        fitted.embedder,
-        fitted.state,
-        found.revision,
-        describe_build(stores, found, fitted, drafted, models),
-        publication,
-        rows_of_layers(drafted.built.hierarchy, drafted.built.vectors),
-    )
-    generation = await publish_build(stores, found, finished, report)
-    if not models.names():
-        with suppress(Busy):  # the next build without a model does it
-            await stores.documents.accept_heuristic(collection)
-    return generation
+    with search_cycles_rarely():
+        started = datetime.now(UTC)
+        found = await require_documents(stores, collection)
+        fitted = await read_beside_embedding(stores, found, report, models, mode)
+        # Once more: new extracts have changed its revision.
+        found = await require_documents(stores, collection)
+        drafted = await draft(stores, found, fitted, report, models, mode)
+        publication = Publication(
+            started,
+            await anyio.to_thread.run_sync(compare, fitted.previous, drafted.built.hierarchy),
+            since=found.generation.revision if found.generation else -1,
+            job=job,
+        )
+        finished = FinishedBuild(
+            drafted.built.hierarchy,
+            fitted.chunks,
+            fitted.embedder,
+            fitted.state,
+            found.revision,
+            describe_build(stores, found, fitted, drafted, models),
+            publication,
+            rows_of_layers(drafted.built.hierarchy, drafted.built.vectors),
+        )
+        generation = await publish_build(stores, found, finished, report)
+        if not models.names():
+            with suppress(Busy):  # the next build without a model does it
+                await stores.documents.accept_heuristic(collection)
+        return generation
 
 
 async def read_beside_embedding(
