@@ -64,6 +64,7 @@ from .core.model import (
 )
 from .core.ports import ChatModel, Embedder, Extractor
 from .core.telemetry import watch
+from .export.graph import ExportedGraph, read_graph
 from .llm.prompts import Prompts
 from .pipeline.index import (
     Stores,
@@ -699,6 +700,17 @@ class LeanRAG:
         """Return all documents of a collection, by number."""
         await self._collection(collection)
         return await self._stores.documents.find_all(collection)
+
+    async def read_graph(self, *, collection: str = "default") -> ExportedGraph:
+        """Return documents, passages and all layers of the published generation, for an export."""
+
+        async def read(index: IndexSnapshot) -> ExportedGraph:
+            built = index.generation
+            return await read_graph(
+                index.documents, index.generations, index.collection.name, built.number, len(built.layers)
+            )
+
+        return await self._read(collection, read, built=True)
 
     async def history(self, *, collection: str = "default") -> list[HistoryEntry]:
         """Return what each generation of a collection changed, why it was published and what it cost, newest first."""

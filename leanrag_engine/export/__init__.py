@@ -1,0 +1,1 @@
+"""Write a collection's graph, with its layers and passages, in the formats of other programs."""

@@ -1,0 +1,84 @@
+"""Cypher statements for Neo4j and its relatives."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from .graph import ExportedGraph
+
+__all__ = ["write_cypher"]
+
+
+def write_cypher(graph: ExportedGraph, path: Path) -> None:
+    """Write one statement a line. Each may run twice: nodes and edges are merged by id."""
+    with path.open("w", encoding="utf-8") as file:
+        file.writelines(f"{statement};\n" for statement in _list_statements(graph))
+
+
+def _list_statements(graph: ExportedGraph) -> Iterator[str]:
+    for label, key in (("Entity", "id"), ("Passage", "citation"), ("Document", "id")):
+        yield f"CREATE INDEX IF NOT EXISTS FOR (n:{label}) ON (n.{key})"
+    for document in graph.documents:
+        yield _merge_node("Document", "id", document.id, title=document.title, source=document.source)
+    for chunk in graph.chunks.values():
+        yield _merge_node("Passage", "citation", chunk.citation, heading=chunk.heading, text=chunk.text)
+        yield _merge_edge(
+            "Passage", "citation", chunk.citation, "PART_OF", "Document", "id", chunk.document_id
+        )
+    for entity in graph.entities():
+        yield _merge_node(
+            "Entity",
+            "id",
+            entity.id,
+            name=entity.name,
+            type=entity.type,
+            layer=entity.layer,
+            description=entity.description,
+            aliases=list(entity.aliases),
+        )
+    for entity in graph.entities():
+        if entity.parent_id:
+            yield _merge_edge("Entity", "id", entity.id, "IN_CLUSTER", "Entity", "id", entity.parent_id)
+        for citation in graph.cite(entity.chunk_ids):
+            yield _merge_edge("Passage", "citation", citation, "MENTIONS", "Entity", "id", entity.id)
+    for relation in graph.relations():
+        yield _merge_edge(
+            "Entity",
+            "id",
+            relation.source_id,
+            "RELATED",
+            "Entity",
+            "id",
+            relation.target_id,
+            id=relation.id,
+            description=relation.description,
+            strength=relation.strength,
+            weight=relation.weight,
+            citations=graph.cite(relation.chunk_ids),
+        )
+
+
+def _merge_node(label: str, key: str, value: str, **fields: Any) -> str:
+    return f"MERGE (n:{label} {{{key}: {_literal(value)}}}) SET {_assign('n', fields)}"
+
+
+def _merge_edge(
+    label: str, key: str, value: str, kind: str, other: str, other_key: str, other_value: str, **fields: Any
+) -> str:
+    nodes = f"MATCH (a:{label} {{{key}: {_literal(value)}}}), (b:{other} {{{other_key}: {_literal(other_value)}}})"
+    if not fields:
+        return f"{nodes} MERGE (a)-[:{kind}]->(b)"
+    id_ = fields.pop("id")
+    return f"{nodes} MERGE (a)-[e:{kind} {{id: {_literal(id_)}}}]->(b) SET {_assign('e', fields)}"
+
+
+def _assign(name: str, fields: dict[str, Any]) -> str:
+    return ", ".join(f"{name}.{key} = {_literal(value)}" for key, value in fields.items())
+
+
+def _literal(value: Any) -> str:
+    # Cypher's literals of strings, numbers and lists are those of JSON in ASCII.
+    return json.dumps(value)

@@ -1,0 +1,52 @@
+"""Write an export whole or not at all."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from tempfile import mkdtemp
+
+from leanrag_engine.core.errors import InvalidInput
+
+from .cypher import write_cypher
+from .formats import ExportFormat
+from .graph import ExportedGraph
+from .network import write_graphml, write_json
+from .triples import write_triples
+from .vault import write_vault
+
+__all__ = ["write_graph"]
+
+
+_WRITERS: Mapping[ExportFormat, Callable[[ExportedGraph, Path], None]] = {
+    ExportFormat.GRAPHML: write_graphml,
+    ExportFormat.JSON: write_json,
+    ExportFormat.CYPHER: write_cypher,
+    ExportFormat.TRIPLES: write_triples,
+    ExportFormat.VAULT: write_vault,
+}
+
+
+def write_graph(graph: ExportedGraph, format_: ExportFormat, path: Path) -> None:
+    """Write ``graph`` to ``path``, beside it first, so that nothing is left half written.
+
+    Raises :class:`InvalidInput` if something is there already, or its folder cannot be written to.
+    """
+    path = path.expanduser().absolute()
+    if path.exists():
+        raise InvalidInput(
+            f"{path} exists already, and an export replaces nothing.", "Give another path, or remove it."
+        )
+    try:
+        beside = Path(mkdtemp(prefix=".leanrag-export-", dir=path.parent))
+    except OSError as problem:
+        raise InvalidInput(
+            f"{path.parent} cannot be written to ({problem.strerror}).", "Give a path in a folder of yours."
+        ) from problem
+    try:
+        made = beside / path.name
+        _WRITERS[format_](graph, made)
+        made.rename(path)
+    finally:
+        shutil.rmtree(beside, ignore_errors=True)

@@ -1,0 +1,49 @@
+"""``leanrag export``: the graph in the format of another program."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from anyio import to_thread
+
+from leanrag_engine.export.formats import ExportFormat
+
+from ..options import CollectionOption, DataDir
+from ..running import read_settings, run
+
+if TYPE_CHECKING:
+    from leanrag_engine.engine import LeanRAG
+
+
+def export(
+    to: Annotated[
+        ExportFormat,
+        typer.Argument(metavar="FORMAT", help=f"One of {', '.join(ExportFormat)}.", show_default=False),
+    ],
+    path: Annotated[
+        Path, typer.Argument(help="The file to write; for obsidian, the folder.", show_default=False)
+    ],
+    data_dir: DataDir = None,
+    collection: CollectionOption = None,
+) -> None:
+    """Write the graph with its layers, relations and passages for another program. Nothing is changed or replaced.
+
+    graphml: Gephi, yEd. json: networkx, d3. cypher: Neo4j. ntriples: RDF stores (SKOS). obsidian: a vault of linked notes.
+
+    Example: `leanrag export graphml graph.graphml`
+    """
+
+    async def work(engine: LeanRAG) -> None:
+        from leanrag_engine.export.write import write_graph  # noqa: PLC0415 - heavy
+
+        graph = await engine.read_graph(collection=engine.settings.collection)
+        await to_thread.run_sync(write_graph, graph, to, path)
+        typer.echo(
+            f"Wrote {len(graph.names):,} entities in {len(graph.layers)} layers, "
+            f"{sum(1 for _ in graph.relations()):,} relations and {len(graph.chunks):,} passages of "
+            f"{len(graph.documents):,} documents to {path}."
+        )
+
+    run(read_settings(data_dir, collection, read_only=True), work)

@@ -1,0 +1,166 @@
+"""Exports, each read back: by networkx, by a grammar of N-Triples, by following every link of a vault."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from datetime import UTC, datetime
+from pathlib import Path
+
+import networkx as nx
+import pytest
+from typer.testing import CliRunner
+
+from leanrag_engine.core.errors import InvalidInput
+from leanrag_engine.core.model import Chunk, Document, Entity, Graph, Relation
+from leanrag_engine.export.formats import ExportFormat
+from leanrag_engine.export.graph import ExportedGraph
+from leanrag_engine.export.write import write_graph
+from leanrag_mcp.cli.main import app
+
+HOSTILE = 'A "quoted" [[name]] | with/slash \\ and\nline <script>alert(1)</script>'
+
+
+def chunk(number: int, text: str) -> Chunk:
+    return Chunk(f"c{number}", "doc", number, text, 0, len(text), 5, citation=f"d1:c{number}")
+
+
+@pytest.fixture
+def graph() -> ExportedGraph:
+    """Two entities of nearly one name and a hostile one, below a root; one of their chunks was deleted."""
+    root = Entity("r", "All", layer=1, description="Everything.", members=3)
+    base = (
+        Entity(
+            "a",
+            "Rock",
+            description="A rock.",
+            parent_id="r",
+            aliases=("Stone", "Reef"),
+            chunk_ids=("c1", "gone"),
+        ),
+        Entity("b", "ROCK", parent_id="r", chunk_ids=("c2",)),
+        Entity("h", HOSTILE, description=HOSTILE, parent_id="r"),
+    )
+    relation = Relation(
+        "ab", "a", "b", description="The rock\nis the ROCK.", strength=1, weight=2, chunk_ids=("c2",)
+    )
+    document = Document(
+        "doc", 1, HOSTILE, "/notes/rock.md", "text/markdown", "", 9, 2, 1, 1, datetime.now(UTC)
+    )
+    chunks = {each.id: each for each in (chunk(1, "First passage."), chunk(2, "Second passage."))}
+    return ExportedGraph("tea ☕", (document,), chunks, (Graph(base, (relation,)), Graph((root,), ())))
+
+
+def test_graphml_holds_every_node_edge_and_attribute(graph: ExportedGraph, tmp_path: Path) -> None:
+    write_graph(graph, ExportFormat.GRAPHML, tmp_path / "g.graphml")
+    found = nx.read_graphml(tmp_path / "g.graphml", force_multigraph=True)
+    assert set(found.nodes) == {"a", "b", "h", "r"}
+    assert Counter(kind for *_, kind in found.edges(data="kind")) == {"parent": 3, "relation": 1}
+    assert found.nodes["a"] == {
+        "name": "Rock", "type": "concept", "layer": 0, "description": "A rock.", "written_by": "heuristic",
+        "mentions": 1, "aliases": "Stone; Reef", "citations": "d1:c1",
+    }  # fmt: skip
+    assert found.nodes["h"]["name"] == HOSTILE
+    (fields,) = (fields for *_, fields in found.edges(data=True) if fields["kind"] == "relation")
+    assert (fields["description"], fields["weight"], fields["citations"]) == (
+        "The rock\nis the ROCK.",
+        2,
+        "d1:c2",
+    )
+
+
+def test_json_is_what_networkx_reads_with_the_passages_beside_it(
+    graph: ExportedGraph, tmp_path: Path
+) -> None:
+    write_graph(graph, ExportFormat.JSON, tmp_path / "g.json")
+    found = json.loads((tmp_path / "g.json").read_text(encoding="utf-8"))
+    network = nx.node_link_graph(found, edges="edges")
+    assert network.nodes["a"]["aliases"] == ["Stone", "Reef"]
+    assert network.number_of_edges() == 4
+    assert [each["text"] for each in found["passages"]] == ["First passage.", "Second passage."]
+    assert found["documents"][0]["title"] == HOSTILE
+
+
+def test_every_line_of_the_triples_fits_the_grammar_and_hostile_text_stays_a_literal(
+    graph: ExportedGraph, tmp_path: Path
+) -> None:
+    write_graph(graph, ExportFormat.TRIPLES, tmp_path / "g.nt")
+    iri, literal = r"<[^\x00-\x20<>\"{}|^`\\]*>", r'"(?:[^"\\\n\r]|\\[tnr"\\])*"(?:\^\^<[^<> ]+>)?'
+    lines = (tmp_path / "g.nt").read_text(encoding="utf-8").split("\n")
+    assert lines.pop() == ""
+    assert all(re.fullmatch(rf"{iri} {iri} (?:{iri}|{literal}) \.", line) for line in lines)
+    assert sum("core#prefLabel>" in line for line in lines) == 4
+    assert sum("core#broader>" in line for line in lines) == 3
+
+
+def test_every_cypher_statement_is_one_line_and_quotes_what_it_holds(
+    graph: ExportedGraph, tmp_path: Path
+) -> None:
+    write_graph(graph, ExportFormat.CYPHER, tmp_path / "g.cypher")
+    lines = (tmp_path / "g.cypher").read_text(encoding="utf-8").splitlines()
+    assert all(line.endswith(";") and line.startswith(("CREATE INDEX", "MERGE", "MATCH")) for line in lines)
+    kinds = Counter(found[1] for line in lines if (found := re.search(r"MERGE \(a\)-\[\w*:(\w+)", line)))
+    assert kinds == {"PART_OF": 2, "IN_CLUSTER": 3, "MENTIONS": 2, "RELATED": 1}
+    # Outside its strings a statement holds no sign of the documents.
+    assert not any("<script" in re.sub(r'"(?:[^"\\]|\\.)*"', "", line) for line in lines)
+
+
+def test_every_link_of_a_vault_leads_to_a_note_and_a_block(graph: ExportedGraph, tmp_path: Path) -> None:
+    vault = tmp_path / "vault"
+    write_graph(graph, ExportFormat.VAULT, vault)
+    notes = {
+        note.relative_to(vault).with_suffix("").as_posix(): note.read_text() for note in vault.rglob("*.md")
+    }
+    assert len(notes) == 5
+    assert {"Entities/Rock", "Entities/ROCK (2)", "Clusters/All"} <= set(notes)
+    links = [
+        link
+        for text in notes.values()
+        for link in re.findall(r"\[\[([^\]|]+)(?:\|[^\]]*)?\]\]", text)
+        if "/" in link
+    ]
+    assert len(links) == 10
+    for link in links:
+        note, _, block = link.partition("#")
+        assert note in notes
+        assert not block or f"\n{block}\n" in notes[note]
+    assert 'aliases: ["Stone", "Reef"]' in notes["Entities/Rock"]
+    assert "- [[Entities/ROCK (2)|ROCK (2)]]: The rock is the ROCK." in notes["Entities/Rock"]
+
+
+@pytest.mark.parametrize("format_", ExportFormat)
+def test_nothing_is_replaced_and_nothing_half_written_is_left(
+    graph: ExportedGraph, tmp_path: Path, format_: ExportFormat
+) -> None:
+    target = tmp_path / "there"
+    target.write_text("mine")
+    with pytest.raises(InvalidInput, match="exists already"):
+        write_graph(graph, format_, target)
+    with pytest.raises(InvalidInput, match="cannot be written to"):
+        write_graph(graph, format_, tmp_path / "none" / "file")
+    broken = ExportedGraph("x", (), graph.chunks, (Graph((Entity("a", "A", chunk_ids=("c1",)),), ()),))
+    if format_ is ExportFormat.VAULT:
+        with pytest.raises(KeyError):  # a chunk without its document cannot be linked
+            write_graph(broken, format_, tmp_path / "new")
+    assert [each.name for each in tmp_path.iterdir()] == ["there"]
+    assert target.read_text() == "mine"
+
+
+def test_the_command_exports_what_was_built(tmp_path: Path) -> None:
+    def leanrag(*arguments: str) -> str:
+        ran = CliRunner().invoke(app, [*arguments, "--data-dir", str(tmp_path / "data")])
+        assert ran.exit_code == 0, ran.output
+        return ran.stdout
+
+    (tmp_path / "tea.md").write_text(
+        "# Tea\n\nAssam tea grows along the Brahmaputra. Darjeeling tea grows near Kurseong."
+    )
+    leanrag("ingest", str(tmp_path / "tea.md"))
+    said = leanrag("export", "graphml", str(tmp_path / "tea.graphml"))
+    found = nx.read_graphml(tmp_path / "tea.graphml", force_multigraph=True)
+    assert f"{len(found.nodes):,} entities" in said
+    assert "Brahmaputra" in {name for _, name in found.nodes(data="name")}
+    wrong = CliRunner().invoke(app, ["export", "gml", str(tmp_path / "x")])
+    assert wrong.exit_code == 2
+    assert "graphml" in wrong.output
