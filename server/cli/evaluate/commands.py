@@ -17,6 +17,7 @@ import typer
 from leanrag_engine.core.errors import InvalidInput
 
 from ..options import CollectionOption, DataDir, run_async
+from .anonymise import anonymise
 from .answers import answers, scratch_folder
 from .options import (
     Budgets,
@@ -163,6 +164,7 @@ def coverage(
 
 
 app.command()(answers)
+app.command()(anonymise)
 
 
 @app.command()

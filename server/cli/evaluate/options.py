@@ -1,4 +1,4 @@
-"""The options of ``leanrag eval retrieval``, ``coverage`` and ``answers``."""
+"""The options of ``leanrag eval retrieval``, ``anonymise``, ``coverage`` and ``answers``."""
 
 from __future__ import annotations
 
@@ -42,6 +42,13 @@ ScratchDir = Annotated[
     typer.Option(
         help="Keep the scratch collection here, and use it again next time; default: a folder that is removed."
     ),
+]
+
+# --- anonymise -----------------------------------------------------------------------------
+
+AnonymousFile = Annotated[Path, typer.Option(metavar="FILE.json", help="Where the new set is written.")]
+NamesFile = Annotated[
+    Path | None, typer.Option(metavar="FILE.json", help="Where the name behind each token is written.")
 ]
 
 # --- coverage ------------------------------------------------------------------------------

@@ -1,0 +1,178 @@
+"""Replace the names in a question set by neutral tokens, so that a model cannot answer from what it has learnt.
+
+After Youtu-GraphRAG's anonymity reversion: one token for one name, the same in passages, questions and answers. Names
+are those that reading without a model finds, the titles of passages, and answers that stand in a passage.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from leanrag_engine.core.errors import InvalidInput
+from leanrag_engine.core.model import Chunk
+from leanrag_engine.core.text.language.names import name_key
+from leanrag_engine.core.text.language.words import STOPWORDS
+from leanrag_engine.extraction.heuristic.extract import extract
+from leanrag_engine.extraction.heuristic.names.lexicon import without_remark
+
+from .datasets import CorpusPassage, Question, QuestionSet
+
+_WORD = re.compile(r"\w+")
+_TOKENS = ("Entity", "Thing", "Unknown")
+"""What tokens begin with: the first of these that no passage contains."""
+
+
+@dataclass(frozen=True, slots=True)
+class AnonymousSet:
+    """A question set without its names, and the name behind each token, in the spelling found first."""
+
+    questions: QuestionSet
+    names: Mapping[str, str]
+    changed: int
+    """Questions in which, or in whose answers, a name was replaced."""
+
+    def as_json(self) -> dict[str, object]:
+        """Return the set in the format that ``read_set`` reads."""
+        return {
+            "name": self.questions.name,
+            "passages": [{"title": each.title, "text": each.text} for each in self.questions.passages],
+            "queries": [
+                {
+                    "id": each.id,
+                    "question": each.text,
+                    "answer": list(each.answers),
+                    "type": each.type,
+                    "gold": list(each.gold),
+                }
+                for each in self.questions.questions
+            ],
+        }
+
+
+def anonymise(questions: QuestionSet) -> AnonymousSet:
+    """Return the set with a token in place of each name. Raises ``InvalidInput`` if no name is found."""
+    text = "\n".join(f"{each.title}\n{each.text}" for each in questions.passages)
+    prefix = next((each for each in _TOKENS if not re.search(rf"\b{each}\d", text)), "")
+    if not prefix:
+        raise InvalidInput(
+            f"The set has words such as {_TOKENS[0]}1 already.", "Give the set as it was before."
+        )
+    tokens = _Tokens(prefix)
+    short_forms = [tokens.add_passage(each) for each in questions.passages]
+    for question in questions.questions:
+        tokens.add_passage(CorpusPassage("", question.text))
+        tokens.add_answers([each for each in question.answers if _stands_in(each, text)])
+    if not tokens.names:
+        raise InvalidInput(f"The set {questions.name} has no name to replace.", "Give a set of prose.")
+    everywhere = _Spellings(tokens.by_spelling | _find_unambiguous(short_forms))
+    passages = []
+    for passage, local in zip(questions.passages, short_forms, strict=True):
+        spellings = _Spellings(local)
+        replaced = (everywhere.replace(part, spellings) for part in (passage.title, passage.text))
+        passages.append(CorpusPassage(*replaced))
+    asked = tuple(_replace_in_question(each, everywhere) for each in questions.questions)
+    changed = sum(one != other for one, other in zip(asked, questions.questions, strict=True))
+    found = QuestionSet(questions.name, tuple(passages), asked, questions.repeated)
+    return AnonymousSet(found, {token: name for name, token in tokens.names.values()}, changed)
+
+
+def _replace_in_question(question: Question, spellings: _Spellings) -> Question:
+    answers = tuple(dict.fromkeys(spellings.replace(each) for each in question.answers))
+    return Question(question.id, spellings.replace(question.text), answers, question.type, question.gold)
+
+
+@dataclass(slots=True)
+class _Tokens:
+    """The tokens given so far: name and token by the key of the name, and the token of each spelling."""
+
+    prefix: str
+    names: dict[str, tuple[str, str]] = field(default_factory=dict)
+    by_spelling: dict[str, str] = field(default_factory=dict)
+
+    def add(self, name: str) -> str:
+        """Return the token of a name, a new one for a new name; "" if it is none."""
+        if not _is_name(name):
+            return ""
+        _, token = self.names.setdefault(name_key(name), (name, f"{self.prefix}{len(self.names) + 1}"))
+        self.by_spelling.setdefault(name, token)
+        return token
+
+    def add_answers(self, answers: Sequence[str]) -> None:
+        """Give the forms of one answer one token, that of the first which has one already."""
+        names = [each for each in answers if _is_name(each)]
+        if known := next((self.by_spelling[each] for each in names if each in self.by_spelling), ""):
+            for each in names:
+                self.by_spelling.setdefault(each, known)
+        elif names:
+            self.add(names[0])
+            self.add_answers(names)
+
+    def add_passage(self, passage: CorpusPassage) -> dict[str, str]:
+        """Give each name in a passage its token; return the tokens of the short forms that it uses."""
+        self.add(without_remark(passage.title))
+        chunk = Chunk("p", "p", 1, passage.text, 0, len(passage.text), 0)
+        short: dict[str, str] = {}
+        for found in extract([chunk], passage.title):
+            for entity in found.entities:
+                if token := self.add(entity.name):
+                    short |= {alias: token for alias in entity.aliases if _is_name(alias)}
+        return short
+
+
+def _is_name(text: str) -> bool:
+    """Return whether a text is written like a name: some word of it has a capital and is no function word."""
+    return any(
+        word != word.lower() and word.lower() not in STOPWORDS and len(word) > 1
+        for word in _WORD.findall(text)
+    )
+
+
+def _stands_in(name: str, text: str) -> bool:
+    return re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text) is not None
+
+
+def _find_unambiguous(short_forms: Iterable[Mapping[str, str]]) -> dict[str, str]:
+    """Return the short forms that stand for one name in the whole set."""
+    meanings: defaultdict[str, set[str]] = defaultdict(set)
+    for forms in short_forms:
+        for spelling, token in forms.items():
+            meanings[spelling].add(token)
+    return {spelling: next(iter(tokens)) for spelling, tokens in meanings.items() if len(tokens) == 1}
+
+
+class _Spellings:
+    """Spellings and their tokens, looked up by first word, the longest first."""
+
+    def __init__(self, tokens: Mapping[str, str]) -> None:
+        self._by_word: defaultdict[str, list[tuple[str, str]]] = defaultdict(list)
+        for spelling, token in sorted(tokens.items(), key=lambda item: -len(item[0])):
+            if first := _WORD.search(spelling):
+                self._by_word[first[0]].append((spelling[first.start() :], token))
+
+    def find(self, text: str, word: re.Match[str]) -> tuple[str, str]:
+        """Return the longest spelling that begins with ``word`` in ``text``, and its token; empty if there is none."""
+        for spelling, token in self._by_word.get(word[0], ()):
+            end = word.start() + len(spelling)
+            whole = not (spelling[-1:].isalnum() and text[end : end + 1].isalnum())
+            if text.startswith(spelling, word.start()) and whole:
+                return spelling, token
+        return "", ""
+
+    def replace(self, text: str, first: _Spellings | None = None) -> str:
+        """Return the text with tokens in place of the names; those of ``first`` go before equally long ones."""
+        return "".join(self._replace(text, first))
+
+    def _replace(self, text: str, first: _Spellings | None) -> Iterator[str]:
+        done = 0
+        for word in _WORD.finditer(text):
+            if word.start() < done:
+                continue
+            found = [each.find(text, word) for each in (first, self) if each]
+            spelling, token = max(found, key=lambda each: len(each[0]))
+            if spelling:
+                yield text[done : word.start()] + token
+                done = word.start() + len(spelling)
+        yield text[done:]

@@ -1,0 +1,69 @@
+"""``leanrag eval anonymise``: a question set without its names."""
+
+from __future__ import annotations
+
+import json as json_
+from pathlib import Path
+
+import typer
+
+from leanrag_engine.core.errors import InvalidInput
+
+from ..options import run_async
+from .options import AnonymousFile, Json, NamesFile, RetrievalSet
+
+
+def anonymise(
+    question_set: RetrievalSet, out: AnonymousFile, names: NamesFile = None, json: Json = False
+) -> None:
+    """Replace the names in a question set by neutral tokens, the same in passages, questions and answers.
+
+    A model may know the answers of public sets by heart. With `Entity12` in place of a name it can only find them in
+    the passages: measure with both sets, and the difference is what it knew. No model and no key needed. Names are what reading
+    without a model finds, the titles of passages, and answers that stand in a passage; dates and numbers stay.
+
+    `--names` keeps which token stands for which name, to read answers by. Existing files are not overwritten.
+
+    Example: `leanrag eval anonymise questions.json --out anonymous.json --names names.json`
+    """
+
+    async def work() -> None:
+        from leanrag_engine.evaluation.anonymise import anonymise as replace_names  # noqa: PLC0415 - heavy
+        from leanrag_engine.evaluation.datasets import read_set  # noqa: PLC0415 - heavy
+
+        for path in filter(None, (out, names)):
+            check_new(path)
+        found = replace_names(read_set(question_set))
+        write_new(out, found.as_json())
+        if names:
+            write_new(names, dict(found.names))
+        total = len(found.questions.questions)
+        if json:
+            figures = {"names": len(found.names), "questions": total, "changed": found.changed}
+            typer.echo(json_.dumps(figures | {"out": str(out)}))
+        else:
+            typer.echo(
+                f"{out}: {len(found.names):,} names replaced; {found.changed:,} of {total:,} questions have one."
+            )
+
+    run_async(work)
+
+
+def check_new(path: Path) -> None:
+    """Raise ``InvalidInput`` if the file exists or its folder does not."""
+    if path.exists():
+        raise InvalidInput(f"The file {path} exists already.", "Give another name, or delete it first.")
+    if not path.parent.is_dir():
+        raise InvalidInput(
+            f"There is no folder {path.parent} for {path.name}.", "Create it, or give another."
+        )
+
+
+def write_new(path: Path, content: object) -> None:
+    try:
+        with path.open("x", encoding="utf-8") as file:
+            json_.dump(content, file, ensure_ascii=False, indent=1)
+    except OSError as problem:
+        raise InvalidInput(
+            f"The file {path} cannot be written: {problem.strerror}.", "Give another."
+        ) from problem
