@@ -10,6 +10,7 @@ from typing import Any, Literal
 from urllib.parse import urlsplit
 
 import anyio
+import anyio.to_thread
 import typer
 import uvicorn
 from mcp.server.transport_security import TransportSecuritySettings
@@ -25,6 +26,7 @@ from leanrag_engine.core.config import Settings
 from leanrag_engine.core.errors import InvalidInput
 
 from ..app import LeanRAGServer, create_server
+from ..protocol.telemetry import flush_telemetry
 from .connections import HEAD_BYTES, bounded_connection
 from .rights import TooManyRequests, rights_of_caller
 from .settings import Address, HttpSettings, address_of
@@ -139,6 +141,8 @@ class Serving(uvicorn.Server):
             tasks.start_soon(self._calls.end_after, 3.0)
             await super().shutdown(sockets)
             tasks.cancel_scope.cancel()
+        # The signal is raised again after this, and ends the process at once.
+        await anyio.to_thread.run_sync(flush_telemetry)
 
 
 def listening(address: Address) -> socket.socket:

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 from leanrag_engine.core.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from opentelemetry.sdk.trace import ReadableSpan
+    from opentelemetry.sdk.metrics import MeterProvider
+    from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 
 # ruff: noqa: PLC0415 - those who ask for no telemetry must not wait for its libraries
 
@@ -29,6 +30,11 @@ OF_REQUESTS = {
     "rpc.response.status_code",
 }
 """Attributes of the SDK's spans that no client chooses."""
+
+FLUSH_MILLISECONDS = 3000
+
+_providers: list[TracerProvider | MeterProvider] = []
+"""What this process has set up; OpenTelemetry keeps one of each for a process, too."""
 
 METHOD = re.compile(r"[a-z]+(/[a-z_]+)*")
 
@@ -78,9 +84,18 @@ def start_telemetry(tools: Collection[str]) -> None:
         traces = TracerProvider(resource=resource)
         traces.add_span_processor(BatchSpanProcessor(WordlessExporter()))
         trace.set_tracer_provider(traces)
+        _providers.append(traces)
     if is_exported("METRICS"):
         reader = PeriodicExportingMetricReader(OTLPMetricExporter())
-        metrics.set_meter_provider(MeterProvider([reader], resource=resource))
+        meters = MeterProvider([reader], resource=resource)
+        metrics.set_meter_provider(meters)
+        _providers.append(meters)
+
+
+def flush_telemetry() -> None:
+    """Send what waits to be sent, for a process that a signal ends: others send it when they exit. Takes some seconds at most."""
+    for provider in _providers:
+        provider.force_flush(FLUSH_MILLISECONDS)
 
 
 def is_exported(signal: str) -> bool:

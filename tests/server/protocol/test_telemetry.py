@@ -164,6 +164,35 @@ async def test_calls_jobs_stages_model_calls_and_searches_are_reported_without_a
     assert not [each for each in (*reported, logged.encode()) if PLANTED.lower().encode() in each.lower()]
 
 
+async def test_a_server_that_is_told_to_end_sends_what_it_has_not_sent_yet(
+    tmp_path: Path, collector: Collector
+) -> None:
+    server = subprocess.Popen(
+        [
+            sys.executable,
+            "-P",
+            "-m",
+            "leanrag_mcp",
+            "serve",
+            "--http",
+            "127.0.0.1:0",
+            "--data-dir",
+            str(tmp_path),
+        ],
+        env={"OTEL_EXPORTER_OTLP_ENDPOINT": collector.address},
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert server.stderr
+    address = next(word for word in server.stderr.readline().split() if word.startswith("http://"))
+    async with Client(address) as client:
+        await client.call_tool("list_collections", {})
+    server.terminate()
+    server.communicate()
+    assert "tools/call list_collections" in collector.spans()
+    assert "leanrag.tool" in collector.values()
+
+
 def test_another_exporter_is_refused_before_the_server_starts(tmp_path: Path) -> None:
     ran = subprocess.run(
         [sys.executable, "-P", "-m", "leanrag_mcp", "serve", "--data-dir", str(tmp_path)],
