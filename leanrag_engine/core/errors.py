@@ -44,6 +44,7 @@ __all__ = [
     "StoreUnreachable",
     "StoreUnusable",
     "WorkerLost",
+    "first_error",
 ]
 
 
@@ -159,3 +160,9 @@ class CapReached(LeanRAGError):
 
 class Cancelled(LeanRAGError):
     """The work was asked to stop. Finished parts are kept."""
+
+
+def first_error(problems: BaseExceptionGroup[BaseException]) -> BaseException:
+    """Return the first exception of a group, which is no group itself."""
+    first = problems.exceptions[0]
+    return first_error(first) if isinstance(first, BaseExceptionGroup) else first

@@ -15,7 +15,7 @@ from typing import Any, Generic, TypeVar
 import anyio
 import anyio.lowlevel
 
-from leanrag_engine.core.errors import CapReached, LeanRAGError, ModelUnavailable, ReplyUnusable
+from leanrag_engine.core.errors import CapReached, LeanRAGError, ModelUnavailable, ReplyUnusable, first_error
 from leanrag_engine.core.ports import ChatModel, ChatRequest, FinishReason, Message, Reply
 from leanrag_engine.core.text.shortening import cut_end, one_line
 
@@ -322,12 +322,6 @@ async def for_each(items: Iterable[S], work: Callable[[S], Awaitable[None]], *, 
                 group.start_soon(place)
     except BaseExceptionGroup as problems:
         raise first_error(problems) from None
-
-
-def first_error(problems: BaseExceptionGroup[BaseException]) -> BaseException:
-    """Return the first exception of a group, which is no group itself."""
-    first = problems.exceptions[0]
-    return first_error(first) if isinstance(first, BaseExceptionGroup) else first
 
 
 # --- replies -------------------------------------------------------------------------------

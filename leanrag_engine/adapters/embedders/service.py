@@ -31,7 +31,13 @@ from leanrag_engine.adapters.chat.model import (
     quote_error,
     retry_policy,
 )
-from leanrag_engine.core.errors import InvalidInput, LeanRAGError, ModelUnavailable, StoreUnusable
+from leanrag_engine.core.errors import (
+    InvalidInput,
+    LeanRAGError,
+    ModelUnavailable,
+    StoreUnusable,
+    first_error,
+)
 from leanrag_engine.core.model import Vectors, content_id
 from leanrag_engine.core.ports import Embedder, Progress, ProgressReport
 from leanrag_engine.core.telemetry import watch
@@ -204,7 +210,7 @@ class _EmbeddingRun:
                         calls.start_soon(self._batch, pieces, batch, rows)
                 everything.cancel_scope.cancel()
         except BaseExceptionGroup as problems:
-            raise _first(problems) from None
+            raise first_error(problems) from None
         return Windows(rows, pieces.owners)
 
     async def _batch(self, pieces: EmbeddingWindows, batch: list[int], rows: Vectors) -> None:
@@ -219,13 +225,6 @@ class _EmbeddingRun:
         while self.report is not None:
             self.report(Progress("embed", self.done, total))
             await anyio.sleep(0.5)
-
-
-def _first(problems: BaseExceptionGroup[BaseException]) -> BaseException:
-    problem: BaseException = problems
-    while isinstance(problem, BaseExceptionGroup):
-        problem = problem.exceptions[0]
-    return problem
 
 
 # --- one call ------------------------------------------------------------------------------

@@ -16,13 +16,13 @@ import anyio.to_thread
 import numpy as np
 from numpy.typing import NDArray
 
-from leanrag_engine.core.errors import LeanRAGError, ReplyUnusable
+from leanrag_engine.core.errors import LeanRAGError, ReplyUnusable, first_error
 from leanrag_engine.core.model import Entity, Evidence, Graph, Method, Relation, Staleness
 from leanrag_engine.core.ports import Progress, ProgressReport
 from leanrag_engine.core.text.language.names import name_key
 from leanrag_engine.hierarchy.changes.carrying import CarriedSentences, CarriedSummaries
 from leanrag_engine.hierarchy.relations import LayerStep, PairCounts
-from leanrag_engine.llm.batching import ModelWork, Task, TaskKind, ask_each, first_error, for_each
+from leanrag_engine.llm.batching import ModelWork, Task, TaskKind, ask_each, for_each
 from leanrag_engine.llm.prompts import Prompts
 
 from .attribution import ChunkFinder

@@ -17,7 +17,7 @@ import anyio.to_thread
 
 from leanrag_engine.adapters.wiring import embedder_source
 from leanrag_engine.core.config import Settings
-from leanrag_engine.core.errors import Busy, NotReady
+from leanrag_engine.core.errors import Busy, NotReady, first_error
 from leanrag_engine.core.history import Publication
 from leanrag_engine.core.jobs import AskedMode, BuildRequest, Forecast, StepRange
 from leanrag_engine.core.model import (
@@ -47,7 +47,6 @@ from leanrag_engine.hierarchy.by_model.write import TextSources
 from leanrag_engine.hierarchy.changes.comparing import compare, count_stale
 from leanrag_engine.hierarchy.clustering.methods import ClusteringMethod, ClusteringOptions
 from leanrag_engine.hierarchy.health import count_methods
-from leanrag_engine.llm.batching import first_error
 from leanrag_engine.llm.forecast import StepForecast
 from leanrag_engine.pipeline.index import (
     Stores,

@@ -24,6 +24,7 @@ from leanrag_engine.core.errors import (
     LeanRAGError,
     ModelUnavailable,
     StoreUnusable,
+    first_error,
 )
 from leanrag_engine.core.jobs import IngestOutcome, IngestRequest, SkippedFiles
 from leanrag_engine.core.model import Chunk, Document, DocumentSource, Extract, LoadedDocument, ReadDocument
@@ -304,7 +305,7 @@ class Ingestion:
                 while waiting:
                     await store_next()
         except BaseExceptionGroup as problems:
-            raise problems.exceptions[0] from None
+            raise first_error(problems) from None
         return statuses
 
     async def _read_or_fail(self, queued: QueuedDocument, say: Callable[[str], None]) -> None:

@@ -13,7 +13,7 @@ from mcp.client import Client
 from mcp.client.stdio import StdioServerParameters
 from mcp_types import CallToolResult, TextContent
 
-from leanrag_engine.core.errors import LeanRAGError
+from leanrag_engine.core.errors import LeanRAGError, first_error
 
 SECONDS = 60
 """How long the server may take to start and to answer: a first start reads the packages from the disk."""
@@ -39,14 +39,9 @@ async def list_tools(command: Sequence[str]) -> list[str]:
                 return [tool.name for tool in (await client.list_tools()).tools]
     except (OSError, ExceptionGroup) as problem:
         raise LeanRAGError(
-            f"The server does not answer: {find_cause(problem)}.",
+            f"The server does not answer: {first_error(problem) if isinstance(problem, ExceptionGroup) else problem}.",
             f"Start it by hand to see why: {shlex.join(command)}",
         ) from problem
-
-
-def find_cause(problem: Exception) -> Exception:
-    """Return the first error inside of groups."""
-    return find_cause(problem.exceptions[0]) if isinstance(problem, ExceptionGroup) else problem
 
 
 async def call_tool(client: Client, tool: str, arguments: dict[str, Any]) -> dict[str, Any]:

@@ -162,3 +162,10 @@ def test_a_collection_that_does_not_exist_is_named_with_those_that_do(data: Path
     assert ran.exit_code == 1
     assert "There is no collection 'teas'. Choose one of these." in ran.stderr
     assert ran.stderr.count("- default") == 1
+
+
+def test_the_status_of_a_collection_that_does_not_exist_names_those_that_do(data: Path) -> None:
+    ran = CliRunner().invoke(app, ["status", "--collection", "tee", "--data-dir", str(data)])
+    assert ran.exit_code == 1
+    assert "There is no collection 'tee'" in ran.stderr
+    assert "- default" in ran.stderr

@@ -29,7 +29,7 @@ from leanrag_engine.adapters.embedders.pretrained import (
     pool_windows,
     repeat_windows,
 )
-from leanrag_engine.core.errors import InvalidInput
+from leanrag_engine.core.errors import InvalidInput, first_error
 from leanrag_engine.core.model import Vectors
 from leanrag_engine.core.ports import Embedder, Progress, ProgressReport
 from leanrag_engine.core.text.shortening import one_line
@@ -172,7 +172,7 @@ class MiniLMEmbedder:
                 for _ in range(_count_threads(self._options.threads)):
                     group.start_soon(embed_batches)
         except BaseExceptionGroup as problems:
-            raise problems.exceptions[0] from None
+            raise first_error(problems) from None
         return repeat_windows(Windows(rows, pieces.owners), distinct, texts)
 
     async def embed_queries(self, texts: Sequence[str]) -> Vectors:
