@@ -58,9 +58,11 @@ from .core.model import (
     Document,
     DocumentSource,
     Entity,
+    ExtractionSchema,
     Generation,
     Relation,
     Seed,
+    TypeProposal,
 )
 from .core.ports import ChatModel, Embedder, Extractor
 from .core.telemetry import watch
@@ -101,6 +103,7 @@ if TYPE_CHECKING:
     from .llm.iteration import AnswerRound
     from .pipeline.agent.items import PendingWork, Submission, WorkKind
     from .pipeline.agent.work import AgentWork
+    from .pipeline.build.schemas import SchemaView
     from .pipeline.delete import DocumentLookup
 
 # What only writing, an agent's work and answering need is imported where it is used: it takes 0.2 s, and a command that
@@ -399,6 +402,41 @@ class LeanRAG:
         from .pipeline.agent.corrections import find_split
 
         return await self._undo(collection, lambda held: find_split(held, entity, name))
+
+    async def schema(self, *, collection: str = "default") -> SchemaView:
+        """Return the schema that constrains the collection's extraction, what it did, and what it makes due."""
+        from .pipeline.build.schemas import view_schema
+
+        return await view_schema(self._stores, collection)
+
+    async def set_schema(self, source: str, *, collection: str = "default") -> SchemaView:
+        """Constrain extraction by a schema: the path of a YAML file, the name of one of ours, or ``auto``, which proposes
+        one by the configured model from a sample of the documents, without a model from what heuristics found.
+
+        The next build has the model read again what it read with another schema. Raises ``InvalidInput`` for a faulty one.
+        """
+        from .pipeline.build.schemas import set_schema, view_schema
+
+        self._writable()
+        name = check_name(collection)
+        chosen = await self._propose_schema(name) if source == "auto" else source
+        await set_schema(self._stores, name, chosen)
+        return await view_schema(self._stores, name)
+
+    async def remove_schema(self, *, collection: str = "default") -> SchemaView:
+        """Leave extraction open again, from the next build on. Raises ``NotFound`` if there is no schema."""
+        from .pipeline.build.schemas import remove_schema, view_schema
+
+        self._writable()
+        await remove_schema(self._stores, collection)
+        return await view_schema(self._stores, collection)
+
+    async def decide_type(self, type_: str, *, adopt: bool, collection: str = "default") -> TypeProposal:
+        """Adopt or refuse a type outside the schema, from the next build on. Raises ``NotFound`` with the nearest ones."""
+        from .pipeline.build.schemas import decide_type
+
+        self._writable()
+        return await decide_type(self._stores, collection, type_, adopt=adopt)
 
     async def job(self, job_id: str, wait_seconds: float = 0, *, collection: str | None = None) -> Job:
         """Return the present state of a job, after waiting for its end for at most ``wait_seconds``.
@@ -857,6 +895,7 @@ class LeanRAG:
             record.history.reason,
             record.stale,
             record.corrections,
+            record.schema and record.schema.shorten(8),
         )
 
     # --- a damaged vector index -----------------------------------------------------------
@@ -943,6 +982,17 @@ class LeanRAG:
     ) -> Correction:
         self._writable()
         return await self._stores.corrections.put(collection, await self._read(collection, plan, built=True))
+
+    async def _propose_schema(self, collection: str) -> ExtractionSchema:
+        from .pipeline.build.models import cache_replies, open_answer_model
+        from .pipeline.build.schemas import propose_schema
+
+        if not self.settings.llm_model:
+            return await propose_schema(self._stores, collection, self.prompts, None)
+        if self._chat is None:
+            self._chat = await open_answer_model(self.settings)
+        model = cache_replies(self._chat, self._stores, collection)
+        return await propose_schema(self._stores, collection, self.prompts, model)
 
     async def _agent_work(self, collection: str) -> AgentWork:
         from .pipeline.agent.work import AgentWork

@@ -8,7 +8,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Literal
 
-from .model import NO_CORRECTIONS, CorrectionEffects, DocumentSource, LayerCount, Spent
+from .model import NO_CORRECTIONS, CorrectionEffects, DocumentSource, LayerCount, SchemaEffects, Spent
 
 
 class JobStatus(StrEnum):
@@ -145,7 +145,7 @@ class SkippedFiles:
 
 @dataclass(frozen=True, slots=True)
 class BuildResult:
-    """The published generation, what its model calls used, by step, and what ``corrections`` did.
+    """The published generation, what its model calls used, by step, and what ``corrections`` and the ``schema`` did.
 
     ``mode`` is "update" or "rebuild", and ``reason`` says why. ``stale`` is the number of written summaries and
     sentences beneath which something has changed since they were written.
@@ -158,6 +158,7 @@ class BuildResult:
     reason: str = ""
     stale: int = 0
     corrections: CorrectionEffects = NO_CORRECTIONS
+    schema: SchemaEffects | None = None
 
     def figures(self) -> dict[str, object]:
         figures: dict[str, object] = {
@@ -174,6 +175,8 @@ class BuildResult:
                 "applied": [*self.corrections.applied],
                 "without_effect": [*self.corrections.idle],
             }
+        if self.schema is not None:
+            figures["schema"] = asdict(self.schema)
         return figures
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from enum import StrEnum
 from functools import cached_property
@@ -259,36 +259,136 @@ class PassageText:
 
 
 @dataclass(frozen=True, slots=True)
+class ExtractedAttribute:
+    """What one chunk says of an entity's attribute, such as a date of birth. ``confidence``: see ``ExtractedEntity``."""
+
+    name: str
+    value: str
+    confidence: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
 class ExtractedEntity:
-    """An entity in one chunk. ``aliases`` are its other names in the document (an acronym, a surname)."""
+    """An entity in one chunk. ``aliases`` are its other names in the document (an acronym, a surname).
+
+    Only extraction with a schema gives ``attributes`` and ``confidence``: from 0 to 1, how sure a model or an agent is
+    that a type outside the schema is needed.
+    """
 
     name: str
     type: str = "concept"
     description: str = ""
     aliases: tuple[str, ...] = ()
+    attributes: tuple[ExtractedAttribute, ...] = ()
+    confidence: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class ExtractedRelation:
     """A relation in one chunk. ``source`` and ``target`` are names of entities of the same extract.
 
-    ``importance`` is a model's rating from 1 (mentioned together in passing) to 10; 0 means no rating.
+    ``importance`` is a model's rating from 1 (mentioned together in passing) to 10; 0 means no rating. Only extraction
+    with a schema gives a ``type``, and its ``confidence`` as for an entity.
     """
 
     source: str
     target: str
     description: str = ""
     importance: float = 0.0
+    type: str = ""
+    confidence: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class Extract:
-    """The entities and relations of one chunk. Extracts are stored: G0 is a pure function of them."""
+    """The entities and relations of one chunk. Extracts are stored: G0 is a pure function of them.
+
+    ``schema`` is the digest of the schema that its author was given, "" if there was none.
+    """
 
     chunk_id: str
     method: Method
     entities: tuple[ExtractedEntity, ...] = ()
     relations: tuple[ExtractedRelation, ...] = ()
+    schema: str = ""
+
+
+# --- schemas of extraction -----------------------------------------------------------------
+
+TypeKind = Literal["entity", "relation", "attribute"]
+TYPE_KINDS: tuple[TypeKind, ...] = ("entity", "relation", "attribute")
+
+
+@dataclass(frozen=True, slots=True)
+class ExtractionSchema:
+    """The types that constrain the extraction of a collection (Youtu §1), by name, each with a description or "".
+
+    ``name`` says where it comes from. ``decisions`` of a user about types outside it, by their refs: True adopts one,
+    False refuses it. ``adopted``: the refs of such types that the schema was extended by.
+    """
+
+    name: str
+    entities: Mapping[str, str]
+    relations: Mapping[str, str]
+    attributes: Mapping[str, str]
+    decisions: Mapping[str, bool] = field(default_factory=dict)
+    adopted: tuple[str, ...] = ()
+
+    @property
+    def digest(self) -> str:
+        """Return a digest of the seed types alone: an extract made with it stays valid when types are adopted."""
+        seeds = (self.entities, self.relations, self.attributes)
+        lines = [f"{kind} {name}: {text}" for kind, types in enumerate(seeds) for name, text in types.items()]
+        return content_id("h", *lines)
+
+    def types(self, kind: TypeKind) -> dict[str, str]:
+        """Return the types of one kind with their descriptions, adopted ones last."""
+        seeds = {"entity": self.entities, "relation": self.relations, "attribute": self.attributes}[kind]
+        added = (ref.partition(":") for ref in self.adopted)
+        return {**seeds, **{name: "" for other, _, name in added if other == kind and name not in seeds}}
+
+
+@dataclass(frozen=True, slots=True)
+class TypeProposal:
+    """A type outside the schema that models or agents gave: in how many chunks, and in how many with confidence enough."""
+
+    kind: TypeKind
+    name: str
+    chunks: int
+    confident: int
+    adopted: bool
+
+    @property
+    def ref(self) -> str:
+        """By which a user adopts or refuses it: ``entity:vessel``."""
+        return f"{self.kind}:{self.name}"
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaEffects:
+    """What a schema did in a build. ``schema`` and ``digest`` are its name and digest.
+
+    ``proposals`` are the types outside it, adopted ones first, those of most chunks before others; ``unlisted`` are how
+    many more there were, none of them adopted. ``apart`` are the entities, relations and attributes, counted by chunk,
+    that were kept apart: they are in no graph. ``untyped`` are the mentions of entities found by heuristics whose type
+    is none of the schema's, or cannot be told; they are in the graph.
+    """
+
+    schema: str
+    digest: str
+    proposals: tuple[TypeProposal, ...] = ()
+    unlisted: int = 0
+    apart: int = 0
+    untyped: int = 0
+
+    @property
+    def adopted(self) -> tuple[str, ...]:
+        return tuple(each.ref for each in self.proposals if each.adopted)
+
+    def shorten(self, most: int) -> SchemaEffects:
+        """Return the same with at most so many proposals that were not adopted."""
+        listed = self.proposals[: len(self.adopted) + most]
+        return replace(self, proposals=listed, unlisted=self.unlisted + len(self.proposals) - len(listed))
 
 
 @dataclass(frozen=True, slots=True)
@@ -321,6 +421,18 @@ class Evidence:
     start: int
     end: int
     chunk_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Attribute:
+    """A value of one attribute of an entity, and the chunks that say so, in reading order."""
+
+    name: str
+    value: str
+    chunk_ids: tuple[str, ...]
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.value}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -376,6 +488,7 @@ class Entity:
     description, in order; parts that come from no chunk are left out. ``stale`` says what changed beneath a summary
     that a model or an agent wrote since then, None if nothing did. ``statements`` (layer 0 only) is the digest of what the
     description was merged from, so that it need not be merged again while that is the same; "" if it was not merged.
+    ``attributes`` (layer 0 only) are ordered by first mention; values that contradict each other are all kept.
     """
 
     id: str
@@ -396,17 +509,19 @@ class Entity:
     evidence: tuple[Evidence, ...] = ()
     stale: Staleness | None = None
     statements: str = ""
+    attributes: tuple[Attribute, ...] = ()
 
     @property
     def indexed_text(self) -> str:
-        """Return the text that is embedded and indexed: name, aliases and description.
+        """Return the text that is embedded: name, aliases, description and attributes.
 
         A heuristic description consists of sentences of the documents, each of which describes several entities.
         """
         names = " / ".join((self.name, *self.aliases))
-        if not self.description:
+        said = "\n".join(filter(None, (self.description, *map(str, self.attributes))))
+        if not said:
             return names
-        text = f"{names}\n{self.description}"
+        text = f"{names}\n{said}"
         return SharedText(text) if self.layer == 0 and self.method is Method.HEURISTIC else text
 
 
@@ -679,6 +794,8 @@ class BuildRecord:
     stale: int = 0
     """Written summaries and sentences beneath which something has changed since they were written."""
     corrections: CorrectionEffects = NO_CORRECTIONS
+    schema: SchemaEffects | None = None
+    """None without a schema."""
 
     @property
     def summaries(self) -> Counter[str]:

@@ -27,6 +27,7 @@ from .model import (
     Document,
     Entity,
     Extract,
+    ExtractionSchema,
     Generation,
     Hierarchy,
     Hit,
@@ -416,8 +417,21 @@ class DocumentStore(Protocol):
         """Return the chunks that came in, or whose document got another title, after the published generation."""
         ...
 
+    async def schema(self, collection: str) -> ExtractionSchema | None:
+        """Return the schema that constrains the collection's extraction; None if it has none, or does not exist."""
+        ...
+
+    async def put_schema(self, collection: str, schema: ExtractionSchema | None) -> None:
+        """Give the collection this schema in place of the one it has, or none. The published generation becomes stale."""
+        ...
+
+    async def count_outdated(self, collection: str) -> dict[str, int]:
+        """Return how many chunks were read by a model or an agent with another schema than there is now, by method."""
+        ...
+
     async def heuristic_chunks(self, collection: str, *, due: bool) -> list[Chunk]:
-        """Return the chunks that no model or agent has read yet, in reading order.
+        """Return the chunks that no model or agent has read yet, and those that a model read with another schema than the
+        collection has now, in reading order.
 
         ``due`` limits them to those that the next build should have a model read: what it has not seen yet, and what a
         model was asked to read in vain.
@@ -449,13 +463,14 @@ class DocumentStore(Protocol):
     ) -> list[SubmittedExtract]:
         """Store an agent's extracts, each of another chunk, in place of what those chunks had.
 
-        Returns the chunks that still exist. What an agent or a model wrote of a chunk, if it says something else, is
-        replaced only if ``replace`` is set. The collection's revision grows by one if anything is stored.
+        Returns the chunks that still exist. What an agent or a model wrote of a chunk with the same schema, if it says
+        something else, is replaced only if ``replace`` is set. The collection's revision grows by one if anything is stored.
         """
         ...
 
     async def chunk_readings(self, collection: str) -> list[ChunkReading]:
-        """Return all chunks in reading order, without their texts, and whether a model or an agent has read them."""
+        """Return all chunks in reading order, without their texts, and whether a model or an agent has read them with the
+        schema that the collection has now."""
         ...
 
     async def extracts_near(self, collection: str, chunk_ids: Sequence[str], distance: int) -> list[Extract]:

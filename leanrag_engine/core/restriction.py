@@ -10,7 +10,7 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from .model import Chunk, Entity, Evidence, Extract, Method, Relation
+from .model import Attribute, Chunk, Entity, Evidence, Extract, Method, Relation
 from .support import evidence_at
 from .text.language.names import fold_case
 from .text.language.sentences import sentences
@@ -32,7 +32,17 @@ def quote_entity(entity: Entity, chunk_ids: tuple[str, ...], chunks: Mapping[str
         mentions=len(chunk_ids),
         aliases=(),
         evidence=(),
+        attributes=_select_attributes(entity, chunk_ids),
     )
+
+
+def _select_attributes(entity: Entity, chunk_ids: Collection[str]) -> tuple[Attribute, ...]:
+    """Return the attributes that any of the chunks gives, each with these chunks alone."""
+    left = (
+        replace(each, chunk_ids=tuple(id_ for id_ in each.chunk_ids if id_ in chunk_ids))
+        for each in entity.attributes
+    )
+    return tuple(each for each in left if each.chunk_ids)
 
 
 def quote_relation(relation: Relation, chunk_ids: tuple[str, ...], chunks: Mapping[str, Chunk]) -> Relation:
@@ -83,6 +93,7 @@ def reduce_entity(
         mentions=len(chunk_ids),
         chunk_ids=chunk_ids,
         statements="",
+        attributes=_select_attributes(entity, chunk_ids),
     )
 
 

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import TypeVar
 
 from leanrag_engine.core.model import (
+    Attribute,
     Correction,
     CorrectionEffects,
     Entity,
@@ -270,6 +271,8 @@ class _EntityDraft:
     texts: _Statements = field(default_factory=_Statements)
     chunks: dict[str, None] = field(default_factory=dict)
     methods: dict[Method, int] = field(default_factory=dict)
+    attributes: dict[tuple[str, str], Attribute] | None = None
+    """By name and value, without case; few entities have any."""
 
     def add(self, entity: ExtractedEntity, extract: Extract) -> None:
         _count(self.surfaces, " ".join(entity.name.split()))
@@ -279,6 +282,12 @@ class _EntityDraft:
         self.texts.add(entity.description, extract)
         self.chunks.setdefault(extract.chunk_id)
         _count(self.methods, extract.method)
+        for given in entity.attributes:
+            self.attributes = self.attributes or {}
+            key = given.name, " ".join(given.value.split()).casefold()
+            held = self.attributes.get(key) or Attribute(given.name, " ".join(given.value.split()), ())
+            chunk_ids = dict.fromkeys((*held.chunk_ids, extract.chunk_id))
+            self.attributes[key] = replace(held, chunk_ids=tuple(chunk_ids))
 
     @property
     def name(self) -> str:
@@ -332,6 +341,7 @@ class _EntityDraft:
             chunk_ids=tuple(self.chunks),
             evidence=description.evidence,
             statements=description.statements,
+            attributes=tuple(self.attributes.values()) if self.attributes else (),
         )
 
 

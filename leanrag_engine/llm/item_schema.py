@@ -81,6 +81,8 @@ def describe_schema(schema: Mapping[str, Any]) -> str:
             return f"a text{most}{', not empty' if 'pattern' in schema else ''}"
         case "integer":
             return f"an integer from {schema['minimum']} to {schema['maximum']}"
+        case "number":
+            return f"a number from {schema['minimum']} to {schema['maximum']}"
         case "array":
             most = f"at most {schema['maxItems']} of them, " if "maxItems" in schema else ""
             return f"a list, {most}each {describe_schema(schema['items'])}"

@@ -40,6 +40,7 @@ COMMANDS = {
     "merge": "corpus.corrections:merge",
     "split": "corpus.corrections:split",
     "corrections": "corpus.corrections:corrections",
+    "schema": "corpus.schema:app",
     "history": "corpus.history:history",
     "rollback": "corpus.history:rollback",
     "reindex": "corpus.build:reindex",

@@ -43,9 +43,15 @@ class EntityCard(NamedRef):
             name=entity.name,
             type=entity.type,
             layer=entity.layer,
-            description=shorten_line(entity.description, LIMITS.brief),
+            description=shorten_line(describe_entity(entity), LIMITS.brief),
             score=round(seed.score, 4),
         )
+
+
+def describe_entity(entity: Entity) -> str:
+    """Return the attributes of an entity, which are short, and its description."""
+    attributes = "; ".join(map(str, entity.attributes))
+    return f"({attributes}) {entity.description}" if attributes else entity.description
 
 
 class SearchReply(ReplyModel):

@@ -90,6 +90,7 @@ HOMES = {
     "typer": {"server"},
     "uvicorn": {"server/http/serving.py", "server/http/connections.py"},
     "watchfiles": {"server/cli/corpus/documents.py"},
+    "yaml": {"leanrag_engine/extraction/schemas/reading.py"},
 }
 
 EVERYWHERE = {"numpy", "anyio", "leanrag_engine", "leanrag_mcp", "leanrag_prompts"}

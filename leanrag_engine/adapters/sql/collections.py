@@ -13,6 +13,7 @@ from sqlalchemy import (
     Select,
     Text,
     bindparam,
+    delete,
     func,
     insert,
     literal,
@@ -22,7 +23,7 @@ from sqlalchemy import (
 )
 
 from leanrag_engine.core.errors import Candidate, InvalidInput, NotFound
-from leanrag_engine.core.model import BuildRecord, Collection, Generation, LayerCount
+from leanrag_engine.core.model import BuildRecord, Collection, ExtractionSchema, Generation, LayerCount
 
 from .dialect import fulltext
 from .schema.records import record_from_json
@@ -37,6 +38,7 @@ from .schema.tables import (
     generations,
     jobs,
     store,
+    type_schemas,
 )
 
 ALL = 2**31 - 1
@@ -136,7 +138,7 @@ def rename(connection: Connection, name: str, new: str) -> None:
 
 
 def copy(connection: Connection, name: str, new: str) -> Collection:
-    """Copy documents, chunks, extracts, agents' texts and corrections, with all citations, into a new collection.
+    """Copy documents, chunks, extracts, agents' texts, corrections and schema, with all citations, into a new collection.
 
     Raises as :func:`rename`.
     """
@@ -146,7 +148,7 @@ def copy(connection: Connection, name: str, new: str) -> Collection:
     values = {"name": new, "revision": row.revision, "last_document": row.last_document}
     added = insert(collections).values(created_at=datetime.now(UTC), **values).returning(collections.c.number)
     target = int(connection.execute(added).scalar_one())
-    for table in (documents, chunks, extracts, agent_texts, corrections):
+    for table in (documents, chunks, extracts, agent_texts, corrections, type_schemas):
         # A correction has a number of its own; the others are counted within their collection.
         columns = [
             each
@@ -179,6 +181,40 @@ def raise_revision(connection: Connection, name: str) -> int:
     here = collections.c.number == number
     connection.execute(update(collections).where(here).values(revision=collections.c.revision + 1))
     return number
+
+
+# --- schemas of extraction -----------------------------------------------------------------
+
+
+def find_schema(connection: Connection, name: str) -> ExtractionSchema | None:
+    """Return the schema of the collection; None if it has none or does not exist."""
+    statement = select(type_schemas).join(collections).where(collections.c.name == name)
+    row = connection.execute(statement).first()
+    if row is None:
+        return None
+    entities, relations, attributes = row.types
+    return ExtractionSchema(row.name, entities, relations, attributes, row.decisions)
+
+
+def schema_digest(connection: Connection, collection: int) -> str:
+    """Return the digest of the schema of collection number ``collection``; "" if it has none."""
+    statement = select(type_schemas.c.digest).where(type_schemas.c.collection == collection)
+    return connection.execute(statement).scalar() or ""
+
+
+def put_schema(connection: Connection, name: str, schema: ExtractionSchema | None) -> None:
+    """Give the collection this schema in place of the one it has, or none; its revision grows by one."""
+    number = raise_revision(connection, name)
+    connection.execute(delete(type_schemas).where(type_schemas.c.collection == number))
+    if schema is not None:
+        row = {
+            "collection": number,
+            "digest": schema.digest,
+            "name": schema.name,
+            "types": [schema.entities, schema.relations, schema.attributes],
+            "decisions": schema.decisions,
+        }
+        connection.execute(insert(type_schemas).values(row))
 
 
 def _collection(

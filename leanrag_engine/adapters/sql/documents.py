@@ -30,6 +30,7 @@ from leanrag_engine.core.model import (
     Chunk,
     Document,
     Extract,
+    ExtractedAttribute,
     ExtractedEntity,
     ExtractedRelation,
     Hit,
@@ -75,7 +76,13 @@ _CHUNKS = (
     )
     .where(chunks.c.collection == bindparam("collection"))
 )
-_EXTRACT_COLUMNS = (chunks.c.id, extracts.c.method, extracts.c.entities, extracts.c.relations)
+_EXTRACT_COLUMNS = (
+    chunks.c.id,
+    extracts.c.method,
+    extracts.c.entities,
+    extracts.c.relations,
+    extracts.c.schema,
+)
 _WITH_IDS = _CHUNKS.where(among(chunks.c.id, bindparam("ids")))
 _CITED = (chunks.c.document, chunks.c.label)
 _IDS = select(*_CITED, chunks.c.id).where(
@@ -403,18 +410,33 @@ def _insert_extracts(
             "chunk": chunk,
             "position": position,
             "method": extract.method.value,
-            "entities": [
-                [each.name, each.type, each.description, list(each.aliases)] for each in extract.entities
-            ],
-            "relations": [
-                [each.source, each.target, each.description, *([each.importance] if each.importance else [])]
-                for each in extract.relations
-            ],
+            "entities": [_entity_values(each) for each in extract.entities],
+            "relations": [_relation_values(each) for each in extract.relations],
+            "schema": extract.schema,
         }
         for position, (document, chunk, extract) in enumerate(placed)
     ]
     if rows:
         connection.execute(insert(extracts), rows)
+
+
+def _entity_values(entity: ExtractedEntity) -> list[Any]:
+    """Return the fields of an entity; without a schema, four."""
+    values: list[Any] = [entity.name, entity.type, entity.description, list(entity.aliases)]
+    if entity.attributes or entity.confidence:
+        values += [
+            [[each.name, each.value, each.confidence] for each in entity.attributes],
+            entity.confidence,
+        ]
+    return values
+
+
+def _relation_values(relation: ExtractedRelation) -> list[Any]:
+    """Return the fields of a relation; without a schema, three or four."""
+    values: list[Any] = [relation.source, relation.target, relation.description]
+    if relation.type or relation.confidence:
+        return [*values, relation.importance, relation.type, relation.confidence]
+    return [*values, relation.importance] if relation.importance else values
 
 
 # --- read documents ------------------------------------------------------------------------
@@ -564,15 +586,51 @@ def pending_chunks(connection: Connection, name: str) -> list[Chunk]:
 
 
 def heuristic_chunks(connection: Connection, name: str, *, due: bool) -> list[Chunk]:
-    """Return chunks without an extract by a model or an agent, in reading order.
+    """Return chunks without an extract by a model or an agent, and those that a model read with another schema of the
+    collection than it has now, in reading order.
 
     ``due``: only those that the next build should have a model read.
     """
     collection = collection_rows.number_of(connection, name)
-    statement = _chunks(connection, name).where(~_is_written(collection))
+    unread = ~_is_written(collection)
     if due:
-        statement = statement.where(chunks.c.reading != ReadingState.DONE.value)
+        unread &= chunks.c.reading != ReadingState.DONE.value
+    outdated = _is_outdated(connection, collection, extracts.c.method == Method.MODEL.value)
+    statement = _chunks(connection, name).where(unread | outdated)
     return _chunks_of(connection.execute(statement.order_by(*_READING)))
+
+
+def count_outdated(connection: Connection, name: str) -> dict[str, int]:
+    """Return the number of chunks that a model or an agent read with another schema than the collection has now, by method."""
+    collection = collection_rows.number_of(connection, name)
+    statement = (
+        select(extracts.c.method, func.count().label("extracts"))
+        .where(
+            extracts.c.collection == collection,
+            extracts.c.method.in_(_WRITTEN),
+            extracts.c.schema != collection_rows.schema_digest(connection, collection),
+        )
+        .group_by(extracts.c.method)
+    )
+    return {row.method: row.extracts for row in connection.execute(statement)}
+
+
+_WRITTEN = (Method.MODEL.value, Method.AGENT.value)
+
+
+def _is_outdated(
+    connection: Connection, collection: int, condition: ColumnElement[bool]
+) -> ColumnElement[bool]:
+    """Return the condition that a chunk has an extract of ``condition`` made with another schema than there is now.
+
+    A list that is made once: what no model has read costs nothing.
+    """
+    statement = select(extracts.c.document, extracts.c.chunk).where(
+        extracts.c.collection == collection,
+        condition,
+        extracts.c.schema != collection_rows.schema_digest(connection, collection),
+    )
+    return tuple_(chunks.c.document, chunks.c.label).in_(statement)
 
 
 def _is_written(collection: int) -> ColumnElement[bool]:
@@ -679,7 +737,13 @@ def submit_extracts(
         extracts.c.method != Method.HEURISTIC.value, among(chunks.c.id, ids)
     )
     held = {each.chunk_id: each for each in _extracts_of(connection.execute(written))}
-    due = [each for each in new if each.chunk_id not in held or (replace and held[each.chunk_id] != each)]
+    due = [
+        each
+        for each in new
+        if (earlier := held.get(each.chunk_id)) is None
+        # What was read with another schema is to be read again.
+        or ((replace or earlier.schema != each.schema) and earlier != each)
+    ]
     stored = set(put_extracts(connection, name, due, revise=True)) if due else set()
     found = []
     for each in new:
@@ -695,7 +759,8 @@ def chunk_readings(connection: Connection, name: str) -> list[ChunkReading]:
     """Return all chunks without their texts in reading order."""
     collection = collection_rows.number_of(connection, name)
     columns = (chunks.c.id, chunks.c.tokens)
-    written = _is_written(collection).label("written")
+    outdated = _is_outdated(connection, collection, extracts.c.method.in_(_WRITTEN))
+    written = (_is_written(collection) & ~outdated).label("written")
     statement = select(*columns, written).where(chunks.c.collection == collection).order_by(*_READING)
     return [ChunkReading(row.id, row.tokens, row.written) for row in connection.execute(statement)]
 
@@ -721,14 +786,21 @@ def _extracts_of(rows: Result[Any]) -> list[Extract]:
             METHODS[method],
             tuple(
                 [
-                    ExtractedEntity(name, type_, description, tuple(aliases))
-                    for name, type_, description, aliases in named
+                    ExtractedEntity(name, type_, description, tuple(aliases), *_read_schema_values(*more))
+                    for name, type_, description, aliases, *more in named
                 ]
             ),
             tuple([ExtractedRelation(*each) for each in stated]),
+            schema,
         )
-        for id_, method, named, stated in parse_rows(rows, *_EXTRACT_COLUMNS)
+        for id_, method, named, stated, schema in parse_rows(rows, *_EXTRACT_COLUMNS)
     ]
+
+
+def _read_schema_values(
+    attributes: Sequence[Sequence[Any]] = (), confidence: float = 0.0
+) -> tuple[tuple[ExtractedAttribute, ...], float]:
+    return tuple([ExtractedAttribute(*each) for each in attributes]), confidence
 
 
 def count_extracts(connection: Connection, name: str) -> dict[str, int]:

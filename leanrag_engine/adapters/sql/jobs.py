@@ -35,6 +35,7 @@ from leanrag_engine.core.jobs import (
 )
 from leanrag_engine.core.model import CorrectionEffects, DocumentSource, LayerCount, Spent
 
+from .schema.records import schema_effects_from_json
 from .schema.tables import jobs
 
 FINISHED = [status.value for status in JobStatus if status.finished]
@@ -231,6 +232,7 @@ def _figures_to_build(figures: Mapping[str, Any]) -> BuildResult:
         figures["reason"],
         figures["stale"],
         CorrectionEffects(tuple(effects.get("applied", ())), tuple(effects.get("without_effect", ()))),
+        schema_effects_from_json(figures.get("schema")),
     )
 
 

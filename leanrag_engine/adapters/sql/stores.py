@@ -22,6 +22,7 @@ from leanrag_engine.core.model import (
     Document,
     Entity,
     Extract,
+    ExtractionSchema,
     Generation,
     Hierarchy,
     Hit,
@@ -80,6 +81,12 @@ class SqlDocumentStore:
         await self._transactions.write(removal.delete_collection, name, job)
         with suppress(Busy):
             await self._transactions.overwrite_deleted()
+
+    async def schema(self, collection: str) -> ExtractionSchema | None:
+        return await self._transactions.read(collection_rows.find_schema, collection)
+
+    async def put_schema(self, collection: str, schema: ExtractionSchema | None) -> None:
+        await self._transactions.write(collection_rows.put_schema, collection, schema)
 
     async def put(
         self,
@@ -147,6 +154,9 @@ class SqlDocumentStore:
 
     async def count_extracts(self, collection: str) -> dict[str, int]:
         return await self._transactions.read(documents.count_extracts, collection)
+
+    async def count_outdated(self, collection: str) -> dict[str, int]:
+        return await self._transactions.read(documents.count_outdated, collection)
 
     async def heuristic_chunks(self, collection: str, *, due: bool) -> list[Chunk]:
         return await self._transactions.read(documents.heuristic_chunks, collection, due=due)

@@ -5,14 +5,14 @@ A calling agent that does the same work gets the same instructions and schema; i
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import anyio
 
 from leanrag_engine.core.errors import LeanRAGError
-from leanrag_engine.core.model import Chunk, Extract, content_id
+from leanrag_engine.core.model import TYPE_KINDS, Chunk, Extract, ExtractionSchema, content_id
 from leanrag_engine.core.text.fencing import fence
 from leanrag_engine.llm.batching import ModelWork, Task, TaskKind, ask_each, for_each
 from leanrag_engine.llm.item_schema import TEXT
@@ -22,10 +22,12 @@ from leanrag_engine.llm.prompts import BUILT_IN, Prompts
 from .gleaning import add_new, gleaning_kind, gleaning_task
 from .reply import (
     MOST_ALIASES,
+    MOST_ATTRIBUTES,
     MOST_ENTITIES,
     MOST_IMPORTANT,
     MOST_RELATIONS,
     NAME_CHARACTERS,
+    VALUE_CHARACTERS,
     read_extract,
     read_strictly,
 )
@@ -38,45 +40,82 @@ Report = Callable[[int, int], None]
 """Called with the number of finished chunks and their total; an exception that it raises ends the work."""
 
 
-def _rows(most: int, optional: str = "", **fields: Any) -> dict[str, Any]:
-    required = [name for name in fields if name != optional]
+def _rows(most: int, optional: Sequence[str] = (), **fields: Any) -> dict[str, Any]:
+    required = [name for name in fields if name not in optional]
     row = {"type": "object", "properties": fields, "required": required, "additionalProperties": False}
     return {"type": "array", "maxItems": most, "items": row}
 
 
 _NAME = {**TEXT, "maxLength": NAME_CHARACTERS}
-_ITEM = {
-    "type": "object",
-    "properties": {
-        "entities": _rows(
-            MOST_ENTITIES,
-            name=_NAME,
-            type=TEXT,
-            description=TEXT,
-            aliases={"type": "array", "maxItems": MOST_ALIASES, "items": _NAME},
-            optional="aliases",
-        ),
-        "relations": _rows(
-            MOST_RELATIONS,
-            source=_NAME,
-            target=_NAME,
-            description=TEXT,
-            importance={"type": "integer", "minimum": 1, "maximum": MOST_IMPORTANT},
-        ),
-    },
-    "required": ["entities", "relations"],
-    "additionalProperties": False,
-}
+_CONFIDENCE = {"type": "number", "minimum": 0, "maximum": 1}
+_ATTRIBUTES = _rows(
+    MOST_ATTRIBUTES,
+    name=_NAME,
+    value={**TEXT, "maxLength": VALUE_CHARACTERS},
+    confidence=_CONFIDENCE,
+    optional=["confidence"],
+)
 
 
-def extraction_kind(tokens: int = 512, prompts: Prompts = BUILT_IN) -> TaskKind:
+def _item(entity: Mapping[str, Any], relation: Mapping[str, Any], optional: Sequence[str]) -> dict[str, Any]:
+    """Return the JSON schema of an answer with further fields of each entity and relation."""
+    return {
+        "type": "object",
+        "properties": {
+            "entities": _rows(
+                MOST_ENTITIES,
+                name=_NAME,
+                type=TEXT,
+                description=TEXT,
+                aliases={"type": "array", "maxItems": MOST_ALIASES, "items": _NAME},
+                **entity,
+                optional=["aliases", *optional],
+            ),
+            "relations": _rows(
+                MOST_RELATIONS,
+                source=_NAME,
+                target=_NAME,
+                description=TEXT,
+                importance={"type": "integer", "minimum": 1, "maximum": MOST_IMPORTANT},
+                **relation,
+                optional=optional,
+            ),
+        },
+        "required": ["entities", "relations"],
+        "additionalProperties": False,
+    }
+
+
+_ITEM = _item({}, {}, ())
+_ITEM_BY_SCHEMA = _item(
+    {"attributes": _ATTRIBUTES, "confidence": _CONFIDENCE},
+    {"type": TEXT, "confidence": _CONFIDENCE},
+    ("attributes", "confidence"),
+)
+
+
+def extraction_kind(
+    tokens: int = 512, prompts: Prompts = BUILT_IN, schema: ExtractionSchema | None = None
+) -> TaskKind:
     """Return the instructions and reply form of extraction; ``tokens`` is the length of the longest chunk in a call."""
     # Names, descriptions and braces are longer than their source.
     room = min(8000, max(1000, 4 * tokens))
-    return TaskKind("extract", prompts.fill("extract"), _ITEM, room, read_tuples, prompts)
+    if schema is None:
+        return TaskKind("extract", prompts.fill("extract"), _ITEM, room, read_tuples, prompts)
+    entities, relations, attributes = (_list_types(schema.types(kind)) for kind in TYPE_KINDS)
+    instructions = prompts.fill(
+        "extract_by_schema", entities=entities, relations=relations, attributes=attributes
+    )
+    return TaskKind("extract", instructions, _ITEM_BY_SCHEMA, room, read_tuples, prompts)
 
 
-def extraction_task(chunk: Chunk) -> Task[Extract]:
+def _list_types(types: Mapping[str, str]) -> str:
+    """Return a line for each type of one kind."""
+    lines = (f"- {name}: {said}" if said else f"- {name}" for name, said in types.items())
+    return "\n".join(lines) or "- any, in one or two English words in lower case"
+
+
+def extraction_task(chunk: Chunk, schema: ExtractionSchema | None = None) -> Task[Extract]:
     """Return the task to read one chunk. The answer is an extract with method ``model``.
 
     Reading it raises ``ReplyUnusable`` with a reason if nothing in the answer can be used.
@@ -86,15 +125,15 @@ def extraction_task(chunk: Chunk) -> Task[Extract]:
     return Task(
         content_id("x", chunk.id, shown),
         shown,
-        lambda item: read_extract(item, chunk.id, seen),
+        lambda item: read_extract(item, chunk.id, seen, schema=schema),
         (chunk.id,),
     )
 
 
-def submission_task(chunk: Chunk) -> Task[Extract]:
+def submission_task(chunk: Chunk, schema: ExtractionSchema | None = None) -> Task[Extract]:
     """Return the task to read one chunk for an agent: no part of its answer may be unusable."""
-    task = extraction_task(chunk)
-    return replace(task, read=lambda item: read_strictly(item, chunk.id, passage_of(chunk)))
+    task = extraction_task(chunk, schema)
+    return replace(task, read=lambda item: read_strictly(item, chunk.id, passage_of(chunk), schema))
 
 
 def passage_of(chunk: Chunk) -> str:
@@ -121,7 +160,13 @@ def _apart(one: Chunk, other: Chunk) -> bool:
 
 
 async def extract_by_model(
-    work: ModelWork, chunks: Sequence[Chunk], store: StoreExtracts, report: Report, *, gleaning: int
+    work: ModelWork,
+    chunks: Sequence[Chunk],
+    store: StoreExtracts,
+    report: Report,
+    *,
+    gleaning: int,
+    schema: ExtractionSchema | None = None,
 ) -> None:
     """Have the model read ``chunks``, given in reading order, and pass their extracts to ``store`` as they arrive.
 
@@ -136,7 +181,7 @@ async def extract_by_model(
 
     async def read(group: Sequence[Chunk]) -> None:
         nonlocal done
-        await outbox.add(await _extracts(work, group, gleaning))
+        await outbox.add(await _extracts(work, group, gleaning, schema))
         done += len(group)
         report(done, total)
 
@@ -147,10 +192,12 @@ async def extract_by_model(
             await outbox.flush()
 
 
-async def _extracts(work: ModelWork, group: Sequence[Chunk], gleaning: int) -> list[Extract]:
+async def _extracts(
+    work: ModelWork, group: Sequence[Chunk], gleaning: int, schema: ExtractionSchema | None
+) -> list[Extract]:
     """Return the extracts of the chunks of one group that got a usable answer."""
-    kind = extraction_kind(max(chunk.tokens for chunk in group), work.prompts)
-    found = await ask_each(work.model, kind, [extraction_task(chunk) for chunk in group], work.meter)
+    kind = extraction_kind(max(chunk.tokens for chunk in group), work.prompts, schema)
+    found = await ask_each(work.model, kind, [extraction_task(chunk, schema) for chunk in group], work.meter)
     read: dict[str, Extract] = {}
     for chunk, answer in zip(group, found, strict=True):
         if isinstance(answer, LeanRAGError):
@@ -159,16 +206,18 @@ async def _extracts(work: ModelWork, group: Sequence[Chunk], gleaning: int) -> l
             read[chunk.id] = answer
     again = [chunk for chunk in group if chunk.id in read]
     for _ in range(gleaning):
-        again = await _glean(work, again, read)
+        again = await _glean(work, again, read, schema)
     return list(read.values())
 
 
-async def _glean(work: ModelWork, group: Sequence[Chunk], read: dict[str, Extract]) -> list[Chunk]:
+async def _glean(
+    work: ModelWork, group: Sequence[Chunk], read: dict[str, Extract], schema: ExtractionSchema | None
+) -> list[Chunk]:
     """Run one round of gleaning, update ``read``, and return the chunks for which it found something new."""
     if not group:
         return []
-    kind = gleaning_kind(extraction_kind(max(chunk.tokens for chunk in group), work.prompts))
-    tasks = [gleaning_task(chunk, passage_of(chunk), read[chunk.id]) for chunk in group]
+    kind = gleaning_kind(extraction_kind(max(chunk.tokens for chunk in group), work.prompts, schema))
+    tasks = [gleaning_task(chunk, passage_of(chunk), read[chunk.id], schema) for chunk in group]
     found = await ask_each(work.model, kind, tasks, work.meter)
     richer = []
     for chunk, answer in zip(group, found, strict=True):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from leanrag_engine.core.model import Chunk, Extract, content_id
+from leanrag_engine.core.model import Chunk, Extract, ExtractionSchema, content_id
 from leanrag_engine.core.text.fencing import fence
 from leanrag_engine.core.text.language.names import name_key
 from leanrag_engine.llm.batching import Task, TaskKind
@@ -18,13 +18,15 @@ def gleaning_kind(extraction: TaskKind) -> TaskKind:
     return replace(extraction, step="glean", instructions=f"{extraction.instructions}\n\n{more}")
 
 
-def gleaning_task(chunk: Chunk, passage: str, found: Extract) -> Task[Extract]:
+def gleaning_task(
+    chunk: Chunk, passage: str, found: Extract, schema: ExtractionSchema | None = None
+) -> Task[Extract]:
     """Return the task to find what ``found`` misses. ``passage`` is the text that the model saw of the chunk."""
     shown = f"{fence(passage)}\n\nFound already:\n\n{fence(_list_found(found))}"
     return Task(
         content_id("g", chunk.id, shown),
         shown,
-        lambda item: read_extract(item, chunk.id, passage, found.entities),
+        lambda item: read_extract(item, chunk.id, passage, found.entities, schema),
         (chunk.id,),
     )
 

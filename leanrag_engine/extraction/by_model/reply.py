@@ -14,16 +14,23 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from leanrag_engine.core.errors import ReplyUnusable
-from leanrag_engine.core.model import Extract, ExtractedEntity, ExtractedRelation, Method
+from leanrag_engine.core.model import (
+    Extract,
+    ExtractedAttribute,
+    ExtractedEntity,
+    ExtractedRelation,
+    ExtractionSchema,
+    Method,
+)
 from leanrag_engine.core.text.cleaning import clean
 from leanrag_engine.core.text.language.names import name_key
 from leanrag_engine.core.text.language.sentences import whole_sentences
 from leanrag_engine.core.text.language.words import STOPWORDS, word_count
 from leanrag_engine.core.text.scripts import has_cjk
 from leanrag_engine.core.text.shortening import cut_end
+from leanrag_engine.extraction.schemas.matching import TypeMatcher
+from leanrag_engine.extraction.schemas.type_names import UNKNOWN, type_name
 from leanrag_engine.llm.item_schema import join_faults
-
-from .type_names import UNKNOWN, type_name
 
 MOST_IMPORTANT = 10
 """The highest importance; 0 means that the reply gives none."""
@@ -33,6 +40,8 @@ MOST_ENTITIES, MOST_RELATIONS = 100, 200
 NAME_CHARACTERS = 120
 _NAME_WORDS = 14
 MOST_ALIASES = 4
+MOST_ATTRIBUTES = 20
+VALUE_CHARACTERS = 200
 DESCRIPTION_WORDS = 80
 """Words of a description of one passage."""
 _YEAR = re.compile(r"[12]\d{3}(?:\s?[-–—/]\s?(?:\d{2}|\d{4}))?")
@@ -58,11 +67,16 @@ _TRIPLE_ROW = ("source", "predicate", "target")
 
 
 def read_extract(
-    item: Mapping[str, Any], chunk_id: str, passage: str, known: Sequence[ExtractedEntity] = ()
+    item: Mapping[str, Any],
+    chunk_id: str,
+    passage: str,
+    known: Sequence[ExtractedEntity] = (),
+    schema: ExtractionSchema | None = None,
 ) -> Extract:
     """Return the extract, with method ``model``, that ``item`` gives of ``passage`` (all that its author saw).
 
-    ``known`` entities may be ends of relations and are not part of the extract. Two empty lists are a valid answer.
+    ``known`` entities may be ends of relations and are not part of the extract. With a ``schema``, types outside it stay
+    in the extract, as proposals. Two empty lists are a valid answer.
     Raises ``ReplyUnusable`` if the item has neither list, or if nothing in them can be used.
     """
     entities, relations = _field(item, "entities"), _field(item, "relations")
@@ -70,7 +84,7 @@ def read_extract(
         raise ReplyUnusable(
             'The answer has neither "entities" nor "relations". Give both lists; if there is nothing to extract, empty ones.'
         )
-    reader = _ReplyReader(_PassageWords(passage), known)
+    reader = _ReplyReader(_PassageWords(passage), known, schema)
     rows = [*_rows(entities, _ENTITY_ROW)]
     pairs = [*_rows(relations, _TRIPLE_ROW if item.get("triples") is relations else _RELATION_ROW)]
     for row in rows:
@@ -84,7 +98,9 @@ def read_extract(
     return reader.extract(chunk_id)
 
 
-def read_strictly(item: Mapping[str, Any], chunk_id: str, passage: str) -> Extract:
+def read_strictly(
+    item: Mapping[str, Any], chunk_id: str, passage: str, schema: ExtractionSchema | None = None
+) -> Extract:
     """Return the extract, with method ``agent``, that an item of the published schema gives of ``passage``.
 
     Raises ``ReplyUnusable`` with the path of everything that would have to be left out or cut: an entity none of whose
@@ -96,12 +112,15 @@ def read_strictly(item: Mapping[str, Any], chunk_id: str, passage: str) -> Extra
     faults += _find_relation_faults(item["relations"], forms)
     if faults:
         raise ReplyUnusable(join_faults(faults))
+    types = _SchemaReader(schema)
     entities = tuple(
         ExtractedEntity(
             _text(row["name"]),
-            type_name(row["type"]),
+            types.entity_type(row["type"]),
             _text(row["description"]),
             tuple(map(_text, row.get("aliases", ()))),
+            types.attributes(row),
+            types.confidence(row),
         )
         for row in item["entities"]
     )
@@ -111,10 +130,12 @@ def read_strictly(item: Mapping[str, Any], chunk_id: str, passage: str) -> Extra
             entities[forms[name_key(row["target"])]].name,
             _text(row["description"]),
             float(row["importance"]),
+            types.relation_type(row),
+            types.confidence(row),
         )
         for row in item["relations"]
     )
-    return Extract(chunk_id, Method.AGENT, entities, relations)
+    return Extract(chunk_id, Method.AGENT, entities, relations, types.digest)
 
 
 def _index_names(rows: Sequence[Mapping[str, Any]]) -> dict[str, int]:
@@ -301,6 +322,49 @@ def _quote(text: str) -> str:
     return f'"{cut_end(text, 60)}"'
 
 
+# --- with a schema -------------------------------------------------------------------------
+
+
+class _SchemaReader:
+    """Reads what an answer says of types, attributes and confidence; without a schema the types of entities alone."""
+
+    def __init__(self, schema: ExtractionSchema | None) -> None:
+        self._matcher = TypeMatcher(schema) if schema else None
+        self.digest = schema.digest if schema else ""
+
+    def entity_type(self, given: Any) -> str:
+        text = _text(given)
+        return self._matcher.read("entity", text) if self._matcher else type_name(text)
+
+    def relation_type(self, row: Mapping[str, Any]) -> str:
+        return self._matcher.read("relation", _text(_field(row, "predicate"))) if self._matcher else ""
+
+    def confidence(self, row: Mapping[str, Any]) -> float:
+        return _share(row.get("confidence")) if self._matcher else 0.0
+
+    def attributes(self, row: Mapping[str, Any]) -> tuple[ExtractedAttribute, ...]:
+        """Return the attributes of an entity that have a name and a value."""
+        given = row.get("attributes")
+        if self._matcher is None or not given:
+            return ()
+        found = []
+        for each in _rows(given, ("name", "value")):
+            name = self._matcher.read("attribute", _text(each.get("name")))
+            value = cut_end(_text(each.get("value", each.get("description"))), VALUE_CHARACTERS)
+            if name_key(name) and value:
+                found.append(ExtractedAttribute(name, value, self.confidence(each)))
+        return tuple(dict.fromkeys(found))[:MOST_ATTRIBUTES]
+
+
+def _share(value: Any) -> float:
+    """Read a confidence from 0 to 1: 95, "95 %" and 0.95 are equal; 0 if there is none."""
+    found = re.match(r"\s*(\d+(?:\.\d+)?)", _text(value))
+    if not found:
+        return 0.0
+    figure = float(found[1])
+    return min(1.0, figure if figure <= 1 else figure / 100)
+
+
 # --- one answer ----------------------------------------------------------------------------
 
 
@@ -310,6 +374,7 @@ class _ReplyReader:
 
     ground: _PassageWords
     known: Sequence[ExtractedEntity]
+    schema: ExtractionSchema | None = None
     entities: dict[str, ExtractedEntity] = field(default_factory=dict)
     relations: list[ExtractedRelation] = field(default_factory=list)
     reasons: dict[str, None] = field(default_factory=dict)
@@ -319,23 +384,28 @@ class _ReplyReader:
     """Key of a name, short form or other name → key of the entity."""
     _names: dict[str, str] = field(default_factory=dict)
     """Key of the entity, known ones included → its name."""
+    _types: _SchemaReader = field(init=False)
 
     def __post_init__(self) -> None:
+        self._types = _SchemaReader(self.schema)
         for entity in self.known:
             self._enter(entity)
 
     def extract(self, chunk_id: str) -> Extract:
-        return Extract(chunk_id, Method.MODEL, tuple(self.entities.values()), self._most_important())
+        entities = tuple(self.entities.values())
+        return Extract(chunk_id, Method.MODEL, entities, self._most_important(), self._types.digest)
 
     def entity(self, row: Mapping[str, Any]) -> None:
         given = _bare(_field(row, "name"))
         name, short = _with_short_form(given)
-        type_ = type_name(_text(_field(row, "type")))
+        type_ = self._types.entity_type(_field(row, "type"))
         if problem := self._fault(name, given, type_):
             self._note(problem)
             return
         aliases = tuple(dict.fromkeys((*short, *self._other_names(row, name))))[:MOST_ALIASES]
-        self._add(ExtractedEntity(name, type_, _description(_field(row, "description")), aliases))
+        description = _description(_field(row, "description"))
+        attributes, confidence = self._types.attributes(row), self._types.confidence(row)
+        self._add(ExtractedEntity(name, type_, description, aliases, attributes, confidence))
 
     def relation(self, row: Mapping[str, Any]) -> None:
         description = _description(_field(row, "description"))
@@ -353,7 +423,12 @@ class _ReplyReader:
             return
         self._relate(
             ExtractedRelation(
-                self._names[source], self._names[target], description, _importance(_field(row, "importance"))
+                self._names[source],
+                self._names[target],
+                description,
+                _importance(_field(row, "importance")),
+                self._types.relation_type(row),
+                self._types.confidence(row),
             )
         )
 
@@ -450,4 +525,6 @@ def _combine(one: ExtractedEntity, other: ExtractedEntity) -> ExtractedEntity:
         type=one.type if one.type != UNKNOWN else other.type,
         description=_description(" ".join((one.description, *news))),
         aliases=tuple(dict.fromkeys(others))[:MOST_ALIASES],
+        attributes=tuple(dict.fromkeys((*one.attributes, *other.attributes)))[:MOST_ATTRIBUTES],
+        confidence=max(one.confidence, other.confidence),
     )

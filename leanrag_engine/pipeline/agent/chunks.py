@@ -9,10 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leanrag_engine.core.errors import NotReady
-from leanrag_engine.core.model import Collection, Extract, Method
+from leanrag_engine.core.model import Collection, Extract, ExtractionSchema, Method
 from leanrag_engine.core.ports import ChunkReading
 from leanrag_engine.core.text.language.words import STOPWORDS, words
 from leanrag_engine.extraction.by_model.extract import extraction_kind, submission_task
+from leanrag_engine.extraction.schemas.conforming import conform
 from leanrag_engine.llm.batching import TaskKind
 from leanrag_engine.llm.prompts import Prompts
 from leanrag_engine.pipeline.index import Stores
@@ -43,10 +44,13 @@ MATCHES = 10
 class ChunkWork:
     """The chunks of a collection that no model and no agent has read."""
 
-    def __init__(self, stores: Stores, collection: Collection, prompts: Prompts) -> None:
+    def __init__(
+        self, stores: Stores, collection: Collection, prompts: Prompts, schema: ExtractionSchema | None
+    ) -> None:
         self._stores = stores
         self._collection = collection
-        self.task_kind: TaskKind = extraction_kind(prompts=prompts)
+        self._schema = schema
+        self.task_kind: TaskKind = extraction_kind(prompts=prompts, schema=schema)
 
     async def pending(self, limit: int, cursor: str) -> PendingWork:
         """Return chunks by descending value; those of equal value, and all before the first build, in reading order.
@@ -82,7 +86,7 @@ class ChunkWork:
         ids = [str(item.get("work_id")) for item in items]
         schema = publish_schema(self.task_kind)
         readers = {
-            each.id: Reader(schema, submission_task(each).read)
+            each.id: Reader(schema, submission_task(each, self._schema).read)
             for each in await self._stores.documents.chunks(name, ids)
         }
         said, rejected = read_items(
@@ -99,8 +103,18 @@ class ChunkWork:
             tuple(accepted),
             tuple((id_, earlier[id_]) for id_ in accepted if id_ in earlier),
             tuple(rejected),
-            (await self._stores.documents.count_extracts(name)).get(Method.HEURISTIC, 0),
+            (await self._stores.documents.count_extracts(name)).get(Method.HEURISTIC, 0)
+            + sum((await self._stores.documents.count_outdated(name)).values()),
+            self._list_outside([each for id_, each in said.items() if id_ in accepted]),
         )
+
+    def _list_outside(self, extracts: Sequence[Extract]) -> tuple[str, ...]:
+        """Return the types of the extracts that the schema does not have, with the number of their passages."""
+        if self._schema is None:
+            return ()
+        known = set(self._schema.adopted)
+        _, effects = conform(extracts, self._schema)
+        return tuple(f"{each.ref} ({each.chunks})" for each in effects.proposals if each.ref not in known)
 
     async def _order(self) -> list[ChunkReading]:
         readings = await self._stores.documents.chunk_readings(self._collection.name)

@@ -61,13 +61,17 @@ class PendingWork:
 
 @dataclass(frozen=True, slots=True)
 class Submission:
-    """The accepted ids of a submission, what they replaced, the rejected ids with reasons, and how many remain."""
+    """The accepted ids of a submission, what they replaced, the rejected ids with reasons, and how many remain.
+
+    ``outside`` are the types of the accepted items that the collection's schema does not have.
+    """
 
     kind: WorkKind
     accepted: tuple[str, ...]
     replaced: tuple[tuple[str, str], ...]
     rejected: tuple[tuple[str, str], ...]
     remaining: int
+    outside: tuple[str, ...] = ()
 
 
 def publish_schema(kind: TaskKind) -> dict[str, Any]:

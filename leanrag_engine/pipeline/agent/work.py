@@ -16,6 +16,7 @@ from leanrag_engine.core.model import Collection
 from leanrag_engine.core.ports import AgentTextKind
 from leanrag_engine.hierarchy.by_model.prompt_lines import approximate_tokens
 from leanrag_engine.llm.prompts import Prompts
+from leanrag_engine.pipeline.build.schemas import find_schema
 from leanrag_engine.pipeline.index import Stores
 
 from .chunks import ChunkWork
@@ -41,7 +42,7 @@ class AgentWork:
         further ones if ``instructions`` is set. Raises ``NotReady`` if there is no document, or no build whose texts could be
         written; ``InvalidInput`` for a cursor that is none.
         """
-        work = self._chunks() if kind == "extraction" else self._texts(kind)
+        work = await self._chunks() if kind == "extraction" else self._texts(kind)
         page = await work.pending(limit, cursor)
         if not page.items or (cursor and not instructions):
             return page
@@ -56,7 +57,7 @@ class AgentWork:
 
     async def submit_extractions(self, items: Sequence[Mapping[str, Any]], *, replace: bool) -> Submission:
         """Store extractions, each with a ``work_id``; ``replace`` allows to replace what agents and models wrote."""
-        return await self._chunks().submit(items, replace)
+        return await (await self._chunks()).submit(items, replace)
 
     async def submit_texts(self, items: Sequence[Mapping[str, Any]], *, replace: bool) -> Submission:
         """Store summaries, sentences on relations and descriptions, each with the ``work_id`` of its pending item."""
@@ -71,8 +72,9 @@ class AgentWork:
             sum(each.remaining for each in done),
         )
 
-    def _chunks(self) -> ChunkWork:
-        return ChunkWork(self._stores, self._collection, self._prompts)
+    async def _chunks(self) -> ChunkWork:
+        schema = await find_schema(self._stores, self._collection)
+        return ChunkWork(self._stores, self._collection, self._prompts, schema)
 
     def _texts(self, kind: AgentTextKind) -> TextWork:
         generation = require_generation(self._collection.name, self._collection.generation)

@@ -31,6 +31,7 @@ from leanrag_engine.core.model import (
     Graph,
     Hierarchy,
     Method,
+    SchemaEffects,
 )
 from leanrag_engine.core.ports import EmbedderSource, Progress, ProgressReport
 from leanrag_engine.core.text.scripts import is_mostly_latin
@@ -42,6 +43,7 @@ from leanrag_engine.extraction.by_model.describe import (
 from leanrag_engine.extraction.by_model.extract import extract_by_model
 from leanrag_engine.extraction.heuristic.keyphrases.key_words import find_key_words
 from leanrag_engine.extraction.merging import LongDescription, merge
+from leanrag_engine.extraction.schemas.conforming import conform
 from leanrag_engine.hierarchy.build import BuiltHierarchy, HierarchyOptions, build
 from leanrag_engine.hierarchy.by_model.write import TextSources
 from leanrag_engine.hierarchy.changes.comparing import compare, count_stale
@@ -66,6 +68,7 @@ from .modes import (
     record_history,
 )
 from .publishing import FinishedBuild, publish_build
+from .schemas import find_schema
 
 READING, GLEANING = "extract", "glean"
 """The step that reads chunks, whose calls are known in advance, and the step that looks at them again."""
@@ -96,11 +99,12 @@ class FittedChunks:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DraftBuild:
-    """A built hierarchy that is not published yet, why it was built in this mode, and what corrections did."""
+    """A built hierarchy that is not published yet, why it was built in this mode, and what corrections and the schema did."""
 
     built: BuiltHierarchy
     choice: ModeChoice
     effects: CorrectionEffects
+    schema: SchemaEffects | None
 
 
 async def build_generation(
@@ -184,7 +188,8 @@ async def require_documents(stores: Stores, collection: str) -> Collection:
 async def read_chunks(
     stores: Stores, collection: str, report: ProgressReport, models: BuildModels, *, dry: bool = False
 ) -> int:
-    """Let the model read new chunks and those it failed to read, in an upgrade all heuristic ones; return how many.
+    """Let the model read new chunks, those it failed to read and those it read with another schema, in an upgrade all
+    heuristic ones; return how many.
 
     ``dry``: nothing is stored.
     """
@@ -202,7 +207,9 @@ async def read_chunks(
     def read(done: int, total: int) -> None:
         report(Progress("extract", done, total))
 
-    await extract_by_model(models.reading, due, store, read, gleaning=stores.settings.gleaning)
+    held = await stores.documents.collection(collection)
+    schema = await find_schema(stores, held) if held else None
+    await extract_by_model(models.reading, due, store, read, gleaning=stores.settings.gleaning, schema=schema)
     return len(due)
 
 
@@ -236,7 +243,7 @@ async def draft(
 ) -> DraftBuild:
     """Merge, describe, cluster and summarise; nothing is written yet."""
     reused = fitted.previous.layers[0] if fitted.previous and mode != "rebuild" else None
-    base, effects = await base_graph(stores, collection, fitted.chunks, report, models, reused)
+    base = await base_graph(stores, collection, fitted.chunks, report, models, reused)
     summaries = await stores.replies.texts(collection.name, "summary")
     sentences = await stores.replies.texts(collection.name, "relation")
     sources = TextSources(
@@ -247,12 +254,12 @@ async def draft(
     plan = plan_of(stores.settings)
     before = collection.generation
     previous = find_previous(fitted.previous, fitted.chunks)
-    choice = choose_mode(mode, base, previous, before, plan, fitted.embedder.identity)
+    choice = choose_mode(mode, base.graph, previous, before, plan, fitted.embedder.identity)
     if choice.mode == "update" and before and before.record.health:
         health = before.record.health
         plan = replace(plan, cluster_size=health.cluster_size, cap=health.cluster_cap)
     built = await build(
-        base,
+        base.graph,
         fitted.embedder,
         plan,
         progress=report,
@@ -260,7 +267,16 @@ async def draft(
         previous=previous,
         mode=choice.mode,
     )
-    return DraftBuild(built, choice, effects)
+    return DraftBuild(built, choice, base.corrections, base.schema)
+
+
+@dataclass(frozen=True, slots=True)
+class BaseGraph:
+    """G0, and what corrections and the schema, if there is one, did in it."""
+
+    graph: Graph
+    corrections: CorrectionEffects
+    schema: SchemaEffects | None
 
 
 async def base_graph(
@@ -270,13 +286,17 @@ async def base_graph(
     report: ProgressReport,
     models: BuildModels,
     previous: Graph | None = None,
-) -> tuple[Graph, CorrectionEffects]:
-    """Merge all extracts into G0, with corrections, and let the model condense long descriptions.
+) -> BaseGraph:
+    """Merge all extracts into G0, by the schema and with corrections, and let the model condense long descriptions.
 
     Descriptions of the ``previous`` G0 are used again where they would be the same.
     """
     report(Progress("merge", 0, collection.chunks))
     extracts = await stores.documents.extracts(collection.name)
+    schema = await stores.documents.schema(collection.name)
+    applied: SchemaEffects | None = None
+    if schema is not None:
+        extracts, applied = await anyio.to_thread.run_sync(conform, extracts, schema)
     documents = {chunk.id: chunk.document_id for chunk in chunks}
     corrections = await stores.corrections.find_all(collection.name)
     overlong: list[LongDescription] = []
@@ -305,7 +325,7 @@ async def base_graph(
     if models.writing is not None and asked:
         by_model = await describe_by_model(models.writing, base, asked, report_descriptions)
         base = apply_descriptions(base, by_model)
-    return apply_descriptions(base, by_agents, Method.AGENT), effects[0]
+    return BaseGraph(apply_descriptions(base, by_agents, Method.AGENT), effects[0], applied)
 
 
 async def descriptions_by_agents(
@@ -347,6 +367,7 @@ def describe_build(
         history=record_history(drafted.choice, built, collection.generation, fitted.unknown),
         stale=count_stale(built.hierarchy),
         corrections=drafted.effects,
+        schema=drafted.schema,
     )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from leanrag_engine.core.model import Entity, Finding, Relation
+from leanrag_engine.core.model import Attribute, Entity, Finding, Relation
 from leanrag_engine.core.text.language.sentences import sentences
 from leanrag_engine.core.text.shortening import cut_end, one_line
 
@@ -28,6 +28,8 @@ class LineCitations:
     origins: Mapping[str, Origins] = field(default_factory=dict)
     findings: Mapping[Finding, tuple[str, ...]] = field(default_factory=dict)
     """The citations of the passages that a finding rests on."""
+    attributes: Mapping[Attribute, tuple[str, ...]] = field(default_factory=dict)
+    """The citations of the passages that give the value."""
 
     def of(self, id_: str) -> tuple[str, ...]:
         """Return the two best citations of the node or relation."""
@@ -38,7 +40,7 @@ class LineCitations:
 
 
 def entity_statements(entity: Entity, citations: LineCitations) -> list[Statement]:
-    """Return the sentences of an entity's or cluster's description, and its findings."""
+    """Return the sentences of an entity's or cluster's description, its findings and its attributes."""
     kind = "summary" if entity.layer else "entity description"
     subject = shorten_name(entity.name)
     said = _cut(entity.id, subject, entity.description, kind, citations)
@@ -48,6 +50,9 @@ def entity_statements(entity: Entity, citations: LineCitations) -> list[Statemen
         if cited:
             text = f"{finding.summary} {finding.explanation}".strip()
             said.append(Statement(subject, text, cited[:2], 0.0, "finding"))
+    for attribute in entity.attributes:
+        if cited := citations.attributes.get(attribute, ()):
+            said.append(Statement(subject, one_line(str(attribute)), cited[:2], 0.0, "attribute"))
     return said
 
 

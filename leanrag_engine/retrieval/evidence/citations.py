@@ -33,8 +33,10 @@ async def load_citations(
         each.id: each.evidence[: run.query.evidence_options.quoted_chunks] for each in items if each.evidence
     }
     findings = [finding for node in graph.path for finding in node.findings]
+    attributes = [attribute for node in graph.path for attribute in node.attributes]
     named = [part.chunk_id for parts in evidence.values() for part in parts]
     named += [chunk_id for finding in findings for chunk_id in finding.chunk_ids]
+    named += [chunk_id for attribute in attributes for chunk_id in attribute.chunk_ids[:most]]
     await run.load([*(chunk_id for ids in chosen.values() for chunk_id in ids), *named])
     citation = {id_: chunk.citation for id_, chunk in run.chunks.items()}
     return LineCitations(
@@ -48,6 +50,10 @@ async def load_citations(
         {
             finding: tuple(citation[each] for each in finding.chunk_ids if each in citation)
             for finding in findings
+        },
+        {
+            attribute: tuple(citation[each] for each in attribute.chunk_ids[:most] if each in citation)
+            for attribute in attributes
         },
     )
 

@@ -41,6 +41,32 @@ def build_lines(collection: str, result: Mapping[str, Any]) -> list[str]:
     if corrections := result.get("corrections"):
         applied, idle = corrections["applied"], corrections["without_effect"]
         lines.append(f"Corrections: {format_figure(applied)} applied, {format_figure(idle)} without effect.")
+    if schema := result.get("schema"):
+        lines += schema_lines(schema)
+    return lines
+
+
+def schema_lines(schema: Mapping[str, Any]) -> list[str]:
+    """Say what a schema did in a build."""
+    lines = [f"Schema {schema['schema']}: {schema['apart']:,} mentions of types outside it are kept apart."]
+    refs = {
+        done: [
+            f"{each['kind']}:{each['name']} ({each['chunks']})"
+            for each in schema["proposals"]
+            if each["adopted"] is done
+        ]
+        for done in (True, False)
+    }
+    if adopted := refs[True]:
+        lines.append(f"Adopted into it: {', '.join(adopted)}. `leanrag schema refuse TYPE` takes one back.")
+    if outside := refs[False]:
+        more = f" and {schema['unlisted']} more" if schema["unlisted"] else ""
+        lines.append(f"Outside it, with their passages: {', '.join(outside)}{more}.")
+    if untyped := schema["untyped"]:
+        lines.append(
+            f"{count_things(untyped, 'mention')} found by heuristics have a type that is not the schema's or cannot be told:"
+            " they stay, as they are. Heuristics find no attributes and no types of relations."
+        )
     return lines
 
 

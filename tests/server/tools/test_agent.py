@@ -9,6 +9,9 @@ from typing import Any
 
 import pytest
 
+from leanrag_engine.core.config import load_settings
+from leanrag_engine.engine import LeanRAG
+
 pytestmark = pytest.mark.anyio
 
 Serve = Callable[..., AbstractAsyncContextManager[Any]]
@@ -65,3 +68,63 @@ async def test_corrections_are_made_shown_and_taken_back_by_tools(
         assert undone.data["correction"].startswith("Taken back: split-2")
         refused = await call("merge_entities", entities=["Ewan Reid", "Moira Ker"])
         assert "Moira Kerr" in refused.text
+
+
+async def test_an_agent_follows_the_schema_and_is_told_which_types_are_kept_apart(
+    serve_in_process: Serve, tmp_path: Path
+) -> None:
+    async with await LeanRAG.open(load_settings(data_dir=tmp_path)) as engine:
+        await engine.set_schema("people")
+    async with serve_in_process(tmp_path) as call:
+        await call.finish(await call("ingest_documents", documents=NOTES[:1], wait_seconds=40))
+        page = await call("get_pending_work")
+        assert "- person: a human being, by name" in page.data["instructions"]
+        assert "attributes" in page.data["schema"]["properties"]["entities"]["items"]["properties"]
+        keeper = {
+            "name": "Ewan Reid",
+            "type": "human",
+            "description": "Ewan Reid kept the light.",
+            "attributes": [{"name": "nationality", "value": "Scottish"}],
+        }
+        light = {
+            "name": "the light",
+            "type": "beacon",
+            "description": "A light at Skerry.",
+            "confidence": 0.9,
+        }
+        item = {
+            "work_id": page.data["items"][0]["work_id"],
+            "entities": [keeper, light],
+            "relations": [
+                {
+                    "source": "Ewan Reid",
+                    "target": "the light",
+                    "type": "kept",
+                    "description": "Ewan Reid kept the light.",
+                    "importance": 8,
+                }
+            ],
+        }
+        wrong = item | {"entities": [keeper | {"confidence": "sure"}, light]}
+        refused = await call("submit_extractions", items=[wrong])
+        assert 'entities[0].confidence is "sure"; expected a number from 0 to 1' in refused.text
+        done = await call("submit_extractions", items=[item])
+        assert done.data["accepted"] == 1
+        apart = "Not in the schema, so kept apart (passages): entity:beacon (1), relation:kept (1)."
+        assert done.data["next_step"].endswith(apart)
+        assert apart in done.text
+        job = await call.finish(await call("build_hierarchy", wait_seconds=40))
+        assert "entity:beacon (1)" in job.text
+        found = await call("search_entities", query="Scottish nationality", layer=0)
+        assert [each["name"] for each in found.data["entities"]] == ["Ewan Reid"]
+        assert "nationality: Scottish" in found.text
+    # Another schema makes what the agent read pending again, and it may be submitted without `replace`.
+    async with await LeanRAG.open(load_settings(data_dir=tmp_path)) as engine:
+        assert (await engine.set_schema("narrative")).agent_outdated == 1
+    async with serve_in_process(tmp_path) as call:
+        page = await call("get_pending_work")
+        assert page.data["remaining"] == 1
+        again = item | {"entities": [keeper | {"type": "character", "attributes": []}], "relations": []}
+        done = await call("submit_extractions", items=[again])
+        assert (done.data["accepted"], done.data["remaining"]) == (1, 0)
+        assert "Not in the schema" not in done.text

@@ -108,7 +108,7 @@ def make_indexed_entity(entity: Entity) -> IndexedEntity:
     return IndexedEntity(
         search_text(entity.name),
         search_text("\n".join(entity.aliases)) if entity.aliases else "",
-        search_text(_description_and_findings(entity)),
+        search_text(_texts_of(entity)),
         tuple(key for key in keys if key),
     )
 
@@ -118,10 +118,11 @@ def make_key(name: str) -> str:
     return name_key(name)[:LONGEST_KEY]
 
 
-def _description_and_findings(entity: Entity) -> str:
-    """Return the description and those texts of the findings that it does not contain."""
+def _texts_of(entity: Entity) -> str:
+    """Return the description, those texts of the findings that it does not contain, and the attributes."""
     texts = (text for each in entity.findings for text in (each.summary, each.explanation))
-    return "\n".join((entity.description, *(text for text in texts if text not in entity.description)))
+    more = (text for text in texts if text not in entity.description)
+    return "\n".join((entity.description, *more, *map(str, entity.attributes)))
 
 
 # --- windows of a collection ---------------------------------------------------------------

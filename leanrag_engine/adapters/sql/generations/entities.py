@@ -13,7 +13,7 @@ from leanrag_engine.adapters.sql.dialect import fulltext
 from leanrag_engine.adapters.sql.dialect.fulltext_index import RowCounts
 from leanrag_engine.adapters.sql.dialect.statements import among, in_order, list_value
 from leanrag_engine.adapters.sql.schema.tables import entities, names, parse_rows, select_unparsed
-from leanrag_engine.core.model import METHODS, Entity, Evidence, Finding, Hit, Staleness
+from leanrag_engine.core.model import METHODS, Attribute, Entity, Evidence, Finding, Hit, Staleness
 from leanrag_engine.core.text.language.names import name_key
 from leanrag_engine.core.text.nearest import similarity
 
@@ -217,6 +217,7 @@ def _entities(rows: Result[Any]) -> list[Entity]:
             tuple([Evidence(*each) for each in evidence]),
             Staleness(*stale) if stale else None,
             statements,
+            tuple([Attribute(name, value, tuple(chunks)) for name, value, chunks in attributes]),
         )
         for (
             _,
@@ -239,5 +240,6 @@ def _entities(rows: Result[Any]) -> list[Entity]:
             evidence,
             stale,
             statements,
+            attributes,
         ) in parse_rows(rows, *entities.c)
     ]

@@ -231,6 +231,7 @@ def _entity_rows(number: int, build: Build) -> Iterator[tuple[Any, ...]]:
             _evidence(entity),
             _staleness(entity),
             entity.statements,
+            as_json([(each.name, each.value, each.chunk_ids) for each in entity.attributes]),
         )
 
 

@@ -15,7 +15,9 @@ from leanrag_engine.core.model import (
     HierarchyHealth,
     LayerHealth,
     MethodCounts,
+    SchemaEffects,
     SeedMeetings,
+    TypeProposal,
     VectorSpaces,
 )
 
@@ -43,8 +45,17 @@ def record_from_json(stored: Mapping[str, Any]) -> BuildRecord:
             "corrections": CorrectionEffects(
                 **{key: tuple(refs) for key, refs in stored["corrections"].items()}
             ),
+            "schema": schema_effects_from_json(stored["schema"]),
         }
     )
+
+
+def schema_effects_from_json(stored: Mapping[str, Any] | None) -> SchemaEffects | None:
+    """Return what a schema did in a build; None of a build without one."""
+    if stored is None:
+        return None
+    proposals = tuple(TypeProposal(**each) for each in stored["proposals"])
+    return SchemaEffects(**{**stored, "proposals": proposals})
 
 
 def _health_from_json(stored: Mapping[str, Any]) -> HierarchyHealth:

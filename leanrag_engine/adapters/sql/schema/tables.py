@@ -206,12 +206,13 @@ extracts = Table(
     Column("method", _TEXT, nullable=False),
     Column("entities", Json, nullable=False),
     Column("relations", Json, nullable=False),
+    Column("schema", _TEXT, nullable=False),
     ForeignKeyConstraint(
         ["collection", "document", "chunk"],
         ["chunks.collection", "chunks.document", "chunks.label"],
         ondelete="CASCADE",
     ),
-    Index("extracts_method", "collection", "method"),
+    Index("extracts_method", "collection", "method", "schema"),
 )
 
 # A fit may be tens of megabytes: generations that share it keep it once.
@@ -281,6 +282,7 @@ entities = Table(
     Column("evidence", Json, nullable=False),
     Column("stale", Json, nullable=False),
     Column("statements", _TEXT, nullable=False),
+    Column("attributes", Json, nullable=False),
     UniqueConstraint("generation", "id"),
     Index("entities_parent", "generation", "parent_id", "mentions"),
 )
@@ -389,6 +391,23 @@ corrections = Table(
     Index("corrections_collection", "collection", "number"),
     # A number is the name of a correction: it is never given to another one.
     sqlite_autoincrement=True,
+)
+
+# The schema of extraction of a collection that has one.
+type_schemas = Table(
+    "type_schemas",
+    metadata,
+    Column(
+        "collection",
+        Integer,
+        ForeignKey("collections.number", ondelete="CASCADE"),
+        primary_key=True,
+        autoincrement=False,
+    ),
+    Column("digest", _TEXT, nullable=False),
+    Column("name", _TEXT, nullable=False),
+    Column("types", Json, nullable=False),
+    Column("decisions", Json, nullable=False),
 )
 
 jobs = Table(

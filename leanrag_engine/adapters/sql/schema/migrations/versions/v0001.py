@@ -102,13 +102,14 @@ def _chunks() -> None:
         sa.Column("method", TEXT, nullable=False),
         sa.Column("entities", TEXT, nullable=False),
         sa.Column("relations", TEXT, nullable=False),
+        sa.Column("schema", TEXT, nullable=False),
         sa.ForeignKeyConstraint(
             ["collection", "document", "chunk"],
             ["chunks.collection", "chunks.document", "chunks.label"],
             ondelete="CASCADE",
         ),
     )
-    op.create_index("extracts_method", "extracts", ["collection", "method"])
+    op.create_index("extracts_method", "extracts", ["collection", "method", "schema"])
 
 
 def _generations() -> None:
@@ -182,6 +183,7 @@ def _hierarchies() -> None:
         sa.Column("evidence", TEXT, nullable=False),
         sa.Column("stale", TEXT, nullable=False),
         sa.Column("statements", TEXT, nullable=False),
+        sa.Column("attributes", TEXT, nullable=False),
         sa.UniqueConstraint("generation", "id"),
     )
     op.create_index("entities_parent", "entities", ["generation", "parent_id", "mentions"])
@@ -285,6 +287,20 @@ def _replies() -> None:
         sqlite_autoincrement=True,
     )
     op.create_index("corrections_collection", "corrections", ["collection", "number"])
+    op.create_table(
+        "type_schemas",
+        sa.Column(
+            "collection",
+            sa.Integer,
+            sa.ForeignKey("collections.number", ondelete="CASCADE"),
+            primary_key=True,
+            autoincrement=False,
+        ),
+        sa.Column("digest", TEXT, nullable=False),
+        sa.Column("name", TEXT, nullable=False),
+        sa.Column("types", TEXT, nullable=False),
+        sa.Column("decisions", TEXT, nullable=False),
+    )
 
 
 def _jobs() -> None:
