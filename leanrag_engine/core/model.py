@@ -371,7 +371,8 @@ class SchemaEffects:
     ``proposals`` are the types outside it, adopted ones first, those of most chunks before others; ``unlisted`` are how
     many more there were, none of them adopted. ``apart`` are the entities, relations and attributes, counted by chunk,
     that were kept apart: they are in no graph. ``untyped`` are the mentions of entities found by heuristics whose type
-    is none of the schema's, or cannot be told; they are in the graph.
+    is none of the schema's, or cannot be told; they are in the graph. ``read_again`` are the chunks that a model had read
+    with another schema or none, and read again in this build.
     """
 
     schema: str
@@ -380,6 +381,7 @@ class SchemaEffects:
     unlisted: int = 0
     apart: int = 0
     untyped: int = 0
+    read_again: int = 0
 
     @property
     def adopted(self) -> tuple[str, ...]:

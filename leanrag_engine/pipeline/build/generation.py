@@ -122,10 +122,14 @@ async def build_generation(
     with search_cycles_rarely():
         started = datetime.now(UTC)
         found = await require_documents(stores, collection)
+        outdated = (await stores.documents.count_outdated(collection)).get(Method.MODEL, 0)
         fitted = await read_beside_embedding(stores, found, report, models, mode)
         # Once more: new extracts have changed its revision.
         found = await require_documents(stores, collection)
         drafted = await draft(stores, found, fitted, report, models, mode)
+        if drafted.schema is not None and outdated:
+            left = (await stores.documents.count_outdated(collection)).get(Method.MODEL, 0)
+            drafted = replace(drafted, schema=replace(drafted.schema, read_again=outdated - left))
         publication = Publication(
             started,
             await anyio.to_thread.run_sync(compare, fitted.previous, drafted.built.hierarchy),

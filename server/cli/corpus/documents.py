@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import AsyncIterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -244,6 +245,7 @@ def summary_lines(job: Job, settings: Settings) -> list[str]:
     from leanrag_engine.core.jobs import IngestResult  # noqa: PLC0415 - heavy
 
     from ...replies.work.jobs import count_outcomes  # noqa: PLC0415 - heavy
+    from ...replies.work.results import schema_lines  # noqa: PLC0415 - heavy
 
     lines = [f"Documents: {count_outcomes(job)}."] if job.documents else []
     if job.status.value != "done":
@@ -257,6 +259,8 @@ def summary_lines(job: Job, settings: Settings) -> list[str]:
     if job.result.build:
         layers = " → ".join(f"{each.entities:,}" for each in job.result.build.layers)
         lines.append(f"Entities by layer: {layers}.")
+        if effects := job.result.build.schema:
+            lines += schema_lines(asdict(effects))
     lines.append(f"{say_time(job)} The index lies in {settings.data_dir.expanduser().absolute()}.")
     if job.result.built or types:
         lines.append(say_next(["query", "QUESTION"] if job.result.built else ["build"], settings))

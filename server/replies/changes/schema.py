@@ -13,7 +13,9 @@ if TYPE_CHECKING:
 
 class SchemaReply(ReplyModel):
     name: str
-    yaml: str
+    entities: dict[str, str]
+    relations: dict[str, str]
+    attributes: dict[str, str]
     adopted: list[str]
     outside: list[str]
     unlisted: int
@@ -21,24 +23,31 @@ class SchemaReply(ReplyModel):
 
     @classmethod
     def from_engine(cls, view: SchemaView, settings: Settings) -> SchemaReply:
-        from leanrag_engine.extraction.schemas.reading import write_yaml  # noqa: PLC0415 - only here
-
+        held = view.schema
         proposals = view.effects.proposals if view.effects else ()
         return cls(
-            name=view.schema.name if view.schema else "",
-            yaml=write_yaml(view.schema) if view.schema else "",
-            adopted=[*(view.schema.adopted if view.schema else ())],
+            name=held.name if held else "",
+            entities=dict(held.entities) if held else {},
+            relations=dict(held.relations) if held else {},
+            attributes=dict(held.attributes) if held else {},
+            adopted=[*(held.adopted if held else ())],
             outside=[
                 f"{each.ref}: in {each.chunks} passages, {each.confident} of them with enough confidence"
                 for each in proposals
-                if view.schema and each.ref not in view.schema.adopted
+                if held and each.ref not in held.adopted
             ],
             unlisted=view.effects.unlisted if view.effects else 0,
             notes=[*_notes(view, has_model=bool(settings.llm_model))],
         )
 
     def to_markdown(self) -> str:
-        lines = [f"# {self.name}", self.yaml] if self.name else ["No schema: extraction is open."]
+        from leanrag_engine.core.model import ExtractionSchema  # noqa: PLC0415 - as the next line
+        from leanrag_engine.extraction.schemas.reading import write_yaml  # noqa: PLC0415 - only with a schema
+
+        lines = ["No schema: extraction is open."]
+        if self.name:
+            held = ExtractionSchema(self.name, self.entities, self.relations, self.attributes)
+            lines = [f"# {self.name}", write_yaml(held)]
         if self.adopted:
             lines.append(f"Adopted: {', '.join(self.adopted)}")
         if self.outside:

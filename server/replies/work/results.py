@@ -62,6 +62,8 @@ def schema_lines(schema: Mapping[str, Any]) -> list[str]:
     if outside := refs[False]:
         more = f" and {schema['unlisted']} more" if schema["unlisted"] else ""
         lines.append(f"Outside it, with their passages: {', '.join(outside)}{more}.")
+    if again := schema["read_again"]:
+        lines.append(f"The model read {count_things(again, 'passage')} again, for this schema.")
     if untyped := schema["untyped"]:
         lines.append(
             f"{count_things(untyped, 'mention')} found by heuristics have a type that is not the schema's or cannot be told:"

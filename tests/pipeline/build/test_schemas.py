@@ -198,7 +198,9 @@ async def test_another_schema_has_the_model_read_again_what_it_read_and_the_way_
         view = await engine.set_schema(schema_file)
         assert view.outdated == 4
         assert await forecast_reading(engine) == 4
-        await build(engine)
+        result = await build(engine)
+        assert result.schema is not None
+        assert result.schema.read_again == 4
         assert model.read == {"open": 4, "schema": 4}
         assert await forecast_reading(engine) == 0
         await build(engine)
