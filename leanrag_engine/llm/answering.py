@@ -34,6 +34,8 @@ class Answer:
     cited: tuple[str, ...]
     unfounded: tuple[str, ...]
     sufficient: bool = True
+    declined: bool = False
+    """Whether the model calls the evidence insufficient."""
 
 
 async def answer(
@@ -43,18 +45,31 @@ async def answer(
     meter: Meter,
     *,
     temperature: float = 0.0,
+    open_mode: bool = False,
     prompts: Prompts = BUILT_IN,
 ) -> Answer:
     """Answer the question. Raises the errors of the model, and ``ReplyUnusable`` if two replies are incomplete."""
-    request = answer_request(question, context, temperature=temperature, prompts=prompts)
+    request = answer_request(question, context, temperature=temperature, open_mode=open_mode, prompts=prompts)
     return await ask(model, request, lambda text: check_answer(text, context), meter, prompts)
 
 
 def answer_request(
-    question: str, context: Context, *, temperature: float = 0.0, prompts: Prompts = BUILT_IN
+    question: str,
+    context: Context,
+    *,
+    temperature: float = 0.0,
+    open_mode: bool = False,
+    prompts: Prompts = BUILT_IN,
 ) -> ChatRequest:
-    """Return the request; equal questions and contexts give equal requests."""
-    text = prompts.fill("answer", question=fence(question), evidence=fence(context.text))
+    """Return the request; equal questions and contexts give equal requests.
+
+    In ``open_mode`` the model may add what it knows from elsewhere; else it has to decline where evidence lacks.
+    """
+    asked, evidence = fence(question), fence(context.text)
+    if open_mode:
+        text = prompts.fill("answer_open", question=asked, evidence=evidence)
+    else:
+        text = prompts.fill("answer", question=asked, evidence=evidence)
     return ChatRequest((Message("user", text),), ANSWER_TOKENS, temperature=temperature, step="answer")
 
 
@@ -71,5 +86,9 @@ def check_answer(text: str, context: Context) -> Answer:
     known = set(context.cited)
     cited = tuple(each for each in named if each in known)
     return Answer(
-        text, cited, tuple(each for each in named if each not in known), sufficient=settled and bool(cited)
+        text,
+        cited,
+        tuple(each for each in named if each not in known),
+        sufficient=settled and bool(cited),
+        declined=not settled,
     )

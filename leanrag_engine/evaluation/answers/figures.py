@@ -88,7 +88,8 @@ class Overview:
     """Figures of one strategy's answers that need no judge. Shares in percent.
 
     ``cited`` is the share of answers with citations, ``unfounded`` the share of citations that are not in the context,
-    ``found`` the share of answers that contain the set's own answer; ``None`` if the set has none.
+    ``found`` the share of answers that contain the set's own answer; ``None`` if the set has none. ``declined`` is the
+    share of answers that call the evidence insufficient, which do not count as ``found``.
     """
 
     answers: int
@@ -96,6 +97,7 @@ class Overview:
     cited: float
     unfounded: float
     found: float | None
+    declined: float = 0.0
 
 
 def grades(results: Sequence[JudgedQuestion], strategy: str) -> dict[str, Grade]:
@@ -177,9 +179,13 @@ def overview(results: Sequence[JudgedQuestion], strategy: str) -> Overview:
         context_tokens=mean([result.tokens[strategy] for result in results if strategy in result.tokens]),
         cited=100 * mean([bool(each.cited) for each in answers]),
         unfounded=100 * sum(len(each.unfounded) for each in answers) / citations if citations else 0.0,
-        found=100 * mean([holds(answer.text, result.question.answers) for result, answer in known])
+        found=100
+        * mean(
+            [not answer.declined and holds(answer.text, result.question.answers) for result, answer in known]
+        )
         if known
         else None,
+        declined=100 * mean([answer.declined for answer in answers]),
     )
 
 

@@ -71,6 +71,8 @@ class JudgingPlan:
     budget: int = 4000
     grades: bool = True
     duels: bool = True
+    open_mode: bool = False
+    """Whether the answerer may use what it knows; else it has to decline where the evidence does not suffice."""
 
     @property
     def answers(self) -> int:
@@ -272,7 +274,15 @@ async def _retrieve_context(run: JudgingRun, question: Question, strategy: Strat
 
 
 async def _write_answer(run: JudgingRun, question: Question, name: str, context: Context) -> Answer | None:
-    asking = partial(answer, run.answerer, question.text, context, run.answering, prompts=run.engine.prompts)
+    asking = partial(
+        answer,
+        run.answerer,
+        question.text,
+        context,
+        run.answering,
+        open_mode=run.plan.open_mode,
+        prompts=run.engine.prompts,
+    )
     return await _call_or_note_loss(run, ("answer", question.id, name), asking)
 
 

@@ -36,6 +36,7 @@ from .options import (
     JudgeModel,
     JudgeTemperature,
     Limit,
+    OpenMode,
     QuestionsFile,
     Votes,
     WithAblations,
@@ -60,6 +61,7 @@ def answers(
     votes: Votes = 5,
     budget: Budget = 4000,
     limit: Limit = None,
+    open_mode: OpenMode = False,
     scores: WithScores = True,
     pairs: WithPairs = True,
     temperature: JudgeTemperature = 0.7,
@@ -81,8 +83,11 @@ def answers(
     * pairs: how often the answer from lca beats that of another way, in percent, with 95 % bounds. Each pair is
       asked in both orders; a vote that changes with the order counts half for each, and `flips` tells how many did;
 
-    * without a judge: context tokens, citations that do not stand in the context, and where the set has
-      answers, how many of ours hold them.
+    * without a judge: context tokens, citations that do not stand in the context, answers that decline, and where the
+      set has answers, how many of ours hold them.
+
+    With `--reject`, the default, the model has to decline where the context does not suffice; with `--open` it may add what it
+    knows. The difference tells how much of an answer comes from retrieval; see also `leanrag eval anonymise`.
 
     A reply that cannot be read is asked for once more, then its vote is dropped and counted. Calls: one for each
     answer, `--votes` for its scores, twice `--votes` for each pair; `--dry-run` counts them.
@@ -98,7 +103,7 @@ def answers(
         question_set, plan = read_plan(
             questions, compare, limit, collection=collection,
             ablations=bool(compare) if ablations is None else ablations,
-            votes=votes, budget=budget, scores=scores, pairs=pairs,
+            votes=votes, budget=budget, scores=scores, pairs=pairs, open_mode=open_mode,
         )  # fmt: skip
         typer.echo(forecast(plan), err=True)
         if not dry_run:
@@ -141,7 +146,13 @@ def read_plan(
     question_set = None if collection else read_set(path)
     selected = (question_set.questions if question_set else read_questions(path))[:limit]
     plan = JudgingPlan(
-        selected, ways, options["votes"], options["budget"], bool(options["scores"]), bool(options["pairs"])
+        selected,
+        ways,
+        options["votes"],
+        options["budget"],
+        bool(options["scores"]),
+        bool(options["pairs"]),
+        bool(options["open_mode"]),
     )
     return question_set, plan.check()
 
@@ -262,6 +273,7 @@ def figures(found: Judgement, settings: Settings) -> dict[str, object]:
         "questions": len(found.plan.questions),
         "votes": found.plan.votes,
         "budget": found.plan.budget,
+        "mode": "open" if found.plan.open_mode else "reject",
         "answerer": settings.llm_model,
         "judge": settings.judge_model or settings.llm_model,
         "scores": by_measure(found.grades),

@@ -67,10 +67,11 @@ def pairs_table(found: Judgement) -> Table:
 
 def overview_table(found: Judgement) -> Table:
     known = any(each.found is not None for each in found.overviews.values())
-    columns = ["way", "answers", "context tokens", "cited", "false marks"]
+    columns = ["way", "answers", "tokens", "cited", "false marks", "declined"]
     table = make_table("The answers themselves, unjudged", *columns, *(["right"] if known else []))
-    table.caption = "cited: answers with a citation; false marks: citations that are not in the context." + (
-        " right: ours contains the answer of the set." if known else ""
+    table.caption = (
+        "tokens: of the context; cited: answers with a citation; false marks: citations that are not in the context."
+        + (" right: ours does not decline and contains the answer of the set." if known else "")
     )
     for name, each in found.overviews.items():
         cells = [
@@ -78,6 +79,7 @@ def overview_table(found: Judgement) -> Table:
             f"{each.context_tokens:,.0f}",
             f"{each.cited:.0f} %",
             f"{each.unfounded:.1f} %",
+            f"{each.declined:.0f} %",
         ]
         table.add_row(name, *cells, *([format_share(each.found)] if known else []))
     return table

@@ -105,6 +105,12 @@ WithAblations = Annotated[
 ]
 Votes = Annotated[int, typer.Option(min=1, help="How often each answer and each pair is judged.")]
 Budget = Annotated[int, typer.Option(help="Most tokens of a context.")]
+OpenMode = Annotated[
+    bool,
+    typer.Option(
+        "--open/--reject", help="May the model use what it knows, or must it decline without evidence?"
+    ),
+]
 WithScores = Annotated[bool, typer.Option(help="Grade each answer from 1 to 10.")]
 WithPairs = Annotated[bool, typer.Option(help="Compare each way's answer with that of lca.")]
 JudgeTemperature = Annotated[float, typer.Option(min=0, max=2, help="Of the judge; 0 makes all votes alike.")]

@@ -95,6 +95,26 @@ def test_the_figures_are_one_json_object_on_the_last_line(leanrag: Run, chat_ser
     assert chat_server.calls == found["forecast"]["calls"] == 4 + 8 + 8
 
 
+def test_a_model_may_use_what_it_knows_or_has_to_decline(leanrag: Run, chat_server: Any) -> None:
+    options = ("set.json", "--no-ablations", "--votes", "1", "--json")
+
+    def ask(request: Any) -> Any:
+        if "use what you know" in request.prompt:
+            return "It is Paris."
+        if "INSUFFICIENT" in request.prompt:
+            return "INSUFFICIENT. The evidence does not tell."
+        return usual(request)
+
+    chat_server.follows(ask)
+    strict, free = (
+        json.loads(leanrag(*options, mode).stdout.splitlines()[-1]) for mode in ("--reject", "--open")
+    )
+    assert (strict["mode"], free["mode"]) == ("reject", "open")
+    assert strict["overview"]["lca"]["declined"] == 100
+    assert strict["overview"]["lca"]["found"] == 0
+    assert free["overview"]["lca"]["declined"] == 0
+
+
 def test_a_person_sees_tables_that_fit_their_terminal(leanrag: Run) -> None:
     ran = leanrag("set.json", "--compare", "naive,paper", "--votes", "2")
     assert ran.returncode == 0, ran.stderr
