@@ -12,6 +12,7 @@ from codecs import getincrementaldecoder
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import PurePath
+from pkgutil import resolve_name
 
 from leanrag_engine.core.errors import FormatUnsupported
 from leanrag_engine.core.text.cleaning import clean
@@ -134,64 +135,14 @@ def _rst(data: bytes, name: str) -> Reading:
     return replace(reading, title=first_heading(reading.text, "text/x-rst"))
 
 
-def _html(data: bytes, name: str) -> Reading:
-    from .readers.html import read_html  # noqa: PLC0415 - only HTML pays for lxml
+def _import_later(place: str) -> Callable[[bytes, str], Reading]:
+    """Return a reader that is imported at its first file: most folders hold few formats, and their libraries are heavy."""
 
-    return read_html(data, name)
+    def read(data: bytes, name: str) -> Reading:
+        reading: Reading = resolve_name(f"{__package__}.readers.{place}")(data, name)
+        return reading
 
-
-def _pdf(data: bytes, name: str) -> Reading:
-    from .readers.pdf import read_pdf  # noqa: PLC0415 - only PDFs pay for PDFium
-
-    return read_pdf(data, name)
-
-
-def _docx(data: bytes, name: str) -> Reading:
-    from .readers.office.docx import read_docx  # noqa: PLC0415 - only DOCX pays for python-docx
-
-    return read_docx(data, name)
-
-
-def _xlsx(data: bytes, name: str) -> Reading:
-    from .readers.office.xlsx import read_xlsx  # noqa: PLC0415 - only spreadsheets pay for openpyxl
-
-    return read_xlsx(data, name)
-
-
-def _pptx(data: bytes, name: str) -> Reading:
-    from .readers.office.pptx import read_pptx  # noqa: PLC0415 - only slides pay for lxml
-
-    return read_pptx(data, name)
-
-
-def _epub(data: bytes, name: str) -> Reading:
-    from .readers.epub import read_epub  # noqa: PLC0415 - only e-books pay for lxml
-
-    return read_epub(data, name)
-
-
-def _message(data: bytes, name: str) -> Reading:
-    from .readers.mail import read_message  # noqa: PLC0415 - only mail pays for its parser and lxml
-
-    return read_message(data, name)
-
-
-def _mailbox(data: bytes, name: str) -> Reading:
-    from .readers.mail import read_mailbox  # noqa: PLC0415 - as above
-
-    return read_mailbox(data, name)
-
-
-def _web_archive(data: bytes, name: str) -> Reading:
-    from .readers.mail import read_web_archive  # noqa: PLC0415 - as above
-
-    return read_web_archive(data, name)
-
-
-def _notebook(data: bytes, name: str) -> Reading:
-    from .readers.notebook import read_notebook  # noqa: PLC0415 - most folders hold none
-
-    return read_notebook(data, name)
+    return read
 
 
 # --- the table -----------------------------------------------------------------------------
@@ -233,23 +184,37 @@ _FORMATS = {
     ".log": Format("text/x-log", _text),
     **dict.fromkeys((".md", ".markdown"), Format("text/markdown", _markdown)),
     ".rst": Format("text/x-rst", _rst),
-    **dict.fromkeys((".html", ".htm", ".xhtml"), Format("text/html", _html, guarded_from=200_000)),
-    ".pdf": Format("application/pdf", _pdf, guarded_from=0),
+    **dict.fromkeys(
+        (".html", ".htm", ".xhtml"),
+        Format("text/html", _import_later("html:read_html"), guarded_from=200_000),
+    ),
+    ".pdf": Format("application/pdf", _import_later("pdf:read_pdf"), guarded_from=0),
     ".docx": Format(
-        "application/vnd.openxmlformats-officedocument.wordprocessingml.document", _docx, guarded_from=0
+        "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
+        _import_later("office.docx:read_docx"),
+        guarded_from=0,
     ),
     **dict.fromkeys(
         (".xlsx", ".xlsm"),
-        Format("application/vnd.openxmlformats-officedocument.spreadsheetml.sheet", _xlsx, guarded_from=0),
+        Format(
+            "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+            _import_later("office.xlsx:read_xlsx"),
+            guarded_from=0,
+        ),
     ),
     ".pptx": Format(
-        "application/vnd.openxmlformats-officedocument.presentationml.presentation", _pptx, guarded_from=0
+        "application/vnd.openxmlformats-officedocument.presentationml.presentation",
+        _import_later("office.pptx:read_pptx"),
+        guarded_from=0,
     ),
-    ".epub": Format("application/epub+zip", _epub, guarded_from=0),
-    ".eml": Format("message/rfc822", _message, guarded_from=200_000),
-    ".mbox": Format("application/mbox", _mailbox, guarded_from=200_000),
-    **dict.fromkeys((".mhtml", ".mht"), Format("multipart/related", _web_archive, guarded_from=200_000)),
-    ".ipynb": Format("application/x-ipynb+json", _notebook),
+    ".epub": Format("application/epub+zip", _import_later("epub:read_epub"), guarded_from=0),
+    ".eml": Format("message/rfc822", _import_later("mail:read_message"), guarded_from=200_000),
+    ".mbox": Format("application/mbox", _import_later("mail:read_mailbox"), guarded_from=200_000),
+    **dict.fromkeys(
+        (".mhtml", ".mht"),
+        Format("multipart/related", _import_later("mail:read_web_archive"), guarded_from=200_000),
+    ),
+    ".ipynb": Format("application/x-ipynb+json", _import_later("notebook:read_notebook")),
 }
 SUPPORTED_SUFFIXES = tuple(sorted(_FORMATS))
 """The suffixes that have a reader, in alphabetical order."""
