@@ -527,8 +527,13 @@ def all_chunks(connection: Connection, name: str) -> list[Chunk]:
 
 def chunk_ids(connection: Connection, name: str, document_ids: Sequence[str]) -> list[str]:
     """Return the ids of the chunks of these documents in reading order."""
-    statement = _chunks(connection, name).where(among(documents.c.id, document_ids)).order_by(*_READING)
-    return list(connection.execute(statement.with_only_columns(chunks.c.id)).scalars())
+    collection = collection_rows.number_of(connection, name)
+    # A join would go through all chunks of the collection, for they are wanted in their order.
+    given = select(documents.c.number).where(
+        documents.c.collection == collection, among(documents.c.id, document_ids)
+    )
+    mine = chunks.c.collection == collection, chunks.c.document.in_(given)
+    return list(connection.execute(select(chunks.c.id).where(*mine).order_by(*_READING)).scalars())
 
 
 def documents_containing(connection: Connection, name: str, letters: str) -> list[int]:

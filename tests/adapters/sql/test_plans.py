@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from sqlalchemy import Column, create_engine, select
+from sqlalchemy import Column, Select, create_engine, select
 
+from leanrag_engine.adapters.sql import documents
 from leanrag_engine.adapters.sql.dialect.statements import among, among_pairs
 from leanrag_engine.adapters.sql.schema.tables import entities, metadata, relations
 
@@ -20,6 +21,23 @@ def test_the_rows_of_a_list_of_ids_are_found_by_an_index(column: Column[object])
 def test_the_rows_of_a_list_of_pairs_are_found_by_an_index() -> None:
     statement = select(entities).where(among_pairs((entities.c.generation, entities.c.position), [(1, 2)]))
     assert "(generation=? AND position=?)" in plan_of(statement)
+
+
+def test_the_chunks_of_a_document_are_found_without_those_of_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Every document that comes in asks for them: 20,000 files took 28 ms of processor time each, 400 took 7.
+    asked = []
+
+    class Recorder:
+        def execute(self, statement: Select[tuple[str]]) -> Recorder:
+            asked.append(statement)
+            return self
+
+        def scalars(self) -> tuple[()]:
+            return ()
+
+    monkeypatch.setattr(documents.collection_rows, "number_of", lambda *_: 1)
+    documents.chunk_ids(Recorder(), "default", ["a"])
+    assert "SEARCH chunks USING INDEX chunks_reading_order (collection=? AND document=?)" in plan_of(*asked)
 
 
 def plan_of(statement: object) -> str:
