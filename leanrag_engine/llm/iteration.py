@@ -15,6 +15,7 @@ import anyio
 from leanrag_engine.core.errors import ReplyUnusable
 from leanrag_engine.core.model import Context
 from leanrag_engine.core.ports import ChatModel, ChatRequest, Message
+from leanrag_engine.core.text.cleaning import clean
 from leanrag_engine.core.text.fencing import fence
 from leanrag_engine.core.text.language.names import fold_case
 from leanrag_engine.core.text.shortening import one_line, shorten
@@ -227,5 +228,5 @@ def _read_queries(found: dict[str, Any], most: int) -> tuple[str, ...]:
     queries = found.get("queries")
     if not isinstance(queries, list) or not all(isinstance(each, str) for each in queries):
         raise ReplyUnusable(f'"queries" is {quote(repr(queries))}; expected a list of strings.')
-    texts = (shorten(one_line(each).strip(), LONGEST_QUERY) for each in queries)
+    texts = (shorten(one_line(clean(each)).strip(), LONGEST_QUERY) for each in queries)
     return tuple(dict.fromkeys(filter(None, texts)))[:most]

@@ -180,3 +180,12 @@ async def test_a_question_that_the_model_cannot_divide_is_divided_by_rule(
         "engineer of Skerryvore",
     ]
     assert "could not be read" in reply.data["ending"]
+
+
+async def test_a_search_of_invisible_characters_is_dropped(
+    lighthouses: Path, serve_in_process: Any, chat_server: Any
+) -> None:
+    queries = ["\u200b", " ", "engineer of\u200b Skerryvore"]
+    chat_server.follows(script(decompose=json.dumps({"queries": queries})))
+    reply = await ask(serve_in_process, lighthouses, chat_server)
+    assert reply.data["rounds"][0]["queries"] == [QUESTION, "engineer of Skerryvore"]
