@@ -103,7 +103,7 @@ class AncestorsReply(ReplyModel):
                 ref=node.id,
                 layer=node.layer,
                 name=node.name,
-                description=shorten_line(node.description, LIMITS.summary),
+                description=shorten_line(describe_entity(node), LIMITS.summary),
                 members=node.members,
             )
             for node in chain

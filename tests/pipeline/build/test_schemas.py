@@ -300,3 +300,18 @@ async def test_a_faulty_schema_leaves_the_one_before(tmp_path: Path, schema_file
         held = (await engine.schema()).schema
         assert held is not None
         assert held.name == "crew"
+
+
+async def test_a_copy_of_a_collection_has_its_schema_and_a_renamed_one_keeps_it(
+    tmp_path: Path, schema_file: str
+) -> None:
+    async with open_engine(tmp_path / "data") as engine:
+        await engine.set_schema(schema_file)
+        await finish(engine, await engine.submit_ingest(NOTES[:1], build=False))
+        held = (await engine.schema()).schema
+        await finish(engine, await engine.submit_copy("trial"))
+        assert (await engine.schema(collection="trial")).schema == held
+        await engine.remove_schema(collection="trial")
+        await engine.rename_collection("default", "crew")
+        assert (await engine.schema(collection="crew")).schema == held
+        assert (await engine.schema(collection="trial")).schema is None

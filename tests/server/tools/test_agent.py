@@ -118,6 +118,7 @@ async def test_an_agent_follows_the_schema_and_is_told_which_types_are_kept_apar
         found = await call("search_entities", query="Scottish nationality", layer=0)
         assert [each["name"] for each in found.data["entities"]] == ["Ewan Reid"]
         assert "nationality: Scottish" in found.text
+        assert "nationality: Scottish" in (await call("get_entity_ancestors", entity="Ewan Reid")).text
     # Another schema makes what the agent read pending again, and it may be submitted without `replace`.
     async with await LeanRAG.open(load_settings(data_dir=tmp_path)) as engine:
         assert (await engine.set_schema("narrative")).agent_outdated == 1
