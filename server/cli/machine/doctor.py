@@ -103,7 +103,7 @@ def find_extras(settings: Settings) -> Iterator[Check]:
         ("local", "sentence_transformers", local),
         ("postgres", "psycopg", bool(settings.database_url)),
         ("dask", "distributed", bool(settings.dask)),
-        ("telemetry", "opentelemetry.exporter.otlp.proto.grpc", settings.telemetry),
+        ("telemetry", "opentelemetry.sdk", settings.telemetry),
         ("plot", "matplotlib", False),
     ):
         if find_spec(module):
