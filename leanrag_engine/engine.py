@@ -81,6 +81,7 @@ from .pipeline.status import (
     health_warnings,
     note_embedder,
     reading_warnings,
+    schema_warnings,
     staleness_warnings,
     vector_counts,
 )
@@ -810,6 +811,7 @@ class LeanRAG:
             warnings=(
                 *health_warnings(held, None if unreachable else vectors),
                 *reading_warnings(unread),
+                *schema_warnings(await self._stores.documents.schema(collection), held.generation),
                 *staleness_warnings(held.generation),
                 *([f"Keywords alone answer. {unreachable}"] if unreachable else broken),
                 *trouble,

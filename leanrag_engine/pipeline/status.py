@@ -7,7 +7,14 @@ from dataclasses import dataclass
 
 from leanrag_engine.core.errors import StoreUnreachable, StoreUnusable
 from leanrag_engine.core.jobs import Job
-from leanrag_engine.core.model import Collection, Correction, Generation, Method, Spent
+from leanrag_engine.core.model import (
+    Collection,
+    Correction,
+    ExtractionSchema,
+    Generation,
+    Method,
+    Spent,
+)
 from leanrag_engine.core.ports import LockHolder, VectorStore
 
 
@@ -75,6 +82,20 @@ def reading_warnings(unread: int) -> list[str]:
         return []
     return [
         f"{unread} passages could not be read by the model (see the failures of the last build): the next build asks again."
+    ]
+
+
+def schema_warnings(schema: ExtractionSchema | None, generation: Generation | None) -> list[str]:
+    """Return a sentence on a schema that the published build does not have, or on what it kept apart."""
+    if schema is None or generation is None:
+        return []
+    effects = generation.record.schema
+    if effects is None or effects.digest != schema.digest:
+        return [f"Schema {schema.name} was set after the last build: the next one extracts by it."]
+    if not effects.apart:
+        return []
+    return [
+        f"{effects.apart} mentions are outside schema {schema.name} and kept apart: `leanrag schema show` lists their types."
     ]
 
 

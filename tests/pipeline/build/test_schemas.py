@@ -197,14 +197,17 @@ async def test_another_schema_has_the_model_read_again_what_it_read_and_the_way_
         assert model.read == {"open": 4}
         view = await engine.set_schema(schema_file)
         assert view.outdated == 4
+        assert any("Schema crew was set after" in each for each in (await engine.status()).warnings)
         assert await forecast_reading(engine) == 4
         result = await build(engine)
         assert result.schema is not None
         assert result.schema.read_again == 4
+        assert any("outside schema crew" in each for each in (await engine.status()).warnings)
         assert model.read == {"open": 4, "schema": 4}
         assert await forecast_reading(engine) == 0
         await build(engine)
         assert (await engine.remove_schema()).outdated == 4
+        assert not any("chema" in each for each in (await engine.status()).warnings)
         assert await forecast_reading(engine) == 0
         await build(engine)
         assert model.read == {"open": 4, "schema": 4}
