@@ -38,6 +38,7 @@ def _list_statements(graph: ExportedGraph) -> Iterator[str]:
             layer=entity.layer,
             description=entity.description,
             aliases=list(entity.aliases),
+            attributes=[str(each) for each in entity.attributes],
         )
     for entity in graph.entities():
         if entity.parent_id:

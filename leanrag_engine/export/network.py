@@ -65,6 +65,7 @@ def _entity_fields(graph: ExportedGraph, entity: Entity) -> dict[str, Any]:
         "written_by": str(entity.method),
         "mentions": entity.mentions,
         "aliases": list(entity.aliases),
+        "attributes": [str(each) for each in entity.attributes],
         "citations": graph.cite(entity.chunk_ids),
     }
 

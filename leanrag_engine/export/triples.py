@@ -51,6 +51,7 @@ def _describe_entities(graph: ExportedGraph) -> Iterator[tuple[str, str, str]]:
         yield from ((node, f"<{_SKOS}altLabel>", _literal(alias)) for alias in entity.aliases)
         yield node, f"<{_TERMS}type>", _literal(entity.type)
         yield node, f"<{_OWN}layer>", _number(entity.layer)
+        yield from ((node, f"<{_SKOS}note>", _literal(str(each))) for each in entity.attributes)
         if entity.description:
             yield node, f"<{_SKOS}definition>", _literal(entity.description)
         if entity.parent_id:

@@ -62,6 +62,8 @@ def _entity_note(
     )
     if entity.description:
         yield from (entity.description, "")
+    if said := [f"- {each}" for each in entity.attributes]:
+        yield from (*said, "")
     if entity.parent_id:
         yield from (f"Part of {links[entity.parent_id]}", "")
     if held := [f"- {links[each.id]}" for each in members]:

@@ -13,7 +13,7 @@ import pytest
 from typer.testing import CliRunner
 
 from leanrag_engine.core.errors import InvalidInput
-from leanrag_engine.core.model import Chunk, Document, Entity, Graph, Relation
+from leanrag_engine.core.model import Attribute, Chunk, Document, Entity, Graph, Relation
 from leanrag_engine.export.formats import ExportFormat
 from leanrag_engine.export.graph import ExportedGraph
 from leanrag_engine.export.write import write_graph
@@ -37,6 +37,7 @@ def graph() -> ExportedGraph:
             description="A rock.",
             parent_id="r",
             aliases=("Stone", "Reef"),
+            attributes=(Attribute("height", "9 m", ("c1",)),),
             chunk_ids=("c1", "gone"),
         ),
         Entity("b", "ROCK", parent_id="r", chunk_ids=("c2",)),
@@ -59,7 +60,7 @@ def test_graphml_holds_every_node_edge_and_attribute(graph: ExportedGraph, tmp_p
     assert Counter(kind for *_, kind in found.edges(data="kind")) == {"parent": 3, "relation": 1}
     assert found.nodes["a"] == {
         "name": "Rock", "type": "concept", "layer": 0, "description": "A rock.", "written_by": "heuristic",
-        "mentions": 1, "aliases": "Stone; Reef", "citations": "d1:c1",
+        "mentions": 1, "aliases": "Stone; Reef", "attributes": "height: 9 m", "citations": "d1:c1",
     }  # fmt: skip
     assert found.nodes["h"]["name"] == HOSTILE
     (fields,) = (fields for *_, fields in found.edges(data=True) if fields["kind"] == "relation")
@@ -92,6 +93,7 @@ def test_every_line_of_the_triples_fits_the_grammar_and_hostile_text_stays_a_lit
     assert all(re.fullmatch(rf"{iri} {iri} (?:{iri}|{literal}) \.", line) for line in lines)
     assert sum("core#prefLabel>" in line for line in lines) == 4
     assert sum("core#broader>" in line for line in lines) == 3
+    assert any('core#note> "height: 9 m"' in line for line in lines)
 
 
 def test_every_cypher_statement_is_one_line_and_quotes_what_it_holds(
@@ -102,6 +104,7 @@ def test_every_cypher_statement_is_one_line_and_quotes_what_it_holds(
     assert all(line.endswith(";") and line.startswith(("CREATE INDEX", "MERGE", "MATCH")) for line in lines)
     kinds = Counter(found[1] for line in lines if (found := re.search(r"MERGE \(a\)-\[\w*:(\w+)", line)))
     assert kinds == {"PART_OF": 2, "IN_CLUSTER": 3, "MENTIONS": 2, "RELATED": 1}
+    assert any('n.attributes = ["height: 9 m"]' in line for line in lines)
     # Outside its strings a statement holds no sign of the documents.
     assert not any("<script" in re.sub(r'"(?:[^"\\]|\\.)*"', "", line) for line in lines)
 
@@ -126,6 +129,7 @@ def test_every_link_of_a_vault_leads_to_a_note_and_a_block(graph: ExportedGraph,
         assert note in notes
         assert not block or f"\n{block}\n" in notes[note]
     assert 'aliases: ["Stone", "Reef"]' in notes["Entities/Rock"]
+    assert "\n- height: 9 m\n" in notes["Entities/Rock"]
     assert "- [[Entities/ROCK (2)|ROCK (2)]]: The rock is the ROCK." in notes["Entities/Rock"]
 
 
