@@ -531,7 +531,8 @@ def _is_noise(entity: _EntityDraft) -> bool:
 def _without_idle(
     pairs: Sequence[tuple[str, str]], relations: Mapping[tuple[str, str], _RelationDraft]
 ) -> list[tuple[str, str]]:
-    """Drop the pairs that the heuristic extractor states nothing about, but for one that alone connects an entity."""
+    """Drop the pairs that the heuristic extractor states nothing about, but for one that alone connects an entity: the
+    first in the order of ``pairs``."""
     idle = {
         pair
         for pair in pairs
