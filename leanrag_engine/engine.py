@@ -784,11 +784,15 @@ class LeanRAG:
         """Return a number that grows with every write to what queries read."""
         return await self._stores.generations.vector_version()
 
-    async def status(self, collection: str = "default") -> Status:
-        """Return counts, layers, jobs, the writer and warnings. The default collection need not exist yet."""
+    async def status(self, collection: str = "default", *, strict: bool = False) -> Status:
+        """Return counts, layers, jobs, the writer and warnings.
+
+        The default collection need not exist yet; if others do and ``strict`` is set, raises ``UnknownCollection``.
+        """
         collections = await self._stores.documents.collections()
         names = tuple(each.name for each in collections)
-        unborn = collection == self.settings.collection and collection not in names
+        may_lack = collection == self.settings.collection and not (strict and names)
+        unborn = may_lack and collection not in names
         held = Collection.empty(collection) if unborn else await self._collection(collection)
         await self._see_other_writers()
         vectors: dict[str, int] = {}

@@ -11,6 +11,9 @@ from .graph import ExportedGraph
 
 __all__ = ["write_cypher"]
 
+_KEYS = {"Entity": "id", "Passage": "citation", "Document": "id"}
+"""The property that identifies a node, by its label."""
+
 
 def write_cypher(graph: ExportedGraph, path: Path) -> None:
     """Write one statement a line. Each may run twice: nodes and edges are merged by id."""
@@ -19,19 +22,16 @@ def write_cypher(graph: ExportedGraph, path: Path) -> None:
 
 
 def _list_statements(graph: ExportedGraph) -> Iterator[str]:
-    for label, key in (("Entity", "id"), ("Passage", "citation"), ("Document", "id")):
+    for label, key in _KEYS.items():
         yield f"CREATE INDEX IF NOT EXISTS FOR (n:{label}) ON (n.{key})"
     for document in graph.documents:
-        yield _merge_node("Document", "id", document.id, title=document.title, source=document.source)
+        yield _merge_node("Document", document.id, title=document.title, source=document.source)
     for chunk in graph.chunks.values():
-        yield _merge_node("Passage", "citation", chunk.citation, heading=chunk.heading, text=chunk.text)
-        yield _merge_edge(
-            "Passage", "citation", chunk.citation, "PART_OF", "Document", "id", chunk.document_id
-        )
+        yield _merge_node("Passage", chunk.citation, heading=chunk.heading, text=chunk.text)
+        yield _merge_edge("Passage", chunk.citation, "PART_OF", "Document", chunk.document_id)
     for entity in graph.entities():
         yield _merge_node(
             "Entity",
-            "id",
             entity.id,
             name=entity.name,
             type=entity.type,
@@ -42,17 +42,15 @@ def _list_statements(graph: ExportedGraph) -> Iterator[str]:
         )
     for entity in graph.entities():
         if entity.parent_id:
-            yield _merge_edge("Entity", "id", entity.id, "IN_CLUSTER", "Entity", "id", entity.parent_id)
+            yield _merge_edge("Entity", entity.id, "IN_CLUSTER", "Entity", entity.parent_id)
         for citation in graph.cite(entity.chunk_ids):
-            yield _merge_edge("Passage", "citation", citation, "MENTIONS", "Entity", "id", entity.id)
+            yield _merge_edge("Passage", citation, "MENTIONS", "Entity", entity.id)
     for relation in graph.relations():
         yield _merge_edge(
             "Entity",
-            "id",
             relation.source_id,
             "RELATED",
             "Entity",
-            "id",
             relation.target_id,
             id=relation.id,
             description=relation.description,
@@ -62,18 +60,20 @@ def _list_statements(graph: ExportedGraph) -> Iterator[str]:
         )
 
 
-def _merge_node(label: str, key: str, value: str, **fields: Any) -> str:
-    return f"MERGE (n:{label} {{{key}: {_literal(value)}}}) SET {_assign('n', fields)}"
+def _merge_node(label: str, key: str, **fields: Any) -> str:
+    return f"MERGE {_node('n', label, key)} SET {_assign('n', fields)}"
 
 
-def _merge_edge(
-    label: str, key: str, value: str, kind: str, other: str, other_key: str, other_value: str, **fields: Any
-) -> str:
-    nodes = f"MATCH (a:{label} {{{key}: {_literal(value)}}}), (b:{other} {{{other_key}: {_literal(other_value)}}})"
+def _merge_edge(label: str, key: str, kind: str, other: str, other_key: str, **fields: Any) -> str:
+    nodes = f"MATCH {_node('a', label, key)}, {_node('b', other, other_key)}"
     if not fields:
         return f"{nodes} MERGE (a)-[:{kind}]->(b)"
     id_ = fields.pop("id")
     return f"{nodes} MERGE (a)-[e:{kind} {{id: {_literal(id_)}}}]->(b) SET {_assign('e', fields)}"
+
+
+def _node(name: str, label: str, key: str) -> str:
+    return f"({name}:{label} {{{_KEYS[label]}: {_literal(key)}}})"
 
 
 def _assign(name: str, fields: dict[str, Any]) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from leanrag_engine.core.text.cleaning import clean
+from leanrag_engine.core.text.fencing import fence_for
 from leanrag_engine.documents.decoding import decode
 
 from .reading import MALFORMED, Reading, damage_error, first_heading
@@ -59,6 +60,5 @@ def _join(lines: Any) -> str:
 
 
 def _fence(text: str, language: str) -> str:
-    # Longer than any fence within.
-    ticks = "```" if "```" not in text else "`````"
+    ticks = fence_for([text])
     return f"{ticks}{language}\n{text}\n{ticks}"

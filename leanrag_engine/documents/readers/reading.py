@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from io import BytesIO
+from typing import Any
 from zipfile import ZipFile
 
 from leanrag_engine.core.errors import DocumentUnreadable
@@ -18,6 +20,7 @@ __all__ = [
     "Reading",
     "damage_error",
     "first_heading",
+    "office_date",
     "refuse_bomb",
     "refuse_encrypted",
     "sensible_title",
@@ -74,6 +77,12 @@ def sensible_title(title: object) -> str:
         return ""
     line = clean_line(title)
     return "" if _NO_TITLE.match(line) else line
+
+
+def office_date(properties: Any) -> str:
+    """Return the day of the last change in the properties of an Office file, else that of its making, else ""."""
+    changed: datetime | None = properties.modified or properties.created
+    return changed.date().isoformat() if changed else ""
 
 
 def damage_error(name: str, kind: str, problem: BaseException) -> DocumentUnreadable:

@@ -6,8 +6,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from leanrag_engine.core.errors import Candidate, UnknownCollection
-
 from ..options import CollectionOption, DataDir, Json
 from ..running import print_report, read_settings, run
 
@@ -53,14 +51,8 @@ def status(data_dir: DataDir = None, collection: CollectionOption = None, json: 
     async def work(engine: LeanRAG) -> None:
         from ...replies.state.status import StatusReply  # noqa: PLC0415 - heavy
 
-        known = [each.name for each in await engine.collections()]
-        if collection and known and collection not in known:
-            raise UnknownCollection(
-                f"There is no collection {collection!r}.",
-                "Choose one of these:",
-                tuple(Candidate("", each) for each in known),
-            )
-        reply = StatusReply.from_engine(await engine.status(engine.settings.collection))
+        found = await engine.status(engine.settings.collection, strict=bool(collection))
+        reply = StatusReply.from_engine(found)
         print_report(reply.model_dump_json() if json else "\n".join(reply.to_lines()), json=json)
 
     run(read_settings(data_dir, collection, read_only=True), work)

@@ -23,6 +23,7 @@ from leanrag_engine.documents.readers.reading import (
     Reading,
     damage_error,
     first_heading,
+    office_date,
     refuse_bomb,
     refuse_encrypted,
     sensible_title,
@@ -52,10 +53,9 @@ def read_docx(data: bytes, name: str) -> Reading:
         document = Document(BytesIO(data))
         text = clean(_WordText(document).text)
         title = sensible_title(document.core_properties.title)
-        changed = document.core_properties.modified or document.core_properties.created
+        date = office_date(document.core_properties)
     except (OpcError, LxmlError, BadZipFile, *MALFORMED) as problem:
         raise damage_error(name, "DOCX", problem) from problem
-    date = changed.date().isoformat() if changed else ""
     return Reading(text, title or first_heading(text, "text/markdown"), date=date)
 
 

@@ -17,6 +17,7 @@ from leanrag_engine.documents.readers.reading import (
     MALFORMED,
     Reading,
     damage_error,
+    office_date,
     refuse_bomb,
     refuse_encrypted,
     sensible_title,
@@ -47,7 +48,7 @@ def read_pptx(data: bytes, name: str) -> Reading:
         refuse_bomb(data, name)
         deck = Presentation(BytesIO(data))
         slides = [_join_lines(_read_slide(slide)) for slide in deck.slides]
-        changed = deck.core_properties.modified or deck.core_properties.created
+        date = office_date(deck.core_properties)
         title = sensible_title(deck.core_properties.title)
     except (BadZipFile, LxmlError, PythonPptxError, *MALFORMED) as problem:
         raise damage_error(name, "PPTX", problem) from problem
@@ -57,7 +58,7 @@ def read_pptx(data: bytes, name: str) -> Reading:
             text += "\n\n" if text else ""
             pages.append(Page(number, len(text)))
             text += slide
-    return Reading(text, title, tuple(pages), date=changed.date().isoformat() if changed else "")
+    return Reading(text, title, tuple(pages), date=date)
 
 
 def _join_lines(lines: Iterable[str]) -> str:

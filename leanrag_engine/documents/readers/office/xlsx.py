@@ -17,6 +17,7 @@ from leanrag_engine.documents.readers.reading import (
     MALFORMED,
     Reading,
     damage_error,
+    office_date,
     refuse_bomb,
     refuse_encrypted,
     sensible_title,
@@ -41,12 +42,12 @@ def read_xlsx(data: bytes, name: str) -> Reading:
             for sheet in book.worksheets
             if (section := _format_sheet(sheet.title, sheet.iter_rows(values_only=True)))
         ]
-        changed = book.properties.modified or book.properties.created
+        date = office_date(book.properties)
         title = sensible_title(book.properties.title)
     # KeyError of a missing part is one of MALFORMED.
     except (BadZipFile, InvalidFileException, SyntaxError, *MALFORMED) as problem:
         raise damage_error(name, "XLSX", problem) from problem
-    return Reading(clean("\n\n".join(sheets)), title, date=changed.date().isoformat() if changed else "")
+    return Reading(clean("\n\n".join(sheets)), title, date=date)
 
 
 def _format_sheet(title: str, rows: Iterable[Sequence[Any]]) -> str:

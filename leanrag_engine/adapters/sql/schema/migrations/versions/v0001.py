@@ -26,6 +26,7 @@ def upgrade() -> None:
     _generations()
     _hierarchies()
     _replies()
+    _decisions()
     _jobs()
 
 
@@ -256,6 +257,10 @@ def _replies() -> None:
             *("prompt_tokens", "completion_tokens", "cost", "counted", "room"),
         ],
     )
+
+
+def _decisions() -> None:
+    """Create what agents and users said of a collection."""
     op.create_table(
         "agent_texts",
         sa.Column(
