@@ -37,7 +37,7 @@ GLUED = "ー・「」『』（）。、！？：；，．"
 
 
 def is_cjk(character: str) -> bool:
-    kinds = ("CJK", "HIRAGANA", "KATAKANA", "FULLWIDTH", "IDEOGRAPHIC")
+    kinds = ("CJK", "HIRAGANA", "KATAKANA", "FULLWIDTH", "HALFWIDTH", "IDEOGRAPHIC")
     return character in GLUED or unicodedata.name(character, "").startswith(kinds)
 
 

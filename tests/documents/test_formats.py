@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+import struct
 import sys
 import zipfile
+from collections.abc import Callable
 from datetime import UTC, datetime
 from email.message import EmailMessage
 from io import BytesIO
 from pathlib import Path
 from typing import Any
 
+import docx
 import pytest
 from openpyxl import Workbook
 from pptx import Presentation
@@ -145,7 +148,7 @@ def book() -> bytes:
         "OEBPS/two.xhtml": page("Storm", "The lamp went out."),
     }
     buffer = BytesIO()
-    with zipfile.ZipFile(buffer, "w") as archive:
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, content in parts.items():
             archive.writestr(name, content)
     return buffer.getvalue()
@@ -281,6 +284,41 @@ def test_a_damaged_file_is_refused_by_name_with_the_next_step(
         read(tmp_path, name, content)
     assert name in refused.value.message
     assert refused.value.next_step
+
+
+def damage(content: bytes) -> dict[str, bytes]:
+    """Return an archive whose parts begin with an unknown block, and one whose parts are marked as encrypted."""
+    blocks, locked = bytearray(content), bytearray(content)
+    with zipfile.ZipFile(BytesIO(content)) as archive:
+        for part in archive.infolist():
+            name_length, extra = struct.unpack_from("<HH", content, part.header_offset + 26)
+            blocks[part.header_offset + 30 + name_length + extra] |= 0b111
+            locked[part.header_offset + 6] |= 1
+        at = archive.start_dir
+        for part in archive.infolist():
+            locked[at + 8] |= 1
+            at += 46 + len(part.filename.encode()) + len(part.extra) + len(part.comment)
+    return {"unknown block": bytes(blocks), "encrypted": bytes(locked)}
+
+
+def written() -> bytes:
+    document = docx.Document()
+    document.add_paragraph("We landed at dawn.")
+    buffer = BytesIO()
+    document.save(buffer)
+    return buffer.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("name", "make"), [("a.xlsx", workbook), ("a.pptx", slides), ("a.epub", book), ("a.docx", written)]
+)
+def test_an_archive_with_damaged_parts_is_refused(
+    tmp_path: Path, name: str, make: Callable[[], bytes]
+) -> None:
+    for kind, content in damage(make()).items():
+        with pytest.raises(DocumentUnreadable, match="damaged") as refused:
+            read(tmp_path, name, content)
+        assert name in refused.value.message, kind
 
 
 @pytest.mark.parametrize("name", ["a.xlsx", "a.pptx", "a.epub"])

@@ -6,14 +6,14 @@ import posixpath
 from io import BytesIO
 from typing import Any
 from urllib.parse import unquote
-from zipfile import BadZipFile, ZipFile
+from zipfile import ZipFile
 
 from lxml import etree
 
 from leanrag_engine.core.text.cleaning import clean_line
 
 from .html import read_html
-from .reading import MALFORMED, Reading, damage_error, refuse_bomb, sensible_title
+from .reading import MALFORMED_ARCHIVE, Reading, damage_error, refuse_bomb, sensible_title
 
 __all__ = ["read_epub"]
 
@@ -40,7 +40,7 @@ def read_epub(data: bytes, name: str) -> Reading:
                 read_html(archive.read(path), f"{name}: {path}").text
                 for path in _find_chapters(package, posixpath.dirname(place))
             ]
-    except (BadZipFile, etree.LxmlError, *MALFORMED) as problem:
+    except (etree.LxmlError, *MALFORMED_ARCHIVE) as problem:
         raise damage_error(name, "EPUB", problem) from problem
     text = "\n\n".join(chapter for chapter in chapters if chapter)
     author = _read_field(package, "creator")

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from io import BytesIO
+from lzma import LZMAError
 from typing import Any
-from zipfile import ZipFile
+from zipfile import BadZipFile, ZipFile
 
 from leanrag_engine.core.errors import DocumentUnreadable
 from leanrag_engine.core.model import NO_METADATA, Page
@@ -17,6 +19,7 @@ from leanrag_engine.documents.headings import headings
 
 __all__ = [
     "MALFORMED",
+    "MALFORMED_ARCHIVE",
     "Reading",
     "damage_error",
     "first_heading",
@@ -38,6 +41,9 @@ MALFORMED = (
     ValueError,
 )
 """Errors that a parser raises on damaged files besides its own."""
+
+MALFORMED_ARCHIVE = (BadZipFile, EOFError, LZMAError, RuntimeError, zlib.error, *MALFORMED)
+"""The same for a parser of zip archives; a RuntimeError means that a part is encrypted."""
 
 _NO_TITLE = re.compile(
     r"(?:untitled|title|word document|microsoft \w+|document|dokument|unbenannt|presentation|slide|template|draft|scan)"

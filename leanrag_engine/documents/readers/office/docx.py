@@ -9,7 +9,6 @@ import re
 from collections.abc import Iterator
 from io import BytesIO
 from typing import Any
-from zipfile import BadZipFile
 
 from docx import Document
 from docx.document import Document as WordDocument
@@ -19,7 +18,7 @@ from lxml.etree import LxmlError
 
 from leanrag_engine.core.text.cleaning import clean
 from leanrag_engine.documents.readers.reading import (
-    MALFORMED,
+    MALFORMED_ARCHIVE,
     Reading,
     damage_error,
     first_heading,
@@ -54,7 +53,7 @@ def read_docx(data: bytes, name: str) -> Reading:
         text = clean(_WordText(document).text)
         title = sensible_title(document.core_properties.title)
         date = office_date(document.core_properties)
-    except (OpcError, LxmlError, BadZipFile, *MALFORMED) as problem:
+    except (OpcError, LxmlError, *MALFORMED_ARCHIVE) as problem:
         raise damage_error(name, "DOCX", problem) from problem
     return Reading(text, title or first_heading(text, "text/markdown"), date=date)
 

@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterable, Iterator
 from io import BytesIO
 from typing import Any
-from zipfile import BadZipFile
 
 from lxml.etree import LxmlError
 
@@ -14,7 +13,7 @@ from leanrag_engine.core.errors import FormatUnsupported
 from leanrag_engine.core.model import Page
 from leanrag_engine.core.text.cleaning import clean, clean_line
 from leanrag_engine.documents.readers.reading import (
-    MALFORMED,
+    MALFORMED_ARCHIVE,
     Reading,
     damage_error,
     office_date,
@@ -50,7 +49,7 @@ def read_pptx(data: bytes, name: str) -> Reading:
         slides = [_join_lines(_read_slide(slide)) for slide in deck.slides]
         date = office_date(deck.core_properties)
         title = sensible_title(deck.core_properties.title)
-    except (BadZipFile, LxmlError, PythonPptxError, *MALFORMED) as problem:
+    except (LxmlError, PythonPptxError, *MALFORMED_ARCHIVE) as problem:
         raise damage_error(name, "PPTX", problem) from problem
     text, pages = "", []
     for number, slide in enumerate(slides, 1):

@@ -7,14 +7,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import date, datetime, time
 from io import BytesIO
 from typing import Any
-from zipfile import BadZipFile
 
 from openpyxl import load_workbook
 from openpyxl.utils.exceptions import InvalidFileException
 
 from leanrag_engine.core.text.cleaning import clean, clean_line
 from leanrag_engine.documents.readers.reading import (
-    MALFORMED,
+    MALFORMED_ARCHIVE,
     Reading,
     damage_error,
     office_date,
@@ -44,8 +43,8 @@ def read_xlsx(data: bytes, name: str) -> Reading:
         ]
         date = office_date(book.properties)
         title = sensible_title(book.properties.title)
-    # KeyError of a missing part is one of MALFORMED.
-    except (BadZipFile, InvalidFileException, SyntaxError, *MALFORMED) as problem:
+    # KeyError of a missing part is one of MALFORMED_ARCHIVE.
+    except (InvalidFileException, SyntaxError, *MALFORMED_ARCHIVE) as problem:
         raise damage_error(name, "XLSX", problem) from problem
     return Reading(clean("\n\n".join(sheets)), title, date=date)
 
