@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -120,7 +121,6 @@ def test_a_changed_part_is_read_or_refused_and_never_ends_in_another_error(
 ) -> None:
     valid, read = READERS[kind]
     read(tmp_path, json.dumps(valid))
-    try:
-        read(tmp_path, json.dumps(data.draw(changed(valid)), ensure_ascii=data.draw(st.booleans())))
-    except LeanRAGError as refused:
-        assert refused.message
+    text = json.dumps(data.draw(changed(valid)), ensure_ascii=data.draw(st.booleans()))
+    with suppress(LeanRAGError):
+        read(tmp_path, text)
