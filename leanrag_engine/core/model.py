@@ -631,7 +631,8 @@ class LayerHealth:
     says how τ was chosen. ``heuristic_*``: shares made without a model.
 
     Clusters of this layer's entities: ``sizes``; ``tightness``, the mean cosine to the mean of the own cluster;
-    ``inside``, the share of relations within a cluster; ``connected``, the share of clusters that those relations
+    ``inside``, the share of relations within a cluster; ``modularity``, by how much that exceeds the share that random
+    ends would give; ``connected``, the share of clusters that those relations
     connect (the cap, the tree's shape or meaning alone put the others together); ``contested``, the share of members
     with a responsibility below one half; ``islands``, the clusters that a relation leaves but that have no relation
     of their own, which must be 0.
@@ -654,6 +655,7 @@ class LayerHealth:
     sizes: Distribution | None = None
     tightness: float = 0.0
     inside: float = 0.0
+    modularity: float = 0.0
     connected: float = 0.0
     contested: float = 0.0
     islands: int = 0

@@ -74,11 +74,15 @@ class PairMeetings:
 @dataclass(frozen=True, slots=True)
 class ClusteringStability:
     """Agreement of G0's clusters with a second clustering (adjusted Rand index, 1 = equal): with another seed, and
-    without a tenth of the entities. ``entities`` is the number of clustered entities."""
+    without a tenth of the entities. ``entities`` is the number of clustered entities.
+
+    ``kept``: the share of clusters whose members stay together, without others, when a hundredth of the entities goes.
+    """
 
     entities: int
     other_seed: float
     without_a_tenth: float
+    kept: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +140,7 @@ def _pairs(count: int) -> int:
 
 
 def stability(count: int, clusterer: Clusterer, *, seed: int = 0, most: int = 20_000) -> ClusteringStability:
-    """Cluster ``count`` entities three times: as they are, with another seed, and without a tenth of them.
+    """Cluster ``count`` entities four times: as they are, with another seed, without a tenth and without a hundredth of them.
 
     Beyond ``most`` entities a random sample is clustered: more would take over a minute.
     """
@@ -145,12 +149,29 @@ def stability(count: int, clusterer: Clusterer, *, seed: int = 0, most: int = 20
     if count > most:
         rows = np.sort(rng.choice(count, most, replace=False))
     first = clusterer(rows, 0)
-    kept = np.sort(rng.choice(len(rows), max(1, round(0.9 * len(rows))), replace=False))
+    most_rows, nearly_all = (
+        np.sort(rng.choice(len(rows), max(1, round(share * len(rows))), replace=False))
+        for share in (0.9, 0.99)
+    )
     return ClusteringStability(
         entities=len(rows),
         other_seed=adjusted_rand_index(first, clusterer(rows, 1)),
-        without_a_tenth=adjusted_rand_index(first[kept], clusterer(rows[kept], 0)),
+        without_a_tenth=adjusted_rand_index(first[most_rows], clusterer(rows[most_rows], 0)),
+        kept=kept_share(first[nearly_all], clusterer(rows[nearly_all], 0)),
     )
+
+
+def kept_share(before: Labels, after: Labels) -> float:
+    """Return the share of the clusters of ``before`` that have the same members in ``after``."""
+    olds, news = _members_by_cluster(before), _members_by_cluster(after)
+    return len(olds & news) / len(olds)
+
+
+def _members_by_cluster(labels: Labels) -> set[frozenset[int]]:
+    members: dict[int, list[int]] = {}
+    for row, label in enumerate(labels.tolist()):
+        members.setdefault(label, []).append(row)
+    return {frozenset(each) for each in members.values()}
 
 
 def repetition_share(items: Sequence[Hashable]) -> float:

@@ -139,6 +139,7 @@ def _measure_clusters(
         sizes=shape.sizes,
         tightness=round(shape.tightness, 4),
         inside=round(links.inside(labels), 4),
+        modularity=round(links.modularity(labels), 4),
         connected=_share(int((_pieces(links, labels) == 1).sum()), shape.clusters),
         contested=_share(int(np.count_nonzero(shares < half)), len(shares)),
         islands=_islands(links, labels, upper),

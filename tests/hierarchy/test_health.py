@@ -78,6 +78,19 @@ def test_inside_and_connected_are_what_networkx_gives(one: BuiltHierarchy) -> No
         assert layer_health.connected == pytest.approx(connected / len(members), abs=1e-4)
 
 
+def test_modularity_is_what_networkx_gives(one: BuiltHierarchy) -> None:
+    for layer_health, (lower, upper) in zip(one.health.layers, pairwise(one.hierarchy.layers), strict=False):
+        graph = nx.Graph()
+        graph.add_nodes_from(each.id for each in lower.entities)
+        for relation in lower.relations:
+            graph.add_edge(relation.source_id, relation.target_id, weight=relation.strength)
+        members: dict[str, set[str]] = {entity.id: set() for entity in upper.entities}
+        for entity in lower.entities:
+            members[entity.parent_id].add(entity.id)
+        expected = nx.community.modularity(graph, members.values()) if lower.relations else 0.0
+        assert layer_health.modularity == pytest.approx(expected, abs=1e-4)
+
+
 def test_tightness_is_the_mean_cosine_to_the_mean_of_the_cluster(one: BuiltHierarchy) -> None:
     for layer_health, rows, lower in zip(
         one.health.layers[:-1], one.vectors, one.hierarchy.layers, strict=False

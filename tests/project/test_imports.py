@@ -24,7 +24,17 @@ ALLOWED = {
     "pipeline": {"core", "documents", "extraction", "hierarchy", "retrieval", "llm", "adapters"},
     "export": {"core"},
     "engine": {"core", "export", "retrieval", "llm", "pipeline", "adapters"},
-    "evaluation": {"core", "extraction", "hierarchy", "retrieval", "llm", "pipeline", "adapters", "engine"},
+    "evaluation": {
+        "core",
+        "documents",
+        "extraction",
+        "hierarchy",
+        "retrieval",
+        "llm",
+        "pipeline",
+        "adapters",
+        "engine",
+    },
     "__init__": {"core", "retrieval", "engine"},
 }
 

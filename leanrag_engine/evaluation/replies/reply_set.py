@@ -16,6 +16,8 @@ from typing import Any
 from leanrag_engine.core.errors import InvalidInput
 from leanrag_engine.evaluation.datasets import MISSING, SetProblems, read_file_text, read_string
 
+QUESTIONS_FILE, DOCUMENTS_FOLDER = "questions.json", "docs"
+
 EXPECTED = (
     'Expected a folder with docs/ and questions.json: {"questions": [{"id", "question", '
     '"facts": [{"any": [regular expression, …]}], "queries": [sub-query, …]}]}.'
@@ -64,10 +66,22 @@ class ReplySet:
 def read_reply_set(folder: Path) -> ReplySet:
     """Read a set. Raises ``InvalidInput`` with its first problems, each with place, value and expectation."""
     folder = folder.resolve()
-    path, documents = folder / "questions.json", folder / "docs"
-    for needed, kind in ((path, "file questions.json"), (documents, "folder docs")):
-        if not needed.exists():
-            raise InvalidInput(f"The reply set {folder} has no {kind}.", EXPECTED)
+    path = folder / QUESTIONS_FILE
+    if not path.exists():
+        raise InvalidInput(f"The reply set {folder} has no file {QUESTIONS_FILE}.", EXPECTED)
+    documents = find_documents(folder)
+    questions, _ = read_questions(path)
+    if not any(question.facts for question in questions):
+        raise InvalidInput(f"No question of {path} has a fact.", EXPECTED)
+    asked = tuple(question for question in questions if question.facts)
+    return ReplySet(folder.name, documents, asked, len(questions) - len(asked))
+
+
+def read_questions(path: Path) -> tuple[list[ReplyQuestion], dict[str, Any]]:
+    """Return the questions of a set's file, which may be none, and the whole content of the file.
+
+    Raises ``InvalidInput`` with its first problems.
+    """
     try:
         content = json.loads(read_file_text(path))
     except (ValueError, RecursionError) as problem:
@@ -77,16 +91,21 @@ def read_reply_set(folder: Path) -> ReplySet:
     questions: list[ReplyQuestion] = []
     if not isinstance(content, dict):
         problems.report("the file", content, "an object with questions")
-    elif not isinstance(rows, list) or not rows:
-        problems.report("questions", rows, "a list with at least one item")
+    elif not isinstance(rows, list):
+        problems.report("questions", rows, "a list")
     else:
         questions = [_read_question(problems, row, number) for number, row in enumerate(rows)]
         problems.report_repeated([question.id for question in questions], "question")
-        if not problems.problems and not any(question.facts for question in questions):
-            problems.report("facts of all questions", [], "at least one question with a fact")
     problems.raise_any(path, EXPECTED)
-    asked = tuple(question for question in questions if question.facts)
-    return ReplySet(folder.name, documents, asked, len(questions) - len(asked))
+    return questions, content
+
+
+def find_documents(folder: Path) -> Path:
+    """Return the folder of a set's documents. Raises ``InvalidInput`` if there is none."""
+    documents = folder / DOCUMENTS_FOLDER
+    if not documents.is_dir():
+        raise InvalidInput(f"The reply set {folder} has no folder {DOCUMENTS_FOLDER}.", EXPECTED)
+    return documents
 
 
 def _read_question(problems: SetProblems, row: object, number: int) -> ReplyQuestion:

@@ -219,7 +219,7 @@ def print_judgement(found: Judgement, settings: Settings, *, as_json: bool) -> N
     if as_json:
         typer.echo(json_.dumps(figures(found, settings)))
     else:
-        from .answers_report import show  # noqa: PLC0415 - rich is heavy
+        from .reports.answers import show  # noqa: PLC0415 - rich is heavy
 
         show(found, settings)
 

@@ -37,6 +37,7 @@ from .options import (
     ScratchDir,
     UseQueries,
 )
+from .questions import questions
 
 if TYPE_CHECKING:
     from leanrag_engine.evaluation.datasets import QuestionSet
@@ -91,7 +92,7 @@ def retrieval(
     """
 
     async def work() -> None:
-        from . import retrieval_report as report  # noqa: PLC0415 - heavy
+        from .reports import retrieval as report  # noqa: PLC0415 - heavy
 
         names = compare.split(",") if compare else []
         if json and names:
@@ -148,7 +149,7 @@ def coverage(
         from leanrag_engine.evaluation.replies.reply_set import read_reply_set  # noqa: PLC0415 - heavy
         from leanrag_engine.evaluation.replies.run import check  # noqa: PLC0415 - heavy
 
-        from . import coverage_report as report  # noqa: PLC0415 - heavy
+        from .reports import coverage as report  # noqa: PLC0415 - heavy
 
         read = [read_reply_set(folder).first(limit) for folder in sets]
         ways, sizes = check(compare.split(","), parse_numbers(budgets), read), parse_numbers(budgets)
@@ -165,6 +166,7 @@ def coverage(
 
 app.command()(answers)
 app.command()(anonymise)
+app.command()(questions)
 
 
 @app.command()
@@ -187,7 +189,7 @@ def health(
         from leanrag_engine.evaluation.health import collection_health  # noqa: PLC0415 - heavy
 
         from ..progress import stage_bars  # noqa: PLC0415 - rich is heavy
-        from .health_report import show_health  # noqa: PLC0415 - rich is heavy
+        from .reports.health import show_health  # noqa: PLC0415 - rich is heavy
 
         settings = load_settings(data_dir=data_dir, collection=collection, read_only=True)
         with stage_bars() as show:

@@ -1,4 +1,4 @@
-"""The options of ``leanrag eval retrieval``, ``anonymise``, ``coverage`` and ``answers``."""
+"""The options of ``leanrag eval retrieval``, ``anonymise``, ``coverage``, ``questions`` and ``answers``."""
 
 from __future__ import annotations
 
@@ -65,6 +65,23 @@ CompareWays = Annotated[
 UseQueries = Annotated[bool, typer.Option("--queries", help="Give the sub-queries that the set has.")]
 ListMisses = Annotated[
     bool, typer.Option("--misses", help="List the questions that lack facts on standard error.")
+]
+
+# --- questions -----------------------------------------------------------------------------
+
+NewSet = Annotated[Path, typer.Argument(metavar="FOLDER", help="A folder with docs/.")]
+Number = Annotated[int, typer.Option(min=1, help="Questions that the set has in the end.")]
+TokenCap = Annotated[int, typer.Option(min=1, help="Most tokens of all calls together.")]
+WriterModel = Annotated[
+    str | None, typer.Option(metavar="MODEL", help="Who writes; default: the setting llm_model.")
+]
+WorksheetFile = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE.json", help="Write passages for an agent here, and call no model."),
+]
+FilledWorksheet = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE.json", help="Take the questions of a worksheet that was filled in."),
 ]
 
 # --- answers -------------------------------------------------------------------------------

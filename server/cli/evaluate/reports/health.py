@@ -30,7 +30,8 @@ def show_health(found: CollectionHealth) -> None:
         console.print(
             f"\nStability of G0's clusters (adjusted Rand index, {found.stability.entities:,} entities): "
             f"{found.stability.other_seed:.3f} with another seed, "
-            f"{found.stability.without_a_tenth:.3f} without a tenth of the entities."
+            f"{found.stability.without_a_tenth:.3f} without a tenth of the entities; "
+            f"{100 * found.stability.kept:.0f} % of the clusters stay as they are without a hundredth of them."
         )
     console.print("\nContexts: shares said twice.")
     console.print(redundancy_table(found))
@@ -86,6 +87,7 @@ RECORDED: dict[str, Callable[[LayerHealth], str]] = {
     "members of a cluster: range, median": _sizes,
     "tightness": lambda each: f"{each.tightness:.2f}" if each.clusters else "",
     "relations within a cluster": lambda each: _percent(each.inside) if each.clusters else "",
+    "modularity": lambda each: f"{each.modularity:.2f}" if each.clusters else "",
     "clusters joined by relations": lambda each: _percent(each.connected) if each.clusters else "",
     "communities, relations apart": _communities,
     "members in doubt": lambda each: _percent(each.contested) if each.clusters else "",

@@ -1,0 +1,142 @@
+"""``leanrag eval questions``: a reply set written on one's own documents, by a model or by the calling agent."""
+
+from __future__ import annotations
+
+import json as json_
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from leanrag_engine.core.errors import InvalidInput
+
+from ..options import run_async
+from .anonymise import check_new, write_new
+from .options import ApiBase, FilledWorksheet, Json, NewSet, Number, TokenCap, WorksheetFile, WriterModel
+
+if TYPE_CHECKING:
+    from leanrag_engine.core.config import Settings
+    from leanrag_engine.evaluation.replies.writing import WritingOutcome
+    from leanrag_engine.evaluation.replies.written import QuestionFile, SourceCorpus
+
+EXAMPLES = 10
+"""Rejected questions that the report lists; the file has those of a model all."""
+
+
+def questions(
+    folder: NewSet,
+    number: Number = 20,
+    budget: TokenCap = 200_000,
+    model: WriterModel = None,
+    api_base: ApiBase = None,
+    worksheet: WorksheetFile = None,
+    filled: FilledWorksheet = None,
+    json: Json = False,
+) -> None:
+    """Write questions with the facts that their answers need, on documents of your own, for `leanrag eval coverage`.
+
+    FOLDER has a folder `docs/`; the questions go to its `questions.json`, beside those that are there. A model
+    writes one question on each of `--number` passages, which are spread over the documents. Or the agent at your side does:
+    `--worksheet` writes the passages with instructions into a file, and `--filled` takes what the agent wrote in it.
+
+    Every fact must stand in its passage word for word, not in the question, and not in many passages. What fails is
+    asked for once more, then rejected, counted and listed. Each question is stored at once: run the
+    command again to go on. No call is made that could pass `--budget`.
+
+    Example: `leanrag eval questions my_manuals --number 40 --model openai/gpt-4o-mini`
+    """
+
+    async def work() -> None:
+        from leanrag_engine.core.config import load_settings  # noqa: PLC0415 - heavy
+        from leanrag_engine.evaluation.replies.writing import open_corpus, take_worksheet  # noqa: PLC0415
+        from leanrag_engine.evaluation.replies.written import QuestionFile  # noqa: PLC0415 - heavy
+
+        if worksheet and filled:
+            raise InvalidInput("--worksheet writes a new file, --filled reads one.", "Give one of them.")
+        settings = load_settings(llm_model=model, llm_api_base=api_base)
+        if not (worksheet or filled or settings.llm_model):
+            raise InvalidInput(
+                "No model is set to write the questions.",
+                "Set llm_model or give --model; or let the agent at your side write them: --worksheet FILE.json.",
+            )
+        file = QuestionFile.open(folder)
+        corpus = open_corpus(folder, settings)
+        if worksheet:
+            write_worksheet(worksheet, corpus, file, number, settings, as_json=json)
+            return
+        if filled:
+            found = take_worksheet(filled, corpus, file)
+        else:
+            found = await write(settings, corpus, file, number, budget)
+        for remark in remarks(corpus, found, file, number):
+            typer.echo(remark, err=True)
+        if json:
+            typer.echo(json_.dumps(figures(file, found)))
+        else:
+            rejected = f", {len(found.rejected):,} rejected" if found.rejected else ""
+            typer.echo(f"{file.path}: {file.written:,} questions, {found.added:,} of them new{rejected}.")
+
+    run_async(work)
+
+
+def write_worksheet(
+    path: Path, corpus: SourceCorpus, file: QuestionFile, number: int, settings: Settings, *, as_json: bool
+) -> None:
+    from leanrag_engine.evaluation.replies.writing import make_worksheet  # noqa: PLC0415 - heavy
+    from leanrag_engine.llm.prompts import Prompts  # noqa: PLC0415 - only here
+
+    check_new(path)
+    content = make_worksheet(corpus, file, number, Prompts.open(settings.prompts_dir))
+    write_new(path, content)
+    if as_json:
+        typer.echo(json_.dumps({"worksheet": str(path), "passages": len(content["passages"])}))
+        return
+    typer.echo(
+        f"{path}: {len(content['passages']):,} passages. Have your agent fill in each result as the instructions in it "
+        f"say, then run this command with --filled {path}."
+    )
+
+
+async def write(
+    settings: Settings, corpus: SourceCorpus, file: QuestionFile, number: int, budget: int
+) -> WritingOutcome:
+    """Have the model of the settings write, with progress on standard error."""
+    from leanrag_engine.evaluation.replies.writing import open_writer, write_by_model  # noqa: PLC0415
+    from leanrag_engine.llm.prompts import Prompts  # noqa: PLC0415 - only here
+
+    from ..progress import stage_bars  # noqa: PLC0415 - rich is heavy
+
+    async with open_writer(settings, budget) as model:
+        with stage_bars() as show:
+            prompts = Prompts.open(settings.prompts_dir)
+            return await write_by_model(model, corpus, file, number, show, prompts)
+
+
+def remarks(corpus: SourceCorpus, found: WritingOutcome, file: QuestionFile, number: int) -> Iterator[str]:
+    """Describe what could not be read, what was rejected, and why there are fewer questions than asked for."""
+    yield from (f"Not read: {each}" for each in corpus.failed)
+    for place, reason in found.rejected[:EXAMPLES]:
+        yield f"Rejected, {place}: {reason}"
+    if len(found.rejected) > EXAMPLES:
+        yield f"… and {len(found.rejected) - EXAMPLES:,} more."
+    if found.capped:
+        yield "The next call could pass --budget. Run the command again to go on."
+    elif found.meter.calls and file.written < number:
+        yield f"All {len(corpus.passages):,} passages were tried."
+    if found.meter.calls:
+        yield (
+            f"{found.meter.calls:,} calls, {found.meter.prompt_tokens:,} input and "
+            f"{found.meter.completion_tokens:,} output tokens."
+        )
+
+
+def figures(file: QuestionFile, found: WritingOutcome) -> dict[str, object]:
+    return {
+        "questions": file.written,
+        "added": found.added,
+        "rejected": len(found.rejected),
+        "calls": found.meter.calls,
+        "tokens": found.meter.prompt_tokens + found.meter.completion_tokens,
+        "capped": found.capped,
+    }

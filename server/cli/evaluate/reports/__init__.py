@@ -1,0 +1,1 @@
+"""The printed reports of `leanrag eval`: remarks and tables."""
