@@ -133,7 +133,7 @@ async def write_by_model(
 
 def make_worksheet(
     corpus: SourceCorpus, file: QuestionFile, number: int, prompts: Prompts = BUILT_IN
-) -> dict[str, object]:
+) -> dict[str, Any]:
     """Return a worksheet with a passage for each question that the set lacks of ``number``.
 
     Raises ``InvalidInput`` if it lacks none, or every passage has one.
