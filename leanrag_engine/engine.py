@@ -58,6 +58,7 @@ from .core.model import (
     Document,
     DocumentSource,
     Entity,
+    EntityHead,
     ExtractionSchema,
     Generation,
     Relation,
@@ -611,6 +612,24 @@ class LeanRAG:
             ends = sorted({end for each in relations for end in (each.source_id, each.target_id)})
             nodes = await index.generations.entities(number, ends)
             return RelationPage(tuple(relations), len(relations), {node.id: node.name for node in nodes})
+
+        return await self._read(collection, read, built=True)
+
+    async def relations_within(
+        self, cluster: str, *, limit: int = 100, collection: str = "default"
+    ) -> list[Relation]:
+        """Return the strongest relations among the members of an aggregated entity (name or ref)."""
+
+        async def read(index: IndexSnapshot) -> list[Relation]:
+            return await browsing.relations_within(index, await browsing.resolve(index, cluster), limit)
+
+        return await self._read(collection, read, built=True)
+
+    async def entity_heads(self, *, collection: str = "default") -> list[EntityHead]:
+        """Return all entities without their texts: the root first, then layer by layer, most mentions first."""
+
+        async def read(index: IndexSnapshot) -> list[EntityHead]:
+            return await index.generations.entity_heads(index.generation.number)
 
         return await self._read(collection, read, built=True)
 

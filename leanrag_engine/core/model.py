@@ -537,6 +537,18 @@ class SharedText(str):
 
 
 @dataclass(frozen=True, slots=True)
+class EntityHead:
+    """An entity without its texts: a map of the hierarchy reads all of them at once."""
+
+    id: str
+    name: str
+    type: str
+    layer: int
+    mentions: int
+    parent_id: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class Relation:
     """An edge between two entities of one layer; at most one for each unordered pair.
 

@@ -26,6 +26,7 @@ from .model import (
     Correction,
     Document,
     Entity,
+    EntityHead,
     Extract,
     ExtractionSchema,
     Generation,
@@ -558,6 +559,10 @@ class GenerationStore(Protocol):
     ) -> list[Entity]:
         """Return entities of layer 0, or of the layers above it, whose normalised name or alias begins with
         ``prefix``, in alphabetical order."""
+        ...
+
+    async def entity_heads(self, generation: int) -> list[EntityHead]:
+        """Return all entities without their texts: the root first, each layer as ``members`` orders it."""
         ...
 
     async def members(self, generation: int, id: str, offset: int, limit: int) -> list[Entity]:

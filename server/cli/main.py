@@ -36,6 +36,7 @@ COMMANDS = {
     "ls": "reading.ls:list_documents",
     "show": "reading.show:show",
     "tree": "reading.tree:tree",
+    "explore": "reading.explore:explore",
     "export": "reading.export:export",
     "merge": "corpus.corrections:merge",
     "split": "corpus.corrections:split",

@@ -63,24 +63,29 @@ def serve_at(
     """Bind, print the address, and serve ``server`` until the process receives a signal to stop."""
     with listening(address) as bound:
         address = Address(address.host, bound.getsockname()[1])
-        calls = Calls(http_app(server, http, address))
-        serving = Serving(
-            uvicorn.Config(
-                calls,
-                http=bounded_connection(http.http_head_seconds),
-                h11_max_incomplete_event_size=HEAD_BYTES,
-                access_log=log_level == "info",
-                log_config=log_config(),
-                log_level=log_level,
-                server_header=False,
-                ws="none",
-            ),
-            calls,
-        )
         typer.echo(greeting(address, access), err=True)
-        # uvicorn shuts down cleanly on Ctrl-C and then raises the signal again.
-        with suppress(KeyboardInterrupt):
-            anyio.run(serving.serve, [bound])
+        serve_app(http_app(server, http, address), bound, http, log_level)
+
+
+def serve_app(app: ASGIApp, bound: socket.socket, http: HttpSettings, log_level: LogLevel) -> None:
+    """Serve ``app`` at a bound socket until the process receives a signal to stop."""
+    calls = Calls(app)
+    serving = Serving(
+        uvicorn.Config(
+            calls,
+            http=bounded_connection(http.http_head_seconds),
+            h11_max_incomplete_event_size=HEAD_BYTES,
+            access_log=log_level == "info",
+            log_config=log_config(),
+            log_level=log_level,
+            server_header=False,
+            ws="none",
+        ),
+        calls,
+    )
+    # uvicorn shuts down cleanly on Ctrl-C and then raises the signal again.
+    with suppress(KeyboardInterrupt):
+        anyio.run(serving.serve, [bound])
 
 
 def log_config() -> dict[str, Any]:

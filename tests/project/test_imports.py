@@ -87,7 +87,7 @@ HOMES = {
         "leanrag_engine/hierarchy/clustering/links.py",
     },
     "sqlalchemy": {"leanrag_engine/adapters/sql"},
-    "starlette": {"server/http/serving.py"},
+    "starlette": {"server/http/serving.py", "server/explorer/routes.py"},
     "sudachipy": {"leanrag_engine/core/text/language/segmentation.py"},
     "tenacity": {"leanrag_engine/adapters/chat/model.py"},
     "threadpoolctl": {

@@ -21,6 +21,7 @@ from leanrag_engine.core.model import (
     Correction,
     Document,
     Entity,
+    EntityHead,
     Extract,
     ExtractionSchema,
     Generation,
@@ -290,6 +291,9 @@ class SqlGenerationStore:
         return await self._transactions.read(
             entities.find_by_prefix, generation, prefix, limit, aggregated=aggregated
         )
+
+    async def entity_heads(self, generation: int) -> list[EntityHead]:
+        return await self._transactions.read(entities.heads, generation)
 
     async def members(self, generation: int, id: str, offset: int, limit: int) -> list[Entity]:
         return await self._transactions.read(entities.members, generation, id, offset, limit)

@@ -241,6 +241,14 @@ async def view_cluster(index: IndexSnapshot, entity: Entity, offset: int, limit:
     return ClusterView(entity, above[0] if above else None, tuple(members), tuple(relations), ends)
 
 
+async def relations_within(index: IndexSnapshot, cluster: Entity, limit: int) -> list[Relation]:
+    """Return the strongest relations among the members of an aggregated entity."""
+    _check_aggregated(cluster)
+    number = index.generation.number
+    members = await index.generations.members(number, cluster.id, 0, cluster.members)
+    return (await index.generations.relations_among(number, [each.id for each in members]))[:limit]
+
+
 async def inter_cluster_relations(
     index: IndexSnapshot,
     cluster: Entity | None,

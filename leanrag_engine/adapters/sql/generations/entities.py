@@ -13,7 +13,16 @@ from leanrag_engine.adapters.sql.dialect import fulltext
 from leanrag_engine.adapters.sql.dialect.fulltext_index import RowCounts
 from leanrag_engine.adapters.sql.dialect.statements import among, in_order, list_value
 from leanrag_engine.adapters.sql.schema.tables import entities, names, parse_rows, select_unparsed
-from leanrag_engine.core.model import METHODS, Attribute, Entity, Evidence, Finding, Hit, Staleness
+from leanrag_engine.core.model import (
+    METHODS,
+    Attribute,
+    Entity,
+    EntityHead,
+    Evidence,
+    Finding,
+    Hit,
+    Staleness,
+)
 from leanrag_engine.core.text.language.names import name_key
 from leanrag_engine.core.text.nearest import similarity
 
@@ -61,6 +70,23 @@ def with_ids(connection: Connection, generation: int, ids: Sequence[str]) -> lis
     """Return the entities with these ids in the order of ``ids``; unknown ids are left out."""
     rows = connection.execute(_WITH_IDS, {"generation": generation, "ids": list_value(ids)})
     return in_order(ids, _entities(rows), lambda entity: entity.id)
+
+
+def heads(connection: Connection, generation: int) -> list[EntityHead]:
+    """Return all entities without their texts: the root first, each layer as ``members`` orders it."""
+    statement = (
+        select(
+            entities.c.id,
+            entities.c.name,
+            entities.c.type,
+            entities.c.layer,
+            entities.c.mentions,
+            entities.c.parent_id,
+        )
+        .where(entities.c.generation == generation)
+        .order_by(entities.c.layer.desc(), entities.c.mentions.desc(), entities.c.position)
+    )
+    return [EntityHead(*row) for row in connection.execute(statement)]
 
 
 def members(connection: Connection, generation: int, id_: str, offset: int, limit: int) -> list[Entity]:

@@ -1,0 +1,54 @@
+"""``leanrag explore``: the layers, entities and documents of a collection on a page in the browser."""
+
+from __future__ import annotations
+
+from secrets import token_urlsafe
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ..options import CollectionOption, DataDir, report_errors
+from ..running import read_settings, run
+
+if TYPE_CHECKING:
+    from leanrag_engine.engine import LeanRAG
+
+HOST = "127.0.0.1"
+
+
+def explore(
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port on this machine; 0: a free one.")] = 0,
+    no_open: Annotated[bool, typer.Option("--no-open", help="Only print the address.")] = False,
+    data_dir: DataDir = None,
+    collection: CollectionOption = None,
+) -> None:
+    """Explore the layers from the root down in a browser: clusters, entities with their sources, documents, questions.
+
+    The page is served to this machine alone, at an address with a token, until Ctrl-C. It only reads.
+
+    Example: `leanrag explore --collection notes`
+    """
+    settings = read_settings(data_dir, collection, read_only=True)
+    chosen = settings.collection
+
+    async def prepare(engine: LeanRAG) -> None:
+        nonlocal chosen
+        chosen = await engine.choose_collection(settings.collection)
+        await engine.root(collection=chosen)
+
+    # Before the server starts, so that what is missing is an error of this command.
+    run(settings, prepare)
+    from ...engine_handle import EngineHandle  # noqa: PLC0415 - heavy
+    from ...explorer.routes import explorer_app  # noqa: PLC0415 - heavy
+    from ...http.serving import listening, serve_app  # noqa: PLC0415 - heavy
+    from ...http.settings import Address, load_http_settings  # noqa: PLC0415 - heavy
+
+    with report_errors():
+        http = load_http_settings()
+        with listening(Address(HOST, port)) as bound:
+            token = token_urlsafe()
+            url = f"http://{HOST}:{bound.getsockname()[1]}/explore/{token}/"
+            typer.echo(f"Explore {chosen} at {url} (Ctrl-C stops it)", err=True)
+            if not no_open:
+                typer.launch(url)
+            serve_app(explorer_app(EngineHandle(settings), chosen, token), bound, http, "warning")

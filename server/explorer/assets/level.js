@@ -1,0 +1,84 @@
+// One cluster: its foremost members and the relations among them, where they lie on the map too.
+
+import { colors, drawCircle, drawLabel, drawMark, drawRelation, layerColor, prepare } from "./drawing.js";
+
+export const MOST = 30;
+const MOST_LINES = 60;
+
+export class LevelView {
+  constructor(canvas, hierarchy, { pick }) {
+    this.canvas = canvas;
+    this.hierarchy = hierarchy;
+    this.cluster = 0;
+    this.links = [];
+    this.marks = new Map();
+    this.selected = -1;
+    canvas.addEventListener("click", (event) => {
+      const found = this.find(event);
+      if (found >= 0) pick(found);
+    });
+    canvas.addEventListener("mousemove", (event) => {
+      const found = this.find(event);
+      canvas.title = found < 0 ? "" : hierarchy.names[found];
+      canvas.style.cursor = found < 0 ? "default" : "pointer";
+    });
+    new ResizeObserver(() => this.paint()).observe(canvas);
+  }
+
+  show(cluster, links) {
+    this.cluster = cluster;
+    this.links = links;
+    this.paint();
+  }
+
+  shown() {
+    return this.hierarchy.members[this.cluster].slice(0, MOST);
+  }
+
+  circle(place) {
+    const { x, y, r } = this.hierarchy;
+    const width = this.canvas.clientWidth;
+    const height = this.canvas.clientHeight;
+    const scale = (0.47 * Math.min(width, height - 40)) / r[this.cluster];
+    return {
+      x: width / 2 + (x[place] - x[this.cluster]) * scale,
+      y: height / 2 + 14 + (y[place] - y[this.cluster]) * scale,
+      r: r[place] * scale,
+    };
+  }
+
+  paint() {
+    const { context, width } = prepare(this.canvas);
+    if (!width) return;
+    const { hierarchy, cluster } = this;
+    const around = this.circle(cluster);
+    drawCircle(context, around.x, around.y, around.r, layerColor(hierarchy.layers[cluster]), colors.line);
+    const shown = new Set(this.shown());
+    const joined = this.links.filter(([from, to]) => shown.has(from) && shown.has(to));
+    for (const [from, to, strength] of joined.slice(0, MOST_LINES)) {
+      drawRelation(context, this.circle(from), this.circle(to), strength);
+    }
+    for (const place of shown) {
+      const { x, y, r } = this.circle(place);
+      drawCircle(context, x, y, r, layerColor(hierarchy.layers[place]), colors.faint);
+      drawLabel(context, hierarchy.names[place], x, y, r, r > 44 ? 13 : 11);
+    }
+    for (const [place, kind] of this.marks) {
+      const { x, y, r } = this.circle(place);
+      if (shown.has(place)) drawMark(context, kind, x, y, r);
+    }
+    if (shown.has(this.selected)) {
+      const { x, y, r } = this.circle(this.selected);
+      drawMark(context, "selected", x, y, r);
+    }
+  }
+
+  find(event) {
+    return (
+      this.shown().find((place) => {
+        const { x, y, r } = this.circle(place);
+        return Math.hypot(event.offsetX - x, event.offsetY - y) <= r;
+      }) ?? -1
+    );
+  }
+}

@@ -1,0 +1,257 @@
+// The page: opens on the root, a click descends, the trail climbs; the address keeps the place.
+
+import { button, byId, count, element } from "./dom.js";
+import { drawCircle, drawMark, layerColor, readColors } from "./drawing.js";
+import { Hierarchy } from "./hierarchy.js";
+import { LevelView } from "./level.js";
+import { MapView } from "./map.js";
+import { listEntities, showAnswer, showDetails, showDocuments, showHistory, showQuestion } from "./panels.js";
+import { Reader } from "./reader.js";
+import { openSource } from "./source.js";
+
+const FOUND = 20;
+
+class Page {
+  constructor(source, tree) {
+    this.source = source;
+    this.hierarchy = new Hierarchy(tree);
+    this.reader = new Reader(source);
+    this.tab = "details";
+    this.question = "";
+    this.cluster = 0;
+    this.selected = 0;
+    this.links = new Map();
+    const pick = (place) => this.go(place);
+    this.tools = { pick, reader: this.reader };
+    this.level = new LevelView(byId("level").querySelector("canvas"), this.hierarchy, { pick });
+    this.map = new MapView(byId("map").querySelector("canvas"), this.hierarchy, { pick, need: (place) => this.addLinks(place) });
+    byId("collection").textContent = tree.collection;
+    document.title = `${tree.collection} · LeanRAG explorer`;
+    this.listen();
+  }
+
+  listen() {
+    addEventListener("hashchange", () => this.follow());
+    addEventListener("keydown", (event) => this.press(event));
+    for (const tab of document.querySelectorAll('[role="tab"]')) {
+      tab.addEventListener("click", () => this.openTab(tab.id.replace("tab-", "")));
+      tab.addEventListener("keydown", (event) => this.moveTab(event));
+    }
+    for (const chosen of document.querySelectorAll("#switch button")) chosen.addEventListener("click", () => this.switchView(chosen.dataset.view));
+    for (const tool of document.querySelectorAll("[data-zoom]")) {
+      tool.addEventListener("click", () => {
+        if (tool.dataset.zoom === "all") this.map.fly(0);
+        else this.map.magnify(tool.dataset.zoom === "in" ? 1.6 : 1 / 1.6);
+      });
+    }
+    let typed = null;
+    byId("search").addEventListener("input", () => {
+      clearTimeout(typed);
+      typed = setTimeout(() => this.report(this.search()), 200);
+    });
+    byId("searching").addEventListener("submit", (event) => {
+      event.preventDefault();
+      byId("found").querySelector("button")?.click();
+    });
+    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => {
+      readColors();
+      this.paint();
+    });
+  }
+
+  // Show what the address names: the open cluster, or an entity within its cluster.
+  follow() {
+    const place = this.hierarchy.places.get(decodeURIComponent(location.hash.slice(1))) ?? 0;
+    this.selected = place;
+    this.cluster = this.hierarchy.isCluster(place) ? place : this.hierarchy.parents[place];
+    this.tab = "details";
+    this.report(this.showPlace());
+  }
+
+  go(place) {
+    const address = place ? `#${encodeURIComponent(this.hierarchy.refs[place])}` : "#";
+    byId("found").replaceChildren();
+    if (location.hash === address || (!place && !location.hash)) this.follow();
+    else location.hash = address;
+  }
+
+  async showPlace() {
+    this.level.selected = this.map.selected = this.selected;
+    this.showCluster(this.cluster);
+    this.showTrail();
+    this.markTabs();
+    await Promise.all([this.addLinks(this.cluster), this.fillPanel()]);
+  }
+
+  showCluster(cluster) {
+    const { hierarchy } = this;
+    this.cluster = cluster;
+    this.level.show(cluster, this.links.get(cluster) ?? []);
+    this.map.schedule();
+    this.map.fly(cluster);
+    const shown = Math.min(30, hierarchy.members[cluster].length);
+    const more = hierarchy.members[cluster].length - shown;
+    byId("level-title").textContent = `${hierarchy.names[cluster]}: ${count(shown, "member")}${more ? ` and ${more} more` : ""}`;
+  }
+
+  showTrail() {
+    const steps = this.hierarchy.trail(this.selected);
+    const items = steps.map((place, number) => {
+      const last = number === steps.length - 1;
+      return element("li", {}, button(this.hierarchy.names[place], () => this.go(place), { "aria-current": last && "page" }));
+    });
+    byId("trail").replaceChildren(element("ol", {}, ...items));
+  }
+
+  // Load the relations among the members of a cluster, once.
+  async addLinks(cluster) {
+    if (!this.links.has(cluster)) {
+      this.links.set(cluster, []);
+      const found = await this.source.within(this.hierarchy.refs[cluster]);
+      this.links.set(cluster, this.toPlaces(found));
+      this.map.within.set(cluster, this.links.get(cluster));
+    }
+    if (cluster === this.cluster) this.level.show(cluster, this.links.get(cluster));
+    this.map.schedule();
+  }
+
+  async addLayers() {
+    for (let layer = this.hierarchy.top - 1; layer >= 1; layer--) {
+      this.map.across[layer] = this.toPlaces(await this.source.across(layer));
+      this.map.schedule();
+    }
+  }
+
+  toPlaces(links) {
+    const { places } = this.hierarchy;
+    return links.map(([from, to, strength]) => [places.get(from), places.get(to), strength]);
+  }
+
+  async fillPanel() {
+    const { tab, selected, source, tools, hierarchy } = this;
+    let parts = [];
+    if (tab === "details") parts = showDetails(hierarchy, selected, await source.entity(hierarchy.refs[selected]), tools);
+    else if (tab === "documents") parts = showDocuments(await source.documents(), this.reader);
+    else if (tab === "history") parts = showHistory(await source.history());
+    else {
+      parts = showQuestion(source, this.question, (question) => this.report(this.ask(question)));
+      if (this.answer) parts.push(...showAnswer(hierarchy, this.answer, tools));
+    }
+    // A reply that was overtaken by a later click is dropped.
+    if (tab === this.tab && selected === this.selected) {
+      byId("panel").replaceChildren(...parts);
+      byId("panel").scrollTop = 0;
+    }
+  }
+
+  async ask(question) {
+    this.question = question;
+    this.answer = await this.source.answer(question);
+    const { places } = this.hierarchy;
+    const marks = new Map();
+    const mark = (refs, kind) => refs.map((each) => places.get(each.ref)).filter((place) => place !== undefined).forEach((place) => marks.set(place, kind));
+    mark(this.answer.path, "path");
+    mark(this.answer.seeds, "seed");
+    mark(this.answer.groups.map((each) => each.lca), "lca");
+    const steps = this.answer.path.map((each) => [places.get(each.ref), places.get(each.parent)]);
+    this.level.marks = this.map.marks = marks;
+    this.map.steps = steps.filter(([from, to]) => marks.has(from) && marks.has(to));
+    const lca = places.get(this.answer.lca?.ref) ?? 0;
+    this.showCluster(this.hierarchy.isCluster(lca) ? lca : this.hierarchy.parents[lca]);
+    await Promise.all([this.addLinks(this.cluster), this.fillPanel()]);
+  }
+
+  async search() {
+    const text = byId("search").value.trim();
+    if (!text) return byId("found").replaceChildren();
+    const { refs, total } = await this.source.search(text, FOUND);
+    if (text !== byId("search").value.trim()) return undefined;
+    const found = refs.map((ref) => this.hierarchy.places.get(ref)).filter((place) => place !== undefined);
+    const more = total - found.length;
+    return byId("found").replaceChildren(
+      found.length ? listEntities(this.hierarchy, found, this.tools.pick) : "No entity is called so.",
+      more > 0 ? element("p", { class: "faint" }, `and ${more} more: type more of the name`) : "",
+    );
+  }
+
+  openTab(tab) {
+    this.tab = tab;
+    this.markTabs();
+    this.report(this.fillPanel());
+  }
+
+  markTabs() {
+    for (const tab of document.querySelectorAll('[role="tab"]')) {
+      const chosen = tab.id === `tab-${this.tab}`;
+      tab.setAttribute("aria-selected", String(chosen));
+      tab.tabIndex = chosen ? 0 : -1;
+    }
+    byId("panel").setAttribute("aria-labelledby", `tab-${this.tab}`);
+  }
+
+  moveTab(event) {
+    const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+    if (!step) return;
+    const tabs = [...document.querySelectorAll('[role="tab"]')];
+    const next = tabs[(tabs.indexOf(event.target) + step + tabs.length) % tabs.length];
+    next.focus();
+    next.click();
+  }
+
+  switchView(view) {
+    document.body.dataset.view = view;
+    for (const each of document.querySelectorAll("#switch button")) each.setAttribute("aria-pressed", String(each.dataset.view === view));
+    this.paint();
+    if (view === "map") this.map.fly(this.cluster);
+  }
+
+  press(event) {
+    const writing = event.target.matches("input, textarea");
+    if (event.key === "/" && !writing) {
+      event.preventDefault();
+      byId("search").focus();
+    } else if (event.key === "Escape" && byId("found").childElementCount) byId("found").replaceChildren();
+    else if (event.key === "Backspace" && !writing && !byId("reader").open && this.selected > 0) this.go(this.hierarchy.parents[this.selected]);
+  }
+
+  paint() {
+    this.level.paint();
+    this.map.schedule();
+    paintLegend();
+  }
+
+  // Show a failure where the reader looks.
+  report(work) {
+    work.catch((problem) => byId("panel").replaceChildren(element("p", { class: "error", role: "alert" }, problem.message)));
+  }
+}
+
+function paintLegend() {
+  const kinds = [
+    ["seed", "seed of the question"],
+    ["path", "path to the LCA"],
+    ["lca", "lowest common ancestor (LCA)"],
+  ];
+  const rows = kinds.map(([kind, text]) => {
+    const sign = element("canvas", { width: 36, height: 36, "aria-hidden": "true" });
+    const context = sign.getContext("2d");
+    context.scale(2, 2);
+    drawCircle(context, 9, 10, 4, layerColor(1), null);
+    drawMark(context, kind, 9, kind === "seed" ? 11 : 9, kind === "lca" ? 3 : 5);
+    return element("li", {}, sign, text);
+  });
+  byId("legend").replaceChildren(...rows);
+}
+
+async function start() {
+  readColors();
+  const source = openSource();
+  const page = new Page(source, await source.tree());
+  page.follow();
+  paintLegend();
+  performance.mark("drawn");
+  document.body.dataset.ready = "yes";
+  await page.addLayers();
+}
+
+start().catch((problem) => byId("panel").replaceChildren(element("p", { class: "error", role: "alert" }, problem.message)));

@@ -1,0 +1,160 @@
+// What stands beside the drawing: details of an entity, a question, documents, the history of builds.
+
+import { button, count, element } from "./dom.js";
+import { MOST } from "./level.js";
+
+export function listEntities(hierarchy, places, pick, selected = -1) {
+  return element(
+    "ul",
+    { class: "rows" },
+    ...places.map((place) =>
+      element(
+        "li",
+        {},
+        element(
+          "button",
+          { type: "button", class: "link", onclick: () => pick(place), "aria-current": place === selected && "true" },
+          element("span", {}, hierarchy.names[place]),
+          element("span", { class: "count" }, hierarchy.describe(place)),
+        ),
+      ),
+    ),
+  );
+}
+
+// The foremost members, and the others when they are asked for.
+export function listMembers(hierarchy, cluster, pick) {
+  const members = hierarchy.members[cluster];
+  const list = element("div", { id: "members" }, listEntities(hierarchy, members.slice(0, MOST), pick));
+  const more = members.length - MOST;
+  if (more > 0) {
+    const show = button(`and ${more} more`, () => {
+      show.replaceWith(listEntities(hierarchy, members.slice(MOST), pick));
+    });
+    list.append(show);
+  }
+  return list;
+}
+
+function listSentences(sentences, reader) {
+  return element(
+    "div",
+    {},
+    ...sentences.map(({ text, places }) => {
+      const [best, ...others] = places;
+      const open = (place) => () => reader.openPassage(place.citation, place.start, place.end);
+      return element(
+        "div",
+        { class: "sentence" },
+        best ? button(text, open(best), { title: "Open its source" }) : text,
+        " ",
+        element("span", { class: "places" }, ...[best, ...others].filter(Boolean).slice(0, 4).flatMap((place) => [button(place.citation, open(place)), " "]), best?.match === "closest" ? "(closest)" : ""),
+      );
+    }),
+  );
+}
+
+export function showDetails(hierarchy, place, details, { pick, reader }) {
+  const { names, mentions, beneath } = hierarchy;
+  const parts = [element("h2", {}, names[place])];
+  const facts = [hierarchy.describe(place)];
+  if (hierarchy.isCluster(place)) facts.push(count(beneath[place], "entity", "entities"));
+  facts.push(count(mentions[place], "mention"));
+  parts.push(element("p", { class: "faint" }, facts.join(" · ")));
+  if (details.aliases.length) parts.push(element("p", {}, `Also called ${details.aliases.join(", ")}.`));
+  for (const each of details.attributes) parts.push(element("p", {}, each));
+  if (details.stale) parts.push(element("p", { class: "error" }, "Something beneath has changed since this text was written."));
+  const described = details.sentences.filter((each) => !each.finding);
+  const found = details.sentences.filter((each) => each.finding);
+  if (described.length) parts.push(element("h3", {}, `Description (${details.method}): each sentence opens its source`), listSentences(described, reader));
+  else if (details.description) parts.push(element("h3", {}, `Description (${details.method})`), element("p", {}, details.description));
+  if (hierarchy.isCluster(place)) parts.push(element("h3", {}, "Members"), listMembers(hierarchy, place, pick));
+  if (found.length) parts.push(element("h3", {}, "Findings"), listSentences(found, reader));
+  if (details.relations.length) {
+    parts.push(element("h3", {}, "Strongest relations"), listRelations(hierarchy, details.relations, pick));
+  }
+  if (details.passages.length) {
+    const links = details.passages.flatMap((citation) => [button(citation, () => reader.openPassage(citation)), " "]);
+    parts.push(element("h3", {}, "Passages"), element("p", {}, ...links));
+  }
+  return parts;
+}
+
+function listRelations(hierarchy, relations, pick) {
+  return element(
+    "ul",
+    { class: "rows" },
+    ...relations.map(({ ref, name, strength, description }) =>
+      element(
+        "li",
+        {},
+        element("button", { type: "button", class: "link", onclick: () => pick(hierarchy.places.get(ref)) }, element("span", {}, name), element("span", { class: "count" }, `λ ${strength}`)),
+        description ? element("p", { class: "faint" }, description.slice(0, 300)) : "",
+      ),
+    ),
+  );
+}
+
+export function showDocuments(documents, reader) {
+  const list = element("ul", { class: "rows" });
+  const fill = (wanted) => {
+    const kept = documents.filter((each) => `${each.title} ${each.path}`.toLocaleLowerCase().includes(wanted.toLocaleLowerCase()));
+    list.replaceChildren(
+      ...kept.slice(0, 300).map((each) =>
+        element(
+          "li",
+          {},
+          element("button", { type: "button", class: "link", onclick: () => reader.openDocument(each.number), title: each.path }, element("span", {}, each.title || each.path), element("span", { class: "count" }, each.date || count(each.passages, "passage"))),
+        ),
+      ),
+      ...(kept.length > 300 ? [element("li", {}, `and ${kept.length - 300} more: filter to see them`)] : []),
+    );
+  };
+  fill("");
+  const filter = element("input", { type: "search", placeholder: "Filter by title or path", "aria-label": "Filter documents" });
+  filter.addEventListener("input", () => fill(filter.value));
+  return [element("h2", {}, count(documents.length, "document")), filter, list];
+}
+
+export function showHistory(entries) {
+  const words = (figures) => Object.entries(figures).filter(([, figure]) => figure).map(([what, figure]) => `${what}: ${figure.toLocaleString("en")}`);
+  const rows = entries.map((each) =>
+    element(
+      "tr",
+      {},
+      element("td", {}, String(each.generation), element("div", { class: "faint" }, each.published_at.slice(0, 16).replace("T", " "))),
+      element("td", {}, each.reason, element("div", { class: "faint" }, `entities by layer: ${each.layers.join(", ")}`)),
+      element("td", { class: "faint" }, ...[...words(each.changed), ...words(each.cost)].map((line) => element("div", {}, line))),
+    ),
+  );
+  const heads = ["Build", "Why", "What changed and what it cost"].map((text) => element("th", { scope: "col" }, text));
+  return [element("h2", {}, "Builds, newest first"), element("table", {}, element("thead", {}, element("tr", {}, ...heads)), element("tbody", {}, ...rows))];
+}
+
+export function showQuestion(source, asked, ask) {
+  if (!source.answers) return [element("h2", {}, "Ask a question"), element("p", {}, "This file holds no index to search. Run `leanrag explore` to ask questions.")];
+  const box = element("input", { type: "text", value: asked, "aria-label": "Question", placeholder: "What would you like to know?" });
+  const form = element("form", {}, element("h2", {}, "Ask a question"), element("p", {}, box), element("button", { class: "plain" }, "Ask"));
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    if (box.value.trim()) ask(box.value.trim());
+  });
+  return [form];
+}
+
+export function showAnswer(hierarchy, answer, { pick, reader }) {
+  const place = (ref) => hierarchy.places.get(ref);
+  const seeds = answer.seeds.filter((each) => place(each.ref) !== undefined);
+  const parts = [element("p", { class: "faint" }, `${count(answer.tokens, "token")}${answer.truncated ? ", more was left out for lack of room" : ""}`)];
+  for (const warning of answer.warnings) parts.push(element("p", { class: "error" }, warning));
+  parts.push(element("h3", {}, "Seeds ◆"), listEntities(hierarchy, seeds.map((each) => place(each.ref)), pick));
+  parts.push(element("h3", {}, "Where they meet ◎"));
+  for (const group of answer.groups) {
+    const names = group.seeds.map((each) => each.name).join(", ");
+    if (place(group.lca.ref) !== undefined) parts.push(element("p", {}, button(group.lca.name, () => pick(place(group.lca.ref))), element("div", { class: "faint" }, names)));
+  }
+  const citations = answer.sources.flatMap((citation) => [button(citation, () => reader.openPassage(citation)), " "]);
+  parts.push(element("h3", {}, "Best passages"), element("p", {}, ...citations));
+  parts.push(element("h3", {}, "Context"), element("pre", { class: "context" }, answer.context));
+  return parts;
+}

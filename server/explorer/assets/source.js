@@ -1,0 +1,68 @@
+// Where the page's data come from: the server, or the file that the page is in.
+
+export const LINKS = 150;
+export const ACROSS = 2000;
+
+async function ask(name, parameters = {}) {
+  const reply = await fetch(`data/${name}?${new URLSearchParams(parameters)}`);
+  const value = await reply.json().catch(() => ({ error: `The server answered ${reply.status}.` }));
+  if (!reply.ok) throw new Error(value.error);
+  return value;
+}
+
+const served = {
+  answers: true,
+  tree: () => ask("tree"),
+  within: (cluster) => ask("links", { cluster, limit: LINKS }),
+  across: (layer) => ask("links", { layer, limit: ACROSS }),
+  entity: (ref) => ask("entity", { ref }),
+  search: (text, limit) => ask("search", { text, limit }),
+  around: (citation, neighbours) => ask("passages", { citation, neighbours }),
+  document: (document, offset, limit) => ask("passages", { document, offset, limit }),
+  documents: () => ask("documents"),
+  history: () => ask("history"),
+  answer: (question) => ask("answer", { question }),
+};
+
+function embedded(data) {
+  const documentOf = (citation) => citation.split(":")[0];
+  return {
+    answers: false,
+    tree: async () => data.tree,
+    within: async (cluster) => data.within[cluster] ?? [],
+    across: async (layer) => data.across[layer] ?? [],
+    entity: async (ref) => data.entities[ref],
+    search: async (text, limit) => searchNames(data.tree, text, limit),
+    around: async (citation, neighbours) => {
+      const all = data.passages[documentOf(citation)];
+      const place = all.findIndex((each) => each.citation === citation);
+      const first = Math.max(0, place - neighbours);
+      return { passages: all.slice(first, place + neighbours + 1), total: all.length };
+    },
+    document: async (document, offset, limit) => {
+      const all = data.passages[document];
+      return { passages: all.slice(offset, offset + limit), total: all.length };
+    },
+    documents: async () => data.documents,
+    history: async () => data.history,
+  };
+}
+
+// Without a server names alone are searched: those that begin with the text, then those that contain it.
+function searchNames(tree, text, limit) {
+  const wanted = text.trim().toLocaleLowerCase();
+  const begins = [];
+  const contains = [];
+  tree.names.forEach((name, place) => {
+    const at = name.toLocaleLowerCase().indexOf(wanted);
+    if (at === 0) begins.push(tree.refs[place]);
+    else if (at > 0) contains.push(tree.refs[place]);
+  });
+  const refs = [...begins, ...contains];
+  return { refs: refs.slice(0, limit), total: refs.length };
+}
+
+export function openSource() {
+  const held = document.getElementById("data");
+  return held ? embedded(JSON.parse(held.textContent)) : served;
+}

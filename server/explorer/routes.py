@@ -1,0 +1,205 @@
+"""The explorer's web application: its page and what the page asks for, all below an address with a token. Nothing writes."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from hmac import compare_digest
+from typing import TYPE_CHECKING
+
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.middleware.trustedhost import TrustedHostMiddleware
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Mount, Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from leanrag_engine.core.errors import InvalidInput, LeanRAGError, NotFound
+
+from ..engine_handle import EngineHandle
+from . import data
+from .page import MEDIA_TYPES, read_file
+
+if TYPE_CHECKING:
+    from leanrag_engine.engine import LeanRAG
+
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+"""The page runs our own files alone: no script from data, nothing from elsewhere."""
+
+HEADERS = {
+    b"content-security-policy": POLICY.encode(),
+    b"x-content-type-options": b"nosniff",
+    b"referrer-policy": b"no-referrer",
+    b"cache-control": b"no-store",
+}
+
+PAGE_SIZE, LARGEST_PAGE = 20, 2000
+
+
+class Guard:
+    """Lets requests pass whose path begins with ``/explore/TOKEN/``, and adds the headers to every response."""
+
+    def __init__(self, app: ASGIApp, token: str) -> None:
+        self.app = app
+        self.token = token.encode()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+
+        async def send_with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                message["headers"] = [*message["headers"], *HEADERS.items()]
+            await send(message)
+
+        parts = scope["path"].encode().split(b"/")
+        given = parts[2] if parts[1:2] == [b"explore"] and len(parts) > 2 else b""  # noqa: PLR2004
+        if compare_digest(given, self.token):
+            await self.app(scope, receive, send_with_headers)
+        else:
+            refusal = _refusal(
+                "Open the whole address that `leanrag explore` printed: it holds a token.", 403
+            )
+            await refusal(scope, receive, send_with_headers)
+
+
+class Explorer:
+    """The requests of the page. Each one reads from ``collection``."""
+
+    def __init__(self, handle: EngineHandle, collection: str) -> None:
+        self._handle = handle
+        self._collection = collection
+
+    async def file(self, request: Request) -> Response:
+        name = request.path_params["name"] or "index.html"
+        try:
+            content = read_file(name)
+        except NotFound as problem:
+            return _refusal(str(problem), 404)
+        return Response(content, media_type=MEDIA_TYPES[name.rpartition(".")[2]])
+
+    async def tree(self, _: Request) -> Response:
+        engine = await self._handle.get()
+        heads = await engine.entity_heads(collection=self._collection)
+        return JSONResponse(data.describe_tree(self._collection, heads))
+
+    async def links(self, request: Request) -> Response:
+        engine = await self._handle.get()
+        limit = _number(request, "limit", PAGE_SIZE)
+        if cluster := request.query_params.get("cluster", ""):
+            among = await engine.relations_within(cluster, limit=limit, collection=self._collection)
+            return JSONResponse(data.describe_links(among))
+        page = await engine.inter_cluster_relations(
+            layer=_number(request, "layer", 1), limit=limit, collection=self._collection
+        )
+        return JSONResponse(data.describe_links(page.relations))
+
+    async def entity(self, request: Request) -> Response:
+        engine = await self._handle.get()
+        ref = request.query_params.get("ref", "")
+        return JSONResponse(await data.load_entity(engine, ref, self._collection))
+
+    async def search(self, request: Request) -> Response:
+        engine = await self._handle.get()
+        page = await engine.search_entities(
+            request.query_params.get("text", ""),
+            offset=_number(request, "offset", 0),
+            limit=_number(request, "limit", PAGE_SIZE),
+            collection=self._collection,
+        )
+        return JSONResponse({"refs": [each.entity.id for each in page.found], "total": page.total})
+
+    async def passages(self, request: Request) -> Response:
+        engine = await self._handle.get()
+        limit = _number(request, "limit", PAGE_SIZE)
+        citation = request.query_params.get("citation", "")
+        page = await engine.sources(
+            [citation] if citation else (),
+            document=request.query_params.get("document", ""),
+            neighbours=_number(request, "neighbours", 0) if citation else 0,
+            offset=_number(request, "offset", 0),
+            limit=limit,
+            collection=self._collection,
+        )
+        return JSONResponse(
+            {"passages": [data.describe_passage(each) for each in page.chunks], "total": page.total}
+        )
+
+    async def documents(self, _: Request) -> Response:
+        engine = await self._handle.get()
+        found = await engine.documents(collection=self._collection)
+        return JSONResponse([data.describe_document(each) for each in found])
+
+    async def history(self, _: Request) -> Response:
+        engine = await self._handle.get()
+        entries = await engine.history(collection=self._collection)
+        return JSONResponse([data.describe_history(each) for each in entries])
+
+    async def answer(self, request: Request) -> Response:
+        from leanrag_engine.retrieval.request import Query  # noqa: PLC0415 - heavy
+
+        from ..replies.query import QueryReply  # noqa: PLC0415 - heavy
+
+        engine: LeanRAG = await self._handle.get()
+        asked = Query(text=request.query_params.get("question", ""))
+        result = await engine.query(asked, collection=self._collection)
+        return JSONResponse(QueryReply.from_engine(result, detailed=True).model_dump(mode="json"))
+
+
+def explorer_app(handle: EngineHandle, collection: str, token: str) -> Starlette:
+    """Build the application. It closes the engine of ``handle`` when it stops."""
+
+    @asynccontextmanager
+    async def close_engine(_: Starlette) -> AsyncIterator[None]:
+        try:
+            yield
+        finally:
+            await handle.close()
+
+    explorer = Explorer(handle, collection)
+    questions = {
+        "tree": explorer.tree,
+        "links": explorer.links,
+        "entity": explorer.entity,
+        "search": explorer.search,
+        "passages": explorer.passages,
+        "documents": explorer.documents,
+        "history": explorer.history,
+        "answer": explorer.answer,
+    }
+    routes = [
+        *(Route(f"/data/{name}", endpoint, methods=["GET"]) for name, endpoint in questions.items()),
+        Route("/{name:path}", explorer.file, methods=["GET"]),
+    ]
+    return Starlette(
+        routes=[Mount("/explore/{token}", routes=routes)],
+        middleware=[
+            Middleware(Guard, token=token),
+            Middleware(TrustedHostMiddleware, allowed_hosts=["127.0.0.1", "localhost"]),
+        ],
+        exception_handlers={LeanRAGError: _explain},
+        lifespan=close_engine,
+    )
+
+
+async def _explain(_: Request, problem: Exception) -> Response:
+    return _refusal(str(problem), 404 if isinstance(problem, NotFound) else 400)
+
+
+def _refusal(text: str, status: int) -> Response:
+    return JSONResponse({"error": text}, status_code=status)
+
+
+def _number(request: Request, name: str, default: int) -> int:
+    """Return a number of the query string. Raises ``InvalidInput`` if it is none, or larger than a page may be."""
+    given = request.query_params.get(name, str(default))
+    if given.isascii() and given.isdigit() and (name == "offset" or int(given) <= LARGEST_PAGE):
+        return int(given)
+    raise InvalidInput(
+        f"{name}={given!r} is no number up to {LARGEST_PAGE}.", "Give a smaller one, from 0 on."
+    )

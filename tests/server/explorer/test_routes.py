@@ -1,0 +1,156 @@
+"""The explorer's page and data over real HTTP: a token is required, nothing writes, documents stay text."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from http import HTTPStatus
+from urllib.parse import urlencode
+
+import anyio
+import httpx2
+import pytest
+from leanrag_tests_jobs import ingest, open_engine
+
+from leanrag_engine import DocumentSource
+from leanrag_engine.core.model import Entity
+
+HOSTILE = "<script>document.title='taken'</script><img src=x onerror=alert(1)>"
+NOTES = [
+    DocumentSource(
+        text=f"The Ada Engine was built by Mary Byron in London. {HOSTILE} The Ada Engine computes Bernoulli Numbers.",
+        title=f"Engines {HOSTILE}",
+        id="engines",
+    ),
+    DocumentSource(
+        text="Mary Byron lived in London. Bernoulli Numbers were found by Jacob Bernoulli in Basel.",
+        title="People",
+        id="people",
+    ),
+]
+
+
+@dataclass(frozen=True)
+class ServedExplorer:
+    """A running ``leanrag explore``, and what the engine says of the same collection."""
+
+    address: str
+    root: Entity
+    heads: list[str]
+    members: list[str]
+
+    def get(self, path: str, **parameters: object) -> httpx2.Response:
+        query = f"?{urlencode(parameters)}" if parameters else ""
+        return httpx2.get(f"{self.address}{path}{query}", trust_env=False, timeout=60)
+
+
+@pytest.fixture(scope="module")
+def explorer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedExplorer]:
+    folder = tmp_path_factory.mktemp("explored")
+
+    async def prepare() -> tuple[Entity, list[str], list[str]]:
+        async with open_engine(folder) as engine:
+            await ingest(engine, NOTES)
+            root = await engine.root()
+            heads = await engine.entity_heads()
+            view = await engine.cluster(root.id, limit=30)
+            return root, [each.id for each in heads], [each.id for each in view.members]
+
+    root, heads, members = anyio.run(prepare)
+    command = [sys.executable, "-P", "-m", "leanrag_mcp", "explore", "--no-open", "--data-dir", str(folder)]
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("LEANRAG_")}
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env=environment) as process:
+        assert process.stderr is not None
+        line = process.stderr.readline()
+        found = re.search(r"http://\S+", line)
+        assert found, line + process.stderr.read()
+        yield ServedExplorer(found.group(), root, heads, members)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=30) in (0, -signal.SIGINT)
+
+
+def test_the_page_and_its_data_need_the_token_and_an_address_of_this_machine(
+    explorer: ServedExplorer,
+) -> None:
+    start, _, rest = explorer.address.partition("/explore/")
+    for address in (
+        f"{start}/",
+        f"{start}/explore/",
+        f"{start}/explore/{rest[:-3]}/data/tree",
+        f"{start}/data/tree",
+    ):
+        refused = httpx2.get(address, trust_env=False, timeout=60)
+        assert refused.status_code == HTTPStatus.FORBIDDEN
+        assert explorer.root.id not in refused.text
+    elsewhere = httpx2.get(explorer.address, headers={"host": "rebound.example"}, trust_env=False, timeout=60)
+    assert elsewhere.status_code == HTTPStatus.BAD_REQUEST
+    assert explorer.get("").status_code == HTTPStatus.OK
+
+
+def test_every_response_forbids_scripts_that_are_not_ours(explorer: ServedExplorer) -> None:
+    for path in ("", "main.js", "data/tree", "data/entity", "missing.js"):
+        policy = explorer.get(path).headers["content-security-policy"]
+        assert "default-src 'none'" in policy
+        assert "script-src 'self';" in policy
+        assert "unsafe" not in policy
+    page = explorer.get("").text
+    assert not re.search(r"<script(?![^>]* src=)|\son\w+=|https?://", page)
+
+
+def test_nothing_but_reading_is_offered(explorer: ServedExplorer) -> None:
+    for path in ("", "data/tree", "data/entity"):
+        for method in ("POST", "PUT", "DELETE"):
+            refused = httpx2.request(method, f"{explorer.address}{path}", trust_env=False, timeout=60)
+            assert refused.status_code == HTTPStatus.METHOD_NOT_ALLOWED
+
+
+def test_the_tree_holds_every_entity_below_its_parent(explorer: ServedExplorer) -> None:
+    tree = explorer.get("data/tree").json()
+    assert tree["refs"] == explorer.heads
+    assert tree["parents"][0] == -1
+    assert tree["names"][0] == explorer.root.name
+    beneath = [ref for ref, parent in zip(tree["refs"], tree["parents"], strict=True) if parent == 0]
+    assert beneath == explorer.members
+    assert all(parent < place for place, parent in enumerate(tree["parents"]))
+
+
+def test_an_entity_s_sentences_name_the_characters_of_the_passage_that_support_them(
+    explorer: ServedExplorer,
+) -> None:
+    found = explorer.get("data/search", text="Ada Engine").json()
+    details = explorer.get("data/entity", ref=found["refs"][0]).json()
+    (sentence, *_) = details["sentences"]
+    place = sentence["places"][0]
+    (passage,) = explorer.get("data/passages", citation=place["citation"]).json()["passages"]
+    quoted = passage["text"][place["start"] - passage["start"] : place["end"] - passage["start"]]
+    assert quoted == sentence["text"]
+    assert "Ada Engine" in quoted
+
+
+def test_hostile_text_travels_as_json_that_no_browser_runs(explorer: ServedExplorer) -> None:
+    for path, parameters in (("data/documents", {}), ("data/passages", {"document": "d1"})):
+        reply = explorer.get(path, **parameters)
+        assert reply.headers["content-type"] == "application/json"
+        assert reply.headers["x-content-type-options"] == "nosniff"
+        assert HOSTILE in str(reply.json())
+
+
+def test_a_question_is_answered_with_its_seeds_and_path(explorer: ServedExplorer) -> None:
+    answer = explorer.get("data/answer", question="Who built the Ada Engine?").json()
+    assert {each["ref"] for each in answer["seeds"]} <= set(explorer.heads)
+    assert answer["path"]
+    assert "Mary Byron" in answer["context"]
+
+
+def test_faulty_requests_are_explained(explorer: ServedExplorer) -> None:
+    unknown = explorer.get("data/entity", ref="Ada Enigne")
+    assert unknown.status_code == HTTPStatus.NOT_FOUND
+    assert "Ada Engine" in unknown.json()["error"]
+    large = explorer.get("data/links", layer=1, limit=10**9)
+    assert large.status_code == HTTPStatus.BAD_REQUEST
+    assert "limit='1000000000'" in large.json()["error"]
