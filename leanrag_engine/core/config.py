@@ -156,9 +156,7 @@ class Settings(BaseSettings):
     relation_weight: float = Field(
         default=0.3, ge=0, le=100, description="What relations weigh beside meaning in dual clustering."
     )
-    cluster_size: Annotated[int, Field(ge=2, le=200)] | Literal["auto"] = Field(
-        default=20, description="Mean number of members of a cluster; auto: chosen from the data."
-    )
+    cluster_size: int = Field(default=20, ge=2, le=200, description="Mean number of members of a cluster.")
     cluster_cap: int = Field(
         default=0,
         ge=0,
@@ -230,7 +228,7 @@ class Settings(BaseSettings):
             raise ValueError(
                 f"chunk_overlap {self.chunk_overlap} must be below chunk_tokens {self.chunk_tokens}"
             )
-        if isinstance(self.cluster_size, int) and 0 < self.cluster_cap < self.cluster_size:
+        if 0 < self.cluster_cap < self.cluster_size:
             raise ValueError(
                 f"cluster_cap {self.cluster_cap} must not be below cluster_size {self.cluster_size}"
             )

@@ -696,7 +696,6 @@ class HierarchyHealth:
     relation_weight: float
     cluster_size: int
     cluster_cap: int
-    size_reason: str
     layers: tuple[LayerHealth, ...]
     meetings: SeedMeetings
 

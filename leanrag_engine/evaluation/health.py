@@ -33,7 +33,7 @@ from leanrag_engine.core.text.language.names import fold_case
 from leanrag_engine.core.text.language.sentences import PieceKind, pieces, sentences
 from leanrag_engine.core.text.language.words import word_count, words
 from leanrag_engine.engine import LeanRAG
-from leanrag_engine.hierarchy.clustering.balancing import SizeChoice
+from leanrag_engine.hierarchy.clustering.balancing import ClusterSizes
 from leanrag_engine.hierarchy.clustering.links import EdgeList
 from leanrag_engine.hierarchy.clustering.methods import ClusteringMethod, ClusteringOptions, partition
 from leanrag_engine.hierarchy.health import (
@@ -272,7 +272,7 @@ def _stability(built: _PublishedHierarchy, generation: Generation) -> Clustering
     made = generation.record.health
     if made is None:
         return None
-    sizes = SizeChoice(made.cluster_size, made.cluster_cap)
+    sizes = ClusterSizes(made.cluster_size, made.cluster_cap)
     clustering = ClusteringOptions(ClusteringMethod(made.clustering), made.relation_weight)
     vectors, links = built.rows(built.layers[0]), EdgeList.of(Graph(tuple(built.layers[0]), built.relations))
     if len(vectors) <= sizes.mean:

@@ -29,12 +29,11 @@ from .changes.carrying import (
     find_continued,
 )
 from .changes.unchanged import Flags, find_touched, find_unchanged
-from .clustering.balancing import SizeChoice, cluster_means
+from .clustering.balancing import ClusterSizes, cap_for, cluster_means
 from .clustering.links import EdgeList
 from .clustering.methods import ClusteringOptions, partition
 from .clustering.mixture import Clusters, check_sizes, measure_memberships, reduce_dimensions
 from .clustering.placement import place
-from .clustering.sizing import USUAL, cap_for, choose_size
 from .health import measure_hierarchy
 from .invariants import check_hierarchy
 from .relations import LayerStep, PairCounts, Threshold, count_pairs, fit_threshold, inter_cluster_relations
@@ -57,12 +56,12 @@ in_thread = partial(anyio.to_thread.run_sync, abandon_on_cancel=True)
 class HierarchyOptions:
     """How a hierarchy is built.
 
-    ``cluster_size`` None: chosen from the data. ``cap`` None: half as much again as the size. A relation whose
+    ``cap`` None: half as much again as ``cluster_size``, which is the paper's (appendix B.4). A relation whose
     strength λ exceeds ``tau`` gets a text of its own (paper, appendix B.4: τ = 3); "auto" chooses τ per layer so that
     ``relation_calls`` calls of ``batch`` such texts each suffice.
     """
 
-    cluster_size: int | None = USUAL
+    cluster_size: int = 20
     cap: int | None = None
     tau: int | Literal["auto"] = 3
     clustering: ClusteringOptions = field(default_factory=ClusteringOptions)
@@ -70,13 +69,11 @@ class HierarchyOptions:
     relation_calls: int = 100
     batch: int = 4
 
-    def sizes(self) -> SizeChoice | None:
-        """Return the sizes unless the data decide. Raises :class:`InvalidInput` if they contradict each other."""
-        if self.cluster_size is None:
-            return None
+    def sizes(self) -> ClusterSizes:
+        """Return the sizes. Raises :class:`InvalidInput` if they contradict each other."""
         cap = cap_for(self.cluster_size) if self.cap is None else self.cap
         check_sizes(self.cluster_size, cap)
-        return SizeChoice(self.cluster_size, cap, f"{self.cluster_size}, as set.")
+        return ClusterSizes(self.cluster_size, cap)
 
     def threshold(self, strengths: NDArray[np.int64]) -> Threshold:
         """Return τ of a layer whose relations have these λ."""
@@ -160,10 +157,6 @@ async def build(
         graph, options, taken, embedder, sources or TextSources(), progress, previous, mode
     )
     vectors = await _embed(graph.entities, embedder, progress)
-    if sizes is None:
-        progress(Progress("size", 0, len(graph.entities)))
-        pulse = partial(progress, Progress("size", 0, len(graph.entities)))
-        sizes = await in_thread(partial(choose_size, vectors, cap=options.cap, pulse=pulse))
     lineage = await in_thread(Lineage.of_base, graph, previous)
     nothing = np.zeros(len(graph.entities), dtype=bool)
     stack = _LayerStack([graph], [vectors], np.arange(len(graph.entities)), lineage, nothing)
@@ -184,7 +177,7 @@ async def build(
     return BuiltHierarchy(hierarchy, stack.vectors, await in_thread(measure))
 
 
-async def _add_layer(context: _BuildContext, stack: _LayerStack, sizes: SizeChoice) -> None:
+async def _add_layer(context: _BuildContext, stack: _LayerStack, sizes: ClusterSizes) -> None:
     """Cluster the highest layer and put the layer above on the stack: first its summaries, then its sentences."""
     lower = stack.graphs[-1]
     number = len(stack.graphs)
@@ -228,7 +221,7 @@ async def _add_layer(context: _BuildContext, stack: _LayerStack, sizes: SizeChoi
 
 
 def _cluster_layer(
-    context: _BuildContext, stack: _LayerStack, sizes: SizeChoice, pulse: Callable[[], None]
+    context: _BuildContext, stack: _LayerStack, sizes: ClusterSizes, pulse: Callable[[], None]
 ) -> tuple[Clusters, list[Entity | None] | None]:
     """Return the clusters of the highest layer; one cluster if the layer is small enough for a root.
 

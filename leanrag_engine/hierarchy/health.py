@@ -28,7 +28,7 @@ from leanrag_engine.core.model import (
 )
 from leanrag_engine.core.vectors import unit_rows
 
-from .clustering.balancing import Labels, SizeChoice, cluster_means
+from .clustering.balancing import ClusterSizes, Labels, cluster_means
 from .clustering.communities import leiden
 from .clustering.links import EdgeList
 from .clustering.methods import ClusteringMethod, ClusteringOptions
@@ -61,7 +61,7 @@ def measure_hierarchy(
     vectors: Sequence[Vectors],
     *,
     clustering: ClusteringOptions,
-    sizes: SizeChoice,
+    sizes: ClusterSizes,
     thresholds: Sequence[Threshold],
 ) -> HierarchyHealth:
     """Return the record of ``hierarchy``; ``vectors`` are (n, d) unit rows per layer, ``thresholds`` those above G0."""
@@ -76,7 +76,6 @@ def measure_hierarchy(
         relation_weight=clustering.relation_weight,
         cluster_size=sizes.mean,
         cluster_cap=sizes.cap,
-        size_reason=sizes.reason,
         layers=tuple(layers),
         meetings=_measure_meetings(hierarchy, vectors[0]),
     )

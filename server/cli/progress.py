@@ -64,7 +64,7 @@ MERGING = (
     JobStep("merging what the passages name", ("merge", "describe"), 2),
     JobStep("embedding entities", ("embed",), 37),
 )
-LAYERS = ("size", "cluster", "name", "aggregate", "relate", "embed", "summarise", "connect")
+LAYERS = ("cluster", "name", "aggregate", "relate", "embed", "summarise", "connect")
 CLUSTERING = JobStep("building the hierarchy", LAYERS, 6)
 CLUSTERING_BY_MODEL = JobStep("building the hierarchy", LAYERS, 80)
 CHECKING = JobStep("checking the hierarchy", ("check", "measure"), 1)

@@ -552,6 +552,18 @@ def test_text_in_a_script_without_capitals_gives_its_frequent_words() -> None:
 
 
 @pytest.mark.skipif(not (SHARED / "seeds").is_dir(), reason="the folder ../shared/seeds is not here")
+def test_chinese_institutions_and_prefixes_are_read_whole_and_abstract_nouns_are_no_places() -> None:
+    found = entities(
+        "该框架由上海人工智能实验室提出。多模态信息很有用，多模态信息也很大，更多信息在后面。"
+        "其开源代码已经发布。法律条文适用于国际化应用。帮助用户理解系统，理解系统很难。"
+    )
+    assert found["上海人工智能实验室"].type == "organisation"
+    assert "多模态信息" in found
+    assert not {"上海", "模态信息", "多信息", "理解系统"} & found.keys()
+    assert not any(name.startswith("其") for name in found)
+    assert not {found[name].type for name in ("法律条文", "国际化") if name in found} & {"place", "organisation"}
+
+
 def test_a_real_chinese_text_gives_what_it_is_about() -> None:
     text = (SHARED / "seeds/002_f45c5ba4fee97da5.txt").read_text(encoding="utf-8")
     extracts = extract(

@@ -38,7 +38,7 @@ def build_case(
     graph: Graph,
     embedder: Embedder,
     *,
-    cluster_size: int | None = 20,
+    cluster_size: int = 20,
     cap: int | None = 30,
     tau: int = 3,
     method: str = "gmm",

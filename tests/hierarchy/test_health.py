@@ -13,7 +13,7 @@ import pytest
 from leanrag_engine.core.model import Entity, Graph, Hierarchy
 from leanrag_engine.core.ports import Embedder
 from leanrag_engine.hierarchy.build import BuiltHierarchy, HierarchyOptions, build
-from leanrag_engine.hierarchy.clustering.balancing import SizeChoice
+from leanrag_engine.hierarchy.clustering.balancing import ClusterSizes
 from leanrag_engine.hierarchy.clustering.communities import leiden
 from leanrag_engine.hierarchy.clustering.links import EdgeList
 from leanrag_engine.hierarchy.clustering.methods import ClusteringMethod, ClusteringOptions
@@ -117,7 +117,7 @@ def test_a_cluster_that_relations_leave_and_no_relation_above_joins_is_an_island
         lost,
         one.vectors,
         clustering=ClusteringOptions(ClusteringMethod(one.health.clustering)),
-        sizes=SizeChoice(8, 12),
+        sizes=ClusterSizes(8, 12),
         thresholds=[Threshold(3, "as set")] * (len(layers) - 1),
     )
     parent = {entity.id: entity.parent_id for entity in base.entities}
@@ -217,19 +217,13 @@ def test_seeds_meet_where_the_tree_says(one: BuiltHierarchy) -> None:
 
 def test_the_record_holds_the_options_of_the_build(one: BuiltHierarchy) -> None:
     assert one.health.clustering in ("gmm", "dual", "leiden")
-    assert (one.health.cluster_size, one.health.cluster_cap, one.health.size_reason) == (8, 12, "8, as set.")
+    assert (one.health.cluster_size, one.health.cluster_cap) == (8, 12)
 
 
 def test_a_single_entity_has_a_record_too(random_case: Maker) -> None:
     health = build_case(*random_case(1)).health
     assert health.meetings.tried == 0
     assert [each.entities for each in health.layers] == [1, 1]
-
-
-def test_a_size_chosen_from_the_data_is_recorded_with_its_reason(random_case: Maker) -> None:
-    health = build_case(*random_case(60), HierarchyOptions(cluster_size=None)).health
-    assert health.cluster_size == 20
-    assert "60 entities are too few" in health.size_reason
 
 
 def test_a_shape_counts_members_and_measures_how_near_they_are_to_their_centre() -> None:

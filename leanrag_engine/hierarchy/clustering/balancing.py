@@ -25,17 +25,21 @@ SMALLEST = 2
 
 
 @dataclass(frozen=True, slots=True)
-class SizeChoice:
-    """Cluster sizes: ``mean`` members on average, at most ``cap``; and the reason in words."""
+class ClusterSizes:
+    """Clusters have ``mean`` members on average, at most ``cap``."""
 
     mean: int
     cap: int
-    reason: str = "as set"
 
     @property
     def runt(self) -> int:
         """Return the size below which a cluster is not worth a summary of its own."""
         return max(SMALLEST, self.mean // 4)
+
+
+def cap_for(mean: int) -> int:
+    """Return the cap of a mean size: half as much again, 30 for 20."""
+    return mean + mean // 2
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,13 +17,13 @@ from graspologic_native import leiden_csr  # type: ignore[import-untyped] # it s
 
 from leanrag_engine.core.model import Vectors
 
-from .balancing import Labels, SizeChoice, cluster_means, place_lone_members, renumber
+from .balancing import ClusterSizes, Labels, cluster_means, place_lone_members, renumber
 from .links import EdgeList
 from .mixture import cluster
 
 
 def find_communities(
-    vectors: Vectors, links: EdgeList, sizes: SizeChoice, *, seed: int = 0, pulse: Callable[[], None]
+    vectors: Vectors, links: EdgeList, sizes: ClusterSizes, *, seed: int = 0, pulse: Callable[[], None]
 ) -> Labels:
     """Return labels (n,) of about n / ``sizes.mean`` clusters of 2 to ``sizes.cap`` members, numbered by their first ones.
 
@@ -91,7 +91,7 @@ def leiden(links: EdgeList, resolution: float, seed: int = 0) -> Labels:
 
 
 def _cut_large(
-    vectors: Vectors, labels: Labels, sizes: SizeChoice, seed: int, pulse: Callable[[], None]
+    vectors: Vectors, labels: Labels, sizes: ClusterSizes, seed: int, pulse: Callable[[], None]
 ) -> Labels:
     """Divide communities above the cap by their vectors."""
     labels = labels.copy()
@@ -154,7 +154,7 @@ class _CommunityMerger:
         return community
 
 
-def join_small_communities(links: EdgeList, labels: Labels, sizes: SizeChoice) -> Labels:
+def join_small_communities(links: EdgeList, labels: Labels, sizes: ClusterSizes) -> Labels:
     """Merge the smallest communities with neighbours until there are as few as wanted or none has room.
 
     Entities without a relation stay alone and do not count.
@@ -178,7 +178,7 @@ def join_small_communities(links: EdgeList, labels: Labels, sizes: SizeChoice) -
 
 
 def _cluster_runts(
-    vectors: Vectors, labels: Labels, sizes: SizeChoice, seed: int, pulse: Callable[[], None]
+    vectors: Vectors, labels: Labels, sizes: ClusterSizes, seed: int, pulse: Callable[[], None]
 ) -> Labels:
     """Cluster by vectors, each as a whole, the runts that no relation joins to a community with room."""
     counts = np.bincount(labels)
@@ -193,7 +193,7 @@ def _cluster_runts(
     return renumber(labels)
 
 
-def _pack_runts(vectors: Vectors, labels: Labels, sizes: SizeChoice) -> Labels:
+def _pack_runts(vectors: Vectors, labels: Labels, sizes: ClusterSizes) -> Labels:
     """Merge the last runts with similar clusters, and the smallest clusters too if the layer would hardly shrink."""
     counts = np.bincount(labels)
     most = 2 * len(labels) // sizes.mean  # a tenth where 20 is the mean

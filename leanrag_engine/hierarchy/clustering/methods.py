@@ -16,7 +16,7 @@ import numpy as np
 from leanrag_engine.core.model import Vectors
 from leanrag_engine.core.vectors import unit_rows
 
-from .balancing import Labels, Points, SizeChoice, renumber
+from .balancing import ClusterSizes, Labels, Points, renumber
 from .communities import find_communities
 from .joining import join_related
 from .links import EdgeList, matrix_rows
@@ -45,7 +45,7 @@ class ClusteringOptions:
 def partition(
     vectors: Vectors,
     links: EdgeList,
-    sizes: SizeChoice,
+    sizes: ClusterSizes,
     clustering: ClusteringOptions,
     *,
     seed: int = 0,

@@ -14,7 +14,7 @@ import numpy as np
 
 from leanrag_engine.core.model import Vectors
 
-from .balancing import Labels, Points, SizeChoice, cluster_means, place_lone_members, renumber
+from .balancing import ClusterSizes, Labels, Points, cluster_means, place_lone_members, renumber
 from .joining import join_related
 from .links import EdgeList
 from .methods import ClusteringMethod, ClusteringOptions, measure_clusters, points_of
@@ -37,7 +37,7 @@ def place(
     vectors: Vectors,
     links: EdgeList,
     homes: Labels,
-    sizes: SizeChoice,
+    sizes: ClusterSizes,
     clustering: ClusteringOptions,
     *,
     pulse: Callable[[], None],
@@ -106,7 +106,9 @@ def _rank_clusters(points: Points, means: Points, most: int) -> tuple[Labels, Po
     return choices, losses
 
 
-def _split_above_cap(points: Vectors, labels: Labels, sizes: SizeChoice, pulse: Callable[[], None]) -> Labels:
+def _split_above_cap(
+    points: Vectors, labels: Labels, sizes: ClusterSizes, pulse: Callable[[], None]
+) -> Labels:
     """Return the labels with each cluster above the cap divided by meaning into clusters of the mean size."""
     labels = labels.copy()
     for number in np.flatnonzero(np.bincount(labels) > sizes.cap).tolist():

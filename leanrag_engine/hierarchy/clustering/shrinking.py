@@ -11,7 +11,7 @@ import numpy as np
 
 from leanrag_engine.core.model import Vectors
 
-from .balancing import SMALLEST, Labels, SizeChoice, renumber
+from .balancing import SMALLEST, ClusterSizes, Labels, renumber
 from .communities import join_small_communities, leiden
 from .links import EdgeList
 from .mixture import cluster
@@ -29,7 +29,7 @@ def split_until_enough(
     vectors: Vectors,
     labels: Labels,
     links: EdgeList,
-    sizes: SizeChoice,
+    sizes: ClusterSizes,
     divide: Divide,
     pulse: Callable[[], None],
 ) -> Labels:
@@ -79,7 +79,7 @@ def split_by_relations(vectors: Vectors, links: EdgeList, wanted: int) -> Labels
     size = fewest_clusters(len(vectors), wanted)
     for parts in _finer_communities(links):
         if int(parts.max()) + 1 >= wanted:
-            found = join_small_communities(links, parts, SizeChoice(size, size + size // 2))
+            found = join_small_communities(links, parts, ClusterSizes(size, size + size // 2))
             if int(found.max()) + 1 == wanted and np.bincount(found).min() >= SMALLEST:
                 return found
     return split_by_meaning(vectors, links, wanted)

@@ -440,7 +440,7 @@ def step_range(step: StepForecast, shares: tuple[float, float]) -> StepRange:
 def plan_of(settings: Settings) -> HierarchyOptions:
     """Return the hierarchy options of the settings."""
     return HierarchyOptions(
-        cluster_size=None if settings.cluster_size == "auto" else settings.cluster_size,
+        cluster_size=settings.cluster_size,
         cap=settings.cluster_cap or None,
         tau=settings.tau,
         relation_calls=settings.relation_calls,

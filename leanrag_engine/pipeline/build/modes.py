@@ -19,7 +19,7 @@ from leanrag_engine.core.model import (
 from leanrag_engine.core.ports import Embedder, EmbedderSource
 from leanrag_engine.hierarchy.build import BuildMode, BuiltHierarchy, HierarchyOptions
 from leanrag_engine.hierarchy.changes.carrying import PreviousBuild
-from leanrag_engine.hierarchy.clustering.sizing import cap_for
+from leanrag_engine.hierarchy.clustering.balancing import cap_for
 from leanrag_engine.pipeline.index import Stores, texts_of_windows
 
 MOVED = 0.5
@@ -140,8 +140,7 @@ def _compare_options(generation: Generation, options: HierarchyOptions) -> str:
         return "nothing is known of the previous build's clusters"
     if health.clustering != options.clustering.method.value:
         return f"clustering is {options.clustering.method.value} now, {health.clustering} before"
-    size = options.cluster_size or health.cluster_size
-    cap = options.cap or (health.cluster_cap if options.cluster_size is None else cap_for(size))
+    size, cap = options.cluster_size, options.cap or cap_for(options.cluster_size)
     if (size, cap) != (health.cluster_size, health.cluster_cap):
         return (
             f"clusters have {size} members on average and at most {cap} now,"

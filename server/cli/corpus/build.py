@@ -52,7 +52,7 @@ def build(
         typer.Option(help="gmm (by meaning), leiden (by relations) or dual (by both).", show_default="gmm"),
     ] = None,
     cluster_size: Annotated[
-        str | None, typer.Option(help="Mean members of a cluster, or auto.", show_default="20")
+        int | None, typer.Option(min=2, help="Mean members of a cluster.", show_default="20")
     ] = None,
     verbose: Verbose = False,
     data_dir: DataDir = None,

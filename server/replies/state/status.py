@@ -59,6 +59,7 @@ class LayerHealthCard(Card):
     tightness: float = Field(description="mean cosine of members to their cluster's mean")
     joined: float = Field(description="entities with a relation")
     inside: float = Field(description="relations within a cluster")
+    modularity: float
     strength_median: float
     strength_most: int
 
@@ -75,6 +76,7 @@ class LayerHealthCard(Card):
             tightness=round(health.tightness, 2),
             joined=round(health.joined, 2),
             inside=round(health.inside, 2),
+            modularity=round(health.modularity, 2),
             strength_median=health.strength.median,
             strength_most=int(health.strength.most),
         )
@@ -87,7 +89,7 @@ class LayerHealthCard(Card):
         return (
             f"- G{self.layer} in {sizes},"
             f" tightness {self.tightness:g}; {_percent(self.joined)} of entities related,"
-            f" {_percent(self.inside)} of relations inside a cluster{strength}"
+            f" {_percent(self.inside)} of relations inside a cluster (modularity {self.modularity:g}){strength}"
         )
 
 
@@ -97,7 +99,6 @@ class HealthCard(Card):
     clustering: str
     cluster_size: int
     cluster_cap: int
-    size_reason: str
     heuristic: float = Field(description="aggregated entities made without a model")
     islands: int = Field(description="clusters cut off though relations leave them; should be 0")
     similar_pairs_below_root: float = Field(description="whose LCA is below the root")
@@ -118,7 +119,6 @@ class HealthCard(Card):
             clustering=health.clustering,
             cluster_size=health.cluster_size,
             cluster_cap=health.cluster_cap,
-            size_reason=health.size_reason.split(" (", 1)[0].rstrip("."),
             heuristic=round(heuristic / entities, 2),
             islands=sum(each.islands for each in lower),
             similar_pairs_below_root=_share_below(health.meetings.pairs, top.layer),
@@ -129,7 +129,7 @@ class HealthCard(Card):
     def to_lines(self) -> list[str]:
         islands = f"{self.islands} semantic islands" if self.islands else "no semantic island"
         line = (
-            f"Health: clustered by {self.clustering}, size {self.size_reason}, at most {self.cluster_cap};"
+            f"Health: clustered by {self.clustering}, size {self.cluster_size}, at most {self.cluster_cap};"
             f" {_percent(self.heuristic)} of aggregates made without a model; {islands}."
             f" LCA below the root: {_percent(self.similar_pairs_below_root)} of similar pairs,"
             f" {_percent(self.seed_sets_below_root)} of sets of ten."

@@ -358,7 +358,6 @@ HEALTH = HierarchyHealth(
     relation_weight=0.4,
     cluster_size=20,
     cluster_cap=30,
-    size_reason="20, as set.",
     layers=(
         LayerHealth(
             0, 9, 4, 0.5, Distribution(1, 1, 1.0, 1), 0.0, 1.0, 1.0,

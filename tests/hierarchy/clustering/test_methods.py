@@ -14,7 +14,7 @@ from threadpoolctl import threadpool_limits
 
 from leanrag_engine.core.errors import InvalidInput
 from leanrag_engine.core.model import Vectors
-from leanrag_engine.hierarchy.clustering.balancing import SizeChoice
+from leanrag_engine.hierarchy.clustering.balancing import ClusterSizes
 from leanrag_engine.hierarchy.clustering.joining import join_related
 from leanrag_engine.hierarchy.clustering.links import EdgeList
 from leanrag_engine.hierarchy.clustering.methods import (
@@ -28,7 +28,7 @@ from leanrag_engine.hierarchy.clustering.mixture import cluster
 MakeVectors = Callable[[str, int, int], Vectors]
 KINDS = ("spread", "clustered", "duplicated", "equal", "zero", "mixed")
 SHAPES = ("none", "random", "giant and crumbs", "star", "clique", "chain")
-USUAL = SizeChoice(20, 30)
+USUAL = ClusterSizes(20, 30)
 
 
 def links_of(shape: str, count: int, seed: int = 0) -> EdgeList:
@@ -74,7 +74,9 @@ def test_every_method_keeps_the_cap_leaves_no_lone_member_and_numbers_by_first_m
 ) -> None:
     mean, cap = sizes
     vectors, links = some_vectors(kind, rows, 1), links_of(shape, rows)
-    found = partition(vectors, links, SizeChoice(mean, cap), ClusteringOptions(method, weight), pulse=silent)
+    found = partition(
+        vectors, links, ClusterSizes(mean, cap), ClusteringOptions(method, weight), pulse=silent
+    )
     counted = np.bincount(found.labels, minlength=found.count)
     assert found.labels.shape == (rows,)
     assert counted.min() > 0
@@ -91,7 +93,7 @@ def test_every_method_keeps_the_cap_leaves_no_lone_member_and_numbers_by_first_m
         assert 0 <= found.second.min() <= found.second.max() < found.count
     with threadpool_limits(1):
         again = partition(
-            vectors, links, SizeChoice(mean, cap), ClusteringOptions(method, weight), pulse=silent
+            vectors, links, ClusterSizes(mean, cap), ClusteringOptions(method, weight), pulse=silent
         )
     for one, other in zip(
         (found.labels, found.responsibility, found.second), (again.labels, again.responsibility, again.second),

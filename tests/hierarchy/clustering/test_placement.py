@@ -9,12 +9,12 @@ import pytest
 from numpy.typing import NDArray
 
 from leanrag_engine.core.vectors import unit_rows
-from leanrag_engine.hierarchy.clustering.balancing import SizeChoice
+from leanrag_engine.hierarchy.clustering.balancing import ClusterSizes
 from leanrag_engine.hierarchy.clustering.links import EdgeList
 from leanrag_engine.hierarchy.clustering.methods import ClusteringMethod, ClusteringOptions
 from leanrag_engine.hierarchy.clustering.placement import Placement, place
 
-SIZES = SizeChoice(6, 9)
+SIZES = ClusterSizes(6, 9)
 NEW = -1
 
 

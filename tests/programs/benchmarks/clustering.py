@@ -22,7 +22,7 @@ from sklearn.metrics import adjusted_rand_score
 from sklearn.mixture import GaussianMixture
 
 from leanrag_engine.core.model import Vectors
-from leanrag_engine.hierarchy.clustering.balancing import SizeChoice
+from leanrag_engine.hierarchy.clustering.balancing import ClusterSizes
 from leanrag_engine.hierarchy.clustering.links import EdgeList
 from leanrag_engine.hierarchy.clustering.methods import ClusteringMethod, ClusteringOptions, partition
 from leanrag_engine.hierarchy.clustering.mixture import cluster
@@ -119,7 +119,7 @@ def on_real(vectors: Vectors, ends: np.ndarray) -> dict[str, Figures]:
     for way in ClusteringMethod:
         started = time.perf_counter()
         labels = partition(
-            vectors, links, SizeChoice(MEAN_SIZE, CAP), ClusteringOptions(way), pulse=lambda: None
+            vectors, links, ClusterSizes(MEAN_SIZE, CAP), ClusteringOptions(way), pulse=lambda: None
         ).labels
         found[way.value] = judged(vectors, links, labels, time.perf_counter() - started)
     started = time.perf_counter()

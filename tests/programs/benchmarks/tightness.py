@@ -27,12 +27,12 @@ from leanrag_engine.core.config import load_settings
 from leanrag_engine.core.model import Chunk, Entity, Graph, Relation, Vectors
 from leanrag_engine.extraction.merging import merge
 from leanrag_engine.extraction.openie import extracts_from, read_openie
-from leanrag_engine.hierarchy.clustering.balancing import SizeChoice
+from leanrag_engine.hierarchy.clustering.balancing import ClusterSizes
 from leanrag_engine.hierarchy.clustering.links import EdgeList
 from leanrag_engine.hierarchy.clustering.methods import ClusteringMethod, ClusteringOptions, partition
 from leanrag_engine.hierarchy.health import tightness
 
-SIZES = SizeChoice(20, 30)
+SIZES = ClusterSizes(20, 30)
 
 Labels = np.ndarray
 Way = Callable[[Vectors, EdgeList, int], Labels]

@@ -53,7 +53,7 @@ def test_an_option_goes_before_the_environment_that_before_the_file_that_before_
     [
         ("max_cost", "2.5"),
         ("read_only", "true"),
-        ("cluster_size", "auto"),
+        ("tau", "auto"),
         ("toolsets", "read,agent"),
         ("allow_dirs", "/a:/b c"),
     ],

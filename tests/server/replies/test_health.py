@@ -36,7 +36,7 @@ async def test_a_status_has_the_health_in_text_and_in_data(call: Caller) -> None
     above = reply.data["layers"][1:]
     assert [each["clusters"] for each in health["layers"]] == [each["entities"] for each in above]
     assert "Embedder: fitted (fitted-" in reply.text
-    assert "size 20, as set, at most 30" in reply.text
+    assert "size 20, at most 30" in reply.text
     assert "no semantic island" in reply.text
     for each in health["layers"]:
         assert f"- G{each['layer']} in " in reply.text
@@ -57,7 +57,6 @@ HEALTH = HierarchyHealth(
     relation_weight=0.5,
     cluster_size=20,
     cluster_cap=30,
-    size_reason="20, the usual size: no other gives clearly more distinct clusters (silhouettes: 8: 0.1, 12: 0.2).",
     layers=(
         LAYER,
         replace(LAYER, layer=1, entities=20, clusters=3, heuristic_entities=0.5),

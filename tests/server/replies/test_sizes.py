@@ -84,7 +84,7 @@ def leaves(value: Any, key: str = "") -> list[tuple[str, str]]:
 TOLD_OTHERWISE = {
     # "1 passages of 40", "d3:c1" instead of a count, "next page" by its cursor: said in words.
     *("total", "total_documents", "total_members", "layer", "chunks", "level"),
-    *("clustering", "size_reason", "kind", "collection"),
+    *("clustering", "kind", "collection"),
 }
 
 

@@ -30,6 +30,7 @@ class Compound(NamedTuple):
 
 
 _GENERIC = read_words("cjk", "generic_nouns")
+_INSTITUTIONS = read_words("cjk", "institutions")
 _AFTER_WORDS = frozenset("上中下内里外时后前间")
 """Characters of place and time, which a segmenter may leave on a noun."""
 _TYPES = {"p": "person", "l": "place", "o": "organisation"}
@@ -102,6 +103,8 @@ class Compounds:
             return False
         if len(units) == 1:
             return units[0].role in "plo" and name not in _GENERIC
+        if _is_institution(units):
+            return True
         # Sudachi's tags are reliable enough to accept a compound that occurs once.
         return (self._language == "ja" and whole) or (self._counts[name] >= _OFTEN and self._holds(units))
 
@@ -140,6 +143,13 @@ def _person_end(run: Run, first: int) -> int:
     return last if last - first > 1 else 0
 
 
+def _is_institution(units: Sequence[Unit]) -> bool:
+    """Whether the words name a Chinese institution by a place or name before what it is."""
+    return units[0].role in "plo" and units[-1].text in _INSTITUTIONS
+
+
 def _type(units: Sequence[Unit]) -> str:
+    if len(units) > 1 and _is_institution(units):
+        return "organisation"
     roles = {unit.role for unit in units}
     return _TYPES.get(units[0].role, "") if len(roles) == 1 else ""

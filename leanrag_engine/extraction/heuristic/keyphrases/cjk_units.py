@@ -44,6 +44,11 @@ _CHINESE_ROLES = {
 }
 _CHINESE_MODIFIERS = frozenset(["v", "a", "b", "ad", "ag", "vg", "zg", "ng", "g"])
 _SUFFIX_PARTS = read_words("cjk", "suffix_parts")
+_PREFIXES = frozenset("多跨超非")
+_NO_PREFIXES_AFTER = frozenset("更很最较太许")
+"""Characters after which a prefix is a word of its own: *更多*, more."""
+_POINTING = frozenset("其该此")
+"""Characters that point at something and begin no term; the segmenter may join them to the next one."""
 _SURNAMES = frozenset(
     "王李张刘陈杨黄赵吴周徐孙马朱胡郭何林高罗郑梁谢宋唐许韩冯邓曹彭曾萧田董潘袁蔡蒋余于杜叶程苏魏吕丁任沈姚卢姜崔钟谭陆汪范廖贾夏韦付邹孟熊秦邱江尹薛闫段侯龙史陶黎贺顾毛郝龚邵钱严"
 )
@@ -87,11 +92,12 @@ def _chinese_units(text: str) -> Iterator[Unit]:
     for word, tag in tag_chinese(text):
         start = text.index(word, position)
         position = start + len(word)
-        yield Unit(word, _chinese_role(word, tag), start, position)
+        prefix = word in _PREFIXES and text[start - 1 : start] not in _NO_PREFIXES_AFTER
+        yield Unit(word, "m" if prefix else _chinese_role(word, tag), start, position)
 
 
 def _chinese_role(word: str, tag: str) -> str:
-    if not ("\u3400" <= word[0] <= "\u9fff") or word in _BREAKS or word[-1] == "地":
+    if not ("\u3400" <= word[0] <= "\u9fff") or word in _BREAKS or word[0] in _POINTING or word[-1] == "地":
         return ""
     if len(word) == 1:
         return "s" if word in _SUFFIX_PARTS and tag[0] in "nkgqz" else ""
@@ -99,7 +105,8 @@ def _chinese_role(word: str, tag: str) -> str:
         return "x"
     role = _CHINESE_ROLES.get(tag, "v" if tag in _CHINESE_MODIFIERS else "")
     person = word[0] in _SURNAMES or word.startswith(_LONG_SURNAMES)
-    mistaken = (role == "p" and not person) or (role == "l" and word[-1] in "度性率")
+    abstract = word[-1] in "度性率" or (len(word) > len("宣化") and word[-1] in "化文")
+    mistaken = (role == "p" and not person) or (role in "lo" and abstract)
     return "n" if mistaken else role
 
 

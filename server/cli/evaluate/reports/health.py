@@ -19,7 +19,9 @@ def show_health(found: CollectionHealth) -> None:
         f"[bold]{found.collection}[/bold]: {' > '.join(f'{size:,}' for size in found.layers)} entities by layer.\n"
     )
     if made := found.build:
-        console.print(f"Clustered by {made.clustering}; cluster size {made.size_reason}")
+        console.print(
+            f"Clustered by {made.clustering}; cluster size {made.cluster_size}, at most {made.cluster_cap}."
+        )
         console.print(layers_table(made.layers))
         console.print(f"{format_meetings(made.meetings)}\n")
     console.print("Where two entities meet: the more pairs below the root, the more their LCA says.")
