@@ -561,7 +561,10 @@ def test_chinese_institutions_and_prefixes_are_read_whole_and_abstract_nouns_are
     assert "多模态信息" in found
     assert not {"上海", "模态信息", "多信息", "理解系统"} & found.keys()
     assert not any(name.startswith("其") for name in found)
-    assert not {found[name].type for name in ("法律条文", "国际化") if name in found} & {"place", "organisation"}
+    assert not {found[name].type for name in ("法律条文", "国际化") if name in found} & {
+        "place",
+        "organisation",
+    }
 
 
 def test_a_real_chinese_text_gives_what_it_is_about() -> None:
