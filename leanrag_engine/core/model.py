@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import UTC, datetime
 from enum import StrEnum
 from functools import cached_property
@@ -938,10 +938,76 @@ class RankedChunk:
 
 
 @dataclass(frozen=True, slots=True)
+class ScoreParts:
+    """What the value of a piece of evidence is the sum of. Parts that do not apply are 0."""
+
+    meaning: float = 0.0
+    """Similarity to the question, as a share of that of the best window."""
+    first: float = 0.0
+    """Being among the first of search by meaning."""
+    keyword: float = 0.0
+    """Words of the question."""
+    unfound: float = 0.0
+    """What a window has that no search found: half of the least score."""
+    neighbour: float = 0.0
+    """The better window beside it."""
+    section: float = 0.0
+    """The best windows of its section."""
+    graph: float = 0.0
+    """The place of its passage in the walk from the seeds."""
+    seat: float = 0.0
+    """A place among the first of plain search, in lieu of ``graph``."""
+    bridge: float = 0.0
+    """Joining seeds: a relation between two, or their LCA."""
+    summary: float = 0.0
+    """Being a summary, in mode ``global``."""
+    fixed: float = 0.0
+    """The value of all evidence of ranking ``paper``, which chooses whole passages."""
+
+    @property
+    def total(self) -> float:
+        return sum(value for _, value in self.items())
+
+    def items(self) -> list[tuple[str, float]]:
+        """Return the name and value of each part that is not 0."""
+        return [(name, value) for name in SCORE_PARTS if (value := getattr(self, name))]
+
+
+SCORE_PARTS = tuple(each.name for each in fields(ScoreParts))
+
+
+EXCERPT = "excerpt"
+"""The kind of a line that quotes a document; statements have kinds of their own."""
+
+
+@dataclass(frozen=True, slots=True)
+class ContextLine:
+    """A piece of evidence in a context, and why it is there.
+
+    ``kind`` is ``EXCERPT``, or what is stated: "relation", "summary", "entity description", "finding" or "attribute". ``subject``
+    is what a statement is about; of an excerpt, the title of its document. ``source`` is the file of an excerpt, ``line``
+    and ``page`` where in it the excerpt begins; None if unknown. ``kept``: it is there whatever its value, as one
+    of the best passages of the walk over the graph, or because nothing else was asked for.
+    """
+
+    kind: str
+    citations: tuple[str, ...]
+    subject: str
+    text: str
+    parts: ScoreParts
+    kept: bool = False
+    source: str = ""
+    line: int | None = None
+    page: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Context:
-    """The subgraph as text within a token budget. ``cited`` are the citations that stand in it."""
+    """The subgraph as text within a token budget. ``cited`` are the citations that stand in it, ``lines`` its evidence,
+    best first."""
 
     text: str
     tokens: int
     truncated: bool
     cited: tuple[str, ...]
+    lines: tuple[ContextLine, ...] = ()

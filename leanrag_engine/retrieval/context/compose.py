@@ -26,6 +26,7 @@ from leanrag_engine.retrieval.search.relevance import RankedWindow
 from .rendering import (
     HEAD,
     Statement,
+    describe_line,
     format_document,
     format_label,
     format_omissions,
@@ -81,7 +82,8 @@ def compose_context(
         pool.left.append(chosen.pop())
     if explained:
         text, tokens = _explain(text, material.explanation, budget, layout.fence, tokenizer)
-    return Context(text, tokens, bool(pool.left), find_bracketed_citations(text))
+    lines = tuple(describe_line(each) for each in chosen)
+    return Context(text, tokens, bool(pool.left), find_bracketed_citations(text), lines)
 
 
 def _fit_notes(notes: Iterable[str], room: int, tokenizer: Tokenizer) -> list[str]:

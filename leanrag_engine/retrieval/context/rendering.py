@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import PurePath
 
-from leanrag_engine.core.model import Chunk
+from leanrag_engine.core.model import EXCERPT, Chunk, ContextLine, ScoreParts
 from leanrag_engine.core.text.citation import format_place, unbracket_citations
 from leanrag_engine.core.text.cleaning import clean
 from leanrag_engine.core.text.fencing import wrap_in_fence
@@ -30,7 +30,7 @@ _BLOCK = re.compile(r"[ \t]+\S|```|~~~|\||[-*+•] |\d{1,3}[.)] |#")
 class Statement:
     """A sentence that the graph holds about ``subject`` (a relation, a cluster, an entity), and what it rests on.
 
-    ``kept``: it is shown where there is room, however low its value.
+    ``kept``: it is shown where there is room, however low its value. ``parts`` are what the value is made of.
     """
 
     subject: str
@@ -39,6 +39,7 @@ class Statement:
     value: float
     kind: str = "relation"
     kept: bool = False
+    parts: ScoreParts = field(default=ScoreParts(), compare=False)
 
     @property
     def key(self) -> tuple[str, str]:
@@ -136,6 +137,27 @@ def render_statements(statements: Sequence[Statement], fence: str) -> str:
     return f"### {STATEMENTS}\n{wrap_in_fence(chr(10).join(lines), fence)}"
 
 
+def describe_line(evidence: RankedWindow | Statement) -> ContextLine:
+    """Return what a context holds of a piece of evidence, and why."""
+    if isinstance(evidence, Statement):
+        subject, text = one_line(sanitise(evidence.subject)), one_line(sanitise(evidence.text))
+        return ContextLine(
+            evidence.kind, evidence.citations, subject, text, evidence.parts, kept=evidence.kept
+        )
+    chunk = evidence.chunk
+    return ContextLine(
+        EXCERPT,
+        (chunk.citation,),
+        chunk.title,
+        collapse_blank_lines(sanitise(evidence.text)),
+        evidence.explain(),
+        kept=evidence.kept,
+        source=chunk.source,
+        line=chunk.line_at(_start_of(evidence)),
+        page=chunk.page,
+    )
+
+
 def format_counts(numbers: Mapping[str, int]) -> str:
     """Such as "3 excerpts, 1 summary"; what is 0 is not said."""
     return ", ".join(f"{number} {_plural(noun, number)}" for noun, number in numbers.items() if number)
@@ -149,8 +171,8 @@ def _plural(noun: str, number: int) -> str:
 
 def format_omissions(left: Iterable[RankedWindow | Statement]) -> str:
     """One line on the evidence that did not fit; "" if all of it did."""
-    counts: dict[str, int] = {"excerpt": 0}
+    counts: dict[str, int] = {EXCERPT: 0}
     for each in left:
-        kind = "excerpt" if isinstance(each, RankedWindow) else each.kind
+        kind = EXCERPT if isinstance(each, RankedWindow) else each.kind
         counts[kind] = counts.get(kind, 0) + 1
     return f"(Left out for lack of room: {format_counts(counts)}.)" if any(counts.values()) else ""

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
-from leanrag_engine.core.model import Entity, Hit, Relation, Seed, Subgraph, parse_window_id
+from leanrag_engine.core.model import Entity, Hit, Relation, ScoreParts, Seed, Subgraph, parse_window_id
 from leanrag_engine.core.text.citation import CitationSet
 from leanrag_engine.core.text.language.names import name_key
 from leanrag_engine.retrieval.context.rendering import Statement
@@ -32,7 +32,7 @@ async def value_windows(
     scores = fuse_scores(found.dense_windows, found.keyword_windows, options)
     seen = run.query.seen_passages
     # Seen windows would fill the pool: with them, all that search found is valued.
-    best = sorted(scores, key=lambda each: -scores[each])[: None if seen else options.pool]
+    best = sorted(scores.total, key=lambda each: -scores.total[each])[: None if seen else options.pool]
     ranked = graph[: options.graph_passages]
     ids = list(dict.fromkeys([*(parse_window_id(each)[0] for each in best), *(hit.id for hit in ranked)]))
     await run.load(ids)
@@ -66,7 +66,7 @@ async def rank_chunk_windows(run: QueryRun, ranking: Sequence[Hit]) -> list[Rank
     """Return all windows of the chunks in the order of ``ranking``: what a rule for whole passages chooses."""
     await run.load(hit.id for hit in ranking)
     return [
-        RankedWindow(run.chunks[hit.id], number, 1.0)
+        RankedWindow(run.chunks[hit.id], number, 1.0, explain=lambda: ScoreParts(fixed=1.0))
         for hit in ranking
         if hit.id in run.chunks
         for number in range(len(run.chunks[hit.id].windows))
@@ -115,16 +115,16 @@ async def value_statements(
         # The vector of a cluster is made of its name and description: a finding counts for its own words too.
         return max(known, words.share([statement.text])) if statement.kind == "finding" else known
 
-    return [
-        replace(
-            each,
-            value=scale * (closeness(id_, each, share) + options.keyword * share / most)
-            + options.bridge * (id_ in bridges)
-            + scale * (id_ in first),
-            kept=anyway or id_ in first,
+    def score(id_: str, statement: Statement, share: float) -> Statement:
+        parts = ScoreParts(
+            meaning=scale * closeness(id_, statement, share),
+            keyword=scale * options.keyword * share / most,
+            bridge=options.bridge * (id_ in bridges),
+            summary=scale * (id_ in first),
         )
-        for (id_, each), share in zip(said, shared, strict=True)
-    ]
+        return replace(statement, value=parts.total, parts=parts, kept=anyway or id_ in first)
+
+    return [score(id_, each, share) for (id_, each), share in zip(said, shared, strict=True)]
 
 
 async def _dense_shares(

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
 
-from leanrag_engine.core.model import Chunk, Hit, window_id
+from leanrag_engine.core.model import Chunk, Hit, ScoreParts, window_id
 from leanrag_engine.core.text.citation import NO_CITATIONS, CitationSet
 from leanrag_engine.retrieval.request import DEFAULT_RELEVANCE, RelevanceOptions
 
@@ -23,13 +24,15 @@ _FILLING = re.compile(rf"[\s{_BULLETS}]+")
 class RankedWindow:
     """Window ``number`` of a chunk and its value for a text; 1 is first in dense search alone.
 
-    ``kept``: it is shown where there is room, however low its value.
+    ``kept``: it is shown where there is room, however low its value. ``explain`` returns what the value is made of;
+    it is called for the few windows that are shown.
     """
 
     chunk: Chunk
     number: int
     value: float
     kept: bool = False
+    explain: Callable[[], ScoreParts] = field(default=ScoreParts, compare=False, repr=False)
 
     @property
     def key(self) -> tuple[str, int]:
@@ -49,21 +52,38 @@ class RankedWindow:
         return self.chunk.windows[self.number].heading
 
 
-def fuse_scores(dense: Sequence[Hit], keyword: Sequence[Hit], options: RelevanceOptions) -> dict[str, float]:
+@dataclass(frozen=True, slots=True)
+class SearchScores:
+    """The ``total`` score of each window that search found, and the parts of it that are not similarity to the text."""
+
+    total: Mapping[str, float]
+    keyword: Mapping[str, float] = field(default_factory=dict)
+    first: Mapping[str, float] = field(default_factory=dict)
+
+    def split(self, id_: str) -> ScoreParts:
+        """Return what the score of a window that was found is made of."""
+        keyword, first = self.keyword.get(id_, 0.0), self.first.get(id_, 0.0)
+        return ScoreParts(meaning=self.total[id_] - keyword - first, keyword=keyword, first=first)
+
+
+def fuse_scores(dense: Sequence[Hit], keyword: Sequence[Hit], options: RelevanceOptions) -> SearchScores:
     """Return the score of each hit: its share of the best dense score, plus that of the best keyword score, weighted.
 
     What dense search did not find is no better than its last hit; the first of what it found gain by their rank.
     """
     by_meaning, floor = _relative(dense)
-    by_keyword, _ = _relative(keyword)
-    scores = {
-        id_: by_meaning.get(id_, floor) + options.keyword * by_keyword.get(id_, 0.0)
+    shares, _ = _relative(keyword)
+    by_keyword = {id_: options.keyword * share for id_, share in shares.items()}
+    by_rank = {
+        hit.id: options.first * options.first_decay / (options.first_decay + rank)
+        for rank, hit in enumerate(dense)
+        if hit.id in by_meaning
+    }
+    total = {
+        id_: by_meaning.get(id_, floor) + by_keyword.get(id_, 0.0) + by_rank.get(id_, 0.0)
         for id_ in dict.fromkeys([*by_meaning, *by_keyword])
     }
-    for rank, hit in enumerate(dense):
-        if hit.id in by_meaning:
-            scores[hit.id] += options.first * options.first_decay / (options.first_decay + rank)
-    return scores
+    return SearchScores(total, by_keyword, by_rank)
 
 
 def _relative(hits: Sequence[Hit]) -> tuple[dict[str, float], float]:
@@ -76,7 +96,7 @@ def _relative(hits: Sequence[Hit]) -> tuple[dict[str, float], float]:
 
 
 def rank_windows(
-    scores: Mapping[str, float],
+    scores: SearchScores,
     chunks: Sequence[Chunk],
     graph_ranks: Mapping[str, int],
     graph_weight: float = 1.0,
@@ -90,13 +110,14 @@ def rank_windows(
     graph gives to chunks. ``graph_weight`` is what the first of these places gains,
     and so do the first ``seats`` windows of plain search, not counting those of ``seen`` chunks, which gain too.
     """
-    floor = min(scores.values(), default=0.0) / 2
+    floor = min(scores.total.values(), default=0.0) / 2
     windows = [
         (chunk, number)
         for chunk in sorted(chunks, key=lambda each: each.place)
         for number in range(len(chunk.windows))
     ]
-    own = [scores.get(window_id(chunk.id, number), floor) for chunk, number in windows]
+    ids = [window_id(chunk.id, number) for chunk, number in windows]
+    own = [scores.total.get(id_, floor) for id_ in ids]
     best: dict[str, float] = {}
     for (chunk, _), score in zip(windows, own, strict=True):
         best[chunk.id] = max(score, best.get(chunk.id, score))
@@ -122,13 +143,40 @@ def rank_windows(
         seats -= windows[place][0].citation not in seen
     ranked = []
     for place, (chunk, number) in enumerate(windows):
-        gain = 1.0 if place in seated else 0.0
-        if not gain and (rank := graph_ranks.get(chunk.id)) is not None:
+        seat, graph = graph_weight if place in seated else 0.0, 0.0
+        if place not in seated and (rank := graph_ranks.get(chunk.id)) is not None:
             # Of a long passage the windows gain that speak of the question.
             share = own[place] / best[chunk.id] if best[chunk.id] > 0 else 1.0
-            gain = share * options.graph_decay / (options.graph_decay + rank)
-        ranked.append(RankedWindow(chunk, number, plain[place] + graph_weight * gain * fullness[place]))
+            graph = graph_weight * share * options.graph_decay / (options.graph_decay + rank)
+        near, about = options.neighbour * beside[place], options.section * around[place]
+        value = plain[place] + (seat + graph) * fullness[place]
+        explain = partial(_explain, scores, ids[place], own[place], near, about, graph, seat, fullness[place])
+        ranked.append(RankedWindow(chunk, number, value, explain=explain))
     return _keep_first(sorted(ranked, key=lambda each: -each.value), graph_ranks, options.graph_kept)
+
+
+def _explain(
+    scores: SearchScores,
+    id_: str,
+    own: float,
+    neighbour: float,
+    section: float,
+    graph: float,
+    seat: float,
+    fullness: float,
+) -> ScoreParts:
+    """Return the parts of a window's value: those of its ``own`` score and its gains, each by its ``fullness``."""
+    found = scores.split(id_) if id_ in scores.total else ScoreParts(unfound=own)
+    return ScoreParts(
+        meaning=found.meaning * fullness,
+        first=found.first * fullness,
+        keyword=found.keyword * fullness,
+        unfound=found.unfound * fullness,
+        neighbour=neighbour * fullness,
+        section=section * fullness,
+        graph=graph * fullness,
+        seat=seat * fullness,
+    )
 
 
 def _count_characters(text: str, enough: int) -> int:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from leanrag_engine.core.errors import InvalidInput
 
 from ..options import CollectionOption, DataDir, Json
 from ..running import print_report, read_settings, run
 
 if TYPE_CHECKING:
     from leanrag_engine.engine import LeanRAG
+    from leanrag_engine.retrieval.query import QueryResult
 
 
 def query(
@@ -18,13 +22,24 @@ def query(
     mode: Annotated[str, typer.Option(help="lca, local, global or naive.")] = "lca",
     ranking: Annotated[str, typer.Option(help="spread, fused or paper.")] = "spread",
     token_budget: Annotated[int, typer.Option(help="Most tokens of the context.")] = 4000,
+    html: Annotated[
+        Path | None,
+        typer.Option(help="Draw the answer into this page, with its evidence and links.", show_default=False),
+    ] = None,
+    svg: Annotated[
+        Path | None, typer.Option(help="Draw the answer into this picture.", show_default=False)
+    ] = None,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Say why each line is in the context, by parts of its value.")
+    ] = False,
     data_dir: DataDir = None,
     collection: CollectionOption = None,
     json: Json = False,
 ) -> None:
     """Print the cited context for a question.
 
-    Example: `leanrag query "What is a context manager?" --token-budget 1000`
+    Examples: `leanrag query "What is a context manager?" --token-budget 1000`,
+    `leanrag query "What is a context manager?" --html answer.html`
     """
 
     async def work(engine: LeanRAG) -> None:
@@ -34,15 +49,38 @@ def query(
 
         asked = Query(text=text, mode=mode, ranking=ranking, token_budget=token_budget)
         result = await engine.query(asked, collection=engine.settings.collection)
+        write_drawings(result, engine, html, svg)
         if json:
             typer.echo(QueryReply.from_engine(result, detailed=True).model_dump_json())
             return
         typer.echo(result.context.text)
+        if explain:
+            from ...replies.drawing.explanation import explain_lines  # noqa: PLC0415 - heavy
+
+            typer.echo("\n" + "\n".join(explain_lines(result.context, engine.count_tokens)))
         for warning in result.warnings:
             typer.echo(f"Warning: {warning}", err=True)
         typer.echo(f"{result.context.tokens} tokens", err=True)
 
     run(read_settings(data_dir, collection, read_only=True), work)
+
+
+def write_drawings(result: QueryResult, engine: LeanRAG, html: Path | None, svg: Path | None) -> None:
+    """Draw the answer into the files that are given. Raises ``InvalidInput`` if one cannot be written."""
+    from ...replies.drawing.page import render_page  # noqa: PLC0415 - heavy
+    from ...replies.drawing.svg import draw_answer  # noqa: PLC0415 - heavy
+
+    for path, draw in ((html, render_page), (svg, draw_answer)):
+        if path is None:
+            continue
+        try:
+            path.write_text(draw(result, engine.count_tokens), encoding="utf-8")
+        except OSError as problem:
+            raise InvalidInput(
+                f"The answer cannot be drawn into {str(path)!r}: {problem.strerror}.",
+                "Give a file in a folder that exists and that you may write to.",
+            ) from problem
+        typer.echo(f"Drawn: {path}", err=True)
 
 
 def status(data_dir: DataDir = None, collection: CollectionOption = None, json: Json = False) -> None:

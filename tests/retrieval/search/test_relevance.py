@@ -8,7 +8,7 @@ import pytest
 
 from leanrag_engine.core.model import Chunk, Hit, Window, window_id
 from leanrag_engine.retrieval.request import RelevanceOptions
-from leanrag_engine.retrieval.search.relevance import RankedWindow, fuse_scores, rank_windows
+from leanrag_engine.retrieval.search.relevance import RankedWindow, SearchScores, fuse_scores, rank_windows
 
 OPTIONS = RelevanceOptions(
     keyword=0.5, first=0.0, neighbour=0.3, section=0.2, graph_decay=4.0, stub_characters=50
@@ -40,15 +40,15 @@ def values(windows: list[RankedWindow]) -> dict[str, float]:
 
 
 def test_scores_are_shares_of_the_best_and_what_dense_search_missed_is_no_better_than_its_last() -> None:
-    scores = fuse_scores([Hit("a", 0.8), Hit("b", 0.4)], [Hit("b", 10.0), Hit("c", 5.0)], OPTIONS)
+    scores = fuse_scores([Hit("a", 0.8), Hit("b", 0.4)], [Hit("b", 10.0), Hit("c", 5.0)], OPTIONS).total
     assert scores == pytest.approx({"a": 1.0, "b": 0.5 + 0.5, "c": 0.5 + 0.25})
-    assert fuse_scores([], [Hit("c", 5.0)], OPTIONS) == pytest.approx({"c": 0.5})
-    assert fuse_scores([], [], OPTIONS) == {}
+    assert fuse_scores([], [Hit("c", 5.0)], OPTIONS).total == pytest.approx({"c": 0.5})
+    assert fuse_scores([], [], OPTIONS).total == {}
 
 
 def test_the_first_by_meaning_gain_by_their_rank() -> None:
     dense = [Hit("a", 0.8), Hit("b", 0.4), Hit("c", 0.0)]
-    scores = fuse_scores(dense, [Hit("b", 10.0)], replace(OPTIONS, first=0.6, first_decay=2.0))
+    scores = fuse_scores(dense, [Hit("b", 10.0)], replace(OPTIONS, first=0.6, first_decay=2.0)).total
     assert scores == pytest.approx({"a": 1.0 + 0.6, "b": 0.5 + 0.5 + 0.4, "c": 0.3})
 
 
@@ -58,7 +58,7 @@ def test_plain_words_do_not_outweigh_the_window_that_is_first_by_meaning() -> No
     keyword = [Hit(f"w{20 + place}", 12.0 * 0.97**place) for place in range(100)]
 
     def place_of_first(options: RelevanceOptions) -> int:
-        scores = fuse_scores(dense, keyword, options)
+        scores = fuse_scores(dense, keyword, options).total
         return sorted(scores, key=lambda each: -scores[each]).index("w0")
 
     assert place_of_first(RelevanceOptions(first=0.0)) > 30
@@ -67,7 +67,9 @@ def test_plain_words_do_not_outweigh_the_window_that_is_first_by_meaning() -> No
 
 def test_a_window_gains_from_the_better_of_those_that_touch_it() -> None:
     one = chunk("a", 4, heading="section")
-    found = values(rank_windows({"a#0": 1.0, "a#1": 0.4, "a#3": 0.2}, [one], {}, options=OPTIONS))
+    found = values(
+        rank_windows(SearchScores({"a#0": 1.0, "a#1": 0.4, "a#3": 0.2}), [one], {}, options=OPTIONS)
+    )
     # a#2 was not found: half of the least score.
     own = [1.0, 0.4, 0.1, 0.2]
     beside = [0.4, 1.0, 0.4, 0.1]
@@ -83,21 +85,25 @@ def test_windows_touch_across_chunks_of_one_document_and_never_across_documents(
         chunk("d", 1, document=2, number=2),
     ]
     scores = {"a#0": 1.0, "b#0": 0.5, "c#0": 0.5, "d#0": 0.5}
-    found = values(rank_windows(scores, chunks, {}, options=OPTIONS))
+    found = values(rank_windows(SearchScores(scores), chunks, {}, options=OPTIONS))
     assert found["b#0"] == pytest.approx(0.5 * 1.2 + 0.3)
     assert found["c#0"] == found["d#0"] == pytest.approx(0.5 * 1.2)
 
 
 def test_a_window_gains_from_the_two_best_of_its_section() -> None:
     one = chunk("a", 5)
-    found = values(rank_windows({"a#0": 1.0, "a#1": 0.6, "a#4": 0.2}, [one], {}, options=OPTIONS))
+    found = values(
+        rank_windows(SearchScores({"a#0": 1.0, "a#1": 0.6, "a#4": 0.2}), [one], {}, options=OPTIONS)
+    )
     assert found["a#4"] == pytest.approx(0.2 + 0.3 * 0.1 + 0.2 * 0.8)
 
 
 def test_a_passage_gains_by_its_place_in_the_graphs_ranking() -> None:
     chunks = [chunk(name, 1, document=place) for place, name in enumerate("abc", start=1)]
     scores = {f"{name}#0": 0.5 for name in "abc"}
-    found = values(rank_windows(scores, chunks, {"b": 0, "c": 4}, graph_weight=0.3, options=OPTIONS))
+    found = values(
+        rank_windows(SearchScores(scores), chunks, {"b": 0, "c": 4}, graph_weight=0.3, options=OPTIONS)
+    )
     assert found["b#0"] - found["a#0"] == pytest.approx(0.3)
     assert found["c#0"] - found["a#0"] == pytest.approx(0.15)
 
@@ -105,24 +111,26 @@ def test_a_passage_gains_by_its_place_in_the_graphs_ranking() -> None:
 def test_the_first_places_of_plain_search_are_not_lost_to_the_graph() -> None:
     chunks = [chunk(name, 1, document=place) for place, name in enumerate("abc", start=1)]
     scores = {"a#0": 1.0, "b#0": 0.9, "c#0": 0.8}
-    ranked = rank_windows(scores, chunks, {"c": 0}, graph_weight=5.0, seats=2, options=OPTIONS)
+    ranked = rank_windows(SearchScores(scores), chunks, {"c": 0}, graph_weight=5.0, seats=2, options=OPTIONS)
     assert [each.chunk.id for each in ranked] == ["a", "b", "c"]
-    ranked = rank_windows(scores, chunks, {"c": 0}, graph_weight=5.0, options=OPTIONS)
+    ranked = rank_windows(SearchScores(scores), chunks, {"c": 0}, graph_weight=5.0, options=OPTIONS)
     assert ranked[0].chunk.id == "c"
-    ranked = rank_windows(scores, chunks, {"c": 0}, graph_weight=0.0, options=OPTIONS)
+    ranked = rank_windows(SearchScores(scores), chunks, {"c": 0}, graph_weight=0.0, options=OPTIONS)
     assert ranked[0].chunk.id == "a"
 
 
 def test_the_best_window_of_each_passage_that_the_graph_puts_first_is_kept() -> None:
     chunks = [chunk(name, 2, document=place) for place, name in enumerate("abc", start=1)]
     options = RelevanceOptions(graph_kept=2)
-    ranked = rank_windows({"a#1": 1.0, "b#0": 0.2}, chunks, {"b": 0, "a": 1, "c": 2}, options=options)
+    ranked = rank_windows(
+        SearchScores({"a#1": 1.0, "b#0": 0.2}), chunks, {"b": 0, "a": 1, "c": 2}, options=options
+    )
     assert {each.key for each in ranked if each.kept} == {("a", 1), ("b", 0)}
 
 
 def test_a_stub_never_comes_before_a_passage_that_is_as_near() -> None:
     stub, passage = chunk("a", 1, size=10), chunk("b", 1, document=2)
-    ranked = rank_windows({"a#0": 1.0, "b#0": 0.5}, [stub, passage], {"a": 0}, options=OPTIONS)
+    ranked = rank_windows(SearchScores({"a#0": 1.0, "b#0": 0.5}), [stub, passage], {"a": 0}, options=OPTIONS)
     assert [each.chunk.id for each in ranked] == ["b", "a"]
 
 
@@ -137,11 +145,13 @@ def test_a_stub_never_comes_before_a_passage_that_is_as_near() -> None:
 def test_links_addresses_and_tags_alone_are_a_stub(text: str) -> None:
     whole = (Window(0, len(text), "a"),)
     stub = replace(chunk("a", 1), text=text, end=len(text), windows=whole)
-    ranked = rank_windows({"a#0": 1.0, "b#0": 0.9}, [stub, chunk("b", 1, document=2)], {}, options=OPTIONS)
+    ranked = rank_windows(
+        SearchScores({"a#0": 1.0, "b#0": 0.9}), [stub, chunk("b", 1, document=2)], {}, options=OPTIONS
+    )
     assert [each.chunk.id for each in ranked] == ["b", "a"]
 
 
 def test_windows_of_equal_value_come_in_reading_order() -> None:
     chunks = [chunk("b", 2, document=2), chunk("a", 2, number=10), chunk("c", 2, number=9)]
-    ranked = rank_windows({}, chunks, {}, options=OPTIONS)
+    ranked = rank_windows(SearchScores({}), chunks, {}, options=OPTIONS)
     assert [each.chunk.id for each in ranked] == ["c", "c", "a", "a", "b", "b"]

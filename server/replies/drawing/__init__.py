@@ -1,0 +1,1 @@
+"""One answer as a picture: what of its subgraph is drawn, where, and as SVG or as a page."""

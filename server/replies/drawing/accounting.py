@@ -1,0 +1,43 @@
+"""Account for the tokens of a context: those of each line, and by kind of evidence."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from leanrag_engine.core.model import Context
+
+from ..base import Count
+
+FRAME = "labels and headings"
+"""What of a context is no evidence: citations, titles, notes, fences."""
+
+
+@dataclass(frozen=True, slots=True)
+class TokenAccount:
+    """``lines`` are the tokens of each line's text, ``kinds`` of all lines of a kind; the rest of the context is ``FRAME``."""
+
+    lines: tuple[int, ...]
+    kinds: tuple[tuple[str, int], ...]
+    total: int
+
+
+def count_parts(context: Context, count: Count) -> TokenAccount:
+    """Return the tokens of a context by part; the parts add up to the whole."""
+    lines = count([each.text for each in context.lines])
+    kinds: dict[str, int] = {}
+    for line, tokens in zip(context.lines, lines, strict=True):
+        kinds[line.kind] = kinds.get(line.kind, 0) + tokens
+    kinds[FRAME] = context.tokens - sum(lines)
+    return TokenAccount(tuple(lines), tuple(kinds.items()), context.tokens)
+
+
+def round_to_sum(values: Sequence[float], digits: int = 2) -> list[float]:
+    """Return the values rounded so that they add up to their rounded sum, each changed by less than one last digit."""
+    unit = 10**digits
+    floors = [int(value * unit // 1) for value in values]
+    missing = round(sum(values) * unit) - sum(floors)
+    by_rest = sorted(range(len(values)), key=lambda place: floors[place] - values[place] * unit)
+    for place in by_rest[:missing]:
+        floors[place] += 1
+    return [each / unit for each in floors]

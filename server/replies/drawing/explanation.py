@@ -1,0 +1,32 @@
+"""Say in words why each line of a context is there."""
+
+from __future__ import annotations
+
+from leanrag_engine.core.model import EXCERPT, Context, ContextLine
+from leanrag_engine.core.text.shortening import one_line
+
+from ..base import LIMITS, Count, shorten_line
+from .accounting import count_parts, round_to_sum
+
+
+def explain_lines(context: Context, count: Count) -> list[str]:
+    """Return what each line of a context is worth and why, the best first, and the tokens by part."""
+    account = count_parts(context, count)
+    lines = ["Why each line is there (parts of its value; parts of 0 are left out):"]
+    for line, tokens in zip(context.lines, account.lines, strict=True):
+        cited = " ".join(f"[{each}]" for each in line.citations)
+        kept = "; kept whatever its value" if line.kept else ""
+        text = line.text if line.kind == EXCERPT else f"{line.subject}: {line.text}"
+        lines.append(f"{cited} {line.kind}, {tokens:,} tokens, {format_parts(line)}{kept}")
+        lines.append(f"    {shorten_line(one_line(text), LIMITS.heading)}")
+    parts = ", ".join(f"{kind} {tokens:,}" for kind, tokens in account.kinds)
+    return [*lines, f"{account.total:,} tokens: {parts}."]
+
+
+def format_parts(line: ContextLine) -> str:
+    """Return the value of a line as the sum of its parts: "1.52 = meaning 0.97 + keyword 0.55"."""
+    named = line.parts.items()
+    values = round_to_sum([value for _, value in named])
+    total = f"{round(sum(values), 2):.2f}"
+    added = " + ".join(f"{name} {value:.2f}" for (name, _), value in zip(named, values, strict=True))
+    return f"{total} = {added}" if added else total

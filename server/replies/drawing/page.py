@@ -1,0 +1,92 @@
+"""One answer as a page of its own: the drawing, and beside it the evidence with links to the places in the files."""
+
+from __future__ import annotations
+
+from pathlib import PurePosixPath, PureWindowsPath
+from typing import TYPE_CHECKING
+from urllib.parse import quote, urlsplit
+
+from leanrag_engine.core.text.citation import format_place
+
+from ..base import Count
+from .accounting import count_parts
+from .explanation import format_parts
+from .lettering import FONT, escape_text
+from .svg import draw_answer
+
+if TYPE_CHECKING:
+    from leanrag_engine.core.model import ContextLine
+    from leanrag_engine.retrieval.query import QueryResult
+
+# Nothing is loaded and nothing runs, whatever a document says.
+POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
+
+STYLE = f"""
+:root{{color-scheme:light dark}}
+body{{margin:0;padding:16px;font:15px/1.45 {FONT};background:light-dark(#fff,#161616);color:light-dark(#1b1b1b,#f0f0f0)}}
+main{{display:flex;flex-wrap:wrap;gap:24px;align-items:flex-start}}
+figure{{margin:0;flex:0 1 980px;min-width:0}}
+@media (min-width:1000px) and (min-height:600px){{figure{{position:sticky;top:16px}}}}
+figure svg{{max-width:100%;height:auto;display:block}}
+section{{flex:1 1 340px;min-width:0}}
+h1{{font-size:1.3em}}
+h2{{font-size:1.1em}}
+ol{{padding-left:1.6em}}
+li{{margin-bottom:1em}}
+blockquote{{margin:.3em 0;padding-left:.8em;border-left:3px solid light-dark(#0072b2,#56b4e9);white-space:pre-wrap;overflow-wrap:anywhere}}
+.soft{{color:light-dark(#595959,#b0b0b0);font-size:.88em}}
+a{{color:light-dark(#0060a0,#56b4e9)}}
+.narrow{{display:none}}
+@media (max-width:700px){{.wide{{display:none}}.narrow{{display:block}}}}
+""".replace("\n", "")
+
+
+def render_page(result: QueryResult, count: Count) -> str:
+    """Return the page as HTML. It needs no other file; ``count`` returns the tokens of texts."""
+    context = result.context
+    account = count_parts(context, count)
+    title = escape_text(result.query.text)
+    items = "".join(
+        f"<li>{_render_line(line, tokens)}</li>"
+        for line, tokens in zip(context.lines, account.lines, strict=True)
+    )
+    parts = ", ".join(f"{escape_text(kind)} {tokens:,}" for kind, tokens in account.kinds)
+    warnings = "".join(f"<p><strong>Warning:</strong> {escape_text(each)}</p>" for each in result.warnings)
+    wide = draw_answer(result, count, evidence=False)
+    narrow = draw_answer(result, count, evidence=False, narrow=True)
+    return (
+        f'<!doctype html><html lang="en"><head><meta charset="utf-8">'
+        f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">'
+        f'<meta name="viewport" content="width=device-width, initial-scale=1"><title>{title}</title>'
+        f"<style>{STYLE}</style></head><body><main>"
+        f'<figure><div class="wide">{wide}</div><div class="narrow">{narrow}</div></figure>'
+        f"<section><h1>{title}</h1>{warnings}<h2>What entered the context</h2>"
+        f'<p class="soft">{account.total:,} tokens: {parts}.</p><ol>{items}</ol></section></main></body></html>\n'
+    )
+
+
+def _render_line(line: ContextLine, tokens: int) -> str:
+    place = format_place(line.source, line.line) if line.source else ""
+    place += f", page {line.page}" if line.page else ""
+    shown = escape_text(place or line.subject)
+    address = link_to(line)
+    link = f'<a href="{escape_text(address)}">{shown}</a>' if address else shown
+    cited = " ".join(f"[{escape_text(each)}]" for each in line.citations)
+    text = "\n".join(escape_text(each) for each in line.text.split("\n"))
+    return (
+        f"<strong>{cited}</strong> {link}<blockquote>{text}</blockquote>"
+        f'<span class="soft">{escape_text(line.kind)}, {tokens:,} tokens; value {format_parts(line)}</span>'
+    )
+
+
+def link_to(line: ContextLine) -> str:
+    """Return an address that opens the source of a line at its page; "" if it is neither a whole path nor on the web."""
+    if urlsplit(line.source).scheme in ("http", "https"):
+        return line.source
+    if PurePosixPath(line.source).is_absolute():
+        address = f"file://{quote(line.source)}"
+    elif PureWindowsPath(line.source).is_absolute():
+        address = f"file:///{quote(line.source.replace(chr(92), '/'), safe='/:')}"
+    else:
+        return ""
+    return f"{address}#page={line.page}" if line.page else address

@@ -1,0 +1,378 @@
+"""Draw one answer as an SVG: the paths that join its seeds, and what entered its context.
+
+It loads nothing, runs nothing, follows the reader's light or dark mode, and is the same for the same answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import count as count_up
+from typing import TYPE_CHECKING
+
+from leanrag_engine.core.model import EXCERPT, Relation
+
+from ..base import Count
+from .accounting import FRAME, TokenAccount, count_parts
+from .layout import NARROW, WIDE, DrawingSize, Labels, NodePlaces, Rectangle, lay_out
+from .lettering import FONT, escape_text, fit_line, measure, wrap
+from .selection import DrawnGraph, DrawnNode, select_graph
+
+if TYPE_CHECKING:
+    from leanrag_engine.core.model import ContextLine
+    from leanrag_engine.retrieval.query import QueryResult
+
+SIZE = 12
+"""Of the letters, in pixels."""
+MOST_LINES = 16
+"""Lines of evidence that a drawing lists."""
+
+LIGHT = (
+    "--paper:#fff;--ink:#1b1b1b;--soft:#595959;--rule:#d0d0d0;--plain:#f2f2f2;--edge:#767676;--seed:#dcebf7;"
+    "--seed-edge:#0072b2;--lca:#fcebc8;--lca-edge:#a86400;--stray:#fbe3d6;--stray-edge:#c44f00;--tie:#007a5a;--bridge:#a8457f"
+)
+DARK = (
+    "--paper:#161616;--ink:#f0f0f0;--soft:#b0b0b0;--rule:#4a4a4a;--plain:#2a2a2a;--edge:#9a9a9a;--seed:#0b3a57;"
+    "--seed-edge:#56b4e9;--lca:#4a3405;--lca-edge:#e69f00;--stray:#4c2008;--stray-edge:#ff8f50;--tie:#2fc79b;--bridge:#e394c2"
+)
+# The hues of Okabe and Ito, which people with any colour vision tell apart; what a colour says is also said by a word
+# or by the kind of line.
+STYLE = f"""
+.leanrag-answer{{{LIGHT};font-family:{FONT};font-size:{SIZE}px;background:var(--paper)}}
+@media (prefers-color-scheme:dark){{.leanrag-answer:not([data-theme=light]){{{DARK}}}}}
+.leanrag-answer[data-theme=dark]{{{DARK}}}
+.leanrag-answer text{{fill:var(--ink)}}
+.leanrag-answer .soft{{fill:var(--soft)}}
+.leanrag-answer .strong{{font-weight:600}}
+.leanrag-answer .paper{{fill:var(--paper)}}
+.leanrag-answer .rule{{stroke:var(--rule)}}
+.leanrag-answer .box{{fill:var(--plain);stroke:var(--edge)}}
+.leanrag-answer .box.seed{{fill:var(--seed);stroke:var(--seed-edge);stroke-width:2}}
+.leanrag-answer .box.lca{{fill:var(--lca);stroke:var(--lca-edge);stroke-width:3}}
+.leanrag-answer .box.stray{{fill:var(--stray);stroke:var(--stray-edge);stroke-width:2;stroke-dasharray:6 3}}
+.leanrag-answer path{{fill:none}}
+.leanrag-answer .joining{{stroke:var(--seed-edge);stroke-width:2}}
+.leanrag-answer .upward{{stroke:var(--edge);stroke-dasharray:3 4}}
+.leanrag-answer .tie{{stroke:var(--tie);stroke-width:1.5}}
+.leanrag-answer .bridge{{stroke:var(--bridge)}}
+.leanrag-answer .label{{fill:var(--bridge)}}
+.leanrag-answer .label,.leanrag-answer .halo{{paint-order:stroke;stroke:var(--paper);stroke-width:4px}}
+.leanrag-answer .part0{{fill:var(--seed-edge)}}
+.leanrag-answer .part1{{fill:var(--lca-edge)}}
+.leanrag-answer .part2{{fill:var(--tie)}}
+.leanrag-answer .part3{{fill:var(--bridge)}}
+.leanrag-answer .part4{{fill:var(--stray-edge)}}
+.leanrag-answer .part5{{fill:var(--ink)}}
+.leanrag-answer .frame{{fill:var(--rule)}}
+""".replace("\n", "")
+
+
+def draw_answer(
+    result: QueryResult, count: Count, *, narrow: bool = False, evidence: bool = True, theme: str = ""
+) -> str:
+    """Return the SVG of an answer, whose width is that of a desktop's page or, ``narrow``, that of a phone.
+
+    ``count`` returns the tokens of texts: ``engine.count_tokens``. With ``evidence``, the lines of the context are listed
+    below. ``theme`` "light" or "dark" overrides the reader's. At most 30 nodes are drawn, and the rest is counted.
+
+    The text is safe to embed in a page: all names are escaped. Its style element needs a policy that allows it; as the
+    source of an image it needs none. Example::
+
+        result = await engine.query(Query(text="Who designed Skerryvore?"), collection="default")
+        svg = draw_answer(result, engine.count_tokens)
+    """
+    form = NARROW if narrow else WIDE
+    graph = select_graph(result.subgraph)
+    account = count_parts(result.context, count)
+    pen = _Pen(form)
+    pen.write_paragraph(result.query.text, SIZE + 4, "strong", most=4)
+    pen.write_paragraph(describe_graph(result, graph), SIZE, "soft", most=6)
+    if graph.layers:
+        pen.draw_graph(graph)
+        pen.write_legend(graph)
+    pen.write_tokens(account)
+    if evidence:
+        pen.write_lines(result.context.lines, account)
+    title = f"Answer drawn: {result.query.text}"
+    return pen.finish(title, describe_answer(result, graph, account), theme)
+
+
+def describe_graph(result: QueryResult, graph: DrawnGraph) -> str:
+    """Return what a drawing shows in one or two sentences, and what it leaves out."""
+    seeds = [node for node in graph.nodes if node.score is not None]
+    if not graph.layers:
+        return "Passages alone: nothing of the hierarchy took part in this answer."
+    said = [f"{_plural(len(seeds), 'seed')}, {_plural(len(graph.nodes), 'node')} drawn."]
+    if result.subgraph.lca:
+        root = " (the root)" if result.subgraph.lca.parent_id is None else ""
+        said.append(f"All seeds meet in {plain_name(result.subgraph.lca.name)}{root}.")
+    if stray := [plain_name(node.entity.name) for node in graph.nodes if node.stray]:
+        where = "only at the root" if result.subgraph.groups else "no other"
+        said.append(
+            f"Stray, meeting {'the others ' * bool(result.subgraph.groups)}{where}: {', '.join(stray)}."
+        )
+    left = [
+        _plural(number, noun)
+        for number, noun in ((graph.nodes_left_out, "node"), (graph.relations_left_out, "relation"))
+        if number
+    ]
+    if left:
+        seeds_left = f" ({_plural(graph.seeds_left_out, 'seed')} among them)" if graph.seeds_left_out else ""
+        said.append(f"Not drawn: {' and '.join(left)}{seeds_left}.")
+    return " ".join(said)
+
+
+def describe_answer(result: QueryResult, graph: DrawnGraph, account: TokenAccount) -> str:
+    """Return the drawing in words, for those who do not see it."""
+    said = [describe_graph(result, graph)]
+    said += [
+        f"{', '.join(plain_name(seed.name) for seed in group.seeds)}: joined by {plain_name(group.lca.name)}."
+        for group in result.subgraph.groups
+    ]
+    said.append(f"{_plural(account.total, 'token')}: {_list_parts(account)}.")
+    return " ".join(said)
+
+
+def plain_name(name: str) -> str:
+    """Return a name as it stands in a sentence of a drawing."""
+    return wrap(name, 1, 60, 1)[0]
+
+
+def _plural(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'s' * (number != 1)}"
+
+
+def _list_parts(account: TokenAccount) -> str:
+    return ", ".join(f"{kind} {tokens:,}" for kind, tokens in account.kinds)
+
+
+class _Pen:
+    """Writes the elements of a drawing from the top down."""
+
+    def __init__(self, form: DrawingSize) -> None:
+        self._form = form
+        self._y = float(form.margin)
+        self._elements: list[str] = []
+
+    @property
+    def _room(self) -> float:
+        return self._form.width - 2 * self._form.margin
+
+    def finish(self, title: str, description: str, theme: str) -> str:
+        """Return the whole SVG."""
+        width, height = self._form.width, round(self._y + self._form.margin)
+        themed = f' data-theme="{escape_text(theme)}"' if theme else ""
+        return (
+            f'<svg xmlns="http://www.w3.org/2000/svg" class="leanrag-answer"{themed} role="img" width="{width}" '
+            f'height="{height}" viewBox="0 0 {width} {height}" aria-label="{escape_text(title)}">'
+            f"<title>{escape_text(title)}</title><desc>{escape_text(description)}</desc><style>{STYLE}</style>"
+            f'<rect class="paper" width="{width}" height="{height}"/>{"".join(self._elements)}</svg>'
+        )
+
+    def write_paragraph(self, text: str, size: float, style: str, most: int) -> None:
+        for line in wrap(text, size, self._room, most):
+            self._y += size * 1.4
+            self._text(self._form.margin, self._y, line, style, size)
+        self._y += size * 0.5
+
+    def _text(
+        self, x: float, y: float, text: str, style: str = "", size: float = SIZE, anchor: str = ""
+    ) -> None:
+        styled = f' class="{style}"' if style else ""
+        sized = f' font-size="{size:g}"' if size != SIZE else ""
+        anchored = f' text-anchor="{anchor}"' if anchor else ""
+        self._elements.append(
+            f'<text x="{x:.1f}" y="{y:.1f}"{styled}{sized}{anchored}>{escape_text(text)}</text>'
+        )
+
+    # --- the graph -------------------------------------------------------------------------
+
+    def draw_graph(self, graph: DrawnGraph) -> None:
+        """Draw layers as rows, the root at the top: links, then relations, then the boxes over them."""
+        layout = lay_out(graph, self._form)
+        self._elements.append(f'<g transform="translate(0 {self._y:.1f})">')
+        names = {node.entity.id: node.entity.name for node in graph.nodes}
+        headings: list[tuple[float, str]] = []
+        for row in graph.layers:
+            layer = row[0].entity.layer
+            y = layout.headings[layer]
+            top = ", the root" if any(node.is_root for node in row) else ""
+            base = " · names and terms" if not layer else ""
+            heading = f"Layer {layer}{top}{base}"
+            headings.append((y + SIZE, heading))
+            start = self._form.margin + measure(heading, SIZE - 1)
+            self._elements.append(
+                f'<path class="rule" d="M{start:.1f} {y + SIZE - 4:.1f}H{self._form.width - self._form.margin}"/>'
+            )
+        for link in graph.links:
+            self._draw_link(layout.boxes[link.parent], layout.boxes[link.child], joining=link.joining)
+        self._draw_relations(graph.relations, layout, names)
+        for y, heading in headings:
+            self._text(self._form.margin, y, heading, "soft halo", SIZE - 1)
+        for node in graph.nodes:
+            self._draw_box(node, layout.boxes[node.entity.id])
+        self._elements.append("</g>")
+        self._y += layout.height
+
+    def _draw_link(self, parent: Rectangle, child: Rectangle, *, joining: bool) -> None:
+        start, end = parent.bottom, child.y
+        middle = (start + end) / 2
+        style = "joining" if joining else "upward"
+        self._elements.append(
+            f'<path class="{style}" d="M{parent.middle:.1f} {start:.1f}C{parent.middle:.1f} {middle:.1f} '
+            f'{child.middle:.1f} {middle:.1f} {child.middle:.1f} {end:.1f}"/>'
+        )
+
+    def _draw_relations(self, relations: Sequence[Relation], layout: NodePlaces, names: dict[str, str]) -> None:
+        """Draw relations as curves below their boxes, those between clusters as wide as λ is great, with its number."""
+        heads = [Rectangle(0, y, self._form.width, self._form.heading - 4) for y in layout.headings.values()]
+        labels = Labels([*layout.boxes.values(), *heads])
+        strongest = max((each.strength for each in relations if each.layer), default=1)
+        for number, each in enumerate(relations):
+            first, second = layout.boxes[each.source_id], layout.boxes[each.target_id]
+            if first.middle > second.middle:
+                first, second = second, first
+            # Curves of one row end at different depths, so that few lie on each other.
+            depth = 16 + number % 3 * 7
+            start, end = first.middle + first.width * 0.2, second.middle - second.width * 0.2
+            low = max(first.bottom, second.bottom) + depth * 1.6
+            path = f"M{start:.1f} {first.bottom:.1f}C{start:.1f} {low:.1f} {end:.1f} {low:.1f} {end:.1f} {second.bottom:.1f}"
+            ends = " — ".join(names[id_] for id_ in (each.source_id, each.target_id))
+            text = f"λ {each.strength}" if each.layer else ""
+            said = f"{ends}{f', λ {each.strength}, support {each.support}' if each.layer else ''}"
+            width = f' stroke-width="{1 + 4 * each.strength / strongest:.1f}"' if each.layer else ""
+            self._elements.append(
+                f'<path class="{"bridge" if each.layer else "tie"}"{width} d="{path}"><title>{escape_text(said)}</title></path>'
+            )
+            if text:
+                points = [
+                    _on_curve(t, start, first.bottom, end, second.bottom, low)
+                    for t in (0.5, 0.35, 0.65, 0.2, 0.8)
+                ]
+                if area := labels.place(text, SIZE - 1, points):
+                    self._text(area.middle, area.y + SIZE, text, "label strong", SIZE - 1, anchor="middle")
+
+    def _draw_box(self, node: DrawnNode, box: Rectangle) -> None:
+        roles = [
+            name
+            for name, holds in (
+                ("seed", node.score is not None),
+                ("lca", node.joins > 1),
+                ("stray", node.stray),
+            )
+            if holds
+        ]
+        lines = wrap(node.entity.name, SIZE, box.width - 12, 2)
+        said = _describe_node(node)
+        self._elements.append(
+            f'<g><title>{escape_text(f"{node.entity.name}: {said}")}</title><rect class="{" ".join(["box", *roles])}" '
+            f'x="{box.x:.1f}" y="{box.y:.1f}" width="{box.width:g}" height="{box.height:g}" rx="7"/>'
+        )
+        y = box.y + (box.height - (len(lines) * 15 + 14)) / 2
+        for line in lines:
+            y += 15
+            self._text(box.middle, y - 3, line, "strong" if roles else "", anchor="middle")
+        self._text(
+            box.middle, y + 11, fit_line(said, SIZE - 2, box.width - 8), "soft", SIZE - 2, anchor="middle"
+        )
+        self._elements.append("</g>")
+
+    # --- words -----------------------------------------------------------------------------
+
+    def write_legend(self, graph: DrawnGraph) -> None:
+        """Explain the kinds of boxes and lines that occur."""
+        nodes, links, relations = graph.nodes, graph.links, graph.relations
+        entries = [
+            ("box", "seed", "seed", any(node.score is not None for node in nodes)),
+            ("box", "lca", "lowest common ancestor", any(node.joins > 1 for node in nodes)),
+            ("box", "seed stray", "stray seed", any(node.stray for node in nodes)),
+            ("line", "joining", "path to the LCA", any(link.joining for link in links)),
+            ("line", "upward", "way to the root", any(not link.joining for link in links)),
+            ("line", "tie", "relation", any(not each.layer for each in relations)),
+            ("line", "bridge", "relation of clusters, by λ", any(each.layer for each in relations)),
+        ]
+        x = float(self._form.margin)
+        self._y += 18
+        for shape, style, text, occurs in entries:
+            if not occurs:
+                continue
+            needed = 30 + measure(text, SIZE - 1) + 14
+            if x + needed > self._form.width - self._form.margin and x > self._form.margin:
+                x, self._y = float(self._form.margin), self._y + 20
+            mark = (
+                f'<rect class="box {style}" x="{x:.1f}" y="{self._y - 10:.1f}" width="22" height="12" rx="3"/>'
+                if shape == "box"
+                else f'<path class="{style}" stroke-width="3" d="M{x:.1f} {self._y - 4:.1f}h22"/>'
+            )
+            self._elements.append(mark)
+            self._text(x + 28, self._y, text, "soft", SIZE - 1)
+            x += needed
+        self._y += 14
+
+    def write_tokens(self, account: TokenAccount) -> None:
+        """Write how many tokens each part of the context takes, and draw it as one bar."""
+        self._y += 20
+        self._text(self._form.margin, self._y, f"The context: {_plural(account.total, 'token')}", "strong")
+        self._y += 8
+        x = float(self._form.margin)
+        styles = count_up()
+        keys = []
+        for kind, tokens in account.kinds:
+            style = "frame" if kind == FRAME else f"part{next(styles) % 6}"
+            width = max(self._room * max(tokens, 0) / max(account.total, 1), 0)
+            self._elements.append(
+                f'<rect class="{style}" x="{x:.1f}" y="{self._y:.1f}" width="{width:.1f}" height="12"/>'
+            )
+            x += width
+            keys.append((style, f"{kind} {tokens:,}"))
+        self._y += 28
+        x = float(self._form.margin)
+        for style, text in keys:
+            needed = 16 + measure(text, SIZE - 1) + 12
+            if x + needed > self._form.width - self._form.margin and x > self._form.margin:
+                x, self._y = float(self._form.margin), self._y + 18
+            self._elements.append(
+                f'<rect class="{style}" x="{x:.1f}" y="{self._y - 9:.1f}" width="10" height="10"/>'
+            )
+            self._text(x + 15, self._y, text, "soft", SIZE - 1)
+            x += needed
+        self._y += 8
+
+    def write_lines(self, lines: Sequence[ContextLine], account: TokenAccount) -> None:
+        """List the evidence, best first: its citations, its tokens and how it begins."""
+        narrow = self._form is NARROW
+        for line, tokens in list(zip(lines, account.lines, strict=True))[:MOST_LINES]:
+            self._y += 20
+            cited = " ".join(f"[{each}]" for each in line.citations)
+            figures = f"{cited} {line.kind}, {_plural(tokens, 'token')}"
+            self._text(self._form.margin, self._y, figures, "strong", SIZE - 1)
+            text = line.text if line.kind == EXCERPT else f"{line.subject}: {line.text}"
+            x = self._form.margin if narrow else self._form.margin + 240
+            self._y += 15 if narrow else 0
+            self._text(
+                x, self._y, fit_line(text, SIZE - 1, self._form.width - self._form.margin - x), "", SIZE - 1
+            )
+        if (more := len(lines) - MOST_LINES) > 0:
+            self._y += 20
+            self._text(self._form.margin, self._y, f"and {_plural(more, 'line')} more", "soft", SIZE - 1)
+        self._y += 8
+
+
+def _on_curve(t: float, x0: float, y0: float, x1: float, y1: float, low: float) -> tuple[float, float]:
+    """Return a point of the curve that leaves both ends straight down to ``low``."""
+    s = 1 - t
+    x = s**3 * x0 + 3 * s * s * t * x0 + 3 * s * t * t * x1 + t**3 * x1
+    y = s**3 * y0 + 3 * s * s * t * low + 3 * s * t * t * low + t**3 * y1
+    return x, y
+
+
+def _describe_node(node: DrawnNode) -> str:
+    parts = []
+    if node.score is not None:
+        parts.append(f"{'stray ' * node.stray}seed {node.score:.2f}")
+    if node.joins > 1:
+        parts.append(f"LCA of {node.joins} seeds")
+    if node.is_root:
+        parts.append("root")
+    if not parts:
+        parts.append(f"holds {node.entity.mentions:,}" if node.entity.layer else node.entity.type)
+    return ", ".join(parts)
