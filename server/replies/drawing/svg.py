@@ -222,7 +222,9 @@ class _Pen:
             f'{child.middle:.1f} {middle:.1f} {child.middle:.1f} {end:.1f}"/>'
         )
 
-    def _draw_relations(self, relations: Sequence[Relation], layout: NodePlaces, names: dict[str, str]) -> None:
+    def _draw_relations(
+        self, relations: Sequence[Relation], layout: NodePlaces, names: dict[str, str]
+    ) -> None:
         """Draw relations as curves below their boxes, those between clusters as wide as λ is great, with its number."""
         heads = [Rectangle(0, y, self._form.width, self._form.heading - 4) for y in layout.headings.values()]
         labels = Labels([*layout.boxes.values(), *heads])
