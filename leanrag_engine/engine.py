@@ -40,6 +40,8 @@ from .core.jobs import (
     CopyRequest,
     DeleteCollectionRequest,
     DeleteRequest,
+    ImportRequest,
+    ImportResult,
     IngestRequest,
     IngestResult,
     Job,
@@ -67,7 +69,7 @@ from .core.model import (
 )
 from .core.ports import ChatModel, Embedder, Extractor
 from .core.telemetry import watch
-from .export.graph import ExportedGraph, read_graph
+from .exchange.exporting.graph import ExportedGraph, read_graph
 from .llm.prompts import Prompts
 from .pipeline.index import (
     Stores,
@@ -243,6 +245,33 @@ class LeanRAG:
             dry_run,
         )
         return await self._jobs.submit("ingest", collection, request)
+
+    async def submit_import(
+        self,
+        format_: str,
+        path: str,
+        *,
+        collection: str = "default",
+        build: bool = True,
+        allowed: Sequence[Path] | None = (),
+    ) -> Job:
+        """Take over the graph in the files of another program, then build if ``build`` is set. ``allowed`` as for an ingest.
+
+        Either all is stored or nothing. Raises ``InvalidInput`` for an unknown format.
+        """
+        from .exchange.importing.formats import ImportFormat
+        from .pipeline.ingest.run import absolute_source
+
+        self._writable()
+        if format_ not in {*ImportFormat}:
+            raise InvalidInput(
+                f"{format_!r} is no format of an import.", f"Choose one of {', '.join(ImportFormat)}."
+            )
+        await self._stores.documents.create_collection(check_name(collection))
+        source = absolute_source(DocumentSource(path=path), anywhere=allowed is None)
+        folders = None if allowed is None else tuple(str(folder) for folder in allowed)
+        request = ImportRequest(format_, source.path, build, allowed=folders)
+        return await self._jobs.submit("import", collection, request)
 
     async def submit_build(
         self, *, collection: str = "default", order: BuildRequest = PLAIN, dry_run: bool = False
@@ -878,6 +907,8 @@ class LeanRAG:
                 )
             case IngestRequest() as request:
                 result = await self._ingest(job, request, progress)
+            case ImportRequest() as request:
+                result = await self._import(job, request, progress)
             case BuildRequest() as order if job.kind == "forecast":
                 from .pipeline.build.generation import forecast_build
 
@@ -897,6 +928,17 @@ class LeanRAG:
         if request.dry_run or not (request.build and held.documents and (changed or held.stale)):
             return IngestResult(built=not held.stale, dry_run=request.dry_run)
         return IngestResult(built=True, build=await self._build(job, PLAIN, progress))
+
+    async def _import(self, job: Job, request: ImportRequest, progress: JobProgress) -> ImportResult:
+        from .pipeline.ingest.importing import import_graph
+
+        with suppress(StoreUnreachable):  # the documents go in all the same
+            await self._repair_first(job, progress)
+        result = await import_graph(self._stores, job.collection, request, progress.report)
+        held = await self._collection(job.collection)
+        if not request.build or not held.stale:
+            return replace(result, built=not held.stale)
+        return replace(result, built=True, build=await self._build(job, PLAIN, progress))
 
     async def _build(self, job: Job, order: BuildRequest, progress: JobProgress) -> BuildResult:
         # Clustering takes a second to import, which a query, or a sync that finds nothing new, need not wait for.

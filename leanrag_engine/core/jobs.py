@@ -62,6 +62,20 @@ class BuildRequest:
 
 
 @dataclass(frozen=True, slots=True)
+class ImportRequest:
+    """A graph to take over from the files of another program, in one transaction; then a build if ``build`` is set.
+
+    ``hierarchy``: the first build keeps the clusters and summaries that the files hold. ``allowed`` as for an ingest.
+    """
+
+    format: str
+    path: str
+    build: bool = True
+    hierarchy: bool = False
+    allowed: tuple[str, ...] | None = ()
+
+
+@dataclass(frozen=True, slots=True)
 class DeleteRequest:
     """Ids of the documents to delete; none once the job is finished."""
 
@@ -97,6 +111,7 @@ class DeleteCollectionRequest:
 
 JobRequest = (
     IngestRequest
+    | ImportRequest
     | BuildRequest
     | DeleteRequest
     | ReindexRequest
@@ -135,8 +150,11 @@ class IngestOutcome:
 
 
 @dataclass(frozen=True, slots=True)
-class SkippedFiles:
-    """Files and folders that were left out for one reason: how many, and the first of them, relative to the folder."""
+class LeftOut:
+    """What was left out, or taken with a change, for one reason: how many, and the first of them.
+
+    Of an ingest, files and folders, relative to the folder; of an import, parts of the graph.
+    """
 
     reason: str
     count: int
@@ -191,7 +209,7 @@ class IngestResult:
     documents: tuple[IngestOutcome, ...] = ()
     built: bool | None = None
     build: BuildResult | None = None
-    skipped: tuple[SkippedFiles, ...] = ()
+    skipped: tuple[LeftOut, ...] = ()
     dry_run: bool = False
 
     def figures(self) -> dict[str, object]:
@@ -203,6 +221,44 @@ class IngestResult:
         if self.skipped:
             figures["skipped"] = [asdict(each) for each in self.skipped]
         return figures | {"documents": [asdict(each) for each in self.documents]}
+
+
+@dataclass(frozen=True, slots=True)
+class ImportCounts:
+    """Numbers of what an import found, or of what it took."""
+
+    documents: int = 0
+    passages: int = 0
+    entities: int = 0
+    relations: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ImportResult:
+    """What was found in the files of another program and what was taken, in ``changed`` documents.
+
+    ``remarks`` say what was left out or changed. ``changed`` is 0 if all was there already. ``build`` is ``None`` if the
+    job did not build; ``built`` as for an ingest.
+    """
+
+    format: str
+    found: ImportCounts
+    taken: ImportCounts
+    changed: int
+    remarks: tuple[LeftOut, ...] = ()
+    built: bool = False
+    build: BuildResult | None = None
+
+    def figures(self) -> dict[str, object]:
+        figures: dict[str, object] = {
+            "format": self.format,
+            "found": asdict(self.found),
+            "taken": asdict(self.taken),
+            "changed": self.changed,
+            "remarks": [asdict(each) for each in self.remarks],
+            "built": self.built,
+        }
+        return figures | (self.build.figures() if self.build else {})
 
 
 @dataclass(frozen=True, slots=True)
@@ -332,7 +388,16 @@ def _sum_ranges(ranges: Sequence[tuple[int, int]]) -> tuple[int, int]:
     return sum(low for low, _ in ranges), sum(high for _, high in ranges)
 
 
-JobResult = IngestResult | BuildResult | DeleteResult | ReindexResult | RollbackResult | CopyResult | Forecast
+JobResult = (
+    IngestResult
+    | ImportResult
+    | BuildResult
+    | DeleteResult
+    | ReindexResult
+    | RollbackResult
+    | CopyResult
+    | Forecast
+)
 
 
 # --- a job ---------------------------------------------------------------------------------
@@ -388,7 +453,7 @@ class Job(JobState):
         return self.result.documents if isinstance(self.result, IngestResult) else ()
 
     @property
-    def skipped(self) -> tuple[SkippedFiles, ...]:
+    def skipped(self) -> tuple[LeftOut, ...]:
         """What an ingest left out; nothing for other kinds of jobs."""
         return self.result.skipped if isinstance(self.result, IngestResult) else ()
 

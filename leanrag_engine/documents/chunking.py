@@ -24,7 +24,7 @@ from leanrag_engine.core.text.language.sentences import sentences
 from .headings import Heading, headings
 from .windows import WindowOptions, cut_windows
 
-__all__ = ["ChunkingOptions", "chunk"]
+__all__ = ["ChunkingOptions", "chunk", "chunk_at"]
 
 _FEWEST_TOKENS = 8
 """One character may take several tokens: a smaller chunk might not hold it."""
@@ -75,6 +75,39 @@ def chunk(
     packer = _Packer(document.text, tokenizer, max_tokens, overlap, options)
     pieces = _count_tokens(document.text, _pieces(document, found, options), tokenizer)
     spans = packer.join_tail(list(packer.spans(pieces)))
+    return _make_chunks(document, spans, found, path_at, tokenizer, window_options)
+
+
+def chunk_at(
+    document: LoadedDocument,
+    places: Sequence[tuple[int, int]],
+    *,
+    tokenizer: Tokenizer,
+    options: ChunkingOptions = ChunkingOptions(),
+    window_options: WindowOptions = WindowOptions(),  # noqa: B008 - frozen
+) -> list[Chunk]:
+    """Return one chunk for each of ``places``, start and end in ascending order, where another program has cut ``document``."""
+    found = list(headings(document.text, document.media_type))
+    counts = tokenizer.count_many([document.text[start:end] for start, end in places])
+    reached = 0
+    spans: list[_ChunkSpan] = []
+    for (start, end), tokens in zip(places, counts, strict=True):
+        fresh = min(max(start, reached), end)
+        # A passage that lies wholly within the one before would have no window of its own.
+        spans.append(_ChunkSpan(start, start if fresh == end else fresh, end, tokens))
+        reached = max(reached, end)
+    path_at = _paths_by_offset(document.title, found, options)
+    return _make_chunks(document, spans, found, path_at, tokenizer, window_options)
+
+
+def _make_chunks(
+    document: LoadedDocument,
+    spans: Sequence[_ChunkSpan],
+    found: Sequence[Heading],
+    path_at: Callable[[int], str],
+    tokenizer: Tokenizer,
+    window_options: WindowOptions,
+) -> list[Chunk]:
     windows = cut_windows(
         document.text,
         [(span.fresh, span.end) for span in spans],

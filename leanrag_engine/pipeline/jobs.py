@@ -35,7 +35,7 @@ from leanrag_engine.core.jobs import (
     JobResult,
     JobState,
     JobStatus,
-    SkippedFiles,
+    LeftOut,
 )
 from leanrag_engine.core.ports import JobStore, LockHolder, Progress, WriterLock
 from leanrag_engine.core.telemetry import Activity, watch
@@ -73,7 +73,7 @@ class JobProgress:
 
     latest: Progress = field(default_factory=lambda: Progress("queued"))
     outcomes: list[IngestOutcome] = field(default_factory=list)
-    skipped: tuple[SkippedFiles, ...] = ()
+    skipped: tuple[LeftOut, ...] = ()
     failures: list[JobFailure] = field(default_factory=list)
     stop: threading.Event = field(default_factory=threading.Event)
     scope: anyio.CancelScope | None = None

@@ -38,6 +38,7 @@ COMMANDS = {
     "tree": "reading.tree:tree",
     "explore": "reading.explore:explore",
     "export": "reading.export:export",
+    "import": "corpus.importing:import_graph",
     "merge": "corpus.corrections:merge",
     "split": "corpus.corrections:split",
     "corrections": "corpus.corrections:corrections",

@@ -23,7 +23,7 @@ from rich.progress import (
     TimeElapsedColumn,
 )
 
-from leanrag_engine.core.jobs import IngestRequest, JobRequest
+from leanrag_engine.core.jobs import ImportRequest, IngestRequest, JobRequest
 
 if TYPE_CHECKING:
     from leanrag_engine.core.config import Settings
@@ -69,6 +69,7 @@ CLUSTERING = JobStep("building the hierarchy", LAYERS, 6)
 CLUSTERING_BY_MODEL = JobStep("building the hierarchy", LAYERS, 80)
 CHECKING = JobStep("checking the hierarchy", ("check", "measure"), 1)
 INDEXING = JobStep("writing the search index", ("embed", "index"), 3)
+TAKING = JobStep("taking the graph over", ("import",), 5)
 PUBLISHING = JobStep("publishing", ("publish",), 1)
 
 OTHER_STEPS = {
@@ -95,6 +96,8 @@ def list_steps(kind: str, request: JobRequest, settings: Settings) -> tuple[JobS
         INDEXING,
         PUBLISHING,
     )
+    if isinstance(request, ImportRequest):
+        return (TAKING, *build) if request.build else (TAKING,)
     if not isinstance(request, IngestRequest):
         return build
     reading = (*READING, REMOVING) if request.sync else READING

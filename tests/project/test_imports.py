@@ -21,9 +21,9 @@ ALLOWED = {
     "hierarchy": {"core", "llm"},
     "retrieval": {"core", "documents"},
     "adapters": {"core"},
-    "pipeline": {"core", "documents", "extraction", "hierarchy", "retrieval", "llm", "adapters"},
-    "export": {"core"},
-    "engine": {"core", "export", "retrieval", "llm", "pipeline", "adapters"},
+    "pipeline": {"core", "documents", "exchange", "extraction", "hierarchy", "retrieval", "llm", "adapters"},
+    "exchange": {"core", "documents", "extraction"},
+    "engine": {"core", "exchange", "retrieval", "llm", "pipeline", "adapters"},
     "evaluation": {
         "core",
         "documents",
@@ -38,7 +38,7 @@ ALLOWED = {
     "__init__": {"core", "retrieval", "engine"},
 }
 
-SERVER_MAY = {"core", "engine", "evaluation", "export", "extraction", "llm", "pipeline", "retrieval"}
+SERVER_MAY = {"core", "engine", "evaluation", "exchange", "extraction", "llm", "pipeline", "retrieval"}
 """What the server may import of the engine: no reader, clustering or adapter."""
 
 # Each foreign package (numpy aside) is imported in one place, given as the path of a file or folder.
@@ -63,7 +63,7 @@ HOMES = {
     "matplotlib": {"leanrag_engine/evaluation/retrieval/plots.py"},
     "mcp": {"server"},
     "mcp_types": {"server"},
-    "networkx": {"leanrag_engine/export/network.py"},
+    "networkx": {"leanrag_engine/exchange"},
     "onnxruntime": {"leanrag_engine/adapters/embedders/minilm/embedder.py"},
     "openpyxl": {"leanrag_engine/documents/readers/office/xlsx.py"},
     "opentelemetry": {"leanrag_engine/core/telemetry.py", "server/protocol/telemetry.py"},
@@ -75,6 +75,7 @@ HOMES = {
     "pydantic_settings": {"leanrag_engine/core/config.py", "server/http/settings.py"},
     "pptx": {"leanrag_engine/documents/readers/office/pptx.py"},
     "pypdfium2": {"leanrag_engine/documents/readers/pdf.py"},
+    "pyarrow": {"leanrag_engine/exchange/importing/parquet.py"},
     "regex": {"leanrag_engine/retrieval/browse/text_search.py"},
     "rich": {"server"},
     "rjieba": {"leanrag_engine/core/text/language/segmentation.py"},

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, fields
 from typing import Any
 
@@ -17,6 +17,9 @@ from leanrag_engine.core.jobs import (
     DeleteRequest,
     DeleteResult,
     Forecast,
+    ImportCounts,
+    ImportRequest,
+    ImportResult,
     IngestOutcome,
     IngestRequest,
     IngestResult,
@@ -26,11 +29,11 @@ from leanrag_engine.core.jobs import (
     JobResult,
     JobState,
     JobStatus,
+    LeftOut,
     ReindexRequest,
     ReindexResult,
     RollbackRequest,
     RollbackResult,
-    SkippedFiles,
     StepRange,
 )
 from leanrag_engine.core.model import CorrectionEffects, DocumentSource, LayerCount, Spent
@@ -149,7 +152,7 @@ def _request_to_json(request: JobRequest) -> dict[str, Any]:
             ]
             options = {name: getattr(request, name) for name in _INGEST_OPTIONS}
             return {"documents": sources, **options}
-        case BuildRequest() | ReindexRequest():
+        case BuildRequest() | ReindexRequest() | ImportRequest():
             return asdict(request)
         case DeleteRequest(ids):
             return {"document_ids": [*ids]}
@@ -168,6 +171,9 @@ def _request_from_json(kind: str, stored: Mapping[str, Any]) -> JobRequest:
                 "allowed": None if allowed is None else tuple(allowed)
             }
             return IngestRequest(tuple(DocumentSource(**each) for each in stored["documents"]), **options)
+        case "import":
+            allowed = stored["allowed"]
+            return ImportRequest(**{**stored, "allowed": None if allowed is None else tuple(allowed)})
         case "delete":
             return DeleteRequest(tuple(stored["document_ids"]))
     return REQUESTS.get(kind, BuildRequest)(**stored)
@@ -192,12 +198,19 @@ def _figures_to_result(kind: str, figures: Mapping[str, Any]) -> JobResult:
         case "ingest":
             documents = tuple(IngestOutcome(**each) for each in figures.get("documents", ()))
             build = _figures_to_build(figures) if "generation" in figures else None
-            skipped = tuple(
-                SkippedFiles(each["reason"], each["count"], tuple(each["examples"]))
-                for each in figures.get("skipped", ())
-            )
+            skipped = _left_out_from_json(figures.get("skipped", ()))
             result = IngestResult(
                 documents, figures.get("built"), build, skipped, figures.get("dry_run", False)
+            )
+        case "import":
+            result = ImportResult(
+                figures["format"],
+                ImportCounts(**figures["found"]),
+                ImportCounts(**figures["taken"]),
+                figures["changed"],
+                _left_out_from_json(figures["remarks"]),
+                figures["built"],
+                _figures_to_build(figures) if "generation" in figures else None,
             )
         case "copy":
             result = CopyResult(**figures)
@@ -220,6 +233,10 @@ def _figures_to_result(kind: str, figures: Mapping[str, Any]) -> JobResult:
         case _:
             result = _figures_to_build(figures)
     return result
+
+
+def _left_out_from_json(stored: Iterable[Mapping[str, Any]]) -> tuple[LeftOut, ...]:
+    return tuple(LeftOut(each["reason"], each["count"], tuple(each["examples"])) for each in stored)
 
 
 def _figures_to_build(figures: Mapping[str, Any]) -> BuildResult:

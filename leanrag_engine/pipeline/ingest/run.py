@@ -26,7 +26,7 @@ from leanrag_engine.core.errors import (
     StoreUnusable,
     first_error,
 )
-from leanrag_engine.core.jobs import IngestOutcome, IngestRequest, SkippedFiles
+from leanrag_engine.core.jobs import IngestOutcome, IngestRequest, LeftOut
 from leanrag_engine.core.model import Chunk, Document, DocumentSource, Extract, LoadedDocument, ReadDocument
 from leanrag_engine.core.ports import Progress, ProgressReport, Workers
 from leanrag_engine.documents.guarding import ParsingLimits, parse_within_limits
@@ -180,7 +180,7 @@ def list_files(
     return FoundFiles(tuple(sources), tuple(failed), tuple(folders))
 
 
-def group_skipped(found: FoundFiles, *, most: int = 200) -> tuple[SkippedFiles, ...]:
+def group_skipped(found: FoundFiles, *, most: int = 200) -> tuple[LeftOut, ...]:
     """Count what was left out by reason, the most frequent one first, each with at most ``most`` examples."""
     paths: dict[str, list[str]] = {}
     for folder in found.folders:
@@ -189,7 +189,7 @@ def group_skipped(found: FoundFiles, *, most: int = 200) -> tuple[SkippedFiles, 
             inner = each.path.relative_to(folder.root) if each.path.is_relative_to(folder.root) else each.path
             paths.setdefault(each.reason, []).append(printable_path(inner))
     ordered = sorted(paths.items(), key=lambda item: (-len(item[1]), item[0]))
-    return tuple(SkippedFiles(reason, len(listed), tuple(listed[:most])) for reason, listed in ordered)
+    return tuple(LeftOut(reason, len(listed), tuple(listed[:most])) for reason, listed in ordered)
 
 
 def split_unchanged(

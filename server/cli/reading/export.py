@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from anyio import to_thread
 
-from leanrag_engine.export.formats import ExportFormat
+from leanrag_engine.exchange.exporting.formats import ExportFormat
 
 from ..options import CollectionOption, DataDir
 from ..running import read_settings, run
@@ -36,7 +36,7 @@ def export(
     """
 
     async def work(engine: LeanRAG) -> None:
-        from leanrag_engine.export.write import write_graph  # noqa: PLC0415 - heavy
+        from leanrag_engine.exchange.exporting.write import write_graph  # noqa: PLC0415 - heavy
 
         graph = await engine.read_graph(collection=engine.settings.collection)
         await to_thread.run_sync(write_graph, graph, to, path)

@@ -14,7 +14,7 @@ from ..errors import plain_line
 from .results import result_lines
 
 if TYPE_CHECKING:
-    from leanrag_engine.core.jobs import IngestOutcome, Job, JobFailure, JobState, SkippedFiles
+    from leanrag_engine.core.jobs import IngestOutcome, Job, JobFailure, JobState, LeftOut
     from leanrag_engine.pipeline.delete import DocumentLookup
 
 OutcomeState = Literal["added", "replaced", "removed", "unchanged", "failed"]
@@ -22,6 +22,7 @@ DeletionState = Literal["deleted", "deleting", "not_deleted", "unknown"]
 
 TOOL_OF_KIND = {
     "ingest": "ingest_documents",
+    "import": "leanrag import",
     "build": "build_hierarchy",
     "forecast": "build_hierarchy",
     "reindex": "build_hierarchy",
@@ -240,7 +241,7 @@ class SkippedCard(Card):
     examples: list[str]
 
     @classmethod
-    def from_engine(cls, skipped: SkippedFiles) -> SkippedCard:
+    def from_engine(cls, skipped: LeftOut) -> SkippedCard:
         examples = [shorten_line(each, LIMITS.glimpse) for each in skipped.examples[:EXAMPLES]]
         return cls(reason=skipped.reason, count=skipped.count, examples=examples)
 

@@ -96,6 +96,21 @@ def ingest_lines(collection: str, result: Mapping[str, Any]) -> list[str]:
     return [*lines, "Dry run: nothing was changed."] if result.get("dry_run") else lines
 
 
+def import_lines(collection: str, result: Mapping[str, Any]) -> list[str]:
+    """Say what was found and taken, and why not all of it."""
+    found, taken = result["found"], result["taken"]
+    counts = ", ".join(f"{taken[kind]:,} {kind} (of {found[kind]:,})" for kind in taken)
+    lines = [f"Taken from {result['format']}: {counts}."]
+    lines += [
+        f"- {each['count']:,} {each['reason']} ({', '.join(each['examples'])})" for each in result["remarks"]
+    ]
+    if not result["changed"]:
+        lines.append("All of it was there already: nothing was changed.")
+    if "generation" in result:
+        return lines + build_lines(collection, result)
+    return lines if result["built"] else [*lines, "The published build does not cover it yet."]
+
+
 def rollback_lines(collection: str, result: Mapping[str, Any]) -> list[str]:
     layers = layers_line([LayerCard(**each) for each in result["layers"]])
     restored = f"with the content of generation {result['restored']}"
@@ -186,6 +201,7 @@ SENTENCES: Mapping[str, Callable[[str, Mapping[str, Any]], list[str]]] = {
     "delete": deletion_lines,
     "delete_collection": collection_deletion_lines,
     "forecast": forecast_lines,
+    "import": import_lines,
     "ingest": ingest_lines,
     "reindex": reindex_lines,
     "rollback": rollback_lines,

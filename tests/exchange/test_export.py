@@ -14,9 +14,9 @@ from typer.testing import CliRunner
 
 from leanrag_engine.core.errors import InvalidInput
 from leanrag_engine.core.model import Attribute, Chunk, Document, Entity, Graph, Relation
-from leanrag_engine.export.formats import ExportFormat
-from leanrag_engine.export.graph import ExportedGraph
-from leanrag_engine.export.write import write_graph
+from leanrag_engine.exchange.exporting.formats import ExportFormat
+from leanrag_engine.exchange.exporting.graph import ExportedGraph
+from leanrag_engine.exchange.exporting.write import write_graph
 from leanrag_mcp.cli.main import app
 
 HOSTILE = 'A "quoted" [[name]] | with/slash \\ and\nline <script>alert(1)</script>'

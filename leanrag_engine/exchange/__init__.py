@@ -1,0 +1,1 @@
+"""Exchange graphs with other programs: exports, and imports of what they have made."""

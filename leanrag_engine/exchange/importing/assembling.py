@@ -1,0 +1,395 @@
+"""Make documents with chunks and extracts of a foreign graph: the form in which everything else enters the store."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from leanrag_engine.core.jobs import ImportCounts
+from leanrag_engine.core.model import (
+    Extract,
+    ExtractedEntity,
+    ExtractedRelation,
+    LoadedDocument,
+    Method,
+    ReadDocument,
+    content_id,
+)
+from leanrag_engine.core.ports import Tokenizer
+from leanrag_engine.core.text.cleaning import clean, clean_line
+from leanrag_engine.core.text.language.names import name_key
+from leanrag_engine.core.text.shortening import shorten
+from leanrag_engine.documents.chunking import chunk_at
+from leanrag_engine.documents.dates import date_document
+
+from .graph import ForeignDocument, ForeignEntity, ForeignGraph, ForeignPassage, ForeignRelation, Remarks
+
+__all__ = ["Assembled", "assemble", "import_digest"]
+
+LONGEST_NAME = 200
+"""Characters of an entity's name. What is longer is a sentence or a fault of the other program."""
+LONGEST_ID = 60
+PREFIX_LINES = 12
+"""Lines of metadata that another program may have put before the text of a passage."""
+
+
+@dataclass(frozen=True, slots=True)
+class Assembled:
+    """What is stored, and how many of each kind were found and taken."""
+
+    read: tuple[ReadDocument, ...]
+    found: ImportCounts
+    taken: ImportCounts
+
+
+def assemble(graph: ForeignGraph, origin: str, tokenizer: Tokenizer, max_tokens: int) -> Assembled:
+    """Return documents whose chunks are the passages, each with what was found in it.
+
+    Entities and relations without a passage are written out in a document of their own, so that each can be cited. ``origin``
+    names the program. What is left out or changed is added to the graph's remarks.
+    """
+    merged = _Merging(graph.remarks).merge(graph)
+    documents = [*_group(graph, graph.remarks)]
+    written = _write_out(graph.name, merged, tokenizer, max_tokens)
+    placed = _place(merged, written)
+    if written.document is not None:
+        documents.append((written.document, written.passages))
+    read = tuple(
+        _read_document(document, passages, origin, placed, tokenizer, graph.remarks)
+        for document, passages in documents
+    )
+    found = ImportCounts(len(graph.documents), len(graph.passages), len(graph.entities), len(graph.relations))
+    taken = ImportCounts(
+        len(read),
+        sum(len(each.chunks) for each in read),
+        len(merged.entities),
+        len(merged.relations),
+    )
+    return Assembled(read, found, taken)
+
+
+def import_digest(document: LoadedDocument, extracts: Iterable[Extract]) -> str:
+    """Return a digest of a document and of what was found in it: an import of the same changes nothing."""
+    return content_id("i", document.digest, *(repr(each) for each in extracts))
+
+
+# --- entities and relations ----------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class _Merged:
+    """Entities by the key of their name, and relations with the keys of their ends, all with existing passages alone."""
+
+    entities: dict[str, ForeignEntity] = field(default_factory=dict)
+    relations: list[tuple[str, str, ForeignRelation]] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class _Merging:
+    remarks: Remarks
+
+    def merge(self, graph: ForeignGraph) -> _Merged:
+        known = {each.id for each in graph.passages if clean(each.text).strip()}
+        merged = _Merged()
+        for entity in graph.entities:
+            self._add_entity(merged, entity, known)
+        stated: set[tuple[str, str, str]] = set()
+        for relation in graph.relations:
+            self._add_relation(merged, relation, known, stated)
+        return merged
+
+    def _add_entity(self, merged: _Merged, entity: ForeignEntity, known: set[str]) -> None:
+        name = self._clean_name(entity.name)
+        key = name_key(name)
+        if not key:
+            self.remarks.add("entities without a name", entity.description)
+            return
+        description = clean(entity.description).strip()
+        if not description:
+            self.remarks.add("entities without a description, taken as they are", name)
+        passages = self._existing(entity.passages, known, name)
+        given = replace(
+            entity, name=name, type=clean_line(entity.type), description=description, passages=passages
+        )
+        before = merged.entities.get(key)
+        if before is None:
+            merged.entities[key] = given
+            return
+        self.remarks.add("entities of the same name as another, merged with it", name)
+        descriptions = dict.fromkeys(filter(None, (before.description, given.description)))
+        merged.entities[key] = replace(
+            before,
+            type=before.type or given.type,
+            description=" ".join(descriptions),
+            passages=tuple(dict.fromkeys((*before.passages, *given.passages))),
+            aliases=tuple(dict.fromkeys((*before.aliases, *given.aliases))),
+        )
+
+    def _add_relation(
+        self, merged: _Merged, relation: ForeignRelation, known: set[str], stated: set[tuple[str, str, str]]
+    ) -> None:
+        ends = [self._clean_name(each, count=False) for each in (relation.source, relation.target)]
+        source, target = map(name_key, ends)
+        label = f"{ends[0]} – {ends[1]}"
+        if not source or not target:
+            self.remarks.add("relations without a source or a target", label)
+            return
+        if source == target:
+            self.remarks.add("relations of an entity with itself", label)
+            return
+        description = clean(relation.description).strip()
+        if (source, target, description) in stated:
+            self.remarks.add("relations that are there twice, taken once", label)
+            return
+        stated.add((source, target, description))
+        if not description:
+            self.remarks.add("relations without a description, taken as they are", label)
+        passages = self._existing(relation.passages, known, label)
+        if not passages:
+            passages = _shared_passages(merged.entities.get(source), merged.entities.get(target))
+        for key, name in ((source, ends[0]), (target, ends[1])):
+            if key not in merged.entities:
+                self.remarks.add("ends of relations that no entity describes, taken as entities", name)
+                merged.entities[key] = ForeignEntity(name, passages=passages)
+        given = replace(relation, description=description, passages=passages, type=clean_line(relation.type))
+        merged.relations.append((source, target, given))
+
+    def _clean_name(self, name: str, *, count: bool = True) -> str:
+        cleaned = clean_line(name)
+        if len(cleaned) <= LONGEST_NAME:
+            return cleaned
+        if count:
+            self.remarks.add(f"entities whose name was shortened to {LONGEST_NAME} characters", cleaned)
+        return shorten(cleaned, LONGEST_NAME)
+
+    def _existing(self, passages: Iterable[str], known: set[str], name: str) -> tuple[str, ...]:
+        named = tuple(dict.fromkeys(passages))
+        for each in named:
+            if each not in known:
+                self.remarks.add("references to a passage that is not there", f"{name} → {each}")
+        return tuple(each for each in named if each in known)
+
+
+def _shared_passages(source: ForeignEntity | None, target: ForeignEntity | None) -> tuple[str, ...]:
+    """Return the first passage that both entities were found in."""
+    if source is None or target is None:
+        return ()
+    shared = [each for each in source.passages if each in set(target.passages)]
+    return tuple(shared[:1])
+
+
+# --- documents -----------------------------------------------------------------------------
+
+
+def _group(graph: ForeignGraph, remarks: Remarks) -> Iterator[tuple[ForeignDocument, list[ForeignPassage]]]:
+    """Yield each document with its passages in order; passages of a missing document get one of their own."""
+    known: dict[str, ForeignDocument] = {}
+    for document in graph.documents:
+        if document.id in known:
+            remarks.add("documents with the id of another", document.title)
+        known.setdefault(document.id, document)
+    passages = _passages_by_document(graph, remarks)
+    for id_, found in passages.items():
+        if id_ not in known:
+            for each in found:
+                remarks.add(
+                    "passages whose document is not there, taken into a document of their own", each.id
+                )
+        yield known.get(id_) or ForeignDocument(id_ or "passages", id_ or graph.name), found
+    for id_, document in known.items():
+        if id_ not in passages:
+            remarks.add("documents without a passage", document.title)
+
+
+def _passages_by_document(graph: ForeignGraph, remarks: Remarks) -> dict[str, list[ForeignPassage]]:
+    passages: dict[str, list[ForeignPassage]] = defaultdict(list)
+    seen: set[str] = set()
+    for passage in graph.passages:
+        if passage.id in seen:
+            remarks.add("passages with the id of another", passage.id)
+            continue
+        seen.add(passage.id)
+        if clean(passage.text).strip():
+            passages[passage.document].append(passage)
+        else:
+            remarks.add("passages without text", passage.id)
+    return passages
+
+
+@dataclass(frozen=True, slots=True)
+class _PlacedText:
+    """A document's text, and where in it each passage lies."""
+
+    text: str
+    places: Sequence[tuple[int, int]]
+    passages: Sequence[ForeignPassage]
+
+
+def _locate(document: ForeignDocument, passages: Sequence[ForeignPassage], remarks: Remarks) -> _PlacedText:
+    """Find the passages in their document; if one is not there, join all of them instead."""
+    text = clean(document.text)
+    found: list[tuple[int, int, ForeignPassage]] = []
+    reached = 0
+    for passage in passages if text.strip() else ():
+        place = _find(text, clean(passage.text).strip(), reached)
+        if place is None:
+            remarks.add(
+                "documents whose text lacks some of their passages: the passages were joined", document.title
+            )
+            break
+        reached = place[0] + 1
+        found.append((*place, passage))
+    if found and len(found) == len(passages):
+        found.sort(key=lambda each: each[:2])
+        return _PlacedText(text, [each[:2] for each in found], [each[2] for each in found])
+    places: list[tuple[int, int]] = []
+    parts: list[str] = []
+    at = 0
+    for passage in passages:
+        part = clean(passage.text).strip()
+        parts.append(part)
+        places.append((at, at + len(part)))
+        at += len(part) + 2
+    return _PlacedText("\n\n".join(parts), places, passages)
+
+
+def _find(text: str, passage: str, start: int) -> tuple[int, int] | None:
+    """Return where ``passage`` lies in ``text``, from ``start`` on if it can be; without first lines that were put before it."""
+    rest = passage
+    for _ in range(PREFIX_LINES):
+        at = text.find(rest, start)
+        at = text.find(rest) if at < 0 else at
+        if at >= 0:
+            return at, at + len(rest)
+        _, _, rest = rest.partition("\n")
+        rest = rest.strip()
+        if not rest:
+            break
+    return None
+
+
+def _read_document(
+    given: ForeignDocument,
+    passages: Sequence[ForeignPassage],
+    origin: str,
+    placed: Mapping[str, _Placed],
+    tokenizer: Tokenizer,
+    remarks: Remarks,
+) -> ReadDocument:
+    located = _locate(given, passages, remarks)
+    metadata = {**given.metadata, "imported_from": origin}
+    title = clean_line(given.title) or given.id
+    date = date_document(metadata, title)
+    document = LoadedDocument(
+        id=f"{origin}:{given.id if len(given.id) <= LONGEST_ID else content_id('', given.id)}",
+        title=title,
+        text=located.text,
+        media_type=given.media_type,
+        metadata=metadata,
+        date=date.date,
+        date_origin=date.origin,
+    )
+    chunks = chunk_at(document, located.places, tokenizer=tokenizer)
+    extracts = [
+        placed[passage.id].extract(chunk.id) if passage.id in placed else Extract(chunk.id, Method.MODEL)
+        for chunk, passage in zip(chunks, located.passages, strict=True)
+    ]
+    return ReadDocument(replace(document, file_digest=import_digest(document, extracts)), chunks, extracts)
+
+
+# --- what was found where ------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class _Placed:
+    """The entities by key, and the relations, of one passage."""
+
+    entities: dict[str, ExtractedEntity] = field(default_factory=dict)
+    relations: list[ExtractedRelation] = field(default_factory=list)
+
+    def extract(self, chunk_id: str) -> Extract:
+        return Extract(chunk_id, Method.MODEL, tuple(self.entities.values()), tuple(self.relations))
+
+
+@dataclass(frozen=True, slots=True)
+class _WrittenOut:
+    """The document of what has no passage, if there is any, and the passage of each entity and relation in it."""
+
+    document: ForeignDocument | None = None
+    passages: list[ForeignPassage] = field(default_factory=list)
+    entities: dict[str, str] = field(default_factory=dict)
+    """Passage by key of the entity."""
+    relations: dict[int, str] = field(default_factory=dict)
+    """Passage by place of the relation."""
+
+
+def _write_out(name: str, merged: _Merged, tokenizer: Tokenizer, max_tokens: int) -> _WrittenOut:
+    """Write entities and relations without a passage as lines, each entity followed by its relations, and cut those into
+    passages."""
+    own: dict[str, list[int]] = defaultdict(list)
+    for place, (source, _, relation) in enumerate(merged.relations):
+        if not relation.passages:
+            own[source].append(place)
+    lines: list[tuple[str, str, int]] = []
+    for key, entity in merged.entities.items():
+        if not entity.passages:
+            lines.append(
+                (f"{entity.name}: {entity.description}" if entity.description else entity.name, key, -1)
+            )
+        lines += [(_sentence(merged, place), key, place) for place in own[key]]
+    if not lines:
+        return _WrittenOut()
+    counts = tokenizer.count_many([line for line, *_ in lines])
+    written = _WrittenOut(ForeignDocument(f"written out of {name}", f"Entities and relations of {name}"))
+    groups: list[list[str]] = []
+    size, before = 0, ""
+    for (line, key, place), tokens in zip(lines, counts, strict=True):
+        if not groups or key != before or size + tokens > max_tokens:
+            groups.append([])
+            size, before = 0, key
+        groups[-1].append(line)
+        size += tokens
+        id_ = f"line {len(groups)} of {name}"
+        if place < 0:
+            written.entities[key] = id_
+        else:
+            written.relations[place] = id_
+    written.passages.extend(
+        ForeignPassage(
+            f"line {number} of {name}", "\n".join(group), written.document.id if written.document else ""
+        )
+        for number, group in enumerate(groups, 1)
+    )
+    return written
+
+
+def _sentence(merged: _Merged, place: int) -> str:
+    source, target, relation = merged.relations[place]
+    names = f"{merged.entities[source].name} – {merged.entities[target].name}"
+    said = ": ".join(filter(None, (relation.type, relation.description)))
+    return f"{names}: {said}" if said else names
+
+
+def _place(merged: _Merged, written: _WrittenOut) -> dict[str, _Placed]:
+    """Return what each passage states, by its id. The ends of a relation are entities of its passage too."""
+    placed: dict[str, _Placed] = defaultdict(_Placed)
+    extracted = {
+        key: ExtractedEntity(each.name, each.type.lower() or "concept", each.description, each.aliases)
+        for key, each in merged.entities.items()
+    }
+    for key, entity in merged.entities.items():
+        for passage in entity.passages or (written.entities[key],):
+            placed[passage].entities[key] = extracted[key]
+    for place, (source, target, relation) in enumerate(merged.relations):
+        found = ExtractedRelation(
+            extracted[source].name,
+            extracted[target].name,
+            relation.description
+            or (relation.type and f"{extracted[source].name} {relation.type} {extracted[target].name}."),
+        )
+        for passage in relation.passages or (written.relations[place],):
+            for end in (source, target):
+                placed[passage].entities.setdefault(end, extracted[end])
+            placed[passage].relations.append(found)
+    return placed

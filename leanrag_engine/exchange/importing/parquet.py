@@ -1,0 +1,66 @@
+"""Read and write Parquet tables with pyarrow, which the extra ``parquet`` installs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from leanrag_engine.core.errors import InvalidInput
+
+from .rows import MOST_BYTES, Row
+
+__all__ = ["read_parquet_rows", "write_parquet_rows"]
+
+BATCH = 256
+"""Rows that are unpacked at once: a column may hold the same long text in each row and be tiny in the file."""
+
+
+def _open_pyarrow() -> tuple[Any, Any]:
+    try:
+        import pyarrow  # noqa: ICN001, PLC0415 - an extra
+        from pyarrow import parquet  # noqa: PLC0415
+    except ImportError:
+        raise InvalidInput(
+            "Parquet files need the package pyarrow, which is not installed.",
+            "Install it: pip install 'leanrag-mcp[parquet]'.",
+        ) from None
+    return pyarrow, parquet
+
+
+def read_parquet_rows(path: Path, *, most_bytes: int = MOST_BYTES) -> list[Row]:
+    """Return the rows of a table. Raises ``InvalidInput`` if it is damaged, or unpacks to more than ``most_bytes``."""
+    _, parquet = _open_pyarrow()
+    rows: list[Row] = []
+    size = 0
+    try:
+        with parquet.ParquetFile(path) as file:
+            described = file.metadata
+            size = sum(
+                described.row_group(number).total_byte_size for number in range(described.num_row_groups)
+            )
+            if size <= most_bytes:
+                size = 0
+                for batch in file.iter_batches(batch_size=BATCH, use_threads=False):
+                    size += batch.nbytes
+                    if size > most_bytes:
+                        break
+                    rows += batch.to_pylist()
+    except (OSError, ValueError, TypeError, LookupError, NotImplementedError) as problem:
+        # pyarrow's own errors are kinds of these.
+        raise InvalidInput(
+            f"{path} is no Parquet file, or is damaged or cut off: {problem}.",
+            "Copy it again from where it was made.",
+        ) from problem
+    if size > most_bytes:
+        raise InvalidInput(
+            f"{path} unpacks to more than {most_bytes:,} bytes.",
+            "Check where it comes from, or split it into parts.",
+        )
+    return rows
+
+
+def write_parquet_rows(path: Path, columns: Mapping[str, Sequence[Any]]) -> None:
+    """Write columns of equal length as a table. Raises ``InvalidInput`` without pyarrow."""
+    pyarrow, parquet = _open_pyarrow()
+    parquet.write_table(pyarrow.table(dict(columns)), path)

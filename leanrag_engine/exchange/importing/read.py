@@ -1,0 +1,51 @@
+"""Read a graph in any of the formats."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from leanrag_engine.core.errors import InvalidInput
+from leanrag_engine.core.jobs import LeftOut
+from leanrag_engine.core.ports import Tokenizer
+
+from .assembling import Assembled, assemble
+from .formats import ImportFormat
+from .graph import ForeignGraph, Remarks
+from .graphrag import read_graphrag
+from .openie import assemble_openie
+
+__all__ = ["ForeignRead", "read_foreign"]
+
+_READERS: Mapping[ImportFormat, Callable[[Path], ForeignGraph]] = {
+    ImportFormat.GRAPHRAG: read_graphrag,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignRead:
+    """What is to be stored, and what was left out or changed."""
+
+    assembled: Assembled
+    remarks: tuple[LeftOut, ...]
+
+
+def read_foreign(format_: ImportFormat, path: Path, tokenizer: Tokenizer, max_tokens: int) -> ForeignRead:
+    """Read the files at ``path``. Raises ``InvalidInput`` if they are damaged, of another format, or hold nothing."""
+    if not path.exists():
+        raise InvalidInput(f"There is no file or folder {path}.", "Check the path's spelling.")
+    if format_ is ImportFormat.OPENIE:
+        remarks = Remarks()
+        found = assemble_openie(path, tokenizer, max_tokens, remarks)
+    else:
+        graph = _READERS[format_](path)
+        remarks = graph.remarks
+        found = assemble(graph, str(format_), tokenizer, max_tokens)
+    if not found.taken.entities:
+        reasons = "; ".join(f"{each.count} {each.reason}" for each in remarks.list_all())
+        raise InvalidInput(
+            f"{path} holds no entity that can be taken{f' ({reasons})' if reasons else ''}.",
+            "Check that the format is right and that the program that made it has finished.",
+        )
+    return ForeignRead(found, remarks.list_all())

@@ -1,0 +1,50 @@
+"""``leanrag import``: a graph that another program has made."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from leanrag_engine.exchange.importing.formats import ImportFormat
+
+from ..options import CollectionOption, DataDir, Json, Verbose
+from ..running import follow_job, read_settings, run_long
+from .endings import end
+
+if TYPE_CHECKING:
+    from leanrag_engine.engine import LeanRAG
+
+KEPT = "Either the graph is in with everything, or nothing is; the same command goes on from there."
+"""What Ctrl-C leaves of an import: it is one transaction, and the build after it resumes."""
+
+
+def import_graph(
+    from_: Annotated[
+        ImportFormat,
+        typer.Argument(metavar="FORMAT", help=f"One of {', '.join(ImportFormat)}.", show_default=False),
+    ],
+    path: Annotated[str, typer.Argument(help="The file or folder to read.", show_default=False)],
+    build: Annotated[bool, typer.Option(help="Build the hierarchy afterwards.")] = True,
+    verbose: Verbose = False,
+    data_dir: DataDir = None,
+    collection: CollectionOption = None,
+    json: Json = False,
+) -> None:
+    """Take over a graph that another program has made, with its passages; no model is called for it.
+
+    graphrag: Microsoft GraphRAG's output folder (Parquet). openie: HippoRAG's JSON.
+
+    All is taken or nothing, and what was left out or changed is counted with its reason. Safe to repeat.
+
+    Example: `leanrag import graphrag ./ragtest/output`
+    """
+
+    async def work(engine: LeanRAG) -> None:
+        collection = engine.settings.collection
+        job = await engine.submit_import(from_.value, path, collection=collection, build=build, allowed=None)
+        job = await follow_job(engine, job, verbose=verbose)
+        following = ("query", "QUESTION") if build else ("build",)
+        end(job, engine.settings, json=json, following=following)
+
+    run_long(read_settings(data_dir, collection), work, KEPT)

@@ -1,0 +1,314 @@
+"""Graphs of other programs, imported by the command line, and what works on them afterwards."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+from typer.testing import CliRunner, Result
+
+from leanrag_engine.core.errors import InvalidInput
+from leanrag_engine.exchange.importing.parquet import read_parquet_rows
+from leanrag_mcp.cli.main import app
+
+BOOK = (
+    "Marley was dead: to begin with. Scrooge signed the register of his burial.\n\n"
+    "Scrooge and Marley were partners for many years. The clerk of Scrooge was Bob Cratchit.\n\n"
+    "Tiny Tim was the son of Bob Cratchit. He bore a little crutch."
+)
+FIRST, SECOND, THIRD = BOOK.split("\n\n")
+
+Table = Sequence[Mapping[str, Any]]
+
+
+def run(*words: str) -> Result:
+    return CliRunner().invoke(app, [*words], env={"COLUMNS": "200"})
+
+
+@pytest.fixture
+def leanrag(tmp_path: Path) -> Callable[..., Any]:
+    """Run a command on a data folder of the test's own and return its JSON."""
+
+    def run_json(*words: str) -> Any:
+        result = run(*words, "--data-dir", str(tmp_path / "index"), "--json")
+        assert result.exit_code == 0, result.output
+        return json.loads(result.stdout)
+
+    return run_json
+
+
+@pytest.fixture
+def refused(tmp_path: Path) -> Callable[[str, Path], str]:
+    """Import what cannot be taken; return what is said of it, after a look that nothing was stored."""
+
+    def import_bad(format_: str, path: Path) -> str:
+        folder = ("--data-dir", str(tmp_path / "index"))
+        result = run("import", format_, str(path), *folder)
+        assert result.exit_code == 1, result.output
+        assert run("ls", *folder).output == "No document.\n"
+        return " ".join(result.output.split())
+
+    return import_bad
+
+
+def write_tables(folder: Path, prefix: str = "", **tables: Table) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, rows in tables.items():
+        parquet.write_table(
+            pa.Table.from_pylist([dict(row) for row in rows]), folder / f"{prefix}{name}.parquet"
+        )
+    return folder
+
+
+def graphrag_tables() -> dict[str, list[dict[str, Any]]]:
+    """A small index as GraphRAG 2 writes it; the first unit begins with metadata that is not in the document."""
+    return {
+        "documents": [{"id": "doc", "title": "carol.txt", "text": BOOK, "creation_date": "2025-09-16 16:20:36 -0700"}],
+        "text_units": [
+            {"id": "u1", "text": f"title: carol.txt.\n{FIRST}", "document_id": "doc"},
+            {"id": "u2", "text": SECOND, "document_id": "doc"},
+            {"id": "u3", "text": THIRD, "document_id": "doc"},
+        ],
+        "entities": [
+            {"id": "1", "title": "SCROOGE", "type": "PERSON", "description": "Scrooge is a miser.", "text_unit_ids": ["u1", "u2"]},
+            {"id": "2", "title": "MARLEY", "type": "PERSON", "description": "Marley is dead.", "text_unit_ids": ["u1", "u2"]},
+            {"id": "3", "title": "BOB CRATCHIT", "type": "PERSON", "description": "Bob is a clerk.", "text_unit_ids": ["u2", "u3"]},
+            {"id": "4", "title": "TINY TIM", "type": "PERSON", "description": "Tim is a child.", "text_unit_ids": ["u3"]},
+        ],
+        "relationships": [
+            {"source": "SCROOGE", "target": "MARLEY", "description": "They were partners.", "text_unit_ids": ["u2"]},
+            {"source": "BOB CRATCHIT", "target": "SCROOGE", "description": "Bob works for Scrooge.", "text_unit_ids": ["u2"]},
+            {"source": "BOB CRATCHIT", "target": "TINY TIM", "description": "Bob is his father.", "text_unit_ids": ["u3"]},
+        ],
+    }  # fmt: skip
+
+
+def reasons(report: Mapping[str, Any]) -> dict[str, int]:
+    return {each["reason"]: each["count"] for each in report["result"]["remarks"]}
+
+
+def test_an_index_of_graphrag_is_taken_with_its_passages_and_answers_with_citations_into_them(
+    tmp_path: Path, leanrag: Callable[..., Any]
+) -> None:
+    report = leanrag("import", "graphrag", str(write_tables(tmp_path / "output", **graphrag_tables())))
+    counts = {"documents": 1, "passages": 3, "entities": 4, "relations": 3}
+    assert report["result"]["found"] == report["result"]["taken"] == counts
+    assert report["result"]["remarks"] == []
+    assert report["result"]["layers"][0] == {"layer": 0, "entities": 4, "relations": 3}
+
+    answer = leanrag("query", "Who is the father of Tiny Tim?")
+    relation = next(each for each in answer["relations"] if each["description"] == "Bob is his father.")
+    assert {relation["source"], relation["target"]} == {"BOB CRATCHIT", "TINY TIM"}
+    assert relation["method"] == "model"
+    assert "BOB CRATCHIT — TINY TIM: Bob is his father. [d1:c3]" in answer["context"]
+    assert "[d1:c3] Tiny Tim was the son of Bob Cratchit." in answer["context"]
+    (document,) = leanrag("ls")["documents"]
+    assert (document["title"], document["chunks"], document["date"]) == ("carol.txt", 3, "2025-09-16")
+    assert document["metadata"]["imported_from"] == "graphrag"
+    shown = leanrag("show", "d1:c3")
+    assert BOOK[shown["start"] : shown["end"]] == shown["text"] == THIRD
+    assert leanrag("status")["extracts"]["model"] == 3
+
+
+def test_an_import_of_the_same_again_changes_nothing(tmp_path: Path, leanrag: Callable[..., Any]) -> None:
+    folder = write_tables(tmp_path / "output", **graphrag_tables())
+    first = leanrag("import", "graphrag", str(folder))
+    again = leanrag("import", "graphrag", str(folder))
+    assert (first["result"]["changed"], again["result"]["changed"]) == (1, 0)
+    assert "generation" not in again["result"]
+    assert leanrag("status")["generation"] == 1
+
+
+def test_tables_of_older_releases_of_graphrag_are_taken_from_the_folder_of_a_project(
+    tmp_path: Path, leanrag: Callable[..., Any]
+) -> None:
+    tables = graphrag_tables()
+    for entity in tables["entities"]:
+        entity["name"] = entity.pop("title")
+    for unit in tables["text_units"]:
+        unit["document_ids"] = [unit.pop("document_id")]
+    tables["documents"][0]["raw_content"] = tables["documents"][0].pop("text")
+    write_tables(tmp_path / "project/output/20240801-120000/artifacts", "create_final_", **tables)
+    report = leanrag("import", "graphrag", str(tmp_path / "project"), "--no-build")
+    assert report["result"]["taken"] == {"documents": 1, "passages": 3, "entities": 4, "relations": 3}
+    assert report["result"]["remarks"] == []
+
+
+def test_what_cannot_be_taken_of_an_index_is_counted_by_reason_and_the_rest_is_taken(
+    tmp_path: Path, leanrag: Callable[..., Any]
+) -> None:
+    tables = graphrag_tables()
+    long_name = "Fog " * 250
+    tables["entities"] += [
+        {"title": "Scrooge", "type": "PERSON", "description": "He is rich.", "text_unit_ids": ["u1"]},
+        {"title": long_name, "description": "It is everywhere.", "text_unit_ids": ["u1"]},
+        {"title": "LONDON", "type": "CITY", "description": "", "text_unit_ids": ["nowhere"]},
+        {"title": " ", "description": "Nameless.", "text_unit_ids": ["u1"]},
+    ]
+    tables["relationships"] += [
+        {"source": "SCROOGE", "target": "Scrooge", "description": "Himself.", "text_unit_ids": ["u1"]},
+        {"source": "SCROOGE", "target": "FRED", "description": "Fred is his nephew.", "text_unit_ids": ["u1"]},
+        {"source": "SCROOGE", "target": "MARLEY", "description": "They were partners.", "text_unit_ids": ["u2"]},
+        {"source": "SCROOGE", "target": "", "description": "He is alone.", "text_unit_ids": ["u2"]},
+        {"source": "TINY TIM", "target": "SCROOGE", "description": "", "text_unit_ids": ["u3"]},
+        {"source": "SCROOGE", "target": "TINY TIM", "description": "He becomes a second father.", "text_unit_ids": ["u3"]},
+    ]  # fmt: skip
+    tables["text_units"] += [
+        {"id": "u1", "text": "Another text of the same id.", "document_id": "doc"},
+        {"id": "u4", "text": " ", "document_id": "doc"},
+        {"id": "u5", "text": "A passage of a lost document.", "document_id": "lost"},
+    ]
+    report = leanrag("import", "graphrag", str(write_tables(tmp_path / "output", **tables)))
+    assert reasons(report) == {
+        "entities of the same name as another, merged with it": 1,
+        "entities whose name was shortened to 200 characters": 1,
+        "entities without a description, taken as they are": 1,
+        "references to a passage that is not there": 1,
+        "entities without a name": 1,
+        "relations of an entity with itself": 1,
+        "ends of relations that no entity describes, taken as entities": 1,
+        "relations that are there twice, taken once": 1,
+        "relations without a source or a target": 1,
+        "relations without a description, taken as they are": 1,
+        "passages with the id of another": 1,
+        "passages without text": 1,
+        "passages whose document is not there, taken into a document of their own": 1,
+    }
+    examples = {each["reason"]: each["examples"] for each in report["result"]["remarks"]}
+    assert examples["references to a passage that is not there"] == ["LONDON → nowhere"]
+    # Fog, London and Fred are new; London and what has no passage is written out.
+    assert report["result"]["taken"] == {"documents": 3, "passages": 5, "entities": 7, "relations": 6}
+    assert report["result"]["layers"][0] == {"layer": 0, "entities": 7, "relations": 5}
+    titles = {each["title"] for each in leanrag("ls")["documents"]}
+    assert titles == {"carol.txt", "lost", "Entities and relations of output"}
+
+
+def test_a_passage_that_is_not_in_its_document_is_joined_with_the_others(
+    tmp_path: Path, leanrag: Callable[..., Any]
+) -> None:
+    tables = graphrag_tables()
+    tables["text_units"][1]["text"] = "Words that the document does not have."
+    report = leanrag("import", "graphrag", str(write_tables(tmp_path / "output", **tables)), "--no-build")
+    assert reasons(report) == {
+        "documents whose text lacks some of their passages: the passages were joined": 1
+    }
+    assert leanrag("show", "d1:c2")["text"] == "Words that the document does not have."
+
+
+def test_an_imported_collection_grows_by_documents_and_forgets_them_and_the_import(
+    tmp_path: Path, leanrag: Callable[..., Any]
+) -> None:
+    leanrag("import", "graphrag", str(write_tables(tmp_path / "output", **graphrag_tables())))
+    note = tmp_path / "fred.md"
+    note.write_text("# Fred\n\nFred is the nephew of Scrooge. Fred keeps Christmas merrily.\n")
+    leanrag("ingest", str(note))
+    assert {each["number"] for each in leanrag("ls")["documents"]} == {"d1", "d2"}
+    assert "nephew of Scrooge" in leanrag("query", "Who is Fred?")["context"]
+    leanrag("forget", "graphrag:doc")
+    leanrag("build")
+    assert [each["title"] for each in leanrag("ls")["documents"]] == ["Fred"]
+    assert "miser" not in leanrag("query", "Who is Scrooge?")["context"]
+
+
+def test_a_table_that_is_cut_off_or_has_other_columns_is_refused_and_nothing_is_stored(
+    tmp_path: Path, refused: Callable[[str, Path], str]
+) -> None:
+    folder = write_tables(tmp_path / "output", **graphrag_tables())
+    whole = (folder / "relationships.parquet").read_bytes()
+    (folder / "relationships.parquet").write_bytes(whole[: len(whole) // 2])
+    assert "relationships.parquet is no Parquet file, or is damaged or cut off" in refused("graphrag", folder)
+    write_tables(folder, relationships=[{"from": "SCROOGE", "to": "MARLEY"}])
+    assert "has no column for the source: expected source, found from, to" in refused("graphrag", folder)
+    (folder / "relationships.parquet").unlink()
+    assert "has no relationships.parquet" in refused("graphrag", folder)
+    assert "holds no output of GraphRAG" in refused("graphrag", folder.parent / "index")
+    write_tables(
+        folder, relationships=graphrag_tables()["relationships"][:0] or [{"source": "", "target": ""}]
+    )
+    write_tables(folder, entities=[{"title": "", "description": "x"}])
+    assert "holds no entity that can be taken" in refused("graphrag", folder)
+
+
+def test_a_table_that_unpacks_to_more_than_the_limit_is_refused_before_it_fills_the_memory(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "bomb.parquet"
+    parquet.write_table(pa.table({"title": ["x" * 100_000] * 1_000}), path)
+    assert path.stat().st_size < 1_000_000
+    with pytest.raises(InvalidInput, match="unpacks to more than 10,000,000 bytes"):
+        read_parquet_rows(path, most_bytes=10_000_000)
+
+
+def test_an_openie_file_is_taken_with_a_document_for_each_passage(
+    tmp_path: Path, leanrag: Callable[..., Any], refused: Callable[[str, Path], str]
+) -> None:
+    path = tmp_path / "openie.json"
+    path.write_text('{"docs": [{"idx"')
+    assert "is not JSON" in refused("openie", path)
+    docs = [
+        {
+            "idx": 0,
+            "passage": "Tiny Tim\nTiny Tim is the son of Bob Cratchit.",
+            "extracted_entities": ["Tiny Tim", "Bob Cratchit", 7],
+            "extracted_triples": [["Tiny Tim", "is the son of", "Bob Cratchit"], ["Tiny Tim", "walks"]],
+        },
+        {"idx": 1, "passage": "", "extracted_entities": ["Fog"], "extracted_triples": []},
+    ]
+    path.write_text(json.dumps({"docs": docs}))
+    report = leanrag("import", "openie", str(path))
+    assert report["result"]["taken"] == {"documents": 1, "passages": 1, "entities": 2, "relations": 1}
+    assert reasons(report) == {"malformed entities": 1, "malformed triples": 1, "passages without text": 1}
+    answer = leanrag("query", "Whose son is Tiny Tim?")
+    assert "[d1:c1] Tiny Tim is the son of Bob Cratchit." in answer["context"]
+
+
+KILLED_BETWEEN_DOCUMENTS = """
+import os, signal, sys
+from leanrag_engine.adapters.sql import documents
+put = documents.put
+def put_and_die(connection, name, new):
+    if new.document.id == "graphrag:b":
+        os.kill(os.getpid(), signal.SIGKILL)
+    return put(connection, name, new)
+documents.put = put_and_die
+from leanrag_mcp.cli.main import main
+main()
+"""
+
+
+def test_an_import_that_is_killed_between_two_documents_leaves_nothing_and_is_whole_the_next_time(
+    tmp_path: Path, leanrag: Callable[..., Any]
+) -> None:
+    tables = graphrag_tables()
+    tables["documents"] = [{"id": id_, "title": id_, "text": BOOK} for id_ in ("a", "b")]
+    tables["text_units"] = [
+        {"id": f"u{place}", "text": text, "document_id": id_}
+        for place, (text, id_) in enumerate([(FIRST, "a"), (SECOND, "a"), (THIRD, "b")], 1)
+    ]
+    folder = str(write_tables(tmp_path / "output", **tables))
+    words = ["import", "graphrag", folder, "--data-dir", str(tmp_path / "index")]
+    killed = subprocess.run(
+        [sys.executable, "-c", KILLED_BETWEEN_DOCUMENTS, *words], capture_output=True, check=False
+    )
+    assert killed.returncode == -signal.SIGKILL
+    assert leanrag("ls")["documents"] == []
+    assert leanrag(*words[:3])["result"]["taken"]["passages"] == 3
+    assert [each["chunks"] for each in leanrag("ls")["documents"]] == [2, 1]
+
+
+def test_a_real_index_of_graphrag_is_taken_nearly_whole(
+    shared_data: Path, leanrag: Callable[..., Any]
+) -> None:
+    report = leanrag("import", "graphrag", str(shared_data / "christmas_carol"), "--no-build")
+    assert report["result"]["found"] == {"documents": 1, "passages": 42, "entities": 529, "relations": 978}
+    assert report["result"]["taken"]["passages"] == 42
+    assert report["result"]["taken"]["relations"] == 977
+    assert reasons(report)["relations of an entity with itself"] == 1
