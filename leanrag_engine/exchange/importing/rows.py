@@ -74,7 +74,7 @@ def read_json_lines(path: Path, remarks: Remarks) -> list[Row]:
     text = read_text(path, remarks)
     if text.lstrip().startswith("["):
         found = read_json(path, remarks)
-        numbered = enumerate(found, 1)
+        numbered: Iterator[tuple[int, Any]] = enumerate(found, 1)
     else:
         numbered = ((number, line) for number, line in enumerate(text.splitlines(), 1) if line.strip())
     return [*_parse_lines(numbered, path, remarks)]
