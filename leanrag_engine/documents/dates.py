@@ -49,11 +49,23 @@ _KEYS = (
 )
 """Names of metadata that hold a date, best first, without case, signs and the prefix before a colon or dot."""
 
-_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
-_MONTH = (
-    r"(?P<month>jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?"
-    r"|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)\.?"
+_MONTHS = (
+    "jan january januar jänner janv janvier ene enero",
+    "feb february februar févr février fevrier febrero",
+    "mar march märz maerz mär mrz mars marzo",
+    "apr april avr avril abr abril",
+    "may mai mayo",
+    "jun june juni juin junio",
+    "jul july juli juil juillet julio",
+    "aug august août aout ago agosto",
+    "sep sept september septembre septiembre setiembre",
+    "oct october okt oktober octobre octubre",
+    "nov november novembre noviembre",
+    "dec december dez dezember déc décembre decembre dic diciembre",
 )
+"""The names of each month in English, German, French and Spanish."""
+_MONTH_NUMBERS = {name: number for number, names in enumerate(_MONTHS, 1) for name in names.split()}
+_MONTH = rf"(?P<month>{'|'.join(sorted(_MONTH_NUMBERS, key=len, reverse=True))})\.?"
 _YEAR = r"(?P<year>1[0-9]{3}|20[0-9]{2}|21[0-9]{2})"
 _PATTERNS = tuple(
     re.compile(pattern, re.IGNORECASE)
@@ -61,11 +73,13 @@ _PATTERNS = tuple(
         rf"(?<![0-9]){_YEAR}(?P<sign>[-_/.])(?P<month>[01]?[0-9])(?P=sign)(?P<day>[0-3]?[0-9])(?![0-9])",
         r"(?<![0-9])(?P<year>19[0-9]{2}|20[0-9]{2})(?P<month>[01][0-9])(?P<day>[0-3][0-9])(?![0-9])",
         rf"(?<![0-9])(?P<day>[0-3]?[0-9])\.[ ]?(?P<month>[01]?[0-9])\.[ ]?{_YEAR}(?![0-9])",
-        rf"(?<![0-9])(?P<day>[0-3]?[0-9])(?:st|nd|rd|th)?\.?[ _-]+(?:of )?{_MONTH},?[ _-]+{_YEAR}(?![0-9])",
-        rf"(?<![a-z]){_MONTH}[ _-]+(?P<day>[0-3]?[0-9])(?:st|nd|rd|th)?,?[ _-]+{_YEAR}(?![0-9])",
+        rf"(?<![0-9])(?P<day>[0-3]?[0-9])(?:st|nd|rd|th|er)?\.?[ _-]+(?:of |de )?{_MONTH}(?:,| del?)?[ _-]+{_YEAR}(?![0-9])",
+        rf"(?<![^\W\d_]){_MONTH}[ _-]+(?P<day>[0-3]?[0-9])(?:st|nd|rd|th)?,?[ _-]+{_YEAR}(?![0-9])",
         rf"{_YEAR}年[ ]?(?P<month>[01]?[0-9])月(?:[ ]?(?P<day>[0-3]?[0-9])日)?",
+        rf"{_YEAR}년[ ]?(?P<month>[01]?[0-9])월(?:[ ]?(?P<day>[0-3]?[0-9])일)?",
         rf"(?<![0-9]){_YEAR}[-_/.](?P<month>0[1-9]|1[0-2])(?![0-9]|[-_/.][0-9])",
-        rf"(?<![a-z]){_MONTH},?[ _-]+{_YEAR}(?![0-9])",
+        # "Mars 2020" is a mission: the French month is written in lower case.
+        rf"(?<![^\W\d_])(?!(?-i:Mars)){_MONTH}(?:,| del?)?[ _-]+{_YEAR}(?![0-9])",
     )
 )
 """The most precise first. Days before months with slashes (1/3/2024) are left out: countries differ."""
@@ -132,7 +146,7 @@ def _format_match(match: re.Match[str]) -> str:
 
 
 def _month_number(name: str) -> int:
-    return int(name) if name.isdigit() else _MONTHS.index(name[:3].lower()) + 1
+    return int(name) if name.isdigit() else _MONTH_NUMBERS[name.lower()]
 
 
 def _format_time(seconds: float) -> str:

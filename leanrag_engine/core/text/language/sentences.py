@@ -69,7 +69,8 @@ _RAGGED = 0.75
 _CLOSERS = "\"'”’»)\\]}）」』】》〉］"
 _OPENERS = "\"'“‘«([{（「『【《〈［"
 _TERMINATOR = re.compile(
-    f"[.!?…]+[{_CLOSERS}]*(?=\\s)|[。｡！？؟।॥።]+[{_CLOSERS}]*"
+    # A French quotation has a space before its closing sign; a German one may open with the same sign, without a space.
+    f"[.!?…]+(?:[ \u00a0\u202f]»|[{_CLOSERS}]*)(?=\\s)|[。｡！？؟।॥።]+[{_CLOSERS}]*"
     # In CJK text the next sentence may follow a western full stop without a space.
     f"|[.!?][{_CLOSERS}]*(?=[{HAN}])"
 )
@@ -81,6 +82,7 @@ _LAST_WORD = re.compile(r"[^\s(\[\"“‘']*$")
 
 _NEVER_LAST = read_words("language", "abbreviations")
 _SELDOM_LAST = read_words("language", "abbreviations_before_stop")
+_AFTER_ORDINALS = read_words("language", "after_ordinals")
 _SENTENCE_STARTERS = read_words("language", "sentence_starters")
 
 
@@ -322,6 +324,10 @@ def _is_abbreviation(last: str, following: str) -> bool:
             or following[:1].isdigit()
             or last[:1].isupper()
         )
+    if len(last) == 1 == len(following) and last.islower():
+        return True  # z. B., d. h.
+    if last.isdigit() and len(last) <= len("31") and following.lower() in _AFTER_ORDINALS:
+        return True
     initial = len(last) == 1 and last.isupper()
     dotted = "." in last and all(len(part) == 1 for part in last.split("."))
     if initial or dotted or folded in _SELDOM_LAST:

@@ -149,7 +149,8 @@ def _is_institution(units: Sequence[Unit]) -> bool:
 
 
 def _type(units: Sequence[Unit]) -> str:
-    if len(units) > 1 and _is_institution(units):
+    name = _join(units)
+    if name.endswith(tuple(_INSTITUTIONS)) and name not in _INSTITUTIONS:
         return "organisation"
     roles = {unit.role for unit in units}
     return _TYPES.get(units[0].role, "") if len(roles) == 1 else ""

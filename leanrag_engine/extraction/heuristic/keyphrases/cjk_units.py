@@ -141,13 +141,32 @@ _KOREAN_NOMINAL = re.compile(
 )
 
 
+_INSTITUTIONS = tuple(read_words("cjk", "institutions"))
+_KOREAN_TITLES = read_words("cjk", "korean_titles")
+_KOREAN_SURNAMES = read_words("cjk", "korean_surnames")
+_KOREAN_PLACES = read_words("cjk", "korean_places")
+
+
 def _korean_units(text: str) -> Iterator[Unit]:
     """Yield the words: one with a noun's particle ends a run and loses the particle; others may open a run."""
-    for match in _KOREAN_WORD.finditer(text):
+    words = list(_KOREAN_WORD.finditer(text))
+    for place, match in enumerate(words):
         word, start = match[0], match.start()
         nominal = _KOREAN_NOMINAL.fullmatch(word)
-        if nominal:
-            yield Unit(nominal[1], "n", start, start + len(nominal[1]))
+        stem = nominal[1] if nominal else word
+        after = "".join(each[0] for each in words[place + 1 : place + 2] if each.start() <= match.end() + 1)
+        role = _korean_role(stem, after) or ("n" if nominal else "m" if len(word) > 1 else "")
+        yield Unit(stem, role, start, start + len(stem))
+        if nominal or role == "p":
             yield Unit("", "", match.end(), match.end())
-        else:
-            yield Unit(word, "m" if len(word) > 1 else "", start, match.end())
+
+
+def _korean_role(word: str, after: str) -> str:
+    """Return the role of a name: a person before a title, a known place, an institution by its last word; else ""."""
+    if word in _KOREAN_PLACES:
+        return "l"
+    if word.endswith(_INSTITUTIONS) and word not in _INSTITUTIONS:
+        return "o"
+    title = after.startswith(tuple(_KOREAN_TITLES))
+    person = len("김민수") <= len(word) <= len("남궁민수") and word[0] in _KOREAN_SURNAMES
+    return "p" if title and person else ""
