@@ -10,13 +10,14 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import networkx as nx
 import pyarrow as pa
 import pytest
 from pyarrow import parquet
 from typer.testing import CliRunner, Result
 
 from leanrag_engine.core.errors import InvalidInput
-from leanrag_engine.exchange.importing.parquet import read_parquet_rows
+from leanrag_engine.exchange.parquet import read_parquet_rows
 from leanrag_mcp.cli.main import app
 
 BOOK = (
@@ -89,6 +90,10 @@ def graphrag_tables() -> dict[str, list[dict[str, Any]]]:
             {"source": "BOB CRATCHIT", "target": "TINY TIM", "description": "Bob is his father.", "text_unit_ids": ["u3"]},
         ],
     }  # fmt: skip
+
+
+def write_lines(path: Path, *rows: object) -> None:
+    path.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
 
 
 def reasons(report: Mapping[str, Any]) -> dict[str, int]:
@@ -265,7 +270,13 @@ def test_an_openie_file_is_taken_with_a_document_for_each_passage(
     path.write_text(json.dumps({"docs": docs}))
     report = leanrag("import", "openie", str(path))
     assert report["result"]["taken"] == {"documents": 1, "passages": 1, "entities": 2, "relations": 1}
-    assert reasons(report) == {"malformed entities": 1, "malformed triples": 1, "passages without text": 1}
+    assert report["result"]["found"]["entities"] == 3
+    assert reasons(report) == {
+        "malformed entities": 1,
+        "malformed triples": 1,
+        "passages without text": 1,
+        "titles of passages, taken as entities that relate to those of the passage": 1,
+    }
     answer = leanrag("query", "Whose son is Tiny Tim?")
     assert "[d1:c1] Tiny Tim is the son of Bob Cratchit." in answer["context"]
 
@@ -302,6 +313,180 @@ def test_an_import_that_is_killed_between_two_documents_leaves_nothing_and_is_wh
     assert leanrag("ls")["documents"] == []
     assert leanrag(*words[:3])["result"]["taken"]["passages"] == 3
     assert [each["chunks"] for each in leanrag("ls")["documents"]] == [2, 1]
+
+
+def write_lightrag(folder: Path) -> Path:
+    """Write a working folder as LightRAG does; entities and relations name their chunks with its separator."""
+    folder.mkdir()
+    chunks = {
+        f"chunk-{place}": {
+            "content": text,
+            "full_doc_id": "doc-1",
+            "chunk_order_index": place,
+            "file_path": "carol.txt",
+        }
+        for place, text in enumerate(BOOK.split("\n\n"))
+    }
+    (folder / "kv_store_text_chunks.json").write_text(json.dumps(dict(reversed(chunks.items()))))
+    (folder / "kv_store_full_docs.json").write_text(json.dumps({"doc-1": {"content": BOOK}}))
+    graph = nx.Graph()
+    graph.add_node(
+        "Scrooge",
+        entity_type="person",
+        description="A miser.<SEP>A miser.<SEP>He signs.",
+        source_id="chunk-0<SEP>chunk-1",
+    )
+    graph.add_node(
+        '"BOB CRATCHIT"', entity_type='"PERSON"', description='"A clerk."', source_id="chunk-1<SEP>chunk-9"
+    )
+    graph.add_edge(
+        "Scrooge",
+        '"BOB CRATCHIT"',
+        description="Bob is his clerk.",
+        keywords="work",
+        source_id="chunk-1",
+        weight=1.0,
+    )
+    nx.write_graphml(graph, folder / "graph_chunk_entity_relation.graphml")
+    (folder / "vdb_entities.json").write_text("not read")
+    return folder
+
+
+def test_a_working_folder_of_lightrag_is_taken_with_its_chunks_in_reading_order(
+    tmp_path: Path, leanrag: Callable[..., Any], refused: Callable[[str, Path], str]
+) -> None:
+    folder = write_lightrag(tmp_path / "work")
+    network = folder / "graph_chunk_entity_relation.graphml"
+    whole = network.read_text()
+    network.write_text(whole[:-40])
+    assert "is no GraphML, or was cut off" in refused("lightrag", folder)
+    network.write_text(whole)
+    report = leanrag("import", "lightrag", str(folder))
+    assert report["result"]["taken"] == {"documents": 1, "passages": 3, "entities": 2, "relations": 1}
+    assert reasons(report) == {"references to a passage that is not there": 1}
+    assert [each["title"] for each in leanrag("ls")["documents"]] == ["carol.txt"]
+    assert leanrag("show", "d1:c2")["text"] == SECOND
+    assert leanrag("show", "Scrooge")["ancestors"]["path"][0]["description"] == "A miser. He signs."
+    answer = leanrag("query", "Who was the clerk of Scrooge?")
+    assert "Bob is his clerk. [d1:c2]" in answer["context"]
+
+
+def test_tables_of_leanrag_are_taken_with_their_chunks(tmp_path: Path, leanrag: Callable[..., Any]) -> None:
+    folder = tmp_path / "mix"
+    folder.mkdir()
+    write_lines(
+        folder / "entity.jsonl",
+        {"entity_name": '"SCROOGE"', "entity_type": "PERSON", "description": "A miser.", "source_id": "h1|h2", "degree": 1},
+        {"entity_name": '"TINY TIM"', "entity_type": "PERSON", "description": "A child.", "source_id": "h3", "degree": 1},
+    )  # fmt: skip
+    write_lines(
+        folder / "relation.jsonl",
+        {"src_tgt": '"SCROOGE"', "tgt_src": '"TINY TIM"', "description": "He saves him.", "weight": 1, "source_id": "h3"},
+        "no object",
+    )  # fmt: skip
+    chunks = [{"hash_code": f"h{place}", "text": text} for place, text in enumerate(BOOK.split("\n\n"), 1)]
+    (folder / "mix_chunk.json").write_text(json.dumps(chunks))
+    report = leanrag("import", "leanrag", str(folder))
+    assert report["result"]["taken"] == {"documents": 1, "passages": 3, "entities": 2, "relations": 1}
+    assert reasons(report) == {
+        "lines that are no JSON object": 1,
+        "passages whose document is not there, taken into a document of their own": 3,
+    }
+    assert "He saves him. [d1:c3]" in leanrag("query", "Who saves Tiny Tim?")["context"]
+
+
+def test_a_graph_without_text_is_written_out_so_that_each_description_can_be_cited(
+    tmp_path: Path, leanrag: Callable[..., Any], refused: Callable[[str, Path], str]
+) -> None:
+    graph = nx.DiGraph()
+    graph.add_node("n1", label="Scrooge", type="person", description="Scrooge is a miser.")
+    graph.add_node("n2", label="Marley", description="Marley is a ghost.")
+    graph.add_edge("n1", "n2", relation="partner of")
+    graph.add_edge("n2", "n1", description="Marley warns Scrooge.")
+    path = tmp_path / "graph.graphml"
+    nx.write_graphml(graph, path)
+    whole = path.read_text()
+    path.write_text(whole.replace("<graphml", '<!DOCTYPE x [<!ENTITY a "aaaa">]><graphml', 1))
+    assert "declares entities of XML" in refused("graphml", path)
+    path.write_text(whole)
+    report = leanrag("import", "graphml", str(path))
+    assert report["result"]["taken"] == {"documents": 1, "passages": 2, "entities": 2, "relations": 2}
+    assert report["result"]["found"]["documents"] == 0
+    (document,) = leanrag("ls")["documents"]
+    assert document["title"] == "Entities and relations of graph.graphml"
+    text = leanrag("show", "d1:c1")["text"]
+    assert text == "Scrooge: Scrooge is a miser.\nScrooge – Marley: partner of"
+    assert "Marley warns Scrooge. [d1:c2]" in leanrag("query", "Whom does Marley warn?")["context"]
+
+
+def test_tables_in_another_encoding_with_semicolons_and_a_cycle_are_taken(
+    tmp_path: Path, leanrag: Callable[..., Any], refused: Callable[[str, Path], str]
+) -> None:
+    folder = tmp_path / "tables"
+    folder.mkdir()
+    (folder / "relations.csv").write_text("a;b\n1;2\n")
+    assert "has no column for the source" in refused("csv", folder)
+    people = ["Jörg Müller", "Zoë Brontë", "François Lefèvre", "Søren Ångström"]
+    rows = "".join(
+        f"{place};{name};Über {name} weiß man fast nichts, außer daß er grüßt.\n"
+        for place, name in enumerate(people)
+    )
+    (folder / "entities.csv").write_bytes(f"id;name;description\n{rows}".encode("cp1252"))
+    circle = "".join(
+        f"{place};{(place + 1) % 4};kennt;Sie kennen sich seit {1900 + place}.\n" for place in range(4)
+    )
+    (folder / "relations.csv").write_text(
+        f"source;target;relation;description\n{circle}0;0;mag;\n7;1;kennt;;zu viel\n"
+    )
+    report = leanrag("import", "csv", str(folder))
+    assert reasons(report) == {
+        "files in another encoding than UTF-8": 1,
+        "rows with more fields than the header": 1,
+        "relations of an entity with itself": 1,
+        "ends of relations that no entity describes, taken as entities": 1,
+        "relations without a description, taken as they are": 1,
+    }
+    assert report["result"]["layers"][0] == {"layer": 0, "entities": 5, "relations": 5}
+    assert "Sie kennen sich seit 1902." in leanrag("query", "François Lefèvre")["context"]
+
+
+def test_a_file_of_relations_alone_makes_entities_of_their_ends(
+    tmp_path: Path, leanrag: Callable[..., Any]
+) -> None:
+    path = tmp_path / "triples.jsonl"
+    write_lines(path, {"subject": "Scrooge", "predicate": "employs", "object": "Bob Cratchit"})
+    report = leanrag("import", "jsonl", str(path))
+    assert report["result"]["taken"] == {"documents": 1, "passages": 1, "entities": 2, "relations": 1}
+    context = leanrag("query", "Whom does Scrooge employ?")["context"]
+    assert "Scrooge employs Bob Cratchit." in context
+
+
+def test_a_vault_of_notes_is_taken_with_links_as_relations_and_front_matter_as_metadata(
+    tmp_path: Path, leanrag: Callable[..., Any], refused: Callable[[str, Path], str]
+) -> None:
+    vault = tmp_path / "vault"
+    (vault / "People").mkdir(parents=True)
+    assert "holds no entity that can be taken" in refused("obsidian", vault)
+    (vault / "People/Scrooge.md").write_text(
+        "---\naliases: [Ebenezer, The Miser]\nstatus: done\n---\nScrooge is a miser of London.\n\n"
+        "He employs [[Bob Cratchit|his clerk]] in the [[Counting-House]]. He talks to [[Scrooge]]. ![[face.png]]\n"
+    )
+    (vault / "Bob Cratchit.md").write_text("Bob works for [[people/the miser#work]] every day.\n")
+    (vault / "broken.md").write_bytes(b"\x00\x01\x02" * 50)
+    report = leanrag("import", "obsidian", str(vault))
+    assert reasons(report) == {
+        "notes that cannot be read": 1,
+        "links to notes that are not there, taken as entities": 1,
+        "links of a note to itself": 1,
+        "embedded files that are no notes": 1,
+    }
+    assert report["result"]["found"]["relations"] == 5
+    assert report["result"]["taken"]["entities"] == report["result"]["taken"]["relations"] == 3
+    scrooge = next(each for each in leanrag("ls")["documents"] if each["id"].endswith("Scrooge.md"))
+    assert scrooge["metadata"]["status"] == "done"
+    context = leanrag("query", "Whom does Scrooge employ?")["context"]
+    assert "He employs his clerk in the Counting-House." in context
+    assert leanrag("show", "Ebenezer")["ancestors"]["entity"]["name"] == "Scrooge"
 
 
 def test_a_real_index_of_graphrag_is_taken_nearly_whole(

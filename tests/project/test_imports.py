@@ -75,7 +75,7 @@ HOMES = {
     "pydantic_settings": {"leanrag_engine/core/config.py", "server/http/settings.py"},
     "pptx": {"leanrag_engine/documents/readers/office/pptx.py"},
     "pypdfium2": {"leanrag_engine/documents/readers/pdf.py"},
-    "pyarrow": {"leanrag_engine/exchange/importing/parquet.py"},
+    "pyarrow": {"leanrag_engine/exchange/parquet.py"},
     "regex": {"leanrag_engine/retrieval/browse/text_search.py"},
     "rich": {"server"},
     "rjieba": {"leanrag_engine/core/text/language/segmentation.py"},

@@ -331,9 +331,10 @@ def _write_out(name: str, merged: _Merged, tokenizer: Tokenizer, max_tokens: int
     for place, (source, _, relation) in enumerate(merged.relations):
         if not relation.passages:
             own[source].append(place)
+    related = {key for source, target, _ in merged.relations for key in (source, target)}
     lines: list[tuple[str, str, int]] = []
     for key, entity in merged.entities.items():
-        if not entity.passages:
+        if not entity.passages and (entity.description or key not in related):
             lines.append(
                 (f"{entity.name}: {entity.description}" if entity.description else entity.name, key, -1)
             )
@@ -379,7 +380,8 @@ def _place(merged: _Merged, written: _WrittenOut) -> dict[str, _Placed]:
         for key, each in merged.entities.items()
     }
     for key, entity in merged.entities.items():
-        for passage in entity.passages or (written.entities[key],):
+        own = written.entities.get(key)
+        for passage in entity.passages or ((own,) if own else ()):
             placed[passage].entities[key] = extracted[key]
     for place, (source, target, relation) in enumerate(merged.relations):
         found = ExtractedRelation(

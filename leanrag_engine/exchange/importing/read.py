@@ -13,14 +13,28 @@ from leanrag_engine.core.ports import Tokenizer
 from .assembling import Assembled, assemble
 from .formats import ImportFormat
 from .graph import ForeignGraph, Remarks
-from .graphrag import read_graphrag
-from .openie import assemble_openie
+from .readers.graphrag import read_graphrag
+from .readers.network import read_graphml, read_lightrag
+from .readers.openie import assemble_openie
+from .readers.tables import read_csv, read_jsonl, read_leanrag
+from .readers.vault import assemble_vault
 
 __all__ = ["ForeignRead", "read_foreign"]
 
 _READERS: Mapping[ImportFormat, Callable[[Path], ForeignGraph]] = {
     ImportFormat.GRAPHRAG: read_graphrag,
+    ImportFormat.LIGHTRAG: read_lightrag,
+    ImportFormat.LEANRAG: read_leanrag,
+    ImportFormat.GRAPHML: read_graphml,
+    ImportFormat.CSV: read_csv,
+    ImportFormat.JSONL: read_jsonl,
 }
+
+_ASSEMBLERS: Mapping[ImportFormat, Callable[[Path, Tokenizer, int, Remarks], Assembled]] = {
+    ImportFormat.OPENIE: assemble_openie,
+    ImportFormat.VAULT: assemble_vault,
+}
+"""Formats with whole texts, which are cut into passages as other documents are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,9 +49,9 @@ def read_foreign(format_: ImportFormat, path: Path, tokenizer: Tokenizer, max_to
     """Read the files at ``path``. Raises ``InvalidInput`` if they are damaged, of another format, or hold nothing."""
     if not path.exists():
         raise InvalidInput(f"There is no file or folder {path}.", "Check the path's spelling.")
-    if format_ is ImportFormat.OPENIE:
+    if format_ in _ASSEMBLERS:
         remarks = Remarks()
-        found = assemble_openie(path, tokenizer, max_tokens, remarks)
+        found = _ASSEMBLERS[format_](path, tokenizer, max_tokens, remarks)
     else:
         graph = _READERS[format_](path)
         remarks = graph.remarks

@@ -33,7 +33,9 @@ def import_graph(
 ) -> None:
     """Take over a graph that another program has made, with its passages; no model is called for it.
 
-    graphrag: Microsoft GraphRAG's output folder (Parquet). openie: HippoRAG's JSON.
+    graphrag: Microsoft GraphRAG's output folder (Parquet). lightrag: a working folder of LightRAG or nano-graphrag. openie:
+    HippoRAG's JSON. leanrag: a folder with entity.jsonl and relation.jsonl. graphml, csv, jsonl: a graph, or tables of
+    entities and relations. obsidian: a folder of linked notes.
 
     All is taken or nothing, and what was left out or changed is counted with its reason. Safe to repeat.
 

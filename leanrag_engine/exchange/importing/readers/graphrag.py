@@ -5,10 +5,17 @@ from __future__ import annotations
 from pathlib import Path
 
 from leanrag_engine.core.errors import InvalidInput
+from leanrag_engine.exchange.importing.graph import (
+    ForeignDocument,
+    ForeignEntity,
+    ForeignGraph,
+    ForeignPassage,
+    ForeignRelation,
+    Remarks,
+)
+from leanrag_engine.exchange.parquet import read_parquet_rows
 
-from .graph import ForeignDocument, ForeignEntity, ForeignGraph, ForeignPassage, ForeignRelation, Remarks
-from .parquet import read_parquet_rows
-from .rows import Row, find_file, get_ids, get_text, refuse_columns
+from .rows import Row, find_file, get_ids, get_raw_text, get_text, refuse_columns
 
 __all__ = ["read_graphrag"]
 
@@ -27,7 +34,7 @@ def read_graphrag(path: Path) -> ForeignGraph:
             ForeignDocument(
                 get_text(row, "id"),
                 get_text(row, "title"),
-                str(row.get("text") or row.get("raw_content") or ""),
+                get_raw_text(row, "text", "raw_content"),
                 {"date": date} if (date := get_text(row, "creation_date")) else {},
             )
             for row in documents
@@ -35,7 +42,7 @@ def read_graphrag(path: Path) -> ForeignGraph:
         [
             ForeignPassage(
                 get_text(row, "id", "chunk_id"),
-                str(row.get("text") or row.get("chunk") or ""),
+                get_raw_text(row, "text", "chunk"),
                 get_text(row, "document_id") or next(iter(get_ids(row, "document_ids")), ""),
             )
             for row in units

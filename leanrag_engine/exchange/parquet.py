@@ -8,10 +8,12 @@ from typing import Any
 
 from leanrag_engine.core.errors import InvalidInput
 
-from .rows import MOST_BYTES, Row
-
 __all__ = ["read_parquet_rows", "write_parquet_rows"]
 
+Row = Mapping[str, Any]
+
+MOST_BYTES = 1 << 30
+"""What the values of one table may take in memory."""
 BATCH = 256
 """Rows that are unpacked at once: a column may hold the same long text in each row and be tiny in the file."""
 

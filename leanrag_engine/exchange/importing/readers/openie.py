@@ -11,10 +11,9 @@ from leanrag_engine.core.ports import Tokenizer
 from leanrag_engine.core.text.cleaning import clean, clean_line
 from leanrag_engine.core.text.language.names import name_key
 from leanrag_engine.documents.chunking import chunk
-from leanrag_engine.extraction.openie import extracts_from, read_openie
-
-from .assembling import Assembled, import_digest
-from .graph import Remarks
+from leanrag_engine.exchange.importing.assembling import Assembled, import_digest
+from leanrag_engine.exchange.importing.graph import Remarks
+from leanrag_engine.extraction.openie import Entry, extracts_from, read_openie
 
 __all__ = ["assemble_openie"]
 
@@ -30,8 +29,8 @@ def assemble_openie(path: Path, tokenizer: Tokenizer, max_tokens: int, remarks: 
         ]
         remarks.add_many(f"malformed {kind}", count, examples)
     read: dict[str, ReadDocument] = {}
-    names: set[str] = set()
-    relations: set[tuple[str, str]] = set()
+    taken: set[str] = set()
+    triples = 0
     for place, entry in enumerate(found.entries, 1):
         first, _, rest = clean(entry.text).strip().partition("\n")
         title, text = (clean_line(first), rest.strip()) if rest.strip() else ("", first)
@@ -50,19 +49,26 @@ def assemble_openie(path: Path, tokenizer: Tokenizer, max_tokens: int, remarks: 
             continue
         chunks = chunk(document, tokenizer=tokenizer, max_tokens=max_tokens, overlap=0)
         extracts = extracts_from(entry, title, chunks)
-        for extract in extracts:
-            names.update(name_key(each.name) for each in extract.entities)
-            ends = (sorted((name_key(each.source), name_key(each.target))) for each in extract.relations)
-            relations.update((one, other) for one, other in ends if one != other)
+        taken |= _name_keys(entry)
+        triples += len(entry.triples)
+        for triple in entry.triples:
+            if name_key(triple.subject) == name_key(triple.object):
+                remarks.add("triples of an entity with itself", triple.statement)
+                triples -= 1
+        if name_key(title):
+            remarks.add("titles of passages, taken as entities that relate to those of the passage", title)
         digest = import_digest(document, extracts)
         read[document.id] = ReadDocument(replace(document, file_digest=digest), chunks, extracts)
+    every = set().union(*map(_name_keys, found.entries))
+    passages = len(found.entries)
     return Assembled(
         tuple(read.values()),
-        ImportCounts(
-            len(found.entries),
-            len(found.entries),
-            sum(len(each.entities) for each in found.entries),
-            found.triples,
-        ),
-        ImportCounts(len(read), sum(len(each.chunks) for each in read.values()), len(names), len(relations)),
+        ImportCounts(passages, passages, len(every), found.triples),
+        ImportCounts(len(read), sum(len(each.chunks) for each in read.values()), len(taken), triples),
     )
+
+
+def _name_keys(entry: Entry) -> set[str]:
+    """Return the keys of the names in a passage: its entities and the ends of its triples."""
+    ends = (end for triple in entry.triples for end in (triple.subject, triple.object))
+    return {key for name in (*entry.entities, *ends) if (key := name_key(name))}

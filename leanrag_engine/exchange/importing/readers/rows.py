@@ -12,14 +12,16 @@ from typing import Any
 
 from leanrag_engine.core.errors import InvalidInput
 from leanrag_engine.documents.decoding import decode
-
-from .graph import Remarks
+from leanrag_engine.exchange.importing.graph import Remarks
 
 __all__ = [
     "Row",
     "find_file",
     "get_ids",
+    "get_raw_text",
     "get_text",
+    "list_rows",
+    "read_bytes",
     "read_csv_rows",
     "read_json",
     "read_json_lines",
@@ -41,18 +43,22 @@ def find_file(folder: Path, *names: str) -> Path | None:
     return next((folder / name for name in names if (folder / name).is_file()), None)
 
 
-def read_text(path: Path, remarks: Remarks) -> str:
-    """Return the text of a file in whatever encoding. Raises ``InvalidInput`` if it cannot be read or is too big."""
+def read_bytes(path: Path) -> bytes:
+    """Return the content of a file. Raises ``InvalidInput`` if it cannot be read or is too big."""
     try:
         size = path.stat().st_size
         if size > MOST_BYTES:
             raise InvalidInput(
                 f"{path} has {size:,} bytes; at most {MOST_BYTES:,} are read.", "Split it into parts."
             )
-        data = path.read_bytes()
+        return path.read_bytes()
     except OSError as problem:
         raise InvalidInput(f"{path} cannot be read: {problem.strerror}.", "Check the path.") from problem
-    text, metadata = decode(data, str(path))
+
+
+def read_text(path: Path, remarks: Remarks) -> str:
+    """Return the text of a file in whatever encoding. Raises ``InvalidInput`` if it is none, or as ``read_bytes``."""
+    text, metadata = decode(read_bytes(path), str(path))
     if metadata:
         remarks.add("files in another encoding than UTF-8", path.name)
     return text
@@ -92,6 +98,23 @@ def _parse_lines(lines: Iterator[tuple[int, Any]], path: Path, remarks: Remarks)
             remarks.add("lines that are no JSON object", f"{path.name}, line {number}")
 
 
+def list_rows(content: Any, path: Path, remarks: Remarks) -> list[Row]:
+    """Return the objects of a JSON array, or of an object of objects, whose keys are their ids then."""
+    if isinstance(content, dict):
+        pairs = [(key, {"id": key, **row} if isinstance(row, dict) else row) for key, row in content.items()]
+    elif isinstance(content, list):
+        pairs = [(str(place), row) for place, row in enumerate(content, 1)]
+    else:
+        raise InvalidInput(
+            f"{path} holds {type(content).__name__}; objects by their ids, or a list of them, were expected.",
+            "Choose the format that the file has.",
+        )
+    for key, row in pairs:
+        if not isinstance(row, dict):
+            remarks.add("entries that are no JSON object", f"{path.name}, {key}")
+    return [row for _, row in pairs if isinstance(row, dict)]
+
+
 def read_csv_rows(path: Path, remarks: Remarks) -> list[Row]:
     """Return the rows of a CSV file with a header, separated by commas, semicolons or tabs."""
     text = read_text(path, remarks)
@@ -109,6 +132,11 @@ def read_csv_rows(path: Path, remarks: Remarks) -> list[Row]:
             f"{path} is no CSV: {problem} (line {reader.line_num}).", "Check the quotes around that field."
         ) from problem
     return rows
+
+
+def get_raw_text(row: Row, *names: str) -> str:
+    """Return the first of these fields that is a text which is not empty, as it is; "" if none is."""
+    return next((value for name in names if isinstance(value := row.get(name), str) and value), "")
 
 
 def get_text(row: Row, *names: str) -> str:

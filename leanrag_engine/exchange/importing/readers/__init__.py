@@ -1,0 +1,1 @@
+"""One reader for each format, and what they share."""
