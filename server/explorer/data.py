@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from leanrag_engine.core.model import Chunk, Document, Entity, EntityHead, Relation
 from leanrag_engine.core.text.citation import format_document
+from leanrag_engine.retrieval.browse.support import SupportedSentence, match_support
+
+from ..replies.base import LIMITS, shorten_line
 
 if TYPE_CHECKING:
     from leanrag_engine.core.history import HistoryEntry
     from leanrag_engine.engine import LeanRAG
-    from leanrag_engine.retrieval.browse.support import SupportedSentence
+    from leanrag_engine.exchange.exporting.graph import ExportedGraph
+    from leanrag_engine.retrieval.query import QueryResult
+
+    from ..replies.base import Count
 
 RELATED = 30
-"""Relations that an entity's details list."""
+"""Relations and passages that an entity's details list."""
+MOST_WITHIN, MOST_ACROSS = 150, 2000
+"""Relations that are drawn of one cluster, and of one layer: as many as the page asks the server for."""
 
 
-def describe_tree(collection: str, heads: Sequence[EntityHead]) -> dict[str, Any]:
+def describe_tree(collection: str, heads: Sequence[Entity | EntityHead]) -> dict[str, Any]:
     """Return all entities by column, which is half the size of one object each. ``parents`` are places in the columns;
     a parent precedes its members, and the root has -1."""
     places = {head.id: place for place, head in enumerate(heads)}
@@ -44,20 +52,20 @@ def describe_entity(
     entity: Entity,
     sentences: Sequence[SupportedSentence],
     relations: Sequence[Relation],
-    names: Mapping[str, str],
     citations: Sequence[str],
 ) -> dict[str, Any]:
-    """Return an entity's details: its sentences with the places that support them, and its strongest relations."""
+    """Return an entity's details: its sentences with the places that support them (its description, if nothing does),
+    and its strongest relations."""
     return {
         "ref": entity.id,
         "method": str(entity.method),
         "aliases": list(entity.aliases),
         "attributes": [str(each) for each in entity.attributes],
-        "description": entity.description,
+        "description": "" if sentences else entity.description,
         "findings": [each.summary for each in entity.findings if entity.method.written],
         "stale": entity.stale is not None,
         "sentences": [_describe_sentence(each) for each in sentences],
-        "relations": [_describe_relation(each, entity.id, names) for each in relations],
+        "relations": [_describe_relation(each, entity.id) for each in relations],
         "passages": list(citations),
     }
 
@@ -73,14 +81,12 @@ def _describe_sentence(sentence: SupportedSentence) -> dict[str, Any]:
     }
 
 
-def _describe_relation(relation: Relation, entity: str, names: Mapping[str, str]) -> dict[str, Any]:
+def _describe_relation(relation: Relation, entity: str) -> dict[str, Any]:
     other = relation.target_id if relation.source_id == entity else relation.source_id
     return {
         "ref": other,
-        "name": names.get(other, other),
         "strength": relation.strength,
-        "description": relation.description,
-        "method": str(relation.method),
+        "description": shorten_line(relation.description, LIMITS.brief),
     }
 
 
@@ -90,7 +96,7 @@ async def load_entity(engine: LeanRAG, ref: str, collection: str) -> dict[str, A
     relations = await engine.relations_of(entity.id, limit=RELATED, collection=collection)
     found = await engine.sources(entity=entity.id, limit=RELATED, collection=collection)
     citations = [each.citation for each in found.chunks]
-    return describe_entity(entity, found.sentences, relations.relations, relations.names, citations)
+    return describe_entity(entity, found.sentences, relations.relations, citations)
 
 
 def describe_passage(chunk: Chunk) -> dict[str, Any]:
@@ -126,3 +132,84 @@ def describe_history(entry: HistoryEntry) -> dict[str, Any]:
 
     card = GenerationCard.from_engine(entry).model_dump(mode="json")
     return {**card, "layers": [each.entities for each in entry.layers]}
+
+
+# --- a question ----------------------------------------------------------------------------
+
+
+def describe_answer(result: QueryResult, count: Count) -> dict[str, Any]:
+    """Return a question's seeds, LCA paths and context: each line with its tokens and why it is there, and a picture."""
+    from ..replies.drawing.accounting import count_parts  # noqa: PLC0415 - only with a question
+    from ..replies.drawing.explanation import format_parts  # noqa: PLC0415 - only with a question
+    from ..replies.drawing.svg import draw_answer  # noqa: PLC0415 - only with a question
+
+    graph, account = result.subgraph, count_parts(result.context, count)
+    return {
+        "tokens": account.total,
+        "parts": account.kinds,
+        "truncated": result.context.truncated,
+        "warnings": result.warnings,
+        "seeds": [{"ref": each.entity.id, "score": round(each.score, 2)} for each in graph.seeds],
+        "lca": graph.lca.id if graph.lca else "",
+        "groups": [
+            {"lca": group.lca.id, "seeds": [seed.name for seed in group.seeds]} for group in graph.groups
+        ],
+        "path": [node.id for node in graph.path],
+        "lines": [
+            {
+                "kind": line.kind,
+                "citations": line.citations,
+                "subject": line.subject,
+                "text": line.text,
+                "tokens": tokens,
+                "why": format_parts(line),
+                "kept": line.kept,
+            }
+            for line, tokens in zip(result.context.lines, account.lines, strict=True)
+        ],
+        "picture": draw_answer(result, count, narrow=True, evidence=False),
+    }
+
+
+# --- a whole collection --------------------------------------------------------------------
+
+
+def describe_graph(graph: ExportedGraph) -> dict[str, Any]:
+    """Return all that the page asks the server for, except search by meaning, questions and the history."""
+    entities = sorted(graph.entities(), key=lambda each: (-each.layer, -each.mentions))
+    parents = {each.id: each.parent_id for each in entities}
+    within: dict[str, list[Relation]] = {}
+    touching: dict[str, list[Relation]] = {}
+    across: list[list[Relation]] = []
+    for layer in graph.layers:
+        strongest = sorted(layer.relations, key=lambda each: (-each.strength, -each.weight, each.id))
+        across.append(strongest[:MOST_ACROSS] if layer.relations and layer.relations[0].layer else [])
+        for each in strongest:
+            if (parent := parents[each.source_id]) == parents[each.target_id] and parent is not None:
+                within.setdefault(parent, []).append(each)
+            for end in {each.source_id, each.target_id}:
+                touching.setdefault(end, []).append(each)
+    return {
+        "tree": describe_tree(graph.collection, entities),
+        "within": {parent: describe_links(found[:MOST_WITHIN]) for parent, found in within.items()},
+        "across": [describe_links(found) for found in across],
+        "entities": {
+            each.id: _describe_exported(each, graph, touching.get(each.id, [])[:RELATED]) for each in entities
+        },
+        "documents": [describe_document(each) for each in graph.documents],
+        "passages": _group_passages(graph),
+    }
+
+
+def _describe_exported(entity: Entity, graph: ExportedGraph, relations: Sequence[Relation]) -> dict[str, Any]:
+    sentences = match_support(entity, graph.chunks)
+    quoted = (place.chunk.citation for each in sentences for place in each.support)
+    citations = graph.cite(entity.chunk_ids) if entity.layer == 0 else list(dict.fromkeys(quoted))
+    return describe_entity(entity, sentences, relations, citations[:RELATED])
+
+
+def _group_passages(graph: ExportedGraph) -> dict[str, list[dict[str, Any]]]:
+    grouped: dict[str, list[dict[str, Any]]] = {}
+    for chunk in graph.chunks.values():
+        grouped.setdefault(chunk.citation.partition(":")[0], []).append(describe_passage(chunk))
+    return grouped

@@ -1,17 +1,38 @@
-"""The files of the explorer's page."""
+"""The explorer's page: its files as the server gives them, and all of them with a collection's data as one file.
+
+The scripts are modules whose imports and exports are each one line, so that they can be joined to one script.
+"""
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import json
+import re
 from functools import cache
 from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from leanrag_engine.core.errors import NotFound
+import anyio
+import anyio.to_thread
+
+from leanrag_engine.core.errors import InvalidInput, NotFound
+
+from . import data
+
+if TYPE_CHECKING:
+    from leanrag_engine.engine import LeanRAG
 
 MEDIA_TYPES = {
     "html": "text/html; charset=utf-8",
     "css": "text/css; charset=utf-8",
     "js": "text/javascript; charset=utf-8",
 }
+
+_IMPORT = re.compile(r'^import \{[^}]*\} from "\./(\w+\.js)";\n', re.MULTILINE)
+_EXPORT = re.compile(r"^export (?=(?:async )?(?:function|class|const|let) )", re.MULTILINE)
+_LOADED = re.compile(r'<(?:link rel="stylesheet"|script) .*?>(?:</script>)?\n')
 
 
 @cache
@@ -31,3 +52,83 @@ def read_file(name: str) -> bytes:
     if found is None:
         raise NotFound(f"The page has no file {name!r}.", "Open the address that `leanrag explore` printed.")
     return found
+
+
+def join_modules(name: str) -> str:
+    """Return a module with all that it imports as one script, what is imported first."""
+    return "\n".join(_EXPORT.sub("", _IMPORT.sub("", _read_text(each))) for each in _order_modules(name, []))
+
+
+def _order_modules(name: str, before: list[str]) -> list[str]:
+    for imported in _IMPORT.findall(_read_text(name)):
+        if imported not in before:
+            _order_modules(imported, before)
+    before.append(name)
+    return before
+
+
+def _read_text(name: str) -> str:
+    return read_file(name).decode("utf-8")
+
+
+def render_page(content: dict[str, Any]) -> str:
+    """Return the page as one file that holds ``content`` and loads nothing.
+
+    Its policy allows its own scripts and styles by their digests. The content is no script; each of its values is an
+    element of its own, which is parsed when it is needed. The scripts follow the first one, from which they draw while the
+    browser reads the others.
+    """
+    style = _read_text("colors.css") + _read_text("style.css")
+    scripts = [_read_text("d3.js"), join_modules("main.js")]
+    policy = (
+        f"default-src 'none'; img-src data:; style-src {_digest(style)}; "
+        f"script-src {' '.join(map(_digest, scripts))}; base-uri 'none'; form-action 'none'"
+    )
+    head = f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n<style>{style}</style>\n'
+    first, *others = (
+        f'<script type="application/json" id="data-{name}">{_encode(value)}</script>\n'
+        for name, value in content.items()
+    )
+    body = "".join([first, *(f"<script>{script}</script>\n" for script in scripts), *others])
+    page = _LOADED.sub("", _read_text("index.html"))
+    page = page.replace("</head>", f"{head}</head>", 1)
+    before, _, after = page.rpartition("</body>")
+    return f"{before}{body}</body>{after}"
+
+
+def _encode(value: object) -> str:
+    """Return JSON without what could end its element."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
+
+
+def _digest(text: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+
+async def write_page(engine: LeanRAG, collection: str, path: Path) -> int:
+    """Write the page with everything that a collection holds to a new file, and return its size.
+
+    Raises ``InvalidInput`` if there is a file already, or it cannot be written.
+    """
+    if await anyio.Path(path).exists():
+        raise InvalidInput(
+            f"{path} exists already, and nothing is replaced.", "Give another path, or remove it."
+        )
+    graph = await engine.read_graph(collection=collection)
+    history = [data.describe_history(each) for each in await engine.history(collection=collection)]
+
+    def write() -> int:
+        content = {**data.describe_graph(graph), "history": history}
+        encoded = render_page(content).encode("utf-8")
+        beside = path.with_name(f".{path.name}.part")
+        try:
+            beside.write_bytes(encoded)
+            beside.replace(path)
+        except OSError as problem:
+            beside.unlink(missing_ok=True)
+            raise InvalidInput(
+                f"{path} cannot be written: {problem.strerror}.", "Give a path in a folder of yours."
+            ) from problem
+        return len(encoded)
+
+    return await anyio.to_thread.run_sync(write)

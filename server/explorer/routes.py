@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from hmac import compare_digest
-from typing import TYPE_CHECKING
 
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
@@ -20,9 +19,6 @@ from leanrag_engine.core.errors import InvalidInput, LeanRAGError, NotFound
 from ..engine_handle import EngineHandle
 from . import data
 from .page import MEDIA_TYPES, read_file
-
-if TYPE_CHECKING:
-    from leanrag_engine.engine import LeanRAG
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; "
@@ -143,12 +139,10 @@ class Explorer:
     async def answer(self, request: Request) -> Response:
         from leanrag_engine.retrieval.request import Query  # noqa: PLC0415 - heavy
 
-        from ..replies.query import QueryReply  # noqa: PLC0415 - heavy
-
-        engine: LeanRAG = await self._handle.get()
+        engine = await self._handle.get()
         asked = Query(text=request.query_params.get("question", ""))
         result = await engine.query(asked, collection=self._collection)
-        return JSONResponse(QueryReply.from_engine(result, detailed=True).model_dump(mode="json"))
+        return JSONResponse(data.describe_answer(result, engine.count_tokens))
 
 
 def explorer_app(handle: EngineHandle, collection: str, token: str) -> Starlette:

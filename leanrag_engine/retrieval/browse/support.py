@@ -57,13 +57,16 @@ async def find_support(index: IndexSnapshot, item: Entity | Relation) -> list[Su
 
     A sentence all of whose chunks are gone is left out.
     """
-    stated = list(_list_sentences(item))
-    ids = dict.fromkeys(id_ for each in stated for id_ in each.chunk_ids)
+    ids = dict.fromkeys(id_ for each in _list_sentences(item) for id_ in each.chunk_ids)
     loaded = await index.documents.chunks(index.collection.name, list(ids))
-    chunks = {each.id: each for each in loaded}
+    return match_support(item, {each.id: each for each in loaded})
+
+
+def match_support(item: Entity | Relation, chunks: Mapping[str, Chunk]) -> list[SupportedSentence]:
+    """Return the sentences of an entity or relation as ``find_support``, from the ``chunks`` by id."""
     return [
         SupportedSentence(each.text, each.finding, support)
-        for each in stated
+        for each in _list_sentences(item)
         if (support := _support_of(each, chunks))
     ]
 

@@ -2,7 +2,7 @@
 
 const FONT = "system-ui, sans-serif";
 
-let colors = null;
+export let colors = null;
 
 // Colours come from the style sheet, so that dark mode holds for what is drawn too.
 export function readColors() {
@@ -136,13 +136,14 @@ export function drawMark(context, kind, x, y, r) {
   }
 }
 
+// From the edge of a circle to the middle of its cluster, so that no name is crossed out.
 export function drawStep(context, from, to) {
+  const length = Math.hypot(to.x - from.x, to.y - from.y);
+  if (length <= from.r) return;
   context.beginPath();
-  context.moveTo(from.x, from.y);
+  context.moveTo(from.x + ((to.x - from.x) * from.r) / length, from.y + ((to.y - from.y) * from.r) / length);
   context.lineTo(to.x, to.y);
   context.strokeStyle = colors.path;
   context.lineWidth = 2.5;
   context.stroke();
 }
-
-export { colors };

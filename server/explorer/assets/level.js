@@ -3,7 +3,7 @@
 import { colors, drawCircle, drawLabel, drawMark, drawRelation, layerColor, prepare } from "./drawing.js";
 
 export const MOST = 30;
-const MOST_LINES = 60;
+const MOST_JOINED = 60;
 
 export class LevelView {
   constructor(canvas, hierarchy, { pick }) {
@@ -55,7 +55,7 @@ export class LevelView {
     drawCircle(context, around.x, around.y, around.r, layerColor(hierarchy.layers[cluster]), colors.line);
     const shown = new Set(this.shown());
     const joined = this.links.filter(([from, to]) => shown.has(from) && shown.has(to));
-    for (const [from, to, strength] of joined.slice(0, MOST_LINES)) {
+    for (const [from, to, strength] of joined.slice(0, MOST_JOINED)) {
       drawRelation(context, this.circle(from), this.circle(to), strength);
     }
     for (const place of shown) {

@@ -78,7 +78,7 @@ class Page {
   async showPlace() {
     this.level.selected = this.map.selected = this.selected;
     this.showCluster(this.cluster);
-    this.showTrail();
+    this.showTrail(this.selected);
     this.markTabs();
     await Promise.all([this.addLinks(this.cluster), this.fillPanel()]);
   }
@@ -94,8 +94,8 @@ class Page {
     byId("level-title").textContent = `${hierarchy.names[cluster]}: ${count(shown, "member")}${more ? ` and ${more} more` : ""}`;
   }
 
-  showTrail() {
-    const steps = this.hierarchy.trail(this.selected);
+  showTrail(place) {
+    const steps = this.hierarchy.trail(place);
     const items = steps.map((place, number) => {
       const last = number === steps.length - 1;
       return element("li", {}, button(this.hierarchy.names[place], () => this.go(place), { "aria-current": last && "page" }));
@@ -146,18 +146,21 @@ class Page {
 
   async ask(question) {
     this.question = question;
+    byId("panel").append(element("p", { role: "status" }, "Searching …"));
     this.answer = await this.source.answer(question);
     const { places } = this.hierarchy;
     const marks = new Map();
-    const mark = (refs, kind) => refs.map((each) => places.get(each.ref)).filter((place) => place !== undefined).forEach((place) => marks.set(place, kind));
+    const mark = (refs, kind) => refs.filter((ref) => places.has(ref)).forEach((ref) => marks.set(places.get(ref), kind));
     mark(this.answer.path, "path");
-    mark(this.answer.seeds, "seed");
     mark(this.answer.groups.map((each) => each.lca), "lca");
-    const steps = this.answer.path.map((each) => [places.get(each.ref), places.get(each.parent)]);
+    mark(this.answer.seeds.map((each) => each.ref), "seed");
+    const steps = [...marks.keys()].map((place) => [place, this.hierarchy.parents[place]]);
     this.level.marks = this.map.marks = marks;
-    this.map.steps = steps.filter(([from, to]) => marks.has(from) && marks.has(to));
-    const lca = places.get(this.answer.lca?.ref) ?? 0;
+    this.map.steps = steps.filter(([, parent]) => marks.has(parent));
+    byId("legend").hidden = false;
+    const lca = places.get(this.answer.lca) ?? 0;
     this.showCluster(this.hierarchy.isCluster(lca) ? lca : this.hierarchy.parents[lca]);
+    this.showTrail(this.cluster);
     await Promise.all([this.addLinks(this.cluster), this.fillPanel()]);
   }
 
@@ -220,9 +223,12 @@ class Page {
     paintLegend();
   }
 
-  // Show a failure where the reader looks.
+  // Show a failure where the reader looks; what stands there stays.
   report(work) {
-    work.catch((problem) => byId("panel").replaceChildren(element("p", { class: "error", role: "alert" }, problem.message)));
+    work.catch((problem) => {
+      byId("panel").querySelector('[role="status"]')?.remove();
+      byId("panel").prepend(element("p", { class: "error", role: "alert" }, problem.message));
+    });
   }
 }
 

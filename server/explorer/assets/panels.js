@@ -84,12 +84,12 @@ function listRelations(hierarchy, relations, pick) {
   return element(
     "ul",
     { class: "rows" },
-    ...relations.map(({ ref, name, strength, description }) =>
+    ...relations.map(({ ref, strength, description }) =>
       element(
         "li",
         {},
-        element("button", { type: "button", class: "link", onclick: () => pick(hierarchy.places.get(ref)) }, element("span", {}, name), element("span", { class: "count" }, `λ ${strength}`)),
-        description ? element("p", { class: "faint" }, description.slice(0, 300)) : "",
+        element("button", { type: "button", class: "link", onclick: () => pick(hierarchy.places.get(ref)) }, element("span", {}, hierarchy.names[hierarchy.places.get(ref)]), element("span", { class: "count" }, `λ ${strength}`)),
+        description ? element("p", { class: "faint" }, description) : "",
       ),
     ),
   );
@@ -143,18 +143,38 @@ export function showQuestion(source, asked, ask) {
 }
 
 export function showAnswer(hierarchy, answer, { pick, reader }) {
-  const place = (ref) => hierarchy.places.get(ref);
-  const seeds = answer.seeds.filter((each) => place(each.ref) !== undefined);
-  const parts = [element("p", { class: "faint" }, `${count(answer.tokens, "token")}${answer.truncated ? ", more was left out for lack of room" : ""}`)];
-  for (const warning of answer.warnings) parts.push(element("p", { class: "error" }, warning));
-  parts.push(element("h3", {}, "Seeds ◆"), listEntities(hierarchy, seeds.map((each) => place(each.ref)), pick));
+  const known = (refs) => refs.map((ref) => hierarchy.places.get(ref)).filter((place) => place !== undefined);
+  const cite = (citations) => citations.flatMap((citation) => [button(citation, () => reader.openPassage(citation)), " "]);
+  const parts = answer.warnings.map((warning) => element("p", { class: "error" }, warning));
+  parts.push(element("h3", {}, "Seeds ◆"), listEntities(hierarchy, known(answer.seeds.map((each) => each.ref)), pick));
   parts.push(element("h3", {}, "Where they meet ◎"));
   for (const group of answer.groups) {
-    const names = group.seeds.map((each) => each.name).join(", ");
-    if (place(group.lca.ref) !== undefined) parts.push(element("p", {}, button(group.lca.name, () => pick(place(group.lca.ref))), element("div", { class: "faint" }, names)));
+    const places = known([group.lca]);
+    const place = places.length ? button(hierarchy.names[places[0]], () => pick(places[0])) : group.lca;
+    parts.push(element("p", {}, place, element("div", { class: "faint" }, group.seeds.join(", "))));
   }
-  const citations = answer.sources.flatMap((citation) => [button(citation, () => reader.openPassage(citation)), " "]);
-  parts.push(element("h3", {}, "Best passages"), element("p", {}, ...citations));
-  parts.push(element("h3", {}, "Context"), element("pre", { class: "context" }, answer.context));
+  // As an image the picture runs nothing and can load nothing.
+  const address = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(answer.picture)}`;
+  parts.push(element("img", { class: "picture", src: address, alt: "The paths from the seeds to where they meet, listed above" }));
+  const left = answer.truncated ? "; more was left out for lack of room" : "";
+  parts.push(element("h3", {}, `What entered the context: ${count(answer.tokens, "token")}${left}`), showTokens(answer));
+  const lines = answer.lines.map(({ kind, citations, subject, text, tokens, why, kept }) =>
+    element(
+      "li",
+      { class: "evidence" },
+      element("div", {}, ...cite(citations), element("span", { class: "faint" }, `${kind} · ${subject}`)),
+      element("blockquote", {}, text),
+      element("div", { class: "faint" }, `${count(tokens, "token")} · value ${why}${kept ? " · kept whatever its value" : ""}`),
+    ),
+  );
+  parts.push(element("ol", {}, ...lines));
   return parts;
+}
+
+// Tokens by part, each as a bar with its number.
+function showTokens({ parts, tokens }) {
+  const rows = parts.map(([kind, number]) =>
+    element("tr", {}, element("th", { scope: "row" }, kind), element("td", {}, element("meter", { min: 0, max: tokens, value: number, "aria-hidden": "true" })), element("td", {}, String(number))),
+  );
+  return element("table", { class: "tokens" }, element("tbody", {}, ...rows));
 }

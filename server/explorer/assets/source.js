@@ -24,27 +24,37 @@ const served = {
   answer: (question) => ask("answer", { question }),
 };
 
-function embedded(data) {
+// Each part of the file is parsed when it is first needed; what follows the tree may still be on its way then.
+function embedded() {
+  const whole = new Promise((resolve) => {
+    if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", resolve);
+    else resolve();
+  });
+  const parsed = {};
+  const read = async (name) => {
+    if (name !== "tree") await whole;
+    return (parsed[name] ??= JSON.parse(document.getElementById(`data-${name}`).textContent));
+  };
   const documentOf = (citation) => citation.split(":")[0];
   return {
     answers: false,
-    tree: async () => data.tree,
-    within: async (cluster) => data.within[cluster] ?? [],
-    across: async (layer) => data.across[layer] ?? [],
-    entity: async (ref) => data.entities[ref],
-    search: async (text, limit) => searchNames(data.tree, text, limit),
+    tree: () => read("tree"),
+    within: async (cluster) => (await read("within"))[cluster] ?? [],
+    across: async (layer) => (await read("across"))[layer] ?? [],
+    entity: async (ref) => (await read("entities"))[ref],
+    search: async (text, limit) => searchNames(await read("tree"), text, limit),
     around: async (citation, neighbours) => {
-      const all = data.passages[documentOf(citation)];
+      const all = (await read("passages"))[documentOf(citation)];
       const place = all.findIndex((each) => each.citation === citation);
       const first = Math.max(0, place - neighbours);
       return { passages: all.slice(first, place + neighbours + 1), total: all.length };
     },
     document: async (document, offset, limit) => {
-      const all = data.passages[document];
+      const all = (await read("passages"))[document];
       return { passages: all.slice(offset, offset + limit), total: all.length };
     },
-    documents: async () => data.documents,
-    history: async () => data.history,
+    documents: () => read("documents"),
+    history: () => read("history"),
   };
 }
 
@@ -63,6 +73,5 @@ function searchNames(tree, text, limit) {
 }
 
 export function openSource() {
-  const held = document.getElementById("data");
-  return held ? embedded(JSON.parse(held.textContent)) : served;
+  return document.getElementById("data-tree") ? embedded() : served;
 }

@@ -143,8 +143,10 @@ def test_hostile_text_travels_as_json_that_no_browser_runs(explorer: ServedExplo
 def test_a_question_is_answered_with_its_seeds_and_path(explorer: ServedExplorer) -> None:
     answer = explorer.get("data/answer", question="Who built the Ada Engine?").json()
     assert {each["ref"] for each in answer["seeds"]} <= set(explorer.heads)
-    assert answer["path"]
-    assert "Mary Byron" in answer["context"]
+    assert answer["seeds"]
+    assert set(answer["path"]) <= set(explorer.heads)
+    assert any("Mary Byron" in line["text"] and line["citations"] for line in answer["lines"])
+    assert sum(tokens for _, tokens in answer["parts"]) == answer["tokens"]
 
 
 def test_faulty_requests_are_explained(explorer: ServedExplorer) -> None:

@@ -1,0 +1,26 @@
+// Headless Chromium through playwright-core (npm), which is looked for from the working directory. CHROMIUM names the browser.
+
+import { createRequire } from "node:module";
+import { mkdtempSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
+const { chromium } = createRequire(join(process.cwd(), "package.json"))("playwright-core");
+
+const FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"];
+
+export async function openBrowser(options = {}) {
+  const folder = mkdtempSync(join(tmpdir(), "chromium-"));
+  return chromium.launchPersistentContext(folder, { executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", headless: true, args: FLAGS, ...options });
+}
+
+// Open the explorer and wait until it has drawn; problems collects what the browser complained about.
+export async function openPage(browser, address, problems = []) {
+  const page = await browser.newPage();
+  page.on("console", (message) => ["error", "warning"].includes(message.type()) && problems.push(message.text()));
+  page.on("pageerror", (problem) => problems.push(problem.message));
+  page.on("dialog", (dialog) => problems.push(`dialog: ${dialog.message()}`) && dialog.dismiss());
+  await page.goto(address);
+  await page.waitForSelector("body[data-ready]", { timeout: 60000 });
+  return page;
+}
