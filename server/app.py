@@ -11,6 +11,7 @@ from typing import Any
 
 from mcp.server.auth.provider import TokenVerifier
 from mcp.server.auth.settings import AuthSettings
+from mcp.server.extension import Extension
 from mcp.server.mcpserver import Context, MCPServer
 from mcp.server.mcpserver.exceptions import ToolError, UnexpectedToolError
 from mcp.shared.exceptions import MCPError
@@ -23,6 +24,7 @@ from leanrag_engine.core.telemetry import measure
 from leanrag_engine.llm.prompts import Prompts
 
 from .engine_handle import EngineHandle, Rights
+from .protocol.apps import create_apps
 from .protocol.completions import Completions
 from .protocol.prompts import add_prompts
 from .protocol.resources import add_resources
@@ -139,6 +141,9 @@ def create_server(
         finally:
             await handle.close()
 
+    extensions: list[Extension] = [Tasks(handle, offered.result)]
+    if "query_lca_context" in offered.tools:
+        extensions.append(create_apps())
     server = LeanRAGServer(
         name="leanrag",
         title="LeanRAG",
@@ -149,7 +154,7 @@ def create_server(
         auth=auth,
         token_verifier=token_verifier,
         tools=[*tools],
-        extensions=[Tasks(handle, offered.result)],
+        extensions=extensions,
     )
     server.offered, server.only_collection, server.handle = offered, only_collection, handle
     add_resources(server, handle, offered)

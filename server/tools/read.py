@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Annotated, Literal
 
+from mcp.server.apps import client_supports_apps
+from mcp.server.mcpserver import Context
 from mcp_types import CallToolResult
 from pydantic import Field
 
@@ -27,6 +29,14 @@ from .arguments import (
     Strings,
     Text,
 )
+
+DRAWING = "leanrag/drawing"
+"""The key of an answer's drawing in the metadata of its result, which no model reads; in those of a call: draw."""
+
+
+def shows_drawings(context: Context) -> bool:
+    """Return whether the client shows MCP Apps, or the call comes from our page in a client that does without saying so."""
+    return client_supports_apps(context) or DRAWING in (context.request_context.meta or {})
 
 
 class ReadTools:
@@ -66,6 +76,8 @@ class ReadTools:
         include_sources: bool = True,
         response_format: ResponseFormat = "concise",
         collection: CollectionName = "default",
+        *,
+        context: Context,
     ) -> Annotated[CallToolResult, QueryReply]:
         """Answer a question from the documents; try this first. Returns a context within token_budget: the best passages \
 and what links them, each cited like [d3:c12]; cite these marks. If something is missing: other words, names found \
@@ -98,7 +110,12 @@ in `entities`, search_text, get_sources."""
         )
         detailed = response_format == "detailed"
         reply = QueryReply.from_engine(result, engine.count_tokens, detailed=detailed)
-        return (reply if include_sources else reply.model_copy(update={"sources": []})).to_result()
+        answer = (reply if include_sources else reply.model_copy(update={"sources": []})).to_result()
+        if not shows_drawings(context):
+            return answer
+        from ..replies.drawing.svg import draw_both_widths  # noqa: PLC0415 - only for hosts with MCP Apps
+
+        return answer.model_copy(update={"meta": {DRAWING: draw_both_widths(result, engine.count_tokens)}})
 
     async def search_entities(
         self,

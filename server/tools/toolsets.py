@@ -34,7 +34,7 @@ class ToolEntry:
     destructive: bool = False
     needs_model: bool = False
     meta: dict[str, Any] = field(default_factory=dict)
-    """Hints that Claude Code reads; other hosts ignore them, and ask before a call by ``annotations``."""
+    """Hints for some hosts; others ignore them, and ask before a call by ``annotations``."""
 
     @property
     def annotations(self) -> ToolAnnotations:
@@ -69,8 +69,16 @@ class ToolEntry:
 
 LONG_RESULT = {"anthropic/maxResultSizeChars": 200_000}
 """The largest token_budget in characters: a longer result would be saved to a file that the model must open."""
-MAIN_TOOL = {"anthropic/alwaysLoad": True, **LONG_RESULT}
-"""Its definition is always in the context, where others may have to be searched for first."""
+ANSWER_APP = "ui://leanrag/answer"
+"""The page that hosts with MCP Apps show for an answer."""
+MAIN_TOOL = {
+    "anthropic/alwaysLoad": True,
+    **LONG_RESULT,
+    "ui": {"resourceUri": ANSWER_APP},
+    "openai/outputTemplate": ANSWER_APP,
+}
+"""Its definition is always in the context, where others may have to be searched for first. Its answers are shown as a
+page; ChatGPT's older name for that is the last one."""
 ASK_USER = {"anthropic/requiresUserInteraction": True}
 """Every call needs the user's consent, whatever else is allowed."""
 

@@ -39,7 +39,10 @@ WRITING = {
     *("merge_entities", "split_entity"),
 }
 META = {
-    "query_lca_context": {"anthropic/alwaysLoad", "anthropic/maxResultSizeChars"},
+    "query_lca_context": {
+        *("anthropic/alwaysLoad", "anthropic/maxResultSizeChars"),
+        *("ui", "openai/outputTemplate"),
+    },
     "get_sources": {"anthropic/maxResultSizeChars"},
     "delete_documents": {"anthropic/requiresUserInteraction"},
 }

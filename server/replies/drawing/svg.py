@@ -6,6 +6,7 @@ It loads nothing, runs nothing, follows the reader's light or dark mode, and is 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import count as count_up
 from typing import TYPE_CHECKING
 
@@ -55,7 +56,7 @@ STYLE = f"""
 .leanrag-answer .tie{{stroke:var(--tie);stroke-width:1.5}}
 .leanrag-answer .bridge{{stroke:var(--bridge)}}
 .leanrag-answer .label{{fill:var(--bridge)}}
-.leanrag-answer .label,.leanrag-answer .halo{{paint-order:stroke;stroke:var(--paper);stroke-width:4px}}
+.leanrag-answer .label,.leanrag-answer .halo{{paint-order:stroke;stroke:var(--paper);stroke-width:6px}}
 .leanrag-answer .part0{{fill:var(--seed-edge)}}
 .leanrag-answer .part1{{fill:var(--lca-edge)}}
 .leanrag-answer .part2{{fill:var(--tie)}}
@@ -94,6 +95,14 @@ def draw_answer(
         pen.write_lines(result.context.lines, account)
     title = f"Answer drawn: {result.query.text}"
     return pen.finish(title, describe_answer(result, graph, account), theme)
+
+
+def draw_both_widths(result: QueryResult, count: Count) -> dict[str, str]:
+    """Return the drawing in the width of a desktop's page and in that of a phone."""
+    return {
+        "wide": draw_answer(result, count),
+        "narrow": draw_answer(result, count, narrow=True),
+    }
 
 
 def describe_graph(result: QueryResult, graph: DrawnGraph) -> str:
@@ -214,13 +223,8 @@ class _Pen:
         self._y += layout.height
 
     def _draw_link(self, parent: Rectangle, child: Rectangle, *, joining: bool) -> None:
-        start, end = parent.bottom, child.y
-        middle = (start + end) / 2
-        style = "joining" if joining else "upward"
-        self._elements.append(
-            f'<path class="{style}" d="M{parent.middle:.1f} {start:.1f}C{parent.middle:.1f} {middle:.1f} '
-            f'{child.middle:.1f} {middle:.1f} {child.middle:.1f} {end:.1f}"/>'
-        )
+        curve = _Curve((parent.middle, parent.bottom), (child.middle, child.y), (parent.bottom + child.y) / 2)
+        self._elements.append(f'<path class="{"joining" if joining else "upward"}" d="{curve.path}"/>')
 
     def _draw_relations(
         self, relations: Sequence[Relation], layout: NodePlaces, names: dict[str, str]
@@ -231,25 +235,17 @@ class _Pen:
         strongest = max((each.strength for each in relations if each.layer), default=1)
         for number, each in enumerate(relations):
             first, second = layout.boxes[each.source_id], layout.boxes[each.target_id]
-            if first.middle > second.middle:
-                first, second = second, first
-            # Curves of one row end at different depths, so that few lie on each other.
-            depth = 16 + number % 3 * 7
-            start, end = first.middle + first.width * 0.2, second.middle - second.width * 0.2
-            low = max(first.bottom, second.bottom) + depth * 1.6
-            path = f"M{start:.1f} {first.bottom:.1f}C{start:.1f} {low:.1f} {end:.1f} {low:.1f} {end:.1f} {second.bottom:.1f}"
+            # Curves of one row reach different depths, so that few lie on each other.
+            curve = _join(first, second, depth=26 + number % 3 * 11)
             ends = " — ".join(names[id_] for id_ in (each.source_id, each.target_id))
             text = f"λ {each.strength}" if each.layer else ""
             said = f"{ends}{f', λ {each.strength}, support {each.support}' if each.layer else ''}"
             width = f' stroke-width="{1 + 4 * each.strength / strongest:.1f}"' if each.layer else ""
             self._elements.append(
-                f'<path class="{"bridge" if each.layer else "tie"}"{width} d="{path}"><title>{escape_text(said)}</title></path>'
+                f'<path class="{"bridge" if each.layer else "tie"}"{width} d="{curve.path}"><title>{escape_text(said)}</title></path>'
             )
             if text:
-                points = [
-                    _on_curve(t, start, first.bottom, end, second.bottom, low)
-                    for t in (0.5, 0.35, 0.65, 0.2, 0.8)
-                ]
+                points = [curve.point(t) for t in (0.5, 0.35, 0.65, 0.2, 0.8)]
                 if area := labels.place(text, SIZE - 1, points):
                     self._text(area.middle, area.y + SIZE, text, "label strong", SIZE - 1, anchor="middle")
 
@@ -359,12 +355,39 @@ class _Pen:
         self._y += 8
 
 
-def _on_curve(t: float, x0: float, y0: float, x1: float, y1: float, low: float) -> tuple[float, float]:
-    """Return a point of the curve that leaves both ends straight down to ``low``."""
-    s = 1 - t
-    x = s**3 * x0 + 3 * s * s * t * x0 + 3 * s * t * t * x1 + t**3 * x1
-    y = s**3 * y0 + 3 * s * s * t * low + 3 * s * t * t * low + t**3 * y1
-    return x, y
+@dataclass(frozen=True, slots=True)
+class _Curve:
+    """A curve that leaves both ends upright, towards the height ``bend``."""
+
+    start: tuple[float, float]
+    end: tuple[float, float]
+    bend: float
+
+    @property
+    def path(self) -> str:
+        (x0, y0), (x1, y1) = self.start, self.end
+        return f"M{x0:.1f} {y0:.1f}C{x0:.1f} {self.bend:.1f} {x1:.1f} {self.bend:.1f} {x1:.1f} {y1:.1f}"
+
+    def point(self, t: float) -> tuple[float, float]:
+        """Return the point at ``t`` from 0 to 1."""
+        s = 1 - t
+        (x0, y0), (x1, y1) = self.start, self.end
+        near, far = s**2 * (s + 3 * t), t**2 * (t + 3 * s)
+        return near * x0 + far * x1, s**3 * y0 + 3 * s * t * self.bend + t**3 * y1
+
+
+def _join(first: Rectangle, second: Rectangle, depth: float) -> _Curve:
+    """Return the curve of a relation: below two boxes of one line, or from one line down to the next."""
+    if first.y != second.y:
+        upper, lower = sorted((first, second), key=lambda box: box.y)
+        shift = upper.width * 0.2
+        start, end = (upper.middle + shift, upper.bottom), (lower.middle + shift, lower.y)
+        return _Curve(start, end, (start[1] + end[1]) / 2)
+    left, right = sorted((first, second), key=lambda box: box.x)
+    shift = left.width * 0.2
+    return _Curve(
+        (left.middle + shift, left.bottom), (right.middle - shift, right.bottom), left.bottom + depth
+    )
 
 
 def _describe_node(node: DrawnNode) -> str:
