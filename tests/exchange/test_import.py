@@ -281,6 +281,48 @@ def test_an_openie_file_is_taken_with_a_document_for_each_passage(
     assert "[d1:c1] Tiny Tim is the son of Bob Cratchit." in answer["context"]
 
 
+def test_an_export_to_parquet_comes_back_as_an_index_of_graphrag_with_the_same_graph_and_passages(
+    tmp_path: Path, leanrag: Callable[..., Any]
+) -> None:
+    note = tmp_path / "carol.md"
+    note.write_text(f"# Carol\n\n{BOOK}\n\n# Stave Two\n\nScrooge met the Ghost of Christmas Past.\n")
+    leanrag("ingest", str(note))
+    words = ("--data-dir", str(tmp_path / "index"))
+    assert run("export", "parquet", str(tmp_path / "tables"), *words).exit_code == 0
+    assert run("export", "graphml", str(tmp_path / "before.graphml"), *words).exit_code == 0
+    report = leanrag("import", "graphrag", str(tmp_path / "tables"), "--collection", "again")
+    assert report["result"]["found"] == report["result"]["taken"]
+    again = ("--collection", "again")
+    assert run("export", "graphml", str(tmp_path / "after.graphml"), *words, *again).exit_code == 0
+    before, after = (read_base(tmp_path / f"{name}.graphml") for name in ("before", "after"))
+    assert before[0]
+    assert before[1]
+    assert after == before
+    old, new = (leanrag("show", "d1:c1", *each) for each in ((), again))
+    assert (old["text"], old["start"], old["end"]) == (new["text"], new["start"], new["end"])
+    reports = parquet.read_table(tmp_path / "tables/community_reports.parquet").to_pylist()
+    assert [(each["level"], each["parent"]) for each in reports] == [(0, -1)]
+    assert reports[0]["size"] == len(before[0])
+
+
+def read_base(path: Path) -> tuple[dict[str, Any], dict[Any, Any]]:
+    """Return descriptions and citations of G0's entities by name, and of its relations by their ends."""
+    network = nx.read_graphml(path, force_multigraph=True)
+    names = {id_: fields["name"] for id_, fields in network.nodes(data=True) if fields["layer"] == 0}
+    return (
+        {
+            fields["name"]: (fields.get("description"), fields["type"], fields["citations"])
+            for id_, fields in network.nodes(data=True)
+            if id_ in names
+        },
+        {
+            frozenset((names[source], names[target])): (fields.get("description"), fields["citations"])
+            for source, target, fields in network.edges(data=True)
+            if fields["kind"] == "relation" and source in names
+        },
+    )
+
+
 KILLED_BETWEEN_DOCUMENTS = """
 import os, signal, sys
 from leanrag_engine.adapters.sql import documents

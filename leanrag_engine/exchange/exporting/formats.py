@@ -6,10 +6,11 @@ __all__ = ["ExportFormat"]
 
 
 class ExportFormat(StrEnum):
-    """A vault is a folder, the others are files."""
+    """A vault and Parquet tables are folders, the others are files."""
 
     GRAPHML = "graphml"
     JSON = "json"
     CYPHER = "cypher"
     TRIPLES = "ntriples"
     VAULT = "obsidian"
+    PARQUET = "parquet"

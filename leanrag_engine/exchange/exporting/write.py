@@ -13,6 +13,7 @@ from .cypher import write_cypher
 from .formats import ExportFormat
 from .graph import ExportedGraph
 from .network import write_graphml, write_json
+from .tables import write_tables
 from .triples import write_triples
 from .vault import write_vault
 
@@ -25,6 +26,7 @@ _WRITERS: Mapping[ExportFormat, Callable[[ExportedGraph, Path], None]] = {
     ExportFormat.CYPHER: write_cypher,
     ExportFormat.TRIPLES: write_triples,
     ExportFormat.VAULT: write_vault,
+    ExportFormat.PARQUET: write_tables,
 }
 
 

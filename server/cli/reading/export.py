@@ -23,14 +23,16 @@ def export(
         typer.Argument(metavar="FORMAT", help=f"One of {', '.join(ExportFormat)}.", show_default=False),
     ],
     path: Annotated[
-        Path, typer.Argument(help="The file to write; for obsidian, the folder.", show_default=False)
+        Path,
+        typer.Argument(help="The file to write; for obsidian and parquet, the folder.", show_default=False),
     ],
     data_dir: DataDir = None,
     collection: CollectionOption = None,
 ) -> None:
     """Write the graph with its layers, relations and passages for another program. Nothing is changed or replaced.
 
-    graphml: Gephi, yEd. json: networkx, d3. cypher: Neo4j. ntriples: RDF stores (SKOS). obsidian: a vault of linked notes.
+    graphml: Gephi, yEd. json: networkx, d3. cypher: Neo4j. ntriples: RDF stores (SKOS). obsidian: a vault of linked notes. parquet:
+    a folder of tables with the columns of Microsoft GraphRAG.
 
     Example: `leanrag export graphml graph.graphml`
     """

@@ -1,0 +1,206 @@
+"""Parquet tables with the names and columns of Microsoft GraphRAG, where it has them."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from leanrag_engine.core.model import Chunk, Entity, Relation
+from leanrag_engine.exchange.parquet import write_parquet_rows
+
+from .graph import ExportedGraph
+
+__all__ = ["write_tables"]
+
+Record = Mapping[str, Any]
+
+
+def write_tables(graph: ExportedGraph, path: Path) -> None:
+    """Write the folder ``path``: documents, text units, G0 as entities and relationships, and the layers above as communities
+    with their reports. Columns that GraphRAG does not have come last."""
+    path.mkdir()
+    base = graph.layers[0]
+    tables: Mapping[str, Sequence[Record]] = {
+        "documents": [*_list_documents(graph)],
+        "text_units": [*_list_text_units(graph)],
+        "entities": [*_list_entities(graph, base.entities, base.relations)],
+        "relationships": [*_list_relations(graph, base.entities, base.relations)],
+        "communities": [*_list_communities(graph)],
+        "community_reports": [*_list_reports(graph)],
+    }
+    for name, rows in tables.items():
+        columns = {column: [row[column] for row in rows] for column in (rows[0] if rows else {})}
+        write_parquet_rows(path / f"{name}.parquet", columns)
+
+
+def _list_documents(graph: ExportedGraph) -> Iterator[Record]:
+    passages: dict[str, list[Chunk]] = defaultdict(list)
+    for chunk in graph.chunks.values():
+        passages[chunk.document_id].append(chunk)
+    for document in graph.documents:
+        held = passages[document.id]
+        yield {
+            "id": document.id,
+            "human_readable_id": document.number,
+            "title": document.title,
+            "text": _join_text(held),
+            "text_unit_ids": [each.id for each in held],
+            "creation_date": document.date,
+            "metadata": json.dumps(dict(document.metadata), ensure_ascii=False),
+            "source": document.source,
+        }
+
+
+def _join_text(passages: Iterable[Chunk]) -> str:
+    """Return the text of a document with each character at its offset: only white space lies in no passage."""
+    text = ""
+    for passage in sorted(passages, key=lambda each: each.start):
+        text += "\n" * (passage.start - len(text))
+        text += passage.text[max(len(text) - passage.start, 0) :]
+    return text
+
+
+def _list_text_units(graph: ExportedGraph) -> Iterator[Record]:
+    entities, relations = (_by_chunk(each) for each in (graph.layers[0].entities, graph.layers[0].relations))
+    for number, chunk in enumerate(graph.chunks.values()):
+        yield {
+            "id": chunk.id,
+            "human_readable_id": number,
+            "text": chunk.text,
+            "n_tokens": chunk.tokens,
+            "document_id": chunk.document_id,
+            "entity_ids": entities[chunk.id],
+            "relationship_ids": relations[chunk.id],
+            "citation": chunk.citation,
+            "heading": chunk.heading,
+            "start": chunk.start,
+        }
+
+
+def _by_chunk(items: Iterable[Entity | Relation]) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = defaultdict(list)
+    for each in items:
+        for chunk_id in each.chunk_ids:
+            found[chunk_id].append(each.id)
+    return found
+
+
+def _count_degrees(relations: Iterable[Relation]) -> Counter[str]:
+    return Counter(end for each in relations for end in (each.source_id, each.target_id))
+
+
+def _list_entities(
+    graph: ExportedGraph, entities: Iterable[Entity], relations: Iterable[Relation]
+) -> Iterator[Record]:
+    degrees = _count_degrees(relations)
+    for number, entity in enumerate(entities):
+        yield {
+            "id": entity.id,
+            "human_readable_id": number,
+            "title": entity.name,
+            "type": entity.type,
+            "description": entity.description,
+            "text_unit_ids": [each for each in entity.chunk_ids if each in graph.chunks],
+            "frequency": entity.mentions,
+            "degree": degrees[entity.id],
+            "aliases": [*entity.aliases],
+            "attributes": [str(each) for each in entity.attributes],
+            "written_by": str(entity.method),
+        }
+
+
+def _list_relations(
+    graph: ExportedGraph, entities: Iterable[Entity], relations: Sequence[Relation]
+) -> Iterator[Record]:
+    names = {each.id: each.name for each in entities}
+    degrees = _count_degrees(relations)
+    for number, relation in enumerate(relations):
+        yield {
+            "id": relation.id,
+            "human_readable_id": number,
+            "source": names[relation.source_id],
+            "target": names[relation.target_id],
+            "description": relation.description,
+            "weight": float(relation.weight),
+            "combined_degree": degrees[relation.source_id] + degrees[relation.target_id],
+            "text_unit_ids": [each for each in relation.chunk_ids if each in graph.chunks],
+            "written_by": str(relation.method),
+        }
+
+
+# --- the layers above G0 -------------------------------------------------------------------
+
+
+def _number_communities(graph: ExportedGraph) -> dict[str, int]:
+    """Return a number for each aggregated entity, the root first, as GraphRAG numbers them."""
+    upper = [entity for layer in reversed(graph.layers[1:]) for entity in layer.entities]
+    return {entity.id: number for number, entity in enumerate(upper)}
+
+
+def _list_frames(graph: ExportedGraph) -> Iterator[tuple[Entity, Record]]:
+    """Yield each aggregated entity, the root first, with the columns that communities and reports share."""
+    numbers = _number_communities(graph)
+    children: dict[str, list[int]] = defaultdict(list)
+    upper = {each.id: each for layer in graph.layers[1:] for each in layer.entities}
+    for id_, number in numbers.items():
+        children[upper[id_].parent_id or ""].append(number)
+    sizes = _list_members(graph)
+    for id_, number in numbers.items():
+        entity = upper[id_]
+        yield (
+            entity,
+            {
+                "id": id_,
+                "human_readable_id": number,
+                "community": number,
+                "level": len(graph.layers) - 1 - entity.layer,
+                "parent": numbers.get(entity.parent_id or "", -1),
+                "children": children[id_],
+                "title": entity.name,
+                "size": len(sizes[id_]),
+            },
+        )
+
+
+def _list_members(graph: ExportedGraph) -> dict[str, list[str]]:
+    """Return the base entities beneath each aggregated entity, by id."""
+    parents = {each.id: each.parent_id for each in graph.entities()}
+    members: dict[str, list[str]] = defaultdict(list)
+    for entity in graph.layers[0].entities:
+        above = entity.parent_id
+        while above:
+            members[above].append(entity.id)
+            above = parents.get(above)
+    return members
+
+
+def _list_communities(graph: ExportedGraph) -> Iterator[Record]:
+    members = _list_members(graph)
+    base = graph.layers[0]
+    chunks = {each.id: each.chunk_ids for each in base.entities}
+    for entity, frame in _list_frames(graph):
+        beneath = set(members[entity.id])
+        inner = [each.id for each in base.relations if {each.source_id, each.target_id} <= beneath]
+        units = dict.fromkeys(each for id_ in members[entity.id] for each in chunks[id_])
+        yield {
+            **frame,
+            "entity_ids": members[entity.id],
+            "relationship_ids": inner,
+            "text_unit_ids": [each for each in units if each in graph.chunks],
+        }
+
+
+def _list_reports(graph: ExportedGraph) -> Iterator[Record]:
+    for entity, frame in _list_frames(graph):
+        findings = [{"summary": each.summary, "explanation": each.explanation} for each in entity.findings]
+        parts = [f"## {each['summary']}\n\n{each['explanation']}".rstrip() for each in findings]
+        yield {
+            **frame,
+            "summary": entity.description,
+            "full_content": "\n\n".join([f"# {entity.name}", entity.description, *parts]),
+            "findings": findings,
+            "written_by": str(entity.method),
+        }
