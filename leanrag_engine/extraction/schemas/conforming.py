@@ -6,8 +6,8 @@ type that is adopted later, by its support or by a user, needs no passage to be 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Sequence, Set
+from dataclasses import dataclass, replace
 
 from leanrag_engine.core.model import (
     Extract,
@@ -103,14 +103,13 @@ class _Filter:
     matcher: TypeMatcher
     apart: int = 0
     untyped: int = 0
-    _ends: set[str] = field(default_factory=set)
 
     def apply(self, extract: Extract) -> Extract:
         if extract.method is Method.HEURISTIC:
             return replace(extract, entities=tuple(map(self._map_type, extract.entities)))
         entities = tuple(each for given in extract.entities if (each := self._entity(given)))
-        self._ends = {name_key(each.name) for each in entities}
-        relations = tuple(kept for stated in extract.relations if (kept := self._relation(stated)))
+        names = {name_key(each.name) for each in entities}
+        relations = tuple(kept for stated in extract.relations if (kept := self._relation(stated, names)))
         return replace(extract, entities=entities, relations=relations)
 
     def _map_type(self, entity: ExtractedEntity) -> ExtractedEntity:
@@ -132,12 +131,12 @@ class _Filter:
         self.apart += len(entity.attributes) - len(attributes)
         return replace(entity, type=type_, attributes=attributes)
 
-    def _relation(self, relation: ExtractedRelation) -> ExtractedRelation | None:
+    def _relation(self, relation: ExtractedRelation, names: Set[str]) -> ExtractedRelation | None:
         type_ = self.matcher.find("relation", relation.type) if relation.type else ""
         if relation.type and not type_:
             self.apart += 1
             return None
-        if not {name_key(relation.source), name_key(relation.target)} <= self._ends:
+        if not {name_key(relation.source), name_key(relation.target)} <= names:
             self.apart += 1
             return None
         return replace(relation, type=type_)

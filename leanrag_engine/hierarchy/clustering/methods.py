@@ -2,6 +2,9 @@
 
 ``gmm``     by meaning (the paper): Gaussian mixtures; relations decide between equally good clusters.
 ``dual``    by meaning and relations (Youtu-GraphRAG's dual perception), traded by one weight.
+            Two things differ from the published formulae, since every cluster here has at most ``cap`` members: there are
+            n / 20 clusters, not at most 200 that merge below ε, and relations count by their exact share within
+            clusters (:mod:`.joining`), not by the Jaccard estimate of a community's score.
 ``leiden``  by relations (course reader §4); meaning decides what they leave open.
 """
 

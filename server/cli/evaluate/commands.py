@@ -9,6 +9,7 @@ from __future__ import annotations
 import json as json_
 from collections.abc import Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -36,6 +37,7 @@ from .options import (
     RetrievalSet,
     ScratchDir,
     UseQueries,
+    WithRoutes,
 )
 from .questions import questions
 
@@ -65,6 +67,7 @@ def retrieval(
     budgets: Budgets = "500,1000,2000,4000",
     limit: Limit = None,
     by_type: ByType = False,
+    routes: WithRoutes = False,
     plot: PlotFile = None,
     data_dir: ScratchDir = None,
     json: Json = False,
@@ -100,7 +103,13 @@ def retrieval(
                 "--json prints the figures of one way, --compare asks for several.", "Leave one out."
             )
         questions, given, ways = read_inputs(question_set, graph, limit, mode, ranking, names, plot)
-        found = await run_evaluation(questions, given, ways, parse_numbers(budgets), embedder, data_dir)
+        if json and routes:
+            raise InvalidInput(
+                "--json prints the figures of one way, --routes asks for more.", "Leave one out."
+            )
+        found = await run_evaluation(
+            questions, given, ways, parse_numbers(budgets), embedder, data_dir, routes=routes
+        )
         for remark in report.remarks(questions, given, found):
             typer.echo(remark, err=True)
         if plot:
@@ -233,8 +242,11 @@ async def run_evaluation(
     budgets: Sequence[int],
     embedder: str | None,
     data_dir: Path | None,
+    *,
+    routes: bool,
 ) -> Evaluation:
     """Run the evaluation in ``data_dir`` or a scratch folder, with progress on standard error."""
+    from leanrag_engine.evaluation.retrieval.routes import ask_routes  # noqa: PLC0415 - heavy
     from leanrag_engine.evaluation.retrieval.run import evaluate  # noqa: PLC0415 - heavy
     from leanrag_engine.evaluation.scratch import scratch_settings  # noqa: PLC0415 - heavy
 
@@ -243,7 +255,12 @@ async def run_evaluation(
     with ExitStack() as cleanup:
         folder = data_dir or cleanup.enter_context(scratch_folder())
         show = cleanup.enter_context(stage_bars())
-        return await evaluate(scratch_settings(folder, embedder), questions, given, ways, budgets, show)
+        settings = scratch_settings(folder, embedder)
+        found = await evaluate(settings, questions, given, ways, budgets, show)
+        if not routes:
+            return found
+        more = await ask_routes(settings, found.scratch.collection, questions, show)
+        return replace(found, answered={**found.answered, **more})
 
 
 async def run_coverage(

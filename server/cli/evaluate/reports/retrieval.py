@@ -75,7 +75,8 @@ def figures_table(figures: Mapping[str, RetrievalFigures]) -> Table:
     table = make_table("", "", *figures)
     columns = [figures_cells(each) for each in figures.values()]
     for label in columns[0]:
-        table.add_row(label, *(column[label] for column in columns))
+        # The routes make no context, so that they have no coverage and no tokens.
+        table.add_row(label, *(column.get(label, "") for column in columns))
     return table
 
 
