@@ -6,7 +6,7 @@ type that is adopted later, by its support or by a user, needs no passage to be 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence, Set
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from leanrag_engine.core.model import (
@@ -131,7 +131,7 @@ class _Filter:
         self.apart += len(entity.attributes) - len(attributes)
         return replace(entity, type=type_, attributes=attributes)
 
-    def _relation(self, relation: ExtractedRelation, names: Set[str]) -> ExtractedRelation | None:
+    def _relation(self, relation: ExtractedRelation, names: set[str]) -> ExtractedRelation | None:
         type_ = self.matcher.find("relation", relation.type) if relation.type else ""
         if relation.type and not type_:
             self.apart += 1

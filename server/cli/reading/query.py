@@ -22,6 +22,10 @@ def query(
     mode: Annotated[str, typer.Option(help="lca, local, global or naive.")] = "lca",
     ranking: Annotated[str, typer.Option(help="spread, fused or paper.")] = "spread",
     token_budget: Annotated[int, typer.Option(help="Most tokens of the context.")] = 4000,
+    seen: Annotated[
+        list[str] | None,
+        typer.Option(metavar="CITATION", help="What was read before, such as d3:c12: it is not shown again."),
+    ] = None,
     html: Annotated[
         Path | None,
         typer.Option(help="Draw the answer into this page, with its evidence and links.", show_default=False),
@@ -47,7 +51,9 @@ def query(
 
         from ...replies.query import QueryReply  # noqa: PLC0415 - heavy
 
-        asked = Query(text=text, mode=mode, ranking=ranking, token_budget=token_budget)
+        asked = Query(
+            text=text, mode=mode, ranking=ranking, token_budget=token_budget, seen=tuple(seen or ())
+        )
         result = await engine.query(asked, collection=engine.settings.collection)
         write_drawings(result, engine, html, svg)
         if json:

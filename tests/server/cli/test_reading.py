@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -75,6 +76,17 @@ def test_show_finds_documents_by_path_entities_by_name_and_clusters_by_ref(data:
     cluster = json.loads(leanrag(data, "show", chain[-1]["ref"], "--json"))
     assert cluster["members"]
     assert cluster["parent"] is None
+
+
+def test_a_query_leaves_out_what_was_seen(data: Path) -> None:
+    first = json.loads(leanrag(data, "query", "Where is Makaibari3?", "--json"))
+    cited = list(dict.fromkeys(re.findall(r"\[(d\d+:c\d+)\]", first["context"])))
+    assert cited
+    seen = [part for citation in cited for part in ("--seen", citation)]
+    again = json.loads(leanrag(data, "query", "Where is Makaibari3?", *seen, "--json"))
+    assert not [each for each in cited if f"[{each}]" in again["context"]]
+    refused = CliRunner().invoke(app, ["query", "Where?", "--seen", "nowhere", "--data-dir", str(data)])
+    assert (refused.exit_code, "in seen is no citation" in refused.stderr) == (1, True)
 
 
 def test_show_of_something_unknown_names_the_nearest_entities_and_documents(data: Path) -> None:
