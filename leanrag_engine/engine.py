@@ -107,6 +107,7 @@ if TYPE_CHECKING:
     from .llm.iteration import AnswerRound
     from .pipeline.agent.items import PendingWork, Submission, WorkKind
     from .pipeline.agent.work import AgentWork
+    from .pipeline.build.generation import GivenLayers
     from .pipeline.build.schemas import SchemaView
     from .pipeline.delete import DocumentLookup
 
@@ -253,11 +254,13 @@ class LeanRAG:
         *,
         collection: str = "default",
         build: bool = True,
+        hierarchy: bool = False,
         allowed: Sequence[Path] | None = (),
     ) -> Job:
         """Take over the graph in the files of another program, then build if ``build`` is set. ``allowed`` as for an ingest.
 
-        Either all is stored or nothing. Raises ``InvalidInput`` for an unknown format.
+        ``hierarchy``: the build, which has to be the collection's first, keeps the clusters that the files hold. Either all is
+        stored or nothing. Raises ``InvalidInput`` for an unknown format, and for a hierarchy without a build.
         """
         from .exchange.importing.formats import ImportFormat
         from .pipeline.ingest.run import absolute_source
@@ -267,10 +270,14 @@ class LeanRAG:
             raise InvalidInput(
                 f"{format_!r} is no format of an import.", f"Choose one of {', '.join(ImportFormat)}."
             )
+        if hierarchy and not build:
+            raise InvalidInput(
+                "Communities are kept by the build, which was not asked for.", "Import with the build."
+            )
         await self._stores.documents.create_collection(check_name(collection))
         source = absolute_source(DocumentSource(path=path), anywhere=allowed is None)
         folders = None if allowed is None else tuple(str(folder) for folder in allowed)
-        request = ImportRequest(format_, source.path, build, allowed=folders)
+        request = ImportRequest(format_, source.path, build, hierarchy, folders)
         return await self._jobs.submit("import", collection, request)
 
     async def submit_build(
@@ -934,13 +941,21 @@ class LeanRAG:
 
         with suppress(StoreUnreachable):  # the documents go in all the same
             await self._repair_first(job, progress)
-        result = await import_graph(self._stores, job.collection, request, progress.report)
+        held = await self._collection(job.collection)
+        imported = await import_graph(self._stores, held, request, progress.report)
         held = await self._collection(job.collection)
         if not request.build or not held.stale:
-            return replace(result, built=not held.stale)
-        return replace(result, built=True, build=await self._build(job, PLAIN, progress))
+            return replace(imported.result, built=not held.stale)
+        build = await self._build(job, PLAIN, progress, imported.layers)
+        return replace(imported.result, built=True, build=build)
 
-    async def _build(self, job: Job, order: BuildRequest, progress: JobProgress) -> BuildResult:
+    async def _build(
+        self,
+        job: Job,
+        order: BuildRequest,
+        progress: JobProgress,
+        given: GivenLayers | None = None,
+    ) -> BuildResult:
         # Clustering takes a second to import, which a query, or a sync that finds nothing new, need not wait for.
         from .pipeline.build.generation import build_generation
         from .pipeline.build.models import open_models
@@ -948,7 +963,7 @@ class LeanRAG:
         await self._repair_first(job, progress)
         async with open_models(self._stores, job.collection, job.id, order) as models:
             generation = await build_generation(
-                self._stores, job.collection, progress.report, models, order.mode, job.id
+                self._stores, job.collection, progress.report, models, order.mode, job.id, given
             )
             for step, reason, count in models.fallbacks():
                 progress.fail(step, f"{count} left heuristic: {reason}")

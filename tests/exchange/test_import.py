@@ -285,12 +285,14 @@ def test_an_export_to_parquet_comes_back_as_an_index_of_graphrag_with_the_same_g
     tmp_path: Path, leanrag: Callable[..., Any]
 ) -> None:
     note = tmp_path / "carol.md"
-    note.write_text(f"# Carol\n\n{BOOK}\n\n# Stave Two\n\nScrooge met the Ghost of Christmas Past.\n")
+    note.write_text(
+        f"---\nauthor: Dickens\ndate: 1843-12-19\n---\n# Carol\n\n{BOOK}\n\n# Stave Two\n\nScrooge met the Ghost of Christmas Past.\n"
+    )
     leanrag("ingest", str(note))
     words = ("--data-dir", str(tmp_path / "index"))
     assert run("export", "parquet", str(tmp_path / "tables"), *words).exit_code == 0
     assert run("export", "graphml", str(tmp_path / "before.graphml"), *words).exit_code == 0
-    report = leanrag("import", "graphrag", str(tmp_path / "tables"), "--collection", "again")
+    report = leanrag("import", "graphrag", str(tmp_path / "tables"), "--communities", "--collection", "again")
     assert report["result"]["found"] == report["result"]["taken"]
     again = ("--collection", "again")
     assert run("export", "graphml", str(tmp_path / "after.graphml"), *words, *again).exit_code == 0
@@ -300,6 +302,9 @@ def test_an_export_to_parquet_comes_back_as_an_index_of_graphrag_with_the_same_g
     assert after == before
     old, new = (leanrag("show", "d1:c1", *each) for each in ((), again))
     assert (old["text"], old["start"], old["end"]) == (new["text"], new["start"], new["end"])
+    (document,) = leanrag("ls", *again)["documents"]
+    assert document["metadata"] == {"author": "Dickens", "date": "1843-12-19", "imported_from": "graphrag"}
+    assert document["date"] == "1843-12-19"
     reports = parquet.read_table(tmp_path / "tables/community_reports.parquet").to_pylist()
     assert [(each["level"], each["parent"]) for each in reports] == [(0, -1)]
     assert reports[0]["size"] == len(before[0])
@@ -320,6 +325,83 @@ def read_base(path: Path) -> tuple[dict[str, Any], dict[Any, Any]]:
             for source, target, fields in network.edges(data=True)
             if fields["kind"] == "relation" and source in names
         },
+    )
+
+
+def test_communities_of_an_index_become_the_first_hierarchy_with_their_reports(
+    tmp_path: Path, leanrag: Callable[..., Any]
+) -> None:
+    tables = graphrag_tables()
+    names = [f"LAMP {letter}" for letter in "ABCDEFGHIJKLMNOPQRSTUVWX"]
+    tables["entities"] = [
+        {
+            "id": f"e{place}",
+            "title": name,
+            "description": f"{name} burns.",
+            "text_unit_ids": [f"u{place % 3 + 1}"],
+        }
+        for place, name in enumerate(names)
+    ]
+    tables["relationships"] = [
+        {"source": names[0], "target": names[23], "description": "Lit at once.", "text_unit_ids": ["u1"]}
+    ]
+    groups = [[f"e{place}" for place in range(start, start + 8)] for start in (0, 8)]
+    tables["communities"] = [
+        {"community": number, "level": 0, "parent": -1, "title": f"Community {number}", "entity_ids": group}
+        for number, group in enumerate(groups)
+    ]
+    tables["communities"][0]["entity_ids"] = [*groups[0], "no entity"]
+    tables["community_reports"] = [
+        {
+            "community": number,
+            "title": f"Street {number}",
+            "summary": f"Street {number} is lit by eight lamps.",
+            "findings": [{"summary": "It is bright.", "explanation": "All of them burn."}],
+        }
+        for number in range(2)
+    ]
+    folder = str(write_tables(tmp_path / "output", **tables))
+    report = leanrag("import", "graphrag", folder, "--communities")
+    assert reasons(report)["members of communities that are no entities"] == 1
+    assert report["result"]["mode"] == "update"
+    assert report["result"]["reason"] == "it keeps the clusters of an import"
+    path = leanrag("show", "LAMP A")["ancestors"]["path"]
+    assert [each["name"] for each in path[:2]] == ["LAMP A", "Street 0"]
+    assert path[1]["description"] == "Street 0 is lit by eight lamps."
+    assert "Hidden" not in path[-1]["description"]
+    cluster = leanrag("show", "Street 0")
+    assert "It is bright." in json.dumps(cluster)
+
+    again = run(
+        "import", "graphrag", folder, "--communities", "--no-build", "--data-dir", str(tmp_path / "index")
+    )
+    assert again.exit_code == 1
+    assert "Communities are kept by the build" in again.output
+    (tmp_path / "output/text_units.parquet").unlink()
+    other = run("import", "graphrag", folder, "--communities", "--data-dir", str(tmp_path / "index"))
+    assert other.exit_code == 1
+    assert "has a hierarchy already" in " ".join(other.output.split())
+
+
+def read_layers(folder: Path) -> list[Any]:
+    """Return the communities of an export with what is said of them and who belongs to them."""
+    names = {
+        each["id"]: each["title"] for each in parquet.read_table(folder / "entities.parquet").to_pylist()
+    }
+    members = {
+        each["community"]: sorted(names[id_] for id_ in each["entity_ids"])
+        for each in parquet.read_table(folder / "communities.parquet").to_pylist()
+    }
+    return sorted(
+        (
+            each["level"],
+            each["title"],
+            each["summary"],
+            str(each["findings"]),
+            each["written_by"],
+            members[each["community"]],
+        )
+        for each in parquet.read_table(folder / "community_reports.parquet").to_pylist()
     )
 
 

@@ -7,10 +7,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from leanrag_engine.core.jobs import LeftOut
-from leanrag_engine.core.model import NO_METADATA
+from leanrag_engine.core.model import NO_METADATA, Finding, Method
 from leanrag_engine.core.text.shortening import shorten
 
 __all__ = [
+    "ForeignCluster",
     "ForeignDocument",
     "ForeignEntity",
     "ForeignGraph",
@@ -90,6 +91,20 @@ class ForeignRelation:
 
 
 @dataclass(frozen=True, slots=True)
+class ForeignCluster:
+    """A cluster of ``layer`` 1 with its ``members`` by name, or a higher one; ``parent`` is the id of one a layer up, or ""."""
+
+    id: str
+    layer: int
+    name: str
+    description: str = ""
+    findings: tuple[Finding, ...] = ()
+    method: Method = Method.MODEL
+    parent: str = ""
+    members: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class ForeignGraph:
     """All that was found. ``name`` is that of the file or folder; ``remarks`` of the reader are added to by who takes it."""
 
@@ -98,4 +113,5 @@ class ForeignGraph:
     passages: Sequence[ForeignPassage] = ()
     entities: Sequence[ForeignEntity] = ()
     relations: Sequence[ForeignRelation] = ()
+    clusters: Sequence[ForeignCluster] = ()
     remarks: Remarks = field(default_factory=Remarks)

@@ -12,7 +12,7 @@ from leanrag_engine.core.ports import Tokenizer
 
 from .assembling import Assembled, assemble
 from .formats import ImportFormat
-from .graph import ForeignGraph, Remarks
+from .graph import ForeignCluster, ForeignGraph, Remarks
 from .readers.graphrag import read_graphrag
 from .readers.network import read_graphml, read_lightrag
 from .readers.openie import assemble_openie
@@ -39,9 +39,10 @@ _ASSEMBLERS: Mapping[ImportFormat, Callable[[Path, Tokenizer, int, Remarks], Ass
 
 @dataclass(frozen=True, slots=True)
 class ForeignRead:
-    """What is to be stored, and what was left out or changed."""
+    """What is to be stored, the clusters that lie over it, if any, and what was left out or changed."""
 
     assembled: Assembled
+    clusters: tuple[ForeignCluster, ...]
     remarks: tuple[LeftOut, ...]
 
 
@@ -51,10 +52,11 @@ def read_foreign(format_: ImportFormat, path: Path, tokenizer: Tokenizer, max_to
         raise InvalidInput(f"There is no file or folder {path}.", "Check the path's spelling.")
     if format_ in _ASSEMBLERS:
         remarks = Remarks()
+        clusters: tuple[ForeignCluster, ...] = ()
         found = _ASSEMBLERS[format_](path, tokenizer, max_tokens, remarks)
     else:
         graph = _READERS[format_](path)
-        remarks = graph.remarks
+        remarks, clusters = graph.remarks, tuple(graph.clusters)
         found = assemble(graph, str(format_), tokenizer, max_tokens)
     if not found.taken.entities:
         reasons = "; ".join(f"{each.count} {each.reason}" for each in remarks.list_all())
@@ -62,4 +64,4 @@ def read_foreign(format_: ImportFormat, path: Path, tokenizer: Tokenizer, max_to
             f"{path} holds no entity that can be taken{f' ({reasons})' if reasons else ''}.",
             "Check that the format is right and that the program that made it has finished.",
         )
-    return ForeignRead(found, remarks.list_all())
+    return ForeignRead(found, clusters, remarks.list_all())

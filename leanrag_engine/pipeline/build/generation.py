@@ -5,8 +5,8 @@ All of this runs inside a job, under the writer lock. A reader sees either the p
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from collections.abc import Collection as AnyCollection
-from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -97,6 +97,10 @@ class FittedChunks:
     unknown: float = 0.0
 
 
+GivenLayers = Callable[[Graph], Hierarchy | None]
+"""Lays clusters that were made elsewhere over G0."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class DraftBuild:
     """A built hierarchy that is not published yet, why it was built in this mode, and what corrections and the schema did."""
@@ -114,10 +118,11 @@ async def build_generation(
     models: BuildModels = NO_MODELS,
     mode: AskedMode = "auto",
     job: str = "",
+    given: GivenLayers | None = None,
 ) -> Generation:
     """Read chunks, merge all extracts into G0, build or update the layers, write their vectors and publish.
 
-    ``job`` is the id of the job that asks for it. Raises ``NotReady`` if the collection has no document.
+    ``job`` is the id of the job that asks for it; ``given`` are layers that the first build keeps. Raises ``NotReady`` if the collection has no document.
     """
     with search_cycles_rarely():
         started = datetime.now(UTC)
@@ -126,7 +131,7 @@ async def build_generation(
         fitted = await read_beside_embedding(stores, found, report, models, mode)
         # Once more: new extracts have changed its revision.
         found = await require_documents(stores, collection)
-        drafted = await draft(stores, found, fitted, report, models, mode)
+        drafted = await draft(stores, found, fitted, report, models, mode, given)
         if drafted.schema is not None and outdated:
             left = (await stores.documents.count_outdated(collection)).get(Method.MODEL, 0)
             drafted = replace(drafted, schema=replace(drafted.schema, read_again=outdated - left))
@@ -244,6 +249,7 @@ async def draft(
     report: ProgressReport,
     models: BuildModels,
     mode: AskedMode,
+    given: GivenLayers | None = None,
 ) -> DraftBuild:
     """Merge, describe, cluster and summarise; nothing is written yet."""
     reused = fitted.previous.layers[0] if fitted.previous and mode != "rebuild" else None
@@ -259,6 +265,10 @@ async def draft(
     before = collection.generation
     previous = find_previous(fitted.previous, fitted.chunks)
     choice = choose_mode(mode, base.graph, previous, before, plan, fitted.embedder.identity)
+    if given is not None and previous is None:
+        previous = find_previous(given(base.graph), fitted.chunks)
+        if previous is not None:
+            choice = ModeChoice("update", "it keeps the clusters of an import")
     if choice.mode == "update" and before and before.record.health:
         health = before.record.health
         plan = replace(plan, cluster_size=health.cluster_size, cap=health.cluster_cap)

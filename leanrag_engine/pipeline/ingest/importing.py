@@ -2,25 +2,43 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import anyio.to_thread
 
+from leanrag_engine.core.errors import InvalidInput
 from leanrag_engine.core.jobs import ImportRequest, ImportResult
-from leanrag_engine.core.model import DocumentSource
+from leanrag_engine.core.model import Collection, DocumentSource
 from leanrag_engine.core.ports import Progress, ProgressReport
 from leanrag_engine.documents.loading import identify
 from leanrag_engine.exchange.importing.formats import ImportFormat
+from leanrag_engine.exchange.importing.graph import ForeignCluster
+from leanrag_engine.exchange.importing.layers import lay_clusters
 from leanrag_engine.exchange.importing.read import ForeignRead, read_foreign
+from leanrag_engine.hierarchy.changes.removal import HIDDEN
 from leanrag_engine.pipeline.index import Stores
 
-__all__ = ["import_graph"]
+if TYPE_CHECKING:
+    # Clustering takes a second to import, which an import that finds nothing new need not wait for.
+    from leanrag_engine.pipeline.build.generation import GivenLayers
+
+__all__ = ["ImportedGraph", "import_graph"]
+
+
+@dataclass(frozen=True, slots=True)
+class ImportedGraph:
+    """What an import has done so far, and the layers that the build should keep, if any."""
+
+    result: ImportResult
+    layers: GivenLayers | None
 
 
 async def import_graph(
-    stores: Stores, collection: str, request: ImportRequest, report: ProgressReport
-) -> ImportResult:
+    stores: Stores, collection: Collection, request: ImportRequest, report: ProgressReport
+) -> ImportedGraph:
     """Read the files and store what has changed of their documents, all or none. No model is called.
 
     Raises ``PathRefused``, and ``InvalidInput`` for files that cannot be taken.
@@ -33,11 +51,27 @@ async def import_graph(
     )
     found: ForeignRead = await anyio.to_thread.run_sync(read, abandon_on_cancel=True)
     documents = found.assembled.read
-    held = {each.id: each.file_digest for each in await stores.documents.find_all(collection)}
+    held = {each.id: each.file_digest for each in await stores.documents.find_all(collection.name)}
     changed = [each for each in documents if held.get(each.document.id) != each.document.file_digest]
+    if request.hierarchy:
+        check_clusters(found.clusters, collection, changed=bool(changed), path=request.path)
     report(Progress("import", 0, len(changed), "Storing the graph"))
     if changed:
-        await stores.documents.put_all(collection, changed)
-    return ImportResult(
-        request.format, found.assembled.found, found.assembled.taken, len(changed), found.remarks
-    )
+        await stores.documents.put_all(collection.name, changed)
+    assembled = found.assembled
+    result = ImportResult(request.format, assembled.found, assembled.taken, len(changed), found.remarks)
+    layers = partial(lay_clusters, found.clusters, unwritten=HIDDEN) if request.hierarchy else None
+    return ImportedGraph(result, layers)
+
+
+def check_clusters(
+    clusters: tuple[ForeignCluster, ...], collection: Collection, *, changed: bool, path: str
+) -> None:
+    """Raise ``InvalidInput`` if there are no clusters to keep, or the collection has clusters of its own already."""
+    if not clusters:
+        raise InvalidInput(f"{path} holds no communities.", "Import it without --communities.")
+    if collection.generation is not None and changed:
+        raise InvalidInput(
+            f"Collection {collection.name!r} has a hierarchy already, and communities can only be its first one.",
+            "Import it without --communities, or into a collection of its own (--collection NAME).",
+        )

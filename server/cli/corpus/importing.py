@@ -26,6 +26,10 @@ def import_graph(
     ],
     path: Annotated[str, typer.Argument(help="The file or folder to read.", show_default=False)],
     build: Annotated[bool, typer.Option(help="Build the hierarchy afterwards.")] = True,
+    communities: Annotated[
+        bool,
+        typer.Option("--communities", help="Keep GraphRAG's communities and reports as the first hierarchy."),
+    ] = False,
     verbose: Verbose = False,
     data_dir: DataDir = None,
     collection: CollectionOption = None,
@@ -44,7 +48,9 @@ def import_graph(
 
     async def work(engine: LeanRAG) -> None:
         collection = engine.settings.collection
-        job = await engine.submit_import(from_.value, path, collection=collection, build=build, allowed=None)
+        job = await engine.submit_import(
+            from_.value, path, collection=collection, build=build, hierarchy=communities, allowed=None
+        )
         job = await follow_job(engine, job, verbose=verbose)
         following = ("query", "QUESTION") if build else ("build",)
         end(job, engine.settings, json=json, following=following)

@@ -101,9 +101,9 @@ def import_lines(collection: str, result: Mapping[str, Any]) -> list[str]:
     found, taken = result["found"], result["taken"]
     counts = ", ".join(f"{taken[kind]:,} {kind} (of {found[kind]:,})" for kind in taken)
     lines = [f"Taken from {result['format']}: {counts}."]
-    lines += [
-        f"- {each['count']:,} {each['reason']} ({', '.join(each['examples'])})" for each in result["remarks"]
-    ]
+    for each in result["remarks"]:
+        examples = f" ({', '.join(each['examples'])})" if each["examples"] else ""
+        lines.append(f"- {each['count']:,} {each['reason']}{examples}")
     if not result["changed"]:
         lines.append("All of it was there already: nothing was changed.")
     if "generation" in result:

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import json
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from leanrag_engine.core.errors import InvalidInput
+from leanrag_engine.core.model import METHODS, Finding, Method
 from leanrag_engine.exchange.importing.graph import (
+    ForeignCluster,
     ForeignDocument,
     ForeignEntity,
     ForeignGraph,
@@ -35,7 +40,7 @@ def read_graphrag(path: Path) -> ForeignGraph:
                 get_text(row, "id"),
                 get_text(row, "title"),
                 get_raw_text(row, "text", "raw_content"),
-                {"date": date} if (date := get_text(row, "creation_date")) else {},
+                _read_metadata(row),
             )
             for row in documents
         ],
@@ -53,6 +58,7 @@ def read_graphrag(path: Path) -> ForeignGraph:
                 get_text(row, "type"),
                 get_text(row, "description"),
                 get_ids(row, "text_unit_ids"),
+                get_ids(row, "aliases"),
             )
             for row in entities
         ],
@@ -65,8 +71,93 @@ def read_graphrag(path: Path) -> ForeignGraph:
             )
             for row in relations
         ],
+        _read_clusters(folder, entities, remarks),
         remarks,
     )
+
+
+def _read_metadata(row: Row) -> dict[str, str]:
+    """Return the metadata of a document, which is an object or its JSON, and the date of its file."""
+    given = row.get("metadata")
+    if isinstance(given, str):
+        try:
+            given = json.loads(given)
+        except (ValueError, RecursionError):
+            given = None
+    fields = given if isinstance(given, dict) else {}
+    metadata = {str(key): get_text(fields, key) for key in fields if get_text(fields, key)}
+    date = get_text(row, "creation_date")
+    return {"date": date, **metadata} if date else metadata
+
+
+def _read_clusters(folder: Path, entities: Sequence[Row], remarks: Remarks) -> list[ForeignCluster]:
+    """Return the communities with their reports.
+
+    An entity belongs to its deepest community. Where all of those are on one level, the levels above are taken too: GraphRAG
+    divides only communities that are too large, while here each cluster has its parent exactly one layer up.
+    """
+    wanted = {"entities": ("entity_ids",), "number": ("community",), "level": ("level",)}
+    communities = _read_table(folder, "communities", wanted, required=False)
+    rows = _read_table(folder, "community_reports", {"number": ("community",)}, required=False)
+    reports = {get_text(row, "community"): row for row in rows}
+    names = {get_text(row, "id"): get_text(row, "title", "name") for row in entities}
+    deepest: dict[str, Row] = {}
+    for row in sorted(communities, key=_get_level):
+        for id_ in get_ids(row, "entity_ids"):
+            if id_ in names:
+                deepest[id_] = row
+            else:
+                remarks.add(
+                    "members of communities that are no entities", f"{get_text(row, 'title')} → {id_}"
+                )
+    members: dict[str, list[str]] = defaultdict(list)
+    for id_, row in deepest.items():
+        members[get_text(row, "community")].append(names[id_])
+    levels = {_get_level(row) for row in deepest.values()}
+    taken = (
+        communities
+        if len(levels) == 1
+        else [row for row in communities if get_text(row, "community") in members]
+    )
+    if len(levels) > 1 and (left := len(communities) - len(taken)):
+        remarks.add_many("communities that hold others, left out as these are not all on one level", left, ())
+    bottom = max(levels, default=0)
+    return [
+        _read_cluster(
+            row, reports.get(get_text(row, "community"), {}), bottom if len(levels) == 1 else None, members
+        )
+        for row in taken
+    ]
+
+
+def _read_cluster(
+    row: Row, report: Row, bottom: int | None, members: Mapping[str, Sequence[str]]
+) -> ForeignCluster:
+    """Return a community as a cluster. ``bottom``: the level of layer 1; None: there is no other layer."""
+    number = get_text(row, "community")
+    layer = 1 if bottom is None else bottom - _get_level(row) + 1
+    findings = report.get("findings")
+    parent = get_text(row, "parent")
+    return ForeignCluster(
+        number,
+        layer,
+        get_text(report, "title") or get_text(row, "title"),
+        get_text(report, "summary"),
+        tuple(
+            Finding(get_text(each, "summary"), get_text(each, "explanation"))
+            for each in (findings if isinstance(findings, list) else ())
+            if isinstance(each, dict) and get_text(each, "summary")
+        ),
+        # Only an export of our own says how a text was made.
+        METHODS.get(get_text(report, "written_by"), Method.MODEL),
+        "" if bottom is None or parent == "-1" else parent,
+        tuple(members.get(number, ())) if layer == 1 else (),
+    )
+
+
+def _get_level(row: Row) -> int:
+    level = get_text(row, "level")
+    return int(level) if level.isdigit() else 0
 
 
 def _find_output(path: Path) -> Path:
@@ -86,7 +177,7 @@ def _find_table(folder: Path, name: str) -> Path | None:
 
 
 def _read_table(
-    folder: Path, name: str, columns: dict[str, tuple[str, ...]], *, required: bool = True
+    folder: Path, name: str, columns: Mapping[str, Sequence[str]], *, required: bool = True
 ) -> list[Row]:
     path = _find_table(folder, name)
     if path is None:

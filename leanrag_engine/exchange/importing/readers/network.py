@@ -110,7 +110,7 @@ def read_lightrag(path: Path) -> ForeignGraph:
             )
             for source, target, fields in graph.edges(data=True)
         ],
-        remarks,
+        remarks=remarks,
     )
 
 

@@ -95,7 +95,7 @@ def _read_tables(path: Path, read: ReadRows, suffixes: Sequence[str]) -> Foreign
             for row in entities
         ],
         [_read_relation(row, names, has_passages=bool(passages)) for row in relations],
-        remarks,
+        remarks=remarks,
     )
 
 
