@@ -11,7 +11,7 @@ export function readColors() {
   colors = {
     layers: [0, 1, 2, 3, 4].map((layer) => read(`layer-${layer}`)),
     ...Object.fromEntries(
-      ["ground", "line", "ink", "faint", "accent", "relation", "seed", "path", "lca", "context"].map((name) => [name, read(name)]),
+      ["ground", "line", "ink", "faint", "accent", "relation", "seed", "path", "lca"].map((name) => [name, read(name)]),
     ),
   };
 }
@@ -90,7 +90,8 @@ export function drawLabel(context, text, x, y, r, size = 12) {
   context.textAlign = "center";
   context.textBaseline = "middle";
   const height = size * 1.2;
-  const lines = wrap(context, text.slice(0, 120), 1.7 * r, Math.max(1, Math.min(4, Math.floor((1.1 * r) / height))));
+  const most = Math.max(1, Math.min(4, Math.floor((1.3 * r) / height)));
+  const lines = wrap(context, text.slice(0, 120), (most > 1 ? 1.75 : 2.1) * r, most);
   context.fillStyle = colors.ink;
   lines.forEach((line, number) => context.fillText(line, x, y + (number - (lines.length - 1) / 2) * height));
 }
@@ -112,18 +113,20 @@ export function drawHeading(context, text, x, y, r, size = 12) {
 // Marks of a question differ in shape as well as in colour: a diamond is a seed, two rings an LCA, a thick ring a path.
 export function drawMark(context, kind, x, y, r) {
   if (kind === "seed") {
-    const half = Math.max(6, Math.min(10, r / 3));
-    drawCircle(context, x, y, Math.max(r, 4), null, colors.seed, 3);
+    // On the ring of a circle with room for one, else in its place.
+    const half = Math.max(7, Math.min(10, r / 3));
+    const middle = r > 12 ? y - r : y;
+    if (r > 12) drawCircle(context, x, y, r, null, colors.seed, 3);
     context.beginPath();
-    context.moveTo(x, y - r - half);
-    context.lineTo(x + half, y - r);
-    context.lineTo(x, y - r + half);
-    context.lineTo(x - half, y - r);
+    context.moveTo(x, middle - half);
+    context.lineTo(x + half, middle);
+    context.lineTo(x, middle + half);
+    context.lineTo(x - half, middle);
     context.closePath();
     context.fillStyle = colors.seed;
     context.fill();
-    context.strokeStyle = colors.ink;
-    context.lineWidth = 1;
+    context.strokeStyle = colors.ground;
+    context.lineWidth = 1.5;
     context.stroke();
   } else if (kind === "lca") {
     drawCircle(context, x, y, r, null, colors.lca, 3);

@@ -61,7 +61,7 @@ export class LevelView {
     for (const place of shown) {
       const { x, y, r } = this.circle(place);
       drawCircle(context, x, y, r, layerColor(hierarchy.layers[place]), colors.faint);
-      drawLabel(context, hierarchy.names[place], x, y, r, r > 44 ? 13 : 11);
+      drawLabel(context, hierarchy.names[place], x, y, r, r > 44 ? 13 : r > 26 ? 11 : 9.5);
     }
     for (const [place, kind] of this.marks) {
       const { x, y, r } = this.circle(place);

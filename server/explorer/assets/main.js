@@ -1,7 +1,7 @@
 // The page: opens on the root, a click descends, the trail climbs; the address keeps the place.
 
 import { button, byId, count, element } from "./dom.js";
-import { drawCircle, drawMark, layerColor, readColors } from "./drawing.js";
+import { drawMark, readColors } from "./drawing.js";
 import { Hierarchy } from "./hierarchy.js";
 import { LevelView } from "./level.js";
 import { MapView } from "./map.js";
@@ -242,8 +242,7 @@ function paintLegend() {
     const sign = element("canvas", { width: 36, height: 36, "aria-hidden": "true" });
     const context = sign.getContext("2d");
     context.scale(2, 2);
-    drawCircle(context, 9, 10, 4, layerColor(1), null);
-    drawMark(context, kind, 9, kind === "seed" ? 11 : 9, kind === "lca" ? 3 : 5);
+    drawMark(context, kind, 9, 9, kind === "lca" ? 3 : 6);
     return element("li", {}, sign, text);
   });
   byId("legend").replaceChildren(...rows);

@@ -184,7 +184,7 @@ def test_a_browser_shows_hostile_text_as_text_and_is_led_by_the_keyboard(
         capture_output=True,
         text=True,
         check=False,
-        timeout=200,
+        timeout=280,
         cwd=playwright,
         env={"PATH": "/usr/bin:/bin", "CHROMIUM": chromium},
     )
