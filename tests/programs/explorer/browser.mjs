@@ -1,7 +1,7 @@
 // Headless Chromium through playwright-core (npm), which is looked for from the working directory. CHROMIUM names the browser.
 
 import { createRequire } from "node:module";
-import { mkdtempSync } from "node:fs";
+import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
@@ -12,7 +12,9 @@ const PATIENCE = 120000; // milliseconds: other work may keep the processors bus
 
 export async function openBrowser(options = {}) {
   const folder = mkdtempSync(join(tmpdir(), "chromium-"));
-  return chromium.launchPersistentContext(folder, { executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", headless: true, args: FLAGS, timeout: PATIENCE, ...options });
+  const browser = await chromium.launchPersistentContext(folder, { executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", headless: true, args: FLAGS, timeout: PATIENCE, ...options });
+  browser.on("close", () => rmSync(folder, { recursive: true, force: true, maxRetries: 5 }));
+  return browser;
 }
 
 // Open the explorer and wait until it has drawn; problems collects what the browser complained about.
