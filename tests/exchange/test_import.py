@@ -242,6 +242,14 @@ def test_a_table_that_is_cut_off_or_has_other_columns_is_refused_and_nothing_is_
     assert "holds no entity that can be taken" in refused("graphrag", folder)
 
 
+def test_without_pyarrow_an_import_of_tables_names_the_extra_that_brings_it(
+    tmp_path: Path, refused: Callable[[str, Path], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = write_tables(tmp_path / "output", **graphrag_tables())
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    assert "pip install 'leanrag-mcp[parquet]'" in refused("graphrag", folder)
+
+
 def test_a_table_that_unpacks_to_more_than_the_limit_is_refused_before_it_fills_the_memory(
     tmp_path: Path,
 ) -> None:

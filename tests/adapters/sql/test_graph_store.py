@@ -20,6 +20,9 @@ from leanrag_engine.core.jobs import (
     DeleteRequest,
     DeleteResult,
     Forecast,
+    ImportCounts,
+    ImportRequest,
+    ImportResult,
     IngestOutcome,
     IngestRequest,
     IngestResult,
@@ -28,6 +31,7 @@ from leanrag_engine.core.jobs import (
     JobRequest,
     JobResult,
     JobStatus,
+    LeftOut,
     ReindexRequest,
     ReindexResult,
     StepRange,
@@ -700,6 +704,7 @@ async def test_a_page_of_relations_is_a_slice_of_all_that_match(
 
 REQUESTS: dict[str, JobRequest] = {
     "ingest": IngestRequest(()),
+    "import": ImportRequest("graphrag", "/graphs/output", hierarchy=True, allowed=("/graphs",)),
     "delete": DeleteRequest(()),
     "reindex": ReindexRequest(damaged_only=True),
     "forecast": BuildRequest(),
@@ -733,6 +738,18 @@ async def test_a_job_is_read_as_it_was_written_and_can_be_overwritten(store: Sql
         ("ingest", IngestResult((IngestOutcome("k1", "Kepler", "added", 2),))),
         ("ingest", IngestResult((), built=False)),
         ("ingest", IngestResult((), True, BuildResult(2, (LayerCount(0, 3, 4),)))),
+        (
+            "import",
+            ImportResult(
+                "graphrag",
+                ImportCounts(1, 2, 3, 4),
+                ImportCounts(1, 2, 3, 3),
+                1,
+                (LeftOut("relations of an entity with itself", 1, ("Fog – Fog",)),),
+                built=True,
+                build=BuildResult(2, (LayerCount(0, 3, 3),)),
+            ),
+        ),
         ("delete", DeleteResult(1, 2)),
         ("reindex", ReindexResult({"chunks": 3, "entities": 2})),
         (
