@@ -17,6 +17,9 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import CallToolResult
 from opentelemetry.proto.collector.metrics.v1 import metrics_service_pb2, metrics_service_pb2_grpc
 from opentelemetry.proto.collector.trace.v1 import trace_service_pb2, trace_service_pb2_grpc
+from typer.testing import CliRunner
+
+from leanrag_mcp.cli.main import app
 
 pytestmark = pytest.mark.anyio
 
@@ -194,30 +197,23 @@ async def test_a_server_that_is_told_to_end_sends_what_it_has_not_sent_yet(
 
 
 def test_another_exporter_is_refused_before_the_server_starts(tmp_path: Path) -> None:
-    ran = subprocess.run(
-        [sys.executable, "-P", "-m", "leanrag_mcp", "serve", "--data-dir", str(tmp_path)],
+    ran = CliRunner().invoke(
+        app,
+        ["serve", "--data-dir", str(tmp_path)],
         env={"LEANRAG_TELEMETRY": "true", "OTEL_TRACES_EXPORTER": "console"},
-        capture_output=True,
-        text=True,
-        check=False,
     )
-    assert ran.returncode
+    assert ran.exit_code == 1
     assert "OTEL_TRACES_EXPORTER is 'console', expected otlp or none" in ran.stderr
 
 
-def test_a_missing_extra_is_named(tmp_path: Path) -> None:
-    code = (
-        "import sys; sys.modules['opentelemetry.sdk'] = None;"
-        "from leanrag_mcp.cli.main import app; app(sys.argv[1:])"
+def test_a_missing_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    extra = "opentelemetry.sdk"
+    for name in (extra, *(name for name in sys.modules if name.startswith(f"{extra}."))):
+        monkeypatch.setitem(sys.modules, name, None)
+    ran = CliRunner().invoke(
+        app, ["serve", "--data-dir", str(tmp_path)], env={"LEANRAG_TELEMETRY": "true"}
     )
-    ran = subprocess.run(
-        [sys.executable, "-P", "-c", code, "serve", "--data-dir", str(tmp_path)],
-        env={"LEANRAG_TELEMETRY": "true"},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert ran.returncode
+    assert ran.exit_code == 1
     assert "Install the extra `telemetry`" in ran.stderr
 
 
