@@ -210,9 +210,7 @@ def test_a_missing_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     extra = "opentelemetry.sdk"
     for name in (extra, *(name for name in sys.modules if name.startswith(f"{extra}."))):
         monkeypatch.setitem(sys.modules, name, None)
-    ran = CliRunner().invoke(
-        app, ["serve", "--data-dir", str(tmp_path)], env={"LEANRAG_TELEMETRY": "true"}
-    )
+    ran = CliRunner().invoke(app, ["serve", "--data-dir", str(tmp_path)], env={"LEANRAG_TELEMETRY": "true"})
     assert ran.exit_code == 1
     assert "Install the extra `telemetry`" in ran.stderr
 
