@@ -13,7 +13,8 @@ const PATIENCE = 120000; // milliseconds: other work may keep the processors bus
 export async function openBrowser(options = {}) {
   const folder = mkdtempSync(join(tmpdir(), "chromium-"));
   const browser = await chromium.launchPersistentContext(folder, { executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", headless: true, args: FLAGS, timeout: PATIENCE, ...options });
-  browser.on("close", () => rmSync(folder, { recursive: true, force: true, maxRetries: 5 }));
+  // At the end of the program: Chromium still writes when it is closed.
+  process.on("exit", () => rmSync(folder, { recursive: true, force: true, maxRetries: 5, retryDelay: 200 }));
   return browser;
 }
 
