@@ -139,8 +139,9 @@ def describe_history(entry: HistoryEntry) -> dict[str, Any]:
 
 def describe_answer(result: QueryResult, count: Count) -> dict[str, Any]:
     """Return a question's seeds, LCA paths and context: each line with its tokens and why it is there, and a picture."""
+    from leanrag_engine.retrieval.context.explanation import format_parts  # noqa: PLC0415 - only with a question
+
     from ..replies.drawing.accounting import count_parts  # noqa: PLC0415 - only with a question
-    from ..replies.drawing.explanation import format_parts  # noqa: PLC0415 - only with a question
     from ..replies.drawing.svg import draw_answer  # noqa: PLC0415 - only with a question
 
     graph, account = result.subgraph, count_parts(result.context, count)
@@ -162,7 +163,7 @@ def describe_answer(result: QueryResult, count: Count) -> dict[str, Any]:
                 "subject": line.subject,
                 "text": line.text,
                 "tokens": tokens,
-                "why": format_parts(line),
+                "why": format_parts(line.parts),
                 "kept": line.kept,
             }
             for line, tokens in zip(result.context.lines, account.lines, strict=True)

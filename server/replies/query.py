@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from pydantic import Field
 
+from leanrag_engine.retrieval.context.explanation import round_parts
+
 from .base import LIMITS, Card, Count, NamedRef, ReplyModel, fit_page
 from .graph import RelationCard
 from .sources import SourceCard
 
 if TYPE_CHECKING:
-    from leanrag_engine.core.model import Entity, Group
+    from leanrag_engine.core.model import ContextLine, Entity, Group
     from leanrag_engine.engine import ModelAnswer
     from leanrag_engine.llm.iteration import AnswerRound
     from leanrag_engine.retrieval.query import QueryResult
@@ -41,6 +43,26 @@ class GroupCard(Card):
         return cls(
             lca=NamedRef(ref=group.lca.id, name=group.lca.name),
             seeds=[NamedRef(ref=seed.id, name=seed.name) for seed in group.seeds],
+        )
+
+
+class EvidenceCard(Card):
+    citations: list[str]
+    kind: str
+    text: str
+    tokens: int
+    kept: bool = Field(description="shown whatever its value")
+    parts: dict[str, float] = Field(description="what its value is the sum of")
+
+    @classmethod
+    def from_engine(cls, line: ContextLine, tokens: int) -> EvidenceCard:
+        return cls(
+            citations=list(line.citations),
+            kind=line.kind,
+            text=line.text,
+            tokens=tokens,
+            kept=line.kept,
+            parts=round_parts(line.parts),
         )
 
 
@@ -115,6 +137,23 @@ class QueryReply(ReplyModel):
 
     def to_markdown(self) -> str:
         return self.context
+
+
+class ExplainedReply(QueryReply):
+    """A reply of the command line, with every line of its context explained. A model reads that in the detailed context."""
+
+    evidence: list[EvidenceCard]
+
+    @classmethod
+    def explain(cls, result: QueryResult, count: Count) -> ExplainedReply:
+        """Build the reply with all of its lists whole."""
+        reply = QueryReply.from_engine(result, detailed=True)
+        tokens = count([line.text for line in result.context.lines])
+        evidence = [
+            EvidenceCard.from_engine(line, each)
+            for line, each in zip(result.context.lines, tokens, strict=True)
+        ]
+        return cls(**{name: getattr(reply, name) for name in QueryReply.model_fields}, evidence=evidence)
 
 
 class RoundCard(Card):

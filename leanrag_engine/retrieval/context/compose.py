@@ -23,6 +23,7 @@ from leanrag_engine.core.text.shortening import cut_end, one_line
 from leanrag_engine.retrieval.request import DEFAULT_CONTEXT, ContextOptions
 from leanrag_engine.retrieval.search.relevance import RankedWindow
 
+from .explanation import explain_choice
 from .rendering import (
     HEAD,
     Statement,
@@ -80,9 +81,10 @@ def compose_context(
         if (tokens := tokenizer.count(text)) <= budget - explained or not chosen:
             break
         pool.left.append(chosen.pop())
-    if explained:
-        text, tokens = _explain(text, material.explanation, budget, layout.fence, tokenizer)
     lines = tuple(describe_line(each) for each in chosen)
+    if explained:
+        explanation = [*material.explanation, *explain_choice(lines)]
+        text, tokens = _explain(text, explanation, budget, layout.fence, tokenizer)
     return Context(text, tokens, bool(pool.left), find_bracketed_citations(text), lines)
 
 

@@ -49,7 +49,7 @@ def query(
     async def work(engine: LeanRAG) -> None:
         from leanrag_engine.retrieval.request import Query  # noqa: PLC0415 - heavy
 
-        from ...replies.query import QueryReply  # noqa: PLC0415 - heavy
+        from ...replies.query import ExplainedReply  # noqa: PLC0415 - heavy
 
         asked = Query(
             text=text, mode=mode, ranking=ranking, token_budget=token_budget, seen=tuple(seen or ())
@@ -57,7 +57,7 @@ def query(
         result = await engine.query(asked, collection=engine.settings.collection)
         write_drawings(result, engine, html, svg)
         if json:
-            typer.echo(QueryReply.from_engine(result, detailed=True).model_dump_json())
+            typer.echo(ExplainedReply.explain(result, engine.count_tokens).model_dump_json())
             return
         typer.echo(result.context.text)
         if explain:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from leanrag_engine.core.model import Context
@@ -30,14 +29,3 @@ def count_parts(context: Context, count: Count) -> TokenAccount:
         kinds[line.kind] = kinds.get(line.kind, 0) + tokens
     kinds[FRAME] = context.tokens - sum(lines)
     return TokenAccount(tuple(lines), tuple(kinds.items()), context.tokens)
-
-
-def round_to_sum(values: Sequence[float], digits: int = 2) -> list[float]:
-    """Return the values rounded so that they add up to their rounded sum, each changed by less than one last digit."""
-    unit = 10**digits
-    floors = [int(value * unit // 1) for value in values]
-    missing = round(sum(values) * unit) - sum(floors)
-    by_rest = sorted(range(len(values)), key=lambda place: floors[place] - values[place] * unit)
-    for place in by_rest[:missing]:
-        floors[place] += 1
-    return [each / unit for each in floors]

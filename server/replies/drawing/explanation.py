@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from leanrag_engine.core.model import EXCERPT, Context, ContextLine
+from leanrag_engine.core.model import EXCERPT, Context
 from leanrag_engine.core.text.shortening import one_line
+from leanrag_engine.retrieval.context.explanation import format_parts
 
 from ..base import LIMITS, Count, shorten_line
-from .accounting import count_parts, round_to_sum
+from .accounting import count_parts
 
 
 def explain_lines(context: Context, count: Count) -> list[str]:
@@ -17,16 +18,7 @@ def explain_lines(context: Context, count: Count) -> list[str]:
         cited = " ".join(f"[{each}]" for each in line.citations)
         kept = "; kept whatever its value" if line.kept else ""
         text = line.text if line.kind == EXCERPT else f"{line.subject}: {line.text}"
-        lines.append(f"{cited} {line.kind}, {tokens:,} tokens, {format_parts(line)}{kept}")
+        lines.append(f"{cited} {line.kind}, {tokens:,} tokens, {format_parts(line.parts)}{kept}")
         lines.append(f"    {shorten_line(one_line(text), LIMITS.heading)}")
     parts = ", ".join(f"{kind} {tokens:,}" for kind, tokens in account.kinds)
     return [*lines, f"{account.total:,} tokens: {parts}."]
-
-
-def format_parts(line: ContextLine) -> str:
-    """Return the value of a line as the sum of its parts: "1.52 = meaning 0.97 + keyword 0.55"."""
-    named = line.parts.items()
-    values = round_to_sum([value for _, value in named])
-    total = f"{round(sum(values), 2):.2f}"
-    added = " + ".join(f"{name} {value:.2f}" for (name, _), value in zip(named, values, strict=True))
-    return f"{total} = {added}" if added else total

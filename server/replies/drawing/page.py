@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote, urlsplit
 
 from leanrag_engine.core.text.citation import format_place
+from leanrag_engine.retrieval.context.explanation import format_parts
 
 from ..base import Count
 from .accounting import count_parts
-from .explanation import format_parts
 from .lettering import FONT, escape_text
 from .svg import draw_answer
 
@@ -75,7 +75,7 @@ def _render_line(line: ContextLine, tokens: int) -> str:
     text = "\n".join(escape_text(each) for each in line.text.split("\n"))
     return (
         f"<strong>{cited}</strong> {link}<blockquote>{text}</blockquote>"
-        f'<span class="soft">{escape_text(line.kind)}, {tokens:,} tokens; value {format_parts(line)}</span>'
+        f'<span class="soft">{escape_text(line.kind)}, {tokens:,} tokens; value {format_parts(line.parts)}</span>'
     )
 
 

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 SIZE = 12
 """Of the letters, in pixels."""
+BOLD = 1.1
+"""How much wider bold letters are."""
 MOST_LINES = 16
 """Lines of evidence that a drawing lists."""
 
@@ -56,7 +58,6 @@ STYLE = f"""
 .leanrag-answer .tie{{stroke:var(--tie);stroke-width:1.5}}
 .leanrag-answer .bridge{{stroke:var(--bridge)}}
 .leanrag-answer .label{{fill:var(--bridge)}}
-.leanrag-answer .label,.leanrag-answer .halo{{paint-order:stroke;stroke:var(--paper);stroke-width:6px}}
 .leanrag-answer .part0{{fill:var(--seed-edge)}}
 .leanrag-answer .part1{{fill:var(--lca-edge)}}
 .leanrag-answer .part2{{fill:var(--tie)}}
@@ -216,7 +217,9 @@ class _Pen:
             self._draw_link(layout.boxes[link.parent], layout.boxes[link.child], joining=link.joining)
         self._draw_relations(graph.relations, layout, names)
         for y, heading in headings:
-            self._text(self._form.margin, y, heading, "soft halo", SIZE - 1)
+            area = Rectangle(self._form.margin, y - SIZE, measure(heading, SIZE - 1), SIZE + 4)
+            self._clear(area)
+            self._text(self._form.margin, y, heading, "soft", SIZE - 1)
         for node in graph.nodes:
             self._draw_box(node, layout.boxes[node.entity.id])
         self._elements.append("</g>")
@@ -247,7 +250,14 @@ class _Pen:
             if text:
                 points = [curve.point(t) for t in (0.5, 0.35, 0.65, 0.2, 0.8)]
                 if area := labels.place(text, SIZE - 1, points):
+                    self._clear(area)
                     self._text(area.middle, area.y + SIZE, text, "label strong", SIZE - 1, anchor="middle")
+
+    def _clear(self, area: Rectangle) -> None:
+        """Cover lines where a text will stand."""
+        self._elements.append(
+            f'<rect class="paper" x="{area.x:.1f}" y="{area.y:.1f}" width="{area.width:.1f}" height="{area.height:g}"/>'
+        )
 
     def _draw_box(self, node: DrawnNode, box: Rectangle) -> None:
         roles = [
@@ -259,7 +269,7 @@ class _Pen:
             )
             if holds
         ]
-        lines = wrap(node.entity.name, SIZE, box.width - 12, 2)
+        lines = wrap(node.entity.name, SIZE * (BOLD if roles else 1), box.width - 10, 2)
         said = _describe_node(node)
         self._elements.append(
             f'<g><title>{escape_text(f"{node.entity.name}: {said}")}</title><rect class="{" ".join(["box", *roles])}" '

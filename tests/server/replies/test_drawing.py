@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import replace
 from html.parser import HTMLParser
@@ -197,3 +198,14 @@ def test_hostile_names_and_texts_appear_as_text() -> None:
 def test_evidence_links_to_the_place_in_its_file() -> None:
     page = Elements(render_page(answer(1, 2), count)).found
     assert ("a", {"href": "file:///notes/a%20b.md"}) in page
+
+
+def test_json_holds_the_parts_of_each_lines_value_best_first(lighthouses: Path) -> None:
+    reply = json.loads(query(lighthouses, "--json"))
+    assert reply["evidence"]
+    assert {mark for each in reply["evidence"] for mark in each["citations"]} == set(
+        re.findall(r"\[(d\d+:c\d+)\]", reply["context"])
+    )
+    values = [sum(each["parts"].values()) for each in reply["evidence"]]
+    assert values == sorted(values, reverse=True)
+    assert values[-1] > 0

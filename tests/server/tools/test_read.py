@@ -65,6 +65,7 @@ async def test_the_text_says_what_the_structured_content_says(call: Caller) -> N
         token_budget=8000,
     )
     assert detailed.text == detailed.data["context"]
+    assert re.search(r"d\d+:c\d+ excerpt: value \d\.\d\d = ", detailed.text)
     assert detailed.data["seeds"]
     for seed in detailed.data["seeds"]:
         assert f"{seed['name']} ({seed['ref']}, layer " in detailed.text
