@@ -62,7 +62,6 @@ def describe_entity(
         "aliases": list(entity.aliases),
         "attributes": [str(each) for each in entity.attributes],
         "description": "" if sentences else entity.description,
-        "findings": [each.summary for each in entity.findings if entity.method.written],
         "stale": entity.stale is not None,
         "sentences": [_describe_sentence(each) for each in sentences],
         "relations": [_describe_relation(each, entity.id) for each in relations],
