@@ -1,6 +1,7 @@
-"""Make the README's picture from the demo's real output: ``python tests/programs/picture.py .docs/demo.svg``.
+"""Make the README's pictures from the demo's real output: ``python tests/programs/picture.py .docs/demo.svg``.
 
-Runs ``leanrag demo`` of this installation twice, as at a terminal of 80 columns with colours, and draws the second run.
+Runs ``leanrag demo`` of this installation twice, as at a terminal of 80 columns with colours, and draws the second run. Beside
+it, ``answer.svg`` is its question drawn by ``leanrag query --svg``.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from pathlib import Path
 
 from rich.console import Console
 from rich.text import Text
+
+from leanrag_mcp.cli.demo.figures import QUESTIONS, TOKEN_BUDGET
 
 COLUMNS = 80
 TITLE = "leanrag demo"
@@ -34,6 +37,17 @@ def run_demo(folder: str) -> str:
     return f"$ {TITLE}\n{ran.stdout}".replace(folder, "~/.local/share")
 
 
+def draw_answer(folder: str, path: Path) -> None:
+    """Draw the demo's question on the demo's corpus."""
+    asked = ["query", QUESTIONS[0], "--token-budget", str(TOKEN_BUDGET), "--svg", str(path)]
+    subprocess.run(
+        [sys.executable, "-P", "-m", "leanrag_mcp", *asked, "--collection", "python-reference"],
+        env=os.environ | {"XDG_DATA_HOME": folder},
+        stdout=subprocess.DEVNULL,
+        check=True,
+    )
+
+
 def draw(printed: str) -> str:
     """Return the output as an SVG that loads nothing from elsewhere."""
     console = Console(record=True, width=COLUMNS, file=io.StringIO(), force_terminal=True)
@@ -49,3 +63,4 @@ if __name__ == "__main__":
         run_demo(data_home)
         # The second run has no time in it, which would be that of this machine.
         out.write_text(draw(run_demo(data_home)), encoding="utf-8")
+        draw_answer(data_home, out.with_name("answer.svg"))
