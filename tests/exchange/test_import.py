@@ -540,6 +540,8 @@ def test_a_graph_without_text_is_written_out_so_that_each_description_can_be_cit
     whole = path.read_text()
     path.write_text(whole.replace("<graphml", '<!DOCTYPE x [<!ENTITY a "aaaa">]><graphml', 1))
     assert "declares entities of XML" in refused("graphml", path)
+    path.write_text(whole.replace("utf-8", "utf-81", 1))
+    assert "is no GraphML, or was cut off: unknown encoding: utf-81" in refused("graphml", path)
     path.write_text(whole)
     report = leanrag("import", "graphml", str(path))
     assert report["result"]["taken"] == {"documents": 1, "passages": 2, "entities": 2, "relations": 2}
@@ -580,6 +582,15 @@ def test_tables_in_another_encoding_with_semicolons_and_a_cycle_are_taken(
     }
     assert report["result"]["layers"][0] == {"layer": 0, "entities": 5, "relations": 5}
     assert "Sie kennen sich seit 1902." in leanrag("query", "François Lefèvre")["context"]
+
+
+def test_a_table_with_an_unnamed_column_of_row_numbers_is_taken_without_a_remark(
+    tmp_path: Path, leanrag: Callable[..., Any]
+) -> None:
+    path = tmp_path / "relations.csv"
+    path.write_text(",source,target,description\n0,Scrooge,Marley,They were partners.\n")
+    report = leanrag("import", "csv", str(path), "--no-build")
+    assert set(reasons(report)) == {"ends of relations that no entity describes, taken as entities"}
 
 
 def test_a_file_of_relations_alone_makes_entities_of_their_ends(

@@ -137,13 +137,14 @@ def _join_parts(description: str) -> str:
 def _parse(path: Path) -> Any:
     """Return the graph. Raises ``InvalidInput`` if it is damaged, or declares entities, which can blow it up to any size."""
     data = read_bytes(path)
-    if _ENTITY_DECLARATION.search(data):
+    # Without the zeros of UTF-16.
+    if _ENTITY_DECLARATION.search(data.replace(b"\0", b"")):
         raise InvalidInput(
             f"{path} declares entities of XML, which no GraphML needs.", "Export it again without a DOCTYPE."
         )
     try:
         return nx.read_graphml(BytesIO(data), force_multigraph=True)
-    except (nx.NetworkXError, ParseError, KeyError, ValueError, TypeError, AttributeError) as problem:
+    except (nx.NetworkXError, ParseError, LookupError, ValueError, TypeError, AttributeError) as problem:
         raise InvalidInput(
             f"{path} is no GraphML, or was cut off: {problem}.",
             "Export it again from the program that made it.",

@@ -34,6 +34,9 @@ Row = Mapping[str, Any]
 MOST_BYTES = 1 << 30
 """Of one file. What is larger would not fit into memory beside what is made of it."""
 
+SURPLUS = "\0"
+"""The column of fields beyond the header: no file can have one of this name."""
+
 _SEPARATORS = re.compile(r"<SEP>|[|;]")
 """Between ids in one text: that of LightRAG and nano-graphrag, and those of LeanRAG and of tables."""
 
@@ -120,11 +123,11 @@ def read_csv_rows(path: Path, remarks: Remarks) -> list[Row]:
     text = read_text(path, remarks)
     header = text.partition("\n")[0]
     separator = max(",;\t", key=header.count)
-    reader = csv.DictReader(StringIO(text), delimiter=separator, restkey="", restval="")
+    reader = csv.DictReader(StringIO(text), delimiter=separator, restkey=SURPLUS, restval="")
     rows: list[Row] = []
     try:
         for row in reader:
-            if row.pop("", None):
+            if row.pop(SURPLUS, None):
                 remarks.add("rows with more fields than the header", f"{path.name}, line {reader.line_num}")
             rows.append({key.strip().lower(): value for key, value in row.items()})
     except csv.Error as problem:
