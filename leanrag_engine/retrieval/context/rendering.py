@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import PurePath
 
 from leanrag_engine.core.model import EXCERPT, Chunk, ContextLine, ScoreParts
@@ -46,6 +47,7 @@ class Statement:
         return self.subject, self.text
 
 
+@lru_cache(maxsize=1 << 9)  # an excerpt is priced, written and described
 def sanitise(text: str) -> str:
     """Make retrieved text safe to show: nothing invisible, no citation of its own making."""
     return unbracket_citations(clean(text))
