@@ -32,7 +32,7 @@ def cut(text: str, limit: int = 32, overlap: int = 8, media_type: str = "text/pl
     return chunk(document(text, media_type), tokenizer=TOKENIZER, max_tokens=limit, overlap=overlap)
 
 
-GLUED = "ー・「」『』（）。、！？：；，．"
+GLUED = "ー・「」『』（）。、！？：；，．ｧｨｩｪｫｬｭｮｯｰぁぃぅぇぉっゃゅょゎァィゥェォッャュョヮ"
 """Signs that stay with the word before or after them."""
 
 

@@ -1,6 +1,6 @@
 """Kill a writer with SIGKILL at random moments and at its commits, over and over on one data folder, and count what is lost.
 
-    python tests/programs/crashes.py [--kills 200] [--seed 0] [--data-dir FOLDER]
+    python tests/programs/crashes.py [--kills 200] [--seed 0] [--data-dir FOLDER] [--database-url postgresql://…]
 
 Each round starts a process that first resumes what was interrupted, then ingests, syncs a folder, deletes, builds, rolls
 back, reindexes, copies or deletes a collection, submits extractions, or corrects the graph. It is killed at a random moment of that,
@@ -11,6 +11,7 @@ takes the corrections back and builds once: the documents are those that were as
 same documents and extractions, every vector is that of its text, and no warning is left. Prints one JSON line; exit code 1 if
 anything failed.
 
+With --database-url, that of an empty PostgreSQL database, it takes the place of the SQLite file.
 Processes are forked from one that has loaded the libraries and opened nothing: loading takes longer than the work.
 """
 
@@ -112,6 +113,8 @@ def name_of(number: int, version: int) -> str:
     return f"Xq{number}v{version}x"
 
 
+QUICK = ("extract", "correct")
+"""Kinds of steps with a few commits, after those of opening and resuming."""
 KINDS = {
     "put": 6, "sync": 3, "delete": 2, "build": 2, "reindex": 1, "rollback": 2, "extract": 2, "correct": 2, "copy": 1,
 }  # fmt: skip
@@ -138,8 +141,8 @@ def choose_step(chance: random.Random, expected: Expected, version: int) -> Step
     return Step("put", dict.fromkeys(numbers, version), build)
 
 
-def settings_of(folder: Path) -> Settings:
-    return load_settings(data_dir=folder, cluster_size=5, embedder="fitted")
+def settings_of(folder: Path, database: str = "") -> Settings:
+    return load_settings(data_dir=folder, cluster_size=5, embedder="fitted", database_url=database)
 
 
 # --- processes -----------------------------------------------------------------------------
@@ -314,16 +317,18 @@ def kill_at_commit(number: int, *, after: bool) -> None:
     event.listen(Pool, "checkin", end)
 
 
-def write(folder: Path, step: Step) -> Callable[[Callable[[Any], None]], Awaitable[None]]:
+def write(settings: Settings, step: Step) -> Callable[[Callable[[Any], None]], Awaitable[None]]:
     async def work(say: Callable[[Any], None]) -> None:
         commits = count()
         event.listen(Engine, "commit", lambda _: next(commits))
-        if step.commit:
+        if step.commit and step.kind not in QUICK:
             kill_at_commit(step.commit[0], after=step.commit[1])
-        async with await LeanRAG.open(settings_of(folder)) as engine:
+        async with await LeanRAG.open(settings) as engine:
             for job in await engine.resume_jobs():
                 say({"resumed": await finish(engine, job.id)})
             say({"settled": True})
+            if step.commit and step.kind in QUICK:
+                kill_at_commit(step.commit[0], after=step.commit[1])
             job = await begin(engine, step, say)
             say({"asked": True})
             say({"done": await finish(engine, job.id) if job else "done"})
@@ -333,12 +338,12 @@ def write(folder: Path, step: Step) -> Callable[[Callable[[Any], None]], Awaitab
 
 
 def look(
-    folder: Path, expected: Expected, chance: random.Random
+    settings: Settings, expected: Expected, chance: random.Random
 ) -> Callable[[Callable[[Any], None]], Awaitable[None]]:
     """Check what is there while nothing is mended."""
 
     async def work(say: Callable[[Any], None]) -> None:
-        async with await LeanRAG.open(replace_read_only(settings_of(folder))) as engine:
+        async with await LeanRAG.open(replace_read_only(settings)) as engine:
             texts = await read_texts(engine)
             for number, version in expected.stored.items():
                 allowed = {version, expected.asked[number]}
@@ -453,11 +458,11 @@ async def check_vectors(engine: LeanRAG, build: Generation, say: Callable[[Any],
             say({"vectors": f"{space} holds a vector of another text"})
 
 
-def settle(folder: Path, expected: Expected) -> Callable[[Callable[[Any], None]], Awaitable[None]]:
+def settle(settings: Settings, expected: Expected) -> Callable[[Callable[[Any], None]], Awaitable[None]]:
     """Resume and build once, then compare with a new collection."""
 
     async def work(say: Callable[[Any], None]) -> None:
-        async with await LeanRAG.open(settings_of(folder)) as engine:
+        async with await LeanRAG.open(settings) as engine:
             for job in await engine.resume_jobs():
                 say({"resumed": await finish(engine, job.id)})
             for correction in await engine.corrections():
@@ -473,7 +478,7 @@ def settle(folder: Path, expected: Expected) -> Callable[[Callable[[Any], None]]
             assert status.collection.generation is not None
             await check_vectors(engine, status.collection.generation, say)
             kept, extracted = await read_base(engine), await read_extracted(engine)
-        anew = await build_anew(folder / "anew", [*texts.values()], extracted)
+        anew = await build_anew(settings.data_dir / "anew", [*texts.values()], extracted)
         if kept != anew:
             say({"graph": f"{len(kept)} entities, anew {len(anew)}"})
 
@@ -486,8 +491,8 @@ def settle(folder: Path, expected: Expected) -> Callable[[Callable[[Any], None]]
 class Crashes:
     """The rounds on one folder, what should be in it, and what went wrong."""
 
-    def __init__(self, folder: Path, seed: int) -> None:
-        self.folder = folder
+    def __init__(self, settings: Settings, seed: int) -> None:
+        self.settings = settings
         self.chance = random.Random(seed)  # noqa: S311 - no secret
         self.expected = Expected()
         self.counts = Counter[str]()
@@ -505,11 +510,10 @@ class Crashes:
         peaceful = self.in_a_row >= IN_A_ROW or len(self.seconds) < 3
         at_commit = not peaceful and self.chance.random() < 0.5
         if at_commit:
-            few = step.kind in ("extract", "correct")
-            number = self.chance.randint(1, 3 if few else round(1.2 * median(self.commits[-20:])))
+            number = self.chance.randint(1, 2 if step.kind in QUICK else round(1.2 * median(self.commits[-20:])))
             step = replace(step, commit=(number, self.chance.random() < 0.5))
         started = time.monotonic()
-        with fork(write(self.folder, step)) as (child, reading):
+        with fork(write(self.settings, step)) as (child, reading):
             if not peaceful and not at_commit:
                 time.sleep(self.chance.uniform(0, 1.3 * median(self.seconds[-20:])))
                 os.kill(child, signal.SIGKILL)
@@ -517,7 +521,7 @@ class Crashes:
         if peaceful:
             self.seconds.append(time.monotonic() - started)
         self.note(step, said)
-        for line in run(look(self.folder, self.expected, self.chance)):
+        for line in run(look(self.settings, self.expected, self.chance)):
             self.counts["degraded replies"] += "degraded" in line
             self.reasons |= dict.fromkeys(line.get("degraded", ()))
             self.failures += [json.dumps(line)] * ("degraded" not in line)
@@ -544,7 +548,7 @@ class Crashes:
             expected.stored |= expected.asked
             expected.copied = expected.asked_copy
         # A step may have been accepted just before the kill: then the next process resumes it.
-        if "asked" in keys or ("settled" in keys and is_unfinished(self.folder)):
+        if "asked" in keys or ("settled" in keys and is_unfinished(self.settings)):
             expected.asked |= step.versions
             if step.kind in ("copy", "drop"):
                 expected.asked_copy = dict(expected.stored) if step.kind == "copy" else None
@@ -559,7 +563,7 @@ class Crashes:
     def end(self) -> dict[str, Any]:
         """Settle, and return the figures."""
         manual = 0
-        for line in run(settle(self.folder, self.expected)):
+        for line in run(settle(self.settings, self.expected)):
             manual += "manual" in line
             if line not in ({"built": "done"}, {"resumed": "done"}):
                 self.failures.append(json.dumps(line))
@@ -568,19 +572,19 @@ class Crashes:
         return {**self.counts, **figures, "why degraded": [*self.reasons][:5], "first": first}
 
 
-def is_unfinished(folder: Path) -> bool:
+def is_unfinished(settings: Settings) -> bool:
     """Return whether a job waits to be resumed."""
 
     async def work(say: Callable[[Any], None]) -> None:
-        async with await LeanRAG.open(replace_read_only(settings_of(folder))) as engine:
+        async with await LeanRAG.open(replace_read_only(settings)) as engine:
             say(len(await engine._stores.jobs.find_unfinished()))
 
     return bool(run(work)[0])
 
 
-def main(kills: int, seed: int, folder: Path) -> dict[str, Any]:
+def main(kills: int, seed: int, settings: Settings) -> dict[str, Any]:
     """Do rounds until so many were killed, and return the figures."""
-    crashes = Crashes(folder, seed)
+    crashes = Crashes(settings, seed)
     while crashes.counts["kills"] < kills:
         crashes.do_round()
     return {"seed": seed, **crashes.end()}
@@ -593,7 +597,9 @@ if __name__ == "__main__":
     parser.add_argument("--kills", type=int, default=200)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--data-dir", type=Path)
+    parser.add_argument("--database-url", default="")
     given = parser.parse_args()
-    figures = main(given.kills, given.seed, given.data_dir or Path(tempfile.mkdtemp()))
+    folder = given.data_dir or Path(tempfile.mkdtemp())
+    figures = main(given.kills, given.seed, settings_of(folder, given.database_url))
     print(json.dumps(figures))
     sys.exit(bool(figures["failures"]))
