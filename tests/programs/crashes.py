@@ -61,6 +61,8 @@ FILES = range(100, 108)
 COPY = "copy"
 """The collection into which the default one is copied."""
 MOST_CORRECTIONS = 3
+ENOUGH_FAILURES = 20
+"""The rounds end with them."""
 IN_A_ROW = 2
 """Kills before a round is left in peace: a job that crashes three times without progress is given up, and says so."""
 
@@ -507,7 +509,7 @@ class Crashes:
         self.counts["rounds"] += 1
         step = choose_step(self.chance, self.expected, version=self.counts["rounds"])
         # The first rounds tell how long a round takes.
-        peaceful = self.in_a_row >= IN_A_ROW or len(self.seconds) < 3
+        peaceful = self.in_a_row >= IN_A_ROW or len(self.commits) < 3
         at_commit = not peaceful and self.chance.random() < 0.5
         if at_commit:
             number = self.chance.randint(1, 2 if step.kind in QUICK else round(1.2 * median(self.commits[-20:])))
@@ -583,9 +585,9 @@ def is_unfinished(settings: Settings) -> bool:
 
 
 def main(kills: int, seed: int, settings: Settings) -> dict[str, Any]:
-    """Do rounds until so many were killed, and return the figures."""
+    """Do rounds until so many were killed or failed, and return the figures."""
     crashes = Crashes(settings, seed)
-    while crashes.counts["kills"] < kills:
+    while crashes.counts["kills"] < kills and len(crashes.failures) < ENOUGH_FAILURES:
         crashes.do_round()
     return {"seed": seed, **crashes.end()}
 
