@@ -202,7 +202,12 @@ class RelevanceOptions:
     graph_kept: int = 5
     """Passages, first in the graph's ranking, of which the best window is shown where there is room. Not tuned."""
     bridge: float = 0.15
-    """What a statement gains that joins seeds: a relation between two, or the summary of their LCA."""
+    """What a statement gains that joins seeds: a relation between two, or the summary of their LCA. When statements also gained
+    what windows gain from their neighbours and section, they took 27 % of 1,000 tokens on a novel with GraphRAG's descriptions, and
+    facts at 1,000 / 2,000 / 4,000 fell from 44.9 / 62.0 / 72.6 to 40.6 / 50.8 / 70.5."""
+    statement_kept: float = 1.0
+    """Nearness to the question (1: that of the best window by meaning alone) from which on a statement is shown where there
+    is room. Not tuned."""
     stub_characters: int = 60
     """A window of fewer characters, links and tags aside, loses value in proportion: three words under a heading
     answer nothing."""

@@ -512,7 +512,9 @@ class Crashes:
         peaceful = self.in_a_row >= IN_A_ROW or len(self.commits) < 3
         at_commit = not peaceful and self.chance.random() < 0.5
         if at_commit:
-            number = self.chance.randint(1, 2 if step.kind in QUICK else round(1.2 * median(self.commits[-20:])))
+            number = self.chance.randint(
+                1, 2 if step.kind in QUICK else round(1.2 * median(self.commits[-20:]))
+            )
             step = replace(step, commit=(number, self.chance.random() < 0.5))
         started = time.monotonic()
         with fork(write(self.settings, step)) as (child, reading):

@@ -76,7 +76,7 @@ async def rank_chunk_windows(run: QueryRun, ranking: Sequence[Hit]) -> list[Rank
 async def value_statements(
     run: QueryRun, found: SearchHits, graph: Subgraph, citations: LineCitations
 ) -> list[Statement]:
-    """Return what a model or agent wrote about the subgraph, valued like windows of the same text; unsorted.
+    """Return what a model or agent wrote about the subgraph, valued like windows that stand alone; unsorted.
 
     In mode ``global`` summaries count whoever made them, and come first. Without sources everything counts.
     """
@@ -105,8 +105,9 @@ async def value_statements(
     words = QueryWords([found.text])
     shared = words.score([f"{each.subject} {each.text}" for _, each in said])
     most = max(shared, default=0.0) or 1.0
-    # A window gains as much again from its neighbours and section, and from what the graph ranks first.
-    scale = 1.0 + options.neighbour + options.section
+    # Summaries that come first are measured with windows, which gain from their neighbours and section. Other statements
+    # are not: a short text of names is close to many questions (see ``RelevanceOptions``).
+    high = 1.0 + options.neighbour + options.section
     bridges = _bridging(graph)
     first = {node.id for node in nodes if summaries and node.layer > 0}
 
@@ -116,13 +117,15 @@ async def value_statements(
         return max(known, words.share([statement.text])) if statement.kind == "finding" else known
 
     def score(id_: str, statement: Statement, share: float) -> Statement:
+        scale = high if id_ in first else 1.0
         parts = ScoreParts(
             meaning=scale * closeness(id_, statement, share),
             keyword=scale * options.keyword * share / most,
             bridge=options.bridge * (id_ in bridges),
-            summary=scale * (id_ in first),
+            summary=high * (id_ in first),
         )
-        return replace(statement, value=parts.total, parts=parts, kept=anyway or id_ in first)
+        near = parts.meaning + parts.keyword >= options.statement_kept
+        return replace(statement, value=parts.total, parts=parts, kept=anyway or id_ in first or near)
 
     return [score(id_, each, share) for (id_, each), share in zip(said, shared, strict=True)]
 
