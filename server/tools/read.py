@@ -36,7 +36,11 @@ DRAWING = "leanrag/drawing"
 
 def shows_drawings(context: Context) -> bool:
     """Return whether the client shows MCP Apps, or the call comes from our page in a client that does without saying so."""
-    return client_supports_apps(context) or DRAWING in (context.request_context.meta or {})
+    try:
+        asked = context.request_context.meta or {}
+    except ValueError:  # called from code, without a client
+        return False
+    return client_supports_apps(context) or DRAWING in asked
 
 
 class ReadTools:

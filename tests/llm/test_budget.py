@@ -644,7 +644,7 @@ async def test_a_process_killed_in_mid_work_repeats_no_call_that_was_answered(
 
     chat_server.follows(script)
     process = start()
-    with anyio.fail_after(60):
+    with anyio.fail_after(300):
         while chat_server.calls < 24:  # twenty are answered, four are under way
             assert process.poll() is None
             await anyio.sleep(0.01)
