@@ -21,6 +21,7 @@ from leanrag_engine.extraction.heuristic.names.lexicon import without_remark
 from .datasets import CorpusPassage, Question, QuestionSet
 
 _WORD = re.compile(r"\w+")
+_RECOVER = "Which real name does {} stand for?"
 _TOKENS = ("Entity", "Thing", "Unknown")
 """What tokens begin with: the first of these that no passage contains."""
 
@@ -36,6 +37,28 @@ class AnonymousSet:
 
     def as_json(self) -> dict[str, object]:
         """Return the set in the format that ``read_set`` reads."""
+        return self._as_set(self.questions.questions)
+
+    def recovery_as_json(self) -> dict[str, object]:
+        """Return the task to recover the names (Youtu-GraphRAG's anonymity reversion), in the same format.
+
+        The passages are the same, and there are as many questions at most; each asks for the name behind a token. Tokens of several
+        passages come first, as they leave more to infer the name from.
+        """
+        places: dict[str, list[int]] = {}
+        for place, passage in enumerate(self.questions.passages):
+            for word in dict.fromkeys(_WORD.findall(f"{passage.title} {passage.text}")):
+                if word in self.names:
+                    places.setdefault(word, []).append(place)
+        order = sorted(places, key=lambda token: -len(places[token]))[: len(self.questions.questions)]
+        return self._as_set(
+            [
+                Question(token, _RECOVER.format(token), (self.names[token],), "recover", tuple(places[token]))
+                for token in order
+            ]
+        )
+
+    def _as_set(self, questions: Sequence[Question]) -> dict[str, object]:
         return {
             "name": self.questions.name,
             "passages": [{"title": each.title, "text": each.text} for each in self.questions.passages],
@@ -47,7 +70,7 @@ class AnonymousSet:
                     "type": each.type,
                     "gold": list(each.gold),
                 }
-                for each in self.questions.questions
+                for each in questions
             ],
         }
 

@@ -53,6 +53,29 @@ def test_one_name_is_one_token_everywhere_and_no_name_is_left(tiny_path: Path, t
     assert figures == {"names": len(key), "questions": 3, "changed": 3, "out": str(out)}
 
 
+def test_the_names_can_be_asked_for(tiny_path: Path, tmp_path: Path) -> None:
+    out, names, task = (tmp_path / f"{name}.json" for name in ("out", "names", "task"))
+    options = ["--out", str(out), "--names", str(names), "--recover", str(task)]
+    ran = CliRunner().invoke(app, ["anonymise", str(tiny_path), *options])
+    assert ran.exit_code == 0, ran.stderr
+    key = json.loads(names.read_text(encoding="utf-8"))
+    found = read_set(task)
+    assert found.passages == read_set(out).passages
+    assert len(found.questions) == len(read_set(tiny_path).questions)
+    for question in found.questions:
+        assert question.text == f"Which real name does {question.id} stand for?"
+        assert question.answers == (key[question.id],)
+        holding = [
+            place
+            for place, each in enumerate(found.passages)
+            if re.search(rf"\b{question.id}\b", f"{each.title} {each.text}")
+        ]
+        assert list(question.gold) == holding
+    # Babbage stands in two passages, all others in one.
+    assert found.questions[0].answers == ("Charles Babbage",)
+    assert found.questions[0].gold == (0, 1)
+
+
 def test_a_surname_stands_for_the_person_of_its_passage(tmp_path: Path) -> None:
     found = anonymise_rows(
         tmp_path,

@@ -10,11 +10,15 @@ import typer
 from leanrag_engine.core.errors import InvalidInput
 
 from ..options import run_async
-from .options import AnonymousFile, Json, NamesFile, RetrievalSet
+from .options import AnonymousFile, Json, NamesFile, RecoverFile, RetrievalSet
 
 
 def anonymise(
-    question_set: RetrievalSet, out: AnonymousFile, names: NamesFile = None, json: Json = False
+    question_set: RetrievalSet,
+    out: AnonymousFile,
+    names: NamesFile = None,
+    recover: RecoverFile = None,
+    json: Json = False,
 ) -> None:
     """Replace the names in a question set by neutral tokens, the same in passages, questions and answers.
 
@@ -22,7 +26,9 @@ def anonymise(
     the passages: measure with both sets, and the difference is what it knew. No model and no key needed. Names are what reading
     without a model finds, the titles of passages, and answers that stand in a passage; dates and numbers stay.
 
-    `--names` keeps which token stands for which name, to read answers by. Existing files are not overwritten.
+    `--names` keeps which token stands for which name, to read answers by. `--recover` writes another set on the same
+    passages, whose questions ask for the names behind the tokens: a model that finds them (`leanrag eval answers --open`) combines
+    what it retrieves with what it knows. Existing files are not overwritten.
 
     Example: `leanrag eval anonymise questions.json --out anonymous.json --names names.json`
     """
@@ -31,12 +37,14 @@ def anonymise(
         from leanrag_engine.evaluation.anonymise import anonymise as replace_names  # noqa: PLC0415 - heavy
         from leanrag_engine.evaluation.datasets import read_set  # noqa: PLC0415 - heavy
 
-        for path in filter(None, (out, names)):
+        for path in filter(None, (out, names, recover)):
             check_new(path)
         found = replace_names(read_set(question_set))
         write_new(out, found.as_json())
         if names:
             write_new(names, dict(found.names))
+        if recover:
+            write_new(recover, found.recovery_as_json())
         total = len(found.questions.questions)
         if json:
             figures = {"names": len(found.names), "questions": total, "changed": found.changed}

@@ -57,6 +57,13 @@ NamesFile = Annotated[
     Path | None, typer.Option(metavar="FILE.json", help="Where the name behind each token is written.")
 ]
 
+RecoverFile = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE.json", help="A set that asks for the names behind the tokens is written here."
+    ),
+]
+
 # --- coverage ------------------------------------------------------------------------------
 
 ReplySets = Annotated[
