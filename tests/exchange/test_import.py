@@ -141,6 +141,7 @@ def test_tables_of_older_releases_of_graphrag_are_taken_from_the_folder_of_a_pro
     for unit in tables["text_units"]:
         unit["document_ids"] = [unit.pop("document_id")]
     tables["documents"][0]["raw_content"] = tables["documents"][0].pop("text")
+    tables["communities"] = [{"id": "0", "title": "Community 0", "level": 0, "relationship_ids": ["r1"]}]
     write_tables(tmp_path / "project/output/20240801-120000/artifacts", "create_final_", **tables)
     report = leanrag("import", "graphrag", str(tmp_path / "project"), "--no-build")
     assert report["result"]["taken"] == {"documents": 1, "passages": 3, "entities": 4, "relations": 3}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from leanrag_engine.core.errors import InvalidInput
@@ -22,7 +23,6 @@ from .readers.vault import assemble_vault
 __all__ = ["ForeignRead", "read_foreign"]
 
 _READERS: Mapping[ImportFormat, Callable[[Path], ForeignGraph]] = {
-    ImportFormat.GRAPHRAG: read_graphrag,
     ImportFormat.LIGHTRAG: read_lightrag,
     ImportFormat.LEANRAG: read_leanrag,
     ImportFormat.GRAPHML: read_graphml,
@@ -46,8 +46,13 @@ class ForeignRead:
     remarks: tuple[LeftOut, ...]
 
 
-def read_foreign(format_: ImportFormat, path: Path, tokenizer: Tokenizer, max_tokens: int) -> ForeignRead:
-    """Read the files at ``path``. Raises ``InvalidInput`` if they are damaged, of another format, or hold nothing."""
+def read_foreign(
+    format_: ImportFormat, path: Path, tokenizer: Tokenizer, max_tokens: int, *, communities: bool
+) -> ForeignRead:
+    """Read the files at ``path``, GraphRAG's ``communities`` only on request.
+
+    Raises ``InvalidInput`` if they are damaged, of another format, or hold nothing.
+    """
     if not path.exists():
         raise InvalidInput(f"There is no file or folder {path}.", "Check the path's spelling.")
     if format_ in _ASSEMBLERS:
@@ -55,7 +60,8 @@ def read_foreign(format_: ImportFormat, path: Path, tokenizer: Tokenizer, max_to
         clusters: tuple[ForeignCluster, ...] = ()
         found = _ASSEMBLERS[format_](path, tokenizer, max_tokens, remarks)
     else:
-        graph = _READERS[format_](path)
+        readers = {**_READERS, ImportFormat.GRAPHRAG: partial(read_graphrag, communities=communities)}
+        graph = readers[format_](path)
         remarks, clusters = graph.remarks, tuple(graph.clusters)
         found = assemble(graph, str(format_), tokenizer, max_tokens)
     if not found.taken.entities:

@@ -47,7 +47,12 @@ async def import_graph(
     allowed = None if request.allowed is None else [Path(folder) for folder in request.allowed]
     _, path = identify(DocumentSource(path=request.path), allowed=allowed)
     read = partial(
-        read_foreign, ImportFormat(request.format), path, stores.tokenizer, stores.settings.chunk_tokens
+        read_foreign,
+        ImportFormat(request.format),
+        path,
+        stores.tokenizer,
+        stores.settings.chunk_tokens,
+        communities=request.hierarchy,
     )
     found: ForeignRead = await anyio.to_thread.run_sync(read, abandon_on_cancel=True)
     documents = found.assembled.read

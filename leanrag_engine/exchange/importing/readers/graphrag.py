@@ -25,8 +25,8 @@ from .rows import Row, find_file, get_ids, get_raw_text, get_text, refuse_column
 __all__ = ["read_graphrag"]
 
 
-def read_graphrag(path: Path) -> ForeignGraph:
-    """Read a project's folder or its output folder. Entities and relationships are required."""
+def read_graphrag(path: Path, *, communities: bool = False) -> ForeignGraph:
+    """Read a project's folder or its output folder, its ``communities`` on request. Entities and relationships are required."""
     remarks = Remarks()
     folder = _find_output(path)
     entities = _read_table(folder, "entities", {"name": ("title", "name")})
@@ -71,7 +71,7 @@ def read_graphrag(path: Path) -> ForeignGraph:
             )
             for row in relations
         ],
-        _read_clusters(folder, entities, remarks),
+        _read_clusters(folder, entities, remarks) if communities else (),
         remarks,
     )
 
