@@ -987,7 +987,7 @@ class ContextLine:
     ``kind`` is ``EXCERPT``, or what is stated: "relation", "summary", "entity description", "finding" or "attribute". ``subject``
     is what a statement is about; of an excerpt, the title of its document. ``source`` is the file of an excerpt, ``line``
     and ``page`` where in it the excerpt begins; None if unknown. ``kept``: it is there whatever its value, as one
-    of the best passages of the walk over the graph, or because nothing else was asked for.
+    of the best passages of the walk over the graph, as a statement near to the question, or because nothing else was asked for.
     """
 
     kind: str

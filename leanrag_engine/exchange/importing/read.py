@@ -60,8 +60,8 @@ def read_foreign(
         clusters: tuple[ForeignCluster, ...] = ()
         found = _ASSEMBLERS[format_](path, tokenizer, max_tokens, remarks)
     else:
-        readers = {**_READERS, ImportFormat.GRAPHRAG: partial(read_graphrag, communities=communities)}
-        graph = readers[format_](path)
+        read_graph = _READERS.get(format_) or partial(read_graphrag, communities=communities)
+        graph = read_graph(path)
         remarks, clusters = graph.remarks, tuple(graph.clusters)
         found = assemble(graph, str(format_), tokenizer, max_tokens)
     if not found.taken.entities:
