@@ -158,7 +158,7 @@ def listening(address: Address) -> socket.socket:
     except OSError as problem:
         raise InvalidInput(
             f"Cannot listen at {address}: {problem.strerror or problem}.",
-            "Give another HOST:PORT with --http, or stop the program that uses this one.",
+            "Give another address or port, or stop the program that uses this one.",
         ) from problem
 
 
