@@ -25,7 +25,6 @@ from ..app import create_server
 from .bundle_fields import DOCUMENTS, FIELDS
 
 PARTS = ("pyproject.toml", "README.md", "LICENSE", "leanrag_engine", "prompts", "server")
-SUFFIXES = {".json", ".md", ".onnx", ".py", ".toml", ".txt", ".typed", ""}
 MODULE = "leanrag_mcp.bundle_entry"
 ENTRY_POINT = "server/bundle_entry.py"
 
@@ -80,11 +79,11 @@ def launch() -> dict[str, Any]:
 
 
 def sources(root: Path) -> Iterator[Path]:
-    """Yield every file of the bundle, by name."""
+    """Yield every file of the bundle, by name: all of its folders but hidden files and caches."""
     for part in PARTS:
         for path in sorted([root / part, *(root / part).rglob("*")]):
             hidden = any(name.startswith((".", "__pycache__")) for name in path.relative_to(root).parts)
-            if path.is_file() and not hidden and path.suffix in SUFFIXES:
+            if path.is_file() and not hidden:
                 yield path
 
 

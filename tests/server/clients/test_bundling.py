@@ -46,7 +46,7 @@ def test_the_bundle_carries_every_source_and_nothing_that_was_made_from_them(bun
         path.relative_to(ROOT).as_posix()
         for folder in ("server", "leanrag_engine", "prompts")
         for path in (ROOT / folder).rglob("*")
-        if path.suffix in {".py", ".md", ".typed", ".onnx"} or path.name in {"py.typed", "tokenizer.json"}
+        if path.is_file() and "__pycache__" not in path.parts
     }
     assert written <= names
     assert {"manifest.json", "pyproject.toml", "README.md", "LICENSE"} <= names
