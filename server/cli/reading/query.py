@@ -55,7 +55,8 @@ def query(
             text=text, mode=mode, ranking=ranking, token_budget=token_budget, seen=tuple(seen or ())
         )
         result = await engine.query(asked, collection=engine.settings.collection)
-        write_drawings(result, engine, html, svg)
+        if html or svg:
+            write_drawings(result, engine, html, svg)
         if json:
             typer.echo(ExplainedReply.explain(result, engine.count_tokens).model_dump_json())
             return

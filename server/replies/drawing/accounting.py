@@ -20,6 +20,10 @@ class TokenAccount:
     kinds: tuple[tuple[str, int], ...]
     total: int
 
+    def list_kinds(self) -> str:
+        """Return the kinds with their tokens on one line."""
+        return ", ".join(f"{kind} {tokens:,}" for kind, tokens in self.kinds)
+
 
 def count_parts(context: Context, count: Count) -> TokenAccount:
     """Return the tokens of a context by part; the parts add up to the whole."""

@@ -20,5 +20,4 @@ def explain_lines(context: Context, count: Count) -> list[str]:
         text = line.text if line.kind == EXCERPT else f"{line.subject}: {line.text}"
         lines.append(f"{cited} {line.kind}, {tokens:,} tokens, {format_parts(line.parts)}{kept}")
         lines.append(f"    {shorten_line(one_line(text), LIMITS.heading)}")
-    parts = ", ".join(f"{kind} {tokens:,}" for kind, tokens in account.kinds)
-    return [*lines, f"{account.total:,} tokens: {parts}."]
+    return [*lines, f"{account.total:,} tokens: {account.list_kinds()}."]

@@ -50,7 +50,6 @@ def render_page(result: QueryResult, count: Count) -> str:
         f"<li>{_render_line(line, tokens)}</li>"
         for line, tokens in zip(context.lines, account.lines, strict=True)
     )
-    parts = ", ".join(f"{escape_text(kind)} {tokens:,}" for kind, tokens in account.kinds)
     warnings = "".join(f"<p><strong>Warning:</strong> {escape_text(each)}</p>" for each in result.warnings)
     wide = draw_answer(result, count, evidence=False)
     narrow = draw_answer(result, count, evidence=False, narrow=True)
@@ -61,7 +60,7 @@ def render_page(result: QueryResult, count: Count) -> str:
         f"<style>{STYLE}</style></head><body><main>"
         f'<figure><div class="wide">{wide}</div><div class="narrow">{narrow}</div></figure>'
         f"<section><h1>{title}</h1>{warnings}<h2>What entered the context</h2>"
-        f'<p class="soft">{account.total:,} tokens: {parts}.</p><ol>{items}</ol></section></main></body></html>\n'
+        f'<p class="soft">{account.total:,} tokens: {escape_text(account.list_kinds())}.</p><ol>{items}</ol></section></main></body></html>\n'
     )
 
 

@@ -138,7 +138,7 @@ def describe_answer(result: QueryResult, graph: DrawnGraph, account: TokenAccoun
         f"{', '.join(plain_name(seed.name) for seed in group.seeds)}: joined by {plain_name(group.lca.name)}."
         for group in result.subgraph.groups
     ]
-    said.append(f"{_plural(account.total, 'token')}: {_list_parts(account)}.")
+    said.append(f"{_plural(account.total, 'token')}: {account.list_kinds()}.")
     return " ".join(said)
 
 
@@ -149,10 +149,6 @@ def plain_name(name: str) -> str:
 
 def _plural(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'s' * (number != 1)}"
-
-
-def _list_parts(account: TokenAccount) -> str:
-    return ", ".join(f"{kind} {tokens:,}" for kind, tokens in account.kinds)
 
 
 class _Pen:

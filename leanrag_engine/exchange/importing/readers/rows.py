@@ -69,8 +69,12 @@ def read_text(path: Path, remarks: Remarks) -> str:
 
 def read_json(path: Path, remarks: Remarks) -> Any:
     """Return the content of a JSON file. Raises ``InvalidInput`` if it is none."""
+    return _parse(read_text(path, remarks), path)
+
+
+def _parse(text: str, path: Path) -> Any:
     try:
-        return json.loads(read_text(path, remarks))
+        return json.loads(text)
     except (ValueError, RecursionError) as problem:
         raise InvalidInput(
             f"{path} is not JSON, or was cut off: {problem}.",
@@ -82,8 +86,7 @@ def read_json_lines(path: Path, remarks: Remarks) -> list[Row]:
     """Return the objects of a file with one on each line, or of a JSON array. Lines that are none are counted."""
     text = read_text(path, remarks)
     if text.lstrip().startswith("["):
-        found = read_json(path, remarks)
-        numbered: Iterator[tuple[int, Any]] = enumerate(found, 1)
+        numbered: Iterator[tuple[int, Any]] = enumerate(_parse(text, path), 1)
     else:
         numbered = ((number, line) for number, line in enumerate(text.splitlines(), 1) if line.strip())
     return [*_parse_lines(numbered, path, remarks)]
