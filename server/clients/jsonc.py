@@ -17,7 +17,7 @@ DEEPEST = 100
 
 SPACE = re.compile(r"[ \t\r\n]*")
 COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
-SAME_LINE = re.compile(r"[ \t]*(?:(?://[^\r\n]*|/\*[^\r\n]*?\*/)[ \t]*)*(?=\r?\n|\Z)")
+SAME_LINE = re.compile(r"[ \t]*(?:(?://[^\r\n]*|/\*(?:(?!\*/)[^\r\n])*\*/)[ \t]*)*(?=\r?\n|\Z)")
 LINE_END = re.compile(r"\r?\n")
 FIRST_INDENT = re.compile(r'\n([ \t]+)"')
 SCALAR = re.compile(r"-?\d[\d.eE+-]*|true|false|null")

@@ -106,6 +106,11 @@ def test_a_repeated_key_or_a_value_that_is_no_object_is_refused_rather_than_gues
         jsonc.parse('{"a": null}').put(["a", "b"], 1)
 
 
+def test_what_stands_between_two_comments_of_a_line_stays() -> None:
+    document = jsonc.parse('{\n"a": 1,/* one */"b": 2/* two */\n}', comments=True)
+    assert document.remove(["a"]).value == {"b": 2}
+
+
 KEYS = st.text(min_size=1, max_size=6)
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
