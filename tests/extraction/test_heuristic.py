@@ -551,7 +551,6 @@ def test_text_in_a_script_without_capitals_gives_its_frequent_words() -> None:
     assert {"القاهرة", "النيل"} <= entities(text).keys()
 
 
-@pytest.mark.skipif(not (SHARED / "seeds").is_dir(), reason="the folder ../shared/seeds is not here")
 def test_chinese_institutions_and_prefixes_are_read_whole_and_abstract_nouns_are_no_places() -> None:
     found = entities(
         "该框架由上海人工智能实验室提出。多模态信息很有用，多模态信息也很大，更多信息在后面。"
@@ -567,6 +566,7 @@ def test_chinese_institutions_and_prefixes_are_read_whole_and_abstract_nouns_are
     }
 
 
+@pytest.mark.skipif(not (SHARED / "seeds").is_dir(), reason="the folder ../shared/seeds is not here")
 def test_a_real_chinese_text_gives_what_it_is_about() -> None:
     text = (SHARED / "seeds/002_f45c5ba4fee97da5.txt").read_text(encoding="utf-8")
     extracts = extract(
