@@ -30,7 +30,7 @@ class AgentTools:
         instructions: bool = False,
         collection: CollectionName = "default",
     ) -> Annotated[CallToolResult, PendingReply]:
-        """Get work for a language model, such as you, if the user wants a better index, most valuable first: \
+        """Get work for a language model (you), if the user wants a better index, most valuable first: \
 chunks to extract from, then texts to write. Submit; go on with next_cursor; build_hierarchy."""
         engine = await self._engine.get()
         work = await engine.pending_work(

@@ -72,13 +72,9 @@ def shorten_input(schema: Any, definitions: dict[str, Any] | None = None) -> Any
 
 def _is_left_out(key: str, value: Any) -> bool:
     if key == "default":
-        # The default of a flag without one is false; of another it is shown: it says what happens without the argument.
-        return (
-            value is None
-            or value is False
-            or value in ("", [], {})
-            or (isinstance(value, dict) and not any(value.values()))
-        )
+        # The default of a flag without one is false, that of a number nought; of another it is shown: it says what
+        # happens without the argument.
+        return not value or (isinstance(value, dict) and not any(value.values()))
     if key == "additionalProperties" and value is True:
         return True
     if key == "maximum":

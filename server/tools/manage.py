@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import anyio
@@ -50,6 +51,12 @@ class ManageTools:
         sync: Annotated[
             bool, Field(description="Paths are folders: also remove documents whose files vanished")
         ] = False,
+        graph: Annotated[
+            str,
+            Field(
+                description="The path is a graph: graphrag, lightrag, openie, leanrag, graphml, csv, jsonl, obsidian"
+            ),
+        ] = "",
         wait_seconds: WaitSeconds = 20,
         collection: CollectionName = "default",
         *,
@@ -64,13 +71,15 @@ hold), or `text`; then build. A bad document fails alone."""
                 "Give the documents' `text`.",
             )
         engine = await self._engine.get()
-        job = await engine.submit_ingest(
-            [document_source(each) for each in documents],
-            collection=self._engine.collection(collection),
-            build=build,
-            allowed=self._engine.settings.allow_dirs,
-            sync=sync,
-        )
+        where, allowed = self._engine.collection(collection), self._engine.settings.allow_dirs
+        sources = [document_source(each) for each in documents]
+        if graph:
+            path = only_path(sources, sync=sync)
+            job = await engine.submit_import(graph, path, collection=where, build=build, allowed=allowed)
+        else:
+            job = await engine.submit_ingest(
+                sources, collection=where, build=build, allowed=allowed, sync=sync
+            )
         job = await wait_for_job(engine, job, remaining_seconds(started, wait_seconds), context)
         return IngestReply.from_engine(job).to_result()
 
@@ -79,17 +88,17 @@ hold), or `text`; then build. A bad document fails alone."""
         mode: Annotated[
             Literal["auto", "update", "rebuild", "upgrade"],
             Field(
-                description="update keeps the clusters, rebuild does not, auto chooses; upgrade: the model also reads what \
-was read without it"
+                description="update keeps the clusters, rebuild does not, auto chooses; upgrade: a model reads \
+what none has read"
             ),
         ] = "auto",
-        dry_run: Annotated[bool, Field(description="Only forecast the cost")] = False,
+        dry_run: Annotated[bool, Field(description="Forecast the cost")] = False,
         wait_seconds: WaitSeconds = 20,
         collection: CollectionName = "default",
         *,
         context: Context[None, Any],
     ) -> Annotated[CallToolResult, JobReply]:
-        """Build the hierarchy of all documents and publish it at once: after ingest_documents with build=false, or when stale."""
+        """Build and publish the hierarchy of all documents: after ingest_documents with build=false, or when stale."""
         started = anyio.current_time()
         engine = await self._engine.get()
         named = await self._engine.choose(collection)
@@ -148,6 +157,17 @@ async def wait_for_job(engine: LeanRAG, job: Job, seconds: float, context: Conte
 def remaining_seconds(started: float, wait_seconds: float) -> float:
     """Return what is left of the wait since ``started``: opening the stores for the first time counts too."""
     return max(0.0, wait_seconds - (anyio.current_time() - started))
+
+
+def only_path(sources: Sequence[DocumentSource], *, sync: bool) -> str:
+    """Return the path of a graph's files. Raises ``InvalidInput`` if anything else is given with it."""
+    first = sources[0]
+    if len(sources) > 1 or sync or not first.path or first.title or first.id or first.metadata:
+        raise InvalidInput(
+            "With graph, documents holds one path and nothing else: a graph brings its documents along.",
+            'Give [{"path": "..."}], without sync, and other documents in a call of their own.',
+        )
+    return first.path
 
 
 def document_source(argument: DocumentArgument) -> DocumentSource:

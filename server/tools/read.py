@@ -148,7 +148,7 @@ tool takes for names."""
         max_layers: Annotated[int, Field(ge=0, description="0: all")] = 0,
         collection: CollectionName = "default",
     ) -> Annotated[CallToolResult, AncestorsReply]:
-        """Show the ever broader topics that an entity belongs to, up to the root, with descriptions."""
+        """Show the topics above an entity, up to the root, with descriptions."""
         engine = await self._engine.get()
         chain = await engine.ancestors(
             entity, max_layers=max_layers, collection=await self._engine.choose(collection)
@@ -181,8 +181,8 @@ tool takes for names."""
         cursor: Cursor = "",
         collection: CollectionName = "default",
     ) -> Annotated[CallToolResult, RelationsReply]:
-        """List how topics are related, strongest first; of one topic with `cluster`. `strength` is λ, the \
-relations one layer below that join the two; `support`: base relations beneath."""
+        """List how topics are related, strongest first, or only those of `cluster`. `strength`: λ, the relations one layer \
+below; `support`: base relations beneath."""
         engine = await self._engine.get()
         offset = parse_cursor(cursor)
         page = await engine.inter_cluster_relations(
@@ -247,8 +247,7 @@ entity or relation."""
         cursor: Cursor = "",
         collection: CollectionName = "default",
     ) -> Annotated[CallToolResult, TextSearchReply]:
-        """Find where a quotation, name, number or code stands word for word. Gives citations with the words \
-around."""
+        """Find a quotation, name, number or code word for word. Gives citations with the words around."""
         engine = await self._engine.get()
         offset = parse_cursor(cursor)
         found = await engine.search_text(

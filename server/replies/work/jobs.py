@@ -11,7 +11,7 @@ from pydantic import Field
 
 from ..base import LIMITS, Card, JobStatusName, ReplyModel, shorten_line
 from ..errors import plain_line
-from .results import result_lines
+from .results import describe_remarks, describe_taken, result_lines
 
 if TYPE_CHECKING:
     from leanrag_engine.core.jobs import IngestOutcome, Job, JobFailure, JobState, LeftOut
@@ -22,7 +22,7 @@ DeletionState = Literal["deleted", "deleting", "not_deleted", "unknown"]
 
 TOOL_OF_KIND = {
     "ingest": "ingest_documents",
-    "import": "leanrag import",
+    "import": "ingest_documents with graph",
     "build": "build_hierarchy",
     "forecast": "build_hierarchy",
     "reindex": "build_hierarchy",
@@ -267,7 +267,8 @@ class IngestReply(JobProgressReply):
         more = f"; {len(listed)} are listed, failures first" if len(listed) < len(outcomes) else ""
         counted = f"{count_outcomes(job)}{more}." if outcomes else ""
         dry = "Dry run: nothing was changed." if job.dry_run else ""
-        message = " ".join(filter(None, (job.message, counted, dry)))
+        imported = describe_import(job.result.figures()) if job.kind == "import" and job.result else ""
+        message = " ".join(filter(None, (job.message, imported, counted, dry)))
         named = {each.id for each in job.documents}
         return cls(
             job_id=job.id,
@@ -292,6 +293,12 @@ class IngestReply(JobProgressReply):
         return "\n".join(
             [progress_line(self.job_id, self), *documents, *skipped, *failed, f"Next: {self.next_step}"]
         )
+
+
+def describe_import(result: Mapping[str, Any]) -> str:
+    """Say in one line what was taken of a graph, and what was left out or changed."""
+    remarks = "; ".join(describe_remarks(result))
+    return f"{describe_taken(result)} Left out or changed: {remarks}." if remarks else describe_taken(result)
 
 
 def fit_outcomes(outcomes: Sequence[DocumentOutcome]) -> list[DocumentOutcome]:

@@ -96,16 +96,25 @@ def ingest_lines(collection: str, result: Mapping[str, Any]) -> list[str]:
     return [*lines, "Dry run: nothing was changed."] if result.get("dry_run") else lines
 
 
-def import_lines(collection: str, result: Mapping[str, Any]) -> list[str]:
-    """Say what was found and taken, and why not all of it."""
+def describe_taken(result: Mapping[str, Any]) -> str:
+    """Say what an import found and took, and whether it was new."""
     found, taken = result["found"], result["taken"]
     counts = ", ".join(f"{taken[kind]:,} {kind} (of {found[kind]:,})" for kind in taken)
-    lines = [f"Taken from {result['format']}: {counts}."]
+    known = "" if result["changed"] else " All of it was there already: nothing was changed."
+    return f"Taken from {result['format']}: {counts}.{known}"
+
+
+def describe_remarks(result: Mapping[str, Any]) -> list[str]:
+    """Say what an import left out or changed, a phrase for each reason."""
+    phrases = []
     for each in result["remarks"]:
         examples = f" ({', '.join(each['examples'])})" if each["examples"] else ""
-        lines.append(f"- {each['count']:,} {each['reason']}{examples}")
-    if not result["changed"]:
-        lines.append("All of it was there already: nothing was changed.")
+        phrases.append(f"{each['count']:,} {each['reason']}{examples}")
+    return phrases
+
+
+def import_lines(collection: str, result: Mapping[str, Any]) -> list[str]:
+    lines = [describe_taken(result), *(f"- {each}" for each in describe_remarks(result))]
     if "generation" in result:
         return lines + build_lines(collection, result)
     return lines if result["built"] else [*lines, "The published build does not cover it yet."]
