@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -161,7 +162,9 @@ def test_d3_is_as_its_authors_published_it() -> None:
 
 
 def find_playwright() -> Path | None:
-    """Return the folder in which npm installed playwright-core, if it did."""
+    """Return the folder in which npm installed playwright-core, if it did; LEANRAG_TESTS_PLAYWRIGHT names it."""
+    if named := os.environ.get("LEANRAG_TESTS_PLAYWRIGHT"):
+        return Path(named)
     if not shutil.which("npm"):
         return None
     found = subprocess.run(["npm", "root", "--global"], capture_output=True, text=True, check=False)  # noqa: S607
@@ -176,7 +179,8 @@ def test_a_browser_shows_hostile_text_as_text_and_is_led_by_the_keyboard(
 ) -> None:
     chromium, playwright = shutil.which("chromium"), find_playwright()
     if not (chromium and shutil.which("node") and playwright):
-        pytest.skip("needs node, chromium and playwright-core (npm)")
+        say = pytest.fail if "LEANRAG_TESTS_PLAYWRIGHT" in os.environ else pytest.skip
+        say("needs node, chromium and playwright-core (npm)")
     page, facts = written
     command = ["node", str(PROGRAMS / "explorer" / "walk.mjs"), page.path.as_uri()]
     done = subprocess.run(
