@@ -39,6 +39,16 @@ class FrameTransport {
   async close() {}
 }
 
+// A frame is painted some time after it was resized; a picture of one colour is a few kilobytes.
+async function photograph(page, path) {
+  for (let tries = 0; tries < 40; tries += 1) {
+    const picture = await page.screenshot({ path, fullPage: true });
+    if (picture.length > 20_000) return;
+    await page.waitForTimeout(250);
+  }
+  assert.fail(`${path} stays blank`);
+}
+
 async function show(browser, client, result, { size, theme, name }) {
   const page = await browser.newPage({ viewport: SIZES[size], colorScheme: theme });
   const problems = [];
@@ -82,10 +92,10 @@ async function show(browser, client, result, { size, theme, name }) {
   assert.ok(seen.overflow <= 0, "nothing to scroll sideways");
   assert.equal(seen.scripts, 1);
   assert.equal(seen.context, result.structuredContent.context);
-  await page.waitForTimeout(300);
+  for (let tries = 0; height <= 200 && tries < 40; tries += 1) await page.waitForTimeout(250);
   assert.ok(height > 200, "the page says how high it is");
   await page.evaluate((asked) => (document.querySelector("iframe").style.height = `${asked}px`), height);
-  await page.screenshot({ path: `${folder}/${name}.png`, fullPage: true });
+  await photograph(page, `${folder}/${name}.png`);
   await bridge.teardownResource({});
   assert.deepEqual(problems, []);
   await page.close();
