@@ -133,12 +133,12 @@ UNUSED_IN_READING = {
 
 @pytest.mark.parametrize(
     ("command", "of_embedder"),
-    [(["status"], set()), (["query", "Who designed Skerryvore?"], {"sklearn", "scipy"})],
+    [(["status"], set()), (["query", "Who designed Skerryvore?"], {"scipy"})],
 )
 def test_a_command_that_reads_imports_nothing_that_only_writing_needs(
     lighthouses: Path, command: list[str], of_embedder: set[str]
 ) -> None:
-    # The tests' embedder, fitted, embeds a question by scikit-learn.
+    # The tests' embedder, fitted, embeds a question by scipy.
     code = (
         "import atexit, gc, sys; from leanrag_mcp.cli.main import main;"
         "atexit.register(lambda: print(gc.get_stats()[2]['collections'], *sys.modules, file=sys.stderr));"

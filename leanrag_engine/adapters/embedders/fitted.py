@@ -1,4 +1,4 @@
-"""The fitted embedder: latent semantic analysis of the collection itself, on scikit-learn.
+"""The fitted embedder: latent semantic analysis of the collection itself.
 
 Words are weighted by TF-IDF, then reduced by a truncated singular value decomposition (Deerwester et al. 1990) whose
 singular values count with their square root (Levy, Goldberg & Dagan 2015); with few dimensions this
@@ -11,6 +11,8 @@ from __future__ import annotations
 import io
 import json
 import zipfile
+from array import array
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -27,9 +29,9 @@ from leanrag_engine.core.text.language.words import words
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
-    from sklearn.feature_extraction.text import CountVectorizer
 
-# scikit-learn and scipy take a second to import: whether an embedder comes from here is told without them.
+# scipy and scikit-learn take a second to import: whether an embedder comes from here is told without them, and
+# questions are embedded, and small collections fitted, without scikit-learn.
 
 _STEM = 6
 """Characters of a longer word's beginning that are a feature of their own."""
@@ -72,7 +74,7 @@ class FittedEmbedder:
         self._identity = table.identity
         # Row by row in memory: a sparse product would copy another layout whole, for each single query.
         self._vectors = np.ascontiguousarray(table.steps * table.scales[:, None])
-        self._counter = _counter(table.vocabulary) if table.vocabulary else None
+        self._places = {word: place for place, word in enumerate(table.vocabulary)}
 
     @property
     def identity(self) -> str:
@@ -102,12 +104,9 @@ class FittedEmbedder:
         return await self.embed(texts)
 
     def _embed(self, texts: list[str]) -> Vectors:
-        if self._counter is None or not texts:
+        if not self._places or not texts:
             return np.zeros((len(texts), self.dimension), dtype=np.float32)
-        from scipy.sparse import csr_array
-
-        counts = csr_array(self._counter.transform(texts), dtype=np.float32)
-        return _unit_rows(_damp(counts) @ self._vectors)
+        return _unit_rows(_damp(_count(texts, self._places)) @ self._vectors)
 
 
 class FittedEmbedderSource:
@@ -150,10 +149,24 @@ def _features(text: str) -> list[str]:
     return found + [f"{word[:_STEM]}-" for word in found if len(word) > _STEM]
 
 
-def _counter(vocabulary: Sequence[str] | None = None) -> CountVectorizer:
-    from sklearn.feature_extraction.text import CountVectorizer
+def _count(texts: Sequence[str], places: dict[str, int], *, grow: bool = False) -> csr_array:
+    """Return how often each word stands in each text, (texts, words).
 
-    return CountVectorizer(analyzer=_features, vocabulary=vocabulary, dtype=np.float32)
+    A word without a place gets the next one if the vocabulary may ``grow``, and is left out otherwise.
+    """
+    from scipy.sparse import csr_array
+
+    columns, numbers, ends = array("i"), array("f"), array("q", [0])
+    for text in texts:
+        found = Counter(_features(text))
+        if grow:
+            for word in found:
+                places.setdefault(word, len(places))
+        row = sorted((places[word], number) for word, number in found.items() if word in places)
+        columns.extend(place for place, _ in row)
+        numbers.extend(number for _, number in row)
+        ends.append(len(columns))
+    return csr_array((np.array(numbers, dtype=np.float32), columns, ends), shape=(len(texts), len(places)))
 
 
 def _fit(texts: list[str], options: FittingOptions) -> tuple[Embedder, bytes]:
@@ -162,18 +175,17 @@ def _fit(texts: list[str], options: FittingOptions) -> tuple[Embedder, bytes]:
 
 
 def _word_table(texts: list[str], options: FittingOptions) -> _WordTable:
-    if not any(_features(text) for text in texts):
+    places: dict[str, int] = {}
+    counts = _count(texts, places, grow=True)
+    if not places:
         return _WordTable((), np.zeros((0, 1), dtype=np.int8), np.zeros(0, dtype=np.float32))
-    from scipy.sparse import csr_array
-
-    counter = _counter()
-    counts = csr_array(counter.fit_transform(texts))
-    known = counter.get_feature_names_out()
-    frequency = np.bincount(counts.indices, minlength=len(known))
+    known = np.array(sorted(places), dtype=object)
+    columns = np.array([places[word] for word in known])
+    frequency = np.bincount(counts.indices, minlength=len(known))[columns]
     kept = np.sort(np.argsort(-frequency, kind="stable")[: options.vocabulary])
     weights = _rarity(frequency[kept], len(texts))
     sample = np.linspace(0, len(texts) - 1, min(len(texts), options.sample)).astype(np.intp)
-    weighted = _damp(counts[sample][:, kept]).multiply(weights).tocsr()
+    weighted = _damp(counts[sample][:, columns[kept]]).multiply(weights).tocsr()
     table = weights[:, None] * _word_vectors(weighted, options)
     # Whole steps of the largest coordinate / 127 take a quarter of the space.
     scales = (np.abs(table).max(axis=1) / 127).astype(np.float32)
@@ -199,16 +211,30 @@ def _word_vectors(weighted: csr_array, options: FittingOptions) -> NDArray[np.fl
     A text x then gets x·V·Σ^-½ = U·Σ^½ for the texts that were fitted.
     """
     from scipy.sparse import csr_array
-    from sklearn.utils.extmath import randomized_svd
     from threadpoolctl import threadpool_limits
 
     lengths = np.sqrt(np.asarray(weighted.multiply(weighted).sum(axis=1)).ravel())
     rows = csr_array(weighted.multiply((1.0 / np.maximum(lengths, 1e-12))[:, None]), dtype=np.float32)
-    dimensions = min(options.dimensions, *rows.shape)
     with threadpool_limits(limits=1):  # linear algebra differs in its last bits by the number of threads
-        _, values, axes = randomized_svd(rows, dimensions, n_iter=2, random_state=0)
+        if min(rows.shape) <= options.dimensions:
+            values, axes = _decompose(rows)
+        else:
+            from sklearn.utils.extmath import randomized_svd
+
+            _, values, axes = randomized_svd(rows, options.dimensions, n_iter=2, random_state=0)
     strong = values > options.faint
     return np.asarray(axes[strong].T / np.sqrt(values[strong]), dtype=np.float32)
+
+
+def _decompose(rows: csr_array) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return all singular values, the largest first, and their right vectors, from the smaller Gram matrix."""
+    exact = rows.astype(np.float64)
+    of_texts = exact.shape[0] <= exact.shape[1]
+    gram = (exact @ exact.T if of_texts else exact.T @ exact).toarray()
+    squares, vectors = np.linalg.eigh(gram)
+    values = np.sqrt(np.maximum(squares[::-1], 0.0))
+    axes = vectors.T[::-1]
+    return values, (exact.T @ axes.T).T / np.maximum(values, 1e-12)[:, None] if of_texts else axes
 
 
 def _unit_rows(rows: NDArray[np.float32]) -> Vectors:
