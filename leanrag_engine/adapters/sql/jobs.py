@@ -38,7 +38,7 @@ from leanrag_engine.core.jobs import (
 )
 from leanrag_engine.core.model import CorrectionEffects, DocumentSource, LayerCount, Spent
 
-from .schema.records import schema_effects_from_json
+from .schema.records import expect_fields, schema_effects_from_json
 from .schema.tables import jobs
 
 FINISHED = [status.value for status in JobStatus if status.finished]
@@ -133,13 +133,14 @@ def request_cancel(connection: Connection, id_: str) -> JobStatus | None:
 def _job(row: RowMapping) -> Job:
     values: dict[str, Any] = {**row}
     del values["number"]
-    values |= {
-        "status": JobStatus(row["status"]),
-        "failures": tuple(JobFailure(**each) for each in row["failures"]),
-        "request": _request_from_json(row["kind"], row["request"]),
-        **_result_from_json(row["kind"], row["result"]),
-    }
-    return Job(**values)
+    with expect_fields():
+        values |= {
+            "status": JobStatus(row["status"]),
+            "failures": tuple(JobFailure(**each) for each in row["failures"]),
+            "request": _request_from_json(row["kind"], row["request"]),
+            **_result_from_json(row["kind"], row["result"]),
+        }
+        return Job(**values)
 
 
 def _request_to_json(request: JobRequest) -> dict[str, Any]:

@@ -8,12 +8,14 @@ import sqlite3
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
+from leanrag_tests_jobs import ingest, open_engine
 from sqlalchemy import inspect, text
 
 from leanrag_engine.adapters.sql import SqlDatabase
@@ -21,6 +23,7 @@ from leanrag_engine.adapters.sql.dialect.sqlite import opening
 from leanrag_engine.adapters.sql.schema import migrations
 from leanrag_engine.adapters.sql.schema.tables import REVISION, metadata
 from leanrag_engine.core.errors import Busy, InvalidInput, NotReady, StoreUnusable
+from leanrag_engine.core.model import DocumentSource
 
 pytestmark = pytest.mark.anyio
 
@@ -252,6 +255,37 @@ async def test_a_newer_schema_is_refused_with_both_versions(
     assert "9999" in message
     assert REVISION in message
     assert "newer version" in message
+
+
+@pytest.mark.parametrize(
+    ("read", "changed"),
+    [
+        ("collections", "UPDATE generations SET settings = json_remove(settings, '$.history')"),
+        (
+            "collections",
+            "UPDATE generations SET settings = json_set(settings, '$.health', json('{\"coherence\": 1}'))",
+        ),
+        (
+            "collections",
+            "UPDATE generations SET settings = json_set(settings, '$.methods', json('[{\"drawn\": 2}]'))",
+        ),
+        ("jobs", "UPDATE jobs SET request = json_remove(request, '$.allowed')"),
+        ("jobs", "UPDATE jobs SET result = json('{\"generation\": 1}')"),
+    ],
+)
+async def test_records_of_another_version_are_refused_with_the_folder_and_what_to_do(
+    tmp_path: Path, read: str, changed: str
+) -> None:
+    async with open_engine(tmp_path) as engine:
+        await ingest(engine, [DocumentSource(text="Ceres is a dwarf planet.", id="ceres")])
+    with closing(sqlite3.connect(tmp_path / opening.FILE)) as connection, connection:
+        connection.execute(changed)
+    store = await SqlDatabase.open(tmp_path, read_only=True)
+    with pytest.raises(StoreUnusable, match="another version of LeanRAG") as caught:
+        await (store.documents.collections() if read == "collections" else store.jobs.find_newest())
+    await store.close()
+    assert str(tmp_path) in str(caught.value)
+    assert "index the documents again" in str(caught.value)
 
 
 async def test_a_full_disk_loses_no_committed_data(tmp_path: Path, parcel: MakeParcel) -> None:

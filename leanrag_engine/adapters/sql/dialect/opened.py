@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from sqlalchemy import Engine
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
-from leanrag_engine.core.errors import InvalidInput, LeanRAGError
+from leanrag_engine.adapters.sql.schema.records import UnknownFields
+from leanrag_engine.core.errors import InvalidInput, LeanRAGError, StoreUnusable
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,15 +33,23 @@ class OpenedDatabase:
 
 @contextmanager
 def map_driver_errors(
-    driver_error: type[Exception], map_error: Callable[[BaseException | None], LeanRAGError]
+    driver_error: type[Exception], map_error: Callable[[BaseException | None], LeanRAGError], place: str
 ) -> Iterator[None]:
-    """Turn every exception of SQLAlchemy and of the driver inside into what ``map_error`` makes of the driver's."""
+    """Turn every exception of SQLAlchemy and of the driver inside into what ``map_error`` makes of the driver's.
+
+    ``place`` says in messages where the store is.
+    """
     try:
         yield
     except DBAPIError as problem:
         raise map_error(problem.orig) from problem
     except (driver_error, SQLAlchemyError) as problem:
         raise map_error(problem) from problem
+    except UnknownFields as problem:
+        raise StoreUnusable(
+            f"The graph store {place} holds records of another version of LeanRAG ({problem}).",
+            "Choose another data folder or database and index the documents again, or use the version that wrote it.",
+        ) from problem
     except UnicodeEncodeError as problem:
         raise InvalidInput(
             f"The text around {problem.object[max(0, problem.start - 20) : problem.end + 20]!r} "

@@ -1,8 +1,9 @@
-"""Build records as JSON columns."""
+"""Build records as JSON columns, and what is said of records with other fields."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict
 from typing import Any
 
@@ -22,6 +23,19 @@ from leanrag_engine.core.model import (
 )
 
 
+class UnknownFields(ValueError):
+    """A stored record has not the fields that this version writes."""
+
+
+@contextmanager
+def expect_fields() -> Iterator[None]:
+    """Raise :class:`UnknownFields` if reading the record inside fails: a field is missing, unknown or of another form."""
+    try:
+        yield
+    except (AttributeError, KeyError, TypeError, ValueError) as problem:
+        raise UnknownFields(f"{type(problem).__name__}: {problem}") from problem
+
+
 def record_to_json(record: BuildRecord) -> dict[str, Any]:
     """Return the record as the JSON column stores it."""
     return {
@@ -32,7 +46,12 @@ def record_to_json(record: BuildRecord) -> dict[str, Any]:
 
 
 def record_from_json(stored: Mapping[str, Any]) -> BuildRecord:
-    """Return the record that a JSON column holds."""
+    """Return the record that a JSON column holds. Raises :class:`UnknownFields` for another version's."""
+    with expect_fields():
+        return _record_from_json(stored)
+
+
+def _record_from_json(stored: Mapping[str, Any]) -> BuildRecord:
     health = stored["health"]
     return BuildRecord(
         **{

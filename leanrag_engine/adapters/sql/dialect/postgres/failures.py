@@ -17,7 +17,7 @@ _AGAIN = "Try again in a minute."
 def map_errors(address: str) -> AbstractContextManager[None]:
     """Turn every exception that the database library raises inside into a :class:`LeanRAGError` about ``address``,
     which has no password."""
-    return map_driver_errors(psycopg.Error, partial(_map_error, address=address))
+    return map_driver_errors(psycopg.Error, partial(_map_error, address=address), address)
 
 
 def _map_error(problem: BaseException | None, address: str) -> LeanRAGError:  # noqa: PLR0911 - a table of codes

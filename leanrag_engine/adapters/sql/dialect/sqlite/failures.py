@@ -16,7 +16,7 @@ from leanrag_engine.core.errors import Busy, InvalidInput, LeanRAGError, StoreUn
 
 def map_errors(path: Path) -> AbstractContextManager[None]:
     """Turn every exception that the database library raises inside into a :class:`LeanRAGError` about ``path``."""
-    return map_driver_errors(sqlite3.Error, partial(_map_error, path=path))
+    return map_driver_errors(sqlite3.Error, partial(_map_error, path=path), str(path))
 
 
 def says_no_such_table(problem: DBAPIError) -> bool:
