@@ -69,6 +69,7 @@ from .core.model import (
 )
 from .core.ports import ChatModel, Embedder, Extractor
 from .core.telemetry import watch
+from .core.threads import run_chain
 from .exchange.exporting.graph import ExportedGraph, read_graph
 from .llm.prompts import Prompts
 from .pipeline.index import (
@@ -1115,7 +1116,7 @@ class LeanRAG:
         once: results and errors of such a read are discarded, and it is repeated on the generation published then. Raises ``NotReady`` if ``built`` and there is no build.
         """
         while True:  # each repetition needs another deletion within the time of one reading
-            index = await self._open_index(collection)
+            index = await run_chain(self._open_index(collection))
             if built:
                 self._check_built(index)
             try:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from leanrag_engine.core.errors import NotReady
-from leanrag_engine.core.model import Collection, Generation, VectorSpaces
+from leanrag_engine.core.model import Collection, Generation, Vectors, VectorSpaces
 from leanrag_engine.core.ports import DocumentStore, Embedder, GenerationStore, Tokenizer, VectorStore
 
 from .graph.adjacency import Adjacency
@@ -35,6 +36,8 @@ class IndexSnapshot:
     collection: Collection
     spaces: VectorSpaces | None
     adjacency: Adjacency | None = None
+    embedded: Mapping[str, Vectors | None] = field(default_factory=dict)
+    """The vectors of texts that were embedded before; see ``embed_texts``."""
     version: int = 0
     """The version of the store when it was opened: it moves with every write to what queries read."""
 

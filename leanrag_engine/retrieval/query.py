@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from leanrag_engine.core.model import Context, Hit, RankedChunk, Seed, Subgraph
+from leanrag_engine.core.threads import run_chain
 
 from .browse import load_ancestors
 from .browse.namesakes import mark_namesakes
@@ -32,7 +33,7 @@ from .filters import EVERYTHING, ChunkScope, count_undated, select_documents
 from .graph import subgraph
 from .index import BuildState, IndexSnapshot
 from .request import Filters, Mode, Query, Ranking
-from .search.hits import SearchHits, search_windows
+from .search.hits import SearchHits, embed_texts, search_windows
 from .search.relevance import RankedWindow
 
 
@@ -66,6 +67,13 @@ async def answer_query(index: IndexSnapshot, query: Query, notes: Sequence[str] 
     """
     query = query.check()
     index.check_documents()
+    # A service embeds on the event loop; what follows reads the stores alone.
+    vectors = await embed_texts(index, query.texts)
+    embedded = dict(zip(query.texts, vectors, strict=True))
+    return await run_chain(_answer(replace(index, embedded=embedded), query, notes))
+
+
+async def _answer(index: IndexSnapshot, query: Query, notes: Sequence[str]) -> QueryResult:
     scope, undated = await _open_scope(index, query.filters)
     run = QueryRun(index, query, scope, warnings=list(notes))
     run.warn_of_build()

@@ -8,11 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+import anyio.from_thread
 import pytest
 
+from leanrag_engine.adapters.sql.dialect.sqlite import opening
 from leanrag_engine.core.config import load_settings
 from leanrag_engine.core.errors import NotFound
 from leanrag_engine.core.model import DocumentSource
+from leanrag_engine.core.threads import current_chain
 from leanrag_engine.engine import LeanRAG
 from leanrag_engine.retrieval.request import Query
 
@@ -75,6 +78,12 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.fixture(autouse=True)
+def _impatient_deletion(monkeypatch: pytest.MonkeyPatch) -> None:
+    # A deletion waits so long for readers; here it happens in the midst of a reading, which waits for it.
+    monkeypatch.setattr(opening, "BUSY_SECONDS", 0.2)
+
+
 @pytest.fixture
 async def engine(built: Path, tmp_path: Path) -> AsyncIterator[LeanRAG]:
     shutil.copytree(built, tmp_path / "data")
@@ -105,11 +114,17 @@ class Interruption:
         if self.calls > 1:
             return await original(self._store, *args, **kwargs)
         if not self._after:
-            await self._write()
+            await self._interrupt()
         result = await original(self._store, *args, **kwargs)
         if self._after:
-            await self._write()
+            await self._interrupt()
         return result
+
+    async def _interrupt(self) -> None:
+        if current_chain() is None:
+            await self._write()
+        else:  # this is a worker thread
+            anyio.from_thread.run(self._write)
 
 
 @pytest.mark.parametrize("case", READS)

@@ -17,6 +17,7 @@ from anyio import to_thread
 
 from leanrag_engine.core.errors import InvalidInput
 from leanrag_engine.core.model import Hit, Vectors
+from leanrag_engine.core.threads import run_blocking
 
 from .client import acquire_client
 from .index import Index
@@ -120,14 +121,14 @@ class ChromaVectorStore:
 
     async def refresh(self) -> None:
         """Forget what is cached: another process has written."""
-        await to_thread.run_sync(self._connection.refresh)
+        await run_blocking(self._connection.refresh)
 
     async def close(self) -> None:
         """Release the connection; the store must not be used afterwards."""
         await to_thread.run_sync(self._connection.close)
 
     async def _run(self, work: Callable[[Index], T]) -> T:
-        return await to_thread.run_sync(self._connection.run, work)
+        return await run_blocking(self._connection.run, work)
 
 
 def _check_name(space: str) -> None:

@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from anyio import to_thread
 from numpy.typing import NDArray
+
+from leanrag_engine.core.threads import run_blocking
 
 logger = logging.getLogger(__name__)
 
@@ -30,15 +31,15 @@ class ArrayFiles:
         self._read_only = read_only
 
     async def load(self, key: str) -> dict[str, NDArray[Any]] | None:
-        return await to_thread.run_sync(self._load, key)
+        return await run_blocking(self._load, key)
 
     async def save(self, key: str, arrays: Mapping[str, NDArray[Any]]) -> None:
         if not self._read_only:
-            await to_thread.run_sync(self._save, key, arrays)
+            await run_blocking(self._save, key, arrays)
 
     async def drop_all_but(self, prefix: str, keys: Collection[str]) -> None:
         if not self._read_only:
-            await to_thread.run_sync(self._drop, prefix, keys)
+            await run_blocking(self._drop, prefix, keys)
 
     def _load(self, key: str) -> dict[str, NDArray[Any]] | None:
         try:

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from functools import partial
 
-from anyio import to_thread
-
 from leanrag_engine.core.errors import StoreUnusable
 from leanrag_engine.core.model import Chunk, Generation, Graph, content_id
 from leanrag_engine.core.ports import ArrayStore, DocumentStore, GenerationStore
+from leanrag_engine.core.threads import run_blocking
 
 from .adjacency import Adjacency
 
@@ -41,7 +40,7 @@ class AdjacencyCache:
 
     async def keep(self, generation: Generation, layers: Sequence[Graph], chunks: Iterable[Chunk]) -> None:
         """Make and keep the adjacency of what was just published, so that no query has to."""
-        made = await to_thread.run_sync(Adjacency.of, layers, list(chunks))
+        made = await run_blocking(Adjacency.of, layers, list(chunks))
         self._hold(generation, made)
         await self._arrays.save(key_of(generation), made.arrays())
 
@@ -69,7 +68,7 @@ class AdjacencyCache:
                 "Ask again; if that does not help, build the hierarchy again.",
             )
         chunks = await self._documents.all_chunks(generation.collection)
-        made = await to_thread.run_sync(partial(Adjacency.of, layers, chunks))
+        made = await run_blocking(partial(Adjacency.of, layers, chunks))
         await self._arrays.save(key_of(generation), made.arrays())
         return made
 

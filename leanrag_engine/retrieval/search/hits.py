@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 
@@ -63,6 +62,8 @@ class SearchHits:
 
 async def embed_texts(index: IndexSnapshot, texts: Sequence[str]) -> list[Vectors | None]:
     """Return a vector for each text; None without an embedder and for a text of which it knows no word."""
+    if all(text in index.embedded for text in texts):
+        return [index.embedded[text] for text in texts]
     if index.embedder is None:
         return [None] * len(texts)
     rows = await index.embedder.embed_queries(texts)
@@ -120,24 +121,19 @@ class _Searcher:
     options: SearchOptions
 
     async def windows_of(self, text: str, vector: Vectors | None) -> SearchHits:
-        dense, keyword = await asyncio.gather(self._dense_windows(vector), self._keyword_windows(text))
+        dense, keyword = await self._dense_windows(vector), await self._keyword_windows(text)
         return SearchHits(text, vector, tuple(dense), tuple(keyword), options=self.options)
 
     async def everything_of(self, text: str, vector: Vectors | None, wanted: int) -> SearchHits:
-        plain, dense, keyword, names = await asyncio.gather(
-            self.windows_of(text, vector),
-            self._dense_entities(vector, wanted),
-            self._keyword_entities(text, wanted),
-            self._find_named_entities(text),
-        )
         found = replace(
-            plain, dense_entities=tuple(dense), keyword_entities=tuple(keyword), names=tuple(names)
+            await self.windows_of(text, vector),
+            dense_entities=tuple(await self._dense_entities(vector, wanted)),
+            keyword_entities=tuple(await self._keyword_entities(text, wanted)),
+            names=tuple(await self._find_named_entities(text)),
         )
         if found.doubt < self.options.min_doubt:
             return found
-        dense_facts, keyword_facts = await asyncio.gather(
-            self._dense_facts(vector), self._keyword_facts(text)
-        )
+        dense_facts, keyword_facts = await self._dense_facts(vector), await self._keyword_facts(text)
         return replace(found, dense_facts=tuple(dense_facts), keyword_facts=tuple(keyword_facts))
 
     async def nearest_entities_of(self, text: str, vector: Vectors | None, wanted: int) -> SearchHits:

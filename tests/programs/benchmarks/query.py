@@ -53,7 +53,7 @@ class Calls:
 
 
 class Timed:
-    """``inner``, a store, whose calls are timed. Searches run at once, so that one's time contains waiting for others."""
+    """``inner``, a store, whose calls are timed."""
 
     def __init__(self, name: str, inner: object, calls: Calls) -> None:
         self._name = name

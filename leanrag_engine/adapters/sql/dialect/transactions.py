@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from typing import Concatenate, ParamSpec, TypeVar
 
 from anyio import to_thread
 from sqlalchemy import Connection
+
+from leanrag_engine.core.threads import current_chain
 
 from .opened import OpenedDatabase
 
@@ -30,11 +32,22 @@ class Transactions:
     async def read(
         self, work: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs
     ) -> T:
+        """Run ``work``, within a chain of reads in the transaction of the chain."""
+        chain = current_chain()
+        if chain is not None:
+            with self._database.map_errors():
+                return work(chain.share(self, self._begin_reading), *args, **kwargs)
+
         def transaction() -> T:
-            with self._database.map_errors(), self._database.reader.begin() as connection:
+            with self._begin_reading() as connection:
                 return work(connection, *args, **kwargs)
 
         return await to_thread.run_sync(transaction)
+
+    @contextmanager
+    def _begin_reading(self) -> Iterator[Connection]:
+        with self._database.map_errors(), self._database.reader.begin() as connection:
+            yield connection
 
     async def write(
         self, work: Callable[Concatenate[Connection, P], T], *args: P.args, **kwargs: P.kwargs

@@ -1,0 +1,75 @@
+"""Run blocking work on worker threads, and a chain of it on one.
+
+A query is some fifteen short reads. A change of threads for each of them costs as much as the reads.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Coroutine
+from contextlib import AbstractContextManager, ExitStack
+from typing import Any, TypeVar, TypeVarTuple
+
+from anyio import to_thread
+
+T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
+
+
+class ReadChain:
+    """A chain of reads on one worker thread, and what they share until its end, such as a transaction of a database."""
+
+    def __init__(self, shared: ExitStack) -> None:
+        self._shared = shared
+        self._opened: dict[object, Any] = {}
+
+    def share(self, owner: object, open_: Callable[[], AbstractContextManager[T]]) -> T:
+        """Return what ``open_`` gives, which is called once for each ``owner`` and closed at the end of the chain."""
+        if owner not in self._opened:
+            self._opened[owner] = self._shared.enter_context(open_())
+        found: T = self._opened[owner]
+        return found
+
+
+class _Running(threading.local):
+    """The chain of each thread. A context variable would reach what a chain has the event loop do."""
+
+    chain: ReadChain | None = None
+
+
+_running = _Running()
+
+
+def current_chain() -> ReadChain | None:
+    """Return the chain that is running on this thread; None outside of one."""
+    return _running.chain
+
+
+async def run_blocking(work: Callable[[*Ts], T], *given: *Ts) -> T:
+    """Return what ``work`` returns: on a worker thread, or at once within a chain."""
+    if current_chain() is not None:
+        return work(*given)
+    return await to_thread.run_sync(work, *given)
+
+
+async def run_chain(reads: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine on one worker thread. All that it may wait for is :func:`run_blocking`."""
+    if current_chain() is not None:
+        return await reads
+    try:
+        return await to_thread.run_sync(_run_to_end, reads)
+    finally:
+        reads.close()  # it has not begun if this was cancelled before
+
+
+def _run_to_end(reads: Coroutine[Any, Any, T]) -> T:
+    with ExitStack() as shared:
+        _running.chain = ReadChain(shared)
+        try:
+            reads.send(None)
+        except StopIteration as ended:
+            found: T = ended.value
+            return found
+        finally:
+            _running.chain = None
+    raise RuntimeError("A chain of reads waits for something that needs an event loop.")
