@@ -604,7 +604,9 @@ async def test_nothing_is_printed_and_nothing_is_logged_above_debug(
     assert not caplog.records
 
 
-def test_the_only_address_that_is_ever_called_is_the_model_s(chat_server: Any, tmp_path: Path) -> None:
+def test_litellm_is_quiet_and_the_only_addresses_that_are_ever_called_are_those_of_the_models(
+    chat_server: Any, embedding_server: Any, tmp_path: Path
+) -> None:
     code = f"""
 import sys, anyio
 seen = []
@@ -613,13 +615,21 @@ def note(event, arguments):
         seen.append(arguments[1] if event == "socket.connect" else arguments[:2])
 sys.addaudithook(note)
 from leanrag_engine.adapters.chat.model import LiteLLMChatModel
+from leanrag_engine.adapters.embedders.service import LitellmModel, LitellmSource
+from leanrag_engine.core.errors import InvalidInput
 from leanrag_engine.core.ports import ChatRequest, Message
+assert not {{"litellm", "openai"}} & set(sys.modules)
 async def main():
     model = await LiteLLMChatModel.open("openai/tiny", api_base={chat_server.url!r})
     print((await model.complete(ChatRequest((Message("user", "Hi"),), max_tokens=5))).text)
     await model.close()
+    await LitellmSource(LitellmModel("openai/m", {embedding_server.url!r})).fit(["oak"])
+    try:
+        await LitellmSource(LitellmModel("openai/m", {embedding_server.url!r} + "/nowhere")).fit(["oak"])
+    except InvalidInput as problem:
+        print("refused")
 anyio.run(main)
-print({{each[1] for each in seen}})
+print(sorted({{each[1] for each in seen}}), {{each[0] for each in seen}})
 """
     environment = {
         name: value for name, value in os.environ.items() if not name.startswith(("LITELLM", "OPENAI"))
@@ -632,8 +642,8 @@ print({{each[1] for each in seen}})
         cwd=tmp_path,
         env=environment,
     )
-    port = chat_server.url.split(":")[-1].split("/")[0]
-    assert ran.stdout.splitlines() == ["Hello.", f"{{{port}}}"], ran.stderr
+    ports = sorted(int(each.url.split(":")[-1].split("/")[0]) for each in (chat_server, embedding_server))
+    assert ran.stdout.splitlines() == ["Hello.", "refused", f"{ports} {{'127.0.0.1'}}"], ran.stderr
     assert ran.stderr == ""
 
 
