@@ -6,15 +6,14 @@ Only the server's own entry changes, every other byte stays; a backup is made fi
 from __future__ import annotations
 
 import json
-import os
 import shutil
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
 from leanrag_engine.core.errors import InvalidInput, NotFound
+from leanrag_engine.core.replacement import replace_file
 
 from . import jsonc
 from .places import Client
@@ -159,8 +158,8 @@ def apply_change(plan: ConfigChange) -> Path | None:
 
     Raises :class:`InvalidInput` if the file cannot be written or has changed since it was read.
     """
-    # A symbolic link to the file, as in a dotfiles repository, stays a link.
-    file = Path(os.path.realpath(plan.file))
+    # A symbolic link to the file, as in a dotfiles repository, stays a link, and the backup lies beside what it names.
+    file = plan.file.resolve()
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
         now = file.read_bytes() if file.exists() else b""
@@ -169,7 +168,7 @@ def apply_change(plan: ConfigChange) -> Path | None:
                 f"{file} was changed by another program just now.", "Run this again. Nothing was written."
             )
         backup = back_up(file, now) if plan.existed else None
-        replace(file, plan.after.encode("utf-8"))
+        replace_file(file, plan.after.encode("utf-8"), private=True)
     except OSError as problem:
         raise InvalidInput(
             f"{plan.file} cannot be written: {problem.strerror}.",
@@ -187,18 +186,3 @@ def back_up(file: Path, content: bytes) -> Path:
         number += 1
     shutil.copy2(file, backup)
     return backup
-
-
-def replace(file: Path, content: bytes) -> None:
-    """Replace ``file`` atomically with ``content``, keeping its permissions; a new file is readable by its owner only."""
-    handle, scratch = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")
-    try:
-        with os.fdopen(handle, "wb") as stream:
-            stream.write(content)
-            stream.flush()
-            os.fsync(stream.fileno())
-        if file.exists():
-            shutil.copymode(file, scratch)
-        Path(scratch).replace(file)
-    finally:
-        Path(scratch).unlink(missing_ok=True)

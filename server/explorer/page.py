@@ -18,6 +18,7 @@ import anyio
 import anyio.to_thread
 
 from leanrag_engine.core.errors import InvalidInput, NotFound
+from leanrag_engine.core.replacement import replace_file
 
 from . import data
 
@@ -120,12 +121,9 @@ async def write_page(engine: LeanRAG, collection: str, path: Path) -> int:
     def write() -> int:
         content = {**data.describe_graph(graph), "history": history}
         encoded = render_page(content).encode("utf-8")
-        beside = path.with_name(f".{path.name}.part")
         try:
-            beside.write_bytes(encoded)
-            beside.replace(path)
+            replace_file(path, encoded)
         except OSError as problem:
-            beside.unlink(missing_ok=True)
             raise InvalidInput(
                 f"{path} cannot be written: {problem.strerror}.", "Give a path in a folder of yours."
             ) from problem

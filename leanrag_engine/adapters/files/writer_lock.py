@@ -21,6 +21,7 @@ from filelock import FileLock, Timeout
 
 from leanrag_engine.core.errors import Busy, StoreUnusable
 from leanrag_engine.core.ports import LockHolder
+from leanrag_engine.core.replacement import replace_file
 
 POLL_SECONDS = 0.1
 REPORT_SECONDS = 0.5
@@ -94,11 +95,9 @@ class FileWriterLock:
             "purpose": purpose,
             "since": datetime.now(UTC).isoformat(),
         }
-        draft = self._note.with_suffix(".draft")
         # Without a note the lock still works, but its holder is unknown.
         with suppress(OSError):
-            draft.write_text(json.dumps(note), encoding="utf-8")
-            draft.replace(self._note)
+            replace_file(self._note, json.dumps(note).encode("utf-8"))
 
     def _read_note(self) -> LockHolder | None:
         try:

@@ -40,13 +40,14 @@ def _receive(requests: IO[bytes], received: SimpleQueue[bytes]) -> None:
 def _answer(request: bytes) -> bytes:
     try:
         work, value = pickle.loads(request)  # noqa: S301 - from the process that started this one
-        result: tuple[bool, Any] = (False, work(value, _ignore))
+        result: tuple[bool, Any] = (False, work(value, ignore_message))
     except Exception as problem:  # noqa: BLE001 - whatever it is, the parent raises it
         result = (True, problem)
     return pickle.dumps(result, pickle.HIGHEST_PROTOCOL)
 
 
-def _ignore(message: str) -> None:
+def ignore_message(message: str) -> None:
+    """Drop what the work says: it is shown only where it runs in the process that asked for it."""
     del message
 
 

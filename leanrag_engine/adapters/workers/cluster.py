@@ -8,6 +8,8 @@ from typing import Any, TypeVar
 from leanrag_engine.core.errors import InvalidInput, WorkerLost
 from leanrag_engine.core.ports import Say
 
+from .child import ignore_message
+
 T = TypeVar("T")
 R = TypeVar("R")
 
@@ -63,7 +65,7 @@ class DaskCluster:
 
         del say
         # Not `pure`: equal values would be one task, also after its result was forgotten.
-        task = self._client.submit(work, value, _ignore, pure=False, retries=0)
+        task = self._client.submit(work, value, ignore_message, pure=False, retries=0)
         try:
             result: R = await task
         except ModuleNotFoundError as problem:
@@ -82,7 +84,3 @@ class DaskCluster:
 
     async def close(self) -> None:
         await self._client.close()
-
-
-def _ignore(message: str) -> None:
-    del message

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -14,6 +13,7 @@ from typing import Any
 from leanrag_engine.core.errors import InvalidInput, LeanRAGError, ReplyUnusable
 from leanrag_engine.core.model import DocumentSource, content_id
 from leanrag_engine.core.ports import Tokenizer
+from leanrag_engine.core.replacement import replace_file
 from leanrag_engine.core.text.language.names import fold_case
 from leanrag_engine.core.text.scripts import has_cjk
 from leanrag_engine.documents.chunking import chunk
@@ -153,13 +153,8 @@ class QuestionFile:
 
     def _store(self) -> None:
         """Replace the file at once: a process that is killed leaves the old or the new one."""
-        draft = self.path.with_suffix(".json.new")
         try:
-            with draft.open("w", encoding="utf-8") as file:
-                json.dump(self.content, file, ensure_ascii=False, indent=1)
-                file.flush()
-                os.fsync(file.fileno())
-            draft.replace(self.path)
+            replace_file(self.path, json.dumps(self.content, ensure_ascii=False, indent=1).encode("utf-8"))
         except OSError as problem:
             raise InvalidInput(
                 f"The file {self.path} cannot be written: {problem.strerror}.", "Check the folder."

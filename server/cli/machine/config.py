@@ -13,6 +13,7 @@ import typer
 
 from leanrag_engine.core.config import Settings, config_file, load_settings, unknown_setting
 from leanrag_engine.core.errors import InvalidInput
+from leanrag_engine.core.replacement import replace_file
 
 from ..options import Json, report_errors
 
@@ -144,9 +145,7 @@ def write_setting(name: str, line: str) -> None:
     if not complete:  # such as a value of several lines
         raise InvalidInput(f"{name} in {file} cannot be changed line by line.", "Change it by hand.")
     file.parent.mkdir(parents=True, exist_ok=True)
-    fresh = file.with_name(f"{file.name}.new")
-    fresh.write_text(changed, encoding="utf-8")
-    fresh.replace(file)
+    replace_file(file, changed.encode("utf-8"))
 
 
 def to_toml(value: object) -> str:

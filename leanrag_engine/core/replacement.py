@@ -1,0 +1,32 @@
+"""Replace a file, so that every reader and a killed process find the old content or the new one, whole."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import uuid
+from pathlib import Path
+
+
+def replace_file(file: Path, content: bytes, *, private: bool = False) -> None:
+    """Write ``content`` beside ``file``, to the disk itself, and give it the name of ``file``.
+
+    An existing file keeps its permissions, a symbolic link stays a link; a new file is readable by its owner alone
+    if it is ``private``. Raises ``OSError`` if this is not possible; the old content then stays, and nothing beside it.
+    """
+    file = Path(os.path.realpath(file))
+    draft = file.with_name(f".{file.name}.{uuid.uuid4().hex}")
+    try:
+        with open(draft, "xb", opener=_open_private if private else None) as stream:
+            stream.write(content)
+            stream.flush()
+            os.fsync(stream.fileno())
+        if file.exists():
+            shutil.copymode(file, draft)
+        draft.replace(file)
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def _open_private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
