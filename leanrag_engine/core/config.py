@@ -154,7 +154,10 @@ class Settings(BaseSettings):
         description="How clusters are found: gmm by meaning (the paper), leiden by relations, dual by both.",
     )
     relation_weight: float = Field(
-        default=0.3, ge=0, le=100, description="What relations weigh beside meaning in dual clustering."
+        default=0.43,
+        ge=0,
+        le=100,
+        description="What relations weigh in dual clustering, where meaning weighs 1.",
     )
     cluster_size: int = Field(default=20, ge=2, le=200, description="Mean number of members of a cluster.")
     cluster_cap: int = Field(

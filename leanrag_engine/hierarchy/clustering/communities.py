@@ -40,7 +40,7 @@ def find_communities(
     labels = join_small_communities(links, labels, sizes)
     pulse()
     labels = _cluster_runts(vectors, labels, sizes, seed, pulse)
-    labels = _pack_runts(vectors, labels, sizes)
+    labels = pack_runts(vectors, labels, sizes)
     return renumber(place_lone_members(vectors.astype(np.float64), labels, sizes.cap))
 
 
@@ -193,7 +193,7 @@ def _cluster_runts(
     return renumber(labels)
 
 
-def _pack_runts(vectors: Vectors, labels: Labels, sizes: ClusterSizes) -> Labels:
+def pack_runts(vectors: Vectors, labels: Labels, sizes: ClusterSizes) -> Labels:
     """Merge the last runts with similar clusters, and the smallest clusters too if the layer would hardly shrink."""
     counts = np.bincount(labels)
     most = 2 * len(labels) // sizes.mean  # a tenth where 20 is the mean

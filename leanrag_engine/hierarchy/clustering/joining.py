@@ -2,8 +2,7 @@
 
 The objective is ``tightness + weight * inside``: the mean cosine of all entities to the mean of their
 cluster, and the share of all relations that join members of one cluster. One weight trades one for
-the other, as λ does in Youtu-GraphRAG's dual-perception score, which adds a similarity of relations to a
-similarity of meaning. A community's score is an estimate there; each move's gain is exact here.
+the other; each move's gain is exact.
 """
 
 from __future__ import annotations

@@ -9,6 +9,7 @@ clusters out under a hard cap. One seed and one thread: equal input gives equal 
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -38,6 +39,11 @@ class Clusters:
     second_responsibility: NDArray[np.float64]
 
 
+def one_thread() -> threadpool_limits:
+    """Return a context in which linear algebra runs in one thread: sums differ by the number of threads."""
+    return threadpool_limits(limits=1)
+
+
 def _no_pulse() -> None:
     """Do nothing: the default ``pulse``."""
 
@@ -59,7 +65,7 @@ def cluster(
 
 def reduce_dimensions(vectors: Vectors, *, most: int = 512) -> Points:
     """Return the coordinates of the rows of ``vectors`` (n, d) along their first principal axes, (n, at most ``most``)."""
-    with threadpool_limits(limits=1):
+    with one_thread():
         return _principal(np.ascontiguousarray(vectors, dtype=np.float64), most)
 
 
@@ -67,11 +73,23 @@ def assign_clusters(
     reduced: Points, *, mean_size: int, cap: int, seed: int = 0, pulse: Callable[[], None]
 ) -> Labels:
     """Return the labels (n,) of :func:`cluster` for coordinates that are reduced already."""
-    with threadpool_limits(limits=1):
+    with one_thread():
         count = _count(len(reduced), mean_size, cap)
         # The layer is split in its first 128 principal axes, and evened out in all of ``reduced``.
         labels = _partition(reduced[:, -128:], count, seed, pulse)
         return balance(reduced, labels, mean_size=mean_size, cap=cap, pulse=pulse)
+
+
+def assign_nearest_means(points: Vectors, count: int, seed: int) -> Labels:
+    """Return at most ``count`` clusters (n,) of any size by k-means, numbered by their first members."""
+    # Both take a second to import, as in _mixture.
+    from sklearn.cluster import KMeans  # noqa: PLC0415
+    from sklearn.exceptions import ConvergenceWarning  # noqa: PLC0415
+
+    model = KMeans(count, n_init=1, max_iter=20, random_state=seed)
+    with one_thread(), warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # fewer clusters are right where points are equal
+        return renumber(np.asarray(model.fit_predict(points), dtype=np.intp))
 
 
 def measure_memberships(reduced: Points, labels: Labels) -> Clusters:
@@ -79,7 +97,7 @@ def measure_memberships(reduced: Points, labels: Labels) -> Clusters:
 
     ``labels`` (n,) are numbered without gaps by the clusters' first members.
     """
-    with threadpool_limits(limits=1):
+    with one_thread():
         return _posteriors(reduced, labels)
 
 

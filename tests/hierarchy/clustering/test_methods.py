@@ -20,7 +20,6 @@ from leanrag_engine.hierarchy.clustering.links import EdgeList
 from leanrag_engine.hierarchy.clustering.methods import (
     ClusteringMethod,
     ClusteringOptions,
-    mix_with_neighbours,
     partition,
 )
 from leanrag_engine.hierarchy.clustering.mixture import cluster
@@ -115,7 +114,7 @@ def test_a_layer_of_more_than_20_shrinks_to_between_a_tenth_and_a_twentieth(
 
 
 def test_a_layer_of_20000_shrinks_to_a_twentieth(some_vectors: MakeVectors) -> None:
-    # Once, as it takes seconds: ``dual`` takes every step that ``gmm`` takes.
+    # Once, as it takes seconds: ``dual`` takes the most steps.
     found = partition(
         some_vectors("clustered", 20_000, 1),
         groups_of(27, 20_000),
@@ -175,7 +174,7 @@ def test_leiden_finds_what_only_relations_show_and_gmm_does_not() -> None:
         for method in ClusteringMethod
     }
     assert agreement[ClusteringMethod.LEIDEN] == 1.0
-    assert agreement[ClusteringMethod.DUAL] > 0.8  # 0.88 with numpy 2.5 and scipy 1.18, on Python 3.13
+    assert agreement[ClusteringMethod.DUAL] == 1.0
     assert agreement[ClusteringMethod.GMM] < 0.5
 
 
@@ -196,12 +195,6 @@ def test_without_relations_every_method_clusters_by_meaning(
         assert adjusted_rand_score(truth, found.labels) >= 0.85
 
 
-def test_dual_without_weight_is_clustering_by_meaning_alone(some_vectors: MakeVectors) -> None:
-    vectors, links = some_vectors("clustered", 300, 0), links_of("random", 300)
-    found = partition(vectors, links, USUAL, ClusteringOptions(ClusteringMethod.DUAL, 0.0), pulse=silent)
-    assert np.array_equal(found.labels, cluster(vectors, mean_size=20, cap=30).labels)
-
-
 def test_the_weight_trades_tightness_for_relations_inside(some_vectors: MakeVectors) -> None:
     vectors, links = some_vectors("clustered", 600, 0), links_of("random", 600)
     inside = [
@@ -213,7 +206,7 @@ def test_the_weight_trades_tightness_for_relations_inside(some_vectors: MakeVect
         for weight in (0.0, 0.2, 2.0)
     ]
     assert inside == sorted(inside)
-    assert inside[2] > 2 * inside[0]
+    assert inside[2] > 1.5 * inside[0]
 
 
 # --- joining -------------------------------------------------------------------------------
@@ -276,16 +269,6 @@ def test_components_are_those_of_networkx(shape: str, count: int, seed: int) -> 
     found = links.components()
     expected = {frozenset(each) for each in nx.connected_components(graph)}
     assert {frozenset(np.flatnonzero(found == number).tolist()) for number in set(found.tolist())} == expected
-
-
-def test_an_entity_is_encoded_with_the_mean_of_its_neighbours() -> None:
-    vectors = np.eye(4, dtype=np.float32)
-    links = EdgeList(4, np.array([[0, 1], [0, 2]]), np.array([1.0, 3.0]))
-    found = mix_with_neighbours(vectors, links, 1.0)
-    expected = np.array([1.0, 1 / np.sqrt(10), 3 / np.sqrt(10), 0])
-    assert np.allclose(found[0], expected / np.linalg.norm(expected), atol=1e-6)
-    assert np.allclose(found[3], vectors[3])
-    assert np.allclose(np.linalg.norm(found, axis=1), 1)
 
 
 @pytest.mark.parametrize("method", list(ClusteringMethod))
