@@ -643,13 +643,14 @@ class LayerHealth:
     says how τ was chosen. ``heuristic_*``: shares made without a model.
 
     Clusters of this layer's entities: ``sizes``; ``tightness``, the mean cosine to the mean of the own cluster;
-    ``inside``, the share of relations within a cluster; ``modularity``, by how much that exceeds the share that random
-    ends would give; ``connected``, the share of clusters that those relations
+    ``inside``, the share of relations within a cluster; ``modularity``, by how much the share of G0's relations within
+    a cluster exceeds that of random ends; ``connected``, the share of clusters that those relations
     connect (the cap, the tree's shape or meaning alone put the others together); ``contested``, the share of members
     with a responsibility below one half; ``islands``, the clusters that a relation leaves but that have no relation
     of their own, which must be 0.
 
-    With Leiden only: ``communities`` of at least two members at resolution 1, and ``apart``, the share of relations
+    With Leiden only: ``resolution``, at which the clusters were found (0 after an update, which keeps clusters);
+    ``communities`` of at least two members at resolution 1, and ``apart``, the share of relations
     within a community that leave their cluster because of the cap and the tree's shape.
     """
 
@@ -668,6 +669,7 @@ class LayerHealth:
     tightness: float = 0.0
     inside: float = 0.0
     modularity: float = 0.0
+    resolution: float = 0.0
     connected: float = 0.0
     contested: float = 0.0
     islands: int = 0

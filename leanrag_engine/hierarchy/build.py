@@ -30,8 +30,7 @@ from .changes.carrying import (
 )
 from .changes.unchanged import Flags, find_touched, find_unchanged
 from .clustering.balancing import ClusterSizes, cap_for, cluster_means
-from .clustering.links import EdgeList
-from .clustering.methods import ClusteringOptions, partition
+from .clustering.methods import ClusteringOptions, partition, select_links
 from .clustering.mixture import Clusters, check_sizes, measure_memberships, reduce_dimensions
 from .clustering.placement import place
 from .health import measure_hierarchy
@@ -118,6 +117,7 @@ class _LayerStack:
     touched: Flags
     phrases: PhraseTable | None = None
     thresholds: list[Threshold] = field(default_factory=list)
+    resolutions: list[float] = field(default_factory=list)
 
     @property
     def points(self) -> Vectors:
@@ -173,6 +173,7 @@ async def build(
         clustering=options.clustering,
         sizes=sizes,
         thresholds=stack.thresholds,
+        resolutions=stack.resolutions,
     )
     return BuiltHierarchy(hierarchy, stack.vectors, await in_thread(measure))
 
@@ -216,6 +217,7 @@ async def _add_layer(context: _BuildContext, stack: _LayerStack, sizes: ClusterS
     stack.graphs[-1] = Graph(_assign_parents(lower.entities, clusters, entities), lower.relations)
     stack.graphs.append(replace(upper, relations=apply_sentences(upper.relations, sentences, carried)))
     stack.thresholds.append(draft.threshold)
+    stack.resolutions.append(clusters.resolution)
     stack.lineage = Lineage.of_clusters(entities, summaries.origins or [None] * len(entities))
     stack.vectors.append(await _embed(entities, context.embedder, context.progress))
 
@@ -230,6 +232,8 @@ def _cluster_layer(
     lower, points, previous = stack.graphs[-1], stack.points, context.previous
     if len(points) <= sizes.mean:
         return _one_cluster(points), None
+    options = context.options.clustering
+    links = select_links(lower, context.base, stack.ancestors, options.method)
     above = previous.layer(len(stack.graphs)) if previous and context.mode == "update" else None
     if above is not None and (len(above.entities) > 1 or len(points) <= sizes.cap):
         if len(above.entities) == 1:
@@ -239,10 +243,10 @@ def _cluster_layer(
             [places.get((each.parent_id or "") if each else "", -1) for each in stack.lineage.origins]
         )
         if (homes >= 0).any():
-            found = place(points, EdgeList.of(lower), homes, sizes, context.options.clustering, pulse=pulse)
+            found = place(points, links, homes, sizes, options, pulse=pulse)
             origins = [above.entities[old] if old >= 0 else None for old in found.origins.tolist()]
             return found.clusters, origins
-    return partition(points, EdgeList.of(lower), sizes, context.options.clustering, pulse=pulse), None
+    return partition(points, links, sizes, options, pulse=pulse), None
 
 
 def _one_cluster(points: Vectors) -> Clusters:

@@ -63,20 +63,28 @@ def measure_hierarchy(
     clustering: ClusteringOptions,
     sizes: ClusterSizes,
     thresholds: Sequence[Threshold],
+    resolutions: Sequence[float],
 ) -> HierarchyHealth:
-    """Return the record of ``hierarchy``; ``vectors`` are (n, d) unit rows per layer, ``thresholds`` those above G0."""
-    layers = [
+    """Return the record of ``hierarchy``; ``vectors`` are (n, d) unit rows per layer, ``thresholds`` and ``resolutions``
+    those above G0."""
+    found = [
         _layer(lower, upper, rows, threshold, clustering)
         for (lower, upper), rows, threshold in zip(
             _steps(hierarchy), vectors, (None, *thresholds), strict=True
         )
+    ]
+    base = EdgeList.of(hierarchy.layers[0])
+    ancestors = find_ancestors([layer.entities for layer in hierarchy.layers])
+    layers = [
+        replace(each, modularity=round(base.modularity(places), 4), resolution=resolution)
+        for each, places, resolution in zip(found[:-1], ancestors[1:], resolutions, strict=True)
     ]
     return HierarchyHealth(
         clustering=clustering.method.value,
         relation_weight=clustering.relation_weight,
         cluster_size=sizes.mean,
         cluster_cap=sizes.cap,
-        layers=tuple(layers),
+        layers=(*layers, found[-1]),
         meetings=_measure_meetings(hierarchy, vectors[0]),
     )
 
@@ -138,7 +146,6 @@ def _measure_clusters(
         sizes=shape.sizes,
         tightness=round(shape.tightness, 4),
         inside=round(links.inside(labels), 4),
-        modularity=round(links.modularity(labels), 4),
         connected=_share(int((_pieces(links, labels) == 1).sum()), shape.clusters),
         contested=_share(int(np.count_nonzero(shares < half)), len(shares)),
         islands=_islands(links, labels, upper),

@@ -78,17 +78,31 @@ def test_inside_and_connected_are_what_networkx_gives(one: BuiltHierarchy) -> No
         assert layer_health.connected == pytest.approx(connected / len(members), abs=1e-4)
 
 
-def test_modularity_is_what_networkx_gives(one: BuiltHierarchy) -> None:
-    for layer_health, (lower, upper) in zip(one.health.layers, pairwise(one.hierarchy.layers), strict=False):
-        graph = nx.Graph()
-        graph.add_nodes_from(each.id for each in lower.entities)
-        for relation in lower.relations:
-            graph.add_edge(relation.source_id, relation.target_id, weight=relation.strength)
-        members: dict[str, set[str]] = {entity.id: set() for entity in upper.entities}
-        for entity in lower.entities:
-            members[entity.parent_id].add(entity.id)
-        expected = nx.community.modularity(graph, members.values()) if lower.relations else 0.0
+def test_modularity_of_each_layer_is_what_networkx_gives_for_the_relations_of_g0(one: BuiltHierarchy) -> None:
+    base = one.hierarchy.layers[0]
+    graph = nx.Graph()
+    graph.add_nodes_from(each.id for each in base.entities)
+    for relation in base.relations:
+        graph.add_edge(relation.source_id, relation.target_id, weight=relation.strength)
+    above = {entity.id: entity.id for entity in base.entities}
+    for layer_health, lower in zip(one.health.layers, one.hierarchy.layers[:-1], strict=False):
+        parents = {entity.id: entity.parent_id for entity in lower.entities}
+        above = {id_: parents[ancestor] for id_, ancestor in above.items()}
+        members: dict[str, set[str]] = {ancestor: set() for ancestor in above.values()}
+        for id_, ancestor in above.items():
+            members[ancestor].add(id_)
+        expected = nx.community.modularity(graph, members.values()) if base.relations else 0.0
         assert layer_health.modularity == pytest.approx(expected, abs=1e-4)
+
+
+def test_layers_of_leiden_are_communities_at_falling_resolutions(one: BuiltHierarchy) -> None:
+    found = [each.resolution for each in one.health.layers]
+    if one.health.clustering != "leiden":
+        assert not any(found)
+        return
+    assert found[-1] == 0, "no clusters of the root"
+    levels = [each for each in found if each]
+    assert levels == sorted(levels, reverse=True)
 
 
 def test_tightness_is_the_mean_cosine_to_the_mean_of_the_cluster(one: BuiltHierarchy) -> None:
@@ -119,6 +133,7 @@ def test_a_cluster_that_relations_leave_and_no_relation_above_joins_is_an_island
         clustering=ClusteringOptions(ClusteringMethod(one.health.clustering)),
         sizes=ClusterSizes(8, 12),
         thresholds=[Threshold(3, "as set")] * (len(layers) - 1),
+        resolutions=[0.0] * (len(layers) - 1),
     )
     parent = {entity.id: entity.parent_id for entity in base.entities}
     ends = [(parent[each.source_id], parent[each.target_id]) for each in base.relations]

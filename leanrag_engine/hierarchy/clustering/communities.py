@@ -1,7 +1,11 @@
 """Cluster the entities of a layer by their relations: Leiden (Traag, Waltman & van Eck 2019).
 
-Communities are found on the graph of the layer's relations, level by level: what exceeds the cap is
-divided again at a higher resolution, on its own. Leiden's communities are connected. Small ones join
+The layers of a hierarchy are communities of G0 at falling resolutions, each within those of the next. A layer takes the lowest
+resolution that gives as many communities as there are clusters of the cap, so that the first has the smallest communities and the
+highest has the broadest (course reader §5); communities of a layer above the first are found on the graph of those below, in which
+their inner relations count as well (§4.2.3), so that modularity is always that of G0's relations.
+
+What exceeds the cap is divided again at a higher resolution, on its own. Leiden's communities are connected. Small ones join
 the neighbour that they are most related to. Vectors decide the rest: a star or a clique that no resolution
 divides is cut, and entities without a relation join the most similar ones.
 """
@@ -18,22 +22,27 @@ from graspologic_native import leiden_csr  # type: ignore[import-untyped] # it s
 from leanrag_engine.core.model import Vectors
 
 from .balancing import ClusterSizes, Labels, cluster_means, place_lone_members, renumber
-from .links import EdgeList
+from .links import EdgeList, matrix_rows
 from .mixture import cluster
+
+COARSEST, FINEST = 2.0**-6, 4.0**8
+"""The resolutions that are tried."""
 
 
 def find_communities(
     vectors: Vectors, links: EdgeList, sizes: ClusterSizes, *, seed: int = 0, pulse: Callable[[], None]
-) -> Labels:
-    """Return labels (n,) of about n / ``sizes.mean`` clusters of 2 to ``sizes.cap`` members, numbered by their first ones.
+) -> tuple[Labels, float]:
+    """Return labels (n,) of about n / ``sizes.mean`` clusters of 2 to ``sizes.cap`` members, numbered by their first ones,
+    and the resolution of the layer.
 
     ``vectors`` (n, d) decide only what relations leave open. ``pulse`` is called between steps and may raise to
     stop. O(m log n), plus the cost of clustering the rest by vectors.
     """
     if links.count <= sizes.cap and links.count <= sizes.mean:
-        return np.zeros(links.count, dtype=np.intp)
+        return np.zeros(links.count, dtype=np.intp), COARSEST
+    resolution, parts = find_level(links, sizes.cap, seed, pulse)
     labels = np.arange(links.count)
-    for number, rows in enumerate(_divide(links, sizes.cap, seed, pulse)):
+    for number, rows in enumerate(_divide(links, parts, resolution, sizes.cap, seed, pulse)):
         labels[rows] = links.count + number
     labels = renumber(labels)
     labels = _cut_large(vectors, labels, sizes, seed, pulse)
@@ -41,53 +50,81 @@ def find_communities(
     pulse()
     labels = _cluster_runts(vectors, labels, sizes, seed, pulse)
     labels = pack_runts(vectors, labels, sizes)
-    return renumber(place_lone_members(vectors.astype(np.float64), labels, sizes.cap))
+    return renumber(place_lone_members(vectors.astype(np.float64), labels, sizes.cap)), resolution
+
+
+def find_level(links: EdgeList, size: int, seed: int, pulse: Callable[[], None]) -> tuple[float, Labels]:
+    """Return the lowest resolution, of a series that doubles, with a community for each ``size`` related entities, and
+    the communities, (count,); the highest one if none has as many."""
+    linked = np.unique(matrix_rows(links.neighbours()))
+    wanted = -(-len(linked) // size)
+    resolution = COARSEST
+    while True:
+        pulse()
+        parts = leiden(links, resolution, seed)
+        if len(np.unique(parts[linked])) >= wanted or resolution >= FINEST:
+            return resolution, parts
+        resolution *= 2
 
 
 def _divide(
     links: EdgeList,
+    parts: Labels,
+    resolution: float,
     cap: int,
     seed: int,
     pulse: Callable[[], None],
     *,
     factor: float = 4.0,
-    finest: float = 4.0**8,
 ) -> Iterator[Labels]:
-    """Yield the rows of communities of at least two members; no resolution divides those above the cap.
+    """Yield the rows of the communities ``parts`` at ``resolution``, those above the cap divided; no resolution divides the rest.
 
-    The resolution rises by ``factor`` (not tuned) from level to level, up to ``finest``.
+    The resolution rises by ``factor`` (not tuned) each time, up to the finest.
     """
-    linked = np.full(links.count, -1, dtype=np.intp)
-    linked[np.unique(links.ends)] = 0
-    stack = [(rows, part, 1.0) for rows, part in links.within(linked)]
+    everyone = np.arange(links.count)
+    stack = [(everyone, links, parts, resolution)]
     while stack:
-        rows, part, resolution = stack.pop()
+        rows, part, parts, resolution = stack.pop()
         pulse()
-        parts = leiden(part, resolution, seed)
         for places, inner in part.within(parts):
-            if len(places) <= cap or (len(places) == len(rows) and resolution >= finest):
+            if len(places) <= cap or (len(places) == len(rows) and resolution >= FINEST):
                 yield rows[places]
             else:
-                stack.append((rows[places], inner, resolution * factor))
+                finer = resolution * factor
+                stack.append((rows[places], inner, leiden(inner, finer, seed), finer))
 
 
 def leiden(links: EdgeList, resolution: float, seed: int = 0) -> Labels:
     """Return the communities of a graph, (count,), numbered by their first members; each is connected."""
-    if not len(links.ends):
+    if not links.neighbours().nnz:
         return np.arange(links.count)
-    near = links.neighbours()
+    near = _move_inner_to_twins(links).neighbours()
     _, found = leiden_csr(
         near.indptr.astype(np.int64),
         near.indices.astype(np.int32),
         near.data,
-        links.count,
+        near.shape[0],
         resolution=resolution,
         iterations=2,
         seed=seed,
     )
-    parts = np.arange(links.count) + len(found)
+    parts = np.arange(near.shape[0]) + len(found)
     parts[list(found.keys())] = list(found.values())
-    return renumber(parts)
+    return renumber(parts[: links.count])
+
+
+def _move_inner_to_twins(links: EdgeList) -> EdgeList:
+    """Return the graph in which entity i has its inner relations with a twin, count + i, that has no others.
+
+    graspologic-native 1.3 counts a relation of a node with itself wrongly. In one community with its twin, an entity has the
+    degree and the inner weight that the relation gives it.
+    """
+    own = links.ends[:, 0] == links.ends[:, 1]
+    if not own.any():
+        return links
+    ends = links.ends.copy()
+    ends[own, 1] += links.count
+    return EdgeList(2 * links.count, ends, links.weights)
 
 
 def _cut_large(
@@ -162,7 +199,7 @@ def join_small_communities(links: EdgeList, labels: Labels, sizes: ClusterSizes)
     merging = _CommunityMerger(links, labels)
     heap = [(size, community) for community, size in enumerate(merging.sizes)]
     heapq.heapify(heap)
-    linked = np.unique(links.ends)
+    linked = np.unique(matrix_rows(links.neighbours()))
     count, wanted = len(np.unique(labels[linked])), -(-len(linked) // sizes.mean)
     while heap and count > wanted:
         size, community = heapq.heappop(heap)

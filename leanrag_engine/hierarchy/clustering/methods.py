@@ -2,18 +2,19 @@
 
 ``gmm``     by meaning (the paper): Gaussian mixtures; relations decide between equally good clusters.
 ``dual``    by meaning and relations (Youtu-GraphRAG's dual perception, :mod:`.perception`), traded by one weight.
-``leiden``  by relations (course reader §4); meaning decides what they leave open.
+``leiden``  by relations (course reader §4); meaning decides what they leave open. Layers are communities of G0 at falling
+            resolutions (:mod:`.communities`), so that it takes all relations of G0, by :func:`select_links`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 import numpy as np
 
-from leanrag_engine.core.model import Vectors
+from leanrag_engine.core.model import Graph, Vectors
 
 from .balancing import ClusterSizes, Labels, Points, renumber
 from .communities import find_communities
@@ -61,9 +62,9 @@ def partition(
     points, weight = points_of(vectors, links, clustering)
     reduced = reduce_dimensions(points)
     if clustering.method is ClusteringMethod.LEIDEN:
-        labels = find_communities(vectors, links, sizes, seed=seed, pulse=pulse)
+        labels, resolution = find_communities(vectors, links, sizes, seed=seed, pulse=pulse)
         labels = split_until_enough(vectors, labels, links, sizes, split_by_relations, pulse)
-        return measure_clusters(reduced, labels, links, clustering.method)
+        return replace(measure_clusters(reduced, labels, links, clustering.method), resolution=resolution)
     if clustering.method is ClusteringMethod.DUAL:
         labels = find_dual_communities(
             points, links, sizes, share=weight / (1 + weight), seed=seed, pulse=pulse
@@ -76,6 +77,14 @@ def partition(
     pulse()
     labels = split_until_enough(points, renumber(labels), links, sizes, split_by_meaning, pulse)
     return measure_clusters(reduced, labels, links, clustering.method)
+
+
+def select_links(lower: Graph, base: Graph, ancestors: Labels, method: ClusteringMethod) -> EdgeList:
+    """Return the relations by which the layer ``lower`` is clustered: its own, by λ; for Leiden those of G0 between and within
+    the ``ancestors`` (base entities,) there."""
+    if method is ClusteringMethod.LEIDEN:
+        return EdgeList.of(base).contract(ancestors)
+    return EdgeList.of(lower)
 
 
 def points_of(vectors: Vectors, links: EdgeList, clustering: ClusteringOptions) -> tuple[Vectors, float]:

@@ -29,7 +29,8 @@ class Clusters:
 
     ``labels`` and ``second`` are (n,) cluster numbers, clusters being numbered by their first members;
     ``second`` is -1 where there is one cluster alone. The responsibilities (n,) are posterior
-    probabilities; the runner-up's may be the higher where the cap kept a point out.
+    probabilities; the runner-up's may be the higher where the cap kept a point out. ``resolution`` is that of Leiden's
+    communities, 0 for other methods.
     """
 
     count: int
@@ -37,6 +38,7 @@ class Clusters:
     responsibility: NDArray[np.float64]
     second: Labels
     second_responsibility: NDArray[np.float64]
+    resolution: float = 0.0
 
 
 def one_thread() -> threadpool_limits:

@@ -70,6 +70,11 @@ def _communities(each: LayerHealth) -> str:
     return f"{each.communities}, {_percent(each.apart)} apart" if each.communities else ""
 
 
+def _modularity(each: LayerHealth) -> str:
+    level = f", resolution {each.resolution:g}" if each.resolution else ""
+    return f"{each.modularity:.2f}{level}" if each.clusters else ""
+
+
 def _sizes(each: LayerHealth) -> str:
     sizes = each.sizes
     return f"{sizes.least:g}–{sizes.most:g}, {sizes.median:g}" if sizes else ""
@@ -89,7 +94,7 @@ RECORDED: dict[str, Callable[[LayerHealth], str]] = {
     "members of a cluster: range, median": _sizes,
     "tightness": lambda each: f"{each.tightness:.2f}" if each.clusters else "",
     "relations within a cluster": lambda each: _percent(each.inside) if each.clusters else "",
-    "modularity": lambda each: f"{each.modularity:.2f}" if each.clusters else "",
+    "modularity": _modularity,
     "clusters joined by relations": lambda each: _percent(each.connected) if each.clusters else "",
     "communities, relations apart": _communities,
     "members in doubt": lambda each: _percent(each.contested) if each.clusters else "",
