@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection
 
 from .model import Entity, Graph, Hierarchy, Relation
@@ -10,10 +11,13 @@ from .model import Entity, Graph, Hierarchy, Relation
 def find_misfit(hierarchy: Hierarchy) -> str | None:
     """Return the first fault in how the layers fit together, in words, or None.
 
-    An entity or relation is in the layer that it says. A parent is one layer up; the last layer has none. Both ends of
+    An entity has an id of its own. An entity or relation is in the layer that it says. A parent is one layer up; the last layer has none. Both ends of
     a relation are in its layer. Linear in the size of the hierarchy.
     """
     ids = [{entity.id for entity in layer.entities} for layer in hierarchy.layers]
+    if len(set().union(*ids)) < sum(hierarchy.sizes):
+        counts = Counter(entity.id for layer in hierarchy.layers for entity in layer.entities)
+        return f"{counts.most_common(1)[0][0]!r} is not the unique id of an entity"
     parents: list[Collection[str | None]] = [*ids[1:], {None}]
     for number, layer in enumerate(hierarchy.layers):
         fault = _find_fault(layer, number, ids[number], parents[number])

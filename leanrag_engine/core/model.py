@@ -621,6 +621,14 @@ class Hierarchy:
         return tuple(len(layer.entities) for layer in self.layers)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class PublishedLayers:
+    """The number of a published generation, and its layers."""
+
+    generation: int
+    hierarchy: Hierarchy
+
+
 # --- the health of a hierarchy -------------------------------------------------------------
 
 

@@ -34,6 +34,7 @@ from .model import (
     Hit,
     LoadedDocument,
     PassageText,
+    PublishedLayers,
     ReadDocument,
     Relation,
     Spent,
@@ -509,11 +510,13 @@ class GenerationStore(Protocol):
         embedder_state: bytes,
         record: BuildRecord,
         publication: Publication,
+        previous: PublishedLayers | None = None,
         report: ProgressReport = ignore_progress,
     ) -> Generation:
         """Write the hierarchy as a new generation, with its entry in the history, and switch the collection to it, in one
         transaction.
 
+        With the ``previous`` layers, those of the generation that is published now, only what differs from them is written.
         ``report`` gets the stage ``publish``; an exception from it ends the work, and nothing is published.
         """
         ...

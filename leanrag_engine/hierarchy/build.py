@@ -214,7 +214,10 @@ async def _add_layer(context: _BuildContext, stack: _LayerStack, sizes: ClusterS
         context.progress,
         carried,
     )
-    stack.graphs[-1] = Graph(_assign_parents(lower.entities, clusters, entities), lower.relations)
+    placed = _assign_parents(lower.entities, clusters, entities)
+    if context.mode == "update":
+        placed = _keep_memberships(placed, clusters, entities, stack.lineage, summaries)
+    stack.graphs[-1] = Graph(placed, lower.relations)
     stack.graphs.append(replace(upper, relations=apply_sentences(upper.relations, sentences, carried)))
     stack.thresholds.append(draft.threshold)
     stack.resolutions.append(clusters.resolution)
@@ -371,3 +374,34 @@ def _assign_parents(
         )
         for entity, parent, second, own, runner_up in rows
     )
+
+
+def _keep_memberships(
+    placed: Sequence[Entity],
+    clusters: Clusters,
+    upper: Sequence[Entity],
+    lineage: Lineage,
+    summaries: CarriedSummaries,
+) -> tuple[Entity, ...]:
+    """Return the entities ``placed`` with the memberships of the previous build where nothing changed in their cluster and
+    the runner-up is still there.
+
+    One entity more moves all principal axes, and with them every responsibility by a trifle: all rows would differ.
+    """
+    continued = {origin.id: upper[number].id for number, origin in enumerate(summaries.origins) if origin}
+    kept = {number for number, change in summaries.changes.items() if not change.total}
+    found = []
+    for entity, old, parent in zip(placed, lineage.origins, clusters.labels.tolist(), strict=True):
+        second = continued.get(old.second_parent_id or "") if old else None
+        if old is None or parent not in kept or (second is None) != (old.second_parent_id is None):
+            found.append(entity)
+        else:
+            found.append(
+                replace(
+                    entity,
+                    second_parent_id=second,
+                    responsibility=old.responsibility,
+                    second_responsibility=old.second_responsibility,
+                )
+            )
+    return tuple(found)

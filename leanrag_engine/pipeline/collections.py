@@ -62,6 +62,7 @@ async def _publish_copy(
             corrections=NO_CORRECTIONS,
         ),
         Publication(started, changes),
+        previous=None,
     )
     await publish_build(stores, target, finished, report)
 

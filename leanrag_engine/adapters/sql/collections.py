@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -26,6 +27,7 @@ from leanrag_engine.core.errors import Candidate, InvalidInput, NotFound
 from leanrag_engine.core.model import BuildRecord, Collection, ExtractionSchema, Generation, LayerCount
 
 from .dialect import fulltext
+from .dialect.fulltext_index import RowRange
 from .schema.records import record_from_json
 from .schema.tables import (
     agent_texts,
@@ -44,6 +46,9 @@ from .schema.tables import (
 ALL = 2**31 - 1
 """The most rows that are asked for."""
 
+LAYER_BITS = 40
+"""Bits of a position that number the rows of one layer. Part of the stored format."""
+
 HELD_COUNTS = 100
 """Counts of documents that a process keeps: a few bytes for each state of a collection."""
 
@@ -61,8 +66,10 @@ _GENERATIONS: Select[Any] = (
     .order_by(generations.c.number.desc())
     .limit(bindparam("limit"))
 )
-_LAYERS = select(generations.c.layers).where(generations.c.number == bindparam("generation"))
-_GENERATION_NUMBER = _LAYERS.with_only_columns(generations.c.number)
+_ROWS = select(generations.c.edition, generations.c.layers).where(
+    generations.c.number == bindparam("generation")
+)
+_GENERATION_NUMBER = _ROWS.with_only_columns(generations.c.number)
 _VECTOR_VERSION = select(store.c.vector_version)
 
 
@@ -291,15 +298,30 @@ def generation_exists(connection: Connection, generation: int) -> bool:
     return connection.execute(_GENERATION_NUMBER, {"generation": generation}).first() is not None
 
 
-def layer_positions(connection: Connection, generation: int) -> dict[int, range]:
-    """Return the positions of the entities of each layer; {} if the generation was deleted."""
-    layers = connection.execute(_LAYERS, {"generation": generation}).scalar()
-    ranges: dict[int, range] = {}
-    first = 0
-    for layer, count, _ in layers or ():
-        ranges[layer] = range(first, first + count)
-        first += count
-    return ranges
+class GenerationRows(NamedTuple):
+    """The edition that has the rows of a generation, and the positions of its entities by layer."""
+
+    edition: int
+    layers: Mapping[int, RowRange]
+
+
+def find_rows(connection: Connection, generation: int) -> GenerationRows | None:
+    """Return where the rows of a generation are; None if it was deleted."""
+    row = connection.execute(_ROWS, {"generation": generation}).first()
+    if row is None:
+        return None
+    return GenerationRows(
+        row.edition,
+        {
+            layer: RowRange(first_position(layer), first_position(layer + 1) - 1, count)
+            for layer, count, _ in row.layers
+        },
+    )
+
+
+def first_position(layer: int) -> int:
+    """Return the least position that an entity or relation of the layer may have."""
+    return layer << LAYER_BITS
 
 
 def embedder_state(connection: Connection, generation: int) -> bytes:

@@ -23,6 +23,7 @@ from .dialect.statements import among
 from .generations import history, unsettled
 from .generations import publish as publishing
 from .generations.publish import Build
+from .generations.visibility import visible
 from .jobs import FINISHED
 from .schema.tables import collections, entities, jobs
 from .schema.tables import documents as documents_table
@@ -37,8 +38,8 @@ def delete_documents(
 ) -> Generation | None:
     """Delete the documents ``ids`` as :meth:`leanrag_engine.core.ports.DocumentStore.delete` specifies.
 
-    Each old generation is deleted as a whole, with its full-text tables: FTS5 cannot delete single rows of a table
-    without content. ``remaining`` is published in their place.
+    Each old generation is deleted as a whole, with its full-text tables: nothing of the documents is left in them.
+    ``remaining`` is published in their place.
     """
     deleted = _find_names(connection, name, ids)
     collection = collection_rows.raise_revision(connection, name)
@@ -52,7 +53,7 @@ def delete_documents(
     generation = None
     if before and remaining:
         generation = publishing.publish(connection, name, before[0].revision, remaining, publication)
-    history.forget_names(connection, name, remaining.entities if remaining else ())
+    history.forget_names(connection, name, remaining.all_entities if remaining else ())
     _remove_from_jobs(connection, name, deleted)
     collection_rows.bump_vector_version(connection)
     return generation
@@ -72,10 +73,12 @@ def delete_collection(connection: Connection, name: str, job: str) -> None:
 def _find_untouched(connection: Connection, generation: int, remaining: Build) -> set[str]:
     """Return the ids of the aggregated entities whose texts are the same in what remains: no deleted document fed them."""
     held = select(entities.c.id, entities.c.description).where(
-        entities.c.generation == generation, entities.c.layer > 0
+        visible(entities, generation), entities.c.layer > 0
     )
     before = {row.id: row.description for row in connection.execute(held)}
-    return {each.id for each in remaining.entities if each.layer and before.get(each.id) == each.description}
+    return {
+        each.id for each in remaining.all_entities if each.layer and before.get(each.id) == each.description
+    }
 
 
 # --- jobs ----------------------------------------------------------------------------------

@@ -29,6 +29,7 @@ from leanrag_engine.core.model import (
     Hit,
     LoadedDocument,
     PassageText,
+    PublishedLayers,
     ReadDocument,
     Relation,
     Spent,
@@ -240,9 +241,15 @@ class SqlGenerationStore:
         embedder_state: bytes,
         record: BuildRecord,
         publication: Publication,
+        previous: PublishedLayers | None = None,
         report: ProgressReport = ignore_progress,
     ) -> Generation:
-        """Also raises ``InvalidInput`` if the hierarchy's layers do not fit together."""
+        """Also raises ``InvalidInput`` if the hierarchy's layers do not fit together, ``StoreUnusable`` if the ``previous``
+        ones are no longer the published ones."""
+        shared = None
+        if previous is not None:
+            positions = await self._transactions.read(publishing.find_positions, previous.generation)
+            shared = publishing.SharedRows(previous, *positions)
         ready = partial(
             publishing.prepare_build,
             hierarchy,
@@ -250,6 +257,7 @@ class SqlGenerationStore:
             dimension=dimension,
             embedder_state=embedder_state,
             record=record,
+            shared=shared,
             report=report,
         )
         build = await to_thread.run_sync(ready)

@@ -149,6 +149,7 @@ async def build_generation(
             found.revision,
             describe_build(stores, found, fitted, drafted, models),
             publication,
+            fitted.previous,
             rows_of_layers(drafted.built.hierarchy, drafted.built.vectors),
         )
         generation = await publish_build(stores, found, finished, report)

@@ -13,6 +13,7 @@ from leanrag_engine.core.model import (
     EmbeddingCounts,
     Generation,
     Hierarchy,
+    PublishedLayers,
 )
 from leanrag_engine.core.ports import Progress, ProgressReport
 from leanrag_engine.pipeline.history import drop_old_generations
@@ -26,7 +27,8 @@ from .vectors import settle_spaces, write_vectors
 class FinishedBuild:
     """What is published: layers over ``chunks``, the embedder of their texts and its state.
 
-    ``revision`` is that of the collection which the layers were built from; the ``record`` lacks what publishing adds, the
+    ``revision`` is that of the collection which the layers were built from; ``previous`` are the published layers, if there are
+    any; the ``record`` lacks what publishing adds, the
     vector spaces and their rows; ``rows`` are the kinds of rows that are embedded already.
     """
 
@@ -37,6 +39,7 @@ class FinishedBuild:
     revision: int
     record: BuildRecord
     publication: Publication
+    previous: Hierarchy | None
     rows: Mapping[str, Rows] = field(default_factory=dict)
 
 
@@ -63,9 +66,16 @@ async def publish_build(
             embedded=EmbeddingCounts(embedder.embedded, embedder.reused),
         ),
         publication=build.publication,
+        previous=find_published_layers(collection, build.previous),
         report=report,
     )
     await stores.adjacencies.keep(generation, layers, build.chunks)
     await settle_spaces(stores, written)
     await drop_old_generations(stores, collection)
     return generation
+
+
+def find_published_layers(collection: Collection, layers: Hierarchy | None) -> PublishedLayers | None:
+    """Return the ``layers`` with the number of the published generation, whose they are; None if there is none."""
+    generation = collection.generation
+    return PublishedLayers(generation.number, layers) if generation and layers else None

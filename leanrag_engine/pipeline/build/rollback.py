@@ -67,5 +67,6 @@ async def _publish_again(
             ),
         ),
         Publication(started, changes, since=published.revision if published else -1),
+        before,
     )
     return await publish_build(stores, collection, finished, report)

@@ -10,6 +10,7 @@ from sqlalchemy import Connection, Engine, create_engine, event
 
 from leanrag_engine.adapters.sql import SqlDatabase
 from leanrag_engine.adapters.sql.dialect import fulltext
+from leanrag_engine.adapters.sql.dialect.fulltext_index import RowRange
 from leanrag_engine.core.model import Hit, window_id
 
 pytestmark = pytest.mark.anyio
@@ -116,12 +117,13 @@ async def test_a_search_of_a_layer_counts_only_its_rows(connection: Connection) 
     below = [fulltext.IndexedEntity("oak", "", "common word", ("oak",))] * (2 * BOUND)
     above = [fulltext.IndexedEntity("elm", "", "common word", ("elm",))] * 5
     fulltext.add_entities(connection, 1, list(enumerate(below + above)))
-    layer = range(2 * BOUND, 2 * BOUND + 5)
+    layer = RowRange(2 * BOUND, 2 * BOUND + 4, count=5)
     hits = fulltext.search_entities(connection, 1, "common elm", 100, layer, LOW_BOUNDS)
-    assert [row for row, _ in hits] == list(layer)
+    assert [row for row, _ in hits] == list(range(layer.first, layer.last + 1))
     hits = fulltext.search_entities(connection, 1, "common", 10, layer, LOW_BOUNDS)
-    assert len(hits) == len(layer)
-    hits = fulltext.search_entities(connection, 1, "common oak", 1000, range(2 * BOUND), LOW_BOUNDS)
+    assert len(hits) == layer.count
+    lower = RowRange(0, 2 * BOUND - 1, count=2 * BOUND)
+    hits = fulltext.search_entities(connection, 1, "common oak", 1000, lower, LOW_BOUNDS)
     assert len(hits) == 2 * BOUND
 
 

@@ -423,6 +423,6 @@ async def test_a_row_with_an_unknown_foreign_key_is_refused(tmp_path: Path, parc
     store = await SqlDatabase.open(tmp_path, read_only=False)
     with pytest.raises(InvalidInput, match="FOREIGN KEY"):
         await store._transactions.write(
-            lambda connection: connection.execute(text("INSERT INTO names VALUES (99, 'key', 1)"))
+            lambda connection: connection.execute(text("INSERT INTO names VALUES (99, 'key', 1, 1, 2)"))
         )
     await store.close()

@@ -7,6 +7,7 @@ from sqlalchemy import Column, Select, create_engine, select
 
 from leanrag_engine.adapters.sql import documents
 from leanrag_engine.adapters.sql.dialect.statements import among, among_pairs
+from leanrag_engine.adapters.sql.generations.visibility import visible
 from leanrag_engine.adapters.sql.schema.tables import entities, metadata, relations
 
 
@@ -14,13 +15,13 @@ from leanrag_engine.adapters.sql.schema.tables import entities, metadata, relati
     "column", [entities.c.id, entities.c.position, entities.c.parent_id, relations.c.source_id], ids=str
 )
 def test_the_rows_of_a_list_of_ids_are_found_by_an_index(column: Column[object]) -> None:
-    statement = select(column.table).where(column.table.c.generation == 1, among(column, ["a", "b"]))
-    assert f"(generation=? AND {column.name}=?)" in plan_of(statement)
+    statement = select(column.table).where(visible(column.table, 1), among(column, ["a", "b"]))
+    assert f"(edition=? AND {column.name}=?" in plan_of(statement)
 
 
 def test_the_rows_of_a_list_of_pairs_are_found_by_an_index() -> None:
-    statement = select(entities).where(among_pairs((entities.c.generation, entities.c.position), [(1, 2)]))
-    assert "(generation=? AND position=?)" in plan_of(statement)
+    statement = select(entities).where(among_pairs((entities.c.edition, entities.c.position), [(1, 2)]))
+    assert "(edition=? AND position=?)" in plan_of(statement)
 
 
 def test_the_chunks_of_a_document_are_found_without_those_of_others(monkeypatch: pytest.MonkeyPatch) -> None:

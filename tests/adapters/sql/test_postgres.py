@@ -126,7 +126,7 @@ async def test_a_row_with_an_unknown_foreign_key_is_refused(postgres_database: s
     store = await SqlDatabase.connect(postgres_database, read_only=False)
     with pytest.raises(InvalidInput, match="foreign key"):
         await store._transactions.write(
-            lambda connection: connection.execute(text("INSERT INTO names VALUES (99, 'key', 1)"))
+            lambda connection: connection.execute(text("INSERT INTO names VALUES (99, 'key', 1, 1, 2)"))
         )
     await store.close()
 

@@ -331,7 +331,7 @@ class Changes(RuleBasedStateMachine):
         held = self.run(stores.documents.collection(name))
         assert held
         work = base_graph(stores, held, self.chunks(name), ignore_progress, NO_MODELS)
-        return self.run(work)[0]
+        return self.run(work).graph
 
     def teardown(self) -> None:
         if self.held:

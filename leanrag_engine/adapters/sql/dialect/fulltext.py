@@ -1,7 +1,8 @@
 """Keyword search: the tables, what is indexed, and which terms of a query rank rows.
 
-Each collection has one table for the windows of its chunks, each generation three for its entities, names and facts. BM25's statistics
-then belong to one corpus, and an old generation is deleted by dropping its tables. Indexed texts and queries are
+Each collection has one table for the windows of its chunks, each edition three for the entities, names and facts of the
+newest generation that has it. BM25's statistics then belong to one corpus. A query that began before an update was published
+finds what the update left, and drops hits that are not of its generation. Indexed texts and queries are
 segmented by :mod:`leanrag_engine.core.text.language`, which splits Chinese and Japanese text into words.
 """
 
@@ -24,6 +25,7 @@ from .fulltext_index import (
     FullTextOptions,
     FullTextTable,
     RowCounts,
+    RowRange,
     SearchedRows,
 )
 from .sqlite.fts5 import Fts5Index
@@ -192,87 +194,97 @@ def search_windows(
     return [(WindowPlace.from_row(row), score) for row, score in _search(rows, query, limit)]
 
 
-# --- entities of a generation --------------------------------------------------------------
+# --- entities of an edition --------------------------------------------------------------
 
 
-def create_entities(connection: Connection, generation: int) -> None:
+def create_entities(connection: Connection, edition: int) -> None:
     index = _index_of(connection)
-    index.create(connection, _entities(generation))
-    index.create(connection, _names(generation))
+    index.create(connection, _entities(edition))
+    index.create(connection, _names(edition))
 
 
-def add_entities(
-    connection: Connection, generation: int, numbered: Sequence[tuple[int, IndexedEntity]]
-) -> None:
+def add_entities(connection: Connection, edition: int, numbered: Sequence[tuple[int, IndexedEntity]]) -> None:
     """Index entities, each given with its position."""
     index = _index_of(connection)
     words = [(row, entity.name, entity.aliases, entity.description) for row, entity in numbered]
-    index.add(connection, _entities(generation), words)
-    index.add(connection, _names(generation), [(row, "\n".join(entity.keys)) for row, entity in numbered])
+    index.add(connection, _entities(edition), words)
+    index.add(connection, _names(edition), [(row, "\n".join(entity.keys)) for row, entity in numbered])
 
 
-def drop_generation(connection: Connection, generation: int) -> None:
-    for table in (_entities(generation), _names(generation), _facts(generation)):
+def remove_entities(connection: Connection, edition: int, positions: Sequence[int]) -> None:
+    for table in (_entities(edition), _names(edition)):
+        _index_of(connection).remove_rows(connection, table, positions)
+
+
+def drop_edition(connection: Connection, edition: int) -> None:
+    for table in (_entities(edition), _names(edition), _facts(edition)):
         _index_of(connection).drop(connection, table)
 
 
 def search_entities(
     connection: Connection,
-    generation: int,
+    edition: int,
     query: str,
     limit: int,
-    positions: range | None,
+    within: RowRange | None,
     options: FullTextOptions = DEFAULT,
     counts: RowCounts | None = None,
+    generation: int = 0,
 ) -> list[tuple[int, float]]:
     """Return position and score of the best entities, best first, ties by position.
 
-    ``positions``: only those; ``None``: all. ``counts`` may be kept for the next search.
+    ``within``: only those; ``None``: all. ``counts`` may be kept for the next search; ``generation`` is the one that is
+    searched.
     """
-    table = _entities(generation)
-    rows = SearchedRows(connection, table, options, counts or RowCounts(), within=positions)
+    table = _entities(edition)
+    rows = SearchedRows(connection, table, options, counts or RowCounts(), generation, within)
     return _search(rows, query, limit)
 
 
-# --- facts of a generation -----------------------------------------------------------------
+# --- facts of an edition -----------------------------------------------------------------
 
 
-def create_facts(connection: Connection, generation: int) -> None:
-    _index_of(connection).create(connection, _facts(generation))
+def create_facts(connection: Connection, edition: int) -> None:
+    _index_of(connection).create(connection, _facts(edition))
 
 
-def add_facts(connection: Connection, generation: int, facts: Sequence[tuple[int, str]]) -> None:
+def add_facts(connection: Connection, edition: int, facts: Sequence[tuple[int, str]]) -> None:
     """Index facts, given as positions of relations and segmented texts."""
-    _index_of(connection).add(connection, _facts(generation), facts)
+    _index_of(connection).add(connection, _facts(edition), facts)
+
+
+def remove_facts(connection: Connection, edition: int, positions: Sequence[int]) -> None:
+    _index_of(connection).remove_rows(connection, _facts(edition), positions)
 
 
 def search_facts(
     connection: Connection,
-    generation: int,
+    edition: int,
     query: str,
     limit: int,
     options: FullTextOptions = DEFAULT,
     counts: RowCounts | None = None,
+    generation: int = 0,
 ) -> list[tuple[int, float]]:
-    """Return position of the relation and score, best first; [] if the generation was deleted.
+    """Return position of the relation and score, best first; [] if the edition was deleted.
 
-    ``counts`` may be kept for the next search.
+    ``counts`` may be kept for the next search; ``generation`` is the one that is searched.
     """
-    table = _facts(generation)
+    table = _facts(edition)
     if not _index_of(connection).exists(connection, table):
         return []
-    return _search(SearchedRows(connection, table, options, counts or RowCounts()), query, limit)
+    return _search(SearchedRows(connection, table, options, counts or RowCounts(), generation), query, limit)
 
 
-# --- names of a generation -----------------------------------------------------------------
+# --- names of an edition -----------------------------------------------------------------
 
 
 def entities_spelled_like(
-    connection: Connection, generation: int, key: str, limit: int, options: FullTextOptions = DEFAULT
+    connection: Connection, edition: int, key: str, limit: int, options: FullTextOptions = DEFAULT
 ) -> list[int]:
     """Return positions of the entities that share the rarest trigrams with ``key``, those that share most first."""
     pieces = list(dict.fromkeys(key[i : i + 3] for i in range(len(key) - 2)))
-    rows = SearchedRows(connection, _names(generation), options, RowCounts())
+    rows = SearchedRows(connection, _names(edition), options, RowCounts())
     index = _index_of(connection)
     if _is_large(rows):
         # As for words: ranking takes time for each name that contains any of the trigrams.
@@ -293,7 +305,7 @@ def _index_of(connection: Connection) -> FullTextIndex:
 
 def _is_large(rows: SearchedRows) -> bool:
     """Return whether a search could have more than ``options.large_table`` rows to rank."""
-    size = len(rows.within) if rows.within is not None else _index_of(rows.connection).count(rows)
+    size = rows.within.count if rows.within is not None else _index_of(rows.connection).count(rows)
     return size > rows.options.large_table
 
 
@@ -333,18 +345,16 @@ def _rarest(terms: Sequence[str], counts: Mapping[str, int], bound: int) -> list
 
 
 def _windows(collection: int) -> FullTextTable:
-    return FullTextTable(
-        f"fts_windows_{collection}", ("title", "heading", "text"), (3.0, 2.0, 1.0), removable=True
-    )
+    return FullTextTable(f"fts_windows_{collection}", ("title", "heading", "text"), (3.0, 2.0, 1.0))
 
 
-def _entities(generation: int) -> FullTextTable:
-    return FullTextTable(f"fts_entities_{generation}", ("name", "aliases", "description"), (4.0, 3.0, 1.0))
+def _entities(edition: int) -> FullTextTable:
+    return FullTextTable(f"fts_entities_{edition}", ("name", "aliases", "description"), (4.0, 3.0, 1.0))
 
 
-def _facts(generation: int) -> FullTextTable:
-    return FullTextTable(f"fts_facts_{generation}", ("description",), (1.0,))
+def _facts(edition: int) -> FullTextTable:
+    return FullTextTable(f"fts_facts_{edition}", ("description",), (1.0,))
 
 
-def _names(generation: int) -> FullTextTable:
-    return FullTextTable(f"fts_names_{generation}", ("key",), (1.0,), TRIGRAMS)
+def _names(edition: int) -> FullTextTable:
+    return FullTextTable(f"fts_names_{edition}", ("key",), (1.0,), TRIGRAMS)

@@ -55,22 +55,30 @@ TRIGRAMS = "trigram"
 class FullTextTable:
     """A table of texts by number: one text for each of ``columns``, whose words weigh as ``weights`` say.
 
-    ``tokenizer`` is FTS5's, which cuts texts and queries for both databases. Rows of a ``removable`` table can be deleted
-    one by one; any table can be dropped.
+    ``tokenizer`` is FTS5's, which cuts texts and queries for both databases.
     """
 
     name: str
     columns: tuple[str, ...]
     weights: tuple[float, ...]
     tokenizer: str = WORDS
-    removable: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RowRange:
+    """The numbers ``first`` to ``last``, and the ``count`` of the rows that have one of them."""
+
+    first: int
+    last: int
+    count: int
 
 
 @dataclass(frozen=True, slots=True)
 class SearchedRows:
     """The rows of one table that a search is about: all, or those ``within``.
 
-    ``state`` is the collection's revision where the table changes, so that ``counts`` are those of the table as it is.
+    ``state`` is the collection's revision or the generation that is searched, so that ``counts`` are those of the table as
+    it is.
     """
 
     connection: Connection
@@ -78,7 +86,7 @@ class SearchedRows:
     options: FullTextOptions
     counts: RowCounts
     state: int = 0
-    within: range | None = None
+    within: RowRange | None = None
 
 
 class FullTextIndex(Protocol):
@@ -94,10 +102,12 @@ class FullTextIndex(Protocol):
         ...
 
     def copy(self, connection: Connection, table: FullTextTable, target: FullTextTable) -> None:
-        """Insert the rows of a removable table into another, which is empty."""
+        """Insert the rows of a table into another, which is empty."""
         ...
 
     def remove(self, connection: Connection, table: FullTextTable, numbers: range) -> None: ...
+
+    def remove_rows(self, connection: Connection, table: FullTextTable, numbers: Sequence[int]) -> None: ...
 
     def purge(self, connection: Connection, table: FullTextTable) -> None:
         """Remove what the index still holds of removed rows."""

@@ -26,6 +26,8 @@ from leanrag_engine.core.model import (
 from leanrag_engine.core.text.language.names import name_key
 from leanrag_engine.core.text.nearest import similarity
 
+from .visibility import visible
+
 
 @dataclass(frozen=True, slots=True)
 class NameSearchOptions:
@@ -45,23 +47,20 @@ class NameSearchOptions:
 DEFAULT = NameSearchOptions()
 
 _SELECTED = select_unparsed(*entities.c)
-_ENTITIES = _SELECTED.where(entities.c.generation == bindparam("generation"))
+_ENTITIES = _SELECTED.where(visible(entities))
 _WITH_IDS = _ENTITIES.where(among(entities.c.id, bindparam("ids")))
 _IDS = _ENTITIES.where(among(entities.c.position, bindparam("positions"))).with_only_columns(
     entities.c.position, entities.c.id
 )
-_BEARERS = select(names.c.entity).where(
-    names.c.generation == bindparam("generation"), among(names.c.key, bindparam("keys"))
-)
+_BEARERS = select(names.c.entity).where(visible(names), among(names.c.key, bindparam("keys")))
 _NAMED = _ENTITIES.where(entities.c.position.in_(_BEARERS)).order_by(entities.c.position)
 
 
 def in_layer(connection: Connection, generation: int, layer: int) -> list[Entity]:
     """Return the entities of a layer by position, which is the order of the build."""
-    positions = collection_rows.layer_positions(connection, generation).get(layer, range(0))
+    first, after = (collection_rows.first_position(each) for each in (layer, layer + 1))
     statement = _SELECTED.where(
-        entities.c.generation == generation,
-        entities.c.position.between(positions.start, positions.stop - 1),
+        visible(entities, generation), entities.c.position >= first, entities.c.position < after
     )
     return _entities(connection.execute(statement.order_by(entities.c.position)))
 
@@ -83,7 +82,7 @@ def heads(connection: Connection, generation: int) -> list[EntityHead]:
             entities.c.mentions,
             entities.c.parent_id,
         )
-        .where(entities.c.generation == generation)
+        .where(visible(entities, generation))
         .order_by(entities.c.layer.desc(), entities.c.mentions.desc(), entities.c.position)
     )
     return [EntityHead(*row) for row in connection.execute(statement)]
@@ -92,7 +91,7 @@ def heads(connection: Connection, generation: int) -> list[EntityHead]:
 def members(connection: Connection, generation: int, id_: str, offset: int, limit: int) -> list[Entity]:
     """Return a page of the children of an entity, those with most mentions first."""
     statement = (
-        _SELECTED.where(entities.c.generation == generation, entities.c.parent_id == id_)
+        _SELECTED.where(visible(entities, generation), entities.c.parent_id == id_)
         .order_by(entities.c.mentions.desc(), entities.c.position)
         .offset(max(offset, 0))
         .limit(max(limit, 0))
@@ -112,15 +111,18 @@ def search(
 
     ``counts`` are kept between the searches of one database.
     """
-    layers = collection_rows.layer_positions(connection, generation)
-    within = None if layer is None else layers.get(layer)
-    if not layers or (layer is not None and within is None):
+    held = collection_rows.find_rows(connection, generation)
+    if held is None or (layer is not None and layer not in held.layers):
         return []
-    hits = fulltext.search_entities(connection, generation, text, limit, within, counts=counts)
+    within = None if layer is None else held.layers[layer]
+    hits = fulltext.search_entities(
+        connection, held.edition, text, limit, within, counts=counts, generation=generation
+    )
     places = list_value(position for position, _ in hits)
     rows = connection.execute(_IDS, {"generation": generation, "positions": places})
     ids = {row.position: row.id for row in rows.all()}
-    return [Hit(ids[position], score) for position, score in hits]
+    # Of an earlier generation a query under way may find what an update has added.
+    return [Hit(ids[position], score) for position, score in hits if position in ids]
 
 
 # --- by name -------------------------------------------------------------------------------
@@ -138,13 +140,14 @@ def find_by_prefix(
     """Return the entities of layer 0, or of the layers above if ``aggregated``, with a name or alias that begins with
     ``prefix``, in alphabetical order."""
     key = _encodable_key(prefix, DEFAULT)
-    first = collection_rows.layer_positions(connection, generation).get(1, range(0)).start
+    first = collection_rows.first_position(1)
     statement = (
         _SELECTED.join(
-            names, (names.c.generation == entities.c.generation) & (names.c.entity == entities.c.position)
+            names, (names.c.edition == entities.c.edition) & (names.c.entity == entities.c.position)
         )
         # A range of the key, by which the table is sorted; LIKE would read the whole table.
-        .where(names.c.generation == generation, names.c.key >= key, names.c.key < f"{key}\U0010ffff")
+        .where(visible(names, generation), names.c.key >= key, names.c.key < f"{key}\U0010ffff")
+        .where(visible(entities, generation))
         .where(names.c.entity >= first if aggregated else names.c.entity < first)
         .order_by(names.c.key, names.c.entity)
         .limit(max(limit, 0))
@@ -160,10 +163,11 @@ def find_similar(
     Ties: lower layers first, then those with most mentions.
     """
     key = _encodable_key(name, options)
-    if not key or limit < 1 or not collection_rows.layer_positions(connection, generation):
+    held = collection_rows.find_rows(connection, generation)
+    if not key or limit < 1 or held is None:
         return []
-    positions = _find_spelled_alike(connection, generation, key, options)
-    statement = _SELECTED.where(entities.c.generation == generation, among(entities.c.position, positions))
+    positions = _find_spelled_alike(connection, generation, held.edition, key, options)
+    statement = _SELECTED.where(visible(entities, generation), among(entities.c.position, positions))
     ranked = sorted(
         (
             (_compute_similarity(key, entity, options), entity)
@@ -180,21 +184,21 @@ def _encodable_key(name: str, options: NameSearchOptions) -> str:
 
 
 def _find_spelled_alike(
-    connection: Connection, generation: int, key: str, options: NameSearchOptions
+    connection: Connection, generation: int, edition: int, key: str, options: NameSearchOptions
 ) -> list[int]:
     """Return positions of entities whose names are worth comparing with ``key``.
 
     These share trigrams with it. A short key has few trigrams or none: for it, also those that contain it or have its
     first letter and about its length.
     """
-    found = fulltext.entities_spelled_like(connection, generation, key, options.candidates)
+    found = fulltext.entities_spelled_like(connection, edition, key, options.candidates)
     if len(key) > options.short_key:
         return found
     length = func.length(names.c.key)
     alike = names.c.key.startswith(key[0], autoescape=True) & length.between(len(key) - 1, len(key) + 2)
     statement = (
         select(names.c.entity)
-        .where(names.c.generation == generation, names.c.key.contains(key, autoescape=True) | alike)
+        .where(visible(names, generation), names.c.key.contains(key, autoescape=True) | alike)
         .order_by(length, names.c.key, names.c.entity)
         .limit(options.candidates)
     )
@@ -246,6 +250,8 @@ def _entities(rows: Result[Any]) -> list[Entity]:
             tuple([Attribute(name, value, tuple(chunks)) for name, value, chunks in attributes]),
         )
         for (
+            _,
+            _,
             _,
             _,
             id_,

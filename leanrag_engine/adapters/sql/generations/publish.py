@@ -2,35 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from itertools import islice, pairwise
+from itertools import islice, pairwise, zip_longest
 from typing import Any, TypeVar
 
-from sqlalchemy import Connection, Table, delete, insert, select
+from sqlalchemy import Connection, Table, delete, func, insert, select, update
 
 from leanrag_engine.adapters.sql import collections as collection_rows
 from leanrag_engine.adapters.sql.dialect import fulltext
 from leanrag_engine.adapters.sql.dialect.fulltext import IndexedEntity
-from leanrag_engine.adapters.sql.dialect.statements import insert_rows
+from leanrag_engine.adapters.sql.dialect.statements import among, insert_rows
 from leanrag_engine.adapters.sql.schema import tables
 from leanrag_engine.adapters.sql.schema.records import record_to_json
 from leanrag_engine.adapters.sql.schema.tables import (
+    ENDED,
+    OPEN,
     as_json,
+    editions,
     embedders,
     entities,
     generations,
     relations,
 )
-from leanrag_engine.core.errors import InvalidInput
+from leanrag_engine.core.errors import InvalidInput, StoreUnusable
 from leanrag_engine.core.history import READ_GENERATIONS, Publication
 from leanrag_engine.core.layers import find_misfit
-from leanrag_engine.core.model import BuildRecord, Entity, Generation, Graph, Hierarchy, Relation
+from leanrag_engine.core.model import (
+    BuildRecord,
+    Entity,
+    Generation,
+    Graph,
+    Hierarchy,
+    PublishedLayers,
+    Relation,
+)
 from leanrag_engine.core.ports import Progress, ProgressReport, ignore_progress
 from leanrag_engine.core.text.language.words import search_text
 
 from . import history
+from .difference import RowChanges, compare_rows, place_rows
+from .visibility import visible
 
 T = TypeVar("T")
 
@@ -38,39 +51,51 @@ BATCH = 10_000
 """Rows per insert: a build of a million relations must not be in memory a second time as rows. A batch takes a tenth of
 a second, and between two batches a publish can be cancelled."""
 
+REWRITTEN = 0.5
+"""Share of the entities' rows that an update may end or add; by reasoning: beyond it writing all of them costs about as much,
+and leaves no rows to pass by."""
+
+
+@dataclass(frozen=True, slots=True)
+class SharedRows:
+    """The published layers that an update starts from, and the positions of their rows by id."""
+
+    published: PublishedLayers
+    entities: Mapping[str, int]
+    relations: Mapping[str, int]
+
 
 @dataclass(frozen=True, slots=True)
 class Build:
     """A hierarchy prepared for writing: slow steps are done before the write lock is taken.
 
-    ``words`` has one item for each entity of all layers. ``names`` are pairs of key and position, sorted like their
-    table, so that rows are appended. ``facts`` are pairs of a relation's position and segmented text.
+    ``base`` is the generation whose rows it shares, None if it is written as a whole. ``words`` are those of the entities
+    that are added. ``names`` are pairs of key and position, sorted like their table, so that rows are appended. ``facts``
+    are pairs of a relation's position and segmented text.
     """
 
     hierarchy: Hierarchy
-    words: tuple[IndexedEntity, ...]
+    base: int | None
+    entities: RowChanges[Entity]
+    relations: RowChanges[Relation]
+    words: list[tuple[int, IndexedEntity]]
     names: list[tuple[str, int]]
     facts: list[tuple[int, str]]
+    ended_facts: list[int]
     embedder: str
     dimension: int
     embedder_state: bytes
     record: BuildRecord
 
     @property
-    def entities(self) -> Iterator[Entity]:
-        """The entities of all layers by position."""
+    def all_entities(self) -> Iterator[Entity]:
+        """The entities of all layers."""
         return (entity for layer in self.hierarchy.layers for entity in layer.entities)
 
     @property
-    def relations(self) -> Iterator[Relation]:
-        """The relations of all layers by position."""
-        return (relation for layer in self.hierarchy.layers for relation in layer.relations)
-
-    @property
     def rows(self) -> int:
-        """The number of rows in all tables; an entity has two."""
-        relations = sum(len(layer.relations) for layer in self.hierarchy.layers)
-        return 2 * len(self.words) + relations + len(self.facts) + len(self.names)
+        """The number of rows that are added to all tables; an entity has two."""
+        return 2 * len(self.words) + len(self.relations.added) + len(self.facts) + len(self.names)
 
     @property
     def layers(self) -> list[tuple[int, int, int]]:
@@ -86,9 +111,10 @@ def prepare_build(
     dimension: int,
     embedder_state: bytes,
     record: BuildRecord,
+    shared: SharedRows | None = None,
     report: ProgressReport = ignore_progress,
 ) -> Build:
-    """Check the hierarchy and segment its texts into words.
+    """Check the hierarchy, find what differs from the published one, whose rows are ``shared``, and segment its texts into words.
 
     Raises ``InvalidInput`` if an entity is in the wrong layer or has no parent one layer up, or if an end of a relation
     is not in its layer: readers rely on all three. Also raises what ``report`` raises.
@@ -99,19 +125,74 @@ def prepare_build(
             f"The hierarchy does not fit together: {fault}.",
             "Build the hierarchy again; if that does not help, report it.",
         )
-    base = hierarchy.layers[0] if hierarchy.layers else Graph((), ())
-    facts = base.facts()
-    watch = _Watch(report, "preparing", sum(hierarchy.sizes) + len(facts))
-    words = tuple(
-        fulltext.make_indexed_entity(each)
-        for layer in hierarchy.layers
-        for batch in watch.batches(layer.entities)
-        for each in batch
+    changes = _find_changes(shared, hierarchy) if shared else None
+    base = shared if changes else None
+    added, joined = changes or _place_all(hierarchy)
+    facts, ended_facts = _find_facts(hierarchy, base, joined)
+    watch = _Watch(report, "preparing", len(added.added) + len(joined.added) + len(facts))
+    words = [
+        (position, fulltext.make_indexed_entity(each))
+        for batch in watch.batches(added.added)
+        for position, each in batch
+    ]
+    watch.done += len(joined.added)
+    names = sorted((key, position) for position, each in words for key in each.keys)
+    indexed = [(position, search_text(text)) for batch in watch.batches(facts) for position, text in batch]
+    return Build(
+        hierarchy,
+        base.published.generation if base else None,
+        added,
+        joined,
+        words,
+        names,
+        indexed,
+        ended_facts,
+        embedder,
+        dimension,
+        embedder_state,
+        record,
     )
-    names = sorted((key, position) for position, each in enumerate(words) for key in each.keys)
-    positions = {relation.id: position for position, relation in enumerate(base.relations)}
-    indexed = [(positions[id_], search_text(text)) for batch in watch.batches(facts) for id_, text in batch]
-    return Build(hierarchy, words, names, indexed, embedder, dimension, embedder_state, record)
+
+
+def _place_all(hierarchy: Hierarchy) -> tuple[RowChanges[Entity], RowChanges[Relation]]:
+    entities_, relations_ = RowChanges[Entity](), RowChanges[Relation]()
+    for number, layer in enumerate(hierarchy.layers):
+        entities_.extend(place_rows(number, layer.entities))
+        relations_.extend(place_rows(number, layer.relations))
+    return entities_, relations_
+
+
+def _find_changes(
+    shared: SharedRows, hierarchy: Hierarchy
+) -> tuple[RowChanges[Entity], RowChanges[Relation]] | None:
+    """Return what differs from the published generation; None if the hierarchy is better written as a whole."""
+    entities_, relations_ = RowChanges[Entity](), RowChanges[Relation]()
+    nothing = Graph((), ())
+    for number, (old, new) in enumerate(
+        zip_longest(shared.published.hierarchy.layers, hierarchy.layers, fillvalue=nothing)
+    ):
+        nodes = compare_rows(number, old.entities, shared.entities, new.entities)
+        edges = compare_rows(number, old.relations, shared.relations, new.relations)
+        if nodes is None or edges is None:
+            return None
+        entities_.extend(nodes)
+        relations_.extend(edges)
+    changed = len(entities_.ended) + len(entities_.added)
+    return None if changed > REWRITTEN * len(shared.entities) else (entities_, relations_)
+
+
+def _find_facts(
+    hierarchy: Hierarchy, base: SharedRows | None, joined: RowChanges[Relation]
+) -> tuple[list[tuple[int, str]], list[int]]:
+    """Return the positions and texts of the facts to add, and the positions of those that end."""
+    facts = hierarchy.layers[0].facts() if hierarchy.layers else []
+    positions = {each.id: position for position, each in joined.added}
+    if base is None:
+        return [(positions[id_], text) for id_, text in facts], []
+    now = {positions.get(id_) or base.relations[id_]: text for id_, text in facts}
+    before = {base.relations[id_]: text for id_, text in base.published.hierarchy.layers[0].facts()}
+    added = [(position, text) for position, text in now.items() if before.get(position) != text]
+    return added, [position for position, text in before.items() if now.get(position) != text]
 
 
 @dataclass(slots=True)
@@ -144,23 +225,69 @@ def publish(
 ) -> Generation:
     """Write ``build`` as the collection's newest generation, and its entry in the history; the commit publishes it.
 
-    An error that ``report`` raises rolls the transaction back: nothing is published.
+    An error that ``report`` raises rolls the transaction back: nothing is published. Raises ``StoreUnusable`` if the
+    generation whose rows it shares is no longer the published one.
     """
     watch = _Watch(report, "writing", build.rows)
     collection = collection_rows.number_of(connection, name)
-    number = _insert_generation(connection, collection, revision, build)
-    _insert_all(connection, entities, watch.batches(_entity_rows(number, build)))
-    fulltext.create_entities(connection, number)
-    for words in watch.batches(enumerate(build.words)):
-        fulltext.add_entities(connection, number, words)
-    _insert_all(connection, relations, watch.batches(_relation_rows(number, build)))
-    fulltext.create_facts(connection, number)
+    edition = _choose_edition(connection, collection, build.base)
+    number = _insert_generation(connection, collection, edition, revision, build)
+    if build.base is None:
+        fulltext.create_entities(connection, edition)
+        fulltext.create_facts(connection, edition)
+    else:
+        _end_rows(connection, edition, number, build)
+    _insert_all(connection, entities, watch.batches(_entity_rows(edition, number, build)))
+    for words in watch.batches(build.words):
+        fulltext.add_entities(connection, edition, words)
+    _insert_all(connection, relations, watch.batches(_relation_rows(edition, number, build)))
     for facts in watch.batches(build.facts):
-        fulltext.add_facts(connection, number, facts)
-    _insert_all(connection, tables.names, watch.batches((number, *name) for name in build.names))
+        fulltext.add_facts(connection, edition, facts)
+    named = ((edition, *name, number, OPEN) for name in build.names)
+    _insert_all(connection, tables.names, watch.batches(named))
     published = collection_rows.find_generations(connection, collection, limit=1)[0]
     history.record(connection, collection, published, publication)
     return published
+
+
+def find_positions(connection: Connection, generation: int) -> tuple[dict[str, int], dict[str, int]]:
+    """Return the positions of the entities and of the relations of a generation, by id."""
+    held = (
+        connection.execute(select(table.c.id, table.c.position).where(visible(table, generation)))
+        for table in (entities, relations)
+    )
+    first, second = (dict(map(tuple, rows.all())) for rows in held)
+    return first, second
+
+
+def _choose_edition(connection: Connection, collection: int, base: int | None) -> int:
+    """Return the edition of the generation ``base``, or a new one. Raises as :func:`publish`."""
+    if base is None:
+        added = insert(editions).values(collection=collection).returning(editions.c.number)
+        return int(connection.execute(added).scalar_one())
+    newest = select(func.max(generations.c.number)).where(generations.c.collection == collection)
+    found = connection.execute(
+        select(generations.c.edition).where(generations.c.number == base, generations.c.number.in_(newest))
+    ).scalar()
+    if found is None:
+        raise StoreUnusable(
+            f"Another build was published after generation {base}, which this one started from.",
+            "Build again.",
+        )
+    return int(found)
+
+
+def _end_rows(connection: Connection, edition: int, number: int, build: Build) -> None:
+    """End the rows that generation ``number`` no longer has, and remove them from the full-text tables."""
+    for table, column, ended in (
+        (entities, entities.c.position, build.entities.ended),
+        (tables.names, tables.names.c.entity, build.entities.ended),
+        (relations, relations.c.position, build.relations.ended),
+    ):
+        here = update(table).where(table.c.edition == edition, table.c.until == OPEN, among(column, ended))
+        connection.execute(here.values(until=number))
+    fulltext.remove_entities(connection, edition, build.entities.ended)
+    fulltext.remove_facts(connection, edition, build.ended_facts)
 
 
 def prune(connection: Connection, name: str, kept: int, age: timedelta) -> None:
@@ -179,19 +306,37 @@ def prune(connection: Connection, name: str, kept: int, age: timedelta) -> None:
 
 
 def delete_generations(connection: Connection, found: Iterable[Generation]) -> None:
-    """Delete generations with their full-text tables, and embedder states without a generation."""
+    """Delete generations, the rows that only they have, full-text tables that nothing reads, and embedder states without a
+    generation."""
     for each in found:
-        fulltext.drop_generation(connection, each.number)
-        connection.execute(delete(generations).where(generations.c.number == each.number))
+        here = generations.c.number == each.number
+        edition = connection.execute(select(generations.c.edition).where(here)).scalar_one()
+        connection.execute(delete(generations).where(here))
+        oldest = select(func.min(generations.c.number)).where(generations.c.edition == edition)
+        _delete_rows_before(connection, edition, connection.execute(oldest).scalar())
     connection.execute(delete(embedders).where(embedders.c.identity.not_in(select(generations.c.embedder))))
 
 
-def _insert_generation(connection: Connection, collection: int, revision: int, build: Build) -> int:
+def _delete_rows_before(connection: Connection, edition: int, generation: int | None) -> None:
+    """Delete the rows of an edition that ended before or with this generation, its oldest; None: it has no generation."""
+    if generation is None:
+        fulltext.drop_edition(connection, edition)
+        connection.execute(delete(editions).where(editions.c.number == edition))
+        return
+    for table in (entities, tables.names, relations):
+        ended = (table.c.edition == edition, table.c.until <= generation, ENDED)
+        connection.execute(delete(table).where(*ended))
+
+
+def _insert_generation(
+    connection: Connection, collection: int, edition: int, revision: int, build: Build
+) -> int:
     known = select(embedders.c.identity).where(embedders.c.identity == build.embedder)
     if connection.execute(known).first() is None:
         connection.execute(insert(embedders).values(identity=build.embedder, state=build.embedder_state))
     row = {
         "collection": collection,
+        "edition": edition,
         "revision": revision,
         "embedder": build.embedder,
         "dimension": build.dimension,
@@ -208,11 +353,13 @@ def _insert_all(connection: Connection, target: Table, batches: Iterable[list[tu
         insert_rows(connection, target, batch)
 
 
-def _entity_rows(number: int, build: Build) -> Iterator[tuple[Any, ...]]:
-    for position, entity in enumerate(build.entities):
+def _entity_rows(edition: int, number: int, build: Build) -> Iterator[tuple[Any, ...]]:
+    for position, entity in build.entities.added:
         yield (
-            number,
+            edition,
             position,
+            number,
+            OPEN,
             entity.id,
             entity.layer,
             entity.parent_id,
@@ -235,11 +382,13 @@ def _entity_rows(number: int, build: Build) -> Iterator[tuple[Any, ...]]:
         )
 
 
-def _relation_rows(number: int, build: Build) -> Iterator[tuple[Any, ...]]:
-    for position, relation in enumerate(build.relations):
+def _relation_rows(edition: int, number: int, build: Build) -> Iterator[tuple[Any, ...]]:
+    for position, relation in build.relations.added:
         yield (
-            number,
+            edition,
             position,
+            number,
+            OPEN,
             relation.id,
             relation.layer,
             relation.source_id,

@@ -7,15 +7,18 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Result, Select, bindparam, func, select, union
 
+from leanrag_engine.adapters.sql import collections as collection_rows
 from leanrag_engine.adapters.sql.dialect import fulltext
 from leanrag_engine.adapters.sql.dialect.fulltext_index import RowCounts
 from leanrag_engine.adapters.sql.dialect.statements import among, list_value
 from leanrag_engine.adapters.sql.schema.tables import parse_rows, relations, select_unparsed
 from leanrag_engine.core.model import METHODS, Evidence, Hit, Relation, Staleness
 
+from .visibility import visible
+
 _STRONGEST = (relations.c.strength.desc(), relations.c.weight.desc(), relations.c.position)
 _SELECTED = select_unparsed(*relations.c)
-_RELATIONS = _SELECTED.where(relations.c.generation == bindparam("generation"))
+_RELATIONS = _SELECTED.where(visible(relations))
 _JOINING = _RELATIONS.where(
     among(relations.c.source_id, bindparam("ids")), among(relations.c.target_id, bindparam("ids"))
 ).order_by(*_STRONGEST)
@@ -48,11 +51,14 @@ def search_facts(
 
     ``counts`` are kept between the searches of one database.
     """
-    hits = fulltext.search_facts(connection, generation, text, limit, counts=counts)
+    held = collection_rows.find_rows(connection, generation)
+    if held is None:
+        return []
+    hits = fulltext.search_facts(connection, held.edition, text, limit, counts=counts, generation=generation)
     places = list_value(place for place, _ in hits)
     rows = connection.execute(_IDS, {"generation": generation, "positions": places})
     ids = {row.position: row.id for row in rows.all()}
-    return [Hit(ids[place], score) for place, score in hits]
+    return [Hit(ids[place], score) for place, score in hits if place in ids]
 
 
 def page(
@@ -79,14 +85,14 @@ def page(
 def _touches(generation: int, ids: Sequence[str]) -> ColumnElement[bool]:
     # A union, so that each half uses its index: for an OR of two lists SQLite reads the whole generation.
     ends = (
-        select(relations.c.position).where(relations.c.generation == generation, among(end, ids))
+        select(relations.c.position).where(visible(relations, generation), among(end, ids))
         for end in (relations.c.source_id, relations.c.target_id)
     )
     return relations.c.position.in_(union(*ends))
 
 
 def _of(generation: int, wanted: ColumnElement[bool]) -> Select[Any]:
-    return _SELECTED.where(relations.c.generation == generation, wanted)
+    return _SELECTED.where(visible(relations, generation), wanted)
 
 
 def _relations(rows: Result[Any]) -> list[Relation]:
@@ -107,6 +113,8 @@ def _relations(rows: Result[Any]) -> list[Relation]:
             statements,
         )
         for (
+            _,
+            _,
             _,
             _,
             id_,

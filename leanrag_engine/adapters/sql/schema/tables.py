@@ -1,9 +1,9 @@
 """The tables of the graph store, and how times and nested values are kept in their columns.
 
-Full-text tables are not here: there is one for each collection and generation (see ``fulltext``).
-Everything that a build publishes carries its generation's number, so that a generation is written,
-and later deleted, without touching another. Ids are text as in the nouns; ``position`` keeps the
-order of building.
+Full-text tables are not here: there is one for each collection and edition (see ``fulltext``). What a build publishes
+are rows of an edition, each with the first generation that has it (``since``) and the first one that no longer
+has it (``until``): an update writes only the rows that differ. Ids are text as in the nouns; ``position`` keeps the
+order of building (see ``difference``).
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from sqlalchemy import (
+    BigInteger,
     Boolean,
     Column,
     ColumnElement,
@@ -119,6 +120,18 @@ _PARSE = json.JSONDecoder().raw_decode
 _TEXT = Text().with_variant(Text(collation="C"), "postgresql")
 """Text that every database sorts and compares by code point, as SQLite does."""
 
+OPEN = 2**31 - 1
+"""The ``until`` of a row that the published generation has."""
+
+ENDED = text(f"until < {OPEN}")
+"""The condition that a row is not of the published generation, as a constant: only so does an index on it serve."""
+
+
+def _index_ended(table: str) -> Index:
+    """Return the index by which the rows are found that only deleted generations had."""
+    return Index(f"{table}_ended", "edition", "until", sqlite_where=ENDED)
+
+
 metadata = MetaData()
 
 # One row: what is true of the whole database.
@@ -223,12 +236,23 @@ embedders = Table(
     Column("state", LargeBinary, nullable=False),
 )
 
+# A set of rows that successive generations of a collection share.
+editions = Table(
+    "editions",
+    metadata,
+    Column("number", Integer, primary_key=True),
+    Column("collection", Integer, ForeignKey("collections.number", ondelete="CASCADE"), nullable=False),
+    # A number is part of full-text tables' names, as that of a collection is.
+    sqlite_autoincrement=True,
+)
+
 # The published one of a collection is the one with the greatest number: a commit is the switch.
 generations = Table(
     "generations",
     metadata,
     Column("number", Integer, primary_key=True),
     Column("collection", Integer, ForeignKey("collections.number", ondelete="CASCADE"), nullable=False),
+    Column("edition", Integer, ForeignKey("editions.number"), nullable=False),
     Column("revision", Integer, nullable=False),
     Column("embedder", _TEXT, ForeignKey("embedders.identity"), nullable=False),
     Column("dimension", Integer, nullable=False),
@@ -236,6 +260,7 @@ generations = Table(
     Column("layers", Json, nullable=False),
     Column("settings", Json, nullable=False),
     Index("generations_collection", "collection", "number"),
+    Index("generations_edition", "edition", "number"),
     Index("generations_embedder", "embedder"),
     sqlite_autoincrement=True,
 )
@@ -262,8 +287,10 @@ history = Table(
 entities = Table(
     "entities",
     metadata,
-    Column("generation", Integer, ForeignKey("generations.number", ondelete="CASCADE"), primary_key=True),
-    Column("position", Integer, primary_key=True),
+    Column("edition", Integer, ForeignKey("editions.number", ondelete="CASCADE"), primary_key=True),
+    Column("position", BigInteger, primary_key=True, autoincrement=False),
+    Column("since", Integer, primary_key=True),
+    Column("until", Integer, nullable=False),
     Column("id", _TEXT, nullable=False),
     Column("layer", Integer, nullable=False),
     Column("parent_id", _TEXT),
@@ -283,25 +310,31 @@ entities = Table(
     Column("stale", Json, nullable=False),
     Column("statements", _TEXT, nullable=False),
     Column("attributes", Json, nullable=False),
-    UniqueConstraint("generation", "id"),
-    Index("entities_parent", "generation", "parent_id", "mentions"),
+    Index("entities_id", "edition", "id", "since", unique=True),
+    Index("entities_parent", "edition", "parent_id", "mentions"),
+    _index_ended("entities"),
 )
 
 # Names and aliases by their key; ``entity`` is a position.
 names = Table(
     "names",
     metadata,
-    Column("generation", Integer, ForeignKey("generations.number", ondelete="CASCADE"), primary_key=True),
+    Column("edition", Integer, ForeignKey("editions.number", ondelete="CASCADE"), primary_key=True),
     Column("key", _TEXT, primary_key=True),
-    Column("entity", Integer, primary_key=True),
+    Column("entity", BigInteger, primary_key=True),
+    Column("since", Integer, primary_key=True),
+    Column("until", Integer, nullable=False),
+    _index_ended("names"),
     sqlite_with_rowid=False,
 )
 
 relations = Table(
     "relations",
     metadata,
-    Column("generation", Integer, ForeignKey("generations.number", ondelete="CASCADE"), primary_key=True),
-    Column("position", Integer, primary_key=True),
+    Column("edition", Integer, ForeignKey("editions.number", ondelete="CASCADE"), primary_key=True),
+    Column("position", BigInteger, primary_key=True, autoincrement=False),
+    Column("since", Integer, primary_key=True),
+    Column("until", Integer, nullable=False),
     Column("id", _TEXT, nullable=False),
     Column("layer", Integer, nullable=False),
     Column("source_id", _TEXT, nullable=False),
@@ -316,9 +349,10 @@ relations = Table(
     Column("stale", Json, nullable=False),
     Column("statements", _TEXT, nullable=False),
     # Without the target: SQLite would look up every pair of two lists of ids.
-    Index("relations_source", "generation", "source_id"),
-    Index("relations_target", "generation", "target_id"),
-    Index("relations_strength", "generation", "layer", "strength"),
+    Index("relations_source", "edition", "source_id"),
+    Index("relations_target", "edition", "target_id"),
+    Index("relations_strength", "edition", "layer", "strength"),
+    _index_ended("relations"),
 )
 
 # Vectors that a build is changing in a space of the published generation: what it notes before it writes them.

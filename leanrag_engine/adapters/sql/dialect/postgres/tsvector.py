@@ -81,14 +81,23 @@ class TsvectorIndex:
             )
 
     def remove(self, connection: Connection, table: FullTextTable, numbers: range) -> None:
+        self._remove(connection, table, "number BETWEEN %s AND %s", (numbers.start, numbers.stop - 1))
+
+    def remove_rows(self, connection: Connection, table: FullTextTable, numbers: Sequence[int]) -> None:
+        if numbers:
+            self._remove(connection, table, "number = ANY(%s::bigint[])", ([*numbers],))
+
+    def _remove(
+        self, connection: Connection, table: FullTextTable, condition: str, given: tuple[Any, ...]
+    ) -> None:
         name = table.name
         left = connection.exec_driver_sql(
-            f"WITH gone AS (DELETE FROM {name} WHERE number BETWEEN %s AND %s RETURNING words, size),"
+            f"WITH gone AS (DELETE FROM {name} WHERE {condition} RETURNING words, size),"
             " less AS (SELECT lexeme AS word, count(*) AS rows, 0 AS size FROM gone, unnest(words) GROUP BY lexeme"
             " UNION ALL SELECT '', count(*), coalesce(sum(size), 0) FROM gone)"
             f" UPDATE {name}_words AS held SET rows = held.rows - less.rows, size = held.size - less.size"
             " FROM less WHERE held.word = less.word RETURNING held.word, held.rows",
-            (numbers.start, numbers.stop - 1),
+            given,
         )
         if unused := [word for word, count in left if not count and word]:
             connection.exec_driver_sql(f"DELETE FROM {name}_words WHERE word = ANY(%s::text[])", (unused,))
@@ -185,7 +194,7 @@ def _match(
     matching, given = "words @@ %s::tsquery", (_write_query(needed or phrases),)
     if rows.within is None:
         return matching, given
-    return f"{matching} AND number BETWEEN %s AND %s", (*given, rows.within.start, rows.within.stop - 1)
+    return f"{matching} AND number BETWEEN %s AND %s", (*given, rows.within.first, rows.within.last)
 
 
 def _compute_rarity(count: int, hits: int) -> float:

@@ -13,13 +13,11 @@ class Fts5Index:
     """Implements :class:`leanrag_engine.adapters.sql.dialect.fulltext_index.FullTextIndex`."""
 
     def create(self, connection: Connection, table: FullTextTable) -> None:
-        # content='': where rows are never removed, the table need not store the texts.
-        content = "" if table.removable else "content = '', "
+        # With the texts: from a table without them rows can only be removed by giving exactly the old words, which another
+        # version of a segmenter would not find.
         columns = ", ".join(table.columns)
         connection.execute(
-            text(
-                f"CREATE VIRTUAL TABLE {table.name} USING fts5({columns}, {content}tokenize = '{table.tokenizer}')"
-            )
+            text(f"CREATE VIRTUAL TABLE {table.name} USING fts5({columns}, tokenize = '{table.tokenizer}')")
         )
 
     def add(
@@ -40,6 +38,11 @@ class Fts5Index:
     def remove(self, connection: Connection, table: FullTextTable, numbers: range) -> None:
         statement = f"DELETE FROM {table.name} WHERE rowid BETWEEN ? AND ?"
         connection.exec_driver_sql(statement, (numbers.start, numbers.stop - 1))
+
+    def remove_rows(self, connection: Connection, table: FullTextTable, numbers: Sequence[int]) -> None:
+        if numbers:
+            statement = f"DELETE FROM {table.name} WHERE rowid = ?"
+            connection.exec_driver_sql(statement, [(number,) for number in numbers])
 
     def purge(self, connection: Connection, table: FullTextTable) -> None:
         # FTS5 keeps the words of deleted rows until it merges its segments.
@@ -105,7 +108,7 @@ def _match(rows: SearchedRows, wanted: str) -> tuple[str, tuple[str | int, ...]]
     """Return the condition that a row matches ``wanted``, and its values."""
     if rows.within is None:
         return f"{rows.table.name} MATCH ?", (wanted,)
-    bounds = (rows.within.start, rows.within.stop - 1)
+    bounds = (rows.within.first, rows.within.last)
     return f"{rows.table.name} MATCH ? AND rowid BETWEEN ? AND ?", (wanted, *bounds)
 
 

@@ -120,11 +120,20 @@ def _generations() -> None:
         sa.Column("state", sa.LargeBinary, nullable=False),
     )
     op.create_table(
+        "editions",
+        sa.Column("number", sa.Integer, primary_key=True),
+        sa.Column(
+            "collection", sa.Integer, sa.ForeignKey("collections.number", ondelete="CASCADE"), nullable=False
+        ),
+        sqlite_autoincrement=True,
+    )
+    op.create_table(
         "generations",
         sa.Column("number", sa.Integer, primary_key=True),
         sa.Column(
             "collection", sa.Integer, sa.ForeignKey("collections.number", ondelete="CASCADE"), nullable=False
         ),
+        sa.Column("edition", sa.Integer, sa.ForeignKey("editions.number"), nullable=False),
         sa.Column("revision", sa.Integer, nullable=False),
         sa.Column("embedder", TEXT, sa.ForeignKey("embedders.identity"), nullable=False),
         sa.Column("dimension", sa.Integer, nullable=False),
@@ -134,6 +143,7 @@ def _generations() -> None:
         sqlite_autoincrement=True,
     )
     op.create_index("generations_collection", "generations", ["collection", "number"])
+    op.create_index("generations_edition", "generations", ["edition", "number"])
     op.create_index("generations_embedder", "generations", ["embedder"])
     op.create_table(
         "history",
@@ -155,17 +165,28 @@ def _generations() -> None:
     op.create_index("history_collection", "history", ["collection", "generation"])
 
 
-def _generation() -> sa.Column[int]:
-    """Everything that a build publishes goes when its generation goes."""
-    published = sa.ForeignKey("generations.number", ondelete="CASCADE")
-    return sa.Column("generation", sa.Integer, published, primary_key=True)
+def _edition() -> sa.Column[int]:
+    """Everything that a build publishes goes when its edition goes."""
+    published = sa.ForeignKey("editions.number", ondelete="CASCADE")
+    return sa.Column("edition", sa.Integer, published, primary_key=True)
+
+
+def _lifetime() -> list[sa.Column[int]]:
+    """Return the first generation that has a row, and the first one that no longer has it."""
+    return [sa.Column("since", sa.Integer, primary_key=True), sa.Column("until", sa.Integer, nullable=False)]
+
+
+def _index_ended(table: str) -> None:
+    ended = sa.text(f"until < {2**31 - 1}")
+    op.create_index(f"{table}_ended", table, ["edition", "until"], sqlite_where=ended, postgresql_where=ended)
 
 
 def _hierarchies() -> None:
     op.create_table(
         "entities",
-        _generation(),
-        sa.Column("position", sa.Integer, primary_key=True),
+        _edition(),
+        sa.Column("position", sa.BigInteger, primary_key=True, autoincrement=False),
+        *_lifetime(),
         sa.Column("id", TEXT, nullable=False),
         sa.Column("layer", sa.Integer, nullable=False),
         sa.Column("parent_id", TEXT),
@@ -185,9 +206,10 @@ def _hierarchies() -> None:
         sa.Column("stale", TEXT, nullable=False),
         sa.Column("statements", TEXT, nullable=False),
         sa.Column("attributes", TEXT, nullable=False),
-        sa.UniqueConstraint("generation", "id"),
     )
-    op.create_index("entities_parent", "entities", ["generation", "parent_id", "mentions"])
+    op.create_index("entities_id", "entities", ["edition", "id", "since"], unique=True)
+    op.create_index("entities_parent", "entities", ["edition", "parent_id", "mentions"])
+    _index_ended("entities")
     op.create_table(
         "unsettled_vectors",
         sa.Column("space", TEXT, primary_key=True),
@@ -196,15 +218,18 @@ def _hierarchies() -> None:
     )
     op.create_table(
         "names",
-        _generation(),
+        _edition(),
         sa.Column("key", TEXT, primary_key=True),
-        sa.Column("entity", sa.Integer, primary_key=True),
+        sa.Column("entity", sa.BigInteger, primary_key=True),
+        *_lifetime(),
         sqlite_with_rowid=False,
     )
+    _index_ended("names")
     op.create_table(
         "relations",
-        _generation(),
-        sa.Column("position", sa.Integer, primary_key=True),
+        _edition(),
+        sa.Column("position", sa.BigInteger, primary_key=True, autoincrement=False),
+        *_lifetime(),
         sa.Column("id", TEXT, nullable=False),
         sa.Column("layer", sa.Integer, nullable=False),
         sa.Column("source_id", TEXT, nullable=False),
@@ -219,9 +244,10 @@ def _hierarchies() -> None:
         sa.Column("stale", TEXT, nullable=False),
         sa.Column("statements", TEXT, nullable=False),
     )
-    op.create_index("relations_source", "relations", ["generation", "source_id"])
-    op.create_index("relations_target", "relations", ["generation", "target_id"])
-    op.create_index("relations_strength", "relations", ["generation", "layer", "strength"])
+    op.create_index("relations_source", "relations", ["edition", "source_id"])
+    op.create_index("relations_target", "relations", ["edition", "target_id"])
+    op.create_index("relations_strength", "relations", ["edition", "layer", "strength"])
+    _index_ended("relations")
 
 
 def _replies() -> None:

@@ -1,0 +1,116 @@
+"""Which rows an update has to end and to add, and at which positions.
+
+A position says the layer and, within it, the place in the order of building. Between two rows that are written at the same
+time positions are left free, so that rows of later generations can stand between them.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Generic, Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leanrag_engine.adapters.sql.collections import first_position
+
+GAP = 1 << 10
+"""Distance of the positions of neighbours that are written at the same time. A choice by cost: a full-text index stores
+distances, in two bytes up to this one."""
+
+
+class Identified(Protocol):
+    """An entity or a relation."""
+
+    @property
+    def id(self) -> str: ...
+
+
+T = TypeVar("T", bound=Identified)
+
+
+@dataclass(slots=True)
+class RowChanges(Generic[T]):
+    """The positions of rows that end, and rows to add, each with its position."""
+
+    ended: list[int] = field(default_factory=list)
+    added: list[tuple[int, T]] = field(default_factory=list)
+
+    def extend(self, other: RowChanges[T]) -> None:
+        self.ended += other.ended
+        self.added += other.added
+
+
+def place_rows(layer: int, items: Sequence[T]) -> RowChanges[T]:
+    """Return what writes all rows of a layer anew."""
+    first = first_position(layer) + GAP
+    return RowChanges(added=list(zip(range(first, first + GAP * len(items), GAP), items, strict=True)))
+
+
+def compare_rows(
+    layer: int, before: Sequence[T], positions: Mapping[str, int], after: Sequence[T]
+) -> RowChanges[T] | None:
+    """Return what turns the rows ``before`` of a layer, which have these positions by id, into those ``after`` in their
+    order; None if the free positions do not suffice. O(n log n)."""
+    old = {each.id: each for each in before}
+    places = np.array(
+        [
+            positions[each.id] if (known := old.get(each.id)) is each or known == each else -1
+            for each in after
+        ],
+        dtype=np.int64,
+    )
+    kept = _find_rising(places)
+    stays = {after[place].id for place in kept.tolist()}
+    ended = sorted(positions[each.id] for each in before if each.id not in stays)
+    added: list[tuple[int, T]] = []
+    # Between each two rows that stay, and before the first and after the last of them.
+    bounds = [(-1, first_position(layer)), *zip(kept.tolist(), places[kept].tolist(), strict=True)]
+    for (left, low), (right, high) in pairwise([*bounds, (len(after), first_position(layer + 1))]):
+        if right - left > 1:
+            vacant = ended[bisect_left(ended, low) : bisect_left(ended, high)]
+            found = _choose_positions(low, high, vacant, right - left - 1, last=right == len(after))
+            if found is None:
+                return None
+            added += zip(found, after[left + 1 : right], strict=True)
+    return RowChanges(ended, added)
+
+
+def _find_rising(places: NDArray[np.int64]) -> NDArray[np.intp]:
+    """Return the indices of a longest rising sequence of the values that are not negative."""
+    held = np.flatnonzero(places >= 0)
+    values = places[held]
+    if (np.diff(values) > 0).all():
+        return held
+    tails: list[int] = []
+    last: list[int] = []
+    before = np.full(len(values), -1, dtype=np.intp)
+    for number, value in enumerate(values.tolist()):
+        rank = bisect_left(tails, value)
+        before[number] = last[rank - 1] if rank else -1
+        tails[rank : rank + 1] = [value]
+        last[rank : rank + 1] = [number]
+    chosen = []
+    place = last[-1]
+    while place >= 0:
+        chosen.append(place)
+        place = int(before[place])
+    return held[chosen[::-1]]
+
+
+def _choose_positions(
+    low: int, high: int, vacant: Sequence[int], count: int, *, last: bool
+) -> list[int] | None:
+    """Return ``count`` rising positions between ``low`` and ``high``, those of rows that end first; None if there are too
+    few."""
+    if count <= len(vacant):
+        return list(vacant[:count])
+    if last:
+        first = low + GAP
+        return list(range(first, first + count * GAP, GAP)) if first + count * GAP < high else None
+    if high - low <= count:
+        return None
+    return [low + (high - low) * number // (count + 1) for number in range(1, count + 1)]
