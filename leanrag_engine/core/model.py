@@ -556,7 +556,7 @@ class Relation:
     clusters (1 at layer 0). ``weight`` is the number of mentions (at layer 0) or the sum of the
     weights beneath. ``support`` is the number of distinct base relations beneath (1 at layer 0).
     ``chunk_ids`` (layer 0 only) are the chunks that state it. ``evidence``, ``stale`` and
-    ``statements``: as for an entity.
+    ``statements``: as for an entity. ``types`` (layer 0 only) are those of a schema, the most frequent first.
     """
 
     id: str
@@ -572,6 +572,7 @@ class Relation:
     evidence: tuple[Evidence, ...] = ()
     stale: Staleness | None = None
     statements: str = ""
+    types: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -352,6 +352,7 @@ class _RelationDraft:
     texts: _Statements = field(default_factory=_Statements)
     chunks: dict[str, None] = field(default_factory=dict)
     methods: dict[Method, int] = field(default_factory=dict)
+    types: dict[str, int] = field(default_factory=dict)
 
     def build(
         self,
@@ -373,6 +374,7 @@ class _RelationDraft:
             chunk_ids=tuple(self.chunks),
             evidence=description.evidence,
             statements=description.statements,
+            types=tuple(sorted(self.types, key=lambda type_: -self.types[type_])),
         )
 
 
@@ -420,6 +422,8 @@ def _read_relations(
         found.texts.add(relation.description, extract, relation.importance)
         found.chunks.setdefault(extract.chunk_id)
         _count(found.methods, extract.method)
+        if relation.type:
+            _count(found.types, relation.type)
 
 
 def _ids(keys: Iterable[str]) -> dict[str, str]:

@@ -139,6 +139,7 @@ class RelationCard(Card):
         cls, relation: Relation, names: Mapping[str, str], *, detailed: bool = False
     ) -> RelationCard:
         """Build the card; ``names`` holds the names of entities by id."""
+        description = describe_relation(relation)
         return cls(
             source=names.get(relation.source_id, relation.source_id),
             target=names.get(relation.target_id, relation.target_id),
@@ -149,15 +150,19 @@ class RelationCard(Card):
             strength=relation.strength,
             support=relation.support,
             method=relation.method.value,
-            description=relation.description
-            if detailed
-            else shorten_line(relation.description, LIMITS.glimpse),
+            description=description if detailed else shorten_line(description, LIMITS.glimpse),
         )
 
     def to_line(self) -> str:
         ends = f"{self.source} ({self.source_ref}) — {self.target} ({self.target_ref})"
         facts = f"{self.kind}, layer {self.layer}, strength {self.strength}, support {self.support}"
         return f"{ends} [{facts}, {self.method}]: {self.description}"
+
+
+def describe_relation(relation: Relation) -> str:
+    """Return the types that a schema gave a relation, which are short, and its description."""
+    types = f"({', '.join(relation.types)}) " if relation.types else ""
+    return types + relation.description
 
 
 class RelationsReply(ReplyModel):

@@ -83,7 +83,8 @@ def _reduce_relation(relation: Relation, remaining: RemainingChunks) -> Relation
     ids = remaining.among(relation.chunk_ids)
     if len(ids) == len(relation.chunk_ids):
         return relation
-    return reduce_relation(relation, ids, remaining.chunks)
+    # Which passage gave which type is not kept: the next build gives those of what remains.
+    return reduce_relation(replace(relation, types=()), ids, remaining.chunks)
 
 
 def _find_changes(before: Iterable[Entity | Relation], after: Iterable[Entity | Relation]) -> set[str]:

@@ -59,8 +59,10 @@ def entity_statements(entity: Entity, citations: LineCitations) -> list[Statemen
 def relation_statements(
     relation: Relation, names: Mapping[str, str], citations: LineCitations
 ) -> list[Statement]:
-    """Return the sentences of a relation's description."""
+    """Return the sentences of a relation's description, under its ends and the types that a schema gave it."""
     subject = f"{shorten_name(names[relation.source_id])} — {shorten_name(names[relation.target_id])}"
+    if relation.types:
+        subject += f" ({', '.join(relation.types)})"
     return _cut(relation.id, subject, relation.description, "relation", citations)
 
 

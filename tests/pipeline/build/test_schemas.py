@@ -5,17 +5,21 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 from leanrag_tests_jobs import build, finish, ingest, open_engine, published
+from typer.testing import CliRunner
 
 from leanrag_engine.core.errors import InvalidInput, NotFound
 from leanrag_engine.core.jobs import Forecast
 from leanrag_engine.core.model import DocumentSource, Entity
 from leanrag_engine.engine import LeanRAG
 from leanrag_engine.retrieval.request import Query
+from leanrag_mcp.cli.main import app
 
 pytestmark = pytest.mark.anyio
 
@@ -215,6 +219,32 @@ async def test_another_schema_has_the_model_read_again_what_it_read_and_the_way_
             name: (each.type, each.description, each.attributes)
             for name, each in (await base(engine)).items()
         }
+
+
+async def test_a_relation_shows_the_types_that_a_schema_gave_it_until_their_passages_are_forgotten(
+    tmp_path: Path, scribe: Any, model: Model, schema_file: str
+) -> None:
+    del model
+    data = tmp_path / "data"
+    async with open_engine(data, llm_model="openai/tiny", llm_api_base=scribe.url, llm_batch=1) as engine:
+        await engine.set_schema(schema_file)
+        again = replace(NOTES[0], text=f"{NOTES[0].text} Northline paid Ada Moor.", id="again", title="Again")
+        await ingest(engine, [NOTES[0], again])
+        (relation,) = (await engine.relations_of("Ada Moor")).relations
+        assert relation.types == ("works for",)
+        context = (await engine.query(Query(text="Ada Moor and Northline", token_budget=2000))).context.text
+        assert "Ada Moor — Northline (works for)" in context
+    command = ["show", "Ada Moor", "--data-dir", str(data)]
+    shown = await anyio.to_thread.run_sync(CliRunner().invoke, app, command)
+    assert "]: (works for) Ada Moor and Northline" in shown.stdout
+    async with open_engine(data, llm_model="openai/tiny", llm_api_base=scribe.url, llm_batch=1) as engine:
+        job, _ = await engine.submit_delete(["again"])
+        await finish(engine, job)
+        (relation,) = (await engine.relations_of("Ada Moor")).relations
+        assert relation.types == ()
+        await build(engine, mode="rebuild")
+        (relation,) = (await engine.relations_of("Ada Moor")).relations
+        assert relation.types == ("works for",)
 
 
 async def test_forgetting_a_document_forgets_the_attributes_that_it_gave(

@@ -402,6 +402,7 @@ def _relation_rows(edition: int, number: int, build: Build) -> Iterator[tuple[An
             _evidence(relation),
             _staleness(relation),
             relation.statements,
+            as_json(relation.types),
         )
 
 

@@ -111,6 +111,7 @@ def _relations(rows: Result[Any]) -> list[Relation]:
             tuple([Evidence(*each) for each in evidence]),
             Staleness(*stale) if stale else None,
             statements,
+            tuple(types),
         )
         for (
             _,
@@ -130,5 +131,6 @@ def _relations(rows: Result[Any]) -> list[Relation]:
             evidence,
             stale,
             statements,
+            types,
         ) in parse_rows(rows, *relations.c)
     ]

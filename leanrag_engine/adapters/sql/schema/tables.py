@@ -348,6 +348,7 @@ relations = Table(
     Column("evidence", Json, nullable=False),
     Column("stale", Json, nullable=False),
     Column("statements", _TEXT, nullable=False),
+    Column("types", Json, nullable=False),
     # Without the target: SQLite would look up every pair of two lists of ids.
     Index("relations_source", "edition", "source_id"),
     Index("relations_target", "edition", "target_id"),

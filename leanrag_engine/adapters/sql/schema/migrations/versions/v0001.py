@@ -243,6 +243,7 @@ def _hierarchies() -> None:
         sa.Column("evidence", TEXT, nullable=False),
         sa.Column("stale", TEXT, nullable=False),
         sa.Column("statements", TEXT, nullable=False),
+        sa.Column("types", TEXT, nullable=False),
     )
     op.create_index("relations_source", "relations", ["edition", "source_id"])
     op.create_index("relations_target", "relations", ["edition", "target_id"])
