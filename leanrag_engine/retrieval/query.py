@@ -35,6 +35,7 @@ from .index import BuildState, IndexSnapshot
 from .request import Filters, Mode, Query, Ranking
 from .search.hits import SearchHits, embed_texts, search_windows
 from .search.relevance import RankedWindow
+from .search.seeds import sure_score
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,7 +221,7 @@ def _make_result(
         run.warn_of_seen(left_out, nothing_new=not any(rankings))
     material = ContextMaterial(
         rankings=tuple(tuple(each) for each in rankings),
-        groups=_name_groups(graph),
+        groups=_name_groups(graph, sure_score(query.search_options)),
         notes=tuple(dict.fromkeys(run.warnings)),
         explanation=explain_subgraph(graph) if query.detailed else (),
     )
@@ -231,16 +232,20 @@ def _make_result(
     return QueryResult(query, context, graph, tuple(kept), tuple(dict.fromkeys(run.warnings)), index.state)
 
 
-def _name_groups(graph: Subgraph) -> tuple[EvidenceGroup, ...]:
-    """Return the groups of seeds that have a name to show, each with the chunks that mention its seeds."""
-    scores = {seed.entity.id: seed.score for seed in graph.seeds}
+def _name_groups(graph: Subgraph, sure: float) -> tuple[EvidenceGroup, ...]:
+    """Return the groups of which the query names a seed, each with the chunks that mention what it names.
+
+    Seeds of at most the score ``sure`` are guesses: a heading of them would say nothing about the question.
+    """
+    scores = {seed.entity.id: seed.score for seed in graph.seeds if seed.score > sure}
     groups = []
     for group in graph.groups:
-        if not any(is_proper(seed.name) for seed in group.seeds):
-            continue
+        named = [seed for seed in group.seeds if seed.id in scores]
+        shown = [seed for seed in named if is_proper(seed.name)]
         chunks: dict[str, float] = {}
-        for seed in group.seeds:
+        for seed in named:
             for chunk_id in seed.chunk_ids:
-                chunks[chunk_id] = chunks.get(chunk_id, 0.0) + scores.get(seed.id, 0.0)
-        groups.append(EvidenceGroup(name_group(group), chunks))
+                chunks[chunk_id] = chunks.get(chunk_id, 0.0) + scores[seed.id]
+        if shown:
+            groups.append(EvidenceGroup(name_group(shown, group.lca), chunks))
     return tuple(groups)

@@ -14,6 +14,7 @@ import pytest
 
 from leanrag_engine.core.errors import Ambiguous, InvalidInput, NotFound, NotReady
 from leanrag_engine.core.model import Entity, Evidence, Graph, Hierarchy, Method, VectorSpaces
+from leanrag_engine.retrieval.context.explanation import name_group
 from leanrag_engine.retrieval.filters import EVERYTHING
 from leanrag_engine.retrieval.index import BuildState, IndexSnapshot
 from leanrag_engine.retrieval.query import QueryResult, answer_query
@@ -185,12 +186,33 @@ async def test_relations_are_those_among_seeds_and_between_path_entities_of_one_
 async def test_the_context_tells_how_seeds_belong_together(corpus: Corpus) -> None:
     result = await ask(corpus, "x", entities=("Uranus", "Paris", "sourdough bread", "wort"), seeds=4)
     headings = re.findall("^## (.*)$", result.context.text, re.MULTILINE)
-    assert set(headings) == {"Uranus, Paris (in Astronomy)", "sourdough bread (in Fermentation)"}, (
-        "a plain word is no heading"
+    assert set(headings) - {"Other passages"} == {"Uranus, Paris", "sourdough bread"}, (
+        "a plain word is no heading, and the name of a cluster that nobody wrote says nothing"
     )
-    food = result.context.text.split("## sourdough bread (in Fermentation)")[1].split("\n## ")[0]
+    food = result.context.text.split("## sourdough bread")[1].split("\n## ")[0]
     assert "[d6:c1]" in food
     assert "[d3:c1]" not in food
+
+
+async def test_a_heading_names_the_cluster_that_joins_its_seeds_if_a_model_named_it(corpus: Corpus) -> None:
+    assert corpus.hierarchy is not None
+    base, above = corpus.hierarchy.layers[0].entities, corpus.hierarchy.layers[1].entities
+    cluster = next(each for each in above if each.parent_id)
+    members = [each for each in base if each.parent_id == cluster.id][:2]
+    names = ", ".join(each.name for each in members)
+    assert name_group(members, cluster) == names
+    written = replace(cluster, method=Method.MODEL)
+    assert name_group(members, written) == f"{names} (in {cluster.name})"
+    assert name_group(members, replace(written, parent_id=None)) == names
+
+
+async def test_entities_that_the_question_does_not_name_are_no_headings(corpus: Corpus) -> None:
+    result = await ask(corpus, "who looked at the sky, and who let dough rise in Paris?", seeds=5)
+    guessed = {seed.entity.name for seed in result.subgraph.seeds} - {"Paris"}
+    assert len(result.subgraph.groups) > 1
+    assert guessed
+    headings = re.findall("^## (.*)$", result.context.text, re.MULTILINE)
+    assert not any(name in heading for name in guessed for heading in headings)
 
 
 async def test_one_group_alone_needs_no_heading(corpus: Corpus) -> None:

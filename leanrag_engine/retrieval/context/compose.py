@@ -39,10 +39,13 @@ from .rendering import (
 
 Evidence = RankedWindow | Statement
 
+OTHERS = "Other passages"
+"""The heading of documents that belong to no group and stand after one."""
+
 
 @dataclass(frozen=True, slots=True)
 class EvidenceGroup:
-    """Seeds that one LCA joins: the heading over the documents that mention them, and how much each chunk does."""
+    """Seeds of the query that one LCA joins: the heading over the documents that mention them, and how much each chunk does."""
 
     heading: str
     chunks: Mapping[str, float]
@@ -286,9 +289,10 @@ class _Layout:
         blocks = [*self.notes, HEAD]
         if statements:
             blocks.append(render_statements(statements, self.fence))
-        for heading, documents in by_group.items():
-            if len(by_group) > 1 and heading:
-                blocks.append(f"## {format_label(heading)}")
+        several = len(by_group.keys() - {""}) > 1
+        for place, (heading, documents) in enumerate(by_group.items()):
+            if several and (heading or place):
+                blocks.append(f"## {format_label(heading) or OTHERS}")
             blocks += documents
         omissions = format_omissions(left)
         return "\n\n".join([*blocks, omissions] if omissions else blocks)

@@ -51,11 +51,12 @@ def round_to_sum(values: Sequence[float], digits: int = 2) -> list[float]:
     return [each / unit for each in floors]
 
 
-def name_group(group: Group) -> str:
-    """Return the heading of a group: its seeds, and the cluster that joins them unless it is the root."""
-    seeds = ", ".join(shorten_name(seed.name) for seed in group.seeds if is_proper(seed.name))
-    joined = len(group.seeds) > 1 and group.lca.parent_id is not None and group.lca.layer > 0
-    return f"{seeds} (in {shorten_name(group.lca.name)})" if joined else seeds
+def name_group(seeds: Sequence[Entity], lca: Entity) -> str:
+    """Return the heading of seeds: their names, and the cluster that joins them if a model or agent named it and it is not
+    the root. A heuristic name is a list of names."""
+    names = ", ".join(shorten_name(seed.name) for seed in seeds)
+    joined = len(seeds) > 1 and lca.parent_id is not None and lca.layer > 0 and lca.method.written
+    return f"{names} (in {shorten_name(lca.name)})" if joined else names
 
 
 def is_proper(name: str) -> bool:

@@ -213,3 +213,8 @@ def rank_entities(
         scores[name.id] = scores.get(name.id, 0.0) + options.name_weight * name.score * first
     most = (2.0 + options.name_weight) * first
     return [Hit(hit.id, hit.score / most) for hit in best_first(scores)[:limit]]
+
+
+def sure_score(options: SearchOptions = DEFAULT_SEARCH) -> float:
+    """Return the score of an entity that is first in both searches and not named: only names score more."""
+    return 2.0 / (2.0 + options.name_weight)

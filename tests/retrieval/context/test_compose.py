@@ -404,6 +404,11 @@ def test_groups_are_headings_only_where_several_are_shown() -> None:
     assert re.findall("^## .*$", text, re.MULTILINE) == ["## Ada, Cy (in Poets)", "## Bell"]
     assert text.index("of Ada") < text.index("of Cy") < text.index("## Bell") < text.index("of Bell")
     assert "## " not in compose(rank(chunks[0], chunks[2]), groups=groups).text.replace("### ", "")
+    last = make_chunk(1, [saying("Dee", 1)], 4)
+    text = compose(rank(*chunks, last), groups=groups).text
+    assert text.index("## Bell") < text.index("## Other passages") < text.index("of Dee"), "not Bell's"
+    text = compose(rank(last, *chunks), groups=groups).text
+    assert "## Other passages" not in text
 
 
 def test_a_heading_forges_no_citation() -> None:
