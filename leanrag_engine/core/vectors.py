@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TypeVar
+import sys
+from contextlib import AbstractContextManager
+from functools import lru_cache
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["unit_rows"]
+__all__ = ["one_thread", "unit_rows"]
 
 _Float = TypeVar("_Float", np.float32, np.float64)
 
@@ -16,3 +19,16 @@ def unit_rows(rows: NDArray[_Float]) -> NDArray[_Float]:
     """Return the rows (n, d) scaled to length 1, in their own precision; rows of zeros stay zero."""
     lengths = np.linalg.norm(rows, axis=1, keepdims=True)
     return np.asarray(rows / np.where(lengths > 0, lengths, 1), dtype=rows.dtype)
+
+
+def one_thread() -> AbstractContextManager[Any]:
+    """Keep linear algebra to one thread inside the block: results differ in their last bits by the number of threads."""
+    limited: AbstractContextManager[Any] = _thread_pools(len(sys.modules)).limit(limits=1)
+    return limited
+
+
+@lru_cache(maxsize=1)
+def _thread_pools(modules: int) -> Any:  # noqa: ARG001 - libraries come with modules: with more of them it looks again
+    from threadpoolctl import ThreadpoolController  # noqa: PLC0415 - most processes do no linear algebra
+
+    return ThreadpoolController()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
 import uuid
@@ -19,7 +18,6 @@ import pytest
 from leanrag_engine.adapters.chroma.server import ChromaServer
 from leanrag_engine.adapters.chroma.store import ChromaVectorStore
 from leanrag_engine.adapters.sql import SqlDatabase
-from leanrag_engine.adapters.sql.dialect.sqlite.opening import FILE
 from leanrag_engine.core.history import Publication
 from leanrag_engine.core.model import (
     BuildRecord,
@@ -34,19 +32,6 @@ from leanrag_engine.core.model import (
     Relation,
     content_id,
 )
-
-
-@pytest.fixture(scope="session")
-def blank(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The file of an empty store: copying it is quicker than making the schema for each test."""
-    # Not an asynchronous fixture: of this scope it would hold an event loop over all tests that follow.
-    folder = tmp_path_factory.mktemp("blank")
-
-    async def make() -> None:
-        await (await SqlDatabase.open(folder, read_only=False)).close()
-
-    anyio.run(make)
-    return folder / FILE
 
 
 @dataclass(frozen=True)
@@ -77,7 +62,6 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
     """An empty store in each kind of database."""
     if request.param == "postgres":
         return Place(request.getfixturevalue("postgres_database"))
-    shutil.copy(request.getfixturevalue("blank"), tmp_path)
     return Place(str(tmp_path))
 
 

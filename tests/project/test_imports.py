@@ -91,10 +91,7 @@ HOMES = {
     "starlette": {"server/http/serving.py", "server/explorer/routes.py"},
     "sudachipy": {"leanrag_engine/core/text/language/segmentation.py"},
     "tenacity": {"leanrag_engine/adapters/chat/model.py"},
-    "threadpoolctl": {
-        "leanrag_engine/hierarchy/clustering/mixture.py",
-        "leanrag_engine/adapters/embedders/fitted.py",
-    },
+    "threadpoolctl": {"leanrag_engine/core/vectors.py"},
     "tiktoken": {"leanrag_engine/adapters/tokenizer.py"},
     "tokenizers": {"leanrag_engine/adapters/embedders/minilm/embedder.py"},
     "tomlkit": {"server/clients/toml.py"},

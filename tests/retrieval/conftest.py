@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import sqlite3
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -72,7 +71,7 @@ class Corpus:
 
 
 class StoreFactory:
-    """Gives each corpus a copy of a blank database, and vector spaces of its own in one vector store."""
+    """Gives each corpus a database, and vector spaces of its own in one vector store."""
 
     def __init__(self, folder: Path, vectors: ChromaVectorStore, words: Any) -> None:
         self._folder = folder
@@ -125,11 +124,7 @@ class StoreFactory:
 
     async def _open(self, folder: Path) -> SqlDatabase:
         folder.mkdir()
-        if self._databases:
-            shutil.copy(self._folder / FILE, folder)
         database = await SqlDatabase.open(folder, read_only=False)
-        if not self._databases:
-            shutil.copy(folder / FILE, self._folder)
         self._databases.append(database)
         return database
 

@@ -26,6 +26,7 @@ from leanrag_engine.core.errors import StoreUnusable
 from leanrag_engine.core.model import Vectors
 from leanrag_engine.core.ports import Embedder, Progress, ProgressReport
 from leanrag_engine.core.text.language.words import words
+from leanrag_engine.core.vectors import one_thread
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -211,11 +212,10 @@ def _word_vectors(weighted: csr_array, options: FittingOptions) -> NDArray[np.fl
     A text x then gets x·V·Σ^-½ = U·Σ^½ for the texts that were fitted.
     """
     from scipy.sparse import csr_array
-    from threadpoolctl import threadpool_limits
 
     lengths = np.sqrt(np.asarray(weighted.multiply(weighted).sum(axis=1)).ravel())
     rows = csr_array(weighted.multiply((1.0 / np.maximum(lengths, 1e-12))[:, None]), dtype=np.float32)
-    with threadpool_limits(limits=1):  # linear algebra differs in its last bits by the number of threads
+    with one_thread():
         if min(rows.shape) <= options.dimensions:
             values, axes = _decompose(rows)
         else:

@@ -15,10 +15,10 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
 
 from leanrag_engine.core.errors import InvalidInput
 from leanrag_engine.core.model import Vectors
+from leanrag_engine.core.vectors import one_thread
 
 from .balancing import SMALLEST, Labels, Points, balance, cluster_means, find_candidates, renumber
 
@@ -39,11 +39,6 @@ class Clusters:
     second: Labels
     second_responsibility: NDArray[np.float64]
     resolution: float = 0.0
-
-
-def one_thread() -> threadpool_limits:
-    """Return a context in which linear algebra runs in one thread: sums differ by the number of threads."""
-    return threadpool_limits(limits=1)
 
 
 def _no_pulse() -> None:

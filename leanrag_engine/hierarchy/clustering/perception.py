@@ -23,12 +23,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from leanrag_engine.core.model import Vectors
-from leanrag_engine.core.vectors import unit_rows
+from leanrag_engine.core.vectors import one_thread, unit_rows
 
 from .balancing import ClusterSizes, Labels, Points, place_lone_members, renumber
 from .communities import pack_runts
 from .links import EdgeList, Matrix, sum_members
-from .mixture import assign_nearest_means, cluster, one_thread
+from .mixture import assign_nearest_means, cluster
 
 MOST = 200
 """η, the most communities of one partition (Youtu-GraphRAG)."""

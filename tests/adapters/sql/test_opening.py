@@ -27,6 +27,13 @@ from leanrag_engine.core.model import DocumentSource
 
 pytestmark = pytest.mark.anyio
 
+
+@pytest.fixture(autouse=True)
+def schemas_made_anew(open_anew: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Here stores are no copies of an empty one."""
+    monkeypatch.setattr(opening, "open_engine", open_anew)
+
+
 MakeParcel = Callable[..., Any]
 StartChild = Callable[..., Any]
 
