@@ -92,6 +92,7 @@ from .pipeline.status import (
 from .retrieval.browse import entities as browsing
 from .retrieval.browse import outline, passages, text_search
 from .retrieval.browse.entities import ClusterView
+from .retrieval.browse.neighbourhood import Neighbour, walk
 from .retrieval.browse.outline import Outline
 from .retrieval.browse.passages import SourcePage
 from .retrieval.browse.support import resolve_item
@@ -622,6 +623,17 @@ class LeanRAG:
 
         chain = await self._read(collection, read, built=True)
         return chain[: max_layers + 1] if max_layers else chain
+
+    async def neighbourhood(
+        self, entity: str, *, hops: int, limit: int = 20, collection: str = "default"
+    ) -> list[Neighbour]:
+        """Return what lies within ``hops`` relations of an entity (name or ref), nearest first, with the passages that
+        state the relations."""
+
+        async def read(index: IndexSnapshot) -> list[Neighbour]:
+            return await walk(index, await browsing.resolve(index, entity), hops, limit)
+
+        return await self._read(collection, read, built=True)
 
     async def root(self, *, collection: str = "default") -> Entity:
         """Return the entity above all others. Raises ``NotReady`` before any build."""

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from leanrag_engine.core.model import Entity, Relation, Seed
     from leanrag_engine.engine import EntityPage, RelationPage
     from leanrag_engine.retrieval.browse.entities import ClusterView
+    from leanrag_engine.retrieval.browse.neighbourhood import Neighbour
 
 
 # --- search --------------------------------------------------------------------------------
@@ -94,10 +95,11 @@ class Ancestor(NamedRef):
 class AncestorsReply(ReplyModel):
     entity: NamedRef
     path: list[Ancestor] = Field(description="from the entity itself up to the root")
-    did_you_mean: list[NamedRef]
+    did_you_mean: list[str] = Field(description="empty: an unknown name is an error that lists the nearest")
+    neighbours: list[str] = Field(description="what lies within the hops, nearest first, with citations")
 
     @classmethod
-    def from_engine(cls, chain: Sequence[Entity]) -> AncestorsReply:
+    def from_engine(cls, chain: Sequence[Entity], neighbours: Sequence[Neighbour] = ()) -> AncestorsReply:
         path = [
             Ancestor(
                 ref=node.id,
@@ -108,7 +110,12 @@ class AncestorsReply(ReplyModel):
             )
             for node in chain
         ]
-        return cls(entity=NamedRef(ref=chain[0].id, name=chain[0].name), path=path, did_you_mean=[])
+        return cls(
+            entity=NamedRef(ref=chain[0].id, name=chain[0].name),
+            path=path,
+            did_you_mean=[],
+            neighbours=[*map(format_neighbour, neighbours)],
+        )
 
     def to_markdown(self) -> str:
         cards = []
@@ -116,13 +123,27 @@ class AncestorsReply(ReplyModel):
             members = f", {node.members} members" if node.members else ""
             cards.append(f"- layer {node.layer}: {node.name} ({node.ref}{members}): {node.description}")
         title = f"{self.entity.name} ({self.entity.ref}), from itself up to the root; quoted from documents:"
-        return "\n".join([title, quote_lines(cards)])
+        lines = [title, quote_lines(cards)]
+        if self.neighbours:
+            lines += [
+                "Within these hops of it, nearest first; quoted from documents:",
+                quote_lines(self.neighbours),
+            ]
+        return "\n".join(lines)
+
+
+def format_neighbour(each: Neighbour) -> str:
+    """Format an entity with the relation that leads to it and the passages that state it."""
+    said = shorten_line(describe_relation(each.relation), LIMITS.glimpse)
+    cited = "".join(f" [{citation}]" for citation in each.citations)
+    return f"- {each.hops}: {each.entity.name} ({each.entity.id}), from {each.via.name}: {said}{cited}"
 
 
 # --- relations -----------------------------------------------------------------------------
 
 
 class RelationCard(Card):
+    # list_inter_cluster_relations says what strength and support are.
     source: str
     target: str
     source_ref: str
@@ -198,10 +219,14 @@ class EntityReply(ReplyModel):
 
     @classmethod
     def from_engine(
-        cls, chain: Sequence[Entity], relations: RelationPage, citations: Sequence[str]
+        cls,
+        chain: Sequence[Entity],
+        relations: RelationPage,
+        citations: Sequence[str],
+        neighbours: Sequence[Neighbour] = (),
     ) -> EntityReply:
         return cls(
-            ancestors=AncestorsReply.from_engine(chain),
+            ancestors=AncestorsReply.from_engine(chain, neighbours),
             relations=[RelationCard.from_engine(each, relations.names) for each in relations.relations],
             sources=list(citations),
         )

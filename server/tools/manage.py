@@ -62,8 +62,7 @@ class ManageTools:
         *,
         context: Context[None, Any],
     ) -> Annotated[CallToolResult, IngestReply]:
-        """Add or update documents: files and folders by `path` (text, Markdown, HTML, PDF, DOCX, source code; ignore files \
-hold), or `text`; then build. A bad document fails alone."""
+        """Add or update documents: files and folders by `path` (text, HTML, PDF, DOCX, code, …; ignore files hold), or `text`; then build. A bad document fails alone."""
         started = anyio.current_time()
         if any(each.path for each in documents) and not self._engine.may("admin"):
             raise InvalidInput(
@@ -88,8 +87,7 @@ hold), or `text`; then build. A bad document fails alone."""
         mode: Annotated[
             Literal["auto", "update", "rebuild", "upgrade"],
             Field(
-                description="update keeps the clusters, rebuild does not, auto chooses; upgrade: a model reads \
-what none has read"
+                description="update keeps clusters, rebuild does not; upgrade: a model reads what none has read"
             ),
         ] = "auto",
         dry_run: Annotated[bool, Field(description="Forecast the cost")] = False,

@@ -145,15 +145,15 @@ tool takes for names."""
     async def get_entity_ancestors(
         self,
         entity: EntityName,
-        max_layers: Annotated[int, Field(ge=0, description="0: all")] = 0,
+        max_layers: Annotated[int, Field(ge=0)] = 0,
+        hops: Annotated[int, Field(ge=0, le=3)] = 0,
         collection: CollectionName = "default",
     ) -> Annotated[CallToolResult, AncestorsReply]:
-        """Show the topics above an entity, up to the root, with descriptions."""
-        engine = await self._engine.get()
-        chain = await engine.ancestors(
-            entity, max_layers=max_layers, collection=await self._engine.choose(collection)
-        )
-        return AncestorsReply.from_engine(chain).to_result()
+        """Show the topics above an entity, and what lies within `hops` relations, with citations."""
+        engine, named = await self._engine.get(), await self._engine.choose(collection)
+        chain = await engine.ancestors(entity, max_layers=max_layers, collection=named)
+        near = await engine.neighbourhood(chain[0].id, hops=hops, collection=named) if hops else []
+        return AncestorsReply.from_engine(chain, near).to_result()
 
     async def get_cluster(
         self,
@@ -208,7 +208,7 @@ below; `support`: base relations beneath."""
         cursor: Cursor = "",
         collection: CollectionName = "default",
     ) -> Annotated[CallToolResult, SourcesReply]:
-        """Read passages in full: behind and around citations, of a document or section, or what supports each sentence of an \
+        """Read passages in full: around citations, of a document or section, or what supports each sentence of an \
 entity or relation."""
         engine = await self._engine.get()
         begin = ReadingCursor.parse(cursor)
@@ -275,8 +275,7 @@ entity or relation."""
         since: Annotated[Text, Field(description="Generation or ISO date")] = "",
         collection: CollectionName = "default",
     ) -> Annotated[CallToolResult, HistoryReply]:
-        """Show what changed since a build (default: last but one) or date: documents, entities, summaries; and what \
-builds cost."""
+        """Show what changed since a build (default: last but one) or date, and what builds cost."""
         engine, named = await self._engine.get(), await self._engine.choose(collection)
         changes = await engine.changes(since, collection=named)
         entries = await engine.history(collection=named)
@@ -284,7 +283,7 @@ builds cost."""
 
     async def list_collections(
         self,
-        order: Annotated[Literal["number", "date"], Field(description="date: newest first")] = "number",
+        order: Literal["number", "date"] = "number",
         limit: Limit = 20,
         cursor: Cursor = "",
         collection: CollectionName = "default",

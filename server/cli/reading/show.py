@@ -6,6 +6,7 @@ import os
 import shlex
 import subprocess
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -18,6 +19,8 @@ from ..options import CollectionOption, DataDir, Json
 from ..running import read_settings, run
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
     from leanrag_engine.engine import LeanRAG
 
     from ...replies.base import ReplyModel
@@ -44,6 +47,12 @@ def show(
             help="Open the file of a citation at the line, in VISUAL, EDITOR or less; a PDF in its own program.",
         ),
     ] = False,
+    hops: Annotated[
+        int,
+        typer.Option(
+            min=0, max=3, help="Of an entity: also what lies within so many relations, with passages."
+        ),
+    ] = 0,
     data_dir: DataDir = None,
     collection: CollectionOption = None,
     json: Json = False,
@@ -60,19 +69,22 @@ def show(
             return
         from ...replies.errors import without_steps  # noqa: PLC0415 - only with a reply
 
-        reply = await find(engine, name)
+        reply = await find(engine, name, hops)
         typer.echo(reply.model_dump_json() if json else without_steps(reply.to_markdown()))
 
     run(read_settings(data_dir, collection, read_only=True), work)
 
 
-async def find(engine: LeanRAG, what: str) -> ReplyModel:
+async def find(engine: LeanRAG, what: str, hops: int = 0) -> ReplyModel:
     """Return the reply on what is called so. Raises ``NotFound`` with the nearest entities and documents."""
     if cited := parse_range(what):
         _, first, last = cited
         return await (show_passage(engine, what) if first == last else show_passages(engine, what))
     # A path, a file name and a number name a document; other words first an entity.
-    ways = [show_entity, show_document]
+    ways: list[Callable[[LeanRAG, str], Awaitable[ReplyModel]]] = [
+        partial(show_entity, hops=hops),
+        show_document,
+    ]
     if os.sep in what or "/" in what or "." in what.strip(".") or what.lstrip("d").isdigit():
         ways.reverse()
     problems: list[LeanRAGError] = []
@@ -111,19 +123,20 @@ async def show_passages(engine: LeanRAG, citations: str) -> ReplyModel:
     return SourcesReply.from_engine(page, ReadingCursor(), engine.count_tokens, 20_000)
 
 
-async def show_entity(engine: LeanRAG, entity: str) -> ReplyModel:
+async def show_entity(engine: LeanRAG, entity: str, hops: int = 0) -> ReplyModel:
     """Return the reply on an entity or cluster."""
     from ...replies.graph import ClusterReply, EntityReply  # noqa: PLC0415 - heavy
 
     name = engine.settings.collection
     chain = await engine.ancestors(entity, collection=name)
     found = chain[0]
-    if found.layer:
+    if found.layer and not hops:
         view = await engine.cluster(found.id, limit=30, collection=name)
         return ClusterReply.from_engine(view, 0, engine.count_tokens, detailed=True)
     relations = await engine.relations_of(found.id, limit=15, collection=name)
     page = await engine.sources(entity=found.id, limit=12, collection=name)
-    return EntityReply.from_engine(chain, relations, [each.citation for each in page.chunks])
+    near = await engine.neighbourhood(found.id, hops=hops, collection=name) if hops else []
+    return EntityReply.from_engine(chain, relations, [each.citation for each in page.chunks], near)
 
 
 async def find_place(engine: LeanRAG, citation: str) -> tuple[Path, int]:

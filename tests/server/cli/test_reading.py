@@ -89,6 +89,14 @@ def test_a_query_leaves_out_what_was_seen(data: Path) -> None:
     assert (refused.exit_code, "in seen is no citation" in refused.stderr) == (1, True)
 
 
+def test_show_with_hops_lists_what_lies_around_an_entity(data: Path) -> None:
+    near = json.loads(leanrag(data, "show", "Kurseong", "--hops", "2", "--json"))["ancestors"]["neighbours"]
+    assert near
+    assert near[0].startswith("- 1: ")
+    assert near[0] in leanrag(data, "show", "Kurseong", "--hops", "2")
+    assert near[0] not in leanrag(data, "show", "Kurseong")
+
+
 def test_show_of_something_unknown_names_the_nearest_entities_and_documents(data: Path) -> None:
     ran = CliRunner().invoke(app, ["show", "gardns.md", "--data-dir", str(data)])
     assert ran.exit_code == 1

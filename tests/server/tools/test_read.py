@@ -114,6 +114,23 @@ async def test_step_by_step_from_an_entity_to_its_ancestors_to_their_relations(c
     assert not relations.is_error, relations.text
 
 
+async def test_the_neighbourhood_of_an_entity_within_some_hops_comes_with_its_passages(call: Caller) -> None:
+    alone = await call("get_entity_ancestors", entity="Skerryvore")
+    assert alone.data["neighbours"] == []
+    one, two = [await call("get_entity_ancestors", entity="Skerryvore", hops=hops) for hops in (1, 2)]
+    near, far = one.data["neighbours"], two.data["neighbours"]
+    assert near
+    assert far[: len(near)] == near[: len(far)], "nearest first"
+    assert all(line.startswith("- 1: ") and ", from Skerryvore: " in line for line in near)
+    line = near[0]
+    assert line in two.text
+    citation = line.rpartition("[")[2].rstrip("]")
+    sources = await call("get_sources", citations=[citation])
+    assert not sources.is_error, sources.text
+    refused = await call("get_entity_ancestors", entity="Skerryvore", hops=4)
+    assert refused.is_error
+
+
 async def test_the_members_of_a_cluster_name_it_as_their_parent(call: Caller) -> None:
     chain = await call("get_entity_ancestors", entity="Skerryvore")
     parent = chain.data["path"][1]
