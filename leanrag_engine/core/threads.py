@@ -5,10 +5,13 @@ A query is some fifteen short reads. A change of threads for each of them costs 
 
 from __future__ import annotations
 
+import asyncio
 import threading
-from collections.abc import Callable, Coroutine
-from contextlib import AbstractContextManager, ExitStack
-from typing import Any, TypeVar, TypeVarTuple
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterator
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from functools import cache
+from typing import Any, Generic, TypeVar, TypeVarTuple
 
 from anyio import to_thread
 
@@ -50,6 +53,39 @@ async def run_blocking(work: Callable[[*Ts], T], *given: *Ts) -> T:
     if current_chain() is not None:
         return work(*given)
     return await to_thread.run_sync(work, *given)
+
+
+def begin_beside(reads: Coroutine[Any, Any, T]) -> Awaitable[T]:
+    """Begin reads whose result is needed later: in a chain on another thread, as a chain of their own.
+
+    For what releases Python's lock or waits for a server.
+    """
+    chain = current_chain()
+    return asyncio.ensure_future(reads) if chain is None else _Beside(chain, reads)
+
+
+class _Beside(Generic[T]):
+    """Reads under way on another thread. The chain waits for them at its end if nothing else has."""
+
+    def __init__(self, chain: ReadChain, reads: Coroutine[Any, Any, T]) -> None:
+        self._running = _threads().submit(_run_to_end, reads)
+        chain.share(self, self._finish)
+
+    def __await__(self) -> Generator[Any, Any, T]:
+        yield from ()
+        return self._running.result()
+
+    @contextmanager
+    def _finish(self) -> Iterator[None]:
+        try:
+            yield
+        finally:
+            wait([self._running])
+
+
+@cache
+def _threads() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(max_workers=16, thread_name_prefix="beside")
 
 
 async def run_chain(reads: Coroutine[Any, Any, T]) -> T:

@@ -10,7 +10,7 @@ import anyio
 import anyio.from_thread
 import pytest
 
-from leanrag_engine.core.threads import current_chain, run_blocking, run_chain
+from leanrag_engine.core.threads import begin_beside, current_chain, run_blocking, run_chain
 
 pytestmark = pytest.mark.anyio
 
@@ -85,3 +85,49 @@ async def test_of_a_cancelled_chain_nothing_is_left_that_never_ran() -> None:
         scope.cancel()
         await run_chain(read())
     assert scope.cancelled_caught
+
+
+async def test_reads_begun_beside_a_chain_run_on_another_thread_at_the_same_time() -> None:
+    both = threading.Barrier(2, timeout=10)
+
+    async def meet() -> int:
+        both.wait()
+        return await read()
+
+    async def reads() -> tuple[int, int]:
+        beside = begin_beside(meet())
+        both.wait()
+        return await read(), await beside
+
+    here, there = await run_chain(reads())
+    assert here != there
+
+
+async def test_a_chain_that_fails_ends_after_what_was_begun_beside_it() -> None:
+    ended = threading.Event()
+
+    async def slow() -> None:
+        ended.wait(0.1)
+        ended.set()
+
+    async def reads() -> None:
+        begin_beside(slow())
+        raise ValueError("of the reads")
+
+    with pytest.raises(ValueError, match="of the reads"):
+        await run_chain(reads())
+    assert ended.is_set()
+
+
+async def test_an_error_beside_a_chain_is_raised_where_the_result_is_wanted() -> None:
+    async def failing() -> None:
+        raise ValueError("beside")
+
+    async def reads() -> None:
+        beside = begin_beside(failing())
+        with pytest.raises(ValueError, match="beside"):
+            await beside
+
+    await run_chain(reads())
+    with pytest.raises(ValueError, match="beside"):
+        await begin_beside(failing())

@@ -28,6 +28,7 @@ from leanrag_engine.core.model import BuildRecord, Collection, ExtractionSchema,
 
 from .dialect import fulltext
 from .dialect.fulltext_index import RowRange
+from .dialect.statements import fetch
 from .schema.records import record_from_json
 from .schema.tables import (
     agent_texts,
@@ -39,6 +40,7 @@ from .schema.tables import (
     extracts,
     generations,
     jobs,
+    select_unparsed,
     store,
     type_schemas,
 )
@@ -66,7 +68,7 @@ _GENERATIONS: Select[Any] = (
     .order_by(generations.c.number.desc())
     .limit(bindparam("limit"))
 )
-_ROWS = select(generations.c.edition, generations.c.layers).where(
+_ROWS = select_unparsed(generations.c.edition, generations.c.layers).where(
     generations.c.number == bindparam("generation")
 )
 _GENERATION_NUMBER = _ROWS.with_only_columns(generations.c.number)
@@ -122,9 +124,8 @@ def state_of(connection: Connection, name: str) -> tuple[int, int]:
 
     Raises ``NotFound`` as :func:`number_of`.
     """
-    row = connection.execute(_STATE, {"name": name}).first()
-    if row is not None:
-        return row.number, row.revision
+    for number, revision in fetch(connection, _STATE, name=name):
+        return number, revision
     existing = connection.execute(select(collections.c.name).order_by(collections.c.name)).scalars()
     raise NotFound(
         f"There is no collection {name!r}.",
@@ -295,7 +296,7 @@ def _parse_record(stored: str) -> BuildRecord:
 
 def generation_exists(connection: Connection, generation: int) -> bool:
     """Return whether the generation was not deleted."""
-    return connection.execute(_GENERATION_NUMBER, {"generation": generation}).first() is not None
+    return bool(fetch(connection, _GENERATION_NUMBER, generation=generation))
 
 
 class GenerationRows(NamedTuple):
@@ -307,16 +308,13 @@ class GenerationRows(NamedTuple):
 
 def find_rows(connection: Connection, generation: int) -> GenerationRows | None:
     """Return where the rows of a generation are; None if it was deleted."""
-    row = connection.execute(_ROWS, {"generation": generation}).first()
-    if row is None:
-        return None
-    return GenerationRows(
-        row.edition,
-        {
+    for edition, layers in fetch(connection, _ROWS, generation=generation):
+        ranges = {
             layer: RowRange(first_position(layer), first_position(layer + 1) - 1, count)
-            for layer, count, _ in row.layers
-        },
-    )
+            for layer, count, _ in json.loads(layers)
+        }
+        return GenerationRows(edition, ranges)
+    return None
 
 
 def first_position(layer: int) -> int:
@@ -343,7 +341,8 @@ def embedder_state(connection: Connection, generation: int) -> bytes:
 
 
 def vector_version(connection: Connection) -> int:
-    return int(connection.execute(_VECTOR_VERSION).scalar_one())
+    ((version,),) = fetch(connection, _VECTOR_VERSION)
+    return int(version)
 
 
 def read_identity(connection: Connection) -> str:

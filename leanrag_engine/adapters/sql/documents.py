@@ -11,7 +11,6 @@ from typing import Any
 from sqlalchemy import (
     ColumnElement,
     Connection,
-    Result,
     RowMapping,
     Select,
     bindparam,
@@ -47,7 +46,7 @@ from . import collections as collection_rows
 from .dialect import fulltext
 from .dialect.fulltext import IndexedWindow
 from .dialect.fulltext_index import RowCounts
-from .dialect.statements import among, among_pairs, contains_letters, list_value
+from .dialect.statements import among, among_pairs, contains_letters, fetch, list_value
 from .schema.tables import chunks, collections, documents, extracts, parse_rows, select_unparsed
 
 _READING = (chunks.c.document, chunks.c.number)
@@ -505,7 +504,7 @@ def chunks_with(
     held = recent.of(collection, revision)
     missing = [id_ for id_ in ids if id_ not in held]
     if missing:
-        rows = connection.execute(_WITH_IDS, {"collection": collection, "ids": list_value(missing)})
+        rows = fetch(connection, _WITH_IDS, collection=collection, ids=list_value(missing))
         read = {chunk.id: chunk for chunk in _chunks_of(rows)}
         recent.keep(collection, revision, read)
         held = {**held, **read}
@@ -516,13 +515,13 @@ def chunks_cited(connection: Connection, name: str, citations: Sequence[str]) ->
     """Return the cited chunks in the order of ``citations`` (``d3:c12``); invalid and unknown ones are left out."""
     places = [place for each in citations if (place := parse_citation(each))]
     statement = _chunks(connection, name).where(among_pairs(_CITED, places))
-    cited = {chunk.citation: chunk for chunk in _chunks_of(connection.execute(statement))}
+    cited = {chunk.citation: chunk for chunk in _chunks_of(connection.execute(statement).all())}
     return [cited[citation] for place in places if (citation := format_citation(*place)) in cited]
 
 
 def all_chunks(connection: Connection, name: str) -> list[Chunk]:
     """Return all chunks in reading order."""
-    return _chunks_of(connection.execute(_chunks(connection, name).order_by(*_READING)))
+    return _chunks_of(connection.execute(_chunks(connection, name).order_by(*_READING)).all())
 
 
 def chunk_ids(connection: Connection, name: str, document_ids: Sequence[str]) -> list[str]:
@@ -587,7 +586,7 @@ def pending_chunks(connection: Connection, name: str) -> list[Chunk]:
         connection, collection_rows.number_of(connection, name), limit=1
     )
     pending = chunks.c.revision > published[0].revision if published else true()
-    return _chunks_of(connection.execute(_chunks(connection, name).where(pending).order_by(*_READING)))
+    return _chunks_of(connection.execute(_chunks(connection, name).where(pending).order_by(*_READING)).all())
 
 
 def heuristic_chunks(connection: Connection, name: str, *, due: bool) -> list[Chunk]:
@@ -602,7 +601,7 @@ def heuristic_chunks(connection: Connection, name: str, *, due: bool) -> list[Ch
         unread &= chunks.c.reading != ReadingState.DONE.value
     outdated = _is_outdated(connection, collection, extracts.c.method == Method.MODEL.value)
     statement = _chunks(connection, name).where(unread | outdated)
-    return _chunks_of(connection.execute(statement.order_by(*_READING)))
+    return _chunks_of(connection.execute(statement.order_by(*_READING)).all())
 
 
 def count_outdated(connection: Connection, name: str) -> dict[str, int]:
@@ -659,8 +658,8 @@ def search_windows(
     collection, revision = collection_rows.state_of(connection, name)
     hits = fulltext.search_windows(connection, collection, text, limit, counts=counts, revision=revision)
     places = list_value({place.chunk for place, _ in hits})
-    rows = connection.execute(_IDS, {"collection": collection, "places": places})
-    ids = {(document, label): id_ for document, label, id_ in rows.all()}
+    rows = fetch(connection, _IDS, collection=collection, places=places)
+    ids = {(document, label): id_ for document, label, id_ in rows}
     return [Hit(window_id(ids[place.chunk], place.window), score) for place, score in hits]
 
 
@@ -668,7 +667,7 @@ def _chunks(connection: Connection, name: str) -> Select[Any]:
     return _CHUNKS.params(collection=collection_rows.number_of(connection, name))
 
 
-def _chunks_of(rows: Result[*tuple[Any, ...]]) -> list[Chunk]:
+def _chunks_of(rows: Sequence[Sequence[Any]]) -> list[Chunk]:
     return [
         Chunk(
             id_,
@@ -711,7 +710,7 @@ def _chunks_of(rows: Result[*tuple[Any, ...]]) -> list[Chunk]:
 
 def all_extracts(connection: Connection, name: str) -> list[Extract]:
     """Return all extracts in the reading order of their chunks."""
-    return _extracts_of(connection.execute(_extracts(connection, name)))
+    return _extracts_of(connection.execute(_extracts(connection, name)).all())
 
 
 def extracts_near(
@@ -730,7 +729,7 @@ def extracts_near(
         .exists()
     )
     written = extracts.c.method != Method.HEURISTIC.value
-    return _extracts_of(connection.execute(_extracts(connection, name).where(written, near)))
+    return _extracts_of(connection.execute(_extracts(connection, name).where(written, near)).all())
 
 
 def submit_extracts(
@@ -741,7 +740,7 @@ def submit_extracts(
     written = _extracts(connection, name).where(
         extracts.c.method != Method.HEURISTIC.value, among(chunks.c.id, ids)
     )
-    held = {each.chunk_id: each for each in _extracts_of(connection.execute(written))}
+    held = {each.chunk_id: each for each in _extracts_of(connection.execute(written).all())}
     due = [
         each
         for each in new
@@ -784,7 +783,7 @@ def _extracts(connection: Connection, name: str) -> Select[Any]:
     )
 
 
-def _extracts_of(rows: Result[Any]) -> list[Extract]:
+def _extracts_of(rows: Sequence[Sequence[Any]]) -> list[Extract]:
     return [
         Extract(
             id_,

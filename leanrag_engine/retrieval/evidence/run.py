@@ -96,11 +96,10 @@ class QueryRun:
 
     def _is_weak(self, found: SearchHits, best: Sequence[str]) -> bool:
         """Return whether the first passage is too far in meaning, or (if that says nothing) ``best`` hold few words."""
-        share = QueryWords([found.text]).share(best)
         unrelated = self.index.embedder.unrelated if self.index.embedder else None
         if unrelated is None or not found.dense_windows:
-            return share < self.query.relevance_options.weak
-        return share < 1 and found.dense_windows[0].score < unrelated
+            return QueryWords([found.text]).share(best) < self.query.relevance_options.weak
+        return found.dense_windows[0].score < unrelated and QueryWords([found.text]).share(best) < 1
 
     def warn_of_dense(self, found: Iterable[SearchHits]) -> None:
         """Warn where keyword search alone answered, except before the first build."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from leanrag_engine.core.model import Hit, Vectors, VectorSpaces, parse_window_id, window_id
+from leanrag_engine.core.threads import begin_beside
 from leanrag_engine.retrieval.filters import ChunkScope
 from leanrag_engine.retrieval.graph.adjacency import Adjacency
 from leanrag_engine.retrieval.index import IndexSnapshot
@@ -121,15 +122,25 @@ class _Searcher:
     options: SearchOptions
 
     async def windows_of(self, text: str, vector: Vectors | None) -> SearchHits:
-        dense, keyword = await self._dense_windows(vector), await self._keyword_windows(text)
-        return SearchHits(text, vector, tuple(dense), tuple(keyword), options=self.options)
+        dense = begin_beside(self._dense_windows(vector))
+        keyword = await self._keyword_windows(text)
+        return SearchHits(text, vector, tuple(await dense), tuple(keyword), options=self.options)
 
     async def everything_of(self, text: str, vector: Vectors | None, wanted: int) -> SearchHits:
-        found = replace(
-            await self.windows_of(text, vector),
-            dense_entities=tuple(await self._dense_entities(vector, wanted)),
-            keyword_entities=tuple(await self._keyword_entities(text, wanted)),
-            names=tuple(await self._find_named_entities(text)),
+        dense_windows = begin_beside(self._dense_windows(vector))
+        dense_entities = begin_beside(self._dense_entities(vector, wanted))
+        keyword_windows = await self._keyword_windows(text)
+        keyword_entities = await self._keyword_entities(text, wanted)
+        names = await self._find_named_entities(text)
+        found = SearchHits(
+            text,
+            vector,
+            tuple(await dense_windows),
+            tuple(keyword_windows),
+            tuple(await dense_entities),
+            tuple(keyword_entities),
+            tuple(names),
+            options=self.options,
         )
         if found.doubt < self.options.min_doubt:
             return found

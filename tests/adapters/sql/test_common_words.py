@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import pytest
-from sqlalchemy import Connection, Engine, create_engine, event
+from sqlalchemy import Connection, create_engine
 
 from leanrag_engine.adapters.sql import SqlDatabase
 from leanrag_engine.adapters.sql.dialect import fulltext
@@ -42,8 +42,10 @@ def find_rows(connection: Connection, query: str, limit: int = 1000) -> list[int
 def record_statements(connection: Connection) -> list[str]:
     """Return a list that receives every statement from here on."""
     asked: list[str] = []
-    engine: Engine = connection.engine
-    event.listen(engine, "before_cursor_execute", lambda *given: asked.append(str(given[2])))
+    driver: Any = connection.connection.driver_connection
+    driver.set_trace_callback(
+        lambda each: each.startswith("--") or asked.append(each)
+    )  # -- is what FTS5 asks
     return asked
 
 

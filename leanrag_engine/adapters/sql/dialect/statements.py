@@ -7,10 +7,21 @@ a constant of its module with values bound by name: SQLAlchemy takes up to a mil
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, Self, TypeVar
 
-from sqlalchemy import BindParameter, Boolean, ColumnElement, Connection, Integer, Table, insert
+from sqlalchemy import (
+    BindParameter,
+    Boolean,
+    ColumnElement,
+    Connection,
+    Dialect,
+    Executable,
+    Integer,
+    Table,
+    insert,
+)
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.functions import FunctionElement
@@ -71,6 +82,35 @@ def in_order(ids: Sequence[str], found: Iterable[T], id_of: Callable[[T], str]) 
     """Return ``found`` in the order of ``ids``; an id given twice is returned twice, a missing one is left out."""
     by_id = {id_of(each): each for each in found}
     return [by_id[each] for each in ids if each in by_id]
+
+
+def fetch(connection: Connection, statement: Executable, **values: object) -> list[tuple[Any, ...]]:
+    """Return all rows of a statement that is a constant of its module, as the driver gives them; only its ``values`` differ.
+
+    SQLAlchemy takes 0.1 ms more to execute a statement, which SQLite answers in 0.02. A query has some twenty.
+    """
+    sql, names = _compile(statement, connection.dialect)
+    given = values if names is None else tuple([values[name] for name in names])
+    return fetch_sql(connection, sql, given)
+
+
+def fetch_sql(
+    connection: Connection, sql: str, values: Mapping[str, object] | tuple[object, ...] = ()
+) -> list[tuple[Any, ...]]:
+    """Return all rows of a statement in the database's own words, as :func:`fetch`."""
+    cursor = connection.connection.cursor()
+    try:
+        cursor.execute(sql, values)
+        return list(cursor.fetchall())
+    finally:
+        cursor.close()
+
+
+@lru_cache(maxsize=128)  # for each constant and dialect
+def _compile(statement: Executable, dialect: Dialect) -> tuple[str, Sequence[str] | None]:
+    """Return a statement as the dialect writes it, and the names of its values in their order if they have one."""
+    compiled = statement.compile(dialect=dialect)  # type: ignore[attr-defined] # every statement has it
+    return str(compiled), compiled.positiontup
 
 
 def insert_rows(connection: Connection, target: Table, batch: Sequence[tuple[Any, ...]]) -> None:

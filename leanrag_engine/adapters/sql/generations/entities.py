@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, Result, bindparam, func, select
+from sqlalchemy import Connection, bindparam, func, select
 
 from leanrag_engine.adapters.sql import collections as collection_rows
 from leanrag_engine.adapters.sql.dialect import fulltext
 from leanrag_engine.adapters.sql.dialect.fulltext_index import RowCounts
-from leanrag_engine.adapters.sql.dialect.statements import among, in_order, list_value
+from leanrag_engine.adapters.sql.dialect.statements import among, fetch, in_order, list_value
 from leanrag_engine.adapters.sql.schema.tables import entities, names, parse_rows, select_unparsed
 from leanrag_engine.core.model import (
     METHODS,
@@ -62,12 +62,12 @@ def in_layer(connection: Connection, generation: int, layer: int) -> list[Entity
     statement = _SELECTED.where(
         visible(entities, generation), entities.c.position >= first, entities.c.position < after
     )
-    return _entities(connection.execute(statement.order_by(entities.c.position)))
+    return _entities(connection.execute(statement.order_by(entities.c.position)).all())
 
 
 def with_ids(connection: Connection, generation: int, ids: Sequence[str]) -> list[Entity]:
     """Return the entities with these ids in the order of ``ids``; unknown ids are left out."""
-    rows = connection.execute(_WITH_IDS, {"generation": generation, "ids": list_value(ids)})
+    rows = fetch(connection, _WITH_IDS, generation=generation, ids=list_value(ids))
     return in_order(ids, _entities(rows), lambda entity: entity.id)
 
 
@@ -96,7 +96,7 @@ def members(connection: Connection, generation: int, id_: str, offset: int, limi
         .offset(max(offset, 0))
         .limit(max(limit, 0))
     )
-    return _entities(connection.execute(statement))
+    return _entities(connection.execute(statement).all())
 
 
 def search(
@@ -119,8 +119,7 @@ def search(
         connection, held.edition, text, limit, within, counts=counts, generation=generation
     )
     places = list_value(position for position, _ in hits)
-    rows = connection.execute(_IDS, {"generation": generation, "positions": places})
-    ids = {row.position: row.id for row in rows.all()}
+    ids = dict(fetch(connection, _IDS, generation=generation, positions=places))
     # Of an earlier generation a query under way may find what an update has added.
     return [Hit(ids[position], score) for position, score in hits if position in ids]
 
@@ -131,7 +130,7 @@ def search(
 def find_by_name(connection: Connection, generation: int, wanted: Sequence[str]) -> list[Entity]:
     """Return the entities of all layers with one of these names or aliases, by position."""
     keys = {key for name in wanted if (key := fulltext.make_key(name))}
-    return _entities(connection.execute(_NAMED, {"generation": generation, "keys": list_value(keys)}))
+    return _entities(fetch(connection, _NAMED, generation=generation, keys=list_value(keys)))
 
 
 def find_by_prefix(
@@ -152,7 +151,7 @@ def find_by_prefix(
         .order_by(names.c.key, names.c.entity)
         .limit(max(limit, 0))
     )
-    return _entities(connection.execute(statement))
+    return _entities(connection.execute(statement).all())
 
 
 def find_similar(
@@ -171,7 +170,7 @@ def find_similar(
     ranked = sorted(
         (
             (_compute_similarity(key, entity, options), entity)
-            for entity in _entities(connection.execute(statement))
+            for entity in _entities(connection.execute(statement).all())
         ),
         key=lambda pair: (-pair[0], pair[1].layer, -pair[1].mentions, pair[1].name, pair[1].id),
     )
@@ -226,7 +225,7 @@ def _compare_keys(key: str, other: str, options: NameSearchOptions) -> float:
 # --- rows ----------------------------------------------------------------------------------
 
 
-def _entities(rows: Result[Any]) -> list[Entity]:
+def _entities(rows: Sequence[Sequence[Any]]) -> list[Entity]:
     return [
         Entity(
             id_,

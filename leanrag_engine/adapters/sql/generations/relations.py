@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Result, Select, bindparam, func, select, union
+from sqlalchemy import ColumnElement, Connection, Select, bindparam, func, select, union
 
 from leanrag_engine.adapters.sql import collections as collection_rows
 from leanrag_engine.adapters.sql.dialect import fulltext
 from leanrag_engine.adapters.sql.dialect.fulltext_index import RowCounts
-from leanrag_engine.adapters.sql.dialect.statements import among, list_value
+from leanrag_engine.adapters.sql.dialect.statements import among, fetch, list_value
 from leanrag_engine.adapters.sql.schema.tables import parse_rows, relations, select_unparsed
 from leanrag_engine.core.model import METHODS, Evidence, Hit, Relation, Staleness
 
@@ -30,18 +30,18 @@ _IDS = _RELATIONS.where(among(relations.c.position, bindparam("positions"))).wit
 def find_touching(connection: Connection, generation: int, ids: Sequence[str], limit: int) -> list[Relation]:
     """Return the relations with at least one end in ``ids``, strongest first."""
     statement = _of(generation, _touches(generation, ids)).order_by(*_STRONGEST).limit(max(limit, 0))
-    return _relations(connection.execute(statement))
+    return _relations(connection.execute(statement).all())
 
 
 def find_joining(connection: Connection, generation: int, ids: Sequence[str]) -> list[Relation]:
     """Return the relations with both ends in ``ids``, strongest first."""
-    return _relations(connection.execute(_JOINING, {"generation": generation, "ids": list_value(ids)}))
+    return _relations(fetch(connection, _JOINING, generation=generation, ids=list_value(ids)))
 
 
 def in_layer(connection: Connection, generation: int, layer: int) -> list[Relation]:
     """Return the relations of a layer by position, which is the order of the build."""
     statement = _of(generation, relations.c.layer == layer)
-    return _relations(connection.execute(statement.order_by(relations.c.position)))
+    return _relations(connection.execute(statement.order_by(relations.c.position)).all())
 
 
 def search_facts(
@@ -56,8 +56,7 @@ def search_facts(
         return []
     hits = fulltext.search_facts(connection, held.edition, text, limit, counts=counts, generation=generation)
     places = list_value(place for place, _ in hits)
-    rows = connection.execute(_IDS, {"generation": generation, "positions": places})
-    ids = {row.position: row.id for row in rows.all()}
+    ids = dict(fetch(connection, _IDS, generation=generation, positions=places))
     return [Hit(ids[place], score) for place, score in hits if place in ids]
 
 
@@ -79,7 +78,7 @@ def page(
     statement = _of(generation, wanted)
     total = connection.execute(statement.with_only_columns(func.count())).scalar_one()
     shown = statement.order_by(*_STRONGEST).offset(max(offset, 0)).limit(max(limit, 0))
-    return _relations(connection.execute(shown)), int(total)
+    return _relations(connection.execute(shown).all()), int(total)
 
 
 def _touches(generation: int, ids: Sequence[str]) -> ColumnElement[bool]:
@@ -95,7 +94,7 @@ def _of(generation: int, wanted: ColumnElement[bool]) -> Select[Any]:
     return _SELECTED.where(visible(relations, generation), wanted)
 
 
-def _relations(rows: Result[Any]) -> list[Relation]:
+def _relations(rows: Sequence[Sequence[Any]]) -> list[Relation]:
     return [
         Relation(
             id_,

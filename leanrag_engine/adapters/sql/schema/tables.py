@@ -27,7 +27,6 @@ from sqlalchemy import (
     Integer,
     LargeBinary,
     MetaData,
-    Result,
     Select,
     Table,
     Text,
@@ -87,12 +86,11 @@ def select_unparsed(*columns: ColumnElement[Any]) -> Select[Any]:
     return select(*plain)
 
 
-def parse_rows(rows: Result[Any], *columns: ColumnElement[Any]) -> Iterator[tuple[Any, ...]]:
-    """Return all rows of a :func:`select_unparsed` with the values of their :class:`Json` columns.
+def parse_rows(found: Sequence[Sequence[Any]], *columns: ColumnElement[Any]) -> Iterator[tuple[Any, ...]]:
+    """Return the rows of a :func:`select_unparsed` with the values of their :class:`Json` columns.
 
     Each column is parsed at once: for the rows of a large build, a call for each value took most of the time of reading.
     """
-    found = rows.all()
     if not found:
         return iter(())
     return zip(

@@ -251,8 +251,8 @@ def _mark_heading(lines: list[_TextLine]) -> None:
 def _short_title(line: str) -> bool:
     """Return whether a line on its own is short and unpunctuated like a heading."""
     return (
-        word_count(line) <= _HEADING_WORDS
-        and line[-1] not in '.!?:;,。！？：；，、…"”’)-–—'
+        line[-1] not in '.!?:;,。！？：；，、…"”’)-–—'  # what most lines fail comes first, as it is cheap
+        and word_count(line) <= _HEADING_WORDS
         and line.rsplit(None, 1)[-1].lower() not in _NEVER_CLOSES
         and not line[0].islower()
         and line[0] not in "[|(<'‘"

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from sqlalchemy import Connection, text
 
 from leanrag_engine.adapters.sql.dialect.fulltext_index import FullTextTable, SearchedRows
+from leanrag_engine.adapters.sql.dialect.statements import fetch_sql
 
 
 class Fts5Index:
@@ -60,7 +61,7 @@ class Fts5Index:
         statement = f"SELECT count(*) FROM {rows.table.name}_docsize"
         return rows.counts.get(
             (rows.table.name, rows.state),
-            lambda: int(rows.connection.exec_driver_sql(statement).scalar_one()),
+            lambda: _fetch_count(rows, statement),
         )
 
     def count_terms(self, rows: SearchedRows, terms: Sequence[str]) -> dict[str, int]:
@@ -84,11 +85,12 @@ class Fts5Index:
             matching += f" AND +rowid IN (SELECT rowid FROM {name} WHERE {name} MATCH ?)"
             given += (_any_of(required),)
         rank = f"bm25({name}, {', '.join(map(str, rows.table.weights))})"
-        found = rows.connection.exec_driver_sql(
+        found = fetch_sql(
+            rows.connection,
             f"SELECT rowid, {rank} AS cost FROM {name} WHERE {matching} ORDER BY cost, rowid LIMIT ?",
             (*given, limit),
         )
-        return [(int(row), -float(cost)) for row, cost in found.all()]
+        return [(row, -cost) for row, cost in found]
 
 
 def _count_term(rows: SearchedRows, term: str, limit: int) -> int:
@@ -100,8 +102,13 @@ def _count_term(rows: SearchedRows, term: str, limit: int) -> int:
     statement = f"SELECT count(*) FROM (SELECT rowid FROM {rows.table.name} WHERE {matching} LIMIT ?)"
     return rows.counts.get(
         (rows.table.name, rows.state, rows.within, wanted, limit),
-        lambda: int(rows.connection.exec_driver_sql(statement, (*given, limit)).scalar_one()),
+        lambda: _fetch_count(rows, statement, *given, limit),
     )
+
+
+def _fetch_count(rows: SearchedRows, statement: str, *values: str | int) -> int:
+    ((count,),) = fetch_sql(rows.connection, statement, values)
+    return int(count)
 
 
 def _match(rows: SearchedRows, wanted: str) -> tuple[str, tuple[str | int, ...]]:
