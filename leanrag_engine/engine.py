@@ -100,7 +100,7 @@ from .retrieval.browse.text_search import TextMatches
 from .retrieval.graph.adjacency_cache import AdjacencyCache
 from .retrieval.index import IndexSnapshot
 from .retrieval.query import QueryResult, answer_query
-from .retrieval.request import Query
+from .retrieval.request import MAX_TEXTS, Query
 from .retrieval.suggestions import SuggestedQuestion, suggest_questions
 
 if TYPE_CHECKING:
@@ -449,6 +449,15 @@ class LeanRAG:
 
         return await view_schema(self._stores, collection)
 
+    async def list_schema_types(self, *, collection: str = "default") -> str:
+        """Return the names of the types of the collection's schema, a sentence for each kind; "" if it has none."""
+        from .extraction.schemas.reading import list_types
+        from .pipeline.build.schemas import find_schema
+
+        known = await self._stores.documents.collection(collection)
+        held = await find_schema(self._stores, known) if known else None
+        return list_types(held) if held else ""
+
     async def set_schema(self, source: str, *, collection: str = "default") -> SchemaView:
         """Constrain extraction by a schema: the path of a YAML file, the name of one of ours, or ``auto``, which proposes
         one by the configured model from a sample of the documents, without a model from what heuristics found.
@@ -577,9 +586,15 @@ class LeanRAG:
 
         if rounds > 1:
             limits = AnswerLimits(rounds=rounds, tokens=token_budget)
+            types = await self.list_schema_types(collection=collection)
             made = await answer_iteratively(
-                model, query.text, retrieve, decompose, meter, limits, self.prompts
+                model, query.text, retrieve, decompose, meter, limits, self.prompts, types
             )
+            if len(made.rounds) > 1:
+                # One subgraph for the evidence of all rounds: their seeds united, with the LCAs that join them.
+                asked = dict.fromkeys(query for each in made.rounds for query in each.queries)
+                await retrieve(list(asked)[:MAX_TEXTS], (), token_budget)
+                results.insert(0, results.pop())
             found, context, trace, ending = made.answer, made.context, made.rounds, str(made.ending)
         else:
             context = await retrieve((query.text,), (), token_budget)

@@ -30,6 +30,10 @@ REFLECTION_TOKENS = 1000
 """Output tokens of a decomposition or reflection."""
 LONGEST_QUERY = 500
 """Characters of a search that a model writes."""
+TYPED = (
+    "- The documents were read by a schema. Where they fit, write each search in its terms: the type of entity that is sought, "
+    "the entity that it starts from, the relation or attribute that joins them."
+)
 
 Retrieve = Callable[[Sequence[str], Sequence[str], int], Awaitable[Context]]
 """Returns the context of some searches without what the given citations name, within a number of tokens."""
@@ -98,15 +102,18 @@ async def answer_iteratively(
     meter: Meter,
     limits: AnswerLimits = AnswerLimits(),
     prompts: Prompts = BUILT_IN,
+    schema: str = "",
 ) -> IterativeAnswer:
-    """Answer the question. ``split`` divides it by rule if the model's own division cannot be read.
+    """Answer the question. ``split`` divides it by rule if the model's own division cannot be read. ``schema`` names the types
+    of the collection's schema, in whose terms the model is to ask; "" if there is none.
 
     Raises the errors of the model, and ``ReplyUnusable`` if two replies with the answer are incomplete.
     """
+    typed = f"\n{TYPED} {schema}" if schema else ""
     deadline = anyio.current_time() + limits.seconds
     ending: Ending | None = None
     try:
-        queries = await _decompose(model, question, meter, limits, prompts)
+        queries = await _decompose(model, question, typed, meter, limits, prompts)
     except ReplyUnusable:
         queries, ending = tuple(split(question)), Ending.UNREADABLE
     queries = tuple(dict.fromkeys((question, *queries)))
@@ -130,7 +137,9 @@ async def answer_iteratively(
             break
         try:
             evidence = _unite(contexts)
-            reflection = await _reflect(model, question, sorted(asked), evidence, meter, limits, prompts)
+            reflection = await _reflect(
+                model, question, sorted(asked), evidence, typed, meter, limits, prompts
+            )
         except ReplyUnusable:
             ending = Ending.UNREADABLE
             break
@@ -171,9 +180,9 @@ def _unite(contexts: Sequence[Context]) -> Context:
 
 
 async def _decompose(
-    model: ChatModel, question: str, meter: Meter, limits: AnswerLimits, prompts: Prompts
+    model: ChatModel, question: str, typed: str, meter: Meter, limits: AnswerLimits, prompts: Prompts
 ) -> tuple[str, ...]:
-    text = prompts.fill("decompose", question=fence(question), most=str(limits.queries))
+    text = prompts.fill("decompose", question=fence(question), most=str(limits.queries), schema=typed)
     request = _make_request(text, "decompose", {"queries": _QUERIES})
     return await ask(
         model, request, lambda reply: _read_queries(read_object(reply), limits.queries), meter, prompts
@@ -185,6 +194,7 @@ async def _reflect(
     question: str,
     asked: Sequence[str],
     evidence: Context,
+    typed: str,
     meter: Meter,
     limits: AnswerLimits,
     prompts: Prompts,
@@ -195,6 +205,7 @@ async def _reflect(
         queries="\n".join(f"- {one_line(each)}" for each in asked),
         evidence=fence(evidence.text),
         most=str(limits.queries),
+        schema=typed,
     )
     properties = {"missing": {"type": "string"}, "sufficient": {"type": "boolean"}, "queries": _QUERIES}
     request = _make_request(text, "reflect", properties)

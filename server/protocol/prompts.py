@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -10,6 +10,7 @@ from mcp.server.mcpserver import MCPServer
 from mcp.server.mcpserver.prompts import Prompt
 from pydantic import Field
 
+from leanrag_engine.core.errors import NotFound
 from leanrag_engine.llm.prompts import Prompts
 
 from ..engine_handle import EngineHandle
@@ -23,6 +24,7 @@ class UserPrompts:
     """The texts of the prompts that the server offers."""
 
     prompts: Prompts
+    engine: EngineHandle
 
     def answer_with_leanrag(
         self,
@@ -32,13 +34,23 @@ class UserPrompts:
         """Answer a question from your documents, with citations."""
         return self.prompts.fill("answer_with_leanrag", question=plain(question), scope=scope_of(collection))
 
-    def deep_research(
+    async def deep_research(
         self,
         question: Annotated[str, Field(description="What is to be researched")],
         collection: CollectionArgument = "",
     ) -> str:
         """Research a question in rounds: split it, retrieve, reflect, repeat, then report with citations."""
-        return self.prompts.fill("deep_research", question=plain(question), scope=scope_of(collection))
+        scope = scope_of(collection) + await self._describe_schema(collection)
+        return self.prompts.fill("deep_research", question=plain(question), scope=scope)
+
+    async def _describe_schema(self, collection: str) -> str:
+        """Return sentences that name the types of the collection's schema; empty if it has none, or there is no such collection."""
+        try:
+            named = await self.engine.choose(plain(collection).strip() or "default")
+            types = await (await self.engine.get()).list_schema_types(collection=named)
+        except NotFound:
+            return ""
+        return f" The documents were read by a schema: type the sub-queries by it. {types}" if types else ""
 
     def index_folder(
         self,
@@ -55,8 +67,8 @@ class UserPrompts:
 
 def add_prompts(server: MCPServer[None], handle: EngineHandle, offered: Offered) -> None:
     """Register the prompts whose necessary tools are offered."""
-    texts = UserPrompts(Prompts(handle.settings.prompts_dir))
-    known: tuple[tuple[Callable[..., str], str, str], ...] = (
+    texts = UserPrompts(Prompts(handle.settings.prompts_dir), handle)
+    known: tuple[tuple[Callable[..., str | Awaitable[str]], str, str], ...] = (
         (texts.answer_with_leanrag, "Answer from my documents", "query_lca_context"),
         (texts.deep_research, "Research in my documents", "query_lca_context"),
         (texts.index_folder, "Index a folder", "ingest_documents"),

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from leanrag_engine.core.errors import InvalidInput
-from leanrag_engine.core.model import ExtractionSchema
+from leanrag_engine.core.model import ExtractionSchema, TypeKind
 from leanrag_engine.core.text.cleaning import clean
 from leanrag_engine.core.text.language.names import name_key
 from leanrag_engine.core.text.nearest import find_nearest
@@ -174,6 +174,16 @@ def _entries(section: str, node: Any, faults: _Faults) -> Iterator[tuple[str, st
             yield read(each), "", each.start_mark
     elif read(node):
         raise faults.at(node.start_mark, f"{section}: expected a list of types, or types with descriptions")
+
+
+def list_types(schema: ExtractionSchema) -> str:
+    """Return the names of all types, adopted ones included, in a sentence for each kind."""
+    kinds: tuple[tuple[TypeKind, str], ...] = (
+        ("entity", "Types of entities"),
+        ("relation", "Relations"),
+        ("attribute", "Attributes"),
+    )
+    return " ".join(f"{title}: {', '.join(types)}." for kind, title in kinds if (types := schema.types(kind)))
 
 
 def write_yaml(schema: ExtractionSchema) -> str:

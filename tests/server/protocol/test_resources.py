@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
@@ -13,6 +14,9 @@ from mcp_types import (
     TextContent,
     TextResourceContents,
 )
+
+from leanrag_engine import LeanRAG, load_settings
+from leanrag_engine.llm.prompts import BUILT_IN
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -91,6 +95,31 @@ async def test_the_prompts_hold_the_question_and_name_the_tools(call: Caller) ->
         for part in said:
             assert part in message.content.text
         assert "$scope" not in message.content.text
+
+
+async def test_the_research_prompt_names_the_types_of_a_schema_and_is_the_same_bytes_without_one(
+    lighthouses: Path, tmp_path: Path, serve_in_process: Callable[..., AbstractAsyncContextManager[Caller]]
+) -> None:
+    data = tmp_path / "data"
+    shutil.copytree(lighthouses, data)
+
+    async def read(**arguments: str) -> str:
+        async with serve_in_process(data) as call:
+            prompt = await call.client.get_prompt("deep_research", {"question": "Q?", **arguments})
+            assert isinstance(prompt.messages[0].content, TextContent)
+            return prompt.messages[0].content.text
+
+    plain = BUILT_IN.fill("deep_research", question="Q?", scope="")
+    assert await read() == plain
+    async with await LeanRAG.open(load_settings(data_dir=data)) as engine:
+        await engine.set_schema("people")
+    typed = await read()
+    assert "type the sub-queries by it. Types of entities: person, " in typed
+    assert " Relations: works for, " in typed
+    assert " Attributes: date of birth, " in typed
+    assert await read(collection="nowhere") == BUILT_IN.fill(
+        "deep_research", question="Q?", scope=" Pass collection='nowhere' in every call."
+    )
 
 
 async def test_completions_begin_with_what_is_typed_and_are_bounded(call: Caller) -> None:

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from collections.abc import Callable
 from itertools import count
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from leanrag_engine import LeanRAG, Query, load_settings
+from leanrag_engine.core.text.fencing import fence
+from leanrag_engine.llm.prompts import BUILT_IN
 
 pytestmark = pytest.mark.anyio
 
@@ -189,3 +194,64 @@ async def test_a_search_of_invisible_characters_is_dropped(
     chat_server.follows(script(decompose=json.dumps({"queries": queries})))
     reply = await ask(serve_in_process, lighthouses, chat_server)
     assert reply.data["rounds"][0]["queries"] == [QUESTION, "engineer of Skerryvore"]
+
+
+async def test_with_a_schema_the_model_is_asked_for_searches_in_its_terms_and_without_one_as_before(
+    lighthouses: Path, tmp_path: Path, serve_in_process: Any, chat_server: Any
+) -> None:
+    data = tmp_path / "data"
+    shutil.copytree(lighthouses, data)
+    chat_server.follows(script(reflect=lambda _: missing("Bell Rock lighthouse")))
+    await ask(serve_in_process, data, chat_server, rounds=2)
+    (plain, *_) = chat_server.requests
+    expected = BUILT_IN.fill("decompose", question=fence(QUESTION), most="4", schema="")
+    assert expected in plain.prompt
+    assert "schema" not in expected
+    asked = len(chat_server.requests)
+    async with await LeanRAG.open(load_settings(data_dir=data)) as engine:
+        await engine.set_schema("people")
+    await ask(serve_in_process, data, chat_server, rounds=2)
+    kinds = {kind_of(request): request.prompt for request in chat_server.requests[asked:]}
+    for kind in ("decompose", "reflect"):
+        assert "write each search in its terms" in kinds[kind]
+        assert "Types of entities: person, " in kinds[kind]
+    assert "in its terms" not in kinds["answer"]
+
+
+async def test_the_seeds_of_all_rounds_are_joined_in_one_subgraph(
+    lighthouses: Path, chat_server: Any
+) -> None:
+    replies = [missing("Fresnel lens"), json.dumps({"missing": "", "sufficient": True, "queries": []})]
+    chat_server.follows(script(reflect=lambda number: replies[number]))
+    settings = load_settings(data_dir=lighthouses, **model(chat_server))
+    async with await LeanRAG.open(settings) as engine:
+        answered = await engine.answer(QUESTION, rounds=3)
+        asked = [query for each in answered.rounds for query in each.queries]
+        assert len(answered.rounds) == 2
+        first, *others = asked
+        whole = (await engine.query(Query(first, sub_queries=tuple(others)))).subgraph
+        alone = [(await engine.query(Query(each))).subgraph for each in (QUESTION, "Fresnel lens")]
+    found = answered.result.subgraph
+    assert found == whole
+    assert found.lca is not None
+    joined = {seed.entity.id for seed in found.seeds}
+    assert all(joined & {seed.entity.id for seed in each.seeds} for each in alone)
+    assert answered.result.context.text != "", "the evidence is that of the rounds"
+
+
+async def test_sub_queries_that_contradict_each_other_are_all_asked_and_their_evidence_stands_side_by_side(
+    lighthouses: Path, serve_in_process: Any, chat_server: Any
+) -> None:
+    opposites = ["Alan Stevenson built Skerryvore", "Alan Stevenson did not build Skerryvore"]
+    chat_server.follows(script(decompose=json.dumps({"queries": opposites})))
+    reply = await ask(serve_in_process, lighthouses, chat_server)
+    (only,) = reply.data["rounds"]
+    assert only["queries"] == [QUESTION, *opposites]
+    async with serve_in_process(lighthouses) as call:
+        both = await call("query_lca_context", query=opposites[0], queries=opposites[1:])
+        each = [await call("query_lca_context", query=query) for query in opposites]
+    assert not both.is_error, both.text
+    best = {one.data["sources"][0] for one in each}
+    assert best <= set(both.data["sources"])
+    assert best <= set(only["found"])
+    assert len(only["found"]) == len(set(only["found"]))
