@@ -13,6 +13,7 @@ from .base import (
     Count,
     NamedRef,
     ReplyModel,
+    count_things,
     cursor_after,
     cursor_lines,
     fit_page,
@@ -78,7 +79,10 @@ class SearchReply(ReplyModel):
                 f"- {each.name} ({each.ref}; {each.type}, layer {each.layer}; {each.score}): {each.description}"
                 for each in self.entities
             ]
-            lines = [f"{self.total} entities, best first; quoted from documents:", quote_lines(cards)]
+            lines = [
+                f"{count_things(self.total, 'entity', 'entities')}, best first; quoted from documents:",
+                quote_lines(cards),
+            ]
         lines += [f"Warning: {warning}" for warning in self.warnings]
         return "\n".join([*lines, *cursor_lines(self.next_cursor)])
 
@@ -205,7 +209,10 @@ class RelationsReply(ReplyModel):
         lines = ["No relation matches."]
         if self.relations:
             cards = [f"- {relation.to_line()}" for relation in self.relations]
-            lines = [f"{self.total} relations, strongest first; quoted from documents:", quote_lines(cards)]
+            lines = [
+                f"{count_things(self.total, 'relation')}, strongest first; quoted from documents:",
+                quote_lines(cards),
+            ]
         return "\n".join([*lines, *cursor_lines(self.next_cursor)])
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ...replies.base import count_things
 from ..options import DataDir, Json, run_async
 from ..running import read_settings
 
@@ -73,7 +74,7 @@ def print_backup(made: Backup, words: str, following: str, *, json: bool) -> Non
         typer.echo(dumps({**asdict(made), "folder": str(made.folder)}))
         return
     held = (
-        ", ".join(f"{name} ({count} documents)" for name, count in made.collections.items())
+        ", ".join(f"{name} ({count_things(count, 'document')})" for name, count in made.collections.items())
         or "no collection"
     )
     without = "" if made.vectors else ", without vectors"

@@ -17,6 +17,7 @@ import typer
 from leanrag_engine.core.config import Settings
 from leanrag_engine.core.errors import LeanRAGError, NotReady
 
+from ...replies.base import count_things
 from ..options import CollectionOption, DataDir, Json, run_async
 from ..running import print_report, read_settings
 from .config import hide_credentials
@@ -204,7 +205,7 @@ def examine_one(status: Status) -> Iterator[Check]:
     findings = []
     if generation is None:
         if held.documents:
-            message = f"{held.documents} documents, never built"
+            message = f"{count_things(held.documents, 'document')}, never built"
             findings.append(report(subject, "note", message, f"leanrag build {option}"))
     else:
         if held.stale:
@@ -231,4 +232,8 @@ def examine_one(status: Status) -> Iterator[Check]:
     if interrupted := [job for job in status.jobs if job.status.value == "interrupted"]:
         message = f"job {interrupted[0].id} ({interrupted[0].kind}) was interrupted"
         findings.append(report(subject, "note", message, f"leanrag build {option}"))
-    yield from findings or [report(subject, "ok", f"{held.documents} documents, {held.chunks} chunks")]
+    yield from findings or [
+        report(
+            subject, "ok", f"{count_things(held.documents, 'document')}, {count_things(held.chunks, 'chunk')}"
+        )
+    ]

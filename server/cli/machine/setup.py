@@ -17,6 +17,7 @@ from leanrag_engine.core.errors import InvalidInput, LeanRAGError
 
 from ...clients.files import apply_change, installed_command, plan_install
 from ...clients.places import CLIENTS, ClientName, Machine, config_file, is_present
+from ...replies.base import count_things
 from ..options import CollectionOption, DataDir, report_errors
 from ..running import follow_job, leave_unless_done, read_settings, run
 from .install import check_name, command_line, index_options, server_arguments, server_command, server_entry
@@ -140,7 +141,7 @@ async def describe(engine: LeanRAG, settings: Settings, job: Job, seconds: float
     data_dir = settings.data_dir.expanduser().absolute()
     size = sum(file.stat().st_size for file in data_dir.rglob("*") if file.is_file())
     return SetupResult(
-        outcome=f"{found.documents:,} documents, {found.chunks:,} passages, entities by layer {layers}, in {seconds:.0f} s.{left_out}",
+        outcome=f"{count_things(found.documents, 'document')}, {count_things(found.chunks, 'passage')}, entities by layer {layers}, in {seconds:.0f} s.{left_out}",
         place=f"The index lies in {data_dir} ({max(size / 1e6, 1):.0f} MB).",
         questions=tuple(
             each.text for each in await engine.suggest_questions(QUESTIONS, collection=settings.collection)

@@ -10,6 +10,7 @@ from anyio import to_thread
 
 from leanrag_engine.exchange.exporting.formats import ExportFormat
 
+from ...replies.base import count_things
 from ..options import CollectionOption, DataDir
 from ..running import read_settings, run
 
@@ -43,9 +44,9 @@ def export(
         graph = await engine.read_graph(collection=engine.settings.collection)
         await to_thread.run_sync(write_graph, graph, to, path)
         typer.echo(
-            f"Wrote {len(graph.names):,} entities in {len(graph.layers)} layers, "
-            f"{sum(1 for _ in graph.relations()):,} relations and {len(graph.chunks):,} passages of "
-            f"{len(graph.documents):,} documents to {path}."
+            f"Wrote {count_things(len(graph.names), 'entity', 'entities')} in {len(graph.layers)} layers, "
+            f"{sum(1 for _ in graph.relations()):,} relations and {count_things(len(graph.chunks), 'passage')} of "
+            f"{count_things(len(graph.documents), 'document')} to {path}."
         )
 
     run(read_settings(data_dir, collection, read_only=True), work)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ..base import ReplyModel, quote_lines
+from ..base import ReplyModel, count_things, quote_lines
 
 if TYPE_CHECKING:
     from leanrag_engine.core.model import Correction, CorrectionEffects
@@ -31,7 +31,7 @@ def format_correction(correction: Correction, effects: CorrectionEffects | None 
         said = f"{correction.ref}: {' = '.join(correction.names)}, called {correction.name}"
     else:
         count = len(correction.chunks)
-        passages = [f"{count} passage{'' if count == 1 else 's'}"] if count else []
+        passages = [count_things(count, "passage")] if count else []
         places = ", ".join([*correction.documents, *passages])
         said = f"{correction.ref}: {correction.names[0]} is {correction.name} in {places}"
     return f"{said} ({describe_effect(correction, effects)})" if effects else said

@@ -61,7 +61,7 @@ class GenerationCard(Card):
         )
 
     def to_line(self) -> str:
-        changed = ", ".join(f"{count} {what}" for what, count in self.changed.items()) or "nothing changed"
+        changed = ", ".join(f"{what}: {count}" for what, count in self.changed.items()) or "nothing changed"
         cost = ", ".join(f"{figure:g} {what}" for what, figure in self.cost.items())
         gone = "" if self.available else "; its data are pruned"
         return (
@@ -83,7 +83,7 @@ class NamesCard(Card):
     def to_line(self, what: str) -> str:
         names = ", ".join(f"{name} (ref {ref})" for ref, name in self.names.items())
         more = ", …" if 0 < len(self.names) < self.total else ""
-        return f"- {self.total} {what}{': ' if names else ''}{names}{more}"
+        return f"- {what}: {self.total}{f' ({names}{more})' if names else more}"
 
 
 class HistoryReply(ReplyModel):

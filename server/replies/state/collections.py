@@ -14,6 +14,7 @@ from ..base import (
     Card,
     Count,
     ReplyModel,
+    count_things,
     cursor_after,
     cursor_lines,
     fit_page,
@@ -56,12 +57,12 @@ class CollectionCard(Card):
     def to_line(self) -> str:
         stale = ", stale" if self.stale else ""
         built = (
-            f"built {self.built_at} ({self.layers} layers, {self.entities} entities, {self.embedder} embedder, "
+            f"built {self.built_at} ({self.layers} layers, {count_things(self.entities, 'entity', 'entities')}, {self.embedder} embedder, "
             f"{self.summaries} summaries{stale})"
         )
         unbuilt = f"not built{' (stale)' if self.stale else ''}"
         return (
-            f"- {self.name}: {self.documents} documents, {self.chunks} chunks, made {self.created_at}, "
+            f"- {self.name}: {count_things(self.documents, 'document')}, {count_things(self.chunks, 'chunk')}, made {self.created_at}, "
             f"{built if self.built_at else unbuilt}"
         )
 
@@ -106,7 +107,7 @@ class DocumentCard(Card):
         metadata = "".join(f", {key}={value}" for key, value in self.metadata.items())
         dated = f" {self.date} ({self.date_origin})" if self.date else ""
         return (
-            f"- {self.number} {self.title}{dated}: id {self.id}, {self.chunks} chunks,"
+            f"- {self.number} {self.title}{dated}: id {self.id}, {count_things(self.chunks, 'chunk')},"
             f" ingested {self.ingested_at}{metadata}"
         )
 
@@ -117,7 +118,14 @@ class ListedDocument(DocumentCard):
 
     def to_row(self) -> list[str]:
         state = "pending" if self.pending else "indexed"
-        return [self.number, state, self.date, f"{self.chunks} chunks", self.path or self.id, self.title]
+        return [
+            self.number,
+            state,
+            self.date,
+            count_things(self.chunks, "chunk"),
+            self.path or self.id,
+            self.title,
+        ]
 
 
 class DocumentsReply(ReplyModel):
@@ -148,7 +156,9 @@ class DocumentsReply(ReplyModel):
         ]
         pending = sum(each.pending for each in self.documents)
         note = f", {pending} of them pending: run `leanrag build`" if pending else ""
-        return "\n".join([*map(str.rstrip, lines), f"{len(rows)} documents in {self.collection}{note}."])
+        return "\n".join(
+            [*map(str.rstrip, lines), f"{count_things(len(rows), 'document')} in {self.collection}{note}."]
+        )
 
 
 class CollectionsReply(ReplyModel):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from ..base import LIMITS, Card, JobStatusName, ReplyModel, quote_lines
+from ..base import LIMITS, Card, JobStatusName, ReplyModel, count_things, quote_lines
 from ..changes.corrections import format_correction
 from ..errors import READ_ONLY
 
@@ -25,7 +25,8 @@ class LayerCard(Card):
 
 def layers_line(layers: Sequence[LayerCard]) -> str:
     return ", ".join(
-        f"G{each.layer} {each.entities} entities and {each.relations} relations" for each in layers
+        f"G{each.layer} {count_things(each.entities, 'entity', 'entities')} and {count_things(each.relations, 'relation')}"
+        for each in layers
     )
 
 
@@ -220,8 +221,8 @@ class StatusReply(ReplyModel):
 
     def to_lines(self) -> list[str]:
         """Format everything but the next step."""
-        pending = f", {self.pending_documents} documents pending (not in the last build)"
-        size = f"{self.documents} documents, {self.chunks} chunks"
+        pending = f", {count_things(self.pending_documents, 'document')} pending (not in the last build)"
+        size = f"{count_things(self.documents, 'document')}, {count_things(self.chunks, 'chunk')}"
         lines = [f"Collection {self.collection}: {size}{pending if self.pending_documents else ''}."]
         if self.built:
             stale = "stale" if self.stale else "up to date"

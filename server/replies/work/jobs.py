@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
 
-from ..base import LIMITS, Card, JobStatusName, ReplyModel, shorten_line
+from ..base import LIMITS, Card, JobStatusName, ReplyModel, count_things, shorten_line
 from ..errors import plain_line
 from .results import describe_remarks, describe_taken, result_lines
 
@@ -227,7 +227,7 @@ class DocumentOutcome(Card):
         if self.error:
             return f": {self.error}"
         new = f", {self.chunks - self.kept} of them new" if self.kept else ""
-        return f", {self.chunks} chunks{new}" if self.chunks else ""
+        return f", {count_things(self.chunks, 'chunk')}{new}" if self.chunks else ""
 
     def to_line(self) -> str:
         name = f"{self.title} (id {self.id})" if self.title else self.id

@@ -5,8 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from ..base import count_things
 from ..state.status import LayerCard, layers_line
 
+KINDS = {
+    "documents": ("document",),
+    "passages": ("passage",),
+    "entities": ("entity", "entities"),
+    "relations": ("relation",),
+}
+"""One of each kind that an import counts, and several where that needs no s."""
 KINDS_OF_VECTORS = {"windows": "of passages", "entities": "of entities", "aggregates": "of clusters"}
 
 
@@ -18,11 +26,6 @@ def result_lines(kind: str, collection: str, result: Mapping[str, Any]) -> list[
         if say
         else [f"- {name}: {format_figure(value)}" for name, value in result.items()]
     )
-
-
-def count_things(count: int, one: str, many: str = "") -> str:
-    """Return e.g. ``1 document`` or ``2 documents``."""
-    return f"{count:,} {one if count == 1 else many or f'{one}s'}"
 
 
 def build_lines(collection: str, result: Mapping[str, Any]) -> list[str]:
@@ -99,7 +102,7 @@ def ingest_lines(collection: str, result: Mapping[str, Any]) -> list[str]:
 def describe_taken(result: Mapping[str, Any]) -> str:
     """Say what an import found and took, and whether it was new."""
     found, taken = result["found"], result["taken"]
-    counts = ", ".join(f"{taken[kind]:,} {kind} (of {found[kind]:,})" for kind in taken)
+    counts = ", ".join(f"{count_things(taken[kind], *KINDS[kind])} (of {found[kind]:,})" for kind in taken)
     known = "" if result["changed"] else " All of it was there already: nothing was changed."
     return f"Taken from {result['format']}: {counts}.{known}"
 

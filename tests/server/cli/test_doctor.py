@@ -106,7 +106,7 @@ def test_a_job_whose_process_was_killed_is_noted_until_the_command_that_is_named
     assert "(ingest) was interrupted" in found["message"]
     assert leanrag(tmp_path, *found["mend"].split()[1:], **fitted).exit_code == 0
     found = examine(tmp_path, **fitted)[1]["collection default"]
-    assert (found["state"], found["message"]) == ("ok", "1 documents, 1 chunks")
+    assert (found["state"], found["message"]) == ("ok", "1 document, 1 chunk")
 
 
 def test_a_data_folder_that_is_a_file_or_may_not_be_written_is_broken(

@@ -25,8 +25,8 @@ def test_a_person_lists_builds_and_goes_back_to_one(tmp_path: Path) -> None:
     assert run("ingest", str(folder)).exit_code == 0
     second, first = run("history").stdout.splitlines()
     assert second.startswith("- generation 2 of")
-    assert "1 documents added, 1 documents changed" in second
-    assert "it is the first build): 1 documents added" in first
+    assert "documents added: 1, documents changed: 1" in second
+    assert "it is the first build): documents added: 1" in first
     back = json.loads(run("rollback", "1", "--json").stdout)
     assert (back["status"], back["result"]["restored"], back["result"]["pending"]) == ("done", 1, 2)
     assert "pending documents" in back["next_step"]
@@ -35,8 +35,8 @@ def test_a_person_lists_builds_and_goes_back_to_one(tmp_path: Path) -> None:
         (3, "rollback, as generation 1 was asked for")
     ]
     changes = run("history", "--since", "1").stdout
-    assert "1 documents changed: a (ref d1)" in changes
-    assert "2 documents pending: a (ref d1), b (ref d2)" in changes
+    assert "documents changed: 1 (a (ref d1))" in changes
+    assert "documents pending: 2 (a (ref d1), b (ref d2))" in changes
     refused = run("rollback", "7")
     assert refused.exit_code == 1
     assert "has had no generation 7" in refused.stderr

@@ -189,7 +189,7 @@ def test_of_many_files_the_replaced_one_is_listed_and_the_others_are_counted(tmp
     (notes / "07.md").write_text("Tea number 7 grows in Assam.")
     second = CliRunner().invoke(app, command).stdout
     assert [line for line in second.splitlines() if line.startswith(("replaced ", "unchanged "))] == [
-        "replaced   07, 1 chunks"
+        "replaced   07, 1 chunk"
     ]
     assert f"Documents: 1 replaced, {LISTED} unchanged." in second
     assert second.count("\nunchanged ") == 0

@@ -132,7 +132,7 @@ def test_a_person_copies_renames_and_deletes_collections(tmp_path: Path) -> None
     kept = run("collections", "delete", "probe", answer="n\n")
     assert kept.exit_code == 1
     assert "Delete collection probe permanently?" in kept.stderr
-    assert "- probe: 1 documents" in run("collections").stdout
+    assert "- probe: 1 document" in run("collections").stdout
     gone = run("collections", "delete", "probe", "--yes")
     assert "Deleted collection probe with 1 document, 1 passage and everything made from them." in gone.stdout
     assert "probe" not in run("collections", "list").stdout
@@ -142,7 +142,7 @@ def test_a_person_copies_renames_and_deletes_collections(tmp_path: Path) -> None
     )
     assert elsewhere.exit_code == 2
     assert "after" in elsewhere.stderr
-    assert "- default: 1 documents" in run("collections").stdout
+    assert "- default: 1 document" in run("collections").stdout
 
 
 @pytest.mark.parametrize(("editor", "expected"), [("vim", "+3 {}"), ("code", "--goto {}:3"), ("hx", "{}:3")])

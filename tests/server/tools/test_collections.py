@@ -47,8 +47,8 @@ async def test_the_only_full_collection_is_read_where_the_default_one_is_empty(
             reply = await call(tool, **arguments)
             assert reply.is_error
             assert "Collection 'default' is empty" in reply.text
-            assert "mars: 1 documents" in reply.text
-            assert "moon: 1 documents" in reply.text
+            assert "mars: 1 document" in reply.text
+            assert "moon: 1 document" in reply.text
             assert not (await call(tool, **arguments, collection="mars")).is_error
         for tool in ("get_index_status", "list_collections"):
             reply = await call(tool)

@@ -49,7 +49,7 @@ async def test_an_agent_reads_what_changed_since_a_build(serve_in_process: Serve
         assert "John Rennie" in added.values()
         ref = next(ref for ref, name in added.items() if name == "John Rennie")
         for fact in (
-            "1 documents changed: ",
+            "documents changed: 1 (",
             "Arbroath (ref d3)",
             f"John Rennie (ref {ref})",
             "generation 1 of",
