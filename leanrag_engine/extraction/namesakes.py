@@ -1,11 +1,13 @@
 """Tell apart the entities that share a name: the King of one book is not the King of another.
 
-Titles, first names and capitalised words of the language name someone else in every document. Two documents mean the same
-one if they mention it beside something that is the same in both: another name, an identifier or a term of several words.
+Titles and first names name someone else in every document, and so do capitalised words of the language that stand after
+articles (*the Lion*; not *China*, *Python*). Two documents mean the same one if they mention it beside something that is the
+same in both: another name, an identifier or a term of several words.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -24,6 +26,14 @@ _COMMON_SHARE = 0.3
 _WIDE = 0.5
 """A name in more than this share of at least ten documents says nothing about which of them belong together."""
 _FEW_DOCUMENTS = 10
+_WITH_ARTICLE = 1 / 3
+"""Least share of its mentions in which a word of the language stands after an article or the like, if it is to name someone
+else in every document. Set by reading."""
+_ARTICLE = re.compile(
+    r"\b(?:an?|the|this|that|these|those|my|your|his|her|its|our|their|every|each|another|some|any|no|one)\s+$",
+    re.IGNORECASE,
+)
+_NEXT_WORD = re.compile(r"\s+([a-z]+)")
 
 
 @dataclass(slots=True)
@@ -103,14 +113,44 @@ def _shared_names(
     called like a thing which another document mentions: *The Wall*."""
     seen: dict[str, str] = {}
     several: set[str] = set()
+    words: set[str] = set()
     works = _titled_words(extracts, keys, forms)
     for extract in extracts:
         document = documents.get(extract.chunk_id, "")
         for key, name in _keys_of(extract, keys, forms):
-            candidate = key in works or _is_common_name(key, name)
-            if candidate and seen.setdefault(key, document) != document:
+            noun = _is_capitalised_noun(key, name)
+            if not (noun or key in works or _is_common_name(key, name)):
+                continue
+            if noun:
+                words.add(key)
+            if seen.setdefault(key, document) != document:
                 several.add(key)
-    return frozenset(several)
+    words = (words & several) - works - known.HONORIFICS - known.FIRST_NAMES
+    return frozenset(several - words) | _preceded_by_articles(extracts, keys, forms, words)
+
+
+def _preceded_by_articles(
+    extracts: Sequence[Extract], keys: Mapping[str, str], forms: Mapping[str, str], words: set[str]
+) -> frozenset[str]:
+    """Return those of ``words`` that often stand after an article: *the Lion*. Before a noun it is the noun's: *the Python
+    language*."""
+    bare = dict.fromkeys(words, 0)
+    after = dict.fromkeys(words, 0)
+    for extract in extracts if words else ():
+        for entity in extract.entities:
+            key = forms.get(keys[entity.name], keys[entity.name])
+            if key not in words:
+                continue
+            text = entity.description
+            for found in re.finditer(rf"\b{re.escape(entity.name)}\b", text):
+                following = _NEXT_WORD.match(text, found.end())
+                if following and parts_of_speech(following[1])[:1] == "n":
+                    continue
+                counts = after if _ARTICLE.search(text[max(0, found.start() - 12) : found.start()]) else bare
+                counts[key] += 1
+    return frozenset(
+        key for key in words if after[key] >= _WITH_ARTICLE * (after[key] + bare[key]) and after[key]
+    )
 
 
 def _titled_words(
@@ -126,9 +166,15 @@ def _titled_words(
 
 
 def _is_common_name(key: str, name: str) -> bool:
-    if " " in key or not name[:1].isupper() or not name[1:].islower():
-        return False
-    return key in known.HONORIFICS or key in known.FIRST_NAMES or parts_of_speech(key)[:1] == "n"
+    return _is_capitalised(key, name) and (key in known.HONORIFICS or key in known.FIRST_NAMES)
+
+
+def _is_capitalised_noun(key: str, name: str) -> bool:
+    return _is_capitalised(key, name) and parts_of_speech(key)[:1] == "n"
+
+
+def _is_capitalised(key: str, name: str) -> bool:
+    return " " not in key and name[:1].isupper() and name[1:].islower()
 
 
 def _wide_names(

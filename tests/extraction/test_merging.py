@@ -532,6 +532,28 @@ def test_the_kings_of_two_books_are_two() -> None:
     assert len({entity.id for entity in graph.entities}) == len(graph.entities)
 
 
+@pytest.mark.parametrize(
+    ("name", "first", "second", "entities"),
+    [
+        ("China", "China has a long coast.", "He left China in 1989. Rail in China is fast.", 1),
+        ("Python", "The Python language is old.", "Python was made by Guido.", 1),
+        ("Lion", "The Lion roared at Alice.", "The Lion was a coward.", 2),
+        ("Parliament", "She sits in Parliament.", "The Parliament met. Parliament was dissolved.", 2),
+    ],
+)
+def test_a_word_of_the_language_names_several_only_if_it_stands_after_articles(
+    name: str, first: str, second: str, entities: int
+) -> None:
+    graph = merge(
+        [
+            said("a1", ExtractedEntity(name, description=first), "Ann Lee"),
+            said("b1", ExtractedEntity(name, description=second), "Bob Ray"),
+        ],
+        documents=in_documents(a1="a", b1="b"),
+    )
+    assert len([each for each in graph.entities if each.name == name]) == entities
+
+
 def test_a_shared_name_in_a_context_that_agrees_is_one() -> None:
     extracts = [
         said("a1", "King", "Alice Liddell"),
