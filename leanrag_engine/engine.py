@@ -451,11 +451,13 @@ class LeanRAG:
 
     async def list_schema_types(self, *, collection: str = "default") -> str:
         """Return the names of the types of the collection's schema, a sentence for each kind; "" if it has none."""
+        known = await self._stores.documents.collection(collection)
+        if known is None or await self._stores.documents.schema(collection) is None:
+            return ""
         from .extraction.schemas.reading import list_types
         from .pipeline.build.schemas import find_schema
 
-        known = await self._stores.documents.collection(collection)
-        held = await find_schema(self._stores, known) if known else None
+        held = await find_schema(self._stores, known)
         return list_types(held) if held else ""
 
     async def set_schema(self, source: str, *, collection: str = "default") -> SchemaView:
@@ -905,6 +907,7 @@ class LeanRAG:
             ),
             embedder_note=note_embedder(held.generation, self.settings.embedder),
             corrections=() if unborn else tuple(await self._stores.corrections.find_all(collection)),
+            types=await self.list_schema_types(collection=collection),
             embedder_trouble=trouble,
             vector_trouble=unreachable,
         )

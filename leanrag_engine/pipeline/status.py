@@ -34,6 +34,8 @@ class Status:
     corrections: tuple[Correction, ...] = ()
     embedder_trouble: tuple[str, ...] = ()
     """Why search by meaning would fail now, as far as that is known without loading a model."""
+    types: str = ""
+    """What extraction is constrained to, if the collection has a schema."""
     vector_trouble: str = ""
     """Why the server of the vectors cannot be reached."""
 

@@ -176,6 +176,7 @@ class StatusReply(ReplyModel):
     made_by: dict[str, int] = Field(description="aggregated entities by method")
     spent: dict[str, str] = Field(description="on a model, by step")
     vectors: dict[str, int]
+    types: str = Field(description="of the schema that constrains extraction; empty: it is open")
     corrections: list[str]
     jobs: list[JobCard]
     writer: str = Field(description="holder of the write lock; empty if none")
@@ -208,6 +209,7 @@ class StatusReply(ReplyModel):
             made_by=count_methods(generation),
             spent={each.step or "other": format_spent(each) for each in status.spent},
             vectors=dict(status.vectors),
+            types=status.types,
             corrections=list_corrections(status),
             jobs=[JobCard.from_engine(job) for job in status.jobs],
             writer=str(status.writer) if status.writer else "",
@@ -245,6 +247,8 @@ class StatusReply(ReplyModel):
                     f"{title}: " + ", ".join(f"{count} {name}" for name, count in counts.items()) + "."
                 )
         lines += [f"Spent on {step}: {used}." for step, used in self.spent.items()]
+        if self.types:
+            lines.append(f"Extraction by a schema. {self.types}")
         if self.corrections:
             lines += ["Corrections:", quote_lines(self.corrections)]
         lines += [job.to_line() for job in self.jobs]

@@ -77,6 +77,9 @@ async def test_an_agent_follows_the_schema_and_is_told_which_types_are_kept_apar
         await engine.set_schema("people")
     async with serve_in_process(tmp_path) as call:
         await call.finish(await call("ingest_documents", documents=NOTES[:1], wait_seconds=40))
+        status = await call("get_index_status")
+        assert status.data["types"].startswith("Types of entities: person, organisation, ")
+        assert status.data["types"] in status.text
         page = await call("get_pending_work")
         assert "- person: a human being, by name" in page.data["instructions"]
         assert "attributes" in page.data["schema"]["properties"]["entities"]["items"]["properties"]
