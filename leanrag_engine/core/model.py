@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -589,13 +589,14 @@ class Graph:
         ends = [(place[relation.source_id], place[relation.target_id]) for relation in self.relations]
         return np.array(ends, dtype=np.intp).reshape(-1, 2)
 
-    def facts(self) -> list[tuple[str, str]]:
-        """Return each distinct description of a relation once: the id of the first relation with it, and the text for
-        search, to which the names of that relation's ends are added if the description lacks them."""
+    def facts(self, among: Container[str] | None = None) -> list[tuple[str, str]]:
+        """Return each distinct description of a relation once, of those ``among`` the given ones if there are any: the id
+        of the first relation with it, and the text for search, to which the names of that relation's ends are added if
+        the description lacks them."""
         names = {entity.id: entity.name for entity in self.entities}
         first: dict[str, Relation] = {}
         for relation in self.relations:
-            if relation.description:
+            if relation.description and (among is None or relation.description in among):
                 first.setdefault(relation.description, relation)
         return [(each.id, _fact_text(each, names)) for each in first.values()]
 

@@ -32,7 +32,7 @@ from .changes.unchanged import Flags, find_touched, find_unchanged
 from .clustering.balancing import ClusterSizes, cap_for, cluster_means
 from .clustering.methods import ClusteringOptions, partition, select_links
 from .clustering.mixture import Clusters, check_sizes, measure_memberships, reduce_dimensions
-from .clustering.placement import place
+from .clustering.placement import Memberships, place
 from .health import measure_hierarchy
 from .invariants import check_hierarchy
 from .relations import LayerStep, PairCounts, Threshold, count_pairs, fit_threshold, inter_cluster_relations
@@ -215,8 +215,6 @@ async def _add_layer(context: _BuildContext, stack: _LayerStack, sizes: ClusterS
         carried,
     )
     placed = _assign_parents(lower.entities, clusters, entities)
-    if context.mode == "update":
-        placed = _keep_memberships(placed, clusters, entities, stack.lineage, summaries)
     stack.graphs[-1] = Graph(placed, lower.relations)
     stack.graphs.append(replace(upper, relations=apply_sentences(upper.relations, sentences, carried)))
     stack.thresholds.append(draft.threshold)
@@ -241,15 +239,37 @@ def _cluster_layer(
     if above is not None and (len(above.entities) > 1 or len(points) <= sizes.cap):
         if len(above.entities) == 1:
             return _one_cluster(points), None
-        places = {each.id: place for place, each in enumerate(above.entities)}
-        homes = np.array(
-            [places.get((each.parent_id or "") if each else "", -1) for each in stack.lineage.origins]
-        )
-        if (homes >= 0).any():
-            found = place(points, links, homes, sizes, options, pulse=pulse)
+        before = _find_memberships(stack.lineage, above.entities)
+        if (before.homes >= 0).any():
+            found = place(points, links, before, sizes, options, pulse=pulse)
             origins = [above.entities[old] if old >= 0 else None for old in found.origins.tolist()]
             return found.clusters, origins
     return partition(points, links, sizes, options, pulse=pulse), None
+
+
+def _find_memberships(lineage: Lineage, above: Sequence[Entity]) -> Memberships:
+    """Return the memberships of the previous build, whose next layer is ``above``, for the entities of the lineage."""
+    places = {each.id: place for place, each in enumerate(above)}
+    rows = [
+        (-1, -1, 0.0, 0.0)
+        if each is None
+        else (
+            places.get(each.parent_id or "", -1),
+            places.get(each.second_parent_id or "", -1),
+            each.responsibility,
+            each.second_responsibility,
+        )
+        for each in lineage.origins
+    ]
+    homes, seconds, own, runner_up = zip(*rows, strict=True)
+    return Memberships(
+        np.array(homes, dtype=np.intp),
+        np.array(seconds, dtype=np.intp),
+        np.array(own),
+        np.array(runner_up),
+        np.array(lineage.changed, dtype=bool),
+        np.array([each.members for each in above], dtype=np.intp),
+    )
 
 
 def _one_cluster(points: Vectors) -> Clusters:
@@ -374,34 +394,3 @@ def _assign_parents(
         )
         for entity, parent, second, own, runner_up in rows
     )
-
-
-def _keep_memberships(
-    placed: Sequence[Entity],
-    clusters: Clusters,
-    upper: Sequence[Entity],
-    lineage: Lineage,
-    summaries: CarriedSummaries,
-) -> tuple[Entity, ...]:
-    """Return the entities ``placed`` with the memberships of the previous build where nothing changed in their cluster and
-    the runner-up is still there.
-
-    One entity more moves all principal axes, and with them every responsibility by a trifle: all rows would differ.
-    """
-    continued = {origin.id: upper[number].id for number, origin in enumerate(summaries.origins) if origin}
-    kept = {number for number, change in summaries.changes.items() if not change.total}
-    found = []
-    for entity, old, parent in zip(placed, lineage.origins, clusters.labels.tolist(), strict=True):
-        second = continued.get(old.second_parent_id or "") if old else None
-        if old is None or parent not in kept or (second is None) != (old.second_parent_id is None):
-            found.append(entity)
-        else:
-            found.append(
-                replace(
-                    entity,
-                    second_parent_id=second,
-                    responsibility=old.responsibility,
-                    second_responsibility=old.second_responsibility,
-                )
-            )
-    return tuple(found)

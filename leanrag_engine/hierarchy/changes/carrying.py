@@ -89,7 +89,7 @@ def _ends_of_changes(before: Iterable[Relation], after: Iterable[Relation]) -> s
     touched: set[str] = set()
     for each in after:
         old = gone.pop(each.id, None)
-        if old is None or old.description != each.description:
+        if old is not each and (old is None or old.description != each.description):
             touched |= {each.source_id, each.target_id}
     return touched | {end for each in gone.values() for end in (each.source_id, each.target_id)}
 

@@ -24,7 +24,8 @@ def find_touched(layer: Graph, before: Graph | None, beneath: Flags) -> Flags:
     relations = {each.id: each for each in before.relations} if before else {}
     ends: set[str] = set()
     for each in layer.relations:
-        if relations.pop(each.id, None) != each:
+        old = relations.pop(each.id, None)
+        if old is not each and old != each:
             ends |= {each.source_id, each.target_id}
     for gone in relations.values():
         ends |= {gone.source_id, gone.target_id}

@@ -328,7 +328,7 @@ def _nearer_half(products: Points, half: NDArray[np.bool_]) -> NDArray[np.bool_]
 # --- lone members --------------------------------------------------------------------------
 
 
-def place_lone_members(points: Points, labels: Labels, cap: int) -> Labels:
+def place_lone_members(points: NDArray[Any], labels: Labels, cap: int) -> Labels:
     """Move each lone member to the best cluster with room; if all are full, move the nearest spare point to it."""
     labels = labels.copy()
     sizes = np.bincount(labels)
@@ -343,7 +343,7 @@ def place_lone_members(points: Points, labels: Labels, cap: int) -> Labels:
     return labels
 
 
-def _find_company(points: Points, labels: Labels, means: Points, row: int, cap: int) -> tuple[int, int]:
+def _find_company(points: NDArray[Any], labels: Labels, means: Points, row: int, cap: int) -> tuple[int, int]:
     """Return the row and the cluster of the move that gives ``row`` company; ``row`` and its own cluster if none can."""
     sizes = np.bincount(labels, minlength=len(means))
     with_room = (sizes > 0) & (sizes < cap)

@@ -95,7 +95,28 @@ def measure_memberships(reduced: Points, labels: Labels) -> Clusters:
     ``labels`` (n,) are numbered without gaps by the clusters' first members.
     """
     with one_thread():
-        return _posteriors(reduced, labels)
+        return _posteriors(reduced, labels, cluster_means(reduced, labels, int(labels.max()) + 1))
+
+
+def measure_some(vectors: Vectors, labels: Labels, rows: Labels, *, sample: int = 2_000) -> Clusters:
+    """Return how strongly ``rows`` of ``vectors`` (n, d) belong to their clusters and to the runners-up, (rows,) each.
+
+    The variance is that of these rows and an even sample of so many others.
+    """
+    with one_thread():
+        count = int(labels.max()) + 1
+        others = np.setdiff1d(np.arange(0, len(labels), max(1, len(labels) // sample)), rows)
+        chosen = np.concatenate((rows, others))
+        points = vectors[chosen].astype(np.float64)
+        found = _posteriors(points, labels[chosen], cluster_means(vectors, labels, count))
+    part = slice(len(rows))
+    return Clusters(
+        count,
+        labels[rows],
+        found.responsibility[part],
+        found.second[part],
+        found.second_responsibility[part],
+    )
 
 
 def check_sizes(mean_size: int, cap: int) -> None:
@@ -108,10 +129,10 @@ def check_sizes(mean_size: int, cap: int) -> None:
         )
 
 
-def check_vectors(vectors: Vectors, mean_size: int, cap: int) -> Points:
-    """Return the rows as float64. Raises :class:`InvalidInput` for another shape, values that are not finite, or sizes
-    that contradict each other."""
-    points = np.ascontiguousarray(vectors, dtype=np.float64)
+def check_vectors(vectors: Vectors, mean_size: int, cap: int) -> None:
+    """Raise :class:`InvalidInput` for an array of another shape than (n, d), values that are not finite, or sizes that
+    contradict each other."""
+    points = np.asarray(vectors)
     if points.ndim != 2 or not points.size:  # noqa: PLR2004 - rows and columns
         raise InvalidInput(
             f"Vectors of shape {points.shape} cannot be clustered: expected (n, d), both above 0."
@@ -123,7 +144,6 @@ def check_vectors(vectors: Vectors, mean_size: int, cap: int) -> Points:
             "Check the embedder on the text of that row.",
         )
     check_sizes(mean_size, cap)
-    return points
 
 
 def _count(points: int, mean_size: int, cap: int) -> int:
@@ -209,11 +229,10 @@ def _share_out(wanted: int, sizes: NDArray[np.intp]) -> list[int]:
     return [int(share) for share in shares]
 
 
-def _posteriors(points: Points, labels: Labels) -> Clusters:
-    """Return posterior probabilities under Gaussians of one variance, measured along the line between the two
-    likeliest clusters: that direction decides between them."""
-    count = int(labels.max()) + 1
-    means = cluster_means(points, labels, count)
+def _posteriors(points: Points, labels: Labels, means: Points) -> Clusters:
+    """Return posterior probabilities under Gaussians of one variance around ``means``, measured along the line between the
+    two likeliest clusters: that direction decides between them."""
+    count = len(means)
     found = find_candidates(points, labels, means)
     if count == 1:
         ones = np.ones(len(points))

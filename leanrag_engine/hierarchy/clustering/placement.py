@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from leanrag_engine.core.model import Vectors
 
@@ -18,11 +19,27 @@ from .balancing import ClusterSizes, Labels, Points, cluster_means, place_lone_m
 from .joining import join_related
 from .links import EdgeList
 from .methods import ClusteringMethod, ClusteringOptions, measure_clusters, points_of
-from .mixture import Clusters, check_vectors, cluster, reduce_dimensions
+from .mixture import Clusters, check_vectors, cluster, measure_some, reduce_dimensions
 from .shrinking import split_by_meaning, split_by_relations, split_until_enough
 
 BLOCK = 4096
 """Entities scored against all clusters at once."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Memberships:
+    """The memberships of the previous build for n entities of a layer, by the numbers of its clusters, -1 for none.
+
+    ``homes`` (n,) are the clusters and ``seconds`` (n,) the runners-up. ``changed`` (n,) are the entities that differ from
+    those of the previous build. ``sizes`` are the numbers of members that the clusters had.
+    """
+
+    homes: Labels
+    seconds: Labels
+    responsibility: NDArray[np.float64]
+    second_responsibility: NDArray[np.float64]
+    changed: NDArray[np.bool_]
+    sizes: NDArray[np.intp]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,27 +53,28 @@ class Placement:
 def place(
     vectors: Vectors,
     links: EdgeList,
-    homes: Labels,
+    before: Memberships,
     sizes: ClusterSizes,
     clustering: ClusteringOptions,
     *,
     pulse: Callable[[], None],
 ) -> Placement:
-    """Return the clusters of a layer of which some entities have a cluster already.
+    """Return the clusters of a layer of which some entities have a cluster already, at least one.
 
-    ``homes`` (n,) are the numbers of the previous clusters, -1 for new entities; at least one is known. A new entity
+    A new entity
     joins the cluster of the highest likelihood that has room, then the one that its relations pull it to. The largest
     clusters are split where there are fewer than the sizes ask for, empty ones vanish, and a lone member joins another
-    cluster. Raises what
+    cluster. Memberships in clusters in which nothing has changed stay as they were ``before``: one entity more would change
+    each of them by a trifle. Raises what
     :func:`leanrag_engine.hierarchy.clustering.methods.partition` raises.
     """
     check_vectors(vectors, sizes.mean, sizes.cap)
     points, weight = points_of(vectors, links, clustering)
-    reduced = reduce_dimensions(points)
+    homes = before.homes
     previous, labels = np.unique(homes, return_inverse=True)
     labels = labels - np.count_nonzero(previous < 0)
     new = np.flatnonzero(homes < 0)
-    labels = _join_likeliest(reduced, labels, new, sizes.cap)
+    labels = _join_likeliest(points, labels, new, sizes.cap)
     pulse()
     labels = _split_above_cap(points, labels, sizes, pulse)
     divide = split_by_relations if clustering.method is ClusteringMethod.LEIDEN else split_by_meaning
@@ -64,13 +82,46 @@ def place(
     if clustering.method is ClusteringMethod.LEIDEN:
         weight = 1.0  # relations decide, meaning only between equals
     labels = join_related(points, labels, links, weight=weight, cap=sizes.cap, movable=homes < 0, pulse=pulse)
-    labels = renumber(place_lone_members(reduced, labels, sizes.cap))
-    return Placement(
-        measure_clusters(reduced, labels, links, clustering.method), _find_origins(labels, homes)
+    labels = renumber(place_lone_members(points, labels, sizes.cap))
+    origins = _find_origins(labels, homes)
+    return Placement(_measure(points, labels, origins, links, before, clustering.method), origins)
+
+
+def _measure(
+    points: Vectors,
+    labels: Labels,
+    origins: Labels,
+    links: EdgeList,
+    before: Memberships,
+    method: ClusteringMethod,
+) -> Clusters:
+    """Return the memberships of ``before`` where nothing changed in a cluster and the runner-up is still there, and else
+    measure them."""
+    continued = np.full(len(before.sizes) + 1, -1, dtype=np.intp)  # the last place is that of no cluster
+    continued[origins] = np.where(origins >= 0, np.arange(len(origins)), -1)
+    differs = (before.homes != origins[labels]) | before.changed
+    intact = (origins >= 0) & (np.bincount(labels, weights=differs) == 0)
+    intact &= np.bincount(labels) == np.append(before.sizes, -1)[origins]
+    second = continued[before.seconds]
+    kept = intact[labels] & (second >= 0) & (second != labels)
+    rows = np.flatnonzero(~kept)
+    if method is ClusteringMethod.LEIDEN:
+        measured = measure_clusters(reduce_dimensions(points), labels, links, method)
+        own, runner_up = measured.responsibility[rows], measured.second_responsibility[rows]
+        second[rows] = measured.second[rows]
+    else:
+        measured = measure_some(points, labels, rows)
+        own, runner_up = measured.responsibility, measured.second_responsibility
+        second[rows] = measured.second
+    responsibility, second_responsibility = (
+        before.responsibility.copy(),
+        before.second_responsibility.copy(),
     )
+    responsibility[rows], second_responsibility[rows] = own, runner_up
+    return Clusters(measured.count, labels, responsibility, second, second_responsibility)
 
 
-def _join_likeliest(points: Points, labels: Labels, new: Labels, cap: int, *, most: int = 16) -> Labels:
+def _join_likeliest(points: Vectors, labels: Labels, new: Labels, cap: int, *, most: int = 16) -> Labels:
     """Return the labels with each of the rows ``new`` in its likeliest cluster under Gaussians of one variance.
 
     Who has most to lose by the second choice chooses first; a full cluster takes no more. Where the ``most`` best are
@@ -91,7 +142,7 @@ def _join_likeliest(points: Points, labels: Labels, new: Labels, cap: int, *, mo
     return labels
 
 
-def _rank_clusters(points: Points, means: Points, most: int) -> tuple[Labels, Points]:
+def _rank_clusters(points: Vectors, means: Points, most: int) -> tuple[Labels, Points]:
     """Return the best clusters of each point, (n, ``most``), and how much likelier the first is than the second."""
     halves = 0.5 * np.einsum("ij,ij->i", means, means)
     choices = np.empty((len(points), most), dtype=np.intp)

@@ -12,7 +12,7 @@ from leanrag_engine.core.vectors import unit_rows
 from leanrag_engine.hierarchy.clustering.balancing import ClusterSizes
 from leanrag_engine.hierarchy.clustering.links import EdgeList
 from leanrag_engine.hierarchy.clustering.methods import ClusteringMethod, ClusteringOptions
-from leanrag_engine.hierarchy.clustering.placement import Placement, place
+from leanrag_engine.hierarchy.clustering.placement import Memberships, Placement, place
 
 SIZES = ClusterSizes(6, 9)
 NEW = -1
@@ -34,10 +34,23 @@ def placed(
     return place(
         around(np.array(centres)),
         links,
-        np.array(homes),
+        memberships(homes),
         SIZES,
         ClusteringOptions(method),
         pulse=lambda: None,
+    )
+
+
+def memberships(homes: list[int]) -> Memberships:
+    """Of entities that belong to nothing but their cluster."""
+    count = len(homes)
+    return Memberships(
+        np.array(homes),
+        np.full(count, NEW),
+        np.ones(count),
+        np.zeros(count),
+        np.array(homes) == NEW,
+        np.bincount(np.array([each for each in homes if each != NEW])),
     )
 
 

@@ -185,12 +185,24 @@ def _find_facts(
     hierarchy: Hierarchy, base: SharedRows | None, joined: RowChanges[Relation]
 ) -> tuple[list[tuple[int, str]], list[int]]:
     """Return the positions and texts of the facts to add, and the positions of those that end."""
-    facts = hierarchy.layers[0].facts() if hierarchy.layers else []
+    after = hierarchy.layers[0] if hierarchy.layers else Graph((), ())
     positions = {each.id: position for position, each in joined.added}
     if base is None:
-        return [(positions[id_], text) for id_, text in facts], []
-    now = {positions.get(id_) or base.relations[id_]: text for id_, text in facts}
-    before = {base.relations[id_]: text for id_, text in base.published.hierarchy.layers[0].facts()}
+        return [(positions[id_], text) for id_, text in after.facts()], []
+    old = base.published.hierarchy.layers[0]
+    # Most descriptions are only in relations that stay, between entities that keep their names.
+    names = {each.id: each.name for each in old.entities}
+    renamed = {each.id for each in after.entities if names.get(each.id, each.name) != each.name}
+    ended = {*joined.ended}
+    touched = {
+        each.description
+        for graph, moved in ((old, ended), (after, positions))
+        for each in graph.relations
+        if (base.relations.get(each.id) if graph is old else each.id) in moved
+        or (renamed and (each.source_id in renamed or each.target_id in renamed))
+    }
+    before = {base.relations[id_]: text for id_, text in old.facts(touched)}
+    now = {positions.get(id_) or base.relations[id_]: text for id_, text in after.facts(touched)}
     added = [(position, text) for position, text in now.items() if before.get(position) != text]
     return added, [position for position, text in before.items() if now.get(position) != text]
 
