@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from collections.abc import Collection as AnyCollection
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -58,7 +58,7 @@ from leanrag_engine.pipeline.index import (
 )
 
 from .embedding_reuse import ReusingEmbedder, reuse_vectors
-from .memory import search_cycles_rarely
+from .memory import hold_cycle_search, search_cycles_rarely
 from .models import NO_MODELS, BuildModels, open_forecast_models
 from .modes import (
     ModeChoice,
@@ -124,9 +124,11 @@ async def build_generation(
 
     ``job`` is the id of the job that asks for it; ``given`` are layers that the first build keeps. Raises ``NotReady`` if the collection has no document.
     """
-    with search_cycles_rarely():
+    with search_cycles_rarely(), ExitStack() as held:
         started = datetime.now(UTC)
         found = await require_documents(stores, collection)
+        if found.generation is not None and mode != "rebuild" and not models.names():
+            report = held.enter_context(hold_cycle_search(report))
         outdated = (await stores.documents.count_outdated(collection)).get(Method.MODEL, 0)
         fitted = await read_beside_embedding(stores, found, report, models, mode)
         # Once more: new extracts have changed its revision.

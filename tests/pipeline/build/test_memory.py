@@ -10,6 +10,7 @@ from leanrag_tests_jobs import ingest, open_engine
 
 from leanrag_engine.core.model import DocumentSource
 from leanrag_engine.core.ports import Progress
+from leanrag_engine.pipeline.build import memory
 from leanrag_engine.pipeline.build.generation import build_generation
 
 pytestmark = pytest.mark.anyio
@@ -40,3 +41,32 @@ async def test_builds_search_cycles_rarely_and_leave_the_thresholds_as_they_were
         with pytest.raises(_StopError):
             await build_generation(engine._stores, "default", stop)
     assert gc.get_threshold() == usual
+
+
+async def test_an_update_holds_the_search_until_it_ends_or_takes_long(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    searching: list[bool] = []
+
+    def report(_: Progress) -> None:
+        searching.append(gc.isenabled())
+
+    def stop(_: Progress) -> None:
+        raise _StopError
+
+    async with open_engine(tmp_path, embedder="fitted") as engine:
+        await ingest(engine, [NOTE])
+        await build_generation(engine._stores, "default", report, mode="rebuild")
+        assert all(searching)
+        searching.clear()
+        await build_generation(engine._stores, "default", report)
+        assert searching
+        assert not any(searching)
+        assert gc.isenabled()
+        with pytest.raises(_StopError):
+            await build_generation(engine._stores, "default", stop)
+        assert gc.isenabled()
+        monkeypatch.setattr(memory, "LONGEST_HOLD", 0.0)
+        searching.clear()
+        await build_generation(engine._stores, "default", report)
+        assert all(searching)
