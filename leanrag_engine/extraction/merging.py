@@ -381,8 +381,11 @@ class _RelationDraft:
             chunk_ids=tuple(self.chunks),
             evidence=description.evidence,
             statements=description.statements,
-            types=tuple(sorted(self.types, key=lambda type_: -self.types[type_])),
+            types=self._rank_types(),
         )
+
+    def _rank_types(self) -> tuple[str, ...]:
+        return tuple(sorted(self.types, key=lambda type_: -self.types[type_]))
 
     def _says_the_same(self, before: Relation) -> bool:
         """Return whether :meth:`build` would make an equal relation of a single statement that is not too long."""
@@ -395,6 +398,7 @@ class _RelationDraft:
             and before.method is self.texts.methods[text]
             and before.weight == sum(self.methods.values())
             and before.chunk_ids == tuple(self.chunks)
+            and before.types == self._rank_types()
             and (before.strength, before.support) == (1, 1)
             and word_count(text) <= DESCRIPTION_WORDS
         )

@@ -2,7 +2,7 @@
 
 import pydoc_data.topics
 import random
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import pytest
 from hypothesis import given, settings
@@ -12,11 +12,14 @@ from leanrag_engine.core.errors import Cancelled
 from leanrag_engine.core.model import (
     Chunk,
     Entity,
+    Evidence,
     Extract,
     ExtractedEntity,
     ExtractedRelation,
     Graph,
     Method,
+    Relation,
+    Staleness,
 )
 from leanrag_engine.core.ports import Progress
 from leanrag_engine.core.text.language.names import name_key
@@ -95,6 +98,37 @@ def test_what_was_merged_from_other_statements_is_not_used_again(other: list[Ext
 
 
 # --- progress ------------------------------------------------------------------------------
+
+
+# An id is made of the ends alone.
+@pytest.mark.parametrize("name", [each.name for each in fields(Relation) if each.name != "id"])
+def test_a_relation_of_before_that_differs_in_anything_is_made_again(name: str) -> None:
+    text = "Ada Stone met Bo Reed."
+    extracts = [
+        Extract(
+            "k1",
+            Method.HEURISTIC,
+            (ExtractedEntity("Ada Stone"), ExtractedEntity("Bo Reed")),
+            (ExtractedRelation("Ada Stone", "Bo Reed", text, type="met"),),
+        )
+    ]
+    held = merge(extracts)
+    (relation,) = held.relations
+    assert merge(extracts, previous=held).relations[0] is relation
+    others = {
+        "layer": 1,
+        "method": Method.MODEL,
+        "strength": 2,
+        "weight": 2,
+        "support": 2,
+        "chunk_ids": ("k2",),
+        "evidence": (Evidence(0, len(text), "k2"),),
+        "stale": Staleness(1),
+        "types": ("saw",),
+    }
+    other = replace(relation, **{name: others.get(name, "else")})
+    assert other != relation
+    assert merge(extracts, previous=replace(held, relations=(other,))) == held
 
 
 def test_merging_reports_progress_and_stops_when_the_report_raises() -> None:
