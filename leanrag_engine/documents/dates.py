@@ -11,7 +11,7 @@ from datetime import UTC, date, datetime
 from enum import StrEnum
 from typing import NamedTuple
 
-__all__ = ["DateOrigin", "DocumentDate", "date_document", "find_date", "read_date"]
+__all__ = ["MONTH", "DateOrigin", "DocumentDate", "date_document", "find_date", "month_number", "read_date"]
 
 
 class DateOrigin(StrEnum):
@@ -65,7 +65,9 @@ _MONTHS = (
 )
 """The names of each month in English, German, French and Spanish."""
 _MONTH_NUMBERS = {name: number for number, names in enumerate(_MONTHS, 1) for name in names.split()}
-_MONTH = rf"(?P<month>{'|'.join(sorted(_MONTH_NUMBERS, key=len, reverse=True))})\.?"
+MONTH = "|".join(sorted(_MONTH_NUMBERS, key=len, reverse=True))
+"""Matches the name of a month, in small letters."""
+_MONTH = rf"(?P<month>{MONTH})\.?"
 _YEAR = r"(?P<year>1[0-9]{3}|20[0-9]{2}|21[0-9]{2})"
 _PATTERNS = tuple(
     re.compile(pattern, re.IGNORECASE)
@@ -83,6 +85,7 @@ _PATTERNS = tuple(
     )
 )
 """The most precise first. Days before months with slashes (1/3/2024) are left out: countries differ."""
+_CJK_DATE = frozenset("年년")
 _YEAR_ALONE = re.compile(rf"{_YEAR}")
 _PDF_PREFIX = re.compile(r"^D:(?=[0-9]{8})")
 _PDF_DAY = re.compile(r"^(?P<year>[0-9]{4})(?P<month>[0-9]{2})(?P<day>[0-9]{2})")
@@ -112,7 +115,11 @@ def date_document(
 
 
 def find_date(text: str) -> str:
-    """Return the first date within ``text``, by the most precise notation that occurs in it; "" if there is none."""
+    """Return the first date within ``text``, by the most precise notation that occurs in it; "" if there is none.
+
+    Where the month stands in words, a day that it does not have (31 February 2011) leaves month and year; figures alone
+    that are no date (2011-02-31) may be anything else.
+    """
     for pattern in _PATTERNS:
         for match in pattern.finditer(text[:500]):
             if found := _format_match(match):
@@ -137,15 +144,19 @@ def _date_in_metadata(metadata: Mapping[str, str]) -> str:
 
 def _format_match(match: re.Match[str]) -> str:
     parts = match.groupdict()
-    year, month, day = parts["year"], _month_number(parts["month"]), parts.get("day")
+    year, month, day = int(parts["year"]), month_number(parts["month"]), parts.get("day")
+    in_words = not parts["month"].isdigit() or not _CJK_DATE.isdisjoint(match[0])
     try:
-        full = date(int(year), month, int(day or 1))
+        if day:
+            return date(year, month, int(day)).isoformat()
     except ValueError:
-        return ""
-    return full.isoformat() if day else full.isoformat()[:7]
+        if not in_words:
+            return ""
+    return f"{year}-{month:02d}" if 1 <= month <= 12 else ""  # noqa: PLR2004 - months
 
 
-def _month_number(name: str) -> int:
+def month_number(name: str) -> int:
+    """Return the number of a month that is written in figures, or in words without a dot."""
     return int(name) if name.isdigit() else _MONTH_NUMBERS[name.lower()]
 
 

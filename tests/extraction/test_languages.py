@@ -159,6 +159,13 @@ def test_its_names_are_entities_with_their_types(language: str) -> None:
         ("2008년 5월 10일 회의록", "2008-05-10"),
         ("2008년 5월 보고서", "2008-05"),
         ("Notes of 7 March 2011", "2011-03-07"),
+        # Of a day that the month does not have, month and year are left; figures alone may be anything.
+        ("Vermerk vom 31. Februar 2011", "2011-02"),
+        ("Minutes of February 31, 2011", "2011-02"),
+        ("2011年2月31日の議事録", "2011-02"),
+        ("2011년 2월 31일 회의록", "2011-02"),
+        ("31.02.2011", ""),
+        ("2011-02-31", ""),
         ("The rover of Mars 2020", ""),
         ("Kommai 2019", ""),
     ],

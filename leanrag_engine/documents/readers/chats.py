@@ -15,6 +15,7 @@ from enum import Enum, auto
 from itertools import pairwise
 
 from leanrag_engine.core.text.language.turns import is_conversation, is_speaker
+from leanrag_engine.documents.dates import MONTH, month_number
 
 from .reading import Reading
 
@@ -41,19 +42,27 @@ class _ChatOptions:
 
 _OPTIONS = _ChatOptions()
 
-_TIME = r"\d{1,2}[:.]\d{2}(?:[:.]\d{2})?(?:\s?[AaPp]\.?\s?[Mm]\b\.?)?"
-_MONTH = r"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]{0,6}\.?"
-_DATE = (
-    r"(?:(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]{0,6},?\s)?"
-    rf"(?:\d{{4}}[-/.]\d{{1,2}}[-/.]\d{{1,2}}|\d{{1,2}}[-/.]\d{{1,2}}[-/.](?:\d{{4}}|\d{{2}})|(?:19|20)\d{{6}}"
-    rf"|\d{{1,2}}(?:st|nd|rd|th)?\s{_MONTH},?\s\d{{4}}|{_MONTH}\s\d{{1,2}}(?:st|nd|rd|th)?,?\s\d{{4}})"
+_TIME = r"(?:(?:午前|午後|오전|오후)\s?)?\d{1,2}[:.]\d{2}(?:[:.]\d{2})?(?:\s?[AaPp]\.?\s?[Mm]\b\.?)?"
+_MONTH = rf"(?i:{MONTH})\b\.?"
+_WEEKDAYS = (
+    "montag|dienstag|mittwoch|donnerstag|freitag|samstag|sonnabend|sonntag"
+    "|lundi|mardi|mercredi|jeudi|vendredi|samedi|dimanche|lunes|martes|miércoles|jueves|viernes|sábado|domingo"
 )
-_WHEN = rf"(?:(?P<date>{_DATE})(?:,?\s|T|_|\sat\s|,\s)?)?(?P<time>{_TIME})?(?:Z|\s?[+-]\d{{2}}:?\d{{2}})?"
-_NAME = r"(?P<name>[^\s:<>\[\]|][^:<>\[\]|\t]{0,39}?)"
+_DATE = (
+    rf"(?:(?:(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]{{0,6}}|(?i:{_WEEKDAYS})|(?:Mo|Di|Mi|Do|Fr|Sa|So)\.),?\s)?"
+    rf"(?:\d{{4}}[-/.]\d{{1,2}}[-/.]\d{{1,2}}|\d{{1,2}}[-/.]\d{{1,2}}[-/.](?:\d{{4}}|\d{{2}})|(?:19|20)\d{{6}}"
+    r"|\d{4}\.\s\d{1,2}\.\s\d{1,2}\.?|\d{4}[年년]\s?\d{1,2}[月월]\s?\d{1,2}[日일]"
+    rf"|\d{{1,2}}(?:st|nd|rd|th|er)?\.?\s(?:de\s)?{_MONTH},?\s(?:del?\s)?\d{{4}}|{_MONTH}\s\d{{1,2}}(?:st|nd|rd|th)?,?\s\d{{4}})"
+    r"(?:\s?[(（][月火水木金土日월화수목금토일][)）]|\s?[月火水木金土日]曜日|\s?[월화수목금토일]요일)?"
+)
+_WHEN = rf"(?:(?P<date>{_DATE})(?:,?\s|T|_|\sat\s|\sà\s|\sum\s|\sa\slas\s|,\s)?)?(?P<time>{_TIME})?(?:Z|\s?[+-]\d{{2}}:?\d{{2}})?"
+_NAME = r"(?P<name>[^\s:：<>\[\]|][^:：<>\[\]|\t]{0,39}?)"
 
 _STAMPED = (
     re.compile(rf"\[{_WHEN}\]\s*(?:\*\s)?{_NAME}\s?:(?:\s+|$)(?P<text>.*)"),
     re.compile(rf"{_WHEN}\s[-–—]\s{_NAME}:(?:\s+|$)(?P<text>.*)"),
+    re.compile(rf"{_WHEN},\s{_NAME}\s?:(?:\s+|$)(?P<text>.*)"),
+    re.compile(rf"\[{_NAME}\]\s\[{_WHEN}\]\s(?P<text>.*)"),
     re.compile(rf"\[?{_WHEN}\]?\s+<[@+%&~ ]?(?P<name>[^<>\s][^<>]{{0,39}})>\s+(?P<text>.*)"),
     re.compile(rf"{_WHEN}\s+From\s+{_NAME}(?:\s+[Tt]o\s+[^:]{{1,40}})?\s?:\s*(?P<text>.*)"),
     re.compile(rf"{_WHEN}\t+{_NAME}[:\t]\s*(?P<text>.*)"),
@@ -73,16 +82,18 @@ _NICKNAME = re.compile(
     rf"(?:\*\*|__)?(?P<name>[^\W\d_][\w.-]{{0,39}}?)(?:\*\*|__)?\s+[\[(]?{_TIME}[\])]?:?\s*"
 )
 """The head of a turn by a nickname, which may begin with a small letter."""
-_LABELLED = re.compile(rf"(?:[-*•]\s+)?(?:\*\*|__)?{_NAME}(?:\*\*|__)?:(?:\*\*|__)?(?:\s+|$)(?P<text>.*)")
+_LABELLED = re.compile(
+    rf"(?:[-*•]\s+)?(?:\*\*|__)?{_NAME}\s?(?:\*\*|__)?(?::(?:\*\*|__)?(?:\s+|$)|：\s*)(?P<text>.*)"
+)
 _DAY = re.compile(
-    rf"[\W_]*(?:(?:date|time|day|when|session|started|conversation started)\s*(?:on|at)?\s*[:=]?\s*)?{_WHEN}[\W_]*",
+    rf"[\W_]*(?:(?:date|time|day|when|session|started|conversation started|datum|fecha|le|日時|日付|날짜|일시)\s*(?:on|at)?\s*[:=：]?\s*)?{_WHEN}[\W_]*",
     re.IGNORECASE,
 )
 _LEVEL = re.compile(r"\b(?:INFO|WARN(?:ING)?|ERROR|DEBUG|TRACE|FATAL|CRITICAL|NOTICE|SEVERE)\b")
 _EVENT = re.compile(rf"\[?{_WHEN}\]?\s*(?:[-–—*•]+\s+)?(?P<text>[^\s\d].*)")
 """What happened rather than what was said: *12:03 - Li Hua added you*."""
 _NUMBERS = re.compile(r"\d+")
-_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_FORENOON = frozenset(["午前", "오전"])
 
 
 class _ChatStyle(Enum):
@@ -239,9 +250,18 @@ def _render(turns: Sequence[_ChatTurn], days: Sequence[str]) -> Iterator[str]:
         if own and own != day:
             day = own
             yield f"# {day}"
-        time = f"[{' '.join(turn.time.split())}] " if turn.time else ""
+        time = f"[{_write_time(turn.time)}] " if turn.time else ""
         label = f"{turn.speaker}: " if turn.speaker else ""
         yield "\n".join((f"{time}{label}{turn.lines[0]}", *turn.lines[1:]))
+
+
+def _write_time(written: str) -> str:
+    """Return a time in the notation of turns: *오후 9:03* and *9:03 p. m.* are 9:03 PM, other ones as they are written."""
+    text = re.sub(r"(?i)\b([ap])\.\sm\.?$", lambda match: f"{match[1].upper()}M", " ".join(written.split()))
+    half = text[:2]
+    if half.isalpha():
+        return f"{text[2:].strip()} {'AM' if half in _FORENOON else 'PM'}"
+    return text
 
 
 def _title(turns: Sequence[_ChatTurn], days: Sequence[str], most: int = 3) -> str:
@@ -279,7 +299,7 @@ def _iso(written: str, *, day_first: bool | None) -> str:
     month = re.search(_MONTH, written)
     numbers = [int(number) for number in _NUMBERS.findall(written)]
     if month and len(numbers) > 1:
-        parts = (numbers[1], _MONTHS.index(month[0][:3].lower()) + 1, numbers[0])
+        parts = (numbers[1], month_number(month[0].rstrip(".").lower()), numbers[0])
     elif len(numbers) == 1:
         digits = f"{numbers[0]:08d}"
         parts = (int(digits[:4]), int(digits[4:6]), int(digits[6:]))

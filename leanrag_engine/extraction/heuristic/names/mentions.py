@@ -289,9 +289,11 @@ class _NameReader:
         while start < end and self._tokens[start].kind != "n":
             token = self._tokens[start]
             alone = end - start == 1
-            if token.kind == "c" and not self._is_dropped(token, alone=alone, initial=initial):
+            greets = token.lower in known.GREETING_OPENERS and self._at(start + 1).lower in known.TIMES_OF_DAY
+            # *Good Morning America* is a name within a sentence; *Guten Morgen* is no name behind a sign.
+            opens = greets and token.lower != "good" and self._is_behind_mark(token)
+            if token.kind == "c" and not opens and not self._is_dropped(token, alone=alone, initial=initial):
                 return start
-            greets = token.lower == "good" and self._at(start + 1).lower in known.TIMES_OF_DAY
             start += 1 + greets
             while start < end and self._tokens[start].kind == "w":
                 start += 1

@@ -77,6 +77,7 @@ LABELS = DIVISIONS | read_words("terms", "labels")
 
 GREETINGS = read_words("names", "greetings")
 """No part of the name that follows them: *Hi Mei Lin*."""
+GREETING_OPENERS = read_words("names", "greeting_openers")
 TIMES_OF_DAY = read_words("names", "times_of_day")
 STARTERS = STOPWORDS | read_words("names", "starters") | GREETINGS
 """Capital letter or not, a sentence may begin with one of these: no evidence for a name."""
