@@ -2,10 +2,10 @@
 
     python tests/programs/crashes.py [--kills 200] [--seed 0] [--data-dir FOLDER] [--database-url postgresql://…]
 
-Each round starts a process that first resumes what was interrupted, then ingests, syncs a folder, deletes, builds, rolls
-back, reindexes, copies or deletes a collection, submits extractions, or corrects the graph. It is killed at a random moment of that,
+Each round starts a process that first resumes what was interrupted, then ingests, syncs a folder, imports notes, deletes, builds,
+rolls back, reindexes, copies or deletes a collection, submits extractions, or corrects the graph. It is killed at a random moment of that,
 or just before or after a random one of its commits. A second process then looks, without mending anything: every document that was
-reported as stored is there with its text, none that was reported as deleted, so are extractions, corrections and the copy, the
+reported as stored is there with its text, none that was reported as deleted, of an import all or nothing, so are extractions, corrections and the copy, the
 published layers are whole, and a query finds a word that only one document has. At the end a last process resumes what is left,
 takes the corrections back and builds once: the documents are those that were asked for, the graph is that of a new collection with the
 same documents and extractions, every vector is that of its text, and no warning is left. Prints one JSON line; exit code 1 if
@@ -58,6 +58,8 @@ PLACES = ("Skerry", "Tiree", "Arbroath", "Oban", "Islay")
 DOCUMENTS = 30
 FILES = range(100, 108)
 """The numbers of the documents that are files of the folder to be synced."""
+NOTES = range(200, 204)
+"""The numbers of the documents that are notes of a vault to be imported."""
 COPY = "copy"
 """The collection into which the default one is copied."""
 MOST_CORRECTIONS = 3
@@ -104,9 +106,10 @@ def word_of(number: int, version: int) -> str:
 
 def text_of(number: int, version: int) -> str:
     person, other, place = PEOPLE[number % 7], PEOPLE[(3 * number + version) % 7], PLACES[number % 5]
+    link = f" See [[n{NOTES[(number + version) % len(NOTES)]}]]." if number in NOTES else ""
     return (
         f"{person} of {place} wrote to {other} about {word_of(number, version)}. "
-        f"The {place} Lighthouse was built by {person}. {other} answered from {PLACES[version % 5]}."
+        f"The {place} Lighthouse was built by {person}. {other} answered from {PLACES[version % 5]}.{link}"
     )
 
 
@@ -118,7 +121,7 @@ def name_of(number: int, version: int) -> str:
 QUICK = ("extract", "correct")
 """Kinds of steps with a few commits, after those of opening and resuming."""
 KINDS = {
-    "put": 6, "sync": 3, "delete": 2, "build": 2, "reindex": 1, "rollback": 2, "extract": 2, "correct": 2, "copy": 1,
+    "put": 6, "sync": 3, "import": 2, "delete": 2, "build": 2, "reindex": 1, "rollback": 2, "extract": 2, "correct": 2, "copy": 1,
 }  # fmt: skip
 """How often each kind of step is chosen."""
 
@@ -126,13 +129,16 @@ KINDS = {
 def choose_step(chance: random.Random, expected: Expected, version: int) -> Step:
     (kind,) = chance.choices([*KINDS], weights=[*KINDS.values()])
     held = [number for number, kept in expected.asked.items() if kept]
-    notes = [number for number in held if number not in FILES]
+    notes = [number for number in held if number not in FILES and number not in NOTES]
     build = chance.random() < 0.7
     if kind == "sync":
         kept = {number: expected.asked.get(number, 0) for number in FILES}
         return Step(
             "sync", kept | dict.fromkeys(chance.sample(FILES, 3), chance.choice((0, version, version))), build
         )
+    if kind == "import":
+        kept = {number: expected.asked.get(number) or version for number in NOTES}
+        return Step("import", kept | dict.fromkeys(chance.sample(NOTES, 2), version), build)
     if kind == "delete" and len(notes) > DOCUMENTS // 2:
         return Step("delete", dict.fromkeys(chance.sample(notes, 2), 0))
     if kind == "copy":
@@ -225,6 +231,10 @@ async def submit(engine: LeanRAG, step: Step) -> Job | None:
                 sync=True,
                 allow_empty=True,
             )
+        case "import":
+            vault = engine.settings.data_dir / "vault"
+            write_files(vault, step.versions)
+            job = await engine.submit_import("obsidian", str(vault), build=step.build, allowed=None)
         case "delete":
             job, _ = await engine.submit_delete([f"n{number}" for number in step.versions])
         case "reindex":
@@ -353,6 +363,10 @@ def look(
                     say(
                         {"lost": f"document {number}: asked for {sorted(allowed)}, found {texts.get(number)}"}
                     )
+            imported = {number: text for number, text in texts.items() if number in NOTES}
+            whole = [wanted_texts(each) for each in (expected.stored, expected.asked)]
+            if imported not in [{n: each[n] for n in NOTES if n in each} for each in whole]:
+                say({"lost": f"half an import: {sorted(imported)}"})
             held = [number for number in texts if expected.stored.get(number)]
             if held:
                 number = chance.choice(held)
@@ -434,11 +448,18 @@ async def build_anew(
     """Return what ``read_base`` gives of a new collection with these documents and extractions."""
     versions = dict(map(find_version, texts))
     files = {number: versions.pop(number) for number in FILES if number in versions}
+    notes = {number: versions.pop(number) for number in NOTES if number in versions}
     folder.mkdir()
     write_files(folder / "files", files)
+    write_files(folder / "vault", notes)
     sources = [*notes_of(versions), *([DocumentSource(path=str(folder / "files"))] if files else [])]
     async with await LeanRAG.open(settings_of(folder)) as engine:
         await finish(engine, (await engine.submit_ingest(sources, build=False, allowed=None)).id)
+        if notes:
+            vault = str(folder / "vault")
+            await finish(
+                engine, (await engine.submit_import("obsidian", vault, build=False, allowed=None)).id
+            )
         await extract(engine, limit=1000, wanted=extracted.__contains__)
         await finish(engine, (await engine.submit_build()).id)
         return await read_base(engine)
