@@ -454,11 +454,9 @@ class LeanRAG:
         known = await self._stores.documents.collection(collection)
         if known is None or await self._stores.documents.schema(collection) is None:
             return ""
-        from .extraction.schemas.reading import list_types
-        from .pipeline.build.schemas import find_schema
+        from .pipeline.build.schemas import list_held_types
 
-        held = await find_schema(self._stores, known)
-        return list_types(held) if held else ""
+        return await list_held_types(self._stores, known)
 
     async def set_schema(self, source: str, *, collection: str = "default") -> SchemaView:
         """Constrain extraction by a schema: the path of a YAML file, the name of one of ours, or ``auto``, which proposes

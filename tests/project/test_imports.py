@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import networkx as nx
@@ -108,8 +109,13 @@ def modules() -> list[Path]:
     return sorted([*ENGINE.rglob("*.py"), *(ROOT / "server").rglob("*.py")])
 
 
-def imports(path: Path) -> Iterator[str]:
+@cache
+def imports(path: Path) -> tuple[str, ...]:
     """Absolute dotted names of everything that a module imports, wherever in it."""
+    return tuple(find_imports(path))
+
+
+def find_imports(path: Path) -> Iterator[str]:
     package = list(path.relative_to(ROOT).parts[:-1])
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):

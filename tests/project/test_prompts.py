@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from string import Template
 
 ROOT = Path(__file__).parents[2]
 
 
-def calls() -> Iterator[tuple[str, set[str]]]:
+@cache
+def calls() -> list[tuple[str, set[str]]]:
     """Name and placeholders of every call ``prompts.fill("name", placeholder=…)`` in the code."""
+    return list(find_calls())
+
+
+def find_calls() -> Iterator[tuple[str, set[str]]]:
     for path in [*(ROOT / "server").rglob("*.py"), *(ROOT / "leanrag_engine").rglob("*.py")]:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if (
