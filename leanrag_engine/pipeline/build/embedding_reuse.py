@@ -32,11 +32,15 @@ PORTION = 5_000
 
 @dataclass(frozen=True, slots=True)
 class SpaceIndex:
-    """What the rows of one vector space were embedded from: the digest of the text by id, and an id by digest."""
+    """What the rows of one vector space were embedded from: the digest of the text by id, and an id by digest.
+
+    ``rows`` are vectors by id that are at hand and need not be fetched.
+    """
 
     space: str
     digests: Mapping[str, str]
     ids: Mapping[str, str]
+    rows: Mapping[str, Vectors] = field(default_factory=dict)
 
     @classmethod
     def of_texts(cls, space: str, texts: Sequence[tuple[str, str]]) -> SpaceIndex:
@@ -116,7 +120,8 @@ class ReusingEmbedder:
                 for place, digest in enumerate(digests)
                 if place not in found and place not in held and digest in shelf.ids
             }
-            for places in _portions(list(ids), PORTION):
+            found |= {place: shelf.rows[id_] for place, id_ in ids.items() if id_ in shelf.rows}
+            for places in _portions([place for place in ids if place not in found], PORTION):
                 report(Progress("embed", len(found), len(digests), "fetching what is unchanged"))
                 rows = await self._rows(shelf.space, [ids[place] for place in places])
                 found |= {place: rows[ids[place]] for place in places if ids[place] in rows}
@@ -160,11 +165,24 @@ async def index_build(
     pending = await stores.documents.pending_chunks(generation.collection)
     later = {id_ for id_, _ in texts_of_windows(pending)}
     found = []
+    rows = await _read_kept_vectors(stores, generation, hierarchy)
+    base = generation.record.spaces.entities
     for space, held in texts.items():
         doubtful = later | await stores.generations.find_unsettled(space)
         certain = [each for each in held if each[0] not in doubtful]
-        found.append(await anyio.to_thread.run_sync(SpaceIndex.of_texts, space, certain))
+        shelf = await anyio.to_thread.run_sync(SpaceIndex.of_texts, space, certain)
+        found.append(replace(shelf, rows=rows) if space == base else shelf)
     return found
+
+
+async def _read_kept_vectors(
+    stores: Stores, generation: Generation, hierarchy: Hierarchy | None
+) -> dict[str, Vectors]:
+    """Return the vectors of a build's base entities by id, if they were kept."""
+    vectors = await stores.adjacencies.find_vectors(generation)
+    if vectors is None or hierarchy is None:
+        return {}
+    return dict(zip((each.id for each in hierarchy.layers[0].entities), vectors, strict=True))
 
 
 def digest_text(text: str) -> str:

@@ -70,6 +70,8 @@ async def publish_build(
         report=report,
     )
     await stores.adjacencies.keep(generation, layers, build.chunks)
+    if "entities" in build.rows:
+        await stores.adjacencies.keep_vectors(generation, build.rows["entities"].vectors)
     await settle_spaces(stores, written)
     await drop_old_generations(stores, collection)
     return generation

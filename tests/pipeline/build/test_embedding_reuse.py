@@ -110,12 +110,33 @@ async def test_only_what_changed_is_embedded_and_the_vectors_are_those_of_a_buil
         assert await rows(engine, await built(engine)) == grown
 
 
-async def test_an_update_reads_no_vector_of_a_passage_that_stays(
+async def test_kept_vectors_are_those_of_the_published_generation_alone(
+    tmp_path: Path, embedding_server: Any
+) -> None:
+    async with await LeanRAG.open(served(tmp_path, embedding_server)) as engine:
+        for texts in (TEXTS, [*TEXTS, NEW]):
+            await ingested(engine, texts)
+            generation = await built(engine)
+            kept = await engine._stores.adjacencies.find_vectors(generation)
+            assert kept is not None
+            entities = await engine._stores.generations.layer(generation.number, 0)
+            held = await engine._stores.vectors.fetch(
+                generation.record.spaces.entities, [each.id for each in entities]
+            )
+            assert [row.tobytes() for row in kept] == [held[each.id].tobytes() for each in entities]
+            assert len(list((tmp_path / "arrays").glob("*-vectors"))) == 1
+        job, _ = await engine.submit_delete(["text 0"])
+        assert job is not None
+        await engine.job(job.id, wait_seconds=60)
+        assert not list((tmp_path / "arrays").glob("*-vectors"))
+
+
+async def test_an_update_reads_no_vector_of_a_passage_or_base_entity_that_stays(
     tmp_path: Path, embedding_server: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with await LeanRAG.open(served(tmp_path, embedding_server)) as engine:
         await ingested(engine, TEXTS)
-        windows = (await built(engine)).record.spaces.windows
+        spaces = (await built(engine)).record.spaces
         vectors, asked = engine._stores.vectors, []
         fetch = vectors.fetch
 
@@ -126,9 +147,15 @@ async def test_an_update_reads_no_vector_of_a_passage_that_stays(
         monkeypatch.setattr(vectors, "fetch", heard)
         await ingested(engine, [*TEXTS, NEW])
         after = await built(engine, "update")
-        assert asked
-        assert windows not in asked
-        assert len(await vectors.ids(windows)) == after.record.vectors["windows"] == len(TEXTS) + 1
+        assert not {spaces.windows, spaces.entities} & {*asked}
+        assert len(await vectors.ids(spaces.windows)) == after.record.vectors["windows"] == len(TEXTS) + 1
+        # What was kept can be lost.
+        await engine._stores.adjacencies.sweep("default", ())
+        await ingested(engine, [*TEXTS, NEW, "Edmund Halley saw a comet."])
+        again = await built(engine, "update")
+        assert spaces.entities in asked
+        assert spaces.windows not in asked
+        assert again.record.embedded.reused > 0
 
 
 async def test_a_changed_title_is_embedded_anew_though_the_passage_is_the_same(
