@@ -90,13 +90,12 @@ from .pipeline.status import (
     vector_counts,
 )
 from .retrieval.browse import entities as browsing
-from .retrieval.browse import outline, passages, text_search
+from .retrieval.browse import outline, passages
 from .retrieval.browse.entities import ClusterView
 from .retrieval.browse.neighbourhood import Neighbour, walk
 from .retrieval.browse.outline import Outline
 from .retrieval.browse.passages import SourcePage
 from .retrieval.browse.support import resolve_item
-from .retrieval.browse.text_search import TextMatches
 from .retrieval.graph.adjacency_cache import AdjacencyCache
 from .retrieval.index import IndexSnapshot
 from .retrieval.query import QueryResult, answer_query
@@ -112,8 +111,9 @@ if TYPE_CHECKING:
     from .pipeline.build.generation import GivenLayers
     from .pipeline.build.schemas import SchemaView
     from .pipeline.delete import DocumentLookup
+    from .retrieval.browse.text_search import TextMatches
 
-# What only writing, an agent's work and answering need is imported where it is used: it takes 0.2 s, and a command that
+# What only writing, an agent's work, answering and search for exact text need is imported where it is used: it takes 0.2 s, and a command that
 # reads should answer at once.
 
 logger = logging.getLogger(__name__)
@@ -787,11 +787,10 @@ class LeanRAG:
         collection: str = "default",
     ) -> TextMatches:
         """Find ``text`` as it stands in the documents, or a regular expression; one page in reading order."""
+        from .retrieval.browse.text_search import search_text
 
         async def read(index: IndexSnapshot) -> TextMatches:
-            return await text_search.search_text(
-                index, text, offset, limit, pattern=pattern, documents=documents
-            )
+            return await search_text(index, text, offset, limit, pattern=pattern, documents=documents)
 
         with watch("search", "text"):
             return await self._read(collection, read)

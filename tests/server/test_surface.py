@@ -127,6 +127,7 @@ def test_starting_up_imports_no_heavy_library() -> None:
 UNUSED_IN_READING = {
     *("chromadb", "sklearn", "scipy", "networkx", "graspologic_native", "litellm", "mcp", "mcp_types"),
     *("docx", "lxml", "pypdf", "jsonschema", "alembic", "leanrag_engine.documents.readers"),
+    *("filelock", "leanrag_engine.retrieval.browse.text_search"),
     *("leanrag_engine.extraction", "leanrag_engine.pipeline.build", "leanrag_engine.pipeline.agent"),
 }
 
@@ -155,3 +156,4 @@ def test_a_command_that_reads_imports_nothing_that_only_writing_needs(
     imported = set(modules)
     assert "sqlalchemy" in imported
     assert UNUSED_IN_READING & imported == of_embedder
+    assert "leanrag_mcp.replies.query" not in imported, "only --json needs it"

@@ -14,14 +14,20 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import anyio
 import psutil
-from filelock import FileLock, Timeout
 
 from leanrag_engine.core.errors import Busy, StoreUnusable
 from leanrag_engine.core.ports import LockHolder
 from leanrag_engine.core.replacement import replace_file
+
+if TYPE_CHECKING:
+    from filelock import FileLock
+
+# filelock is imported where it is used: a command that reads takes no lock.
+# ruff: noqa: PLC0415
 
 POLL_SECONDS = 0.1
 REPORT_SECONDS = 0.5
@@ -47,7 +53,7 @@ class FileWriterLock:
         # A lock object, and so a file descriptor, for each call: two within a process then exclude each other as
         # two processes do. An attempt never blocks, so it needs no thread in which a cancelled wait could leave
         # a lock behind.
-        lock = FileLock(self._path, thread_local=False)
+        lock = self._make_lock()
         last_report = -REPORT_SECONDS
         while not self._try(lock):
             if time.monotonic() - last_report >= REPORT_SECONDS:
@@ -72,7 +78,7 @@ class FileWriterLock:
         noted = self._read_note()
         if noted is None or not _may_be_alive(noted):
             return None
-        trial = FileLock(self._path, thread_local=False)
+        trial = self._make_lock()
         try:
             free = _try_lock(trial)
         except OSError:  # the folder is read-only for this process but may be writable for another
@@ -80,6 +86,11 @@ class FileWriterLock:
         if free:
             trial.release()
         return None if free else noted
+
+    def _make_lock(self) -> FileLock:
+        from filelock import FileLock
+
+        return FileLock(self._path, thread_local=False)
 
     def _try(self, lock: FileLock) -> bool:
         try:
@@ -114,6 +125,8 @@ def exclusive(path: Path, seconds: float = 60.0) -> Iterator[None]:
 
     Raises ``Busy`` if another process keeps it for ``seconds``, ``StoreUnusable`` if it cannot be made.
     """
+    from filelock import FileLock, Timeout
+
     lock = FileLock(path, timeout=seconds)
     try:
         lock.acquire()
@@ -137,6 +150,8 @@ def _no_lock(path: Path, problem: Exception) -> StoreUnusable:
 
 
 def _try_lock(lock: FileLock) -> bool:
+    from filelock import Timeout
+
     try:
         lock.acquire(blocking=False)
     except Timeout:

@@ -49,8 +49,6 @@ def query(
     async def work(engine: LeanRAG) -> None:
         from leanrag_engine.retrieval.request import Query  # noqa: PLC0415 - heavy
 
-        from ...replies.query import ExplainedReply  # noqa: PLC0415 - heavy
-
         asked = Query(
             text=text, mode=mode, ranking=ranking, token_budget=token_budget, seen=tuple(seen or ())
         )
@@ -58,6 +56,8 @@ def query(
         if html or svg:
             write_drawings(result, engine, html, svg)
         if json:
+            from ...replies.query import ExplainedReply  # noqa: PLC0415 - heavy
+
             typer.echo(ExplainedReply.explain(result, engine.count_tokens).model_dump_json())
             return
         typer.echo(result.context.text)
