@@ -26,7 +26,16 @@ from leanrag_engine.core.model import Vectors
 from leanrag_engine.core.ports import Embedder, Progress, ProgressReport
 from leanrag_engine.core.text.shortening import one_line
 
-from .pretrained import EmbeddingWindows, Span, Windows, check_rows, embed_shared, pool_windows, rough_tokens
+from .pretrained import (
+    EmbeddingWindows,
+    PretrainedSource,
+    Span,
+    Windows,
+    check_rows,
+    embed_shared,
+    pool_windows,
+    rough_tokens,
+)
 
 SentenceTransformer = Any
 """Types come with the extra [local], which need not be installed where types are checked."""
@@ -71,7 +80,7 @@ _LOADING = threading.Lock()
 """Lock for loading: two threads that need the same model would load it twice."""
 
 
-class SentenceTransformersSource:
+class SentenceTransformersSource(PretrainedSource):
     """One model: ``name`` is a folder, or a name such as ``sentence-transformers/all-MiniLM-L6-v2``."""
 
     def __init__(self, name: str) -> None:
@@ -94,23 +103,6 @@ class SentenceTransformersSource:
     async def restore(self, identity: str, state: bytes) -> Embedder:  # noqa: ARG002 - the port's arguments
         """Return the model, as ``fit`` does."""
         return (await self.fit(()))[0]
-
-    async def unknown_words(
-        self,
-        identity: str,
-        state: bytes,
-        texts: Sequence[str],
-    ) -> None:
-        """Return None: nothing was fitted."""
-
-    async def restrict(
-        self,
-        identity: str,
-        state: bytes,
-        texts: Sequence[str],  # noqa: ARG002 - the port's argument
-    ) -> tuple[str, bytes]:
-        """Return both unchanged: they hold nothing of any text."""
-        return identity, state
 
     def _embedder(self) -> Embedder:
         folder = self._find()

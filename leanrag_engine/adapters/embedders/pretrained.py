@@ -1,4 +1,4 @@
-"""Shared by the embedders of pretrained models: windows of texts, batches of similar lengths, checks of rows."""
+"""Shared by the embedders of pretrained models: sources that fit nothing, windows of texts, batches of similar lengths, checks of rows."""
 
 from __future__ import annotations
 
@@ -18,6 +18,27 @@ Span = tuple[int, int]
 """The place of a token in its text: its first character, and the one after its last."""
 
 _ROUGH = re.compile(r"[A-Za-z]{1,4}|[0-9]{1,2}|\S")
+
+
+class PretrainedSource:
+    """What every source of a pretrained model answers alike, as it fits nothing to a collection's texts."""
+
+    async def unknown_words(
+        self,
+        identity: str,
+        state: bytes,
+        texts: Sequence[str],
+    ) -> None:
+        """Return None: nothing was fitted."""
+
+    async def restrict(
+        self,
+        identity: str,
+        state: bytes,
+        texts: Sequence[str],  # noqa: ARG002 - the port's argument
+    ) -> tuple[str, bytes]:
+        """Return both unchanged: they hold nothing of any text."""
+        return identity, state
 
 
 # --- windows -------------------------------------------------------------------------------

@@ -42,7 +42,15 @@ from leanrag_engine.core.model import Vectors, content_id
 from leanrag_engine.core.ports import Embedder, Progress, ProgressReport
 from leanrag_engine.core.telemetry import watch
 
-from .pretrained import EmbeddingWindows, Windows, check_rows, embed_shared, pool_windows, rough_tokens
+from .pretrained import (
+    EmbeddingWindows,
+    PretrainedSource,
+    Windows,
+    check_rows,
+    embed_shared,
+    pool_windows,
+    rough_tokens,
+)
 
 _KIND = "litellm"
 _PREFIX = "litellm/"
@@ -92,7 +100,7 @@ class LitellmModel:
         return replace(self, seconds=min(self.seconds, 15.0), attempts=min(self.attempts, 2))
 
 
-class LitellmSource:
+class LitellmSource(PretrainedSource):
     """One model of a service. ``name`` is ``litellm/`` and the model as litellm writes it."""
 
     def __init__(self, model: LitellmModel) -> None:
@@ -123,23 +131,6 @@ class LitellmSource:
                 f"The stored state of the embedder {identity!r} is damaged.", "Build the collection anew."
             ) from problem
         return LitellmEmbedder(self._model, dimension, await anyio.to_thread.run_sync(_room, self._model))
-
-    async def unknown_words(
-        self,
-        identity: str,
-        state: bytes,
-        texts: Sequence[str],
-    ) -> None:
-        """Return None: nothing was fitted."""
-
-    async def restrict(
-        self,
-        identity: str,
-        state: bytes,
-        texts: Sequence[str],  # noqa: ARG002 - the port's argument
-    ) -> tuple[str, bytes]:
-        """Return both unchanged: they hold nothing of any text."""
-        return identity, state
 
 
 class LitellmEmbedder:

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from leanrag_engine.adapters.embedders.pretrained import (
     EmbeddingWindows,
+    PretrainedSource,
     Span,
     Windows,
     check_rows,
@@ -73,7 +74,7 @@ class MiniLMOptions:
     one batch took 18 to 24 % more processor time, as they wait for each other at every operator."""
 
 
-class MiniLMSource:
+class MiniLMSource(PretrainedSource):
     """The one model. ``name`` is ``minilm``."""
 
     @property
@@ -91,23 +92,6 @@ class MiniLMSource:
     async def restore(self, identity: str, state: bytes) -> Embedder:  # noqa: ARG002 - the port's arguments
         """Return the model, as ``fit`` does."""
         return (await self.fit(()))[0]
-
-    async def unknown_words(
-        self,
-        identity: str,
-        state: bytes,
-        texts: Sequence[str],
-    ) -> None:
-        """Return None: nothing was fitted."""
-
-    async def restrict(
-        self,
-        identity: str,
-        state: bytes,
-        texts: Sequence[str],  # noqa: ARG002 - the port's argument
-    ) -> tuple[str, bytes]:
-        """Return both unchanged: they hold nothing of any text."""
-        return identity, state
 
 
 @dataclass(frozen=True, slots=True)
