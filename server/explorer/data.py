@@ -10,6 +10,7 @@ from leanrag_engine.core.text.citation import format_document
 from leanrag_engine.retrieval.browse.support import SupportedSentence, match_support
 
 from ..replies.base import LIMITS, shorten_line
+from ..replies.graph import describe_relation
 
 if TYPE_CHECKING:
     from leanrag_engine.core.history import HistoryEntry
@@ -85,7 +86,7 @@ def _describe_relation(relation: Relation, entity: str) -> dict[str, Any]:
     return {
         "ref": other,
         "strength": relation.strength,
-        "description": shorten_line(relation.description, LIMITS.brief),
+        "description": shorten_line(describe_relation(relation), LIMITS.brief),
     }
 
 

@@ -4,7 +4,7 @@
 2. *Partition*: k-means on the encodings of E entities into k = min(max(2, ⌊E/β⌋), η) communities.
 3. *Score*: φ(e, C) = S_r(e, C) + λ·S_s(e, C). S_r is the Jaccard similarity of the one-hop neighbourhood of e and the mean one
    of C, S_s the cosine of the encoding of e to the mean one of C; e itself does not count in C. Each entity moves to the
-   community of its highest score, until none moves. Scores are divided by 1 + λ, as in the published code, so that ε does not
+   community of its highest score, until none moves or eight times. Scores are divided by 1 + λ, as in the published code, so that ε does not
    depend on λ: ``share`` of S_r and the rest of S_s.
 4. *Merging*: the representative e* of a community is its member of the highest score. Two communities merge if their
    representatives, in the mean, score less than ε higher with their own community than with the other one.
