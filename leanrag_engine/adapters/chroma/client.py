@@ -92,11 +92,11 @@ class ChromaFolder:
             raise
         return Space(str(found.id), found.metadata["dimension"])
 
-    def create(self, space: str, dimension: int) -> Space:
+    def create(self, space: str, dimension: int, shards: int = 1) -> Space:
         metadata = {"dimension": dimension}
         made = self.calls.create_collection(space, json.dumps(CONFIGURATION), None, metadata, False, *PLACE)
         self._names.add(space)
-        return Space(str(made.id), dimension)
+        return Space(str(made.id), dimension, shards)
 
     def drop(self, space: str) -> None:
         self.calls.delete_collection(space, *PLACE)

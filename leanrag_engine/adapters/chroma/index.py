@@ -28,10 +28,15 @@ recall there (0.986). 2 is the smallest ``sync_threshold`` that Chroma accepts."
 
 @dataclass(frozen=True, slots=True)
 class Space:
-    """A vector space: Chroma's id of it, and how many numbers its vectors have."""
+    """A vector space: Chroma's id of it, and how many numbers its vectors have.
+
+    A part of a space knows how many ``shards`` that has; the space of several has them as its ``parts``.
+    """
 
     id: str
     dimension: int
+    shards: int = 1
+    parts: tuple[Space, ...] = ()
 
 
 class ChromaClient(Protocol):
@@ -41,7 +46,9 @@ class ChromaClient(Protocol):
 
     def find(self, space: str) -> Space | None: ...
 
-    def create(self, space: str, dimension: int) -> Space: ...
+    def create(self, space: str, dimension: int, shards: int = 1) -> Space:
+        """Make a collection of Chroma's. ``shards``: of the space that it is a part of."""
+        ...
 
     def drop(self, space: str) -> None: ...
 

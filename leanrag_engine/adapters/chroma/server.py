@@ -22,6 +22,7 @@ from leanrag_engine.core.errors import StoreUnreachable, StoreUnusable
 from leanrag_engine.core.model import Vectors
 
 from .index import CONFIGURATION, Index, Space
+from .shards import ShardedClient
 
 T = TypeVar("T")
 
@@ -45,10 +46,10 @@ class _SpaceGone(Exception):
 class ChromaServer:
     """A :class:`.index.ChromaClient` of the Chroma database ``name`` on the server at ``url``, and its connection.
 
-    All spaces of the database are ours. Several threads may call it at once.
+    All spaces of the database are ours, and new ones have ``shards`` collections each. Several threads may call it at once.
     """
 
-    def __init__(self, url: str, token: str, name: str) -> None:
+    def __init__(self, url: str, token: str, name: str, shards: int = 1) -> None:
         address = httpx2.URL(url)
         self._shown = str(address.copy_with(userinfo=b"")).rstrip("/")
         self._name = name
@@ -61,6 +62,7 @@ class ChromaServer:
         self._spaces: dict[str, Space] = {}
         self._spaces_lock = threading.Lock()
         self._silent_until = 0.0
+        self._sharded = ShardedClient(self, shards)
 
     # --- the connection of a store --------------------------------------------------------
 
@@ -70,11 +72,11 @@ class ChromaServer:
         Raises ``StoreUnreachable`` if the server does not answer or refuses access, ``StoreUnusable`` if it reports an error.
         """
         try:
-            return work(Index(self))
+            return work(Index(self._sharded))
         except _SpaceGone:
             self.refresh()
         try:
-            return work(Index(self))
+            return work(Index(self._sharded))
         except _SpaceGone as problem:
             raise self._unusable(str(problem)) from problem
 
@@ -91,6 +93,7 @@ class ChromaServer:
             self._spaces.clear()
 
     def close(self) -> None:
+        self._sharded.close()
         self._session.close()
 
     # --- spaces ---------------------------------------------------------------------------
@@ -109,14 +112,14 @@ class ChromaServer:
             held = self._remember(space, found)
         return held
 
-    def create(self, space: str, dimension: int) -> Space:
+    def create(self, space: str, dimension: int, shards: int = 1) -> Space:
         with self._reporting_errors():
             answer = self._send("POST", TENANT, {"name": self._name})
             if answer.status_code != httpx2.codes.CONFLICT:  # it exists
                 self._check(answer)
         wanted = {
             "name": space,
-            "metadata": {"dimension": dimension},
+            "metadata": {"dimension": dimension, "shards": shards},
             "configuration": CONFIGURATION,
             "get_or_create": True,
         }
@@ -136,7 +139,7 @@ class ChromaServer:
         return nullcontext()
 
     def _remember(self, space: str, found: Any) -> Space:
-        made = Space(found["id"], found["metadata"]["dimension"])
+        made = Space(found["id"], found["metadata"]["dimension"], found["metadata"].get("shards", 1))
         with self._spaces_lock:
             self._spaces[space] = made
         return made
