@@ -126,10 +126,10 @@ def _shared_names(
             if seen.setdefault(key, document) != document:
                 several.add(key)
     words = (words & several) - works - known.HONORIFICS - known.FIRST_NAMES
-    return frozenset(several - words) | _preceded_by_articles(extracts, keys, forms, words)
+    return frozenset(several - words) | _find_words_after_articles(extracts, keys, forms, words)
 
 
-def _preceded_by_articles(
+def _find_words_after_articles(
     extracts: Sequence[Extract], keys: Mapping[str, str], forms: Mapping[str, str], words: set[str]
 ) -> frozenset[str]:
     """Return those of ``words`` that often stand after an article: *the Lion*. Before a noun it is the noun's: *the Python
