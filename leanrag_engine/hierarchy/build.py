@@ -304,7 +304,7 @@ def _mix_with_members(vectors: Vectors, base: Vectors, ancestors: Labels) -> Vec
     A short text made of a few members' sentences is a poor sample of all members. On prose and on technical text,
     clusters by both kept clearly more relations inside than clusters by the text alone.
     """
-    means = cluster_means(base.astype(np.float64), ancestors, len(vectors))
+    means = cluster_means(base, ancestors, len(vectors))
     return np.asarray(np.hstack((vectors, unit_rows(means))) / np.sqrt(2.0), dtype=np.float32)
 
 
