@@ -68,8 +68,8 @@ from .core.model import (
     TypeProposal,
 )
 from .core.ports import ChatModel, Embedder, Extractor
-from .core.telemetry import watch
-from .core.threads import run_chain
+from .core.runtime.telemetry import watch
+from .core.runtime.threads import run_chain
 from .exchange.exporting.graph import ExportedGraph, read_graph
 from .llm.prompts import Prompts
 from .pipeline.index import (

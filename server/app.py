@@ -20,7 +20,7 @@ from pydantic import ValidationError
 
 from leanrag_engine.core.config import Settings
 from leanrag_engine.core.errors import LeanRAGError
-from leanrag_engine.core.telemetry import measure
+from leanrag_engine.core.runtime.telemetry import measure
 from leanrag_engine.llm.prompts import Prompts
 
 from .engine_handle import EngineHandle, Rights

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from itertools import pairwise
 
 from leanrag_engine.core.errors import LeanRAGError
-from leanrag_engine.core.layers import find_misfit
+from leanrag_engine.core.graphs.layers import find_misfit
 from leanrag_engine.core.model import Graph, Hierarchy
 
 Pair = tuple[str, str]

@@ -38,7 +38,7 @@ from leanrag_engine.core.jobs import (
     LeftOut,
 )
 from leanrag_engine.core.ports import JobStore, LockHolder, Progress, WriterLock
-from leanrag_engine.core.telemetry import Activity, watch
+from leanrag_engine.core.runtime.telemetry import Activity, watch
 
 logger = logging.getLogger(__name__)
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from leanrag_engine.core.model import Context, Hit, RankedChunk, Seed, Subgraph
-from leanrag_engine.core.threads import run_chain
+from leanrag_engine.core.runtime.threads import run_chain
 
 from .browse import load_ancestors
 from .browse.namesakes import mark_namesakes

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from leanrag_engine.core.errors import InvalidInput, NotFound
-from leanrag_engine.core.replacement import replace_file
+from leanrag_engine.core.runtime.replacement import replace_file
 
 from . import jsonc
 from .places import Client

@@ -18,7 +18,7 @@ import anyio
 import anyio.to_thread
 
 from leanrag_engine.core.errors import InvalidInput, NotFound
-from leanrag_engine.core.replacement import replace_file
+from leanrag_engine.core.runtime.replacement import replace_file
 
 from . import data
 

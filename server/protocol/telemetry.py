@@ -1,6 +1,6 @@
 """Send OpenTelemetry traces and metrics of this process to a collector, by OTLP over gRPC.
 
-What the engine reports comes from :mod:`leanrag_engine.core.telemetry`; a span for each request from the SDK's own middleware.
+What the engine reports comes from :mod:`leanrag_engine.core.runtime.telemetry`; a span for each request from the SDK's own middleware.
 """
 
 from __future__ import annotations

@@ -67,7 +67,7 @@ HOMES = {
     "networkx": {"leanrag_engine/exchange"},
     "onnxruntime": {"leanrag_engine/adapters/embedders/minilm/embedder.py"},
     "openpyxl": {"leanrag_engine/documents/readers/office/xlsx.py"},
-    "opentelemetry": {"leanrag_engine/core/telemetry.py", "server/protocol/telemetry.py"},
+    "opentelemetry": {"leanrag_engine/core/runtime/telemetry.py", "server/protocol/telemetry.py"},
     "pathspec": {"leanrag_engine/documents/folders/ignore_files.py"},
     "platformdirs": {"leanrag_engine/core/config.py"},
     "psutil": {"leanrag_engine/pipeline/jobs.py", "leanrag_engine/adapters"},

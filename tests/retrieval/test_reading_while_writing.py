@@ -15,7 +15,7 @@ from leanrag_engine.adapters.sql.dialect.sqlite import opening
 from leanrag_engine.core.config import load_settings
 from leanrag_engine.core.errors import NotFound
 from leanrag_engine.core.model import DocumentSource
-from leanrag_engine.core.threads import current_chain
+from leanrag_engine.core.runtime.threads import current_chain
 from leanrag_engine.engine import LeanRAG
 from leanrag_engine.retrieval.request import Query
 

@@ -33,7 +33,7 @@ from leanrag_engine.core.errors import (
     ReplyUnusable,
 )
 from leanrag_engine.core.ports import ChatRequest, FinishReason, Price, Reply
-from leanrag_engine.core.telemetry import Activity, measure, watch
+from leanrag_engine.core.runtime.telemetry import Activity, measure, watch
 from leanrag_engine.core.text.nearest import find_nearest
 from leanrag_engine.core.text.shortening import cut_end, one_line
 

@@ -17,7 +17,7 @@ from anyio import to_thread
 
 from leanrag_engine.core.errors import InvalidInput
 from leanrag_engine.core.model import Hit, Vectors
-from leanrag_engine.core.threads import run_blocking
+from leanrag_engine.core.runtime.threads import run_blocking
 
 from .client import acquire_client
 from .index import Index

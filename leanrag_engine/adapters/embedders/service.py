@@ -40,7 +40,7 @@ from leanrag_engine.core.errors import (
 )
 from leanrag_engine.core.model import Vectors, content_id
 from leanrag_engine.core.ports import Embedder, Progress, ProgressReport
-from leanrag_engine.core.telemetry import watch
+from leanrag_engine.core.runtime.telemetry import watch
 
 from .pretrained import (
     EmbeddingWindows,

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from leanrag_engine.core.threads import run_blocking
+from leanrag_engine.core.runtime.threads import run_blocking
 
 logger = logging.getLogger(__name__)
 

@@ -21,7 +21,7 @@ import psutil
 
 from leanrag_engine.core.errors import Busy, StoreUnusable
 from leanrag_engine.core.ports import LockHolder
-from leanrag_engine.core.replacement import replace_file
+from leanrag_engine.core.runtime.replacement import replace_file
 
 if TYPE_CHECKING:
     from filelock import FileLock

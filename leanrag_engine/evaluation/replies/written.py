@@ -13,7 +13,7 @@ from typing import Any
 from leanrag_engine.core.errors import InvalidInput, LeanRAGError, ReplyUnusable
 from leanrag_engine.core.model import DocumentSource, content_id
 from leanrag_engine.core.ports import Tokenizer
-from leanrag_engine.core.replacement import replace_file
+from leanrag_engine.core.runtime.replacement import replace_file
 from leanrag_engine.core.text.language.names import fold_case
 from leanrag_engine.core.text.scripts import has_cjk
 from leanrag_engine.documents.chunking import chunk

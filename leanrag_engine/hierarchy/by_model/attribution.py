@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 
+from leanrag_engine.core.graphs.support import cut_description
 from leanrag_engine.core.model import Entity, Evidence, Relation
-from leanrag_engine.core.support import cut_description
 from leanrag_engine.core.text.language.sentences import sentences
 from leanrag_engine.core.text.language.words import STOPWORDS, words
 

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from leanrag_engine.core.graphs.restriction import cut_sentence, cut_summary
 from leanrag_engine.core.model import Entity, Graph, Hierarchy, Relation, Staleness
-from leanrag_engine.core.restriction import cut_sentence, cut_summary
 from leanrag_engine.hierarchy.relations import LayerStep, PairCounts
 
 from .comparing import text_of

@@ -1,7 +1,7 @@
 """Compute the hierarchy that is left when chunks are deleted, without a new build.
 
 Entities and relations that only those chunks support are removed. Descriptions that they share with remaining chunks
-keep the sentences that stand in a remaining chunk (see ``core/restriction.py``). Heuristic summaries that used them are
+keep the sentences that stand in a remaining chunk (see ``core/graphs/restriction.py``). Heuristic summaries that used them are
 hidden, as the next build makes them again; written ones lose the sentences that rested on the deleted chunks. The same
 holds for the relations of their clusters. Members, λ and support are counted again. All functions are pure.
 """
@@ -12,8 +12,7 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from leanrag_engine.core.model import Chunk, Entity, Extract, Graph, Hierarchy, Method, Relation, Staleness
-from leanrag_engine.core.restriction import (
+from leanrag_engine.core.graphs.restriction import (
     cut_sentence,
     hide_summary,
     lost_words,
@@ -22,6 +21,7 @@ from leanrag_engine.core.restriction import (
     reduce_summary,
     text_of_summary,
 )
+from leanrag_engine.core.model import Chunk, Entity, Extract, Graph, Hierarchy, Method, Relation, Staleness
 
 HIDDEN = "Hidden until the next build: it drew on documents that were deleted."
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from leanrag_engine.core.graphs.support import cut_description
 from leanrag_engine.core.model import Entity, Evidence, Relation
-from leanrag_engine.core.support import cut_description
 from leanrag_engine.core.text.language.sentences import PieceKind, ends_sentence
 from leanrag_engine.core.text.language.turns import find_turn
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from itertools import islice
 
 from leanrag_engine.core.errors import NotFound
+from leanrag_engine.core.graphs.support import cut_description
 from leanrag_engine.core.model import Chunk, Entity, Relation
-from leanrag_engine.core.support import cut_description
 from leanrag_engine.core.text.language.quotations import Match, Quotation, find_quotation
 from leanrag_engine.core.text.language.sentences import sentences
 from leanrag_engine.retrieval.index import IndexSnapshot

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from leanrag_engine.core.graphs.restriction import hide_summary, quote_entity, quote_relation
 from leanrag_engine.core.model import Entity, Group, Relation, Seed, Subgraph
-from leanrag_engine.core.restriction import hide_summary, quote_entity, quote_relation
 
 from .run import QueryRun
 

@@ -12,7 +12,7 @@ from functools import partial
 from leanrag_engine.core.errors import StoreUnusable
 from leanrag_engine.core.model import Chunk, Generation, Graph, Vectors, content_id
 from leanrag_engine.core.ports import ArrayStore, DocumentStore, GenerationStore
-from leanrag_engine.core.threads import run_blocking
+from leanrag_engine.core.runtime.threads import run_blocking
 
 from .adjacency import Adjacency
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from leanrag_engine.core.model import Hit, Vectors, VectorSpaces, parse_window_id, window_id
-from leanrag_engine.core.threads import begin_beside
+from leanrag_engine.core.runtime.threads import begin_beside
 from leanrag_engine.retrieval.filters import ChunkScope
 from leanrag_engine.retrieval.graph.adjacency import Adjacency
 from leanrag_engine.retrieval.index import IndexSnapshot

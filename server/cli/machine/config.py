@@ -13,7 +13,7 @@ import typer
 
 from leanrag_engine.core.config import Settings, config_file, load_settings, unknown_setting
 from leanrag_engine.core.errors import InvalidInput
-from leanrag_engine.core.replacement import replace_file
+from leanrag_engine.core.runtime.replacement import replace_file
 
 from ..options import Json, report_errors
 

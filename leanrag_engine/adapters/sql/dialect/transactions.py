@@ -10,7 +10,7 @@ from typing import Concatenate, ParamSpec, TypeVar
 from anyio import to_thread
 from sqlalchemy import Connection
 
-from leanrag_engine.core.threads import current_chain
+from leanrag_engine.core.runtime.threads import current_chain
 
 from .opened import OpenedDatabase
 

@@ -27,8 +27,8 @@ from leanrag_engine.adapters.sql.schema.tables import (
     relations,
 )
 from leanrag_engine.core.errors import InvalidInput, StoreUnusable
+from leanrag_engine.core.graphs.layers import find_misfit
 from leanrag_engine.core.history import READ_GENERATIONS, Publication
-from leanrag_engine.core.layers import find_misfit
 from leanrag_engine.core.model import (
     BuildRecord,
     Entity,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection
 
-from .model import Entity, Graph, Hierarchy, Relation
+from leanrag_engine.core.model import Entity, Graph, Hierarchy, Relation
 
 
 def find_misfit(hierarchy: Hierarchy) -> str | None:

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from .model import Entity, Evidence, Relation
-from .text.language.sentences import Piece, PieceKind, pieces
-from .text.language.turns import find_turn
+from leanrag_engine.core.model import Entity, Evidence, Relation
+from leanrag_engine.core.text.language.sentences import Piece, PieceKind, pieces
+from leanrag_engine.core.text.language.turns import find_turn
 
 
 @dataclass(frozen=True, slots=True)

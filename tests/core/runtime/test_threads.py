@@ -10,7 +10,7 @@ import anyio
 import anyio.from_thread
 import pytest
 
-from leanrag_engine.core.threads import begin_beside, current_chain, run_blocking, run_chain
+from leanrag_engine.core.runtime.threads import begin_beside, current_chain, run_blocking, run_chain
 
 pytestmark = pytest.mark.anyio
 

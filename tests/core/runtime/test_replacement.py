@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from leanrag_engine.core.replacement import replace_file
+from leanrag_engine.core.runtime.replacement import replace_file
 
 
 def test_a_new_file_has_the_content_and_is_private_only_if_it_is_to_be(tmp_path: Path) -> None:

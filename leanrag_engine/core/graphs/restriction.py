@@ -10,12 +10,13 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from .model import Attribute, Chunk, Entity, Evidence, Extract, Method, Relation
+from leanrag_engine.core.model import Attribute, Chunk, Entity, Evidence, Extract, Method, Relation
+from leanrag_engine.core.text.language.names import fold_case
+from leanrag_engine.core.text.language.sentences import sentences
+from leanrag_engine.core.text.language.words import STOPWORDS, words
+from leanrag_engine.core.text.scripts import has_cjk
+
 from .support import evidence_at
-from .text.language.names import fold_case
-from .text.language.sentences import sentences
-from .text.language.words import STOPWORDS, words
-from .text.scripts import has_cjk
 
 # --- for one answer: the sentences that the remaining chunks hold word for word -------------
 

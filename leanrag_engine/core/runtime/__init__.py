@@ -1,0 +1,1 @@
+"""How the process works: threads, files that are replaced whole, and telemetry."""
