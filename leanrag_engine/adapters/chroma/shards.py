@@ -31,6 +31,9 @@ class ShardedClient:
     def __init__(self, client: ChromaClient, shards: int) -> None:
         self._client = client
         self._shards = shards
+        self._known: set[str] = (
+            set()
+        )  # spaces with shards: to look for a collection that is not there takes a request
         self._pool = ThreadPoolExecutor(max_workers=8, thread_name_prefix="chroma-shards")
 
     def close(self) -> None:
@@ -43,9 +46,12 @@ class ShardedClient:
 
     def find(self, space: str) -> Space | None:
         """Return the space; None also if it lacks a shard, because its writer was killed while it made them."""
+        if space not in self._known and (whole := self._client.find(space)) is not None:
+            return whole
         first = self._client.find(_name_shard(space, 0))
         if first is None:
-            return self._client.find(space)
+            return self._client.find(space) if space in self._known else None
+        self._known.add(space)
         others = [self._client.find(_name_shard(space, number)) for number in range(1, first.shards)]
         parts = [first, *(each for each in others if each is not None)]
         return _unite(parts) if len(parts) == first.shards else None
@@ -55,6 +61,7 @@ class ShardedClient:
         wanted = shards or self._shards
         if wanted == 1:
             return self._client.create(space, dimension)
+        self._known.add(space)
         return _unite(
             [self._client.create(_name_shard(space, number), dimension, wanted) for number in range(wanted)]
         )

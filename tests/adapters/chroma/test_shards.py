@@ -29,10 +29,12 @@ class Database:
         self.address = address
         self.name = f"tests-{uuid.uuid4().hex}"
         self.opened: list[ChromaVectorStore] = []
+        self.servers: list[ChromaServer] = []
         self.plain = ChromaServer(address, "", self.name)
 
     def open(self, shards: int) -> ChromaVectorStore:
-        self.opened.append(ChromaVectorStore(ChromaServer(self.address, "", self.name, shards)))
+        self.servers.append(ChromaServer(self.address, "", self.name, shards))
+        self.opened.append(ChromaVectorStore(self.servers[-1]))
         return self.opened[-1]
 
     def collections(self) -> set[str]:
@@ -90,6 +92,18 @@ async def test_a_changed_number_of_shards_counts_for_new_spaces_alone(database: 
             await store.upsert(space, IDS, rows)
             assert await store.count(space) == len(IDS)
     assert database.collections() == {"made-with-1", "made-with-2.shard0", "made-with-2.shard1"}
+
+
+@pytest.mark.parametrize("shards", [1, 3])
+async def test_a_search_makes_one_request_to_each_collection(database: Database, shards: int) -> None:
+    store, rows = database.open(shards), make_rows(0)
+    await store.upsert("c1-entities", IDS, rows)
+    requests: list[str] = []
+    database.servers[-1]._session.event_hooks = {"request": [lambda each: requests.append(each.url.path)]}
+    for _ in range(2):
+        await store.search("c1-entities", rows[0], 5)
+    assert len(requests) == 2 * shards
+    assert all(path.endswith("/query") for path in requests)
 
 
 async def test_a_space_whose_shards_were_not_all_made_is_made_again(database: Database) -> None:
