@@ -6,20 +6,27 @@ import hashlib
 import json
 import re
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
 
-def vector_of(text: str, dimension: int) -> list[float]:
-    """A vector that depends on the text alone: words add up, so that texts that share words are near."""
+def vector_of(text: str, dimension: int, meanings: Mapping[str, str] = MappingProxyType({})) -> list[float]:
+    """A vector that depends on the text alone: words add up, so that texts that share words are near.
+
+    A word counts as what ``meanings`` has for it: so words of two languages can mean the same. "" counts nothing.
+    """
     row = np.zeros(dimension)
     for word in re.findall(r"\w+", text.lower()):
-        seed = int.from_bytes(hashlib.blake2b(word.encode(), digest_size=4).digest())
+        meaning = meanings.get(word, word)
+        if not meaning:
+            continue
+        seed = int.from_bytes(hashlib.blake2b(meaning.encode(), digest_size=4).digest())
         row += np.random.default_rng(seed).standard_normal(dimension)
     return (3 * row).tolist()
 
@@ -45,6 +52,7 @@ class EmbeddingServer:
         self.keys: list[str] = []
         self.failures: list[Failure] = []
         self.dimension = 8
+        self.meanings: dict[str, str] = {}
         self.change: Callable[[list[dict[str, Any]]], list[dict[str, Any]]] = lambda rows: rows
         self.slow = threading.Event()
         self.slow.set()
@@ -60,7 +68,7 @@ class EmbeddingServer:
         return f"http://127.0.0.1:{self.server.server_address[1]}/v1"
 
     def vector_of(self, text: str) -> list[float]:
-        return vector_of(text, self.dimension)
+        return vector_of(text, self.dimension, self.meanings)
 
     @property
     def texts(self) -> list[str]:

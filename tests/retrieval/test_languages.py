@@ -1,0 +1,83 @@
+"""A question in one language over documents in another: one setting, an embedder that knows both.
+
+No multilingual model comes with the tests. The service here gives words of both languages one vector where they mean
+the same, as such a model does; everything else is real.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from leanrag_engine.core.config import load_settings
+from leanrag_engine.core.model import DocumentSource
+from leanrag_engine.engine import LeanRAG
+from leanrag_engine.retrieval.query import QueryResult
+from leanrag_engine.retrieval.request import Query
+
+pytestmark = pytest.mark.anyio
+
+ENGLISH = {
+    "comets": "Caroline Herschel discovered eight comets. She observed the night sky from her garden in Slough.",
+    "bridge": "The old stone bridge collapsed during the flood. Masons rebuilt its arches in two years.",
+    "bread": "The baker kneads the dough before dawn. His bread is sold out by eight o'clock.",
+    "violin": "Antonio Stradivari built violins in Cremona. Their varnish is still a secret.",
+}
+MEANINGS = {
+    "kometen": "comets",
+    "entdeckte": "discovered",
+    "brücke": "bridge",
+    "stürzte": "collapsed",
+    "flut": "flood",
+    "bäcker": "baker",
+    "teig": "dough",
+    "knetet": "kneads",
+    "geigen": "violins",
+    "baute": "built",
+} | dict.fromkeys(
+    ("wer", "wann", "wo", "der", "die", "das", "in", "ein", "bei", "the", "a", "of", "her", "his", "is"), ""
+)
+GERMAN = {
+    "Wer entdeckte Kometen?": "comets",
+    "Stürzte die Brücke bei der Flut ein?": "bridge",
+    "Wann knetet der Bäcker den Teig?": "bread",
+    "Wo baute er Geigen?": "violin",
+}
+
+
+async def answers(folder: Path, embedder: str, url: str) -> dict[str, QueryResult]:
+    settings = load_settings(data_dir=folder, embedder=embedder, embedder_api_base=url)
+    async with await LeanRAG.open(settings) as engine:
+        sources = [DocumentSource(text=text, id=name) for name, text in ENGLISH.items()]
+        job = await engine.submit_ingest(sources)
+        assert (await engine.job(job.id, wait_seconds=60)).status == "done"
+        return {question: await engine.query(Query(text=question, token_budget=300)) for question in GERMAN}
+
+
+def first_documents(found: dict[str, QueryResult]) -> dict[str, str | None]:
+    """The document of the evidence that stands first in each context."""
+    first = {}
+    for question, result in found.items():
+        places = {name: result.context.text.find(text.partition(".")[0]) for name, text in ENGLISH.items()}
+        shown = {name: place for name, place in places.items() if place >= 0}
+        first[question] = min(shown, key=shown.__getitem__) if shown else None
+    return first
+
+
+async def test_german_questions_find_english_documents_by_an_embedder_that_knows_both(
+    tmp_path: Path, embedding_server: Any
+) -> None:
+    embedding_server.dimension = 256
+    embedding_server.meanings = MEANINGS
+    found = await answers(tmp_path, "litellm/openai/some-multilingual-model", embedding_server.url)
+    assert first_documents(found) == GERMAN
+
+
+async def test_without_such_an_embedder_they_find_nothing_that_fits(
+    tmp_path: Path, embedding_server: Any
+) -> None:
+    embedding_server.dimension = 256
+    found = await answers(tmp_path, "litellm/openai/some-english-model", embedding_server.url)
+    assert first_documents(found) != GERMAN
