@@ -38,7 +38,9 @@ GLUED = "ー・「」『』（）。、！？：；，．ｧｨｩｪｫｬｭ�
 
 def is_cjk(character: str) -> bool:
     kinds = ("CJK", "HIRAGANA", "KATAKANA", "FULLWIDTH", "HALFWIDTH", "IDEOGRAPHIC")
-    return character in GLUED or unicodedata.name(character, "").startswith(kinds)
+    name = unicodedata.name(character, "")
+    # Korean is written with spaces, also in half width.
+    return character in GLUED or (name.startswith(kinds) and not name.startswith("HALFWIDTH HANGUL"))
 
 
 def cuts_a_word(text: str, at: int, limit: int) -> bool:
