@@ -37,7 +37,7 @@ GLUED = "ー・「」『』（）。、！？：；，．ｧｨｩｪｫｬｭ�
 
 
 def is_cjk(character: str) -> bool:
-    kinds = ("CJK", "HIRAGANA", "KATAKANA", "FULLWIDTH", "HALFWIDTH", "IDEOGRAPHIC")
+    kinds = ("CJK", "HIRAGANA", "KATAKANA", "FULLWIDTH", "HALFWIDTH", "IDEOGRAPHIC", "VERTICAL KANA")
     name = unicodedata.name(character, "")
     # Korean is written with spaces, also in half width.
     return character in GLUED or (name.startswith(kinds) and not name.startswith("HALFWIDTH HANGUL"))

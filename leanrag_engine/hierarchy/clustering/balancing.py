@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Points = NDArray[np.float64]
+Coordinates = NDArray[np.float64] | NDArray[np.float32]  # single precision in a large layer
 Labels = NDArray[np.intp]
 
 SHORTLIST = 512
@@ -56,7 +57,7 @@ class ClusterCandidates:
 
 
 def balance(
-    points: Points,
+    points: Coordinates,
     labels: Labels,
     *,
     mean_size: int,
@@ -97,7 +98,9 @@ def cluster_means(points: NDArray[Any], labels: Labels, count: int) -> Points:
     return means
 
 
-def find_candidates(points: Points, labels: Labels, means: Points, *, most: int = 16) -> ClusterCandidates:
+def find_candidates(
+    points: Coordinates, labels: Labels, means: Points, *, most: int = 16
+) -> ClusterCandidates:
     """Score each point against the clusters of its region and store the best ``most``, in case the best is full."""
     width = min(most, len(means))
     ids = np.empty((len(points), width), dtype=np.intp)
@@ -158,10 +161,10 @@ def _regions(
 
 
 def _settle(
-    points: Points, labels: Labels, count: int, cap: int, pulse: Callable[[], None], *, passes: int = 3
+    points: Coordinates, labels: Labels, count: int, cap: int, pulse: Callable[[], None], *, passes: int = 3
 ) -> Labels:
     """Alternate between means and best clusters until nothing moves, or for ``passes`` passes."""
-    rough = points.astype(np.float32)
+    rough = points.astype(np.float32, copy=False)
     for _ in range(passes):
         pulse()
         means = cluster_means(points, labels, count)
@@ -186,7 +189,7 @@ def _best_clusters(points: NDArray[np.float32], labels: Labels, means: Points) -
     return best
 
 
-def _relieve(points: Points, labels: Labels, means: Points, cap: int) -> Labels:
+def _relieve(points: Coordinates, labels: Labels, means: Points, cap: int) -> Labels:
     """Bring every cluster under the cap; the members that lose least leave."""
     labels = labels.copy()
     sizes = np.bincount(labels, minlength=len(means))
@@ -206,7 +209,7 @@ def _relieve(points: Points, labels: Labels, means: Points, cap: int) -> Labels:
 
 
 def _second_choices(
-    points: Points, candidates: ClusterCandidates, means: Points, room: NDArray[np.bool_]
+    points: Coordinates, candidates: ClusterCandidates, means: Points, room: NDArray[np.bool_]
 ) -> tuple[Labels, Points]:
     """Return the best cluster with room for each point, and the score that the point loses by moving."""
     scores = np.where(room[candidates.ids], candidates.scores, -np.inf)
@@ -240,7 +243,7 @@ class _Split:
     leaving: Labels
 
 
-def _regroup(points: Points, labels: Labels, count: int, *, runt: int, cap: int) -> Labels:
+def _regroup(points: Coordinates, labels: Labels, count: int, *, runt: int, cap: int) -> Labels:
     """Merge the pairs that cost least and split the clusters that gain most, as long as that pays.
 
     A merge frees a cluster's number and a split takes it up, so that their number stays. A cluster
@@ -266,7 +269,7 @@ def _regroup(points: Points, labels: Labels, count: int, *, runt: int, cap: int)
     return regrouped
 
 
-def _possible_splits(points: Points, labels: Labels, count: int, runt: int) -> list[_Split]:
+def _possible_splits(points: Coordinates, labels: Labels, count: int, runt: int) -> list[_Split]:
     """Return every cluster that can be cut into two of at least ``runt`` members, the largest gain first."""
     splits = []
     for cluster, rows in _members(labels, count):
@@ -277,7 +280,7 @@ def _possible_splits(points: Points, labels: Labels, count: int, runt: int) -> l
 
 
 def _possible_merges(
-    points: Points, labels: Labels, count: int, *, runt: int, cap: int
+    points: Coordinates, labels: Labels, count: int, *, runt: int, cap: int
 ) -> list[tuple[float, int, int]]:
     """Return (cost, kept, freed) of neighbouring clusters that fit under the cap together, cheapest first.
 
@@ -298,7 +301,7 @@ def _possible_merges(
     return list(zip(costs[order].tolist(), kept[order].tolist(), freed[order].tolist(), strict=True))
 
 
-def _halve(points: Points, runt: int, *, passes: int = 3) -> tuple[float, NDArray[np.bool_]]:
+def _halve(points: Coordinates, runt: int, *, passes: int = 3) -> tuple[float, NDArray[np.bool_]]:
     """Cut at least 2 * ``runt`` points along their first principal axis, then by 2-means; the gain and one
     half's mask."""
     centred = points - points.mean(axis=0)

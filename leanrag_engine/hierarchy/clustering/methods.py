@@ -16,7 +16,7 @@ import numpy as np
 
 from leanrag_engine.core.model import Graph, Vectors
 
-from .balancing import ClusterSizes, Labels, Points, renumber
+from .balancing import ClusterSizes, Coordinates, Labels, renumber
 from .communities import find_communities
 from .joining import join_related
 from .links import EdgeList, matrix_rows
@@ -94,7 +94,9 @@ def points_of(vectors: Vectors, links: EdgeList, clustering: ClusteringOptions) 
     return vectors, clustering.tie_weight
 
 
-def measure_clusters(reduced: Points, labels: Labels, links: EdgeList, method: ClusteringMethod) -> Clusters:
+def measure_clusters(
+    reduced: Coordinates, labels: Labels, links: EdgeList, method: ClusteringMethod
+) -> Clusters:
     """Return how strongly entities belong to their clusters: by vectors, or by their relations with Leiden."""
     found = measure_memberships(reduced, labels)
     return _relation_responsibilities(links, labels, found) if method is ClusteringMethod.LEIDEN else found

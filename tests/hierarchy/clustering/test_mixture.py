@@ -15,7 +15,12 @@ from threadpoolctl import threadpool_limits
 from leanrag_engine.core.errors import InvalidInput
 from leanrag_engine.core.model import Vectors
 from leanrag_engine.hierarchy.clustering.balancing import balance
-from leanrag_engine.hierarchy.clustering.mixture import cluster
+from leanrag_engine.hierarchy.clustering.mixture import (
+    assign_clusters,
+    cluster,
+    measure_memberships,
+    reduce_dimensions,
+)
 
 KINDS = ("spread", "clustered", "duplicated", "equal", "zero", "mixed")
 EDGE_SIZES = (1, 2, 3, 19, 20, 21, 30, 31, 40, 41, 60, 61)
@@ -177,3 +182,17 @@ def test_clustering_can_be_stopped_between_its_steps() -> None:
 
     with pytest.raises(Stopped):
         cluster(vectors, mean_size=20, cap=30, pulse=stop)
+
+
+def test_a_large_layer_in_single_precision_is_clustered_as_in_double() -> None:
+    vectors = np.random.default_rng(3).standard_normal((1_500, 48)).astype(np.float32)
+    vectors[:, :8] += np.repeat(np.random.default_rng(4).standard_normal((75, 8)) * 6, 20, axis=0)
+    exact, by_blocks = reduce_dimensions(vectors), reduce_dimensions(vectors, block=400)
+    assert by_blocks.dtype == np.float32
+    np.testing.assert_allclose(np.abs(by_blocks), np.abs(exact), atol=1e-4)  # an axis has no sign
+    found = [
+        assign_clusters(reduced, mean_size=20, cap=30, pulse=lambda: None) for reduced in (exact, by_blocks)
+    ]
+    assert adjusted_rand_score(*found) > 0.9
+    one, other = (measure_memberships(reduced, found[0]) for reduced in (exact, by_blocks))
+    np.testing.assert_allclose(one.responsibility, other.responsibility, atol=1e-3)
