@@ -17,6 +17,7 @@ from leanrag_engine.core.model import Attribute, Chunk, Document, Entity, Graph,
 from leanrag_engine.exchange.exporting.formats import ExportFormat
 from leanrag_engine.exchange.exporting.graph import ExportedGraph
 from leanrag_engine.exchange.exporting.write import write_graph
+from leanrag_engine.exchange.parquet import read_parquet_rows
 from leanrag_mcp.cli.main import app
 
 HOSTILE = 'A "quoted" [[name]] | with/slash \\ and\nline <script>alert(1)</script>'
@@ -44,7 +45,13 @@ def graph() -> ExportedGraph:
         Entity("h", HOSTILE, description=HOSTILE, parent_id="r"),
     )
     relation = Relation(
-        "ab", "a", "b", description="The rock\nis the ROCK.", strength=1, weight=2, chunk_ids=("c2",)
+        "ab",
+        "a",
+        "b",
+        description="The rock\nis the ROCK.",
+        weight=2,
+        chunk_ids=("c2",),
+        types=("part of", "near"),
     )
     document = Document(
         "doc", 1, HOSTILE, "/notes/rock.md", "text/markdown", "", 9, 2, 1, 1, datetime.now(UTC)
@@ -130,7 +137,31 @@ def test_every_link_of_a_vault_leads_to_a_note_and_a_block(graph: ExportedGraph,
         assert not block or f"\n{block}\n" in notes[note]
     assert 'aliases: ["Stone", "Reef"]' in notes["Entities/Rock"]
     assert "\n- height: 9 m\n" in notes["Entities/Rock"]
-    assert "- [[Entities/ROCK (2)|ROCK (2)]]: The rock is the ROCK." in notes["Entities/Rock"]
+    assert "- [[Entities/ROCK (2)|ROCK (2)]]: (part of, near) The rock is the ROCK." in notes["Entities/Rock"]
+
+
+def test_every_format_holds_the_types_of_a_relation(graph: ExportedGraph, tmp_path: Path) -> None:
+    for kind in ExportFormat:
+        write_graph(graph, kind, tmp_path / kind)
+    (edge,) = (
+        each for each in json.loads((tmp_path / "json").read_text())["edges"] if each["kind"] == "relation"
+    )
+    assert edge["types"] == ["part of", "near"]
+    (fields,) = (
+        fields
+        for *_, fields in nx.read_graphml(tmp_path / "graphml", force_multigraph=True).edges(data=True)
+        if fields["kind"] == "relation"
+    )
+    assert fields["types"] == "part of; near"
+    types = [
+        line.split("> ", 2)[2]
+        for line in (tmp_path / "ntriples").read_text().splitlines()
+        if ":relation:" in line and "terms/type>" in line
+    ]
+    assert types == ['"part of" .', '"near" .']
+    assert 'e.types = ["part of", "near"]' in (tmp_path / "cypher").read_text()
+    (row,) = read_parquet_rows(tmp_path / "parquet" / "relationships.parquet")
+    assert row["types"] == ["part of", "near"]
 
 
 @pytest.mark.parametrize("format_", ExportFormat)

@@ -56,6 +56,7 @@ def _list_statements(graph: ExportedGraph) -> Iterator[str]:
             description=relation.description,
             strength=relation.strength,
             weight=relation.weight,
+            types=list(relation.types),
             citations=graph.cite(relation.chunk_ids),
         )
 

@@ -79,5 +79,6 @@ def _relation_fields(graph: ExportedGraph, relation: Relation) -> dict[str, Any]
         "strength": relation.strength,
         "weight": relation.weight,
         "support": relation.support,
+        "types": list(relation.types),
         "citations": graph.cite(relation.chunk_ids),
     }

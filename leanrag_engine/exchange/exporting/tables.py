@@ -127,6 +127,7 @@ def _list_relations(
             "weight": float(relation.weight),
             "combined_degree": degrees[relation.source_id] + degrees[relation.target_id],
             "text_unit_ids": [each for each in relation.chunk_ids if each in graph.chunks],
+            "types": [*relation.types],
             "written_by": str(relation.method),
         }
 

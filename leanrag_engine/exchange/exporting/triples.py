@@ -70,6 +70,7 @@ def _describe_relations(graph: ExportedGraph) -> Iterator[tuple[str, str, str]]:
         yield node, f"<{_RDF}predicate>", f"<{_SKOS}related>"
         yield node, f"<{_RDF}object>", target
         yield node, f"<{_OWN}strength>", _number(relation.strength)
+        yield from ((node, f"<{_TERMS}type>", _literal(each)) for each in relation.types)
         if relation.description:
             yield node, f"<{_TERMS}description>", _literal(relation.description)
         for citation in graph.cite(relation.chunk_ids):

@@ -76,7 +76,8 @@ def _entity_note(
 
 def _relation_line(entity: Entity, relation: Relation, links: Mapping[str, str]) -> str:
     other = relation.target_id if relation.source_id == entity.id else relation.source_id
-    said = " ".join(relation.description.split())
+    types = f"({', '.join(relation.types)})" if relation.types else ""
+    said = " ".join([types, *relation.description.split()]).strip()
     return f"- {links[other]}: {said}" if said else f"- {links[other]}"
 
 
