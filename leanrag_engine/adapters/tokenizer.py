@@ -11,7 +11,7 @@ import os
 import re
 import threading
 from binascii import a2b_base64
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import cache, lru_cache
 from importlib.util import find_spec
@@ -52,6 +52,10 @@ _LINE_SEAM = re.compile(r"(?<=\n)(?=[^\s/])")
 _SEAM = re.compile(rf"(?<=\S)(?= [^\W\d_])|{_LINE_SEAM.pattern}|(?<=[^\W_])(?=[。、，！？；：][^\W_])")
 """Places where the split pattern always splits, so that the counts of the parts add up to that of the whole."""
 
+_LATIN = re.compile(r"[\0-\u017f\u2000-\u2fff]*")
+_LATIN_BYTES = bytes([*range(0x80), *range(0x80, 0xC0), 0xC2, 0xC3, 0xC4, 0xC5, 0xE2])
+"""The bytes of these characters in UTF-8."""
+
 _encoding_lock = threading.Lock()
 
 
@@ -72,16 +76,16 @@ class TiktokenTokenizer:
 
     def count_many(self, texts: Sequence[str]) -> list[int]:
         """Return the number of tokens of each of ``texts``, in order (about 14 MB a second)."""
-        encoding = _encoding()
-        return [_count(encoding, text) for text in texts]
+        return [_count(text) for text in texts]
 
 
 @lru_cache(maxsize=1 << 12)
 def _count_line(text: str) -> int:
-    return _count(_encoding(), text)
+    return _count(text)
 
 
-def _count(encoding: Encoding, text: str) -> int:
+def _count(text: str) -> int:
+    encoding = _encoding_for(text)
     if len(text) <= _PART:
         return len(encoding.encode_ordinary(text))
     return sum(len(encoding.encode_ordinary(part)) for part in _parts(text))
@@ -97,20 +101,39 @@ def _parts(text: str) -> Iterator[str]:
     yield text[start:]
 
 
-def _encoding() -> Encoding:
+def _encoding_for(text: str) -> Encoding:
+    """Return the encoding, or the part of it that counts this text alike and is read in half of the time."""
+    # An encoding joins bytes that stand in the text and no others.
+    part = text.isascii() or _LATIN.fullmatch(text) is not None
     with _encoding_lock:
-        return _read_encoding()
+        return _read_latin() if part and not _read_whole.cache_info().currsize else _read_whole()
 
 
 @cache
-def _read_encoding() -> Encoding:
+def _read_whole() -> Encoding:
     """Read the vocabulary once for the process."""
+    return _make_encoding(_tokens())
+
+
+@cache
+def _read_latin() -> Encoding:
+    """Read the tokens that have no byte but those of Latin letters, digits and general punctuation in UTF-8."""
+    return _make_encoding(
+        token if token.isascii() or not token.translate(None, _LATIN_BYTES) else b"" for token in _tokens()
+    )
+
+
+def _make_encoding(tokens: Iterable[bytes]) -> Encoding:
+    """Return the encoding of the tokens, given by rank; "" is none."""
     from tiktoken import Encoding  # noqa: PLC0415 - start-up does not count tokens
 
-    # Lines of a token in base64 and its rank, which counts the lines from 0: the digest holds that.
-    tokens = _vocabulary().split()[::2]
-    ranks = {a2b_base64(token): rank for rank, token in enumerate(tokens)}
+    ranks = {token: rank for rank, token in enumerate(tokens) if token}
     return Encoding("o200k_base", pat_str=_SPLIT_PATTERN, mergeable_ranks=ranks, special_tokens={})
+
+
+def _tokens() -> Iterator[bytes]:
+    # Lines of a token in base64 and its rank, which counts the lines from 0: the digest holds that.
+    return map(a2b_base64, _vocabulary().split()[::2])
 
 
 def _vocabulary() -> bytes:

@@ -61,7 +61,11 @@ def no_network(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def unread() -> Iterator[None]:
     """The vocabulary is read anew in this test, and again after it."""
-    kept = (tiktoken_tokenizer._read_encoding, tiktoken_tokenizer._count_line)
+    kept = (
+        tiktoken_tokenizer._read_whole,
+        tiktoken_tokenizer._read_latin,
+        tiktoken_tokenizer._count_line,
+    )
     for each in kept:
         each.cache_clear()
     yield
@@ -83,6 +87,19 @@ def test_counts_equal_those_of_tiktoken(
     tokenizer: TiktokenTokenizer, original: tiktoken.Encoding, text: str
 ) -> None:
     assert tokenizer.count(text) == len(original.encode(text, disallowed_special=()))
+
+
+@pytest.mark.usefixtures("unread")
+def test_before_other_scripts_are_met_latin_text_is_counted_the_same_by_a_part_of_the_vocabulary(
+    original: tiktoken.Encoding, shared_data: Path
+) -> None:
+    book = (shared_data / "christmas_carol" / "book.txt").read_text(encoding="utf-8-sig")
+    latin = "".join(map(chr, [*range(0x20, 0x180), *range(0x2000, 0x3000)]))
+    texts = [*book.splitlines(), latin, latin[::-1], *(f" {each}naïve {each}Ünïcode" for each in latin)]
+    counted = TiktokenTokenizer().count_many(texts)
+    assert not tiktoken_tokenizer._read_whole.cache_info().currsize
+    assert counted == [len(original.encode_ordinary(text)) for text in texts]
+    assert TiktokenTokenizer().count("中文") == len(original.encode_ordinary("中文"))
 
 
 def test_the_split_pattern_is_that_of_tiktoken(original: tiktoken.Encoding) -> None:
@@ -123,7 +140,7 @@ LONG = st.lists(
 @settings(max_examples=60, deadline=None)
 def test_a_text_counted_in_parts_counts_the_same(text: str) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        whole = len(tiktoken_tokenizer._encoding().encode_ordinary(text))
+        whole = len(tiktoken_tokenizer._read_whole().encode_ordinary(text))
         patch.setattr(tiktoken_tokenizer, "_PART", 64)
         parts = list(tiktoken_tokenizer._parts(text))
         assert "".join(parts) == text
@@ -133,7 +150,7 @@ def test_a_text_counted_in_parts_counts_the_same(text: str) -> None:
 
 def test_a_book_counts_as_if_it_were_counted_whole(tokenizer: TiktokenTokenizer, shared_data: Path) -> None:
     text = (shared_data / "christmas_carol" / "book.txt").read_text(encoding="utf-8")
-    assert tokenizer.count(text) == len(tiktoken_tokenizer._encoding().encode_ordinary(text))
+    assert tokenizer.count(text) == len(tiktoken_tokenizer._read_whole().encode_ordinary(text))
 
 
 @pytest.mark.parametrize("character", [" ", "a", "=", "\n", "\t ", "中", "😀"])
