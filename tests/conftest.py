@@ -83,6 +83,13 @@ def scribe(chat_server: Any) -> Any:
 
 
 @pytest.fixture
+def make_pdf() -> Callable[..., bytes]:
+    """A PDF of pages, each a list of lines: see ``tests/documents/test_loading.py``."""
+    make: Callable[..., bytes] = load_module("documents/test_loading.py").pdf
+    return make
+
+
+@pytest.fixture
 def embedding_server() -> Iterator[Any]:
     """An embedding service on loopback: see ``tests/doubles/embedding_server.py``."""
     with load_module("doubles/embedding_server.py").embedding_server() as server:

@@ -182,8 +182,9 @@ class Chunk:
     ``id`` is made of the text, its headings and its windows, so it stays when other parts of the document change.
     ``number`` is the place in the document, from 1. ``citation`` (``d3:c12``), ``title`` and ``source`` (those of
     its document) are filled in by the store; the number in a citation stays with the chunk and is never reused. ``windows``
-    are in reading order and leave out the text that the chunk shares with the previous one. ``page`` and ``line``, both
-    from 1, are where it begins in the file, None where the file has none.
+    are in reading order and leave out the text that the chunk shares with the previous one. ``pages`` are those of its text, the
+    first one cut off at its start; empty where the file has no pages. ``line``, from 1, is where it begins in the file, None
+    where the file has no lines.
     """
 
     id: str
@@ -193,7 +194,7 @@ class Chunk:
     start: int
     end: int
     tokens: int
-    page: int | None = None
+    pages: tuple[Page, ...] = ()
     heading: str = ""
     citation: str = ""
     title: str = ""
@@ -212,6 +213,16 @@ class Chunk:
     def line_at(self, offset: int) -> int | None:
         """Return the line of the file, from 1, that the character ``offset`` of the document is on; None if it has none."""
         return self.line and self.line + self.text.count("\n", 0, offset - self.start)
+
+    def page_at(self, offset: int) -> int | None:
+        """Return the page of the file, from 1, that the character ``offset`` of the document is on; None if it has none."""
+        return next((page.number for page in reversed(self.pages) if page.start <= offset), None)
+
+    def cut(self, first: int, last: int) -> Chunk:
+        """Return the chunk with the characters ``[first, last)`` of its text only, and where these begin in the file."""
+        start = self.start + first
+        text = self.text[first:last]
+        return replace(self, text=text, start=start, end=start + len(text), line=self.line_at(start))
 
     @property
     def place(self) -> tuple[int, int]:

@@ -14,7 +14,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from itertools import islice, pairwise
+from itertools import islice, pairwise, takewhile
 
 from leanrag_engine.core.errors import InvalidInput
 from leanrag_engine.core.model import Chunk, LoadedDocument, Page, Window, content_id
@@ -571,7 +571,7 @@ def _chunk(
         start=span.start,
         end=span.end,
         tokens=span.tokens,
-        page=_page(document.pages, span.start),
+        pages=_pages(document.pages, span),
         heading=heading,
         title=document.title,
         windows=windows,
@@ -598,6 +598,8 @@ class _ChunkIds:
         return content_id("k", self._document.id, content, str(self._seen[content]))
 
 
-def _page(pages: Sequence[Page], start: int) -> int | None:
-    at = bisect_right(pages, start, key=lambda page: page.start)
-    return pages[at - 1].number if at else None
+def _pages(pages: Sequence[Page], span: _ChunkSpan) -> tuple[Page, ...]:
+    """Return the pages of a chunk's text, the first one cut off at its start."""
+    first = max(bisect_right(pages, span.start, key=lambda page: page.start) - 1, 0)
+    found = takewhile(lambda page: page.start < span.end, pages[first:])
+    return tuple(Page(page.number, max(page.start, span.start)) for page in found)

@@ -106,7 +106,7 @@ def describe_passage(chunk: Chunk) -> dict[str, Any]:
         "title": chunk.title,
         "heading": chunk.heading,
         "path": chunk.source,
-        "page": chunk.page,
+        "page": chunk.page_at(chunk.start),
         "line": chunk.line,
         "start": chunk.start,
         "text": chunk.text,

@@ -79,23 +79,17 @@ class SourceText(Card):
             document=chunk.title,
             path=chunk.source,
             line=chunk.line,
-            page=chunk.page,
+            page=chunk.page_at(chunk.start),
             start=chunk.start,
             end=chunk.end,
             text=chunk.text,
         )
 
-    def cut(self, first: int, last: int) -> SourceText:
-        """Return the card with these characters of its text."""
-        text = self.text[first:last]
-        line = self.line and self.line + self.text.count("\n", 0, first)
-        start = self.start + first
-        return self.model_copy(update={"text": text, "line": line, "start": start, "end": start + len(text)})
-
 
 class QuotedPassage(Card):
     citation: str
     line: int | None
+    page: int | None
     start: int
     end: int
     match: Literal["verbatim", "closest", "passage"] = Field(
@@ -108,6 +102,7 @@ class QuotedPassage(Card):
         return cls(
             citation=support.chunk.citation,
             line=support.chunk.line_at(support.start),
+            page=support.chunk.page_at(support.start),
             start=support.start,
             end=support.end,
             match=support.match,
@@ -116,8 +111,9 @@ class QuotedPassage(Card):
         )
 
     def to_phrase(self) -> str:
-        line = f"line {self.line}, " if self.line else ""
-        phrase = f"[{self.citation}] {line}characters {self.start}–{self.end}, {self.match}"
+        place = f"page {self.page}, " if self.page else ""
+        place = f"line {self.line}, " if self.line else place
+        phrase = f"[{self.citation}] {place}characters {self.start}–{self.end}, {self.match}"
         return f"{phrase}: “{one_line(self.text)}”" if self.match == "closest" else phrase
 
 
@@ -163,15 +159,16 @@ class SourcesReply(ReplyModel):
             )
         if sentences:
             room -= sizes[-1]
-        cards = [SourceText.from_engine(each) for each in page.chunks]
-        if cards:
-            cards[0] = cards[0].cut(begin.skip, len(cards[0].text))
+        chunks = list(page.chunks)
+        if chunks:
+            chunks[0] = chunks[0].cut(begin.skip, len(chunks[0].text))
+        cards = [SourceText.from_engine(each) for each in chunks]
         sizes = list(accumulate(count(["\n".join(lines) for lines in _passage_lines(cards)])))
         fits = sum(size <= room for size in sizes)
         sources = cards[:fits]
         cursor = cursor_after(begin.place, len(sentences) + fits, everything)
         if cards and not sources and not sentences:
-            part = _fit_part(cards[0], count, room)
+            part = _fit_part(chunks[0], count, room)
             sources = [part]
             cursor = f"{begin.place}.{begin.skip + part.end - cards[0].start}"
             if part.end == cards[0].end:  # too small a budget for any part
@@ -214,17 +211,18 @@ class ReadingCursor:
         return cls(parse_cursor(place), parse_cursor(skip))
 
 
-def _fit_part(card: SourceText, count: Count, room: int) -> SourceText:
+def _fit_part(chunk: Chunk, count: Count, room: int) -> SourceText:
     """Return the beginning of a passage that ``room`` tokens hold, to the end of a paragraph, sentence or word."""
-    length = len(card.text)
+    length = len(chunk.text)
     while length > 1:
-        (size,) = count(["\n".join(next(_passage_lines([card.cut(0, length)])))])
+        part = SourceText.from_engine(chunk.cut(0, length))
+        (size,) = count(["\n".join(next(_passage_lines([part])))])
         if size <= room:
-            return card.cut(0, length)
+            return part
         aim = min(length - 1, length * max(1, room) // size)
-        ends = (card.text.rfind(end, aim // 2, aim) + len(end) for end in ("\n\n", ". ", "\n", " "))
+        ends = (chunk.text.rfind(end, aim // 2, aim) + len(end) for end in ("\n\n", ". ", "\n", " "))
         length = next((end for end in ends if end >= max(1, aim // 2)), aim)
-    return card
+    return SourceText.from_engine(chunk)
 
 
 def _passage_lines(sources: Sequence[SourceText]) -> Iterator[list[str]]:

@@ -193,14 +193,16 @@ def test_every_promise_holds_on_a_book(shared_data: Path) -> None:
     assert sum(each.tokens for each in chunks) / len(chunks) > 400
 
 
-def test_a_real_pdf_gives_each_chunk_its_page(shared_data: Path) -> None:
+def test_a_real_pdf_gives_each_character_of_a_chunk_its_page(shared_data: Path) -> None:
     loaded = load(
         DocumentSource(path=str(shared_data / "formats" / "artificial-intelligence.pdf")),
         allowed=None,
         max_bytes=1 << 20,
     )
     for each in check_promises(loaded, 128, 16):
-        assert each.page == max(page.number for page in loaded.pages if page.start <= each.start)
+        for offset in range(each.start, each.end):
+            page = max(page.number for page in loaded.pages if page.start <= offset)
+            assert each.page_at(offset) == page
 
 
 # --- an edited document --------------------------------------------------------------------
@@ -258,12 +260,12 @@ def test_white_space_alone_gives_no_chunk() -> None:
 
 def test_a_short_text_is_one_chunk() -> None:
     [only] = cut("\n\n  Marley was dead.\n")
-    assert (only.text, only.start, only.number, only.heading, only.page) == (
+    assert (only.text, only.start, only.number, only.heading, only.pages) == (
         "  Marley was dead.",
         2,
         1,
         "",
-        None,
+        (),
     )
 
 
@@ -416,7 +418,7 @@ def test_pages_are_those_where_chunks_begin() -> None:
     text = f"{SENTENCE * 4}\n\n{SENTENCE * 4}"
     second = text.rindex("\n") + 1
     loaded = document(text, "application/pdf", pages=(Page(1, 0), Page(3, second)))
-    assert [each.page for each in check_promises(loaded, 56, 0)] == [1, 3]
+    assert [each.pages for each in check_promises(loaded, 56, 0)] == [(Page(1, 0),), (Page(3, second),)]
 
 
 MARKDOWN = """# Top #

@@ -274,6 +274,5 @@ def _cut(chunk: Chunk, start: int, end: int) -> Chunk:
     # The indent of a first line stays: it may be code.
     lead = len(text) - len(text.lstrip())
     lead = text.rfind("\n", 0, lead) + 1 or (lead if first > chunk.start else 0)
-    kept = text[lead:].rstrip()
-    start = first + lead
-    return replace(chunk, text=kept, start=start, end=start + len(kept), line=chunk.line_at(start))
+    begin = first - chunk.start + lead
+    return chunk.cut(begin, begin + len(text[lead:].rstrip()))

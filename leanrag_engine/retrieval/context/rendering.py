@@ -71,8 +71,9 @@ def format_document(chunk: Chunk, start: int | None = None) -> str:
     path = format_label("/".join(part for part in parts if part != "/"))
     if not path:
         return f"### {title}"
-    place = format_place(path, chunk.line_at(chunk.start if start is None else start))
-    place += f", page {chunk.page}" if chunk.page else ""
+    start = chunk.start if start is None else start
+    place = format_place(path, chunk.line_at(start))
+    place += f", page {page}" if (page := chunk.page_at(start)) else ""
     return f"### {place}" if path == title or path.endswith(f"/{title}") else f"### {title} ({place})"
 
 
@@ -81,18 +82,19 @@ def render_document(windows: Sequence[RankedWindow], fence: str) -> str:
     chunk = windows[0].chunk
     lines: list[str] = []
     section = chunk.title
-    page = chunk.page
+    page = chunk.page_at(_start_of(windows[0]))
     for run in group_touching(windows):
         if run[0].heading != section and run[0].heading:
             lines.append(f"# {one_line(sanitise(run[0].heading))}")
         section = run[0].heading
+        start = _start_of(run[0])
+        before, page = page, run[0].chunk.page_at(start)
         # Where the first excerpt stands is said in the heading.
         place = ""
-        if run[0] is not windows[0]:
-            line = run[0].chunk.line_at(_start_of(run[0]))
-            place = f" (line {line})" if line else ""
-            place = f" (page {run[0].chunk.page})" if run[0].chunk.page != page else place
-        page = run[0].chunk.page
+        if page != before:
+            place = f" (page {page})"
+        elif run[0] is not windows[0] and (line := run[0].chunk.line_at(start)):
+            place = f" (line {line})"
         lines.append(render_excerpt(run, place))
     heading = format_document(chunk, _start_of(windows[0]))
     return f"{heading}\n{wrap_in_fence(chr(10).join(lines), fence)}"
@@ -156,7 +158,7 @@ def describe_line(evidence: RankedWindow | Statement) -> ContextLine:
         kept=evidence.kept,
         source=chunk.source,
         line=chunk.line_at(_start_of(evidence)),
-        page=chunk.page,
+        page=chunk.page_at(_start_of(evidence)),
     )
 
 

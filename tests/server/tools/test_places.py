@@ -119,3 +119,50 @@ async def test_what_supports_a_sentence_names_its_line(call: Caller) -> None:
     for each in support:
         assert each["text"].split()[0] in line_of(Path(files[each["citation"]]), each["line"])
         assert f"[{each['citation']}] line {each['line']}, characters" in reply.text
+
+
+PAGES = [
+    [
+        f"Lighthouse {number} stands on Cape {name}.",
+        f"Its lamp was lit by {name} Moe in {1800 + number}.",
+        f"{name} Moe kept bees, and sold the honey of {1800 + number} in Molde.",
+    ]
+    for number, name in enumerate(("Aase", "Brita", "Cara", "Dordi", "Eli", "Frida", "Gro", "Hild", "Ida"), 1)
+]
+
+
+async def test_passages_excerpts_and_quotations_name_the_page_that_they_begin_on(
+    tmp_path: Path,
+    make_pdf: Callable[..., bytes],
+    serve_in_process: Callable[..., AbstractAsyncContextManager[Caller]],
+) -> None:
+    file = tmp_path / "capes.pdf"
+    file.write_bytes(make_pdf(PAGES))
+
+    def assert_on_page(line: str, page: int | None) -> None:
+        assert page is not None
+        assert line.strip() in "\n".join(PAGES[page - 1]), (line, page)
+
+    settings: dict[str, Any] = {"allow_dirs": [str(tmp_path)], "chunk_tokens": 200, "chunk_overlap": 20}
+    async with serve_in_process(tmp_path / "data", **settings) as call:
+        await ingest(call, file)
+        found = (await call("get_sources", document=str(file), token_budget=20_000)).data["sources"]
+        assert 1 < len(found) < len(PAGES)
+        for each in found:
+            assert_on_page(each["text"].split("\n")[0], each["page"])
+
+        asked = "Who lit the lamps of the lighthouses on Cape Cara and Cape Ida?"
+        text = (await call("query_lca_context", query=asked, token_budget=400)).text
+        (block,) = (each for each in re.split(r"^### ", text, flags=re.MULTILINE) if "capes.pdf" in each[:80])
+        page = int(re.search(r"page (\d+)", block.split("\n")[0])[1])  # type: ignore[index] # it must match
+        excerpts = list(re.finditer(r"^\[d\d+:c\d+\](?: \(page (\d+)\))?\s+(.*)$", block, re.MULTILINE))
+        for each in excerpts:
+            page = int(each[1] or page)
+            assert_on_page(each[2], page)
+        assert len({each[1] for each in excerpts}) > 1, text
+
+        reply = await call("get_sources", entity="Cara Moe")
+        support = [each for sentence in reply.data["sentences"] for each in sentence["support"]]
+        assert support
+        for each in support:
+            assert_on_page(each["text"].split("\n")[0], each["page"])

@@ -195,11 +195,11 @@ chunks = Table(
     Column("start", Integer, nullable=False),
     Column("end", Integer, nullable=False),
     Column("tokens", Integer, nullable=False),
-    Column("page", Integer),
     Column("line", Integer),
     Column("heading", _TEXT, nullable=False),
     Column("text", _TEXT, nullable=False),
     Column("windows", Json, nullable=False),
+    Column("pages", Json, nullable=False),
     UniqueConstraint("collection", "id"),
     Index("chunks_reading_order", "collection", "document", "number"),
     ForeignKeyConstraint(

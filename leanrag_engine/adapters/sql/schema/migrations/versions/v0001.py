@@ -83,11 +83,11 @@ def _chunks() -> None:
         sa.Column("start", sa.Integer, nullable=False),
         sa.Column("end", sa.Integer, nullable=False),
         sa.Column("tokens", sa.Integer, nullable=False),
-        sa.Column("page", sa.Integer),
         sa.Column("line", sa.Integer),
         sa.Column("heading", TEXT, nullable=False),
         sa.Column("text", TEXT, nullable=False),
         sa.Column("windows", TEXT, nullable=False),
+        sa.Column("pages", TEXT, nullable=False),
         sa.UniqueConstraint("collection", "id"),
         sa.ForeignKeyConstraint(
             ["collection", "document"], ["documents.collection", "documents.number"], ondelete="CASCADE"
