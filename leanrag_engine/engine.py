@@ -99,7 +99,7 @@ from .retrieval.browse.support import resolve_item
 from .retrieval.graph.adjacency_cache import AdjacencyCache
 from .retrieval.index import IndexSnapshot
 from .retrieval.query import QueryResult, answer_query
-from .retrieval.request import MAX_TEXTS, Query
+from .retrieval.request import QUERY_LIMITS, Query
 from .retrieval.suggestions import SuggestedQuestion, suggest_questions
 
 if TYPE_CHECKING:
@@ -593,7 +593,7 @@ class LeanRAG:
             if len(made.rounds) > 1:
                 # One subgraph for the evidence of all rounds: their seeds united, with the LCAs that join them.
                 asked = dict.fromkeys(query for each in made.rounds for query in each.queries)
-                await retrieve(list(asked)[:MAX_TEXTS], (), token_budget)
+                await retrieve(list(asked)[: QUERY_LIMITS.texts], (), token_budget)
                 results.insert(0, results.pop())
             found, context, trace, ending = made.answer, made.context, made.rounds, str(made.ending)
         else:

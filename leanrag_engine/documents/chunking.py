@@ -26,9 +26,6 @@ from .windows import WindowOptions, cut_windows
 
 __all__ = ["ChunkingOptions", "chunk", "chunk_at"]
 
-_FEWEST_TOKENS = 8
-"""One character may take several tokens: a smaller chunk might not hold it."""
-
 
 @dataclass(frozen=True, slots=True)
 class ChunkingOptions:
@@ -60,9 +57,10 @@ def chunk(
 
     Raises :class:`InvalidInput` unless ``max_tokens`` >= 8 and 0 <= ``overlap`` < ``max_tokens``.
     """
-    if max_tokens < _FEWEST_TOKENS:
+    fewest = 8  # one character may take several tokens: a smaller chunk might not hold it
+    if max_tokens < fewest:
         raise InvalidInput(
-            f"Chunks of at most {max_tokens} tokens are too small: at least {_FEWEST_TOKENS} tokens were expected.",
+            f"Chunks of at most {max_tokens} tokens are too small: at least {fewest} tokens were expected.",
             "Raise the setting chunk_tokens.",
         )
     if not 0 <= overlap < max_tokens:

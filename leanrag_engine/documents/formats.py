@@ -29,8 +29,6 @@ START_BYTES = 1 << 13
 _PHRASE = re.compile(r"\b(?:[^\W\d_]{1,40}[,;:]?[ \n]){4}[^\W\d_]{1,40}")
 """Five words in a row. Keys, markup and tables of numbers have none. A word has an end, so that the search takes time in
 proportion to the text."""
-_LEAST_PHRASES = 0.1
-"""Least share of the characters of prose that lie in such rows. Configuration with comments has 0.3, an SVG image 0."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +75,8 @@ def is_prose(start: bytes) -> bool:
         return False
     phrases = sum(len(found[0]) for found in _PHRASE.finditer(text.replace("\r\n", "\n")))
     cjk = len(CJK_CHARACTER.findall(text))
-    return bool(text) and max(phrases, 2 * cjk) >= _LEAST_PHRASES * len(text)
+    # A low bound: configuration with comments has a share of 0.3, an SVG image 0.
+    return bool(text) and max(phrases, 2 * cjk) >= 0.1 * len(text)
 
 
 # --- text, Markdown, source code -----------------------------------------------------------

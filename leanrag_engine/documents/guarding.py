@@ -17,8 +17,6 @@ from .loading import FileContent, parse_file
 
 __all__ = ["ParsingLimits", "parse_within_limits"]
 
-_NO_MEMORY = 2
-
 
 @dataclass(frozen=True, slots=True)
 class ParsingLimits:
@@ -66,7 +64,8 @@ def _parse_in_limited_memory(source: DocumentSource, file: FileContent, megabyte
     try:
         return parse_file(source, file)
     except DocumentUnreadable as problem:
-        # What a parser of XML reports as an error of the file (XML_ERR_NO_MEMORY of libxml2).
-        if getattr(problem.__cause__, "code", None) == _NO_MEMORY:
+        # What a parser of XML reports as an error of the file.
+        no_memory = 2  # XML_ERR_NO_MEMORY of libxml2
+        if getattr(problem.__cause__, "code", None) == no_memory:
             raise MemoryError from problem
         raise

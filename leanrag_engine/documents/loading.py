@@ -39,11 +39,6 @@ __all__ = [
 ]
 
 _LONGEST_TITLE = 200
-_LONGEST_ID = 2_000
-"""Characters."""
-
-_SETTLED_SECONDS = 2.0
-"""A file that changed more recently has no stamp: file systems measure time in steps of up to two seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,7 +276,9 @@ def _read_unchanged(
         return None
     digest = hashlib.blake2b(data, digest_size=16).hexdigest()
     # A second change within the clock's step would leave size and time as they are.
-    settled = time.time() - after.st_mtime > _SETTLED_SECONDS
+    # File systems measure time in steps of up to two seconds.
+    settled_after = 2.0
+    settled = time.time() - after.st_mtime > settled_after
     return FileContent(
         path,
         data,
@@ -423,9 +420,10 @@ def _title(*choices: str) -> str:
 
 def _id(given: str) -> str:
     document_id = given.strip()
-    if len(document_id) > _LONGEST_ID or clean(document_id) != document_id or "\n" in document_id:
+    most_characters = 2_000
+    if len(document_id) > most_characters or clean(document_id) != document_id or "\n" in document_id:
         raise InvalidInput(
-            f"Document id {document_id[:80]!r} cannot be used: one line of at most {_LONGEST_ID:,} visible characters was expected.",
+            f"Document id {document_id[:80]!r} cannot be used: one line of at most {most_characters:,} visible characters was expected.",
             "Give a shorter, plain id, or none.",
         )
     return document_id

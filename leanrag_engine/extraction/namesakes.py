@@ -19,16 +19,26 @@ from .heuristic.words import vocabulary as known
 
 __all__ = ["find_namesakes"]
 
-_COMMON_WORDS = 5
-"""Lone words of the language that two contexts must share if they share nothing more specific. Set by reading."""
-_COMMON_SHARE = 0.3
-"""Their least share of the smaller context. Set by reading."""
-_WIDE = 0.5
-"""A name in more than this share of at least ten documents says nothing about which of them belong together."""
-_FEW_DOCUMENTS = 10
-_WITH_ARTICLE = 1 / 3
-"""Least share of its mentions in which a word of the language stands after an article or the like, if it is to name someone
-else in every document. Set by reading."""
+
+@dataclass(frozen=True, slots=True)
+class NamesakeOptions:
+    """When two bearers of a name count as two entities. Set by reading; no experiment fixed a value."""
+
+    common_words: int = 5
+    """Lone words of the language that two contexts must share if they share nothing more specific."""
+    common_share: float = 0.3
+    """Their least share of the smaller context."""
+    few_documents: int = 10
+    """Documents below which no name counts as wide."""
+    wide: float = 0.5
+    """A name in more than this share of the documents says nothing about which of them belong together."""
+    with_article: float = 1 / 3
+    """Least share of its mentions in which a word of the language stands after an article or the like, if it is to name
+    someone else in every document."""
+
+
+DEFAULT_OPTIONS = NamesakeOptions()
+
 _ARTICLE = re.compile(
     r"\b(?:an?|the|this|that|these|those|my|your|his|her|its|our|their|every|each|another|some|any|no|one)\s+$",
     re.IGNORECASE,
@@ -50,7 +60,10 @@ class _Surroundings:
         if not self.telling.isdisjoint(other.telling):
             return True
         shared = len(self.common & other.common)
-        return shared >= max(_COMMON_WORDS, _COMMON_SHARE * min(len(self.common), len(other.common)))
+        return shared >= max(
+            DEFAULT_OPTIONS.common_words,
+            DEFAULT_OPTIONS.common_share * min(len(self.common), len(other.common)),
+        )
 
 
 @dataclass(slots=True)
@@ -149,7 +162,9 @@ def _find_words_after_articles(
                 counts = after if _ARTICLE.search(text[max(0, found.start() - 12) : found.start()]) else bare
                 counts[key] += 1
     return frozenset(
-        key for key in words if after[key] >= _WITH_ARTICLE * (after[key] + bare[key]) and after[key]
+        key
+        for key in words
+        if after[key] >= DEFAULT_OPTIONS.with_article * (after[key] + bare[key]) and after[key]
     )
 
 
@@ -188,9 +203,9 @@ def _wide_names(
         for key, _ in _keys_of(extract, keys, forms):
             mentioned.setdefault(key, set()).add(documents.get(extract.chunk_id, ""))
     total = len(set(documents.values()))
-    if total < _FEW_DOCUMENTS:
+    if total < DEFAULT_OPTIONS.few_documents:
         return frozenset()
-    return frozenset(key for key, where in mentioned.items() if len(where) > _WIDE * total)
+    return frozenset(key for key, where in mentioned.items() if len(where) > DEFAULT_OPTIONS.wide * total)
 
 
 def _by_document(

@@ -43,10 +43,6 @@ Labels = NDArray[np.intp]
 BuildMode = Literal["update", "rebuild"]
 
 
-EXAMPLES = 2_000
-"""Entities whose phrases an update counts for all those beneath clusters that keep their texts. A choice by cost: reading
-as many takes a fifth of a second."""
-
 in_thread = partial(anyio.to_thread.run_sync, abandon_on_cancel=True)
 """Run a pure function in a thread. A cancelled build does not wait for its result."""
 
@@ -331,7 +327,8 @@ def _choose_examples(ancestors: Labels, kept: Collection[int]) -> NDArray[np.flo
     """
     scales = np.ones(len(ancestors))
     rest = np.flatnonzero(np.isin(ancestors, [*kept]))
-    sample = rest[:: max(1, -(-len(rest) // EXAMPLES))]
+    # 2,000 entities stand for all: a choice by cost, as reading so many takes a fifth of a second.
+    sample = rest[:: max(1, -(-len(rest) // 2_000))]
     scales[rest] = 0.0
     scales[sample] = len(rest) / max(1, len(sample))
     return scales

@@ -14,10 +14,8 @@ from leanrag_engine.core.text.fencing import fence
 from .batching import Meter, ask
 from .prompts import BUILT_IN, Prompts
 
-__all__ = ["ANSWER_TOKENS", "Answer", "answer", "answer_request"]
+__all__ = ["Answer", "answer", "answer_request"]
 
-ANSWER_TOKENS = 2000
-"""Output tokens of an answer. Reasoning models need more tokens than the answer shows."""
 
 _GAP = re.compile(r"\A\W*insufficient\b[^\w\n]*", re.IGNORECASE)
 """The beginning of an answer for which the evidence is insufficient, as the prompt demands."""
@@ -70,7 +68,8 @@ def answer_request(
         text = prompts.fill("answer_open", question=asked, evidence=evidence)
     else:
         text = prompts.fill("answer", question=asked, evidence=evidence)
-    return ChatRequest((Message("user", text),), ANSWER_TOKENS, temperature=temperature, step="answer")
+    # Reasoning models need more tokens than the answer shows.
+    return ChatRequest((Message("user", text),), 2000, temperature=temperature, step="answer")
 
 
 def check_answer(text: str, context: Context) -> Answer:

@@ -28,8 +28,6 @@ T = TypeVar("T")
 _THOUGHT = re.compile(r"<think(?:ing)?>.*?</think(?:ing)?>", re.DOTALL | re.IGNORECASE)
 """The thoughts of a reasoning model, which some local servers leave in its reply."""
 
-_QUOTED = 80
-"""Characters of a bad reply that an error shows."""
 
 ROOM = 2
 """Factor of ``max_tokens`` at the second try after a reply that was cut off."""
@@ -373,4 +371,5 @@ def read_object(text: str, answers: Sequence[str] = ()) -> dict[str, Any]:
 
 
 def quote(text: str) -> str:
-    return f'"{cut_end(one_line(text), _QUOTED)}"'
+    """Return the beginning of a bad reply as an error shows it."""
+    return f'"{cut_end(one_line(text), 80)}"'

@@ -26,8 +26,6 @@ from .prompts import BUILT_IN, Prompts
 
 __all__ = ["AnswerLimits", "AnswerRound", "Ending", "IterativeAnswer", "answer_iteratively"]
 
-REFLECTION_TOKENS = 1000
-"""Output tokens of a decomposition or reflection."""
 LONGEST_QUERY = 500
 """Characters of a search that a model writes."""
 TYPED = (
@@ -223,7 +221,7 @@ def _make_request(text: str, step: str, properties: dict[str, Any]) -> ChatReque
         "required": list(properties),
         "additionalProperties": False,
     }
-    return ChatRequest((Message("user", text),), REFLECTION_TOKENS, schema, temperature=0.0, step=step)
+    return ChatRequest((Message("user", text),), 1000, schema, temperature=0.0, step=step)
 
 
 def _read_reflection(text: str, most: int) -> _Reflection:

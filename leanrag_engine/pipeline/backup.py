@@ -31,8 +31,6 @@ from leanrag_engine.core.ports import LockHolder, Progress, ProgressReport
 
 MANIFEST, VECTORS, STAGING = "backup.json", "vectors", "restoring"
 
-BLOCK = 1 << 20
-
 
 @dataclass(frozen=True, slots=True)
 class Backup:
@@ -252,7 +250,7 @@ def _copy(source: Path, target: Path) -> tuple[int, str]:
     target.parent.mkdir(parents=True, exist_ok=True)
     size, digest = 0, hashlib.sha256()
     with source.open("rb") as reading, target.open("wb") as writing:
-        while block := reading.read(BLOCK):
+        while block := reading.read(1 << 20):
             size += writing.write(block)
             digest.update(block)
         writing.flush()

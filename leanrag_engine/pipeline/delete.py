@@ -52,9 +52,6 @@ from .index import (
 
 logger = logging.getLogger(__name__)
 
-SUGGESTED = 3
-"""Suggested documents for an unknown id."""
-
 
 @dataclass(frozen=True, slots=True)
 class RemainingBuild:
@@ -88,7 +85,7 @@ def look_up_documents(documents: Sequence[Document], ids: Sequence[str]) -> Docu
 
 
 def _suggest(given: str, documents: Sequence[Document]) -> tuple[Candidate, ...]:
-    nearest = nearest_documents(given, documents, SUGGESTED)
+    nearest = nearest_documents(given, documents, 3)
     return tuple(Candidate(each.id, each.title, format_document(each.number)) for each in nearest)
 
 

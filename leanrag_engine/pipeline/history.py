@@ -25,12 +25,6 @@ from leanrag_engine.hierarchy.changes.comparing import add_up, compare
 
 from .index import Stores, drop_unused_spaces
 
-SUGGESTED = 10
-"""Generations that an error names in place of one that cannot be used."""
-
-LONGEST_NUMBER = 18
-"""Digits of the largest number that a database holds."""
-
 
 async def drop_old_generations(stores: Stores, collection: Collection) -> None:
     """Delete the data of old generations, as the settings say, and the vectors that only they used."""
@@ -80,7 +74,8 @@ def find_earlier(entries: Sequence[HistoryEntry], published: Generation, since: 
     """Return the entry that ``since`` means, None for the time before the first one. Raises as ``find_changes``."""
     if not since:
         return next((each for each in entries if each.number < published.number), None)
-    if since.isdecimal() and len(since) <= LONGEST_NUMBER:
+    most_digits = 18  # of a number that a database holds
+    if since.isdecimal() and len(since) <= most_digits:
         return find_entry(entries, int(since), published.collection)
     try:
         moment = datetime.fromisoformat(since)
@@ -177,7 +172,8 @@ async def find_restorable(stores: Stores, collection: Collection, number: int) -
 
 
 def _candidates(entries: Sequence[HistoryEntry]) -> tuple[Candidate, ...]:
+    # An error names the ten newest in place of one that cannot be used.
     return tuple(
         Candidate("", str(each.number), f"{each.build.mode} of {each.created_at:%Y-%m-%d %H:%M} UTC")
-        for each in entries[:SUGGESTED]
+        for each in entries[:10]
     )

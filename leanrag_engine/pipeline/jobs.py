@@ -45,23 +45,12 @@ logger = logging.getLogger(__name__)
 HEARTBEAT = timedelta(seconds=2)
 """How often a running job's row is written even if nothing moved."""
 
-LIST_PAUSE = 20
-"""Outcomes and failures of a running job are written after at least so many times the seconds that writing took."""
-
-GRACE = 1.0
-"""Seconds within which work must report, and so notice a stop, before it is cancelled where it waits."""
-
-YOUNG = 1.0
-"""Seconds that a stage must have run before its rate is computed."""
 
 SILENCE = timedelta(seconds=60)
 """A job on another machine counts as dead after so long without an update."""
 
 END_PAUSES = (1, 5, 20, 60)
 """Seconds to wait before each retry of writing how a job ended."""
-
-ATTEMPTS = 3
-"""Attempts at a job that crashes without progress, before it counts as failed."""
 
 
 @dataclass(slots=True)
@@ -97,7 +86,8 @@ class JobProgress:
     def rate(self) -> float:
         """Units per second, over the whole present stage; 0 while the stage is too young."""
         seconds = time.monotonic() - self.began[0]
-        return (self.latest.done - self.began[1]) / seconds if seconds >= YOUNG else 0.0
+        young = 1.0
+        return (self.latest.done - self.began[1]) / seconds if seconds >= young else 0.0
 
     def say(self, message: str) -> None:
         """Record what is done with the present unit of work. Raises ``Cancelled`` if the work should stop."""
@@ -270,7 +260,8 @@ class Jobs:
                 attempts=job.attempts + crashed,
                 reached=job.done,
             )
-            if job.cancel_requested or claimed.attempts > ATTEMPTS:
+            attempts = 3  # without progress
+            if job.cancel_requested or claimed.attempts > attempts:
                 await self._end_unrun(claimed)
                 continue
             await self._start(claimed)
@@ -382,8 +373,9 @@ class Jobs:
                 if lists != listed and time.monotonic() >= next_list:
                     started = time.monotonic()
                     await self._write(running, progress)
-                    # They grow with the job: all of them are written for a small part of the time only.
-                    next_list = time.monotonic() + LIST_PAUSE * (time.monotonic() - started)
+                    # Outcomes and failures grow with the job: writing all of them takes a twentieth of the time
+                    # at most.
+                    next_list = time.monotonic() + 20 * (time.monotonic() - started)
                     written, listed, last = seen, lists, datetime.now(UTC)
                 elif seen != written or datetime.now(UTC) - last > HEARTBEAT:
                     await self._store.put_progress(self._with_progress(running, progress))
@@ -398,10 +390,10 @@ class Jobs:
 
     @staticmethod
     async def _enforce(progress: JobProgress) -> None:
-        """Cancel work that does not stop by itself within ``GRACE`` seconds after a stop."""
+        """Cancel work that does not stop by itself within a second after a stop: by then it should have reported."""
         while not progress.stop.is_set():  # noqa: ASYNC110 - it is set from any thread
             await anyio.sleep(0.1)
-        await anyio.sleep(GRACE)
+        await anyio.sleep(1.0)
         if progress.scope is not None:
             progress.scope.cancel()
 

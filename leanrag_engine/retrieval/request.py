@@ -16,15 +16,23 @@ from leanrag_engine.core.text.shortening import shorten
 
 from .graph.adjacency import EdgeKind
 
-MAX_TEXT = 10_000
-"""Characters that one query text may have: what is longer is a document, not a question."""
 
-MAX_TEXTS = 20
-MAX_ENTITIES = 50
-MAX_SEEN = 1000
-SEEDS = (1, 100)
-TOP_K = (1, 100)
-TOKEN_BUDGET = (100, 32_000)
+@dataclass(frozen=True, slots=True)
+class QueryLimits:
+    """Bounds on the values of one query."""
+
+    characters: int = 10_000
+    """Of one text: what is longer is a document, not a question."""
+    texts: int = 20
+    entities: int = 50
+    seen: int = 1000
+    seeds: tuple[int, int] = (1, 100)
+    """Least and most."""
+    top_k: tuple[int, int] = (1, 100)
+    token_budget: tuple[int, int] = (100, 32_000)
+
+
+QUERY_LIMITS = QueryLimits()
 
 
 class Mode(StrEnum):
@@ -374,9 +382,9 @@ class Query:
         for name, value, allowed in (("mode", self.mode, Mode), ("ranking", self.ranking, Ranking)):
             _check_choice(name, value, [choice.value for choice in allowed])
         for name, number, (low, high) in (
-            ("seeds", self.seeds, SEEDS),
-            ("top_k", self.top_k, TOP_K),
-            ("token_budget", self.token_budget, TOKEN_BUDGET),
+            ("seeds", self.seeds, QUERY_LIMITS.seeds),
+            ("top_k", self.top_k, QUERY_LIMITS.top_k),
+            ("token_budget", self.token_budget, QUERY_LIMITS.token_budget),
         ):
             _check_range(name, number, low, high)
         sub_queries = tuple(_clean_text("sub-query", each) for each in self.sub_queries)
@@ -386,9 +394,9 @@ class Query:
                 "Give each sub-query a few words, or leave it out.",
             )
         entities = tuple(filter(None, (clean(each).strip() for each in self.entities)))
-        _check_count("sub-queries", len(sub_queries), MAX_TEXTS)
-        _check_count("entities", len(entities), MAX_ENTITIES)
-        _check_count("seen citations", len(self.seen), MAX_SEEN)
+        _check_count("sub-queries", len(sub_queries), QUERY_LIMITS.texts)
+        _check_count("entities", len(entities), QUERY_LIMITS.entities)
+        _check_count("seen citations", len(self.seen), QUERY_LIMITS.seen)
         _ = self.seen_passages
         return replace(
             self,
@@ -403,9 +411,9 @@ class Query:
 
 def _clean_text(name: str, text: str) -> str:
     cleaned = clean(text).strip()
-    if len(cleaned) > MAX_TEXT:
+    if len(cleaned) > QUERY_LIMITS.characters:
         raise InvalidInput(
-            f"The {name} has {len(cleaned):,} characters, at most {MAX_TEXT:,} are taken.",
+            f"The {name} has {len(cleaned):,} characters, at most {QUERY_LIMITS.characters:,} are taken.",
             "Ask a shorter question; ingest long text as a document.",
         )
     return cleaned

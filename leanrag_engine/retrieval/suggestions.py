@@ -14,13 +14,6 @@ from .index import IndexSnapshot
 from .query import answer_query
 from .request import Query
 
-TRIES = 4
-"""Candidates that are tried for each question asked for: a query each."""
-
-TOKEN_BUDGET = 1500
-MOST_WORDS = 5
-MENTIONS = 3
-"""Mentions below which a document names something in passing only."""
 PLAIN_NAME = re.compile(r"[^\W\d][\w.' -]{2,48}")
 QUOTES = str.maketrans("", "", '"“”„«»`*')
 
@@ -73,7 +66,8 @@ async def suggest_questions(index: IndexSnapshot, limit: int) -> list[SuggestedQ
     ]
     found: list[SuggestedQuestion] = []
     used: set[str] = set()
-    for _ in range(limit * TRIES):
+    # Four candidates are tried for each question, with a query each.
+    for _ in range(limit * 4):
         if len(found) == limit or not kinds:
             break
         candidate = next((each for each in kinds[0] if not each.names & used), None)
@@ -88,7 +82,8 @@ async def suggest_questions(index: IndexSnapshot, limit: int) -> list[SuggestedQ
 
 def is_plain(entity: Entity) -> bool:
     """Return whether a person could write this name in a question."""
-    return bool(PLAIN_NAME.fullmatch(entity.name)) and len(entity.name.split()) <= MOST_WORDS
+    most_words = 5
+    return bool(PLAIN_NAME.fullmatch(entity.name)) and len(entity.name.split()) <= most_words
 
 
 def is_thing(entity: Entity) -> bool:
@@ -137,7 +132,8 @@ def relate(
         return 2.0**particular * relation.weight**3 / (source.mentions * target.mentions)
 
     def is_passing(relation: Relation) -> bool:
-        return min(entities[each].mentions for each in (relation.source_id, relation.target_id)) < MENTIONS
+        fewest = 3  # mentions; below it a document names something in passing only
+        return min(entities[each].mentions for each in (relation.source_id, relation.target_id)) < fewest
 
     for relation in sorted(relations, key=lambda each: (is_passing(each), -weight(each), each.id)):
         source, target = entities[relation.source_id], entities[relation.target_id]
@@ -157,7 +153,7 @@ def relate(
 
 async def try_question(index: IndexSnapshot, candidate: QuestionCandidate) -> SuggestedQuestion | None:
     """Return the question if its context holds a passage that it was made from and nothing warns of weak evidence."""
-    result = await answer_query(index, Query(text=candidate.text, token_budget=TOKEN_BUDGET))
+    result = await answer_query(index, Query(text=candidate.text, token_budget=1500))
     cited = [
         each.chunk.citation
         for each in result.sources

@@ -12,9 +12,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-DEEPEST = 100
-"""Levels of nesting. A client's configuration has five; the limit protects the stack."""
-
 SPACE = re.compile(r"[ \t\r\n]*")
 COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 SAME_LINE = re.compile(r"[ \t]*(?:(?://[^\r\n]*|/\*(?:(?!\*/)[^\r\n])*\*/)[ \t]*)*(?=\r?\n|\Z)")
@@ -162,8 +159,9 @@ class JsonReader:
             position = comment.end()
 
     def value(self, position: int, depth: int) -> Node:
-        if depth > DEEPEST:
-            raise Malformed(self.text, position, f"nested deeper than {DEEPEST} levels")
+        deepest = 100  # protects the stack; a client's configuration has five levels
+        if depth > deepest:
+            raise Malformed(self.text, position, f"nested deeper than {deepest} levels")
         sign = self.text[position : position + 1]
         if sign == "{":
             return self.object(position, depth)

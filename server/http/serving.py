@@ -37,8 +37,6 @@ LogLevel = Literal["error", "warning", "info"]
 
 PATH = "/mcp"
 LOOPBACK_NAMES = ("127.0.0.1", "localhost", "[::1]")
-DISCARDED = 8
-"""How many times the largest request is read and forgotten of one that is larger."""
 
 TOO_LARGE, MISDIRECTED, FORBIDDEN, TOO_MANY, ENDING = 413, 421, 403, 429, 503
 
@@ -268,7 +266,8 @@ class ReadableRefusals:
             refusal.headers["retry-after"] = str(problem.retry_after)
         if refusal is not None:
             if refusal.status_code == TOO_LARGE:
-                await discard_body(receive, DISCARDED * self.limit_mb * 1024 * 1024)
+                # Of a larger request, eight times the largest allowed is read and forgotten.
+                await discard_body(receive, 8 * self.limit_mb * 1024 * 1024)
             await refusal(scope, receive, send)
 
     def explain(self, status: int, request: Request) -> Response | None:

@@ -25,13 +25,9 @@ from leanrag_engine.core.errors import InvalidInput
 from .rights import COLLECTIONS_CLAIM, ClaimedRights, LimitedRequests, read_tokens
 from .settings import Address, HttpSettings
 
-SHORTEST_TOKEN = 16
-"""Characters; a shorter token could be guessed."""
-
 SIGNATURES = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA")
 """Signatures with a private key. A token signed with a shared secret could be forged by every verifier."""
 
-CLOCK_SKEW_S = 30
 ISSUER_TIMEOUT_S = 10
 
 logger = getLogger(__name__)
@@ -102,9 +98,10 @@ def read_shared_token(settings: HttpSettings) -> str:
         )
     if not token and source == "LEANRAG_HTTP_TOKEN":
         return ""
-    if len(token) < SHORTEST_TOKEN or not all("!" <= sign <= "~" for sign in token):
+    shortest = 16  # a shorter token could be guessed
+    if len(token) < shortest or not all("!" <= sign <= "~" for sign in token):
         raise InvalidInput(
-            f"The token in {source} cannot be used: expected {SHORTEST_TOKEN} or more letters, digits and signs, "
+            f"The token in {source} cannot be used: expected {shortest} or more letters, digits and signs, "
             f"without spaces; it has {len(token)}.",
             "Make one with python -c 'import secrets; print(secrets.token_urlsafe(32))'.",
         )
@@ -183,7 +180,7 @@ class SignedTokens:
             self._keys.get_signing_key_from_jwt(token).key,
             algorithms=list(SIGNATURES),
             issuer=self._issuer,
-            leeway=CLOCK_SKEW_S,
+            leeway=30,  # seconds by which clocks may differ
             # The SDK checks the audience: it compares URLs, not strings.
             options={"require": ["exp", "iss", "aud"], "verify_aud": False},
         )

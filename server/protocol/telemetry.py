@@ -31,7 +31,6 @@ OF_REQUESTS = {
 }
 """Attributes of the SDK's spans that no client chooses."""
 
-FLUSH_MILLISECONDS = 3000
 
 _providers: list[TracerProvider | MeterProvider] = []
 """What this process has set up; OpenTelemetry keeps one of each for a process, too."""
@@ -95,7 +94,7 @@ def start_telemetry(tools: Collection[str]) -> None:
 def flush_telemetry() -> None:
     """Send what waits to be sent, for a process that a signal ends: others send it when they exit. Takes some seconds at most."""
     for provider in _providers:
-        provider.force_flush(FLUSH_MILLISECONDS)
+        provider.force_flush(timeout_millis=3000)
 
 
 def is_exported(signal: str) -> bool:

@@ -146,7 +146,8 @@ class SourcesReply(ReplyModel):
         At least one sentence is given, whole. A passage that alone does not fit is cut; the cursor then continues in it.
         """
         problems = list(page.problems)
-        room = budget - FRAME_TOKENS - sum(count(problems))
+        # The lines around sentences and passages take 75: what they are, the fence, how many of all, the cursor.
+        room = budget - 75 - sum(count(problems))
         everything = page.stated + page.total
         stated = [SentenceCard.from_engine(each) for each in page.sentences]
         sizes = list(accumulate(count([each.to_line() for each in stated])))
@@ -189,10 +190,6 @@ class SourcesReply(ReplyModel):
             lines.append(f"{len(self.sources)} of {count_things(self.total, 'passage')}.")
         lines += [f"Problem: {each}" for each in self.problems]
         return "\n".join([*lines, *cursor_lines(self.next_cursor)])
-
-
-FRAME_TOKENS = 75
-"""Tokens of the lines around sentences and passages: what they are, the fence, how many of all, the cursor."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,9 +34,6 @@ if TYPE_CHECKING:
 # scipy and scikit-learn take a second to import: whether an embedder comes from here is told without them, and
 # questions are embedded, and small collections fitted, without scikit-learn.
 
-_STEM = 6
-"""Characters of a longer word's beginning that are a feature of their own."""
-
 
 @dataclass(frozen=True, slots=True)
 class FittingOptions:
@@ -147,7 +144,8 @@ class FittedEmbedderSource:
 def _features(text: str) -> list[str]:
     """Return the words, and the beginnings of the longer ones: a stemmer for any language."""
     found = words(text)
-    return found + [f"{word[:_STEM]}-" for word in found if len(word) > _STEM]
+    stem = 6  # characters
+    return found + [f"{word[:stem]}-" for word in found if len(word) > stem]
 
 
 def _count(texts: Sequence[str], places: dict[str, int], *, grow: bool = False) -> csr_array:

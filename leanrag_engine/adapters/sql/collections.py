@@ -45,16 +45,6 @@ from .schema.tables import (
     type_schemas,
 )
 
-ALL = 2**31 - 1
-"""The most rows that are asked for."""
-
-LAYER_BITS = 40
-"""Bits of a position that number the rows of one layer. Part of the stored format."""
-
-HELD_COUNTS = 100
-"""Counts of documents that a process keeps: a few bytes for each state of a collection."""
-
-
 _COLLECTION = select(collections).where(collections.c.name == bindparam("name"))
 _STATE = _COLLECTION.with_only_columns(collections.c.number, collections.c.revision)
 _GENERATIONS: Select[Any] = (
@@ -235,7 +225,8 @@ def _collection(
     state = (row.number, row.revision, built)
     counts = known.get(state)
     if counts is None:
-        if len(known) >= HELD_COUNTS:
+        most = 100  # a few bytes for each state of a collection
+        if len(known) >= most:
             known.clear()
         counts = known[state] = _count_documents(connection, row.number, built)
     return Collection(
@@ -265,7 +256,7 @@ def _count_documents(connection: Connection, collection: int, built: int) -> Doc
 # --- generations ---------------------------------------------------------------------------
 
 
-def find_generations(connection: Connection, collection: int, limit: int = ALL) -> list[Generation]:
+def find_generations(connection: Connection, collection: int, limit: int = 2**31 - 1) -> list[Generation]:
     """Return the stored generations of collection number ``collection``, newest first."""
     rows = connection.execute(_GENERATIONS, {"collection": collection, "limit": limit})
     return [_generation(row) for row in rows.all()]
@@ -319,7 +310,8 @@ def find_rows(connection: Connection, generation: int) -> GenerationRows | None:
 
 def first_position(layer: int) -> int:
     """Return the least position that an entity or relation of the layer may have."""
-    return layer << LAYER_BITS
+    # The rows of one layer are numbered in 40 bits: part of the stored format.
+    return layer << 40
 
 
 def embedder_state(connection: Connection, generation: int) -> bytes:

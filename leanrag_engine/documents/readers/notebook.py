@@ -14,9 +14,6 @@ from .reading import MALFORMED, Reading, damage_error, first_heading
 
 __all__ = ["read_notebook"]
 
-_LONGEST_OUTPUT = 4_000
-"""Characters of what one cell printed; more is data rather than text."""
-
 
 def read_notebook(data: bytes, name: str) -> Reading:
     """Read a notebook of format 4. Raises :class:`DocumentUnreadable` if it is damaged or of another kind."""
@@ -40,8 +37,9 @@ def _read_cell(cell: Any, language: str) -> Iterator[str]:
         return
     yield _fence(source, language)
     printed = "\n".join(filter(None, map(_read_output, cell.get("outputs", [])))).strip("\n")
-    if len(printed) > _LONGEST_OUTPUT:
-        printed = f"{printed[:_LONGEST_OUTPUT]}\n[…]"
+    most_characters = 4_000  # more is data rather than text
+    if len(printed) > most_characters:
+        printed = f"{printed[:most_characters]}\n[…]"
     if printed:
         yield _fence(printed, "text")
 

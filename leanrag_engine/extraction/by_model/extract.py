@@ -20,17 +20,7 @@ from leanrag_engine.llm.packing import pack
 from leanrag_engine.llm.prompts import BUILT_IN, Prompts
 
 from .gleaning import add_new, gleaning_kind, gleaning_task
-from .reply import (
-    MOST_ALIASES,
-    MOST_ATTRIBUTES,
-    MOST_ENTITIES,
-    MOST_IMPORTANT,
-    MOST_RELATIONS,
-    NAME_CHARACTERS,
-    VALUE_CHARACTERS,
-    read_extract,
-    read_strictly,
-)
+from .reply import LIMITS, read_extract, read_strictly
 from .tuple_reply import read_tuples
 
 __all__ = ["extract_by_model", "extraction_groups", "extraction_kind", "extraction_task", "submission_task"]
@@ -46,12 +36,12 @@ def _rows(most: int, optional: Sequence[str] = (), **fields: Any) -> dict[str, A
     return {"type": "array", "maxItems": most, "items": row}
 
 
-_NAME = {**TEXT, "maxLength": NAME_CHARACTERS}
+_NAME = {**TEXT, "maxLength": LIMITS.name_characters}
 _CONFIDENCE = {"type": "number", "minimum": 0, "maximum": 1}
 _ATTRIBUTES = _rows(
-    MOST_ATTRIBUTES,
+    LIMITS.attributes,
     name=_NAME,
-    value={**TEXT, "maxLength": VALUE_CHARACTERS},
+    value={**TEXT, "maxLength": LIMITS.value_characters},
     confidence=_CONFIDENCE,
     optional=["confidence"],
 )
@@ -63,20 +53,20 @@ def _item(entity: Mapping[str, Any], relation: Mapping[str, Any], optional: Sequ
         "type": "object",
         "properties": {
             "entities": _rows(
-                MOST_ENTITIES,
+                LIMITS.entities,
                 name=_NAME,
                 type=TEXT,
                 description=TEXT,
-                aliases={"type": "array", "maxItems": MOST_ALIASES, "items": _NAME},
+                aliases={"type": "array", "maxItems": LIMITS.aliases, "items": _NAME},
                 **entity,
                 optional=["aliases", *optional],
             ),
             "relations": _rows(
-                MOST_RELATIONS,
+                LIMITS.relations,
                 source=_NAME,
                 target=_NAME,
                 description=TEXT,
-                importance={"type": "integer", "minimum": 1, "maximum": MOST_IMPORTANT},
+                importance={"type": "integer", "minimum": 1, "maximum": LIMITS.importance},
                 **relation,
                 optional=optional,
             ),

@@ -32,18 +32,26 @@ from leanrag_engine.extraction.schemas.matching import TypeMatcher
 from leanrag_engine.extraction.schemas.type_names import UNKNOWN, type_name
 from leanrag_engine.llm.item_schema import join_faults
 
-MOST_IMPORTANT = 10
-"""The highest importance; 0 means that the reply gives none."""
 
-MOST_ENTITIES, MOST_RELATIONS = 100, 200
-"""A model that gives more for one passage repeats itself."""
-NAME_CHARACTERS = 120
-_NAME_WORDS = 14
-MOST_ALIASES = 4
-MOST_ATTRIBUTES = 20
-VALUE_CHARACTERS = 200
-DESCRIPTION_WORDS = 80
-"""Words of a description of one passage."""
+@dataclass(frozen=True, slots=True)
+class ExtractLimits:
+    """How much of a reply on one passage is taken over."""
+
+    entities: int = 100
+    relations: int = 200
+    """A model that gives more for one passage repeats itself."""
+    importance: int = 10
+    """The highest importance; 0 means that the reply gives none."""
+    name_characters: int = 120
+    name_words: int = 14
+    aliases: int = 4
+    attributes: int = 20
+    value_characters: int = 200
+    description_words: int = 80
+
+
+LIMITS = ExtractLimits()
+
 _YEAR = re.compile(r"[12]\d{3}(?:\s?[-–—/]\s?(?:\d{2}|\d{4}))?")
 _NAMES_TOO = frozenset(["May", "Will"])
 """Function words that are names when capitalised."""
@@ -179,8 +187,8 @@ def _find_relation_faults(rows: Sequence[Mapping[str, Any]], forms: Mapping[str,
 
 def _find_length_fault(path: str, row: Mapping[str, Any]) -> Iterator[str]:
     count = word_count(_text(row["description"]))
-    if count > DESCRIPTION_WORDS:
-        yield f"{path}.description has {count} words; expected at most {DESCRIPTION_WORDS}"
+    if count > LIMITS.description_words:
+        yield f"{path}.description has {count} words; expected at most {LIMITS.description_words}"
 
 
 # --- shapes --------------------------------------------------------------------------------
@@ -227,13 +235,15 @@ def _importance(value: Any) -> float:
     if not found:
         return 0.0
     figure = float(found[1])
-    return min(float(MOST_IMPORTANT), round(MOST_IMPORTANT * figure, 1) if 0 < figure < 1 else figure)
+    return min(float(LIMITS.importance), round(LIMITS.importance * figure, 1) if 0 < figure < 1 else figure)
 
 
 def _description(value: Any) -> str:
     """Return whole sentences within the limit, or a single one of at most twice as many words; "" if it is longer."""
     text = _text(value)
-    return whole_sentences(text, DESCRIPTION_WORDS) or whole_sentences(text, 2 * DESCRIPTION_WORDS)
+    return whole_sentences(text, LIMITS.description_words) or whole_sentences(
+        text, 2 * LIMITS.description_words
+    )
 
 
 # --- names ---------------------------------------------------------------------------------
@@ -300,7 +310,7 @@ def _find_name_fault(name: str, type_: str) -> str:
     """Return why this cannot be the name of an entity, wherever it stands; "" if it can."""
     if not name or not name_key(name):
         return "an entity has no name"
-    if len(name) > NAME_CHARACTERS or word_count(name) > _NAME_WORDS:
+    if len(name) > LIMITS.name_characters or word_count(name) > LIMITS.name_words:
         return f"{_quote(name)} is too long for a name"
     if name.lower() in STOPWORDS and name not in _NAMES_TOO and not (name.isupper() and len(name) > 1):
         return f"{_quote(name)} is no name by itself (a longer one may be)"
@@ -350,10 +360,10 @@ class _SchemaReader:
         found = []
         for each in _rows(given, ("name", "value")):
             name = self._matcher.read("attribute", _text(each.get("name")))
-            value = cut_end(_text(each.get("value", each.get("description"))), VALUE_CHARACTERS)
+            value = cut_end(_text(each.get("value", each.get("description"))), LIMITS.value_characters)
             if name_key(name) and value:
                 found.append(ExtractedAttribute(name, value, self.confidence(each)))
-        return tuple(dict.fromkeys(found))[:MOST_ATTRIBUTES]
+        return tuple(dict.fromkeys(found))[: LIMITS.attributes]
 
 
 def _share(value: Any) -> float:
@@ -402,7 +412,7 @@ class _ReplyReader:
         if problem := self._fault(name, given, type_):
             self._note(problem)
             return
-        aliases = tuple(dict.fromkeys((*short, *self._other_names(row, name))))[:MOST_ALIASES]
+        aliases = tuple(dict.fromkeys((*short, *self._other_names(row, name))))[: LIMITS.aliases]
         description = _description(_field(row, "description"))
         attributes, confidence = self._types.attributes(row), self._types.confidence(row)
         self._add(ExtractedEntity(name, type_, description, aliases, attributes, confidence))
@@ -497,7 +507,7 @@ class _ReplyReader:
             self._enter(self.entities[key])
         elif key:
             self.seen_known = True
-        elif len(self.entities) < MOST_ENTITIES:
+        elif len(self.entities) < LIMITS.entities:
             key = self._enter(entity)
             self.entities[key] = entity
         return key
@@ -509,7 +519,7 @@ class _ReplyReader:
     def _most_important(self) -> tuple[ExtractedRelation, ...]:
         """Return the relations in order; if there are too many, only the most important ones."""
         ranked = sorted(range(len(self.relations)), key=lambda place: -self.relations[place].importance)
-        return tuple(self.relations[place] for place in sorted(ranked[:MOST_RELATIONS]))
+        return tuple(self.relations[place] for place in sorted(ranked[: LIMITS.relations]))
 
     def _note(self, problem: str) -> None:
         self.reasons.setdefault(problem)
@@ -524,7 +534,7 @@ def _combine(one: ExtractedEntity, other: ExtractedEntity) -> ExtractedEntity:
         one,
         type=one.type if one.type != UNKNOWN else other.type,
         description=_description(" ".join((one.description, *news))),
-        aliases=tuple(dict.fromkeys(others))[:MOST_ALIASES],
-        attributes=tuple(dict.fromkeys((*one.attributes, *other.attributes)))[:MOST_ATTRIBUTES],
+        aliases=tuple(dict.fromkeys(others))[: LIMITS.aliases],
+        attributes=tuple(dict.fromkeys((*one.attributes, *other.attributes)))[: LIMITS.attributes],
         confidence=max(one.confidence, other.confidence),
     )

@@ -32,9 +32,6 @@ from .words import vocabulary as known
 from .words.tokens import Sentence
 from .words.usage import WordUsage
 
-WINDOW = 1_000
-"""Chunks over which statistics are taken at once; it bounds the memory."""
-
 
 def extract(
     chunks: Sequence[Chunk],
@@ -50,11 +47,12 @@ def extract(
     so that memory stays bounded. Time is linear in the text.
     """
     short = len(chunks) <= options.short_document
+    window = 1_000  # chunks of which statistics are taken at once; it bounds the memory
     return [
         found
-        for start in range(0, len(chunks), WINDOW)
+        for start in range(0, len(chunks), window)
         for found in _extract(
-            chunks[start : start + WINDOW], title, short=short, pulse=pulse, options=options
+            chunks[start : start + window], title, short=short, pulse=pulse, options=options
         )
     ]
 

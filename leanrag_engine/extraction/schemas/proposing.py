@@ -15,14 +15,12 @@ from leanrag_engine.core.text.shortening import cut_end
 from leanrag_engine.llm.batching import ModelWork, Task, TaskKind, ask_each
 from leanrag_engine.llm.item_schema import TEXT
 
-from .reading import DESCRIPTION_CHARACTERS, NAME_CHARACTERS, SECTIONS
+from .reading import LIMITS, SECTIONS
 from .type_names import UNKNOWN, type_name
 
 AUTO = "auto"
 _MOST = {"entities": 12, "relations": 15, "attributes": 10}
 _SAMPLE_CHUNKS, _SAMPLE_TOKENS = 12, 6000
-_LEAST_CHUNKS = 2
-"""Chunks in which heuristics must have found a type: one mention may be an error."""
 
 _ROW = {
     "type": "object",
@@ -84,8 +82,8 @@ def _read_types(rows: Any, most: int) -> dict[str, str]:
         if isinstance(name, str):
             name = " ".join(clean(name).replace("_", " ").lower().split())
             said = " ".join(clean(said).split()) if isinstance(said, str) else ""
-            if name_key(name) and len(name) <= NAME_CHARACTERS:
-                found.setdefault(name_key(name), (name, cut_end(said, DESCRIPTION_CHARACTERS)))
+            if name_key(name) and len(name) <= LIMITS.name_characters:
+                found.setdefault(name_key(name), (name, cut_end(said, LIMITS.description_characters)))
     return dict(list(found.values())[:most])
 
 
@@ -97,8 +95,9 @@ def propose_from_extracts(extracts: Sequence[Extract]) -> ExtractionSchema:
     counts: Counter[str] = Counter()
     for extract in extracts:
         counts.update({type_name(each.type) for each in extract.entities} - _NO_TYPES)
+    least_chunks = 2  # the heuristics may err in one
     types = {
-        name: f"found in {count} passages" for name, count in counts.most_common() if count >= _LEAST_CHUNKS
+        name: f"found in {count} passages" for name, count in counts.most_common() if count >= least_chunks
     }
     if not types:
         raise InvalidInput(

@@ -33,13 +33,6 @@ from .items import (
     select_page,
 )
 
-NEAR = 5
-"""Chunks before and after one whose written names are shown with it."""
-NAMES = 30
-"""Names in use that one page lists."""
-MATCHES = 10
-"""Entities of the published build that are looked at for each chunk, for names in use in other documents."""
-
 
 class ChunkWork:
     """The chunks of a collection that no model and no agent has read."""
@@ -129,18 +122,20 @@ class ChunkWork:
         the published build. Each shares a word with the chunks."""
         name, generation = self._collection.name, self._collection.generation
         seen = {word for item in items for word in words(item.text) if word not in STOPWORDS}
-        near = await self._stores.documents.extracts_near(name, [each.work_id for each in items], NEAR)
+        # The written names of five chunks before and after each are shown with it,
+        near = await self._stores.documents.extracts_near(name, [each.work_id for each in items], 5)
         found = dict.fromkeys(_written_names(near))
         if generation is not None:
             for item in items:
+                # and those in use in other documents, from the ten entities that fit a chunk best.
                 hits = await self._stores.generations.search_entities(
-                    generation.number, item.text, MATCHES, layer=0
+                    generation.number, item.text, 10, layer=0
                 )
                 entities = await self._stores.generations.entities(
                     generation.number, [hit.id for hit in hits]
                 )
                 found |= dict.fromkeys(each.name for each in entities if each.method.written)
-        return [each for each in found if not seen.isdisjoint(words(each))][:NAMES]
+        return [each for each in found if not seen.isdisjoint(words(each))][:30]
 
 
 def measure_chunks(adjacency: Adjacency) -> dict[str, float]:

@@ -17,8 +17,6 @@ from leanrag_engine.pipeline.delete import look_up_documents
 from leanrag_engine.retrieval.browse.entities import resolve
 from leanrag_engine.retrieval.index import IndexSnapshot
 
-FEWEST = 2
-"""Entities that a merge needs."""
 LISTED = 5
 """Places that an error lists."""
 
@@ -29,12 +27,13 @@ async def plan_merge(index: IndexSnapshot, entities: Sequence[str], name: str) -
     Raises ``NotFound`` and ``Ambiguous`` with candidates; ``InvalidInput`` for aggregated entities, an entity with itself, and
     the name of yet another entity.
     """
-    if len(entities) < FEWEST:
+    fewest = 2
+    if len(entities) < fewest:
         raise InvalidInput(
             f"A merge needs two entities, not {len(entities)}.", "Give the names or refs of both."
         )
     found = {each.id: each for each in [await _resolve_base(index, given) for given in entities]}
-    if len(found) < FEWEST:
+    if len(found) < fewest:
         (only,) = found.values()
         raise InvalidInput(
             f"{' and '.join(repr(each) for each in entities)} are one entity already: {only.name!r}.",

@@ -41,13 +41,6 @@ from .items import (
 
 MEMBERS = 1000
 """A limit above the size of any cluster."""
-PAIRS = 10_000
-"""The strongest inter-cluster relations of a layer that are looked at."""
-FACTS = 30
-"""Relations of an entity whose descriptions the task to describe it shows."""
-LONG = 100
-"""Words from which on a description that was put together from several passages is offered: the limit of merging is 120,
-and sentences that did not fit were left out."""
 
 
 BY_ANOTHER = "what another agent has submitted meanwhile"
@@ -268,13 +261,14 @@ class RelationKind:
         found: list[Relation] = []
         for layer in health.layers if health else ():
             if layer.tau is not None:
+                # The strongest ones of the layer.
                 relations, _ = await self._stores.generations.relations_page(
                     self._generation.number,
                     layer=layer.layer,
                     cluster=None,
                     min_strength=layer.tau + 1,
                     offset=0,
-                    limit=PAIRS,
+                    limit=10_000,
                 )
                 found += relations
         return found
@@ -336,7 +330,7 @@ class DescriptionKind:
         return [await self._text_task(each) for each in found if not each.layer]
 
     async def _text_task(self, entity: Entity) -> TextTask:
-        relations = await self._stores.generations.relations_of(self._generation.number, [entity.id], FACTS)
+        relations = await self._stores.generations.relations_of(self._generation.number, [entity.id], 30)
         texts = [(entity.description[each.start : each.end], each.chunk_id) for each in entity.evidence]
         texts += [(each.description, origin(each)) for each in relations]
         shown = {text: chunk_id for text, chunk_id in texts if text and chunk_id}
@@ -369,7 +363,8 @@ def is_described(entity: Entity, text: AgentText | None) -> bool:
 
 def lacks_description(entity: Entity) -> bool:
     several = len({each.chunk_id for each in entity.evidence}) > 1
-    return not entity.method.written or (several and word_count(entity.description) >= LONG)
+    long = 100  # words; merging has a limit of 120 and leaves out sentences that do not fit
+    return not entity.method.written or (several and word_count(entity.description) >= long)
 
 
 def name_author(method: Method) -> str:

@@ -236,12 +236,19 @@ def count_bytes(sources: Sequence[DocumentSource]) -> int:
 # --- documents -----------------------------------------------------------------------------
 
 
-AHEAD = 16
-"""Documents that may be read and not stored, for each worker: while one transaction is written, the next one gathers."""
-AHEAD_BYTES = 2_000_000
-"""Bytes of these, for each worker; one document may have more."""
-TOGETHER = 200
-"""Chunks that are stored in one transaction; one document may have more."""
+@dataclass(frozen=True, slots=True)
+class ReadingLimits:
+    """How much is read ahead and stored together."""
+
+    documents: int = 16
+    """Documents that may be read and not stored, for each worker: while one transaction is written, the next one gathers."""
+    size: int = 2_000_000
+    """Their bytes, for each worker; one document may have more."""
+    chunks: int = 200
+    """Chunks that are stored in one transaction; one document may have more."""
+
+
+LIMITS = ReadingLimits()
 
 
 @dataclass(slots=True, eq=False)
@@ -282,7 +289,10 @@ class Ingestion:
             if not waiting:
                 return True
             size = queued.size + sum(each.size for each in waiting)
-            if len(waiting) >= AHEAD * self.workers.width or size > AHEAD_BYTES * self.workers.width:
+            if (
+                len(waiting) >= LIMITS.documents * self.workers.width
+                or size > LIMITS.size * self.workers.width
+            ):
                 return False
             # What is read depends on what is stored under the same id.
             return not queued.source.id or queued.source.id not in {each.source.id for each in waiting}
@@ -412,7 +422,7 @@ def take_together(waiting: deque[QueuedDocument]) -> list[QueuedDocument]:
         read = waiting[0].result
         if isinstance(read, ReadDocument):
             chunks += len(read.chunks)
-            if taken and (read.document.id in ids or chunks > TOGETHER):
+            if taken and (read.document.id in ids or chunks > LIMITS.chunks):
                 break
             ids.add(read.document.id)
         taken.append(waiting.popleft())

@@ -8,12 +8,9 @@ from collections.abc import AsyncIterator, Sequence
 from leanrag_engine.core.model import PassageText
 from leanrag_engine.core.ports import DocumentStore
 
-BATCH = 1000
-"""Chunks that are read at once."""
-
 
 async def read_passages(
-    documents: DocumentStore, collection: str, numbers: Sequence[int] | None, batch: int = BATCH
+    documents: DocumentStore, collection: str, numbers: Sequence[int] | None, batch: int = 1000
 ) -> AsyncIterator[PassageText]:
     """Yield the chunks of the documents of these numbers (``None``: of all) in reading order."""
     after = (0, 0)

@@ -21,10 +21,6 @@ from leanrag_engine.retrieval.search.seeds import best_first, match_names, name_
 
 from .namesakes import rename_namesakes
 
-RELATED = 0.5
-"""Share of the best similarity from which on an entity that shares no word with the query counts as found: without a
-bound every entity of a small corpus would."""
-
 CANDIDATES = 8
 """Entities that an error lists."""
 
@@ -110,7 +106,7 @@ async def search_entities(
 ) -> tuple[list[Seed], int]:
     """One page of the entities of one layer (None: all) by name, meaning and keyword, and how many there are.
 
-    Each search looks ``SEARCH_DEPTH`` deep, and by meaning only as far as ``RELATED`` allows. Scores lie in 0–1.
+    Each search looks ``SEARCH_DEPTH`` deep, and by meaning only from half the best similarity on. Scores lie in 0–1.
     """
     text = clean(query).strip()
     if not text:
@@ -146,7 +142,8 @@ async def _dense(index: IndexSnapshot, text: str, layer: int | None) -> list[Hit
     spaces = [index.spaces.entities] if layer in (None, 0) else []
     spaces += [index.spaces.aggregates] if layer != 0 else []
     hits = [hit for space in spaces for hit in await index.vectors.search(space, vector, SEARCH_DEPTH)]
-    least = RELATED * max((hit.score for hit in hits), default=0.0)
+    # Without a bound every entity of a small corpus would count as found.
+    least = 0.5 * max((hit.score for hit in hits), default=0.0)
     return best_first({hit.id: hit.score for hit in hits if 0 < hit.score >= least})[:SEARCH_DEPTH]
 
 

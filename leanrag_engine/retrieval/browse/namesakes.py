@@ -10,9 +10,6 @@ from leanrag_engine.core.text.language.names import name_key
 from leanrag_engine.core.text.shortening import shorten
 from leanrag_engine.retrieval.index import IndexSnapshot
 
-TITLE = 60
-"""Characters of a document's title in a name: enough to recognise it."""
-
 
 async def rename_namesakes(
     index: IndexSnapshot, entities: Iterable[Entity], allows: Callable[[str], bool] = lambda _: True
@@ -44,7 +41,8 @@ async def rename_namesakes(
 def _choose_marks(group: Mapping[str, Entity], passages: Mapping[str, Chunk | None]) -> list[str]:
     """Return what tells each of a group from the others: type, title of a document, or title and passage."""
     found = [passages[id_] for id_ in group]
-    titles = [shorten(each.title, TITLE) if each else "" for each in found]
+    # 60 characters are enough to recognise a title.
+    titles = [shorten(each.title, 60) if each else "" for each in found]
     cited = [f"{title}, {each.citation}" if each else "" for title, each in zip(titles, found, strict=True)]
     choices = ([each.type for each in group.values()], titles, cited)
     clear = [marks for marks in choices if all(marks) and len(set(marks)) == len(marks)]

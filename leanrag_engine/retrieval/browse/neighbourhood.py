@@ -9,8 +9,6 @@ from leanrag_engine.core.errors import InvalidInput
 from leanrag_engine.core.model import Entity, Relation
 from leanrag_engine.retrieval.index import IndexSnapshot
 
-MOST_HOPS = 3
-
 _CITED = 2
 """Passages named for each relation."""
 
@@ -32,8 +30,9 @@ async def walk(
 ) -> list[Neighbour]:
     """Return at most ``limit`` entities of the same layer by breadth-first search: the fewest hops first, then the strongest
     relation. Each hop reads at most ``fanout`` relations, the strongest. Raises ``InvalidInput`` for too many hops."""
-    if not 0 <= hops <= MOST_HOPS:
-        raise InvalidInput(f"{hops} hops are out of range.", f"Give 0 to {MOST_HOPS}.")
+    most_hops = 3
+    if not 0 <= hops <= most_hops:
+        raise InvalidInput(f"{hops} hops are out of range.", f"Give 0 to {most_hops}.")
     number = index.generation.number
     known = {entity.id: entity}
     steps: list[tuple[int, str, str, Relation]] = []

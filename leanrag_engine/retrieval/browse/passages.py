@@ -23,12 +23,6 @@ from .entities import check_page, sample_beneath
 from .outline import find_document, find_section, view_outline
 from .support import SupportedSentence, find_support
 
-WIDE_SAMPLE = 50
-"""Entities beneath an aggregated one whose passages are ranked by a question."""
-
-LONGEST_RANGE = 100_000
-"""Chunks of all ranges of one call, more than any document that a reader wants at once."""
-
 
 @dataclass(frozen=True, slots=True)
 class SourcePage:
@@ -164,7 +158,8 @@ async def _find_places(
         places += [(each.document, label) for label in selected]
         if not selected:
             missing.append(each.citation)
-        if len(places) > LONGEST_RANGE:
+        most_chunks = 100_000  # more than any document that a reader wants at once
+        if len(places) > most_chunks:
             raise InvalidInput("The ranges hold too many passages.", "Give fewer or shorter ones.")
     return places, list(dict.fromkeys(missing))
 
@@ -177,7 +172,7 @@ async def _chunks_of_item(
         return list(item.chunk_ids)
     ends = [item.source_id, item.target_id] if isinstance(item, Relation) else [item.id]
     clusters = await index.generations.entities(index.generation.number, ends)
-    width = WIDE_SAMPLE if widely else 5
+    width = 50 if widely else 5  # entities beneath each cluster
     members = [each for cluster in clusters for each in await sample_beneath(index, cluster, width)]
     ids = (id_ for member in members for id_ in (member.chunk_ids if widely else member.chunk_ids[:1]))
     return list(dict.fromkeys(ids))

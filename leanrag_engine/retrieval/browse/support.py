@@ -16,9 +16,6 @@ from leanrag_engine.retrieval.index import IndexSnapshot
 
 from .entities import resolve
 
-COMPARED = 50
-"""Chunks among which the best is looked for where the evidence of a sentence names none."""
-
 
 @dataclass(frozen=True, slots=True)
 class QuotedSupport:
@@ -77,7 +74,8 @@ def _list_sentences(item: Entity | Relation) -> Iterator[_StatedSentence]:
         text = " ".join(item.description[each.start : each.end].split())
         if text not in seen:
             seen.add(text)
-            ids = each.chunk_ids if each.exact else tuple(islice(each.chunk_ids, COMPARED))
+            # Where the evidence names no chunk, the best of the first 50 is looked for.
+            ids = each.chunk_ids if each.exact else tuple(islice(each.chunk_ids, 50))
             yield _StatedSentence(text, False, ids, each.exact)
     for finding in item.findings if isinstance(item, Entity) else ():
         # What heads a finding that was made without a model is a name, which states nothing.

@@ -43,9 +43,6 @@ LISTED = 20
 IMPORTANT = ("failed", "removed", "replaced")
 """Outcomes that are listed whatever the number of documents."""
 
-WATCH_INTERVAL_MS = 500
-DEBOUNCE_MS = 1_500
-"""How long a folder must be quiet before it is synced again."""
 
 Build = Annotated[bool, typer.Option(help="Build the hierarchy afterwards.")]
 Details = Annotated[
@@ -184,8 +181,8 @@ async def watch_folders(paths: list[str], data_dir: Path) -> AsyncIterator[None]
     changes = awatch(
         *folders,
         watch_filter=lambda _, path: concerns_sync(Path(path), folders, ours),
-        debounce=DEBOUNCE_MS,
-        rust_timeout=WATCH_INTERVAL_MS,
+        debounce=1_500,  # milliseconds that a folder must be quiet before it is synced again
+        rust_timeout=500,
         yield_on_timeout=True,
     )
     async for batch in changes:

@@ -9,9 +9,6 @@ from pydoc_data.topics import topics
 
 from leanrag_engine.core.errors import InvalidInput
 
-PASSAGE_LENGTH = 1000
-"""Characters of a passage; it ends with a paragraph."""
-
 
 @dataclass(frozen=True, slots=True)
 class DemoQuestion:
@@ -109,10 +106,11 @@ def write_questions(file: Path) -> str:
 
 
 def split_passages(text: str) -> list[str]:
-    """Return the text in passages of whole paragraphs, of about ``PASSAGE_LENGTH`` characters."""
+    """Return the text in passages of whole paragraphs, of about 1,000 characters."""
     passages = [""]
+    most_characters = 1000
     for paragraph in text.split("\n\n"):
-        if passages[-1] and len(passages[-1]) + len(paragraph) > PASSAGE_LENGTH:
+        if passages[-1] and len(passages[-1]) + len(paragraph) > most_characters:
             passages.append("")
         passages[-1] += f"{paragraph}\n\n"
     return [each.strip() for each in passages if each.strip()]

@@ -31,13 +31,10 @@ from ..progress import follow
 from .figures import QUESTIONS, TOKEN_BUDGET, DemoFigures
 from .full import show_rest
 
-QUOTE_LINES = 3
-
 SHORT_QUESTION = "What is a context manager?"
 
 LABEL = re.compile(r"\[(d\d+:c\d+)[^\]]*\] ?")
 PARTS = re.compile(r"(?m)^(?=\[d\d+:c\d+)|^(?=### )|^(?=# )|(?<=\n)(?=\n*```)")
-QUOTE_WIDTH = 74
 
 SEED, PATH, ANCESTOR = "yellow", "cyan", "bold green"
 """Colours of the tree: as in the README's diagram."""
@@ -145,9 +142,10 @@ def find_quotes(context: str) -> Iterator[DemoQuote]:
             place = " › ".join(filter(None, (title, heading)))
             text = part[label.end() :].replace("```", "")
             for start, end in sentences(text):
-                lines = textwrap.wrap(" ".join(text[start:].split()), QUOTE_WIDTH)
-                more = " …" if len(lines) > QUOTE_LINES else ""
-                quoted = (*lines[: QUOTE_LINES - 1], lines[QUOTE_LINES - 1] + more) if more else tuple(lines)
+                lines = textwrap.wrap(" ".join(text[start:].split()), 74)
+                most = 3
+                more = " …" if len(lines) > most else ""
+                quoted = (*lines[: most - 1], lines[most - 1] + more) if more else tuple(lines)
                 yield DemoQuote(label[1], place, text[start:end], quoted)
 
 

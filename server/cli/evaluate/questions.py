@@ -20,9 +20,6 @@ if TYPE_CHECKING:
     from leanrag_engine.evaluation.replies.writing import WritingOutcome
     from leanrag_engine.evaluation.replies.written import QuestionFile, SourceCorpus
 
-EXAMPLES = 10
-"""Rejected questions that the report lists; the file has those of a model all."""
-
 
 def questions(
     folder: NewSet,
@@ -116,10 +113,11 @@ async def write(
 def remarks(corpus: SourceCorpus, found: WritingOutcome, file: QuestionFile, number: int) -> Iterator[str]:
     """Describe what could not be read, what was rejected, and why there are fewer questions than asked for."""
     yield from (f"Not read: {each}" for each in corpus.failed)
-    for place, reason in found.rejected[:EXAMPLES]:
+    most = 10  # the file has all that a model wrote
+    for place, reason in found.rejected[:most]:
         yield f"Rejected, {place}: {reason}"
-    if len(found.rejected) > EXAMPLES:
-        yield f"… and {len(found.rejected) - EXAMPLES:,} more."
+    if len(found.rejected) > most:
+        yield f"… and {len(found.rejected) - most:,} more."
     if found.capped:
         yield "The next call could pass --budget. Run the command again to go on."
     elif found.meter.calls and file.written < number:

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 
     from ...replies.state.doctor import Check
 
-SECONDS = 3
-"""How long a service may take to accept a connection."""
 
 RENEWAL = "An agent writes them again (get_pending_work with kind='summary'); a build with a model does where much has changed."
 
@@ -154,12 +152,13 @@ async def find_model(settings: Settings) -> Check:
 async def find_service(subject: str, address: str) -> Check:
     parts, address = urlsplit(address), hide_credentials(address)
     port = parts.port or (443 if parts.scheme == "https" else 80)
+    seconds = 3
     try:
-        with anyio.fail_after(SECONDS):
+        with anyio.fail_after(seconds):
             stream = await anyio.connect_tcp(parts.hostname or "", port)
             await stream.aclose()
     except (OSError, TimeoutError) as problem:
-        reason = str(problem) or f"no answer within {SECONDS} s"
+        reason = str(problem) or f"no answer within {seconds} s"
         return report(
             subject, "broken", f"{address} cannot be reached ({reason})", "Start it, or set its address."
         )

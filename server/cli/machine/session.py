@@ -15,9 +15,6 @@ from mcp_types import CallToolResult, TextContent
 
 from leanrag_engine.core.errors import LeanRAGError, first_error
 
-SECONDS = 60
-"""How long the server may take to start and to answer: a first start reads the packages from the disk."""
-
 
 @asynccontextmanager
 async def open_session(command: Sequence[str]) -> AsyncIterator[Client]:
@@ -34,7 +31,8 @@ async def list_tools(command: Sequence[str]) -> list[str]:
     Raises :class:`LeanRAGError` if it does not start or does not answer in time.
     """
     try:
-        with anyio.fail_after(SECONDS):
+        # A first start reads the packages from the disk.
+        with anyio.fail_after(60):
             async with open_session(command) as client:
                 return [tool.name for tool in (await client.list_tools()).tools]
     except (OSError, ExceptionGroup) as problem:

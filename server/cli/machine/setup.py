@@ -29,9 +29,6 @@ if TYPE_CHECKING:
 INDEX_OPTIONS = ("--data-dir", "--collection")
 """Options of the server that say which index it opens: that of this setup."""
 
-QUESTIONS = 3
-MOST_FAILURES = 5
-
 
 @dataclass(frozen=True, slots=True)
 class SetupResult:
@@ -123,10 +120,11 @@ def print_failures(job: Job) -> None:
     reply = IngestReply.from_engine(job)
     failed = [each.to_line() for each in reply.documents if each.status == "failed"]
     failed += [failure_line(each) for each in reply.failures]
-    for line in failed[:MOST_FAILURES]:
+    most = 5
+    for line in failed[:most]:
         typer.echo(line, err=True)
-    if len(failed) > MOST_FAILURES:
-        typer.echo(f"- and {len(failed) - MOST_FAILURES} more: leanrag sync shows all", err=True)
+    if len(failed) > most:
+        typer.echo(f"- and {len(failed) - most} more: leanrag sync shows all", err=True)
     if reply.status != "done":
         typer.echo(f"Error: indexing {reply.status}. {reply.message}".rstrip(), err=True)
 
@@ -144,7 +142,7 @@ async def describe(engine: LeanRAG, settings: Settings, job: Job, seconds: float
         outcome=f"{count_things(found.documents, 'document')}, {count_things(found.chunks, 'passage')}, entities by layer {layers}, in {seconds:.0f} s.{left_out}",
         place=f"The index lies in {data_dir} ({max(size / 1e6, 1):.0f} MB).",
         questions=tuple(
-            each.text for each in await engine.suggest_questions(QUESTIONS, collection=settings.collection)
+            each.text for each in await engine.suggest_questions(3, collection=settings.collection)
         ),
     )
 

@@ -9,8 +9,6 @@ from leanrag_engine.core.model import Entity, Relation, Subgraph
 
 MOST_NODES = 30
 """Nodes of one drawing: what a reader takes in at a glance."""
-MOST_RELATIONS = 24
-"""Relations of one drawing, the strongest ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +62,7 @@ def select_graph(graph: Subgraph, most_nodes: int = MOST_NODES) -> DrawnGraph:
         if each.source_id in chosen and each.target_id in chosen
     ]
     relations.sort(key=lambda each: (-each.layer, -each.strength, -each.weight, each.id))
-    drawn = tuple(relations[:MOST_RELATIONS])
+    drawn = tuple(relations[:24])
     links = _link(graph, entities, chosen)
     nodes = _describe(graph, entities, chosen, _find_stray(graph, chosen, links, relations))
     seeds = {seed.entity.id for seed in graph.seeds}

@@ -24,10 +24,6 @@ if TYPE_CHECKING:
 
 SIZE = 12
 """Of the letters, in pixels."""
-BOLD = 1.1
-"""How much wider bold letters are."""
-MOST_LINES = 16
-"""Lines of evidence that a drawing lists."""
 
 LIGHT = (
     "--paper:#fff;--ink:#1b1b1b;--soft:#595959;--rule:#d0d0d0;--plain:#f2f2f2;--edge:#767676;--seed:#dcebf7;"
@@ -265,7 +261,8 @@ class _Pen:
             )
             if holds
         ]
-        lines = wrap(node.entity.name, SIZE * (BOLD if roles else 1), box.width - 10, 2)
+        # Bold letters are a tenth wider.
+        lines = wrap(node.entity.name, SIZE * (1.1 if roles else 1), box.width - 10, 2)
         said = _describe_node(node)
         self._elements.append(
             f'<g><title>{escape_text(f"{node.entity.name}: {said}")}</title><rect class="{" ".join(["box", *roles])}" '
@@ -344,7 +341,8 @@ class _Pen:
     def write_lines(self, lines: Sequence[ContextLine], account: TokenAccount) -> None:
         """List the evidence, best first: its citations, its tokens and how it begins."""
         narrow = self._form is NARROW
-        for line, tokens in list(zip(lines, account.lines, strict=True))[:MOST_LINES]:
+        most = 16
+        for line, tokens in list(zip(lines, account.lines, strict=True))[:most]:
             self._y += 20
             cited = " ".join(f"[{each}]" for each in line.citations)
             figures = f"{cited} {line.kind}, {_plural(tokens, 'token')}"
@@ -355,7 +353,7 @@ class _Pen:
             self._text(
                 x, self._y, fit_line(text, SIZE - 1, self._form.width - self._form.margin - x), "", SIZE - 1
             )
-        if (more := len(lines) - MOST_LINES) > 0:
+        if (more := len(lines) - most) > 0:
             self._y += 20
             self._text(self._form.margin, self._y, f"and {_plural(more, 'line')} more", "soft", SIZE - 1)
         self._y += 8

@@ -47,8 +47,6 @@ LISTED = ("failed", "removed", "replaced", "added", "unchanged")
 COUNTED: tuple[OutcomeState, ...] = ("added", "replaced", "removed", "unchanged", "failed")
 """Outcomes in the order of counting."""
 
-EXAMPLES = 3
-"""Examples of what was left out for one reason."""
 
 DELETION_STATES: Mapping[JobStatusName, DeletionState] = {
     "done": "deleted",
@@ -242,7 +240,7 @@ class SkippedCard(Card):
 
     @classmethod
     def from_engine(cls, skipped: LeftOut) -> SkippedCard:
-        examples = [shorten_line(each, LIMITS.glimpse) for each in skipped.examples[:EXAMPLES]]
+        examples = [shorten_line(each, LIMITS.glimpse) for each in skipped.examples[:3]]
         return cls(reason=skipped.reason, count=skipped.count, examples=examples)
 
     def to_line(self) -> str:

@@ -37,9 +37,6 @@ bits): of a document that never changed, row ids are in reading order. Part of t
 without a migration."""
 
 
-LONGEST_KEY = 600
-"""Characters of a name key by which an entity is found: an index of PostgreSQL takes 2,700 bytes."""
-
 DEFAULT = FullTextOptions()
 
 
@@ -117,7 +114,8 @@ def make_indexed_entity(entity: Entity) -> IndexedEntity:
 
 def make_key(name: str) -> str:
     """Return the key by which an entity of this name is found."""
-    return name_key(name)[:LONGEST_KEY]
+    # 600 characters, as an index of PostgreSQL takes 2,700 bytes.
+    return name_key(name)[:600]
 
 
 def _texts_of(entity: Entity) -> str:

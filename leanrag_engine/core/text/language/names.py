@@ -59,7 +59,6 @@ _SINGULAR_ENDINGS = (
     ("zzes", "zz"),
     ("oes", "o"),
 )
-_SHORTEST_PLURAL = 4
 _ACRONYM_PLURAL = re.compile("[b-df-hj-np-tv-xz]{2}s")
 """TVs, CDs, KGs; harmless for GPS, which has no singular."""
 
@@ -136,11 +135,12 @@ def _singular(word: str) -> str:
         return word[:-1]
     if word in _IRREGULAR:
         return _IRREGULAR[word]
-    if len(word) < _SHORTEST_PLURAL or not word.isascii() or word in _KEEPS_ITS_S:
+    shortest_plural = 4
+    if len(word) < shortest_plural or not word.isascii() or word in _KEEPS_ITS_S:
         return word
     if not word.endswith("s") or word.endswith(("ss", "us", "is")) or not word[-2].isalpha():
         return word
-    if word.endswith("ies") and len(word) > _SHORTEST_PLURAL:
+    if word.endswith("ies") and len(word) > shortest_plural:
         return word[:-3] + "y"
     single = next(
         (word[: -len(plural)] + single for plural, single in _SINGULAR_ENDINGS if word.endswith(plural)), ""

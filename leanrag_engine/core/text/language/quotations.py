@@ -17,9 +17,6 @@ Match = Literal["verbatim", "closest", "passage"]
 """How a quotation matches its sentence. ``verbatim``: word for word, white space and a full stop that was added aside;
 ``closest``: it shares most words with it; ``passage``: no sentence of the passage shares a word, so it is all of it."""
 
-_CLOSEST = 3
-"""Sentences of a passage that one sentence may summarise."""
-
 
 @dataclass(frozen=True, slots=True)
 class Quotation:
@@ -62,7 +59,8 @@ def _find_closest(
     best = (0.0, 0, 0)
     for first in range(len(spans)):
         theirs: frozenset[str] = frozenset()
-        for last in range(first, min(first + _CLOSEST, len(spans))):
+        # One sentence may summarise three sentences of a passage.
+        for last in range(first, min(first + 3, len(spans))):
             theirs |= said[last]
             likeness = len(mine & theirs) / sqrt(len(mine) * len(theirs)) if mine and theirs else 0.0
             if likeness > best[0]:

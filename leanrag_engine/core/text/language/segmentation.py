@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
 __all__ = ["japanese_morphemes", "segment", "tag_chinese"]
 
-_SUDACHI_BYTES = 48_000
-"""Limit of one call: Sudachi refuses more than 49,149 bytes."""
 
 _per_thread = threading.local()
 """Lazy cache of a Sudachi tokenizer for each thread: tokenizers are not thread-safe."""
@@ -47,7 +45,8 @@ def tag_chinese(text: str) -> list[tuple[str, str]]:
 def japanese_morphemes(text: str) -> Iterator[Morpheme]:
     """Yield Sudachi's morphemes of Japanese ``text`` of any length, in order and in its shortest units."""
     tokenizer = _tokenizer()
-    for piece in _portions(text, _SUDACHI_BYTES):
+    # Sudachi refuses more than 49,149 bytes in one call.
+    for piece in _portions(text, 48_000):
         yield from tokenizer.tokenize(piece)
 
 

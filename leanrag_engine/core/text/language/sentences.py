@@ -22,7 +22,6 @@ _NO_WORD_LINE = re.compile(r"[\W_]*")
 _FENCE = re.compile(r"\s*(?:```|~~~)")
 _UNDERLINE = re.compile(r"[=*~^\"'+#-]{3,}")
 _HEADING = re.compile(r"#{1,6}\s+\S|\d{1,2}(?:\.\d{1,2})+\.?\s+\S|第[一二三四五六七八九十百\d]+[章节節回部]")
-_HEADING_WORDS = 12
 _SENTENCE_BREAK = re.compile(r"[^\W\d_]{2}[.!?][\"'”’]?\s+[^\W\d_]")
 _NEVER_CLOSES = frozenset(
     [
@@ -60,11 +59,7 @@ _PROSE_WORD = re.compile(
     r"\b(?:the|an|of|to|that|this|are|be|it|its|by|on|which|was|were|has|have|may|can|will)\b",
     re.IGNORECASE,
 )
-_PROSE_LINE = 2
-"""A line with this many of the words above is prose, whatever signs it contains."""
 
-_RAGGED = 0.75
-"""Lines of one paragraph differ in length by a quarter if a proportional font was wrapped."""
 
 _CLOSERS = "\"'”’»)\\]}）」』】》〉］"
 _OPENERS = "\"'“‘«([{（「『【《〈［"
@@ -77,7 +72,6 @@ _TERMINATOR = re.compile(
 _SENTENCE_END = re.compile(r"[.!?…。！？؟।][\"'”’»)\]}*_」』）]*$")
 _NEXT_WORD = re.compile(f"\\s*([{_OPENERS}*_`]*)([^\\W_]*)")
 _WHITE = re.compile(r"\s*")
-_LONGEST_ABBREVIATION = 16
 _LAST_WORD = re.compile(r"[^\s(\[\"“‘']*$")
 
 _NEVER_LAST = read_words("language", "abbreviations")
@@ -236,7 +230,8 @@ def _mark_code(lines: list[_TextLine]) -> None:
 
 
 def _looks_like_code(line: str) -> bool:
-    return _CODE_SHAPE.match(line) is not None and len(_PROSE_WORD.findall(line)) < _PROSE_LINE
+    prose_words = 2  # a line with so many of these words is prose, whatever signs it contains
+    return _CODE_SHAPE.match(line) is not None and len(_PROSE_WORD.findall(line)) < prose_words
 
 
 def _mark_heading(lines: list[_TextLine]) -> None:
@@ -250,9 +245,10 @@ def _mark_heading(lines: list[_TextLine]) -> None:
 
 def _short_title(line: str) -> bool:
     """Return whether a line on its own is short and unpunctuated like a heading."""
+    most_words = 12
     return (
         line[-1] not in '.!?:;,。！？：；，、…"”’)-–—'  # what most lines fail comes first, as it is cheap
-        and word_count(line) <= _HEADING_WORDS
+        and word_count(line) <= most_words
         and line.rsplit(None, 1)[-1].lower() not in _NEVER_CLOSES
         and not line[0].islower()
         and line[0] not in "[|(<'‘"
@@ -282,7 +278,8 @@ def _breaks_after(line: _TextLine, following: _TextLine, width: int) -> bool:
         return False
     if CJK_CHARACTER.match(following.text):
         return line.text[-1] in ":：" or len(line.text) < width - 2
-    return len(line.text) + 1 + len(following.text.split(None, 1)[0]) < _RAGGED * width
+    # Lines of one paragraph differ in length by a quarter if a proportional font was wrapped.
+    return len(line.text) + 1 + len(following.text.split(None, 1)[0]) < 0.75 * width
 
 
 def _split(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
@@ -307,7 +304,8 @@ def _is_boundary(text: str, start: int, mark: re.Match[str], end: int) -> bool:
     continues = word[:1].islower() and not opening
     if not sign.startswith(".") or sign.startswith(".."):
         return not continues
-    before = _LAST_WORD.search(text[max(start, mark.start() - _LONGEST_ABBREVIATION) : mark.start()])
+    # The longest abbreviations have fewer than 16 characters.
+    before = _LAST_WORD.search(text[max(start, mark.start() - 16) : mark.start()])
     last = before[0] if before else ""
     if continues:
         return len(last) > 3 and last.isalpha() and last.islower() and last not in _NEVER_LAST  # noqa: PLR2004

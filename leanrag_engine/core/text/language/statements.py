@@ -14,9 +14,6 @@ from .words import STOPWORDS, word_count
 
 __all__ = ["is_statement"]
 
-_FEWEST_WORDS = 3
-_FOREIGN_WORDS = 5
-"""Words of a sentence of another language, whose verbs the lexicon does not know."""
 _WORD = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)?")
 _CLOSING = "\"'”’»)]}*_ 」』"
 _FRAGMENT = re.compile(r"\([a-z][^()]*\)\s+(?:and|or|but|with|for|of|to|in|on|by)\b")
@@ -34,7 +31,8 @@ def is_statement(text: str) -> bool:
         return False
     if has_cjk(said):
         return ends_sentence(said)
-    return (turn is not None or ends_sentence(said)) and word_count(said) >= _FEWEST_WORDS and _has_verb(said)
+    fewest_words = 3
+    return (turn is not None or ends_sentence(said)) and word_count(said) >= fewest_words and _has_verb(said)
 
 
 def _has_verb(text: str) -> bool:
@@ -43,4 +41,5 @@ def _has_verb(text: str) -> bool:
     if any(is_contraction(word) or "v" in parts_of_speech(word) for word in words):
         return True
     known = any(parts_of_speech(word) for word in words if word not in STOPWORDS)
-    return len(words) >= _FOREIGN_WORDS and not known
+    fewest_words = 5  # of a sentence of another language, whose verbs the lexicon does not know
+    return len(words) >= fewest_words and not known

@@ -12,7 +12,6 @@ __all__ = ["Turn", "find_turn", "has_times", "is_conversation", "is_speaker"]
 _TURN = re.compile(
     r"(?:\[(?P<time>\d{1,2}[:.]\d{2}(?:[:.]\d{2})?(?: ?[AaPp]\.?[Mm]\.?)?)\] )?(?P<speaker>[^\s:\[\]<>|][^:\n\[\]<>|]{0,39}): (?=\S)"
 )
-_SPEAKER_WORDS = 4
 _LABELS = read_words("language", "labels_with_colon")
 _SMALL_IN_NAMES = frozenset(["de", "da", "di", "del", "van", "von", "der", "den", "la", "le", "bin", "al", "el", "of", "the", "and"])  # fmt: skip
 _TELEPHONE = re.compile(r"\+?[\d\s()-]{7,}")
@@ -44,7 +43,8 @@ def is_speaker(label: str) -> bool:
     if _TELEPHONE.fullmatch(label):
         return True
     words = label.split()
-    if not 0 < len(words) <= _SPEAKER_WORDS or label.lower() in _LABELS or words[0].lower() in _LABELS:
+    most_words = 4
+    if not 0 < len(words) <= most_words or label.lower() in _LABELS or words[0].lower() in _LABELS:
         return False
     if len(label) < 2 or label[-1] in "?!,;":  # noqa: PLR2004 - one letter is a variable or the A of Q and A
         return False

@@ -23,7 +23,6 @@ _SIGNS = (
     ),
 )
 """Initials beside a surname, a year, a year in brackets, pages, a volume or number, a word of bibliographies."""
-_ENOUGH = 3
 
 
 def is_reference(sentence: Sentence) -> bool:
@@ -34,7 +33,8 @@ def is_reference(sentence: Sentence) -> bool:
     if any(token.kind == "w" and token.lower in known.VERB_FORMS | known.BE for token in sentence.tokens):
         return False
     several = len(_SIGNS[0].findall(sentence.text)) > 1
-    return several + sum(sign.search(sentence.text) is not None for sign in _SIGNS) >= _ENOUGH
+    enough = 3
+    return several + sum(sign.search(sentence.text) is not None for sign in _SIGNS) >= enough
 
 
 def is_author(mention: Mention) -> bool:

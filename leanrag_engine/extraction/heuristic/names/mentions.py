@@ -70,12 +70,6 @@ _PRONOUN_LIKE = frozenset(["US", "WHO"])
 """Acronyms that are function words in lower case."""
 _OWNED = ("'s", "’s", "s'", "s’")
 _DRAWN_OUT = re.compile(r"([^\W\d_])\1\1")
-_CRY = 5
-"""Letters of a cry at least; *IIIF* and *www* are shorter."""
-_SURELY = 3
-"""How often a very wide word must have a capital to be a name, and how much more often than not."""
-_INITIAL = 2
-"""Characters of an initial with its full stop."""
 _HYPHENED = re.compile(
     r"(.{2,})-(?:[a-z]+ed|like|style|driven|built|made|led|bound|written|specific|aware|compatible|only|free|wide|native|first|centric)"
 )
@@ -282,7 +276,8 @@ class _NameReader:
     def _without_opening(self, start: int, end: int, *, initial: bool) -> int:
         """Return where the name begins without words that are capitalised only by their position."""
         letter = self._tokens[start]
-        if end - start > 1 and len(letter.text) == _INITIAL and letter.text[1] == ".":
+        with_stop = 2  # characters of an initial
+        if end - start > 1 and len(letter.text) == with_stop and letter.text[1] == ".":
             # *It is I. Your uncle …*: the full stop ends a sentence.
             ends = self._tokens[start + 1].lower in known.STARTERS
             start, initial = start + ends, initial or ends
@@ -447,7 +442,9 @@ class _NameReader:
     def _is_deliberate(self, lower: str, letters: str, small: int, capital: int) -> bool:
         """Whether the capital of a word of the language makes it a name: the document writes it small less often."""
         if lower in known.GENERIC_NOUNS:
-            return capital >= _SURELY and _SURELY * small <= capital
+            # A very wide word must have a capital so often, and so many times more often than not.
+            surely = 3
+            return capital >= surely and surely * small <= capital
         if lower in known.FIRST_NAMES or (letters[0] == "n" and not lower.endswith(("ing", "ed"))):
             return small <= capital
         return capital > 1 and 3 * small < capital
@@ -461,7 +458,8 @@ def _is_calendar(word: str) -> bool:
 def _is_drawn_out(word: str) -> bool:
     """Whether letters are repeated as in a cry: *AAAAAH*, *Scro-o-o-oge*; not an abbreviation such as *AAAA*."""
     letters = word.replace("-", "").lower()
-    return _DRAWN_OUT.search(letters) is not None and len(set(letters)) > 1 and len(letters) >= _CRY
+    shortest = 5  # letters; *IIIF* and *www* have fewer
+    return _DRAWN_OUT.search(letters) is not None and len(set(letters)) > 1 and len(letters) >= shortest
 
 
 def _is_subject(word: str, token: Token, following: Token) -> bool:

@@ -163,8 +163,6 @@ def _tokenize_command(text: str, offset: int) -> list[Token]:
 
 _CODE_MARKS = frozenset(["literal", "tick", "role"])
 _EMPHASIS = frozenset(["star", "under"])
-_SIGN = 2
-"""Letters of a word that is a mere sign when quoted, such as the category "Lu"."""
 
 
 def _kind_of_marked(inner: str, group: str, *, technical: bool) -> str:
@@ -196,7 +194,8 @@ def _kind_of_marked_word(word: str, group: str, *, technical: bool) -> str:
         return "i"
     if shaped and technical and group in {"straight", "latex"} and word.isascii():
         return "i"
-    if not (shaped and word.isalpha()) or (len(word) <= _SIGN and not word.isupper()):
+    sign = 2  # letters of a word that is a mere sign when quoted, such as the category "Lu"
+    if not (shaped and word.isalpha()) or (len(word) <= sign and not word.isupper()):
         return ""
     if word[0].isupper():
         return "t"

@@ -12,20 +12,18 @@ from leanrag_engine.evaluation.replies.run import FactCoverage, ReplyEvaluation,
 
 from .tables import make_table
 
-EXAMPLES = 3
-"""Facts or documents that a remark names."""
-
 
 def remarks(sets: Sequence[ReplySet], found: Sequence[ReplyEvaluation], *, misses: bool) -> Iterator[str]:
     """Describe what is wrong with a set, and with ``misses`` the questions that lack facts."""
     for each, evaluation in zip(sets, found, strict=True):
         if each.unanswerable:
             yield f"{each.name}: {each.unanswerable:,} questions need no fact and were left out."
+        most = 3  # Facts or documents that a remark names.
         if evaluation.failed:
-            examples = "; ".join(evaluation.failed[:EXAMPLES])
+            examples = "; ".join(evaluation.failed[:most])
             yield f"{each.name}: {len(evaluation.failed):,} documents could not be ingested: {examples}"
         if evaluation.unstated:
-            examples = ", ".join(evaluation.unstated[:EXAMPLES])
+            examples = ", ".join(evaluation.unstated[:most])
             yield (
                 f"{each.name}: {len(evaluation.unstated):,} facts stand in no document, so that no reply can state "
                 f"them: {examples}. Correct their expressions."

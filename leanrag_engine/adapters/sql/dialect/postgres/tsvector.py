@@ -26,8 +26,6 @@ _FIRST = 1_000
 """The first column begins at position 1, each further one so much later. What a column has beyond, and beyond position
 16,383, counts as one more word at its end; of a word, 255 places in a row count."""
 _LAST, _PLACES = 16_383, 255
-_LONGEST = 500
-"""Characters of a word that are kept: a ``tsvector`` takes 2,046 bytes."""
 _LEXEME = re.compile(r"'((?:[^'\\]|''|\\\\)*)':([\dA,]+)")
 
 
@@ -293,4 +291,5 @@ def _cut(texts: Sequence[str], tokenizer: str) -> list[tuple[str, int, int]]:
             found = cutter.execute('SELECT term, doc, "offset" FROM words').fetchall()
         finally:
             cutter.execute("ROLLBACK")
-    return [(word[:_LONGEST], text, place) for word, text, place in found]
+    # A ``tsvector`` takes 2,046 bytes of a word.
+    return [(word[:500], text, place) for word, text, place in found]

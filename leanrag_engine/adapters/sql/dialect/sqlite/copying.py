@@ -12,9 +12,6 @@ from leanrag_engine.core.errors import StoreUnusable
 
 from .opening import BUSY_SECONDS, FILE
 
-PAGES = 4096
-"""Pages that are copied between two reports: 16 MB."""
-
 
 def copy_file(folder: Path, target: Path, report: Callable[[int, int], None]) -> None:
     """Copy the database of ``folder`` into the folder ``target``; ``report`` gets the bytes that are copied and all.
@@ -32,8 +29,9 @@ def copy_file(folder: Path, target: Path, report: Callable[[int, int], None]) ->
             source.execute("BEGIN")
             (size,) = source.execute("PRAGMA page_size").fetchone()
             source.execute("SELECT count(*) FROM sqlite_master").fetchone()
+            # 4,096 pages, 16 MB, are copied between two reports.
             source.backup(
-                copy, pages=PAGES, progress=lambda _, left, all_: report((all_ - left) * size, all_ * size)
+                copy, pages=4096, progress=lambda _, left, all_: report((all_ - left) * size, all_ * size)
             )
             (verdict,) = copy.execute("PRAGMA quick_check(1)").fetchone()
     except sqlite3.Error as problem:
