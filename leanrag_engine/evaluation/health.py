@@ -48,9 +48,6 @@ from leanrag_engine.retrieval.request import Mode, Query
 
 from .metrics import mean
 
-GRAM = 5
-"""Consecutive words that count as a repeated phrase."""
-
 SHORTEST = 5
 """Words of the shortest sentence that serves as a query or counts as repeated."""
 
@@ -207,7 +204,8 @@ def sentences_of(text: str) -> list[str]:
 
 def phrases_of(text: str) -> list[tuple[str, ...]]:
     found = words(text.casefold())
-    return [tuple(found[start : start + GRAM]) for start in range(len(found) - GRAM + 1)]
+    size = 5  # consecutive words
+    return [tuple(found[start : start + size]) for start in range(len(found) - size + 1)]
 
 
 # --- a collection --------------------------------------------------------------------------

@@ -12,11 +12,6 @@ __all__ = ["read_parquet_rows", "write_parquet_rows"]
 
 Row = Mapping[str, Any]
 
-MOST_BYTES = 1 << 30
-"""What the values of one table may take in memory."""
-BATCH = 256
-"""Rows that are unpacked at once: a column may hold the same long text in each row and be tiny in the file."""
-
 
 def _open_pyarrow() -> tuple[Any, Any]:
     try:
@@ -30,7 +25,7 @@ def _open_pyarrow() -> tuple[Any, Any]:
     return pyarrow, parquet
 
 
-def read_parquet_rows(path: Path, *, most_bytes: int = MOST_BYTES) -> list[Row]:
+def read_parquet_rows(path: Path, *, most_bytes: int = 1 << 30) -> list[Row]:
     """Return the rows of a table. Raises ``InvalidInput`` if it is damaged, or unpacks to more than ``most_bytes``."""
     _, parquet = _open_pyarrow()
     rows: list[Row] = []
@@ -43,7 +38,8 @@ def read_parquet_rows(path: Path, *, most_bytes: int = MOST_BYTES) -> list[Row]:
             )
             if size <= most_bytes:
                 size = 0
-                for batch in file.iter_batches(batch_size=BATCH, use_threads=False):
+                # Few rows at once: a column may be tiny in the file and hold the same long text in each row.
+                for batch in file.iter_batches(batch_size=256, use_threads=False):
                     size += batch.nbytes
                     if size > most_bytes:
                         break

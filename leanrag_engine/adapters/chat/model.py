@@ -41,14 +41,21 @@ from .pacing import Clock, Pace, Places, Sleep
 
 __all__ = ["Limits", "LiteLLMChatModel"]
 
-ATTEMPTS = 5
-"""Default attempts of one call before it fails."""
 
-SILENCE = 60.0
-"""Default seconds within which a service must answer a call."""
+@dataclass(frozen=True, slots=True)
+class CallLimits:
+    """How long and how often one call is tried."""
 
-PATIENCE = 120.0
-"""The longest wait in seconds that a service may ask for (Retry-After); beyond it the call fails and says so."""
+    attempts: int = 5
+    """Default attempts of one call before it fails."""
+    seconds: float = 60.0
+    """Default seconds within which a service must answer a call."""
+    longest_wait: float = 120.0
+    """The longest wait in seconds that a service may ask for (Retry-After); beyond it the call fails and says so."""
+
+
+CALL_LIMITS = CallLimits()
+
 
 PASSING = frozenset({408, 409, 425, 429, *range(500, 600)})
 """HTTP statuses that may be temporary."""
@@ -131,8 +138,8 @@ class LiteLLMChatModel:
         name: str,
         *,
         api_base: str = "",
-        seconds: float = SILENCE,
-        attempts: int = ATTEMPTS,
+        seconds: float = CALL_LIMITS.seconds,
+        attempts: int = CALL_LIMITS.attempts,
         limits: Limits = Limits(),
         calls: bool = True,
         sleep: Sleep = anyio.sleep,
@@ -470,8 +477,8 @@ def retry_policy(
 
 
 def is_worth_retrying(problem: BaseException) -> bool:
-    """Return whether to try again: not if the service asks for a wait beyond ``PATIENCE``."""
-    return may_be_retried(problem) and (read_retry_after(problem) or 0) <= PATIENCE
+    """Return whether to try again: not if the service asks for too long a wait."""
+    return may_be_retried(problem) and (read_retry_after(problem) or 0) <= CALL_LIMITS.longest_wait
 
 
 def may_be_retried(problem: BaseException) -> bool:
@@ -532,7 +539,7 @@ def quote_error(problem: Exception) -> str:
 
 def advice(problem: Exception, where: str) -> str:
     asked = read_retry_after(problem)
-    if asked is not None and asked > PATIENCE:
+    if asked is not None and asked > CALL_LIMITS.longest_wait:
         return (
             f"The service asks for a pause of {asked:.0f} seconds; try again after it, or use another model."
         )

@@ -39,8 +39,6 @@ T = TypeVar("T")
 
 PLACE = ("default_tenant", "default_database")
 """Where all our spaces are; Chroma makes this tenant and database itself."""
-OPEN_INDEXES = 50
-"""Indexes that a client keeps open. Each has five files, and some systems allow a process 256."""
 
 
 class ChromaFolder:
@@ -64,7 +62,7 @@ class ChromaFolder:
                 migration_mode=MigrationMode.Apply,
                 url=str(folder / "chroma.sqlite3"),
             ),
-            hnsw_cache_size=OPEN_INDEXES,
+            hnsw_cache_size=50,  # each index has five files, and some systems allow a process 256
             persist_path=str(folder),
         )
         # Looked up here first: to ask Chroma for a space that it does not have costs a second, in which it imports

@@ -11,6 +11,7 @@ import json
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
 from time import monotonic
 from typing import Any, TypeVar
 from urllib.parse import quote
@@ -29,12 +30,22 @@ T = TypeVar("T")
 TENANT = "/api/v2/tenants/default_tenant/databases"
 CONNECT_SECONDS, ANSWER_SECONDS = 3, 20
 """A tool call must end within 45 s, also when the server takes a query and says nothing."""
-SILENT_SECONDS = 30
-"""How long a server that did not answer in time is not asked again: each query would wait for it."""
-REQUEST_BYTES = 8_000_000
-"""Most bytes of vectors in one request: Chroma refuses requests of more than 40 MB, proxies often less."""
-LISTED = 10_000
-"""Ids in one reply."""
+
+
+@dataclass(frozen=True, slots=True)
+class ServerLimits:
+    """How much one request to a Chroma server may ask, and how long a silent server is left alone."""
+
+    silent_seconds: int = 30
+    """How long a server that did not answer in time is not asked again: each query would wait for it."""
+    request_bytes: int = 8_000_000
+    """Most bytes of vectors in one request: Chroma refuses requests of more than 40 MB, proxies often less."""
+    listed: int = 10_000
+    """Ids in one reply."""
+
+
+LIMITS = ServerLimits()
+
 
 _UNAVAILABLE = {429, 502, 503, 504}
 
@@ -148,7 +159,7 @@ class ChromaServer:
 
     def upsert(self, space: Space, ids: Sequence[str], rows: Vectors) -> None:
         # Each part has two rows or more, see `Index.upsert`.
-        parts = max(1, min(len(ids) // 2, -(-rows.nbytes // REQUEST_BYTES)))
+        parts = max(1, min(len(ids) // 2, -(-rows.nbytes // LIMITS.request_bytes)))
         for part in np.array_split(np.arange(len(ids)), parts):
             encoded = [
                 base64.b64encode(row).decode("ascii")
@@ -175,10 +186,10 @@ class ChromaServer:
             return list(self._call("POST", f"collections/{space.id}/get", sent | {"ids": list(ids)})["ids"])
         held: list[str] = []
         while True:
-            page = sent | {"limit": LISTED, "offset": len(held)}
+            page = sent | {"limit": LIMITS.listed, "offset": len(held)}
             found = self._call("POST", f"collections/{space.id}/get", page)["ids"]
             held += found
-            if len(found) < LISTED:
+            if len(found) < LIMITS.listed:
                 return held
 
     def delete(self, space: Space, ids: Sequence[str]) -> None:
@@ -191,7 +202,7 @@ class ChromaServer:
 
     def _pages(self, method: str, path: str) -> Iterator[Any]:
         start = 0
-        while page := self._call(method, f"{path}?limit={LISTED}&offset={start}"):
+        while page := self._call(method, f"{path}?limit={LIMITS.listed}&offset={start}"):
             yield from page
             start += len(page)
 
@@ -204,13 +215,15 @@ class ChromaServer:
 
     def _send(self, method: str, path: str, content: Any = None) -> httpx2.Response:
         if monotonic() < self._silent_until:
-            raise self._unreachable(f"it did not answer in time, and is not asked for {SILENT_SECONDS} s")
+            raise self._unreachable(
+                f"it did not answer in time, and is not asked for {LIMITS.silent_seconds} s"
+            )
         body = None if content is None else json.dumps(content).encode()
         headers = {"Content-Type": "application/json"}
         try:
             return self._session.request(method, path, content=body, headers=headers)
         except httpx2.TimeoutException:
-            self._silent_until = monotonic() + SILENT_SECONDS
+            self._silent_until = monotonic() + LIMITS.silent_seconds
             raise
         except httpx2.ConnectError:
             raise

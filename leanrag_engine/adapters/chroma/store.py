@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Protocol, TypeVar
@@ -25,11 +26,20 @@ from .index import Index
 T = TypeVar("T")
 
 SPACE_NAME = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9._-]{1,510}[a-zA-Z0-9]")
-UPSERT_BATCH = 2500
-"""Rows per upsert. Chroma accepts 5,461 at most and rewrites its map of all ids with each batch, so small batches are
-slow. This many take about a second: searches run in between, and a cancelled build stops soon."""
-ID_BATCH = 500
-"""Ids per fetch or delete: Chroma fails for very long lists of ids."""
+
+
+@dataclass(frozen=True, slots=True)
+class BatchLimits:
+    """How many rows one call has."""
+
+    upserted: int = 2500
+    """Rows per upsert. Chroma accepts 5,461 at most and rewrites its map of all ids with each batch, so small batches
+    are slow. This many take about a second: searches run in between, and a cancelled build stops soon."""
+    ids: int = 500
+    """Ids per fetch or delete: Chroma fails for very long lists of ids."""
+
+
+LIMITS = BatchLimits()
 
 
 class Connection(Protocol):
@@ -62,8 +72,8 @@ class ChromaVectorStore:
         """
         _check_name(space)
         rows = _normalise_rows(_check_rows(ids, vectors))
-        for start in range(0, len(ids), UPSERT_BATCH):
-            part = slice(start, start + UPSERT_BATCH)
+        for start in range(0, len(ids), LIMITS.upserted):
+            part = slice(start, start + LIMITS.upserted)
             await self._run(partial(Index.upsert, space=space, ids=list(ids[part]), rows=rows[part]))
 
     async def search(self, space: str, vector: Vectors, limit: int) -> list[Hit]:
@@ -82,8 +92,8 @@ class ChromaVectorStore:
         _check_name(space)
         wanted = list(dict.fromkeys(ids))
         found: dict[str, Vectors] = {}
-        for start in range(0, len(wanted), ID_BATCH):
-            batch = wanted[start : start + ID_BATCH]
+        for start in range(0, len(wanted), LIMITS.ids):
+            batch = wanted[start : start + LIMITS.ids]
             found |= await self._run(partial(Index.fetch, space=space, ids=batch))
         return found
 
@@ -92,8 +102,8 @@ class ChromaVectorStore:
         _check_name(space)
         # Chroma warns about unknown ids.
         known = list(await self.fetch(space, ids))
-        for start in range(0, len(known), ID_BATCH):
-            batch = known[start : start + ID_BATCH]
+        for start in range(0, len(known), LIMITS.ids):
+            batch = known[start : start + LIMITS.ids]
             await self._run(partial(Index.delete, space=space, ids=batch))
 
     async def count(self, space: str) -> int:

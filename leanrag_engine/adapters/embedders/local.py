@@ -43,10 +43,6 @@ SentenceTransformer = Any
 _KIND = "local"
 _NAME = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
 
-_BATCH = (16, 4096)
-_GPU_BATCH = (128, 65_536)
-"""Most texts and tokens in one batch. On two cores, 16 was fastest for MiniLM with texts of 20 and of 200
-tokens alike; the bound on tokens is for models that read thousands at once, whose memory it keeps small."""
 
 _CONFIGS = ("*.json", "vocab.txt", "*.model", "merges.txt")
 _NO_CONFIG = {
@@ -133,7 +129,10 @@ class _LoadedModel:
 
     @property
     def batch(self) -> tuple[int, int]:
-        return _BATCH if self.model.device.type == "cpu" else _GPU_BATCH
+        # Most texts and tokens in one batch. On two cores, 16 was fastest for MiniLM with texts of 20 and
+        # of 200 tokens alike; the bound on tokens is for models that read thousands at once, whose memory
+        # it keeps small.
+        return (16, 4096) if self.model.device.type == "cpu" else (128, 65_536)
 
 
 class SentenceTransformersEmbedder:

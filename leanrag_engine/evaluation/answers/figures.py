@@ -13,9 +13,6 @@ from leanrag_engine.llm.answering import Answer
 
 from .rubric import MEASURES, Choices, Scores
 
-EVEN = 0.5
-"""The share of a tie."""
-
 
 @dataclass(frozen=True, slots=True)
 class Duel:
@@ -141,21 +138,22 @@ def wins(results: Sequence[JudgedQuestion], strategy: str) -> dict[str, Wins]:
 
 def _wins(results: Sequence[JudgedQuestion], strategy: str, measure: str) -> Wins | None:
     shares, votes = [], []
+    even = 0.5  # the share of a tie
     for result in results:
         duels = result.duels.get(strategy, ())
         decided = [share for duel in duels if (share := duel.share(measure)) is not None]
         votes += decided
         if strategy in result.same or decided:
-            shares.append(mean(decided) if decided else EVEN)
+            shares.append(mean(decided) if decided else even)
     if not shares:
         return None
-    interval = bootstrap_difference(shares, [EVEN] * len(shares))
+    interval = bootstrap_difference(shares, [even] * len(shares))
     firsts = [first for result in results for first in _firsts(result.duels.get(strategy, ()), measure)]
     return Wins(
         share=100 * mean(shares),
-        low=100 * (EVEN + interval.low),
-        high=100 * (EVEN + interval.high),
-        flips=100 * mean([share == EVEN for share in votes]) if votes else None,
+        low=100 * (even + interval.low),
+        high=100 * (even + interval.high),
+        flips=100 * mean([share == even for share in votes]) if votes else None,
         first=100 * mean(firsts) if firsts else None,
         votes=len(votes),
     )

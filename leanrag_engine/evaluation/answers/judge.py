@@ -28,14 +28,8 @@ from .rubric import Choices, Scores, choice_request, read_choices, read_scores, 
 
 T = TypeVar("T")
 
-VOTES = 5
-"""As in the paper."""
-
 TEMPERATURE = 0.7
 """Of the judge. At 0 all votes would be equal."""
-
-QUESTIONS_AT_ONCE = 16
-"""Questions in progress at once; the models limit the concurrent calls."""
 
 FAILURES = 8
 """Consecutive unanswered calls, each after its retries, that end the evaluation."""
@@ -67,7 +61,8 @@ class JudgingPlan:
 
     questions: tuple[Question, ...]
     strategies: tuple[Strategy, ...]
-    votes: int = VOTES
+    votes: int = 5
+    """As in the paper."""
     budget: int = 4000
     grades: bool = True
     duels: bool = True
@@ -213,9 +208,8 @@ async def judge_answers(
         note(result)
         return result
 
-    results = await run_together(
-        [partial(judge_and_note, each) for each in plan.questions], QUESTIONS_AT_ONCE
-    )
+    # The models limit the concurrent calls.
+    results = await run_together([partial(judge_and_note, each) for each in plan.questions], 16)
     found = Judgement(plan, tuple(results), tuple(_sort_losses(run)), run.answering, run.judging)
     if not found.grades and not any(each.votes for wins in found.wins.values() for each in wins.values()):
         raise no_verdict(found)

@@ -17,11 +17,8 @@ from leanrag_engine.core.ports import Embedder, EmbedderSource, Tokenizer
 from leanrag_engine.core.text.language.sentences import sentences
 from leanrag_engine.core.text.language.words import words
 
-WINDOW_TOKENS = 120
 SATURATION, LENGTH_SHARE = 1.2, 0.75
 """k1 and b of BM25 (Robertson and Zaragoza 2009)."""
-RANK_OFFSET = 60
-"""Of reciprocal rank fusion (Cormack et al. 2009)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +47,8 @@ class FlatIndex:
         for query, similar in zip(queries, similarities, strict=True):
             for scores in (self._score_by_words(query), similar):
                 ranks = np.argsort(np.argsort(-scores, kind="stable"), kind="stable")
-                fused += 1 / (RANK_OFFSET + ranks)
+                # Reciprocal rank fusion (Cormack et al. 2009).
+                fused += 1 / (60 + ranks)
         chosen: list[str] = []
         room = budget
         for place in np.argsort(-fused, kind="stable"):
@@ -74,12 +72,13 @@ class FlatIndex:
 
 
 def cut_into_windows(text: str, tokenizer: Tokenizer) -> list[str]:
-    """Return consecutive sentences of ``text`` in windows of at most ``WINDOW_TOKENS``; a longer sentence is one alone."""
+    """Return consecutive sentences of ``text`` in windows of at most 120 tokens; a longer sentence is one alone."""
     found = [" ".join(text[start:end].split()) for start, end in sentences(text)]
     windows: list[str] = []
-    used = WINDOW_TOKENS
+    most = 120
+    used = most
     for sentence, size in zip(found, tokenizer.count_many(found), strict=True):
-        if used + size > WINDOW_TOKENS:
+        if used + size > most:
             windows.append(sentence)
             used = size
         else:

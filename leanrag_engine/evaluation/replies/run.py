@@ -21,7 +21,6 @@ from .reply_set import ReplyQuestion, ReplySet
 FLAT = "flat"
 """The name of the plain way, which is not the engine's (see ``flat``)."""
 
-BUDGETS = (1000, 2000, 4000)
 
 Answerer = Callable[[Sequence[str], int], Awaitable[str]]
 """Returns the text of a reply to a question and its sub-queries within a number of tokens."""
@@ -138,7 +137,7 @@ async def evaluate_replies(
     settings: Settings,
     reply_set: ReplySet,
     ways: Sequence[Strategy],
-    budgets: Sequence[int] = BUDGETS,
+    budgets: Sequence[int] = (1000, 2000, 4000),
     report: ProgressReport = lambda _: None,
     *,
     use_queries: bool = False,

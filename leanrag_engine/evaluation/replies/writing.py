@@ -32,8 +32,6 @@ from .written import (
     read_question,
 )
 
-QUESTION_TOKENS = 1000
-"""Output tokens of one question, with the thoughts of some models."""
 AGENT = "agent"
 """The author of what a worksheet brings."""
 
@@ -103,9 +101,8 @@ async def write_by_model(
     model that cannot be called.
     """
     found = WritingOutcome()
-    kind = TaskKind(
-        "write_question", prompts.fill("write_question"), QUESTION_SCHEMA, QUESTION_TOKENS, prompts=prompts
-    )
+    # Room for the thoughts of some models too.
+    kind = TaskKind("write_question", prompts.fill("write_question"), QUESTION_SCHEMA, 1000, prompts=prompts)
     rest = [each for each in corpus.in_even_order() if each.id not in file.done]
 
     async def write(passage: SourcePassage) -> None:

@@ -23,24 +23,34 @@ from leanrag_engine.llm.item_schema import TEXT, find_faults, join_faults
 
 from .reply_set import EXPECTED, QUESTIONS_FILE, find_documents, read_questions
 
-PASSAGE_TOKENS = 600
-"""Of the passages on which questions are written."""
-FEWEST_TOKENS = 30
-"""A shorter passage, such as a heading alone, gets no question."""
-COMMON = 0.1
-"""A fact that stands in more than this share of the passages, and in more than ``SEVERAL``, tells nothing."""
-SEVERAL = 3
-LONGEST_FACT = 200
-"""Characters."""
-GOLDEN = (5**0.5 - 1) / 2
-"""Multiples of the golden ratio, without their whole parts, lie evenly however many of them there are."""
+
+@dataclass(frozen=True, slots=True)
+class WritingLimits:
+    """On which passages questions are written, and which facts count."""
+
+    passage_tokens: int = 600
+    fewest_tokens: int = 30
+    """A shorter passage, such as a heading alone, gets no question."""
+    common: float = 0.1
+    """A fact that stands in more than this share of the passages, and in more than ``several``, tells nothing."""
+    several: int = 3
+    fact_characters: int = 200
+
+
+LIMITS = WritingLimits()
+
 
 QUESTION_SCHEMA: Mapping[str, Any] = {
     "type": "object",
     "properties": {
         "question": TEXT | {"maxLength": 500},
         "answer": TEXT,
-        "facts": {"type": "array", "items": TEXT | {"maxLength": LONGEST_FACT}, "minItems": 1, "maxItems": 5},
+        "facts": {
+            "type": "array",
+            "items": TEXT | {"maxLength": LIMITS.fact_characters},
+            "minItems": 1,
+            "maxItems": 5,
+        },
         "queries": {"type": "array", "items": TEXT, "maxItems": 5},
     },
     "required": ["question", "answer", "facts"],
@@ -75,7 +85,9 @@ class SourceCorpus:
 
     def in_even_order(self) -> list[SourcePassage]:
         """Return the passages in an order of which every beginning is spread evenly over the documents."""
-        order = sorted(range(len(self.passages)), key=lambda place: place * GOLDEN % 1)
+        # Multiples of the golden ratio, without their whole parts, lie evenly however many there are.
+        golden = (5**0.5 - 1) / 2
+        order = sorted(range(len(self.passages)), key=lambda place: place * golden % 1)
         return [self.passages[place] for place in order]
 
 
@@ -171,14 +183,14 @@ def read_corpus(folder: Path, tokenizer: Tokenizer, max_bytes: int) -> SourceCor
         except LeanRAGError as problem:
             failed.append(f"{path.name}: {problem.message}")
             continue
-        for each in chunk(document, tokenizer=tokenizer, max_tokens=PASSAGE_TOKENS, overlap=0):
-            if each.tokens >= FEWEST_TOKENS:
+        for each in chunk(document, tokenizer=tokenizer, max_tokens=LIMITS.passage_tokens, overlap=0):
+            if each.tokens >= LIMITS.fewest_tokens:
                 id_ = content_id("q", each.text)
                 passages.setdefault(id_, SourcePassage(id_, document.title, each.text))
     if not passages:
         why = f" {'; '.join(failed)}" if failed else ""
         raise InvalidInput(
-            f"No document of {folder} has a passage of at least {FEWEST_TOKENS} tokens.{why}", EXPECTED
+            f"No document of {folder} has a passage of at least {LIMITS.fewest_tokens} tokens.{why}", EXPECTED
         )
     return SourceCorpus(tuple(passages.values()), tuple(failed))
 
@@ -216,7 +228,7 @@ def _find_problem(corpus: SourceCorpus, question: WrittenQuestion, place: int) -
     if any(pattern.search(other) for other in question.facts[:place]):
         return "is said by an earlier one already"
     count = sum(pattern.search(line) is not None for line in corpus.lines)
-    if count > max(SEVERAL, COMMON * len(corpus.lines)):
+    if count > max(LIMITS.several, LIMITS.common * len(corpus.lines)):
         return f"stands in {count} of {len(corpus.lines)} passages; take a longer or rarer one"
     return ""
 

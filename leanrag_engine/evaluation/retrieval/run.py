@@ -22,8 +22,6 @@ DEPTHS = (2, 5, 10)
 
 BUDGETS = (500, 1000, 2000, 4000)
 
-USUAL_BUDGET = 4000
-"""The default budget of a query. Its latency is reported; if it is not among the budgets, that of the largest."""
 
 WIDEST_BUDGET = 32_000
 """Room for all sources: the context omits nothing, so that the order of sources is that of the ranking."""
@@ -142,7 +140,9 @@ async def ask_all(
     report: ProgressReport = lambda _: None,
 ) -> list[QuestionResult]:
     """Ask every question once per budget, and once with room for all sources, which gives the ranking."""
-    timed = USUAL_BUDGET if USUAL_BUDGET in budgets or not budgets else max(budgets)
+    # The latency of a query's default budget is reported, or that of the largest.
+    usual = 4000
+    timed = usual if usual in budgets or not budgets else max(budgets)
     # The first query opens files and caches that stay open; users wait for that only once.
     await _time_query(scratch, way.query_for(questions.questions[-1], timed))
     answered = []

@@ -16,7 +16,6 @@ __all__ = ["write_vault"]
 
 _FORBIDDEN = re.compile(r'[\\/:*?"<>|#^\[\]\x00-\x1f]+')
 """Signs that a file name of some system, or a link of Obsidian, cannot hold."""
-_LONGEST_NAME = 120
 
 
 def write_vault(graph: ExportedGraph, path: Path) -> None:
@@ -101,7 +100,7 @@ def _name_notes(named: Iterable[tuple[str, str]]) -> dict[str, str]:
     names: dict[str, str] = {}
     used: set[str] = set()
     for id_, name in named:
-        plain = _FORBIDDEN.sub(" ", name).strip(" .")[:_LONGEST_NAME].strip(" .") or "Untitled"
+        plain = _FORBIDDEN.sub(" ", name).strip(" .")[:120].strip(" .") or "Untitled"
         chosen, number = plain, 1
         while chosen.casefold() in used:
             number += 1

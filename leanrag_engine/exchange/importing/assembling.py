@@ -27,12 +27,6 @@ from .graph import ForeignDocument, ForeignEntity, ForeignGraph, ForeignPassage,
 
 __all__ = ["Assembled", "assemble", "import_digest"]
 
-LONGEST_NAME = 200
-"""Characters of an entity's name. What is longer is a sentence or a fault of the other program."""
-LONGEST_ID = 60
-PREFIX_LINES = 12
-"""Lines of metadata that another program may have put before the text of a passage."""
-
 
 @dataclass(frozen=True, slots=True)
 class Assembled:
@@ -157,11 +151,12 @@ class _Merging:
 
     def _clean_name(self, name: str, *, count: bool = True) -> str:
         cleaned = clean_line(name)
-        if len(cleaned) <= LONGEST_NAME:
+        longest = 200  # what is longer is a sentence or a fault of the other program
+        if len(cleaned) <= longest:
             return cleaned
         if count:
-            self.remarks.add(f"entities whose name was shortened to {LONGEST_NAME} characters", cleaned)
-        return shorten(cleaned, LONGEST_NAME)
+            self.remarks.add(f"entities whose name was shortened to {longest} characters", cleaned)
+        return shorten(cleaned, longest)
 
     def _existing(self, passages: Iterable[str], known: set[str], name: str) -> tuple[str, ...]:
         named = tuple(dict.fromkeys(passages))
@@ -257,7 +252,8 @@ def _locate(document: ForeignDocument, passages: Sequence[ForeignPassage], remar
 def _find(text: str, passage: str, start: int) -> tuple[int, int] | None:
     """Return where ``passage`` lies in ``text``, from ``start`` on if it can be; without first lines that were put before it."""
     rest = passage
-    for _ in range(PREFIX_LINES):
+    # Another program may have put some lines of metadata before the text of a passage.
+    for _ in range(12):
         at = text.find(rest, start)
         at = text.find(rest) if at < 0 else at
         if at >= 0:
@@ -281,8 +277,9 @@ def _read_document(
     metadata = {**given.metadata, "imported_from": origin}
     title = clean_line(given.title) or given.id
     date = date_document(metadata, title)
+    longest = 60
     document = LoadedDocument(
-        id=f"{origin}:{given.id if len(given.id) <= LONGEST_ID else content_id('', given.id)}",
+        id=f"{origin}:{given.id if len(given.id) <= longest else content_id('', given.id)}",
         title=title,
         text=located.text,
         media_type=given.media_type,

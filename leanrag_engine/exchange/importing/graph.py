@@ -20,8 +20,6 @@ __all__ = [
     "Remarks",
 ]
 
-EXAMPLES = 5
-
 
 class Remarks:
     """Counts what could not be taken, or only with a change, by reason, with the first examples of each."""
@@ -38,8 +36,9 @@ class Remarks:
         """Count ``count`` more, of which ``examples`` are the first."""
         self._counts[reason] += count
         known = self._examples[reason]
+        most = 5
         for example in examples:
-            if len(known) < EXAMPLES and (named := shorten(" ".join(str(example).split()), 80)):
+            if len(known) < most and (named := shorten(" ".join(str(example).split()), 80)):
                 known.append(named)
 
     def list_all(self) -> tuple[LeftOut, ...]:

@@ -17,8 +17,6 @@ _DEFINES_AFTER = re.compile(
     r"|\s*(?:是|指的?是|为|とは|は、?)"
 )
 _DEFINES_BEFORE = re.compile(r"(?:called|known as|termed|named|i\.e\.,?)\s+(?:an?\s+|the\s+)?[\"“*]{0,2}$")
-_BEGINS = 5
-"""A mention at one of the first characters is the subject of its sentence."""
 _COMMENTS = ("//", "#", "/*", "--")
 _QUOTES = frozenset("\"'“‘「")
 _SHORT, _LONG = 5, 40
@@ -64,7 +62,8 @@ class Describer:
     def _merit(self, position: int, mention: Mention) -> float:
         """Score how well a sentence explains what the mentioned entity is."""
         text, words = self._sentences[position].text, self._words[position]
-        merit = 1.5 * (mention.start <= _BEGINS) - 0.02 * position
+        beginning = 5  # characters; a mention there is the subject of its sentence
+        merit = 1.5 * (mention.start <= beginning) - 0.02 * position
         merit -= (
             3.0 * (words < _SHORT)
             + 1.5 * (words > _LONG)
@@ -73,7 +72,7 @@ class Describer:
             + 2.0 * (not ends_sentence(text))
         )
         if _DEFINES_AFTER.match(text, mention.end):
-            merit += 4.0 if mention.start <= 2 * _BEGINS else 2.0
+            merit += 4.0 if mention.start <= 2 * beginning else 2.0
         return merit + 3.0 * (_DEFINES_BEFORE.search(text[: mention.start]) is not None)
 
     def _opening(self, key: str, places: Mapping[int, Mention]) -> str:

@@ -31,6 +31,9 @@ from .prompt_lines import approximate_tokens, best_first
 from .relation_sentences import relation_kind, relation_task
 from .summaries import ClusterSummary, aggregation_kind, aggregation_task, estimate_tokens
 
+BEAT = 1.0
+"""Seconds between two progress reports while calls are under way: the listener may cancel the build then."""
+
 NOTHING_CARRIED = CarriedSummaries()
 NO_SENTENCES = CarriedSentences()
 
@@ -367,7 +370,7 @@ async def _run_calls(
 
     async def beat() -> None:
         while True:
-            await anyio.sleep(1.0)  # the listener may cancel the build at each report
+            await anyio.sleep(BEAT)
             report()
 
     try:

@@ -23,16 +23,23 @@ from .removal import HIDDEN, order_pair
 
 Labels = NDArray[np.intp]
 
-OVERLAP = 0.5
-"""Least share of base entities (of all that either cluster has) by which a cluster of a rebuild continues a previous
-one. Below one half two clusters could continue the same one equally well. When 120 passages of MuSiQue grew to 240, the old
-heuristic summary was nearer to that of its match than to any other of the layer in all 13 clusters from 0.5 on, in 3 of 5
-from 0.4 on and in 7 of 9 from 0.3 on (tests/programs/benchmarks/growth.py)."""
 
-DUE = 0.2
-"""Share of the members with a change from which on a model writes a text again. One member more among twenty changes
-little of what a summary says, and a call for each such cluster would make a small update as dear as a rebuild. What is gone
-altogether does not count: the sentences that rested on it went with it, and the rest says what it said."""
+@dataclass(frozen=True, slots=True)
+class CarryingOptions:
+    """When a text of a previous build is taken over."""
+
+    overlap: float = 0.5
+    """Least share of base entities (of all that either cluster has) by which a cluster of a rebuild continues a previous
+    one. Below one half two clusters could continue the same one equally well. When 120 passages of MuSiQue grew to 240,
+    the old heuristic summary was nearer to that of its match than to any other of the layer in all 13 clusters from 0.5
+    on, in 3 of 5 from 0.4 on and in 7 of 9 from 0.3 on (tests/programs/benchmarks/growth.py)."""
+    due: float = 0.2
+    """Share of the members with a change from which on a model writes a text again. One member more among twenty changes
+    little of what a summary says, and a call for each such cluster would make a small update as dear as a rebuild. What
+    is gone altogether does not count: the sentences that rested on it went with it, and the rest says what it said."""
+
+
+DEFAULT_CARRYING = CarryingOptions()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -103,7 +110,7 @@ def find_continued(
     """Return for each cluster of a rebuilt layer the previous cluster of that layer that it continues.
 
     ``ancestors`` (n,) are the clusters above the ``base`` entities. Two clusters match if they share more base entities
-    than either shares with any other, and at least ``OVERLAP`` of all that either has. The root continues the root.
+    than either shares with any other, and at least ``CarryingOptions.overlap`` of all that either has. The root continues the root.
     """
     count = int(ancestors.max()) + 1
     above = previous.layer(layer)
@@ -121,7 +128,7 @@ def find_continued(
     for (new, old), both in sorted(shared.items(), key=lambda item: (-item[1], item[0])):
         if found[new] is not None or old in taken:
             continue
-        if both >= OVERLAP * (int(now[new]) + before[old] - both):
+        if both >= DEFAULT_CARRYING.overlap * (int(now[new]) + before[old] - both):
             found[new] = known[old]
             taken.add(old)
     return found
@@ -187,7 +194,7 @@ def carry_summaries(
         kept[number] = replace(carried, stale=changes[number].since(origin.stale))
         stale = kept[number].stale
         moved = len((before.get(origin.id, frozenset()) & present) - _ids_before(members[number], lineage))
-        if stale and stale.joined + stale.changed + moved >= DUE * len(members[number]):
+        if stale and stale.joined + stale.changed + moved >= DEFAULT_CARRYING.due * len(members[number]):
             due.add(number)
     return CarriedSummaries(origins, changes, kept, frozenset(due))
 
@@ -268,6 +275,6 @@ def carry_sentences(
         now = Staleness(max(0, strength - old.strength), max(0, old.strength - strength))
         stale = now.since(old.stale)
         kept[number] = replace(carried, stale=stale)
-        if stale and stale.joined + stale.changed >= DUE * strength:
+        if stale and stale.joined + stale.changed >= DEFAULT_CARRYING.due * strength:
             due.add(number)
     return CarriedSentences(kept, frozenset(due), found)

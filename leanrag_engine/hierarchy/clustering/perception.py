@@ -30,12 +30,6 @@ from .communities import pack_runts
 from .links import EdgeList, Matrix, sum_members
 from .mixture import assign_nearest_means, cluster
 
-MOST = 200
-"""η, the most communities of one partition (Youtu-GraphRAG)."""
-
-EPSILON = 0.5
-"""ε, below which communities merge: the threshold of similarity in Youtu-GraphRAG's code."""
-
 _BLOCK = 4096
 _TINY = 1e-9
 """A difference of scores below this is rounding."""
@@ -98,7 +92,8 @@ def detect(perceived: Perception, sizes: ClusterSizes, *, seed: int = 0, pulse: 
 
 def partition_count(entities: int, beta: int) -> int:
     """Return k = min(max(2, ⌊E/β⌋), η)."""
-    return min(max(2, entities // beta), MOST)
+    # At most η = 200 communities of one partition (Youtu-GraphRAG).
+    return min(max(2, entities // beta), 200)
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +197,7 @@ def merge_communities(
     labels: Labels,
     sizes: ClusterSizes,
     *,
-    epsilon: float = EPSILON,
+    epsilon: float = 0.5,  # as in Youtu-GraphRAG's code
     pulse: Callable[[], None],
 ) -> Labels:
     """Return the labels after communities that differ by less than ``epsilon`` have merged, in each round the most similar

@@ -22,9 +22,6 @@ from .methods import ClusteringMethod, ClusteringOptions, measure_clusters, poin
 from .mixture import Clusters, check_vectors, cluster, measure_some, reduce_dimensions
 from .shrinking import split_by_meaning, split_by_relations, split_until_enough
 
-BLOCK = 4096
-"""Entities scored against all clusters at once."""
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Memberships:
@@ -147,13 +144,14 @@ def _rank_clusters(points: Vectors, means: Points, most: int) -> tuple[Labels, P
     halves = 0.5 * np.einsum("ij,ij->i", means, means)
     choices = np.empty((len(points), most), dtype=np.intp)
     losses = np.zeros(len(points))
-    for start in range(0, len(points), BLOCK):
-        scores = points[start : start + BLOCK] @ means.T - halves
+    block = 4096  # entities scored against all clusters at once
+    for start in range(0, len(points), block):
+        scores = points[start : start + block] @ means.T - halves
         best = np.argsort(-scores, axis=1, kind="stable")[:, :most]
-        choices[start : start + BLOCK] = best
+        choices[start : start + block] = best
         if most > 1:
             first, second = (np.take_along_axis(scores, best[:, [rank]], axis=1)[:, 0] for rank in (0, 1))
-            losses[start : start + BLOCK] = first - second
+            losses[start : start + block] = first - second
     return choices, losses
 
 

@@ -73,13 +73,6 @@ from .schemas import find_schema
 READING, GLEANING = "extract", "glean"
 """The step that reads chunks, whose calls are known in advance, and the step that looks at them again."""
 
-SECOND_LOOK = 1.2
-"""Input of a second look as a share of the first one: the same text and what was found. By reading."""
-
-SPREAD = (0.1, 1.7)
-"""The least and the most of the steps after reading, as shares of what is counted before reading: models find
-between a tenth (terse text) and about one and a half times of the entities that the heuristics find."""
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FittedChunks:
@@ -409,16 +402,19 @@ async def forecast_build(
         steps = [each for model in counting for each in await model.forecast()]
         gleaning = stores.settings.gleaning
         looks = [replace(each, step=GLEANING) for each in steps if each.step == READING and gleaning]
+        # Models find between a tenth (terse text) and about one and a half times of the entities that the heuristics
+        # find: the steps after reading take so much of what is counted before reading.
         return Forecast(
             documents=found.documents,
             chunks=found.chunks,
             steps=(
                 *(
-                    step_range(each, (1, 1) if not unread or each.step == READING else SPREAD)
+                    step_range(each, (1, 1) if not unread or each.step == READING else (0.1, 1.7))
                     for each in steps
                 ),
-                # Whether a second look is needed depends on what the first one finds.
-                *(step_range(each, (0, gleaning * SECOND_LOOK)) for each in looks),
+                # Whether a second look is needed depends on what the first one finds. Its input is that of the first
+                # one and what was found: 1.2 times as much, by reading.
+                *(step_range(each, (0, gleaning * 1.2)) for each in looks),
             ),
             exact=not unread and not looks,
             guessed=tuple(sorted({each.step for each in (*steps, *looks) if each.guessed})),

@@ -18,9 +18,6 @@ from leanrag_engine.llm.forecast import ForecastModel
 from leanrag_engine.llm.prompts import Prompts
 from leanrag_engine.pipeline.index import Stores
 
-REASONS = 5
-"""Reported reasons for each step with tasks that were left heuristic."""
-
 
 @dataclass(frozen=True, slots=True)
 class BuildModels:
@@ -41,7 +38,8 @@ class BuildModels:
         if self.writing:
             # Both models record theirs in one place.
             for step, reasons in self.writing.fallbacks.reasons.items():
-                yield from ((step, reason, count) for reason, count in reasons.most_common(REASONS))
+                # The five most frequent reasons are reported.
+                yield from ((step, reason, count) for reason, count in reasons.most_common(5))
 
 
 NO_MODELS = BuildModels()

@@ -22,14 +22,20 @@ from leanrag_engine.hierarchy.changes.carrying import PreviousBuild
 from leanrag_engine.hierarchy.clustering.balancing import cap_for
 from leanrag_engine.pipeline.index import Stores, texts_of_windows
 
-MOVED = 0.5
-"""Share of G0 that may be added or removed since the last rebuild before ``auto`` clusters everything again."""
 
-LOOSER = 0.05
-"""Share of the last rebuild's tightness that clusters may lose before ``auto`` clusters everything again."""
+@dataclass(frozen=True, slots=True)
+class RebuildOptions:
+    """How much may change before an update no longer suffices."""
 
-UNKNOWN = 0.1
-"""Share of the collection's words that a fitted embedder may lack before it is fitted again. Keywords find them still."""
+    moved: float = 0.5
+    """Share of G0 that may be added or removed since the last rebuild before ``auto`` clusters everything again."""
+    looser: float = 0.05
+    """Share of the last rebuild's tightness that clusters may lose before ``auto`` clusters everything again."""
+    unknown: float = 0.1
+    """Share of the collection's words that a fitted embedder may lack before it is fitted again. Keywords find them still."""
+
+
+DEFAULT_REBUILD = RebuildOptions()
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +83,7 @@ async def keep_embedder(
     if unknown is None:
         return None
     unknown = before.record.history.unknown + unknown * len(pending) / max(collection.chunks, 1)
-    if unknown > UNKNOWN:
+    if unknown > DEFAULT_REBUILD.unknown:
         return None
     return KeptEmbedder(await embedders.restore(before.embedder, state), state, unknown)
 
@@ -119,10 +125,14 @@ def choose_mode(
 
 def _measure_drift(generation: Generation, moved: float) -> str:
     """Return why the clusters of a build should not be kept any longer, "" if they should."""
-    if moved > MOVED:
+    if moved > DEFAULT_REBUILD.moved:
         return f"{moved:.0%} of the entities came or went since the last rebuild"
     health, history = generation.record.health, generation.record.history
-    if health and history.tightness and health.layers[0].tightness < (1 - LOOSER) * history.tightness:
+    if (
+        health
+        and history.tightness
+        and health.layers[0].tightness < (1 - DEFAULT_REBUILD.looser) * history.tightness
+    ):
         loss = 1 - health.layers[0].tightness / history.tightness
         return f"the clusters have become {loss:.0%} looser since the last rebuild"
     return ""

@@ -30,10 +30,6 @@ from .embedding_reuse import ReusingEmbedder, SpaceIndex, digest_text
 
 logger = logging.getLogger(__name__)
 
-REWRITTEN = 0.5
-"""Share of a space's rows that an update may write or delete in place; by reasoning: beyond it a new space costs about as
-much, and its index has no deleted rows to pass by."""
-
 
 @dataclass(frozen=True, slots=True)
 class WrittenVectors:
@@ -121,7 +117,8 @@ async def _plan_change(
 
     changed = await anyio.to_thread.run_sync(find_changed)
     excess = sorted(present - {id_ for id_, _ in texts})
-    if not present or len(changed) + len(excess) > REWRITTEN * len(present):
+    # Beyond half of the rows a new space costs about as much, by reasoning, and its index has no deleted rows to pass by.
+    if not present or len(changed) + len(excess) > 0.5 * len(present):
         return None
     if rows is None:
         embedder.reused += len(texts) - len(changed)

@@ -9,9 +9,6 @@ from leanrag_engine.core.errors import InvalidInput
 from leanrag_engine.core.model import Entity, Relation
 from leanrag_engine.retrieval.index import IndexSnapshot
 
-_CITED = 2
-"""Passages named for each relation."""
-
 
 @dataclass(frozen=True, slots=True)
 class Neighbour:
@@ -61,8 +58,9 @@ async def walk(
 
 
 async def _find_citations(index: IndexSnapshot, relations: Sequence[Relation]) -> dict[str, tuple[str, ...]]:
-    wanted = list(dict.fromkeys(id_ for each in relations for id_ in each.chunk_ids[:_CITED]))
+    cited = 2  # passages named for each relation
+    wanted = list(dict.fromkeys(id_ for each in relations for id_ in each.chunk_ids[:cited]))
     chunks = {each.id: each.citation for each in await index.documents.chunks(index.collection.name, wanted)}
     return {
-        each.id: tuple(chunks[id_] for id_ in each.chunk_ids[:_CITED] if id_ in chunks) for each in relations
+        each.id: tuple(chunks[id_] for id_ in each.chunk_ids[:cited] if id_ in chunks) for each in relations
     }

@@ -13,9 +13,6 @@ from leanrag_engine.core.text.language.words import STOPWORDS, words
 
 __all__ = ["decompose"]
 
-MOST_PARTS = 4
-MOST_CHARACTERS = 1000
-"""Of a question that is divided. The patterns take quadratic time, and what is longer is no question."""
 
 _QUESTION_WORD = r"(?:who|whom|whose|what|which|when|where|why|how)"
 _AUXILIARY = r"(?:is|are|was|were|do|does|did|has|have|had|can|could|will|would|should)"
@@ -70,16 +67,17 @@ _POSSESSIVE = re.compile(r"(?P<inner>(?:[A-Z][\w.-]*\s+)*[A-Z][\w.-]*['’]s?\s+
 
 
 def decompose(question: str) -> tuple[str, ...]:
-    """Return the parts of a question with several, at most ``MOST_PARTS``; none if it asks for one thing."""
+    """Return the parts of a question with several, at most four; none if it asks for one thing."""
     text = " ".join(question.split()).rstrip("?. ")
-    if len(text) > MOST_CHARACTERS:
+    longest = 1000  # the patterns take quadratic time, and what is longer is no question
+    if len(text) > longest:
         return ()
     parts = _split_questions(text)
     found = [part for each in parts for part in (_split_comparison(each) or _find_inner(each))]
     if len(parts) > 1:
         found = [*parts, *found]
     distinct = dict.fromkeys(part.strip(" ,;:") for part in found)
-    return tuple(part for part in distinct if part != text and _says_enough(part))[:MOST_PARTS]
+    return tuple(part for part in distinct if part != text and _says_enough(part))[:4]
 
 
 def _says_enough(part: str) -> bool:

@@ -77,8 +77,8 @@ async def test_a_space_that_another_process_wrote_anew_is_found(chroma_server: s
 async def test_large_rows_are_sent_in_parts(
     store: ChromaVectorStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(chroma_server_module, "REQUEST_BYTES", 100)
-    monkeypatch.setattr(chroma_server_module, "LISTED", 3)
+    limits = chroma_server_module.ServerLimits(request_bytes=100, listed=3)
+    monkeypatch.setattr(chroma_server_module, "LIMITS", limits)
     rows = np.random.default_rng(0).standard_normal((41, 8)).astype(np.float32)
     rows /= np.linalg.norm(rows, axis=1, keepdims=True)
     ids = [f"e{number}" for number in range(41)]

@@ -45,9 +45,6 @@ IDENTITY = f"{NAME}-6377489f835b58b8"
 WINDOW = 256
 """Tokens that the model reads at once, with the two that mark beginning and end: what it was tuned with."""
 
-UNRELATED = 0.3
-"""Chosen on four sets of documents: 2 of 140 questions that they answer stay below it, and 30 of 40 that they do not
-answer. On two more sets that was 2 of 68 and 17 of 20."""
 
 UNKNOWN, BEGIN, END = 100, 101, 102
 """Tokens of tokenizer.json: a word that is not known, and the marks around a text."""
@@ -55,8 +52,6 @@ UNKNOWN, BEGIN, END = 100, 101, 102
 ROOM = WINDOW - 6
 """Tokens of a window. Two mark its ends; a window cut out of a text may have a few more than its part of the text."""
 
-_TOKENIZED = 1024
-"""Texts tokenized between two checks whether to stop."""
 _LOADING = threading.Lock()
 """Lock for loading: two threads would load the model twice."""
 
@@ -119,7 +114,9 @@ class MiniLMEmbedder:
 
     @property
     def unrelated(self) -> float | None:
-        return UNRELATED
+        # Chosen on four sets of documents: 2 of 140 questions that they answer stay below it, and 30 of 40
+        # that they do not answer. On two more sets that was 2 of 68 and 17 of 20.
+        return 0.3
 
     async def embed(self, texts: Sequence[str], report: ProgressReport | None = None) -> Vectors:
         """Return L2-normalised (len(texts), dimension) float32 rows; a long text gets the mean of its windows."""
@@ -165,8 +162,9 @@ class MiniLMEmbedder:
 
     async def _spans(self, texts: list[str]) -> list[list[Span]]:
         spans: list[list[Span]] = []
-        for start in range(0, len(texts), _TOKENIZED):
-            part = texts[start : start + _TOKENIZED]
+        portion = 1024  # texts between two checks whether to stop
+        for start in range(0, len(texts), portion):
+            part = texts[start : start + portion]
             spans += await anyio.to_thread.run_sync(self._spans_of, part)
         return spans
 

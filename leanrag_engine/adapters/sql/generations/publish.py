@@ -51,10 +51,6 @@ BATCH = 10_000
 """Rows per insert: a build of a million relations must not be in memory a second time as rows. A batch takes a tenth of
 a second, and between two batches a publish can be cancelled."""
 
-REWRITTEN = 0.5
-"""Share of the entities' rows that an update may end or add; by reasoning: beyond it writing all of them costs about as much,
-and leaves no rows to pass by."""
-
 
 @dataclass(frozen=True, slots=True)
 class SharedRows:
@@ -178,7 +174,9 @@ def _find_changes(
         entities_.extend(nodes)
         relations_.extend(edges)
     changed = len(entities_.ended) + len(entities_.added)
-    return None if changed > REWRITTEN * len(shared.entities) else (entities_, relations_)
+    # Beyond half of the rows, writing all of them costs about as much, by reasoning, and leaves no rows to
+    # pass by.
+    return None if changed > 0.5 * len(shared.entities) else (entities_, relations_)
 
 
 def _find_facts(

@@ -89,12 +89,11 @@ class WordUsage:
         self.capital_nouns = (
             not self.english and 20 * german >= words and 6 * sum(self.capital.values()) >= words
         )
-        self.often += words // _LONG
-        self.narrative = words >= _LONG and 100 * self._identifiers < words
+        long = 15_000  # words; in a long text chance repeats phrases (not tuned)
+        self.often += words // long
+        self.narrative = words >= long and 100 * self._identifiers < words
 
 
-_LONG = 15_000
-"""Words of a long text, in which chance repeats phrases (not tuned)."""
 _FUNCTION_WORDS = frozenset(["the", "of", "and", "to", "in", "is", "was", "a", "for", "that"])
 _GERMAN_WORDS = ("der", "die", "das", "und", "ist", "nicht", "ein", "eine", "den", "von", "mit")
 _JOINTS = frozenset(["to", "in", "on", "the", "with", "at", "a", "into", "without"])
