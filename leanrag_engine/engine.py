@@ -13,10 +13,11 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Self, TypeVar
 
 import anyio
 
+from leanrag_engine.core.model import JsonObject
 from leanrag_engine.core.text.nearest import find_nearest
 
 from .adapters.wiring import Adapters, compose
@@ -379,7 +380,7 @@ class LeanRAG:
         return await work.pending(kind, limit, cursor, instructions=instructions)
 
     async def submit_extractions(
-        self, items: Sequence[Mapping[str, Any]], *, replace: bool = False, collection: str = "default"
+        self, items: Sequence[JsonObject], *, replace: bool = False, collection: str = "default"
     ) -> Submission:
         """Store an agent's extractions, item by item; the next build uses them.
 
@@ -388,7 +389,7 @@ class LeanRAG:
         return await (await self._agent_work(collection)).submit_extractions(items, replace=replace)
 
     async def submit_summaries(
-        self, items: Sequence[Mapping[str, Any]], *, replace: bool = False, collection: str = "default"
+        self, items: Sequence[JsonObject], *, replace: bool = False, collection: str = "default"
     ) -> Submission:
         """Store an agent's texts on clusters, relations and entities, item by item, as ``submit_extractions`` does."""
         return await (await self._agent_work(collection)).submit_texts(items, replace=replace)

@@ -16,13 +16,41 @@ from enum import StrEnum
 from functools import cached_property
 from itertools import chain, product
 from types import MappingProxyType
-from typing import Literal, Self
+from typing import Any, Literal, Self, TypeAlias, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
 
 Vectors = NDArray[np.float32]
 """An ``(n, d)`` array of L2-normalised rows, one for each item of the sequence beside it."""
+
+Json: TypeAlias = "bool | int | float | str | Sequence[Json] | Mapping[str, Json] | None"
+"""A value that JSON can hold. What was read from outside is checked with ``isinstance`` before it is used."""
+
+JsonObject: TypeAlias = Mapping[str, Json]
+
+CheckedObject: TypeAlias = Mapping[str, Any]
+"""A JSON object whose form a JSON schema has checked: its fields are used as the schema has them."""
+
+
+class JsonSchema(TypedDict, total=False):
+    """The part of JSON Schema in which answers of models and agents are described."""
+
+    title: str
+    description: str
+    type: str
+    properties: Mapping[str, JsonSchema]
+    required: Sequence[str]
+    additionalProperties: bool
+    items: JsonSchema
+    enum: Sequence[str | int]
+    pattern: str
+    maxLength: int
+    minItems: int
+    maxItems: int
+    minimum: int
+    maximum: int
+
 
 NO_METADATA: Mapping[str, str] = MappingProxyType({})
 

@@ -17,6 +17,8 @@ from typing import Any, Literal, Protocol, TypeVar
 
 from numpy.typing import NDArray
 
+from leanrag_engine.core.model import CheckedObject, JsonSchema
+
 from .history import HistoryEntry, Publication
 from .jobs import Job, JobState, JobStatus
 from .model import (
@@ -635,7 +637,7 @@ AgentTextKind = Literal["summary", "relation", "description"]
 class AgentText:
     """What an agent wrote for one task, as JSON values, and all chunks that it rests on; none if they are unknown."""
 
-    text: Mapping[str, Any]
+    text: CheckedObject
     chunk_ids: tuple[str, ...] = ()
 
 
@@ -758,7 +760,7 @@ class ChatRequest:
 
     messages: tuple[Message, ...]
     max_tokens: int
-    schema: Mapping[str, Any] | None = None
+    schema: JsonSchema | None = None
     temperature: float = 0.0
     seed: int | None = None
     step: str = field(default="", compare=False)

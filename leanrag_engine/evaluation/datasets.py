@@ -8,13 +8,12 @@ one question per line, with the whole document that it refers to: ``{"input", "c
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 from leanrag_engine.core.errors import InvalidInput
-from leanrag_engine.core.model import content_id
+from leanrag_engine.core.model import JsonObject, content_id
 from leanrag_engine.core.text.shortening import cut_end
 
 FORMAT = (
@@ -169,9 +168,7 @@ def _check(path: Path, reader: _SetReader) -> QuestionSet:
     return QuestionSet(reader.name, tuple(reader.places), tuple(reader.questions), repeated)
 
 
-def read_string(
-    reader: SetProblems, row: Mapping[str, Any], key: str, place: str, default: str | None
-) -> str:
+def read_string(reader: SetProblems, row: JsonObject, key: str, place: str, default: str | None) -> str:
     """Return ``row[key]`` if it is a non-blank string; ``default`` if it is missing and optional."""
     value = row.get(key, MISSING)
     if value in (MISSING, None) and default is not None:
@@ -182,16 +179,17 @@ def read_string(
     return ""
 
 
-def _answers(reader: _SetReader, row: Mapping[str, Any], keys: Sequence[str], place: str) -> tuple[str, ...]:
+def _answers(reader: _SetReader, row: JsonObject, keys: Sequence[str], place: str) -> tuple[str, ...]:
     """Return the distinct strings under ``keys``, each of which may hold a string or a list of them or be missing."""
     found: list[str] = []
     for key in keys:
         value = row.get(key)
         several = value if isinstance(value, list) else [] if value is None else [value]
-        if not all(isinstance(each, str) for each in several):
+        texts = [each for each in several if isinstance(each, str)]
+        if len(texts) < len(several):
             reader.report(f"{key} of {place}", value, "a string or a list of strings")
             continue
-        found += (each for each in several if each.strip())
+        found += (each for each in texts if each.strip())
     return tuple(dict.fromkeys(found))
 
 
@@ -281,7 +279,7 @@ def _read_lines(path: Path, text: str) -> _SetReader:
     return reader
 
 
-def _context_question(reader: _SetReader, row: Mapping[str, Any], place: str) -> Question:
+def _context_question(reader: _SetReader, row: JsonObject, place: str) -> Question:
     meta = row.get("meta")
     title = meta.get("title", "") if isinstance(meta, dict) else ""
     passage = CorpusPassage(

@@ -19,6 +19,7 @@ from leanrag_engine.core.model import (
     Extract,
     ExtractedEntity,
     ExtractedRelation,
+    JsonObject,
     LoadedDocument,
     Method,
 )
@@ -136,7 +137,7 @@ class _OpenIEReader:
             index,
         )
 
-    def _rows(self, row: Mapping[str, Any], key: str, kind: str, place: str) -> list[Any]:
+    def _rows(self, row: JsonObject, key: str, kind: str, place: str) -> list[Any]:
         value = row.get(key, [])
         if isinstance(value, list):
             return value
@@ -160,7 +161,7 @@ class _OpenIEReader:
             self.leave_out("triples", f"triple of {place}", value, "subject, predicate and object as strings")
 
 
-def _passage_of(row: Mapping[str, Any]) -> str:
+def _passage_of(row: JsonObject) -> str:
     if isinstance(row.get("passage"), str):
         return str(row["passage"])
     parts = [row.get("title"), row.get("text")]

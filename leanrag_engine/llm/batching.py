@@ -16,6 +16,7 @@ import anyio
 import anyio.lowlevel
 
 from leanrag_engine.core.errors import CapReached, LeanRAGError, ModelUnavailable, ReplyUnusable, first_error
+from leanrag_engine.core.model import JsonObject, JsonSchema
 from leanrag_engine.core.ports import ChatModel, ChatRequest, FinishReason, Message, Reply
 from leanrag_engine.core.text.shortening import cut_end, one_line
 
@@ -115,9 +116,9 @@ class TaskKind:
 
     step: str
     instructions: str
-    item: Mapping[str, Any]
+    item: JsonSchema
     room: int
-    other_form: Callable[[str], list[Mapping[str, Any]]] | None = None
+    other_form: Callable[[str], list[JsonObject]] | None = None
     prompts: Prompts = BUILT_IN
 
 
@@ -132,7 +133,7 @@ class Task(Generic[T]):
 
     id: str
     text: str
-    read: Callable[[Mapping[str, Any]], T]
+    read: Callable[[JsonObject], T]
     chunk_ids: tuple[str, ...] = ()
 
 
@@ -141,7 +142,7 @@ ITEMS, NUMBER = "items", "task"
 
 
 def batch_request(
-    kind: TaskKind, tasks: Sequence[Task[Any]], problems: Sequence[str] = (), room: int = 1
+    kind: TaskKind, tasks: Sequence[Task[T]], problems: Sequence[str] = (), room: int = 1
 ) -> ChatRequest:
     """Return the request for these tasks; ``problems``: what was wrong with the last answer of each.
 
@@ -169,7 +170,7 @@ def batch_request(
     )
 
 
-def _chunks_of(tasks: Sequence[Task[Any]]) -> tuple[str, ...]:
+def _chunks_of(tasks: Sequence[Task[T]]) -> tuple[str, ...]:
     """Return all chunks that the tasks come from; none if those of one task are unknown."""
     if not all(task.chunk_ids for task in tasks):
         return ()
@@ -251,7 +252,7 @@ async def _ask_once(
     return _Round(answers, cut=cut, kept=reply.kept)
 
 
-def _items(kind: TaskKind, reply: Reply, count: int) -> dict[int, Mapping[str, Any]]:
+def _items(kind: TaskKind, reply: Reply, count: int) -> dict[int, JsonObject]:
     """Return the answers of a reply by the number of their task; all but the last if it was cut off."""
     cut = reply.finish_reason is FinishReason.LENGTH
     text = complete_text(replace(reply, finish_reason=FinishReason.STOP) if cut else reply)
@@ -265,15 +266,16 @@ def _items(kind: TaskKind, reply: Reply, count: int) -> dict[int, Mapping[str, A
     return numbered or (dict(enumerate(items, 1)) if len(items) == count else {})
 
 
-def _number(item: Mapping[str, Any]) -> int:
+def _number(item: JsonObject) -> int:
     """Return the number of the task that an item answers; 0 if it has none."""
+    given = item.get(NUMBER)
     try:
-        return int(item.get(NUMBER) or 0)
-    except (TypeError, ValueError):
+        return int(given) if isinstance(given, str | int | float) else 0
+    except ValueError:
         return 0
 
 
-def _find_items(kind: TaskKind, text: str) -> list[Mapping[str, Any]]:
+def _find_items(kind: TaskKind, text: str) -> list[JsonObject]:
     try:
         found = read_object(text, kind.item["required"])
     except ReplyUnusable:
@@ -288,7 +290,7 @@ def _find_items(kind: TaskKind, text: str) -> list[Mapping[str, Any]]:
     return [found]
 
 
-def _read(task: Task[T], item: Mapping[str, Any] | None) -> T | LeanRAGError:
+def _read(task: Task[T], item: JsonObject | None) -> T | LeanRAGError:
     if item is None:
         return ReplyUnusable("The reply has no answer for this task.")
     try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from leanrag_engine.core.model import Json, JsonObject, JsonSchema
 from leanrag_engine.core.text.shortening import cut_end, one_line
 
 if TYPE_CHECKING:
@@ -15,11 +16,11 @@ _SHOWN = 40
 _LIMITS = frozenset({"pattern", "maxLength", "minItems", "maxItems", "minimum", "maximum"})
 """Keywords that the services of chat models reject or ignore in the schema of a reply."""
 
-TEXT = {"type": "string", "pattern": r"\S"}
+TEXT: JsonSchema = {"type": "string", "pattern": r"\S"}
 """The schema of a text that is not empty."""
 
 
-def find_faults(schema: Mapping[str, Any], item: Mapping[str, Any]) -> list[str]:
+def find_faults(schema: JsonSchema, item: JsonObject) -> list[str]:
     """Return what is wrong with ``item``, each fault as ``path: problem; expected …``, in the order of the paths."""
     from jsonschema import Draft202012Validator  # noqa: PLC0415 - only where an agent submits
 
@@ -31,8 +32,8 @@ def find_faults(schema: Mapping[str, Any], item: Mapping[str, Any]) -> list[str]
 
 
 def _faults(error: ValidationError) -> Iterator[str]:
-    path, found, schema = format_path(error.absolute_path), error.instance, error.schema
-    expected = schema if isinstance(schema, Mapping) else {}
+    path, found = format_path(error.absolute_path), error.instance
+    expected: Any = error.schema if isinstance(error.schema, Mapping) else {}
     if error.validator == "required":
         for name in expected["required"]:
             if name not in found:
@@ -65,7 +66,7 @@ def _below(path: str, name: str) -> str:
     return f"{path}.{name}" if path else name
 
 
-def _show(value: Any) -> str:
+def _show(value: Json) -> str:
     if isinstance(value, str):
         return f'"{cut_end(one_line(value), _SHOWN)}"' if value.strip() else "empty"
     if isinstance(value, list):
@@ -73,7 +74,7 @@ def _show(value: Any) -> str:
     return "an object" if isinstance(value, Mapping) else str(value)
 
 
-def describe_schema(schema: Mapping[str, Any]) -> str:
+def describe_schema(schema: JsonSchema) -> str:
     """Return in words what a value of the schema is: ``an integer from 1 to 10``."""
     match schema.get("type"):
         case "string":

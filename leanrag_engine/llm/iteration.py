@@ -5,15 +5,14 @@ The number of rounds, the tokens of the evidence and the time are bounded, whate
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
 
 import anyio
 
 from leanrag_engine.core.errors import ReplyUnusable
-from leanrag_engine.core.model import Context
+from leanrag_engine.core.model import Context, JsonObject, JsonSchema
 from leanrag_engine.core.ports import ChatModel, ChatRequest, Message
 from leanrag_engine.core.text.cleaning import clean
 from leanrag_engine.core.text.fencing import fence
@@ -205,16 +204,20 @@ async def _reflect(
         most=str(limits.queries),
         schema=typed,
     )
-    properties = {"missing": {"type": "string"}, "sufficient": {"type": "boolean"}, "queries": _QUERIES}
+    properties: dict[str, JsonSchema] = {
+        "missing": {"type": "string"},
+        "sufficient": {"type": "boolean"},
+        "queries": _QUERIES,
+    }
     request = _make_request(text, "reflect", properties)
     return await ask(model, request, lambda reply: _read_reflection(reply, limits.queries), meter, prompts)
 
 
-_QUERIES: dict[str, Any] = {"type": "array", "items": {"type": "string"}}
+_QUERIES: JsonSchema = {"type": "array", "items": {"type": "string"}}
 
 
-def _make_request(text: str, step: str, properties: dict[str, Any]) -> ChatRequest:
-    schema = {
+def _make_request(text: str, step: str, properties: Mapping[str, JsonSchema]) -> ChatRequest:
+    schema: JsonSchema = {
         "title": step,
         "type": "object",
         "properties": properties,
@@ -233,7 +236,7 @@ def _read_reflection(text: str, most: int) -> _Reflection:
     return _Reflection(sufficient, missing, () if sufficient else _read_queries(found, most))
 
 
-def _read_queries(found: dict[str, Any], most: int) -> tuple[str, ...]:
+def _read_queries(found: JsonObject, most: int) -> tuple[str, ...]:
     queries = found.get("queries")
     if not isinstance(queries, list) or not all(isinstance(each, str) for each in queries):
         raise ReplyUnusable(f'"queries" is {quote(repr(queries))}; expected a list of strings.')

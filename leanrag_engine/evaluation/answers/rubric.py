@@ -6,9 +6,10 @@ import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from leanrag_engine.core.errors import ReplyUnusable
+from leanrag_engine.core.model import Json, JsonSchema
 from leanrag_engine.core.ports import ChatRequest, Message
 from leanrag_engine.core.text.fencing import fence
 from leanrag_engine.llm.batching import quote, read_object
@@ -82,7 +83,7 @@ def read_choices(text: str) -> Choices:
 
 
 def _read(
-    text: str, key: str, value_of: Callable[[Any], T | None], expected: str
+    text: str, key: str, value_of: Callable[[Json], T | None], expected: str
 ) -> dict[str, tuple[T, str]]:
     verdicts = {_plain(name): value for name, value in read_object(text).items()}
     found: dict[str, tuple[T, str]] = {}
@@ -123,9 +124,9 @@ def _winner(value: object) -> int | None:
     return int(match[1]) if match else None
 
 
-def _schema(title: str, key: str, values: range) -> dict[str, Any]:
+def _schema(title: str, key: str, values: range) -> JsonSchema:
     """Return the schema of a verdict; the reason comes before the number, so that the model reasons first."""
-    verdict = {
+    verdict: JsonSchema = {
         "type": "object",
         "properties": {"reason": {"type": "string"}, key: {"type": "integer", "enum": list(values)}},
         "required": ["reason", key],

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from leanrag_engine.core.errors import InvalidInput
+from leanrag_engine.core.model import JsonObject
 from leanrag_engine.evaluation.datasets import MISSING, SetProblems, read_file_text, read_string
 
 QUESTIONS_FILE, DOCUMENTS_FOLDER = "questions.json", "docs"
@@ -152,7 +152,7 @@ def _compile(problems: SetProblems, text: str, place: str) -> re.Pattern[str] | 
     return pattern
 
 
-def _read_strings(problems: SetProblems, row: Mapping[str, Any], key: str, place: str) -> list[str]:
+def _read_strings(problems: SetProblems, row: JsonObject, key: str, place: str) -> list[str]:
     value = row.get(key, [])
     if isinstance(value, list) and all(isinstance(each, str) and each.strip() for each in value):
         return value

@@ -14,6 +14,7 @@ from leanrag_engine.adapters.tokenizer import TiktokenTokenizer
 from leanrag_engine.adapters.wiring import chat_model
 from leanrag_engine.core.config import Settings
 from leanrag_engine.core.errors import CapReached, InvalidInput, LeanRAGError, ReplyUnusable
+from leanrag_engine.core.model import JsonObject
 from leanrag_engine.core.ports import ChatModel, ChatRequest, Progress, ProgressReport, Reply, Tokenizer
 from leanrag_engine.core.text.fencing import fence
 from leanrag_engine.evaluation.datasets import read_file_text
@@ -183,7 +184,7 @@ def _read_result(corpus: SourceCorpus, work_id: str, item: object) -> WrittenQue
     return read_question(corpus, passage, item)
 
 
-def _read_worksheet(path: Path) -> Sequence[Mapping[str, Any]]:
+def _read_worksheet(path: Path) -> Sequence[JsonObject]:
     try:
         content = json.loads(read_file_text(path))
     except (ValueError, RecursionError) as problem:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from leanrag_engine.core.errors import InvalidInput, LeanRAGError, ReplyUnusable
-from leanrag_engine.core.model import DocumentSource, content_id
+from leanrag_engine.core.model import CheckedObject, DocumentSource, JsonObject, JsonSchema, content_id
 from leanrag_engine.core.ports import Tokenizer
 from leanrag_engine.core.runtime.replacement import replace_file
 from leanrag_engine.core.text.language.names import fold_case
@@ -40,7 +40,7 @@ class WritingLimits:
 LIMITS = WritingLimits()
 
 
-QUESTION_SCHEMA: Mapping[str, Any] = {
+QUESTION_SCHEMA: JsonSchema = {
     "type": "object",
     "properties": {
         "question": TEXT | {"maxLength": 500},
@@ -195,17 +195,17 @@ def read_corpus(folder: Path, tokenizer: Tokenizer, max_bytes: int) -> SourceCor
     return SourceCorpus(tuple(passages.values()), tuple(failed))
 
 
-def read_question(corpus: SourceCorpus, passage: SourcePassage, item: Mapping[str, Any]) -> WrittenQuestion:
+def read_question(corpus: SourceCorpus, passage: SourcePassage, item: JsonObject) -> WrittenQuestion:
     """Check one written question. Raises ``ReplyUnusable`` with everything that is wrong with it."""
-    item = {key: each for key, each in item.items() if key in QUESTION_SCHEMA["properties"]}
-    if faults := find_faults(QUESTION_SCHEMA, item):
+    checked: CheckedObject = {key: each for key, each in item.items() if key in QUESTION_SCHEMA["properties"]}
+    if faults := find_faults(QUESTION_SCHEMA, checked):
         raise ReplyUnusable(join_faults(faults))
     question = WrittenQuestion(
         passage,
-        " ".join(item["question"].split()),
-        " ".join(item["answer"].split()),
-        tuple(" ".join(each.split()) for each in item["facts"]),
-        tuple(" ".join(each.split()) for each in item.get("queries", [])),
+        " ".join(checked["question"].split()),
+        " ".join(checked["answer"].split()),
+        tuple(" ".join(each.split()) for each in checked["facts"]),
+        tuple(" ".join(each.split()) for each in checked.get("queries", [])),
     )
     problems = [
         f"facts[{place}] {quote(fact)} {problem}"

@@ -7,10 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from leanrag_engine.core.errors import LeanRAGError, ReplyUnusable
-from leanrag_engine.core.model import Entity, Evidence, Graph, Method, Relation, content_id
+from leanrag_engine.core.model import (
+    Entity,
+    Evidence,
+    Graph,
+    JsonObject,
+    JsonSchema,
+    Method,
+    Relation,
+    content_id,
+)
 from leanrag_engine.core.text.cleaning import clean
 from leanrag_engine.core.text.fencing import fence
 from leanrag_engine.core.text.language.sentences import sentences, whole_sentences
@@ -29,7 +38,7 @@ Report = Callable[[int, int], None]
 _MOST_WORDS = DESCRIPTION_WORDS + DESCRIPTION_WORDS // 4
 """Models count words badly: a description that exceeds the requested length a little is not cut."""
 _GROUP_STARTS = frozenset("abcdefgh")
-_ITEM = {
+_ITEM: JsonSchema = {
     "type": "object",
     "properties": {"description": TEXT},
     "required": ["description"],
@@ -145,7 +154,7 @@ def apply_descriptions(
 # --- answers -------------------------------------------------------------------------------
 
 
-def _read(item: Mapping[str, Any], texts: Sequence[tuple[str, str]]) -> Description:
+def _read(item: JsonObject, texts: Sequence[tuple[str, str]]) -> Description:
     """Read a description; raise ``ReplyUnusable`` if it is empty or its first sentence is too long."""
     given = item.get("description")
     text = " ".join(clean(given).split()) if isinstance(given, str) else ""

@@ -7,12 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 import anyio
 
 from leanrag_engine.core.errors import LeanRAGError
-from leanrag_engine.core.model import TYPE_KINDS, Chunk, Extract, ExtractionSchema, content_id
+from leanrag_engine.core.model import TYPE_KINDS, Chunk, Extract, ExtractionSchema, JsonSchema, content_id
 from leanrag_engine.core.text.fencing import fence
 from leanrag_engine.llm.batching import ModelWork, Task, TaskKind, ask_each, for_each
 from leanrag_engine.llm.item_schema import TEXT
@@ -30,14 +29,19 @@ Report = Callable[[int, int], None]
 """Called with the number of finished chunks and their total; an exception that it raises ends the work."""
 
 
-def _rows(most: int, optional: Sequence[str] = (), **fields: Any) -> dict[str, Any]:
+def _rows(most: int, optional: Sequence[str] = (), **fields: JsonSchema) -> JsonSchema:
     required = [name for name in fields if name not in optional]
-    row = {"type": "object", "properties": fields, "required": required, "additionalProperties": False}
+    row: JsonSchema = {
+        "type": "object",
+        "properties": fields,
+        "required": required,
+        "additionalProperties": False,
+    }
     return {"type": "array", "maxItems": most, "items": row}
 
 
-_NAME = {**TEXT, "maxLength": LIMITS.name_characters}
-_CONFIDENCE = {"type": "number", "minimum": 0, "maximum": 1}
+_NAME: JsonSchema = {**TEXT, "maxLength": LIMITS.name_characters}
+_CONFIDENCE: JsonSchema = {"type": "number", "minimum": 0, "maximum": 1}
 _ATTRIBUTES = _rows(
     LIMITS.attributes,
     name=_NAME,
@@ -47,7 +51,9 @@ _ATTRIBUTES = _rows(
 )
 
 
-def _item(entity: Mapping[str, Any], relation: Mapping[str, Any], optional: Sequence[str]) -> dict[str, Any]:
+def _item(
+    entity: Mapping[str, JsonSchema], relation: Mapping[str, JsonSchema], optional: Sequence[str]
+) -> JsonSchema:
     """Return the JSON schema of an answer with further fields of each entity and relation."""
     return {
         "type": "object",

@@ -11,15 +11,17 @@ import re
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from leanrag_engine.core.errors import ReplyUnusable
 from leanrag_engine.core.model import (
+    CheckedObject,
     Extract,
     ExtractedAttribute,
     ExtractedEntity,
     ExtractedRelation,
     ExtractionSchema,
+    Json,
+    JsonObject,
     Method,
 )
 from leanrag_engine.core.text.cleaning import clean
@@ -75,7 +77,7 @@ _TRIPLE_ROW = ("source", "predicate", "target")
 
 
 def read_extract(
-    item: Mapping[str, Any],
+    item: JsonObject,
     chunk_id: str,
     passage: str,
     known: Sequence[ExtractedEntity] = (),
@@ -107,7 +109,7 @@ def read_extract(
 
 
 def read_strictly(
-    item: Mapping[str, Any], chunk_id: str, passage: str, schema: ExtractionSchema | None = None
+    item: CheckedObject, chunk_id: str, passage: str, schema: ExtractionSchema | None = None
 ) -> Extract:
     """Return the extract, with method ``agent``, that an item of the published schema gives of ``passage``.
 
@@ -146,7 +148,7 @@ def read_strictly(
     return Extract(chunk_id, Method.AGENT, entities, relations, types.digest)
 
 
-def _index_names(rows: Sequence[Mapping[str, Any]]) -> dict[str, int]:
+def _index_names(rows: Sequence[CheckedObject]) -> dict[str, int]:
     """Return the place of the first entity that bears each name or alias, by its key."""
     forms: dict[str, int] = {}
     for place, row in enumerate(rows):
@@ -155,7 +157,7 @@ def _index_names(rows: Sequence[Mapping[str, Any]]) -> dict[str, int]:
     return forms
 
 
-def _find_entity_faults(rows: Sequence[Mapping[str, Any]], ground: _PassageWords) -> Iterator[str]:
+def _find_entity_faults(rows: Sequence[CheckedObject], ground: _PassageWords) -> Iterator[str]:
     forms = _index_names(rows)
     for place, row in enumerate(rows):
         path = f"entities[{place}]"
@@ -173,7 +175,7 @@ def _find_entity_faults(rows: Sequence[Mapping[str, Any]], ground: _PassageWords
         yield from _find_length_fault(path, row)
 
 
-def _find_relation_faults(rows: Sequence[Mapping[str, Any]], forms: Mapping[str, int]) -> Iterator[str]:
+def _find_relation_faults(rows: Sequence[CheckedObject], forms: Mapping[str, int]) -> Iterator[str]:
     for place, row in enumerate(rows):
         path = f"relations[{place}]"
         ends = {end: forms.get(name_key(row[end])) for end in ("source", "target")}
@@ -185,7 +187,7 @@ def _find_relation_faults(rows: Sequence[Mapping[str, Any]], forms: Mapping[str,
         yield from _find_length_fault(path, row)
 
 
-def _find_length_fault(path: str, row: Mapping[str, Any]) -> Iterator[str]:
+def _find_length_fault(path: str, row: CheckedObject) -> Iterator[str]:
     count = word_count(_text(row["description"]))
     if count > LIMITS.description_words:
         yield f"{path}.description has {count} words; expected at most {LIMITS.description_words}"
@@ -194,12 +196,12 @@ def _find_length_fault(path: str, row: Mapping[str, Any]) -> Iterator[str]:
 # --- shapes --------------------------------------------------------------------------------
 
 
-def _field(row: Mapping[str, Any], name: str) -> Any:
+def _field(row: JsonObject, name: str) -> Json:
     """Return the value of a field under the first of its names that has one; else ``None``."""
     return next((row[key] for key in _KEYS[name] if row.get(key) is not None), None)
 
 
-def _rows(value: Any, fields: Sequence[str]) -> Iterator[Mapping[str, Any]]:
+def _rows(value: Json, fields: Sequence[str]) -> Iterator[JsonObject]:
     """Yield the rows of a list as objects; bare names, lists of values and objects keyed by name are converted."""
     if isinstance(value, Mapping):
         single = _field(value, fields[0]) is not None
@@ -220,7 +222,7 @@ def _rows(value: Any, fields: Sequence[str]) -> Iterator[Mapping[str, Any]]:
             yield {fields[0]: row}
 
 
-def _text(value: Any) -> str:
+def _text(value: Json) -> str:
     """Return a string, number or list of them as clean text on one line; "" for anything else."""
     if isinstance(value, list):
         return " ".join(filter(None, map(_text, value)))
@@ -229,7 +231,7 @@ def _text(value: Any) -> str:
     return ""
 
 
-def _importance(value: Any) -> float:
+def _importance(value: Json) -> float:
     """Read an importance from 1 to 10: ``8`` and ``"8/10"`` are 8, and 0.8 is taken from a scale up to 1; 0 if none."""
     found = re.match(r"\s*(\d+(?:\.\d+)?)", _text(value))
     if not found:
@@ -238,7 +240,7 @@ def _importance(value: Any) -> float:
     return min(float(LIMITS.importance), round(LIMITS.importance * figure, 1) if 0 < figure < 1 else figure)
 
 
-def _description(value: Any) -> str:
+def _description(value: Json) -> str:
     """Return whole sentences within the limit, or a single one of at most twice as many words; "" if it is longer."""
     text = _text(value)
     return whole_sentences(text, LIMITS.description_words) or whole_sentences(
@@ -254,7 +256,7 @@ _BRACKETS = re.compile(r"(\S.*?)\s*[(（]([^()（）]{2,80})[)）]")
 _SHORT_FORM = re.compile(r"[^\s\d]\S{1,9}")
 
 
-def _bare(value: Any) -> str:
+def _bare(value: Json) -> str:
     """Return a name without quotation marks and emphasis around it."""
     text = _text(value)
     inner = text.strip(_SIGNS)
@@ -342,17 +344,17 @@ class _SchemaReader:
         self._matcher = TypeMatcher(schema) if schema else None
         self.digest = schema.digest if schema else ""
 
-    def entity_type(self, given: Any) -> str:
+    def entity_type(self, given: Json) -> str:
         text = _text(given)
         return self._matcher.read("entity", text) if self._matcher else type_name(text)
 
-    def relation_type(self, row: Mapping[str, Any]) -> str:
+    def relation_type(self, row: JsonObject) -> str:
         return self._matcher.read("relation", _text(_field(row, "predicate"))) if self._matcher else ""
 
-    def confidence(self, row: Mapping[str, Any]) -> float:
+    def confidence(self, row: JsonObject) -> float:
         return _share(row.get("confidence")) if self._matcher else 0.0
 
-    def attributes(self, row: Mapping[str, Any]) -> tuple[ExtractedAttribute, ...]:
+    def attributes(self, row: JsonObject) -> tuple[ExtractedAttribute, ...]:
         """Return the attributes of an entity that have a name and a value."""
         given = row.get("attributes")
         if self._matcher is None or not given:
@@ -366,7 +368,7 @@ class _SchemaReader:
         return tuple(dict.fromkeys(found))[: LIMITS.attributes]
 
 
-def _share(value: Any) -> float:
+def _share(value: Json) -> float:
     """Read a confidence from 0 to 1: 95, "95 %" and 0.95 are equal; 0 if there is none."""
     found = re.match(r"\s*(\d+(?:\.\d+)?)", _text(value))
     if not found:
@@ -405,7 +407,7 @@ class _ReplyReader:
         entities = tuple(self.entities.values())
         return Extract(chunk_id, Method.MODEL, entities, self._most_important(), self._types.digest)
 
-    def entity(self, row: Mapping[str, Any]) -> None:
+    def entity(self, row: JsonObject) -> None:
         given = _bare(_field(row, "name"))
         name, short = _with_short_form(given)
         type_ = self._types.entity_type(_field(row, "type"))
@@ -417,7 +419,7 @@ class _ReplyReader:
         attributes, confidence = self._types.attributes(row), self._types.confidence(row)
         self._add(ExtractedEntity(name, type_, description, aliases, attributes, confidence))
 
-    def relation(self, row: Mapping[str, Any]) -> None:
+    def relation(self, row: JsonObject) -> None:
         description = _description(_field(row, "description"))
         ends = [_bare(_field(row, end)) for end in ("source", "target")]
         if not description and (predicate := _text(_field(row, "predicate"))):
@@ -452,7 +454,7 @@ class _ReplyReader:
             return ""
         return f"{_quote(name)} is not in the passage (spell names as the passage does, in its language)"
 
-    def _other_names(self, row: Mapping[str, Any], name: str) -> Iterator[str]:
+    def _other_names(self, row: JsonObject, name: str) -> Iterator[str]:
         given = row.get("aliases")
         for each in given if isinstance(given, list) else ():
             alias = _bare(each)

@@ -7,8 +7,10 @@ with common deviations: other quotes, numbered lists and headings around the tup
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
+
+from leanrag_engine.core.model import JsonObject
 
 _QUOTES = "\"'“”‘’„«»`*"
 _BETWEEN = re.compile(r"\s*<\|#?\|?>\s*")
@@ -19,7 +21,7 @@ _TASK = re.compile(r"^\W*task\s+(\d{1,3})\W*$", re.IGNORECASE | re.MULTILINE)
 _IMPORTANCE = re.compile(r"\d+(?:\.\d+)?")
 
 
-def read_tuples(text: str) -> list[Mapping[str, Any]]:
+def read_tuples(text: str) -> list[JsonObject]:
     """Return the answers in ``text``, with the numbers of their tasks if it names them, else in order.
 
     The list is empty if the text holds no tuple. The caller checks the content of each answer.
@@ -32,13 +34,13 @@ def read_tuples(text: str) -> list[Mapping[str, Any]]:
     return [answer for part in _COMPLETE.split(text) if (answer := _answer(part))] or _empty_answer(text)
 
 
-def _empty_answer(text: str) -> list[Mapping[str, Any]]:
+def _empty_answer(text: str) -> list[JsonObject]:
     """Return one empty answer for a reply that holds nothing but the completion mark."""
     bare = _COMPLETE.sub("", text)
     return [{"entities": [], "relations": []}] if bare != text and not bare.strip(f"{_QUOTES} \n#") else []
 
 
-def _answer(text: str) -> dict[str, Any]:
+def _answer(text: str) -> JsonObject:
     """Return the tuples of one answer; {} if there are none."""
     heads = list(_HEAD.finditer(text))
     answer: dict[str, Any] = {"entities": [], "relations": []}
@@ -58,11 +60,11 @@ def _until_end(body: str) -> str:
     return body[: end.start()] if end else body
 
 
-def _entity(fields: Sequence[str]) -> dict[str, Any]:
+def _entity(fields: Sequence[str]) -> JsonObject:
     return dict(zip(("name", "type", "description"), fields, strict=False))
 
 
-def _relation(fields: Sequence[str]) -> dict[str, Any]:
+def _relation(fields: Sequence[str]) -> JsonObject:
     """Take the longest text after the two ends as the description: keywords may precede or follow it."""
     ends = dict(zip(("source", "target"), fields, strict=False))
     rest = fields[2:]

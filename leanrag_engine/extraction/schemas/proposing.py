@@ -4,10 +4,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from leanrag_engine.core.errors import InvalidInput, LeanRAGError, ReplyUnusable
-from leanrag_engine.core.model import Chunk, Extract, ExtractionSchema, content_id
+from leanrag_engine.core.model import (
+    Chunk,
+    Extract,
+    ExtractionSchema,
+    Json,
+    JsonObject,
+    JsonSchema,
+    content_id,
+)
 from leanrag_engine.core.text.cleaning import clean
 from leanrag_engine.core.text.fencing import fence
 from leanrag_engine.core.text.language.names import name_key
@@ -22,13 +29,13 @@ AUTO = "auto"
 _MOST = {"entities": 12, "relations": 15, "attributes": 10}
 _SAMPLE_CHUNKS, _SAMPLE_TOKENS = 12, 6000
 
-_ROW = {
+_ROW: JsonSchema = {
     "type": "object",
     "properties": {"name": TEXT, "description": TEXT},
     "required": ["name", "description"],
     "additionalProperties": False,
 }
-_ITEM = {
+_ITEM: JsonSchema = {
     "type": "object",
     "properties": {
         section: {"type": "array", "maxItems": most, "items": _ROW} for section, most in _MOST.items()
@@ -67,7 +74,7 @@ def select_sample(chunks: Sequence[Chunk]) -> list[Chunk]:
     return found
 
 
-def _read(item: Mapping[str, Any]) -> ExtractionSchema:
+def _read(item: JsonObject) -> ExtractionSchema:
     """Return the types of an answer that have a name, each once. Raises ``ReplyUnusable`` if no entity type is left."""
     sections = {section: _read_types(item.get(section), most) for section, most in _MOST.items()}
     if not sections["entities"]:
@@ -75,7 +82,7 @@ def _read(item: Mapping[str, Any]) -> ExtractionSchema:
     return ExtractionSchema(AUTO, sections["entities"], sections["relations"], sections["attributes"])
 
 
-def _read_types(rows: Any, most: int) -> dict[str, str]:
+def _read_types(rows: Json, most: int) -> dict[str, str]:
     found: dict[str, tuple[str, str]] = {}
     for row in rows if isinstance(rows, list) else ():
         name, said = (row.get("name"), row.get("description")) if isinstance(row, Mapping) else (row, "")

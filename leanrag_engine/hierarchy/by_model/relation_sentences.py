@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from itertools import chain
-from typing import Any
 
 from leanrag_engine.core.errors import ReplyUnusable
-from leanrag_engine.core.model import Entity, Relation, content_id
+from leanrag_engine.core.model import Entity, JsonObject, JsonSchema, Relation, content_id
 from leanrag_engine.core.text.fencing import fence
 from leanrag_engine.core.text.language.names import name_key
 from leanrag_engine.core.text.language.sentences import ends_sentence, sentences
@@ -24,7 +23,7 @@ from .summaries import read_text
 
 STEP = "relation"
 
-_ITEM = {
+_ITEM: JsonSchema = {
     "type": "object",
     "properties": {"sentence": TEXT},
     "required": ["sentence"],
@@ -114,9 +113,7 @@ def _is_proper(name: str, *, shortest_cjk: int = 3) -> bool:
     return any(character.isupper() for character in name)
 
 
-def _read(
-    forbidden: Sequence[str], options: TaskOptions, item: Mapping[str, Any], *, least_words: int = 4
-) -> str:
+def _read(forbidden: Sequence[str], options: TaskOptions, item: JsonObject, *, least_words: int = 4) -> str:
     text = read_text(item, "sentence")
     if word_count(text) < least_words:
         raise ReplyUnusable("The sentence is empty or says too little.")

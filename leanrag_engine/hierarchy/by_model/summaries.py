@@ -12,10 +12,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
-from typing import Any
 
 from leanrag_engine.core.errors import ReplyUnusable
-from leanrag_engine.core.model import Entity, Evidence, Finding, Relation, content_id
+from leanrag_engine.core.model import Entity, Evidence, Finding, JsonObject, JsonSchema, Relation, content_id
 from leanrag_engine.core.text.fencing import fence
 from leanrag_engine.core.text.language.names import name_key
 from leanrag_engine.core.text.language.sentences import ends_sentence, sentences, whole_sentences
@@ -39,13 +38,13 @@ STEP = "summary"
 
 _AROUND = " \t\n\"'“”‘’«»*_#`"
 
-_FINDING = {
+_FINDING: JsonSchema = {
     "type": "object",
     "properties": {"summary": TEXT, "explanation": TEXT},
     "required": ["summary", "explanation"],
     "additionalProperties": False,
 }
-_ITEM = {
+_ITEM: JsonSchema = {
     "type": "object",
     "properties": {"name": TEXT, "description": TEXT, "findings": {"type": "array", "items": _FINDING}},
     "required": ["name", "description", "findings"],
@@ -167,7 +166,7 @@ def _read(
     least: int,
     finder: ChunkFinder,
     options: TaskOptions,
-    item: Mapping[str, Any],
+    item: JsonObject,
 ) -> ClusterSummary:
     name = _name(item, members)
     description = _description(item, options.description_words)
@@ -180,7 +179,7 @@ def _read(
     return ClusterSummary(name, description, findings, finder.evidence(description))
 
 
-def _name(item: Mapping[str, Any], members: Mapping[str, str], *, most_words: int = 12) -> str:
+def _name(item: JsonObject, members: Mapping[str, str], *, most_words: int = 12) -> str:
     name = read_text(item, "name").strip(_AROUND)
     if name.count(".") == 1:  # a full stop, and no abbreviation's
         name = name.removesuffix(".").strip(_AROUND)
@@ -195,7 +194,7 @@ def _name(item: Mapping[str, Any], members: Mapping[str, str], *, most_words: in
     return name
 
 
-def _description(item: Mapping[str, Any], words: int, *, least: int = 6) -> str:
+def _description(item: JsonObject, words: int, *, least: int = 6) -> str:
     """Return the description, cut at a sentence where it breaks off or has more than twice the ``words`` asked for."""
     text = whole_sentences(read_text(item, "description"), 2 * words)
     while text and not ends_sentence(text):
@@ -208,7 +207,7 @@ def _description(item: Mapping[str, Any], words: int, *, least: int = 6) -> str:
     return text
 
 
-def _findings(item: Mapping[str, Any], chunks: Callable[[str], tuple[str, ...]]) -> Iterable[Finding]:
+def _findings(item: JsonObject, chunks: Callable[[str], tuple[str, ...]]) -> Iterable[Finding]:
     """Yield the findings with a summary and an explanation that repeat no earlier one."""
     given = item.get("findings")
     if not isinstance(given, list):
@@ -228,7 +227,7 @@ def _line(value: object) -> str:
     return " ".join(value.split()) if isinstance(value, str) else ""
 
 
-def read_text(item: Mapping[str, Any], key: str) -> str:
+def read_text(item: JsonObject, key: str) -> str:
     """Return the text under ``key`` on one line. Raises ``ReplyUnusable`` if there is none."""
     text = item.get(key)
     if not isinstance(text, str):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import anyio
 import anyio.to_thread
@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leanrag_engine.core.errors import LeanRAGError, ReplyUnusable, first_error
-from leanrag_engine.core.model import Entity, Evidence, Graph, Method, Relation, Staleness
+from leanrag_engine.core.model import Entity, Evidence, Graph, JsonObject, Method, Relation, Staleness
 from leanrag_engine.core.ports import Progress, ProgressReport
 from leanrag_engine.core.text.language.names import name_key
 from leanrag_engine.hierarchy.changes.carrying import CarriedSentences, CarriedSummaries
@@ -46,7 +46,7 @@ class TextSources:
     and their ``sentences`` on two clusters, by the id of the relation. The model is not asked for what an agent wrote."""
 
     work: ModelWork | None = None
-    summaries: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    summaries: Mapping[str, JsonObject] = field(default_factory=dict)
     sentences: Mapping[str, str] = field(default_factory=dict)
     options: TaskOptions = DEFAULT
 
@@ -146,7 +146,7 @@ def _read_agent_summaries(
     if not sources.summaries:
         return {}
     found: dict[int, WrittenSummary] = {}
-    by_cluster: dict[str, list[Mapping[str, Any]]] = defaultdict(list)
+    by_cluster: dict[str, list[JsonObject]] = defaultdict(list)
     for item in sources.summaries.values():
         by_cluster[str(item.get("cluster"))].append(item)
     for number, cluster in enumerate(clusters):

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from leanrag_engine.core.errors import NotReady
-from leanrag_engine.core.model import Collection, Extract, ExtractionSchema, Method
+from leanrag_engine.core.model import Collection, Extract, ExtractionSchema, JsonObject, Method
 from leanrag_engine.core.ports import ChunkReading
 from leanrag_engine.core.text.language.words import STOPWORDS, words
 from leanrag_engine.extraction.by_model.extract import extraction_kind, submission_task
@@ -73,7 +72,7 @@ class ChunkWork:
             note=note,
         )
 
-    async def submit(self, items: Sequence[Mapping[str, Any]], replace: bool) -> Submission:
+    async def submit(self, items: Sequence[JsonObject], replace: bool) -> Submission:
         """Store extracts. One that replaces another of an agent or a model needs ``replace``."""
         name = self._collection.name
         ids = [str(item.get("work_id")) for item in items]

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, Literal, TypeVar
+from typing import Generic, Literal, TypeVar
 
 from leanrag_engine.core.errors import InvalidInput, ReplyUnusable
+from leanrag_engine.core.model import CheckedObject, JsonObject, JsonSchema
 from leanrag_engine.llm.batching import TaskKind
 from leanrag_engine.llm.item_schema import find_faults, join_faults
 
@@ -14,7 +15,7 @@ T = TypeVar("T")
 
 WorkKind = Literal["extraction", "summary", "relation", "description"]
 
-ID = {"type": "string"}
+ID: JsonSchema = {"type": "string"}
 FORM = "\n---\n"
 """Separator in the instructions: the text after it is the reply format of chat models; agents have a schema."""
 SHOWN = 24_000
@@ -54,7 +55,7 @@ class PendingWork:
     cursor: str = ""
     """The cursor of the next page; "" at the end."""
     instructions: str = ""
-    schema: Mapping[str, Any] | None = None
+    schema: JsonSchema | None = None
     names: tuple[str, ...] = ()
     note: str = ""
 
@@ -74,7 +75,7 @@ class Submission:
     outside: tuple[str, ...] = ()
 
 
-def publish_schema(kind: TaskKind) -> dict[str, Any]:
+def publish_schema(kind: TaskKind) -> JsonSchema:
     """Return the schema of one item as an agent sees it: an answer with the id of its work."""
     return {
         **kind.item,
@@ -135,7 +136,7 @@ def next_cursor(queue: Sequence[QueuedWork], handed: Sequence[WorkItem]) -> str:
 
 
 def read_items(
-    items: Sequence[Mapping[str, Any]], readers: Mapping[str, Reader[T]], gone: str
+    items: Sequence[JsonObject], readers: Mapping[str, Reader[T]], gone: str
 ) -> tuple[dict[str, T], list[tuple[str, str]]]:
     """Return the answers by ``work_id``, and the rejected ids with reasons. ``gone`` says what to do about unknown work."""
     said: dict[str, T] = {}
@@ -160,10 +161,10 @@ def read_items(
 class Reader(Generic[T]):
     """Reads one item: its form is checked by the published schema, then its content by the task."""
 
-    schema: Mapping[str, Any]
-    convert: Callable[[Mapping[str, Any]], T]
+    schema: JsonSchema
+    convert: Callable[[CheckedObject], T]
 
-    def read(self, item: Mapping[str, Any]) -> T:
+    def read(self, item: JsonObject) -> T:
         """Return the answer. Raises ``ReplyUnusable`` with the path of each fault and what was expected there."""
         if faults := find_faults(self.schema, item):
             raise ReplyUnusable(join_faults(faults))

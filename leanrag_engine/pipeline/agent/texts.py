@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 from leanrag_engine.core.errors import NotReady, ReplyUnusable
-from leanrag_engine.core.model import Entity, Generation, Graph, Method, Relation
+from leanrag_engine.core.model import CheckedObject, Entity, Generation, Graph, JsonObject, Method, Relation
 from leanrag_engine.core.ports import AgentText, AgentTextKind
 from leanrag_engine.core.text.language.words import word_count
 from leanrag_engine.extraction.by_model.describe import description_kind, description_tasks
@@ -58,7 +58,7 @@ class TextTask:
     title: str
     text: str
     key: str
-    convert: Callable[[Mapping[str, Any]], AgentText]
+    convert: Callable[[CheckedObject], AgentText]
     earlier: str = ""
     is_answered_by: Callable[[AgentText], bool] = lambda _: True
     """Whether a text that is stored under ``key`` is about what the task shows now."""
@@ -112,7 +112,7 @@ class TextWork:
             note=" ".join(filter(None, (fewer, queue.note))),
         )
 
-    async def submit(self, items: Sequence[Mapping[str, Any]], replace: bool) -> Submission:
+    async def submit(self, items: Sequence[JsonObject], replace: bool) -> Submission:
         ids = list(dict.fromkeys(str(item.get("work_id")) for item in items))
         tasks = {each.work_id: each for each in await self._kind.tasks(ids)}
         schema = publish_schema(self._kind.task_kind)
@@ -185,7 +185,7 @@ class SummaryKind:
     async def _text_task(self, cluster: Entity) -> TextTask:
         task = await self._task(cluster)
 
-        def convert(item: Mapping[str, Any]) -> AgentText:
+        def convert(item: CheckedObject) -> AgentText:
             check_whole(task.read(item), item)
             return AgentText({**item, "cluster": cluster.id})
 
@@ -204,7 +204,7 @@ class SummaryKind:
         return aggregation_task(members, among)
 
 
-def check_whole(summary: ClusterSummary, item: Mapping[str, Any]) -> None:
+def check_whole(summary: ClusterSummary, item: CheckedObject) -> None:
     """Raise ``ReplyUnusable`` if reading the item as a model's reply has left out or cut a part of it."""
     if len(summary.findings) < len(item["findings"]):
         raise ReplyUnusable(
@@ -281,7 +281,7 @@ class RelationKind:
         task = await self._task(relation)
         near, far = await self._ends(relation)
 
-        def convert(item: Mapping[str, Any]) -> AgentText:
+        def convert(item: CheckedObject) -> AgentText:
             return AgentText({"sentence": task.read(item), "task": task.id})
 
         fresh = relation.method.written and not relation.stale
@@ -336,7 +336,7 @@ class DescriptionKind:
         shown = {text: chunk_id for text, chunk_id in texts if text and chunk_id}
         (task,) = description_tasks(Graph((entity,), ()), [LongDescription(entity.id, tuple(shown.items()))])
 
-        def convert(item: Mapping[str, Any]) -> AgentText:
+        def convert(item: CheckedObject) -> AgentText:
             described = task.read(item)
             given = " ".join(item["description"].split())
             if described.text != given:
@@ -379,12 +379,12 @@ KINDS: Mapping[AgentTextKind, Callable[[Stores, Generation, Prompts], TextKind]]
 
 
 async def sort_by_kind(
-    stores: Stores, generation: Generation, items: Sequence[Mapping[str, Any]]
-) -> dict[AgentTextKind, list[Mapping[str, Any]]]:
+    stores: Stores, generation: Generation, items: Sequence[JsonObject]
+) -> dict[AgentTextKind, list[JsonObject]]:
     """Group submitted items by what their work is about: a cluster, an entity of G0, else a relation."""
     ids = list(dict.fromkeys(str(item.get("work_id")) for item in items))
     layers = {each.id: each.layer for each in await stores.generations.entities(generation.number, ids)}
-    found: dict[AgentTextKind, list[Mapping[str, Any]]] = {}
+    found: dict[AgentTextKind, list[JsonObject]] = {}
     for item in items:
         layer = layers.get(str(item.get("work_id")))
         found.setdefault("relation" if layer is None else "summary" if layer else "description", []).append(

@@ -7,12 +7,11 @@ by another agent or a model, since everything already has a heuristic form.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import chain
-from typing import Any
 
-from leanrag_engine.core.model import Collection
+from leanrag_engine.core.model import Collection, JsonObject
 from leanrag_engine.core.ports import AgentTextKind
 from leanrag_engine.hierarchy.by_model.prompt_lines import approximate_tokens
 from leanrag_engine.llm.prompts import Prompts
@@ -55,11 +54,11 @@ class AgentWork:
             tokens=page.tokens + approximate_tokens(text),
         )
 
-    async def submit_extractions(self, items: Sequence[Mapping[str, Any]], *, replace: bool) -> Submission:
+    async def submit_extractions(self, items: Sequence[JsonObject], *, replace: bool) -> Submission:
         """Store extractions, each with a ``work_id``; ``replace`` allows to replace what agents and models wrote."""
         return await (await self._chunks()).submit(items, replace)
 
-    async def submit_texts(self, items: Sequence[Mapping[str, Any]], *, replace: bool) -> Submission:
+    async def submit_texts(self, items: Sequence[JsonObject], *, replace: bool) -> Submission:
         """Store summaries, sentences on relations and descriptions, each with the ``work_id`` of its pending item."""
         generation = require_generation(self._collection.name, self._collection.generation)
         sorted_items = await sort_by_kind(self._stores, generation, items)
