@@ -7,7 +7,6 @@ import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from importlib.metadata import version
-from typing import Any
 
 from mcp.server.auth.provider import TokenVerifier
 from mcp.server.auth.settings import AuthSettings
@@ -72,7 +71,7 @@ class LeanRAGServer(MCPServer[None]):
         )
 
     async def call_tool(
-        self, name: str, arguments: dict[str, Any], context: Context[None, Any] | None = None
+        self, name: str, arguments: dict[str, object], context: Context[None, object] | None = None
     ) -> CallToolResult | InputRequiredResult:
         tool = self._tool_manager.get_tool(name)
         if tool is None or not self._may_call(name):
@@ -105,7 +104,10 @@ class LeanRAGServer(MCPServer[None]):
         return self.offered.result(result) if isinstance(result, CallToolResult) else result
 
     async def get_prompt(
-        self, name: str, arguments: dict[str, Any] | None = None, context: Context[None, Any] | None = None
+        self,
+        name: str,
+        arguments: dict[str, object] | None = None,
+        context: Context[None, object] | None = None,
     ) -> GetPromptResult | InputRequiredResult:
         """Render a prompt. Raises ``MCPError`` for an unknown one or a missing argument: the SDK would answer an internal error."""
         known = {each.name: each for each in await self.list_prompts()}

@@ -21,9 +21,9 @@ def unit_rows(rows: NDArray[_Float]) -> NDArray[_Float]:
     return np.asarray(rows / np.where(lengths > 0, lengths, 1), dtype=rows.dtype)
 
 
-def one_thread() -> AbstractContextManager[Any]:
+def one_thread() -> AbstractContextManager[object]:
     """Keep linear algebra to one thread inside the block: results differ in their last bits by the number of threads."""
-    limited: AbstractContextManager[Any] = _thread_pools(len(sys.modules)).limit(limits=1)
+    limited: AbstractContextManager[object] = _thread_pools(len(sys.modules)).limit(limits=1)
     return limited
 
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 from leanrag_engine.core.config import Settings
+
+if TYPE_CHECKING:
+    from leanrag_engine.core.model import Json
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,9 +23,9 @@ class Field:
     secret: bool = False
     default: str | bool | None = None
 
-    def schema(self) -> dict[str, Any]:
+    def schema(self) -> dict[str, Json]:
         """Return the field as the bundle's manifest declares it."""
-        schema: dict[str, Any] = {"type": self.kind, "title": self.title, "description": self.description}
+        schema: dict[str, Json] = {"type": self.kind, "title": self.title, "description": self.description}
         if self.kind == "directory":
             schema["multiple"] = not self.variable
         if self.secret:

@@ -10,10 +10,10 @@ from __future__ import annotations
 import json
 import tomllib
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import anyio
 import typer
@@ -23,6 +23,10 @@ from leanrag_engine.core.errors import InvalidInput, LeanRAGError
 
 from ..app import create_server
 from .bundle_fields import DOCUMENTS, FIELDS
+
+if TYPE_CHECKING:
+    from leanrag_engine.core.model import JsonObject
+
 
 PARTS = ("pyproject.toml", "README.md", "LICENSE", "leanrag_engine", "prompts", "server")
 MODULE = "leanrag_mcp.bundle_entry"
@@ -44,7 +48,7 @@ async def read_features() -> ServerFeatures:
     return ServerFeatures(tools, bool(await server.list_prompts()))
 
 
-def manifest(project: dict[str, Any], offer: ServerFeatures) -> dict[str, Any]:
+def manifest(project: Mapping[str, Any], offer: ServerFeatures) -> JsonObject:
     """Return the manifest of a project, given its ``[project]`` table."""
     return {
         "manifest_version": "0.4",
@@ -66,7 +70,7 @@ def manifest(project: dict[str, Any], offer: ServerFeatures) -> dict[str, Any]:
     }
 
 
-def launch() -> dict[str, Any]:
+def launch() -> JsonObject:
     """Return how the host starts the server. Keys are environment variables: process lists show arguments."""
     return {
         "command": "uv",
@@ -87,7 +91,7 @@ def sources(root: Path) -> Iterator[Path]:
                 yield path
 
 
-def project_of(root: Path) -> dict[str, Any]:
+def project_of(root: Path) -> Mapping[str, Any]:
     """Return the ``[project]`` table of a checkout. Raises :class:`InvalidInput` if ``root`` is not one."""
     file = root / "pyproject.toml"
     table = tomllib.loads(file.read_text(encoding="utf-8")).get("project", {}) if file.is_file() else {}

@@ -10,13 +10,16 @@ import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from leanrag_engine.core.errors import InvalidInput, NotFound
 from leanrag_engine.core.runtime.replacement import replace_file
 
 from . import jsonc
 from .places import Client
+
+if TYPE_CHECKING:
+    from leanrag_engine.core.model import Json, JsonObject
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,11 +44,11 @@ class ConfigText(Protocol):
     @property
     def value(self) -> Any: ...
     def find(self, path: Sequence[str]) -> tuple[Any, int] | None: ...
-    def put(self, path: Sequence[str], value: Any) -> ConfigText: ...
+    def put(self, path: Sequence[str], value: Json) -> ConfigText: ...
     def remove(self, path: Sequence[str]) -> ConfigText: ...
 
 
-def plan_install(client: Client, file: Path, name: str, entry: Mapping[str, Any]) -> ConfigChange:
+def plan_install(client: Client, file: Path, name: str, entry: JsonObject) -> ConfigChange:
     """Plan to write ``entry`` under ``name``. What a user added to an older entry, such as ``env``, stays."""
     before, document, existed = read_config(client, file)
     try:
@@ -86,7 +89,7 @@ def installed_command(client: Client, file: Path, name: str) -> list[str]:
     return command_words(present[0]) if present else []
 
 
-def command_words(entry: Any) -> list[str]:
+def command_words(entry: object) -> list[str]:
     """Return the program and arguments of an entry, whichever client's form it has."""
     values = entry if isinstance(entry, dict) else {}
     command = values.get("command") or []
@@ -94,7 +97,7 @@ def command_words(entry: Any) -> list[str]:
     return [str(word) for word in words]
 
 
-def print_config(client: Client, name: str, entry: Mapping[str, Any]) -> str:
+def print_config(client: Client, name: str, entry: JsonObject) -> str:
     """Return a configuration that holds only this entry, as text to paste."""
     value = {client.servers: {name: dict(entry)}}
     if client.toml:
@@ -104,8 +107,9 @@ def print_config(client: Client, name: str, entry: Mapping[str, Any]) -> str:
     return json.dumps(value, indent=2, ensure_ascii=False) + "\n"
 
 
-def list_servers(value: Mapping[str, Any], client: Client) -> str:
-    names = ", ".join(value.get(client.servers) or {})
+def list_servers(value: Mapping[str, object], client: Client) -> str:
+    servers = value.get(client.servers)
+    names = ", ".join(servers) if isinstance(servers, Mapping) else ""
     return f"It has: {names}." if names else "It has none."
 
 

@@ -10,7 +10,11 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from leanrag_engine.core.model import Json
+
 
 SPACE = re.compile(r"[ \t\r\n]*")
 COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
@@ -35,7 +39,7 @@ class Node:
 
     start: int
     end: int
-    value: Any
+    value: Json
     members: tuple[JsonMember, ...] | None = None
 
 
@@ -58,10 +62,10 @@ class JsonDocument:
     comments: bool
 
     @property
-    def value(self) -> Any:
+    def value(self) -> Json:
         return self.root.value
 
-    def find(self, path: Sequence[str]) -> tuple[Any, int] | None:
+    def find(self, path: Sequence[str]) -> tuple[Json, int] | None:
         """Return the value at ``path`` and its line, None if it is missing.
 
         Raises :class:`Malformed` if the path is ambiguous or leads through no object.
@@ -74,7 +78,7 @@ class JsonDocument:
             node = found.node
         return (node.value, self.text.count("\n", 0, found.start) + 1) if found else None
 
-    def put(self, path: Sequence[str], value: Any) -> JsonDocument:
+    def put(self, path: Sequence[str], value: Json) -> JsonDocument:
         """Return the document with ``value`` at ``path``; missing objects on the path are created."""
         text = self.text
         *way, _ = path
@@ -190,7 +194,7 @@ class JsonReader:
             raise Malformed(self.text, position, f"{match[0]!r} is not a number") from problem
 
     def array(self, position: int, depth: int) -> Node:
-        values: list[Any] = []
+        values: list[Json] = []
         at = self.skip(position + 1)
         while not self.closes(at, "]", first=not values):
             node = self.value(at, depth + 1)
@@ -263,7 +267,7 @@ def find_node(document: JsonDocument, way: Sequence[str]) -> Node:
     return node
 
 
-def insert_member(document: JsonDocument, parent: Node, key: str, value: Any) -> str:
+def insert_member(document: JsonDocument, parent: Node, key: str, value: Json) -> str:
     """Return the text with a new last member on a line of its own."""
     text, members = document.text, parent.members or ()
     line = newline(text)
@@ -288,7 +292,7 @@ def insert_member(document: JsonDocument, parent: Node, key: str, value: Any) ->
     return f"{head}{line}{indent}{entry}{tail}{closing}" + text[place:].removeprefix("" if rest else " ")
 
 
-def dump_indented(text: str, value: Any, indent: str) -> str:
+def dump_indented(text: str, value: Json, indent: str) -> str:
     lines = json.dumps(value, indent=unit(text), ensure_ascii=False).split("\n")
     return (newline(text) + indent).join(lines)
 
@@ -309,7 +313,7 @@ def line_indent(text: str, position: int) -> str:
     return match[0] if match else ""
 
 
-def set_value(whole: Any, way: Sequence[str], last: Sequence[str], value: Any) -> Any:
+def set_value(whole: Any, way: Sequence[str], last: Sequence[str], value: Json) -> Any:
     """Return a copy of ``whole`` with ``value`` at ``way`` and the first key of ``last``."""
     if not way:
         return {**whole, last[0]: value}
@@ -322,13 +326,13 @@ def delete_value(whole: Any, path: Sequence[str]) -> Any:
     return {**whole, path[0]: delete_value(whole[path[0]], path[1:])}
 
 
-def check_edit(edited: str, before: JsonDocument, wanted: Any) -> JsonDocument:
+def check_edit(edited: str, before: JsonDocument, wanted: object) -> JsonDocument:
     """Parse the edited text again. Raises ``RuntimeError`` if its value is not ``wanted``."""
     after = parse(edited, comments=before.comments)
     check_value(after.value, wanted)
     return after
 
 
-def check_value(value: Any, wanted: Any) -> None:
+def check_value(value: object, wanted: object) -> None:
     if value != wanted:
         raise RuntimeError("An edit of a configuration changed more than intended; nothing was written.")

@@ -10,9 +10,13 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from leanrag_engine.core.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from leanrag_engine.core.model import JsonObject
+
 
 ClientName = Literal[
     "claude-desktop",
@@ -43,7 +47,7 @@ class Client:
     title: str
     then: str
     servers: str = "mcpServers"
-    marks: Mapping[str, Any] = field(default_factory=dict)
+    marks: JsonObject = field(default_factory=dict)
     one_list: bool = False
     comments: bool = False
     toml: bool = False

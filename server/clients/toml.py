@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
@@ -23,7 +23,7 @@ class TomlDocument:
     """A parsed text. Every path is of two keys or more: the table of all servers, a server, a key of it."""
 
     text: str
-    value: dict[str, Any]
+    value: dict[str, object]
 
     def find(self, path: Sequence[str]) -> tuple[Any, int] | None:
         """Return the value at ``path`` and the first line that names its last key, None if it is missing."""
@@ -37,7 +37,7 @@ class TomlDocument:
         lines = enumerate(self.text.splitlines(), 1)
         return value, next((number for number, line in lines if path[-1] in line), 1)
 
-    def put(self, path: Sequence[str], value: Any) -> TomlDocument:
+    def put(self, path: Sequence[str], value: object) -> TomlDocument:
         """Return the document with ``value`` at ``path``; a missing table of servers is created."""
         document, wanted = tomlkit.parse(self.text), deepcopy(self.value)
         servers, *way, last = path
@@ -45,7 +45,7 @@ class TomlDocument:
             document[servers] = tomlkit.table(is_super_table=True)
             wanted[servers] = {}
         table: Any = document[servers]
-        inner = wanted[servers]
+        inner: Any = wanted[servers]
         for key in way:
             table, inner = table[key], inner[key]
         table[last] = spaced_table(value) if isinstance(value, dict) else value
@@ -65,7 +65,7 @@ class TomlDocument:
             del document[path[0]]
         return self.check(document.as_string(), wanted)
 
-    def check(self, edited: str, wanted: Any) -> TomlDocument:
+    def check(self, edited: str, wanted: Mapping[str, object]) -> TomlDocument:
         ending = "\n\n" if self.text.endswith("\n\n") else "\n"
         edited = edited.rstrip() + ending if edited.strip() else ""
         if "\r\n" in self.text:
@@ -86,12 +86,12 @@ def parse(text: str) -> TomlDocument:
         raise Malformed(text, sum(map(len, before)), said[:1].lower() + said[1:]) from problem
 
 
-def print_tables(value: dict[str, Any]) -> str:
+def print_tables(value: Mapping[str, object]) -> str:
     printed: str = tomlkit.dumps(value)
     return printed
 
 
-def spaced_table(value: dict[str, Any]) -> Table:
+def spaced_table(value: dict[str, object]) -> Table:
     """Return ``value`` as a table with an empty line after it."""
     table = tomlkit.table()
     for key, each in value.items():

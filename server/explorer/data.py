@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from leanrag_engine.core.model import Chunk, Document, Entity, EntityHead, Relation
+from leanrag_engine.core.model import Chunk, Document, Entity, EntityHead, Json, JsonObject, Relation
 from leanrag_engine.core.text.citation import format_document
 from leanrag_engine.retrieval.browse.support import SupportedSentence, match_support
 
@@ -26,7 +26,7 @@ MOST_WITHIN, MOST_ACROSS = 150, 2000
 """Relations that are drawn of one cluster, and of one layer: as many as the page asks the server for."""
 
 
-def describe_tree(collection: str, heads: Sequence[Entity | EntityHead]) -> dict[str, Any]:
+def describe_tree(collection: str, heads: Sequence[Entity | EntityHead]) -> JsonObject:
     """Return all entities by column, which is half the size of one object each. ``parents`` are places in the columns;
     a parent precedes its members, and the root has -1."""
     places = {head.id: place for place, head in enumerate(heads)}
@@ -44,7 +44,7 @@ def describe_tree(collection: str, heads: Sequence[Entity | EntityHead]) -> dict
     }
 
 
-def describe_links(relations: Iterable[Relation]) -> list[list[Any]]:
+def describe_links(relations: Iterable[Relation]) -> list[list[Json]]:
     """Return the ends and λ of relations, which is what a map draws."""
     return [[each.source_id, each.target_id, each.strength] for each in relations]
 
@@ -54,7 +54,7 @@ def describe_entity(
     sentences: Sequence[SupportedSentence],
     relations: Sequence[Relation],
     citations: Sequence[str],
-) -> dict[str, Any]:
+) -> JsonObject:
     """Return an entity's details: its sentences with the places that support them (its description, if nothing does),
     and its strongest relations."""
     return {
@@ -70,7 +70,7 @@ def describe_entity(
     }
 
 
-def _describe_sentence(sentence: SupportedSentence) -> dict[str, Any]:
+def _describe_sentence(sentence: SupportedSentence) -> JsonObject:
     return {
         "text": sentence.text,
         "finding": sentence.finding,
@@ -81,7 +81,7 @@ def _describe_sentence(sentence: SupportedSentence) -> dict[str, Any]:
     }
 
 
-def _describe_relation(relation: Relation, entity: str) -> dict[str, Any]:
+def _describe_relation(relation: Relation, entity: str) -> JsonObject:
     other = relation.target_id if relation.source_id == entity else relation.source_id
     return {
         "ref": other,
@@ -90,7 +90,7 @@ def _describe_relation(relation: Relation, entity: str) -> dict[str, Any]:
     }
 
 
-async def load_entity(engine: LeanRAG, ref: str, collection: str) -> dict[str, Any]:
+async def load_entity(engine: LeanRAG, ref: str, collection: str) -> JsonObject:
     """Return the details of the entity of any layer with this name or ref."""
     (entity,) = (await engine.ancestors(ref, collection=collection))[:1]
     relations = await engine.relations_of(entity.id, limit=RELATED, collection=collection)
@@ -99,7 +99,7 @@ async def load_entity(engine: LeanRAG, ref: str, collection: str) -> dict[str, A
     return describe_entity(entity, found.sentences, relations.relations, citations)
 
 
-def describe_passage(chunk: Chunk) -> dict[str, Any]:
+def describe_passage(chunk: Chunk) -> JsonObject:
     """Return a passage with its place: ``text`` is that of the document from ``start`` on."""
     return {
         "citation": chunk.citation,
@@ -113,7 +113,7 @@ def describe_passage(chunk: Chunk) -> dict[str, Any]:
     }
 
 
-def describe_document(document: Document) -> dict[str, Any]:
+def describe_document(document: Document) -> JsonObject:
     """Return what a list of documents shows of one."""
     return {
         "number": format_document(document.number),
@@ -126,7 +126,7 @@ def describe_document(document: Document) -> dict[str, Any]:
     }
 
 
-def describe_history(entry: HistoryEntry) -> dict[str, Any]:
+def describe_history(entry: HistoryEntry) -> JsonObject:
     """Return what the history shows of one published generation."""
     from ..replies.changes.history import GenerationCard  # noqa: PLC0415 - heavy
 
@@ -137,7 +137,7 @@ def describe_history(entry: HistoryEntry) -> dict[str, Any]:
 # --- a question ----------------------------------------------------------------------------
 
 
-def describe_answer(result: QueryResult, count: Count) -> dict[str, Any]:
+def describe_answer(result: QueryResult, count: Count) -> JsonObject:
     """Return a question's seeds, LCA paths and context: each line with its tokens and why it is there, and a picture."""
     from leanrag_engine.retrieval.context.explanation import format_parts  # noqa: PLC0415 - only with a question
 
@@ -175,7 +175,7 @@ def describe_answer(result: QueryResult, count: Count) -> dict[str, Any]:
 # --- a whole collection --------------------------------------------------------------------
 
 
-def describe_graph(graph: ExportedGraph) -> dict[str, Any]:
+def describe_graph(graph: ExportedGraph) -> JsonObject:
     """Return all that the page asks the server for, except search by meaning, questions and the history."""
     entities = sorted(graph.entities(), key=lambda each: (-each.layer, -each.mentions))
     parents = {each.id: each.parent_id for each in entities}
@@ -202,15 +202,15 @@ def describe_graph(graph: ExportedGraph) -> dict[str, Any]:
     }
 
 
-def _describe_exported(entity: Entity, graph: ExportedGraph, relations: Sequence[Relation]) -> dict[str, Any]:
+def _describe_exported(entity: Entity, graph: ExportedGraph, relations: Sequence[Relation]) -> JsonObject:
     sentences = match_support(entity, graph.chunks)
     quoted = (place.chunk.citation for each in sentences for place in each.support)
     citations = graph.cite(entity.chunk_ids) if entity.layer == 0 else list(dict.fromkeys(quoted))
     return describe_entity(entity, sentences, relations, citations[:RELATED])
 
 
-def _group_passages(graph: ExportedGraph) -> dict[str, list[dict[str, Any]]]:
-    grouped: dict[str, list[dict[str, Any]]] = {}
+def _group_passages(graph: ExportedGraph) -> dict[str, list[JsonObject]]:
+    grouped: dict[str, list[JsonObject]] = {}
     for chunk in graph.chunks.values():
         grouped.setdefault(chunk.citation.partition(":")[0], []).append(describe_passage(chunk))
     return grouped

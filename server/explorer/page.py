@@ -12,7 +12,7 @@ import re
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import anyio
 import anyio.to_thread
@@ -23,6 +23,7 @@ from leanrag_engine.core.runtime.replacement import replace_file
 from . import data
 
 if TYPE_CHECKING:
+    from leanrag_engine.core.model import JsonObject
     from leanrag_engine.engine import LeanRAG
 
 MEDIA_TYPES = {
@@ -72,7 +73,7 @@ def _read_text(name: str) -> str:
     return read_file(name).decode("utf-8")
 
 
-def render_page(content: dict[str, Any]) -> str:
+def render_page(content: JsonObject) -> str:
     """Return the page as one file that holds ``content`` and loads nothing.
 
     Its policy allows its own scripts and styles by their digests. The content is no script; each of its values is an

@@ -6,7 +6,7 @@ import socket
 from contextlib import suppress
 from copy import deepcopy
 from importlib.metadata import version
-from typing import Any, Literal
+from typing import Literal
 from urllib.parse import urlsplit
 
 import anyio
@@ -86,7 +86,7 @@ def serve_app(app: ASGIApp, bound: socket.socket, http: HttpSettings, log_level:
         anyio.run(serving.serve, [bound])
 
 
-def log_config() -> dict[str, Any]:
+def log_config() -> dict[str, object]:
     """Return how the web server logs: on standard error, an access with its time, address, request line and status."""
     config = deepcopy(LOGGING_CONFIG)
     config["handlers"]["access"]["stream"] = "ext://sys.stderr"

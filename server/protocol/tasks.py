@@ -7,7 +7,7 @@ do not declare the extension get the job_id in the usual reply. Specification: `
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.server.extension import Extension, MethodBinding
@@ -56,7 +56,7 @@ class Tasks(Extension):
         ]
 
     async def intercept_tool_call(
-        self, params: CallToolRequestParams, ctx: ServerRequestContext[Any, Any], call_next: CallNext
+        self, params: CallToolRequestParams, ctx: ServerRequestContext[object, object], call_next: CallNext
     ) -> HandlerResult:
         if params.name not in STARTS_JOBS or not knows_tasks(ctx):
             return await call_next(ctx)
@@ -69,7 +69,7 @@ class Tasks(Extension):
         engine = await self._engine.get()
         return {**task_of(await engine.job(content["job_id"])), "resultType": "task"}
 
-    async def _get(self, ctx: ServerRequestContext[Any, Any], params: TaskParams) -> HandlerResult:
+    async def _get(self, ctx: ServerRequestContext[object, object], params: TaskParams) -> HandlerResult:
         job = await self._job(ctx, params)
         task = task_of(job)
         if task["status"] == "completed":
@@ -77,17 +77,17 @@ class Tasks(Extension):
             task["result"] = result
         return task
 
-    async def _update(self, ctx: ServerRequestContext[Any, Any], params: TaskParams) -> HandlerResult:
+    async def _update(self, ctx: ServerRequestContext[object, object], params: TaskParams) -> HandlerResult:
         await self._job(ctx, params)
         return {"resultType": "complete"}
 
-    async def _cancel(self, ctx: ServerRequestContext[Any, Any], params: TaskParams) -> HandlerResult:
+    async def _cancel(self, ctx: ServerRequestContext[object, object], params: TaskParams) -> HandlerResult:
         job = await self._job(ctx, params)
         if not self._engine.settings.read_only and self._engine.may("write"):
             await (await self._engine.get()).cancel_job(job.id)
         return {"resultType": "complete"}
 
-    async def _job(self, ctx: ServerRequestContext[Any, Any], params: TaskParams) -> Job:
+    async def _job(self, ctx: ServerRequestContext[object, object], params: TaskParams) -> Job:
         require_client_extension(ctx, IDENTIFIER)
         engine = await self._engine.get()
         try:
@@ -99,7 +99,7 @@ class Tasks(Extension):
             raise MCPError(code=INVALID_PARAMS, message=f"Task not found. {problem}") from problem
 
 
-def knows_tasks(ctx: ServerRequestContext[Any, Any]) -> bool:
+def knows_tasks(ctx: ServerRequestContext[object, object]) -> bool:
     """Return whether the client declared the extension; protocols before 2026-07-28 have none."""
     capabilities = ctx.session.client_capabilities
     return (
@@ -109,7 +109,7 @@ def knows_tasks(ctx: ServerRequestContext[Any, Any]) -> bool:
     )
 
 
-def task_of(job: Job) -> dict[str, Any]:
+def task_of(job: Job) -> dict[str, object]:
     """Convert a job to the protocol's task. A failed job is a completed call with an error as its result."""
     ended = "cancelled" if job.status.value == "cancelled" else "completed"
     progress = f" {job.done} of {job.total}" if job.total else ""

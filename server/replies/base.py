@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeVar
+from typing import TYPE_CHECKING, ClassVar, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationInfo, field_validator
 
@@ -76,7 +76,7 @@ class Card(BaseModel):
 
     @field_validator("*", mode="after")
     @classmethod
-    def _clean(cls, value: Any, about: ValidationInfo) -> Any:
+    def _clean(cls, value: object, about: ValidationInfo) -> object:
         return clean_value(value, multiline=about.field_name in cls.MULTILINE)
 
 
@@ -108,7 +108,7 @@ class NamedRef(Card):
     name: str
 
 
-def clean_value(value: Any, *, multiline: bool) -> Any:
+def clean_value(value: object, *, multiline: bool) -> object:
     """Return ``value`` with every text in it, at any depth, made plain."""
     if isinstance(value, str):
         return plain(value) if multiline else plain_line(value)

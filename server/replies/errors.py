@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pydantic import ValidationError
 
@@ -156,7 +156,7 @@ def arguments_line(known: list[str]) -> str:
     return f"Its arguments are: {', '.join(known)}." if known else "It takes no arguments."
 
 
-def repeat_value(value: Any) -> str:
+def repeat_value(value: object) -> str:
     """Format a value as an error repeats it."""
     given = repr(value)
     return given if len(given) <= REPEATED else f"{given[: REPEATED - 3]}..."

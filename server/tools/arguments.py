@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 
 
-def wrap_single(value: Any) -> Any:
+def wrap_single(value: object) -> object:
     """Wrap a single value in a list: some clients send one value for a list of one."""
     return [value] if isinstance(value, str | dict) else value
 
 
-def parse_object(value: Any) -> Any:
+def parse_object(value: object) -> object:
     """Parse an object that a client sends as JSON in a string, also within a list."""
     if not isinstance(value, str):
         return value

@@ -26,8 +26,8 @@ class DeferredTool(Tool):
         return Tool.from_function(self.fn())
 
     async def run(
-        self, arguments: dict[str, Any], context: Context[Any, Any], convert_result: bool = False
-    ) -> Any:
+        self, arguments: dict[str, object], context: Context[Any, Any], convert_result: bool = False
+    ) -> object:
         """Run the tool. Errors are those of ``Tool.run``."""
         return await self.complete.run(arguments, context, convert_result=convert_result)
 
@@ -59,5 +59,5 @@ def defer_tool(
         is_async=True,
         context_kwarg=None,
         annotations=entry.annotations,
-        meta=entry.meta or None,
+        meta=dict(entry.meta) or None,
     )

@@ -70,7 +70,7 @@ def shorten_input(schema: Any, definitions: dict[str, Any] | None = None) -> Any
     }
 
 
-def _is_left_out(key: str, value: Any) -> bool:
+def _is_left_out(key: str, value: object) -> bool:
     if key == "default":
         # The default of a flag without one is false, that of a number nought; of another it is shown: it says what
         # happens without the argument.

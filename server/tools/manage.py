@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import anyio
 from mcp.server.mcpserver import Context
@@ -60,7 +60,7 @@ class ManageTools:
         wait_seconds: WaitSeconds = 20,
         collection: CollectionName = "default",
         *,
-        context: Context[None, Any],
+        context: Context[None, object],
     ) -> Annotated[CallToolResult, IngestReply]:
         """Add or update documents: files and folders by `path` (text, HTML, PDF, DOCX, code, …; ignore files hold), or `text`; then build. A bad document fails alone."""
         started = anyio.current_time()
@@ -94,7 +94,7 @@ class ManageTools:
         wait_seconds: WaitSeconds = 20,
         collection: CollectionName = "default",
         *,
-        context: Context[None, Any],
+        context: Context[None, object],
     ) -> Annotated[CallToolResult, JobReply]:
         """Build and publish the hierarchy of all documents: after ingest_documents with build=false, or when stale."""
         started = anyio.current_time()
@@ -140,7 +140,7 @@ Next: build_hierarchy."""
         return JobReply.from_engine(job).to_result()
 
 
-async def wait_for_job(engine: LeanRAG, job: Job, seconds: float, context: Context[None, Any]) -> Job:
+async def wait_for_job(engine: LeanRAG, job: Job, seconds: float, context: Context[None, object]) -> Job:
     """Return the job at its end or after ``seconds``; report its progress to the client meanwhile."""
     started = anyio.current_time()
     while True:

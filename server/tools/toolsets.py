@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pkgutil import resolve_name
-from typing import Any
 
 from mcp_types import ToolAnnotations
 
@@ -33,7 +32,7 @@ class ToolEntry:
     writes: bool = False
     destructive: bool = False
     needs_model: bool = False
-    meta: dict[str, Any] = field(default_factory=dict)
+    meta: Mapping[str, object] = field(default_factory=dict)
     """Hints for some hosts; others ignore them, and ask before a call by ``annotations``."""
 
     @property
@@ -53,9 +52,11 @@ class ToolEntry:
             return "admin"
         return "write" if self.writes else "read"
 
-    def load(self, handle: EngineHandle) -> Callable[..., Any]:
+    def load(self, handle: EngineHandle) -> Callable[..., object]:
         """Import the tool's function. Its docstring is what a model reads, its signature what the tool takes and gives."""
-        function: Callable[..., Any] = getattr(resolve_name(f"{__package__}.{self.group}")(handle), self.name)
+        function: Callable[..., object] = getattr(
+            resolve_name(f"{__package__}.{self.group}")(handle), self.name
+        )
         return function
 
     def is_offered(self, settings: Settings) -> bool:

@@ -368,7 +368,7 @@ def _update_chunks(
         )
 
 
-def _place_values(part: Chunk) -> dict[str, Any]:
+def _place_values(part: Chunk) -> dict[str, object]:
     """Return the columns of a chunk that depend on its place in the document."""
     return {
         "number": part.number,
@@ -420,9 +420,9 @@ def _insert_extracts(
         connection.execute(insert(extracts), rows)
 
 
-def _entity_values(entity: ExtractedEntity) -> list[Any]:
+def _entity_values(entity: ExtractedEntity) -> list[object]:
     """Return the fields of an entity; without a schema, four."""
-    values: list[Any] = [entity.name, entity.type, entity.description, list(entity.aliases)]
+    values: list[object] = [entity.name, entity.type, entity.description, list(entity.aliases)]
     if entity.attributes or entity.confidence:
         values += [
             [[each.name, each.value, each.confidence] for each in entity.attributes],
@@ -431,9 +431,9 @@ def _entity_values(entity: ExtractedEntity) -> list[Any]:
     return values
 
 
-def _relation_values(relation: ExtractedRelation) -> list[Any]:
+def _relation_values(relation: ExtractedRelation) -> list[object]:
     """Return the fields of a relation; without a schema, three or four."""
-    values: list[Any] = [relation.source, relation.target, relation.description]
+    values: list[object] = [relation.source, relation.target, relation.description]
     if relation.type or relation.confidence:
         return [*values, relation.importance, relation.type, relation.confidence]
     return [*values, relation.importance] if relation.importance else values

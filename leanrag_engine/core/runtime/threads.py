@@ -55,7 +55,7 @@ async def run_blocking(work: Callable[[*Ts], T], *given: *Ts) -> T:
     return await to_thread.run_sync(work, *given)
 
 
-def begin_beside(reads: Coroutine[Any, Any, T]) -> Awaitable[T]:
+def begin_beside(reads: Coroutine[object, None, T]) -> Awaitable[T]:
     """Begin reads whose result is needed later: in a chain on another thread, as a chain of their own.
 
     For what releases Python's lock or waits for a server.
@@ -67,11 +67,11 @@ def begin_beside(reads: Coroutine[Any, Any, T]) -> Awaitable[T]:
 class _Beside(Generic[T]):
     """Reads under way on another thread. The chain waits for them at its end if nothing else has."""
 
-    def __init__(self, chain: ReadChain, reads: Coroutine[Any, Any, T]) -> None:
+    def __init__(self, chain: ReadChain, reads: Coroutine[object, None, T]) -> None:
         self._running = _threads().submit(_run_to_end, reads)
         chain.share(self, self._finish)
 
-    def __await__(self) -> Generator[Any, Any, T]:
+    def __await__(self) -> Generator[object, None, T]:
         yield from ()
         return self._running.result()
 
@@ -88,7 +88,7 @@ def _threads() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(max_workers=16, thread_name_prefix="beside")
 
 
-async def run_chain(reads: Coroutine[Any, Any, T]) -> T:
+async def run_chain(reads: Coroutine[object, None, T]) -> T:
     """Run a coroutine on one worker thread. All that it may wait for is :func:`run_blocking`."""
     if current_chain() is not None:
         return await reads
@@ -98,7 +98,7 @@ async def run_chain(reads: Coroutine[Any, Any, T]) -> T:
         reads.close()  # it has not begun if this was cancelled before
 
 
-def _run_to_end(reads: Coroutine[Any, Any, T]) -> T:
+def _run_to_end(reads: Coroutine[object, None, T]) -> T:
     with ExitStack() as shared:
         _running.chain = ReadChain(shared)
         try:

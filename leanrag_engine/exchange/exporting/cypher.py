@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
 
 from .graph import ExportedGraph
 
@@ -61,11 +60,11 @@ def _list_statements(graph: ExportedGraph) -> Iterator[str]:
         )
 
 
-def _merge_node(label: str, key: str, **fields: Any) -> str:
+def _merge_node(label: str, key: str, **fields: object) -> str:
     return f"MERGE {_node('n', label, key)} SET {_assign('n', fields)}"
 
 
-def _merge_edge(label: str, key: str, kind: str, other: str, other_key: str, **fields: Any) -> str:
+def _merge_edge(label: str, key: str, kind: str, other: str, other_key: str, **fields: object) -> str:
     nodes = f"MATCH {_node('a', label, key)}, {_node('b', other, other_key)}"
     if not fields:
         return f"{nodes} MERGE (a)-[:{kind}]->(b)"
@@ -77,10 +76,10 @@ def _node(name: str, label: str, key: str) -> str:
     return f"({name}:{label} {{{_KEYS[label]}: {_literal(key)}}})"
 
 
-def _assign(name: str, fields: dict[str, Any]) -> str:
+def _assign(name: str, fields: Mapping[str, object]) -> str:
     return ", ".join(f"{name}.{key} = {_literal(value)}" for key, value in fields.items())
 
 
-def _literal(value: Any) -> str:
+def _literal(value: object) -> str:
     # Cypher's literals of strings, numbers and lists are those of JSON in ASCII.
     return json.dumps(value)

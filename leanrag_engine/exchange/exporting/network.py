@@ -56,7 +56,7 @@ def _build_network(graph: ExportedGraph) -> Any:
     return network
 
 
-def _entity_fields(graph: ExportedGraph, entity: Entity) -> dict[str, Any]:
+def _entity_fields(graph: ExportedGraph, entity: Entity) -> dict[str, object]:
     return {
         "name": entity.name,
         "type": entity.type,
@@ -70,7 +70,7 @@ def _entity_fields(graph: ExportedGraph, entity: Entity) -> dict[str, Any]:
     }
 
 
-def _relation_fields(graph: ExportedGraph, relation: Relation) -> dict[str, Any]:
+def _relation_fields(graph: ExportedGraph, relation: Relation) -> dict[str, object]:
     return {
         "kind": "relation",
         "layer": relation.layer,

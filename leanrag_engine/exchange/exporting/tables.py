@@ -6,7 +6,6 @@ import json
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from leanrag_engine.core.model import Chunk, Entity, Relation
 from leanrag_engine.exchange.parquet import write_parquet_rows
@@ -15,7 +14,7 @@ from .graph import ExportedGraph
 
 __all__ = ["write_tables"]
 
-Record = Mapping[str, Any]
+Record = Mapping[str, object]
 
 
 def write_tables(graph: ExportedGraph, path: Path) -> None:

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, TextIO
 
 import typer
 
@@ -45,7 +45,7 @@ from .options import (
 )
 
 if TYPE_CHECKING:
-    from leanrag_engine.evaluation.answers.figures import JudgedQuestion
+    from leanrag_engine.evaluation.answers.figures import Grade, JudgedQuestion, Wins
     from leanrag_engine.evaluation.answers.judge import Judgement, JudgingPlan
     from leanrag_engine.evaluation.datasets import QuestionSet
 
@@ -266,7 +266,7 @@ def figures(found: Judgement, settings: Settings) -> dict[str, object]:
     """Return what ``--json`` prints. Scores from 1 to 10; shares in percent."""
     from dataclasses import asdict  # noqa: PLC0415 - only here
 
-    def by_measure(table: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+    def by_measure(table: Mapping[str, Mapping[str, Grade | Wins]]) -> dict[str, dict[str, object]]:
         return {name: {key: asdict(each) for key, each in rows.items()} for name, rows in table.items()}
 
     return {

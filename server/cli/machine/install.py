@@ -11,7 +11,7 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -21,6 +21,10 @@ from leanrag_engine.core.errors import InvalidInput
 from ...clients.files import ConfigChange, apply_change, plan_install, plan_uninstall, print_config
 from ...clients.places import CLIENTS, Client, ClientName, Machine, Scope, config_file
 from ..options import report_errors
+
+if TYPE_CHECKING:
+    from leanrag_engine.core.model import Json, JsonObject
+
 
 NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 PACKAGE = "leanrag-mcp"
@@ -109,7 +113,7 @@ def shared_arguments(
     return [*arguments, *(["--read-only"] if settings.read_only else [])]
 
 
-def server_entry(client: Client, command: Sequence[str]) -> dict[str, Any]:
+def server_entry(client: Client, command: Sequence[str]) -> dict[str, Json]:
     """Return the entry that starts ``command``, in the form of ``client``."""
     program, *arguments = command
     if client.one_list:
@@ -241,7 +245,7 @@ def print_entry(
     file: Path,
     name: str,
     scope: Scope,
-    entry: Mapping[str, Any],
+    entry: JsonObject,
     command: Sequence[str],
 ) -> None:
     """Print the entry on standard output, ready to paste, and its file on standard error."""

@@ -42,7 +42,7 @@ async def list_tools(command: Sequence[str]) -> list[str]:
         ) from problem
 
 
-async def call_tool(client: Client, tool: str, arguments: dict[str, Any]) -> dict[str, Any]:
+async def call_tool(client: Client, tool: str, arguments: dict[str, object]) -> dict[str, Any]:
     """Call a tool and return its structured content. Raises :class:`LeanRAGError` with the text of an error result."""
     result = await client.call_tool(tool, arguments)
     assert isinstance(result, CallToolResult)

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, TypeAlias
 
 from ..base import count_things
 from ..state.status import LayerCard, layers_line
+
+JobFigures: TypeAlias = Mapping[str, Any]
+"""The figures of a finished job, by the names that clients read."""
 
 KINDS = {
     "documents": ("document",),
@@ -18,7 +21,7 @@ KINDS = {
 KINDS_OF_VECTORS = {"windows": "of passages", "entities": "of entities", "aggregates": "of clusters"}
 
 
-def result_lines(kind: str, collection: str, result: Mapping[str, Any]) -> list[str]:
+def result_lines(kind: str, collection: str, result: JobFigures) -> list[str]:
     """Say what a job of this kind has done; ``result`` is as clients see it."""
     say = SENTENCES.get(kind)
     return (
@@ -28,7 +31,7 @@ def result_lines(kind: str, collection: str, result: Mapping[str, Any]) -> list[
     )
 
 
-def build_lines(collection: str, result: Mapping[str, Any]) -> list[str]:
+def build_lines(collection: str, result: JobFigures) -> list[str]:
     layers = layers_line([LayerCard(**each) for each in result["layers"]])
     how = (
         "Everything was clustered anew" if result["mode"] == "rebuild" else "The clusters of before were kept"
@@ -49,7 +52,7 @@ def build_lines(collection: str, result: Mapping[str, Any]) -> list[str]:
     return lines
 
 
-def schema_lines(schema: Mapping[str, Any]) -> list[str]:
+def schema_lines(schema: JobFigures) -> list[str]:
     """Say what a schema did in a build."""
     lines = [f"Schema {schema['schema']}: {schema['apart']:,} mentions of types outside it are kept apart."]
     refs = {
@@ -75,7 +78,7 @@ def schema_lines(schema: Mapping[str, Any]) -> list[str]:
     return lines
 
 
-def spent_line(spent: Mapping[str, Any]) -> str:
+def spent_line(spent: JobFigures) -> str:
     """Say what the model calls of one step used."""
     unpriced = f", {spent['unpriced']} of the calls at an unknown price" if spent["unpriced"] else ""
     return (
@@ -84,7 +87,7 @@ def spent_line(spent: Mapping[str, Any]) -> str:
     )
 
 
-def ingest_lines(collection: str, result: Mapping[str, Any]) -> list[str]:
+def ingest_lines(collection: str, result: JobFigures) -> list[str]:
     lines = [f"Documents: {result['documents'] or 'none'}."] if "documents" in result else []
     lines += [
         f"Left out: {each['count']} {each['reason']} ({', '.join(each['examples'])})."
@@ -99,7 +102,7 @@ def ingest_lines(collection: str, result: Mapping[str, Any]) -> list[str]:
     return [*lines, "Dry run: nothing was changed."] if result.get("dry_run") else lines
 
 
-def describe_taken(result: Mapping[str, Any]) -> str:
+def describe_taken(result: JobFigures) -> str:
     """Say what an import found and took, and whether it was new."""
     found, taken = result["found"], result["taken"]
     counts = ", ".join(f"{count_things(taken[kind], *KINDS[kind])} (of {found[kind]:,})" for kind in taken)
@@ -107,7 +110,7 @@ def describe_taken(result: Mapping[str, Any]) -> str:
     return f"Taken from {result['format']}: {counts}.{known}"
 
 
-def describe_remarks(result: Mapping[str, Any]) -> list[str]:
+def describe_remarks(result: JobFigures) -> list[str]:
     """Say what an import left out or changed, a phrase for each reason."""
     phrases = []
     for each in result["remarks"]:
@@ -116,14 +119,14 @@ def describe_remarks(result: Mapping[str, Any]) -> list[str]:
     return phrases
 
 
-def import_lines(collection: str, result: Mapping[str, Any]) -> list[str]:
+def import_lines(collection: str, result: JobFigures) -> list[str]:
     lines = [describe_taken(result), *(f"- {each}" for each in describe_remarks(result))]
     if "generation" in result:
         return lines + build_lines(collection, result)
     return lines if result["built"] else [*lines, "The published build does not cover it yet."]
 
 
-def rollback_lines(collection: str, result: Mapping[str, Any]) -> list[str]:
+def rollback_lines(collection: str, result: JobFigures) -> list[str]:
     layers = layers_line([LayerCard(**each) for each in result["layers"]])
     restored = f"with the content of generation {result['restored']}"
     lines = [
@@ -135,14 +138,14 @@ def rollback_lines(collection: str, result: Mapping[str, Any]) -> list[str]:
     return lines
 
 
-def reindex_lines(collection: str, result: Mapping[str, Any]) -> list[str]:
+def reindex_lines(collection: str, result: JobFigures) -> list[str]:
     counts = ", ".join(
         f"{count:,} {KINDS_OF_VECTORS.get(kind, f'of {kind}')}" for kind, count in result.items()
     )
     return [f"The vectors of collection {collection} were written again: {counts or 'none'}."]
 
 
-def deletion_lines(_: str, result: Mapping[str, Any]) -> list[str]:
+def deletion_lines(_: str, result: JobFigures) -> list[str]:
     if not result["documents"]:
         return ["Nothing was left to delete."]
     documents = count_things(result["documents"], "document")
@@ -150,14 +153,14 @@ def deletion_lines(_: str, result: Mapping[str, Any]) -> list[str]:
     return [f"Deleted {documents} with {passages} and everything that only they support."]
 
 
-def copy_lines(collection: str, result: Mapping[str, Any]) -> list[str]:
+def copy_lines(collection: str, result: JobFigures) -> list[str]:
     documents = count_things(result["documents"], "document")
     passages = count_things(result["chunks"], "passage")
     built = "with its published build" if result["built"] else "which was never built"
     return [f"Copied collection {collection}, {built}, to {result['target']}: {documents}, {passages}."]
 
 
-def collection_deletion_lines(collection: str, result: Mapping[str, Any]) -> list[str]:
+def collection_deletion_lines(collection: str, result: JobFigures) -> list[str]:
     documents = count_things(result["documents"], "document")
     passages = count_things(result["chunks"], "passage")
     return [f"Deleted collection {collection} with {documents}, {passages} and everything made from them."]
@@ -166,7 +169,7 @@ def collection_deletion_lines(collection: str, result: Mapping[str, Any]) -> lis
 # --- forecasts -----------------------------------------------------------------------------
 
 
-def forecast_lines(_: str, result: Mapping[str, Any]) -> list[str]:
+def forecast_lines(_: str, result: JobFigures) -> list[str]:
     """Say what a build would request of its models."""
     documents = count_things(result["documents"], "document")
     corpus = f"{documents} ({count_things(result['chunks'], 'passage')})"
@@ -182,7 +185,7 @@ def forecast_lines(_: str, result: Mapping[str, Any]) -> list[str]:
     return lines
 
 
-def describe_requests(each: Mapping[str, Any]) -> str:
+def describe_requests(each: JobFigures) -> str:
     """Say how many calls, tokens and dollars, as ranges where they are."""
     cost = "at an unknown price" if each["cost"] is None else f"for {format_dollars(*each['cost'])}"
     sent, got = format_figure(each["input_tokens"]), format_figure(each["output_tokens"])
@@ -207,7 +210,7 @@ def format_figure(value: object) -> str:
     return str(value)
 
 
-SENTENCES: Mapping[str, Callable[[str, Mapping[str, Any]], list[str]]] = {
+SENTENCES: Mapping[str, Callable[[str, JobFigures], list[str]]] = {
     "build": build_lines,
     "copy": copy_lines,
     "delete": deletion_lines,

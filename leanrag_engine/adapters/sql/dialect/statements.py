@@ -169,34 +169,34 @@ class _IsLike(_Condition):
 
 
 @compiles(_IsAmong)
-def _write_among(element: _IsAmong, compiler: SQLCompiler, **options: Any) -> str:
+def _write_among(element: _IsAmong, compiler: SQLCompiler, **options: object) -> str:
     column, values = _write(element, compiler, options)
     return f"{column} IN (SELECT value FROM json_each({values}))"
 
 
 @compiles(_IsAmong, POSTGRES)
-def _write_among_postgres(element: _IsAmong, compiler: SQLCompiler, **options: Any) -> str:
+def _write_among_postgres(element: _IsAmong, compiler: SQLCompiler, **options: object) -> str:
     column, values = _write(element, compiler, options)
     kind = "bigint" if isinstance(next(iter(element.clauses)).type, Integer) else "text"
     return f"{column} = ANY(ARRAY(SELECT value::{kind} FROM jsonb_array_elements_text({_read_json(values)}) AS listed(value)))"
 
 
 @compiles(_AreAmong)
-def _write_pairs(element: _AreAmong, compiler: SQLCompiler, **options: Any) -> str:
+def _write_pairs(element: _AreAmong, compiler: SQLCompiler, **options: object) -> str:
     first, second, pairs = _write(element, compiler, options)
     parts = "json_extract(value, '$[0]'), json_extract(value, '$[1]')"
     return f"({first}, {second}) IN (SELECT {parts} FROM json_each({pairs}))"
 
 
 @compiles(_AreAmong, POSTGRES)
-def _write_pairs_postgres(element: _AreAmong, compiler: SQLCompiler, **options: Any) -> str:
+def _write_pairs_postgres(element: _AreAmong, compiler: SQLCompiler, **options: object) -> str:
     first, second, pairs = _write(element, compiler, options)
     parts = "(value->>0)::integer, (value->>1)::integer"
     return f"({first}, {second}) IN (SELECT {parts} FROM jsonb_array_elements({_read_json(pairs)}) AS listed(value))"
 
 
 @compiles(_RestsOnOthers)
-def _write_others(element: _RestsOnOthers, compiler: SQLCompiler, **options: Any) -> str:
+def _write_others(element: _RestsOnOthers, compiler: SQLCompiler, **options: object) -> str:
     column, held, untouched = _write(element, compiler, options)
     return (
         f"({column} = '[]' OR EXISTS (SELECT 1 FROM json_each({column}) AS listed"
@@ -205,7 +205,7 @@ def _write_others(element: _RestsOnOthers, compiler: SQLCompiler, **options: Any
 
 
 @compiles(_RestsOnOthers, POSTGRES)
-def _write_others_postgres(element: _RestsOnOthers, compiler: SQLCompiler, **options: Any) -> str:
+def _write_others_postgres(element: _RestsOnOthers, compiler: SQLCompiler, **options: object) -> str:
     column, held, untouched = _write(element, compiler, options)
     kept = f"SELECT value FROM jsonb_array_elements_text({_read_json(untouched)}) AS kept(value)"
     return (
@@ -215,18 +215,18 @@ def _write_others_postgres(element: _RestsOnOthers, compiler: SQLCompiler, **opt
 
 
 @compiles(_IsLike)
-def _write_like(element: _IsLike, compiler: SQLCompiler, **options: Any) -> str:
+def _write_like(element: _IsLike, compiler: SQLCompiler, **options: object) -> str:
     column, pattern = _write(element, compiler, options)
     return f"{column} LIKE {pattern} ESCAPE '/'"
 
 
 @compiles(_IsLike, POSTGRES)
-def _write_like_postgres(element: _IsLike, compiler: SQLCompiler, **options: Any) -> str:
+def _write_like_postgres(element: _IsLike, compiler: SQLCompiler, **options: object) -> str:
     column, pattern = _write(element, compiler, options)
     return f"{column} ILIKE {pattern} ESCAPE '/'"
 
 
-def _write(element: FunctionElement[Any], compiler: SQLCompiler, options: dict[str, Any]) -> list[str]:
+def _write(element: FunctionElement[Any], compiler: SQLCompiler, options: dict[str, object]) -> list[str]:
     """Return the arguments as SQL."""
     return [compiler.process(each, **options) for each in element.clauses]
 

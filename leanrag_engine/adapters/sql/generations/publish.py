@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import islice, pairwise, zip_longest
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from sqlalchemy import Connection, Table, delete, func, insert, select, update
 
@@ -358,12 +358,12 @@ def _insert_generation(
     return int(connection.execute(added).scalar_one())
 
 
-def _insert_all(connection: Connection, target: Table, batches: Iterable[list[tuple[Any, ...]]]) -> None:
+def _insert_all(connection: Connection, target: Table, batches: Iterable[list[tuple[object, ...]]]) -> None:
     for batch in batches:
         insert_rows(connection, target, batch)
 
 
-def _entity_rows(edition: int, number: int, build: Build) -> Iterator[tuple[Any, ...]]:
+def _entity_rows(edition: int, number: int, build: Build) -> Iterator[tuple[object, ...]]:
     for position, entity in build.entities.added:
         yield (
             edition,
@@ -392,7 +392,7 @@ def _entity_rows(edition: int, number: int, build: Build) -> Iterator[tuple[Any,
         )
 
 
-def _relation_rows(edition: int, number: int, build: Build) -> Iterator[tuple[Any, ...]]:
+def _relation_rows(edition: int, number: int, build: Build) -> Iterator[tuple[object, ...]]:
     for position, relation in build.relations.added:
         yield (
             edition,

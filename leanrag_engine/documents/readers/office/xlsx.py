@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import date, datetime, time
 from io import BytesIO
-from typing import Any
 
 from openpyxl import load_workbook
 from openpyxl.utils.exceptions import InvalidFileException
@@ -49,7 +48,7 @@ def read_xlsx(data: bytes, name: str) -> Reading:
     return Reading(clean("\n\n".join(sheets)), title, date=date)
 
 
-def _format_sheet(title: str, rows: Iterable[Sequence[Any]]) -> str:
+def _format_sheet(title: str, rows: Iterable[Sequence[object]]) -> str:
     """Return a sheet as Markdown, "" if it is empty."""
     filled = list(_filled_rows(rows))
     if not filled:
@@ -59,7 +58,7 @@ def _format_sheet(title: str, rows: Iterable[Sequence[Any]]) -> str:
     return "\n".join([heading, "", *(f"| {' | '.join(row)} |" for row in filled)])
 
 
-def _filled_rows(rows: Iterable[Sequence[Any]]) -> Iterator[tuple[str, ...]]:
+def _filled_rows(rows: Iterable[Sequence[object]]) -> Iterator[tuple[str, ...]]:
     """Yield the rows that hold anything, without the empty cells at their end."""
     for row in rows:
         cells = [_format_value(value) for value in row]
@@ -74,7 +73,7 @@ def _is_header(row: Sequence[str]) -> bool:
     return len(row) > 1 and len(set(row)) == len(row) and not any(map(_NUMBER.fullmatch, row))
 
 
-def _format_value(value: Any) -> str:
+def _format_value(value: object) -> str:
     if value is None:
         return ""
     if isinstance(value, datetime) and value.time() == time():
