@@ -140,12 +140,12 @@ def embedder_source(settings: Settings) -> EmbedderSource:
     # Each way pays for its own libraries.
     name = settings.embedder
     if name == "fitted":
-        return fitted_source()
+        return make_fitted_source()
     if name in {"auto", "minilm"}:
         from .embedders.automatic import AutomaticSource  # noqa: PLC0415
         from .embedders.minilm.embedder import MiniLMSource  # noqa: PLC0415
 
-        return MiniLMSource() if name == "minilm" else AutomaticSource(MiniLMSource(), fitted_source)
+        return MiniLMSource() if name == "minilm" else AutomaticSource(MiniLMSource(), make_fitted_source)
     if name.startswith("litellm/"):
         from .embedders.service import LitellmModel, LitellmSource  # noqa: PLC0415
 
@@ -156,7 +156,7 @@ def embedder_source(settings: Settings) -> EmbedderSource:
     return SentenceTransformersSource(name)
 
 
-def fitted_source() -> EmbedderSource:
+def make_fitted_source() -> EmbedderSource:
     """Return the source of the fitted embedder, whose libraries take a second to import."""
     from .embedders.fitted import FittedEmbedderSource  # noqa: PLC0415
 

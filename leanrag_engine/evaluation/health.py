@@ -154,11 +154,11 @@ def stability(count: int, clusterer: Clusterer, *, seed: int = 0, most: int = 20
         entities=len(rows),
         other_seed=adjusted_rand_index(first, clusterer(rows, 1)),
         without_a_tenth=adjusted_rand_index(first[most_rows], clusterer(rows[most_rows], 0)),
-        kept=kept_share(first[nearly_all], clusterer(rows[nearly_all], 0)),
+        kept=measure_kept_share(first[nearly_all], clusterer(rows[nearly_all], 0)),
     )
 
 
-def kept_share(before: Labels, after: Labels) -> float:
+def measure_kept_share(before: Labels, after: Labels) -> float:
     """Return the share of the clusters of ``before`` that have the same members in ``after``."""
     olds, news = _members_by_cluster(before), _members_by_cluster(after)
     return len(olds & news) / len(olds)

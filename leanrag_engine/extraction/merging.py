@@ -77,9 +77,9 @@ def merge(
     ``previous`` G0 are used again where they were merged from the same statements; the result is the same without it.
     """
     keys = _Keys()
-    known = _merged_before(previous)
+    known = _index_merged_texts(previous)
     before = {(each.source_id, each.target_id): each for each in previous.relations} if previous else {}
-    forms = _acronyms(extracts, keys) | _joined_names(extracts, keys)
+    forms = _acronyms(extracts, keys) | _find_joined_names(extracts, keys)
     canonical = _CanonicalKeys(NameCorrections.of(corrections, forms, documents or {}))
     if documents:
         corrected = canonical.corrected
@@ -151,7 +151,7 @@ _MergedTexts = Mapping[str, _MergedText]
 """Descriptions by the digest of what they were merged from."""
 
 
-def _merged_before(previous: Graph | None) -> _MergedTexts:
+def _index_merged_texts(previous: Graph | None) -> _MergedTexts:
     items: Iterable[Entity | Relation] = chain(previous.entities, previous.relations) if previous else ()
     return {
         each.statements: _MergedText(each.description, each.evidence, each.method, each.statements)
@@ -488,7 +488,7 @@ def _acronyms(extracts: Sequence[Extract], keys: _Keys) -> dict[str, str]:
     return {short: long for short, long in single.items() if long not in single}
 
 
-def _joined_names(extracts: Sequence[Extract], keys: _Keys) -> dict[str, str]:
+def _find_joined_names(extracts: Sequence[Extract], keys: _Keys) -> dict[str, str]:
     """Map the key of a name without spaces (*MeiLin*) to that of the same name with them, if the corpus has both."""
     found: dict[str, str] = {}
     spelled: set[str] = set()

@@ -86,7 +86,7 @@ def find_namesakes(
     ``keys`` are name keys by name, ``forms`` other forms of a key, ``documents`` the document id of each chunk, ``merged``
     keys that are one entity everywhere. The entity that comes first keeps the plain key. Linear in the number of mentions, but for names that very many documents share.
     """
-    shared = _shared_names(extracts, keys, forms, documents).difference(merged)
+    shared = _find_shared_names(extracts, keys, forms, documents).difference(merged)
     if not shared:
         return {}
     found: dict[tuple[str, str], str] = {}
@@ -116,7 +116,7 @@ def _keys_of(
             yield forms.get(key, key), entity.name
 
 
-def _shared_names(
+def _find_shared_names(
     extracts: Sequence[Extract],
     keys: Mapping[str, str],
     forms: Mapping[str, str],
@@ -127,7 +127,7 @@ def _shared_names(
     seen: dict[str, str] = {}
     several: set[str] = set()
     words: set[str] = set()
-    works = _titled_words(extracts, keys, forms)
+    works = _find_titled_words(extracts, keys, forms)
     for extract in extracts:
         document = documents.get(extract.chunk_id, "")
         for key, name in _keys_of(extract, keys, forms):
@@ -168,7 +168,7 @@ def _find_words_after_articles(
     )
 
 
-def _titled_words(
+def _find_titled_words(
     extracts: Sequence[Extract], keys: Mapping[str, str], forms: Mapping[str, str]
 ) -> frozenset[str]:
     """Return the keys of works that are called by a single noun of the language."""

@@ -79,7 +79,7 @@ def plan_uninstall(client: Client, file: Path, name: str) -> ConfigChange:
     return ConfigChange(file, before, document.text, existed)
 
 
-def installed_command(client: Client, file: Path, name: str) -> list[str]:
+def find_installed_command(client: Client, file: Path, name: str) -> list[str]:
     """Return the program and arguments of the server called ``name``, empty without one."""
     _, document, _ = read_config(client, file)
     try:

@@ -48,7 +48,7 @@ class TomlDocument:
         inner: Any = wanted[servers]
         for key in way:
             table, inner = table[key], inner[key]
-        table[last] = spaced_table(value) if isinstance(value, dict) else value
+        table[last] = make_spaced_table(value) if isinstance(value, dict) else value
         inner[last] = value
         return self.check(document.as_string(), wanted)
 
@@ -91,7 +91,7 @@ def print_tables(value: Mapping[str, object]) -> str:
     return printed
 
 
-def spaced_table(value: dict[str, object]) -> Table:
+def make_spaced_table(value: dict[str, object]) -> Table:
     """Return ``value`` as a table with an empty line after it."""
     table = tomlkit.table()
     for key, each in value.items():

@@ -10,7 +10,7 @@ HEAD_BYTES = 64 * 1024
 """Most bytes of a request line with its headers. httptools, which uvicorn prefers, keeps any number of them."""
 
 
-def bounded_connection(seconds: float) -> type[asyncio.Protocol]:
+def limit_connection(seconds: float) -> type[asyncio.Protocol]:
     """Return the class of a connection that is closed if the head of a request is not complete after ``seconds``."""
 
     class BoundedConnection(H11Protocol):

@@ -27,7 +27,7 @@ from leanrag_engine.core.errors import InvalidInput
 
 from ..app import LeanRAGServer, create_server
 from ..protocol.telemetry import flush_telemetry
-from .connections import HEAD_BYTES, bounded_connection
+from .connections import HEAD_BYTES, limit_connection
 from .rights import TooManyRequests, rights_of_caller
 from .settings import Address, HttpSettings, address_of
 from .tokens import Access, IssuerUnavailable, access_of
@@ -71,7 +71,7 @@ def serve_app(app: ASGIApp, bound: socket.socket, http: HttpSettings, log_level:
     serving = Serving(
         uvicorn.Config(
             calls,
-            http=bounded_connection(http.http_head_seconds),
+            http=limit_connection(http.http_head_seconds),
             h11_max_incomplete_event_size=HEAD_BYTES,
             access_log=log_level == "info",
             log_config=log_config(),

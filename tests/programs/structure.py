@@ -67,6 +67,7 @@ NOT_PARTICIPLES = {
     "indeed",
     "bed",
     "red",
+    "zed",
 }
 
 

@@ -199,7 +199,7 @@ def _figures_to_result(kind: str, figures: Mapping[str, Any]) -> JobResult:
         case "ingest":
             documents = tuple(IngestOutcome(**each) for each in figures.get("documents", ()))
             build = _figures_to_build(figures) if "generation" in figures else None
-            skipped = _left_out_from_json(figures.get("skipped", ()))
+            skipped = _read_left_out(figures.get("skipped", ()))
             result = IngestResult(
                 documents, figures.get("built"), build, skipped, figures.get("dry_run", False)
             )
@@ -209,7 +209,7 @@ def _figures_to_result(kind: str, figures: Mapping[str, Any]) -> JobResult:
                 ImportCounts(**figures["found"]),
                 ImportCounts(**figures["taken"]),
                 figures["changed"],
-                _left_out_from_json(figures["remarks"]),
+                _read_left_out(figures["remarks"]),
                 figures["built"],
                 _figures_to_build(figures) if "generation" in figures else None,
             )
@@ -236,7 +236,7 @@ def _figures_to_result(kind: str, figures: Mapping[str, Any]) -> JobResult:
     return result
 
 
-def _left_out_from_json(stored: Iterable[Mapping[str, Any]]) -> tuple[LeftOut, ...]:
+def _read_left_out(stored: Iterable[Mapping[str, Any]]) -> tuple[LeftOut, ...]:
     return tuple(LeftOut(each["reason"], each["count"], tuple(each["examples"])) for each in stored)
 
 

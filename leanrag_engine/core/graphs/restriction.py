@@ -198,7 +198,7 @@ def cut_sentence(relation: Relation, chunk_ids: Collection[str]) -> Relation | N
     return replace(relation, evidence=left) if left or not relation.evidence else None
 
 
-def lost_words(text: str, gone: Iterable[Chunk] | None, left: Iterable[Chunk]) -> set[str]:
+def find_lost_words(text: str, gone: Iterable[Chunk] | None, left: Iterable[Chunk]) -> set[str]:
     """Return the words of ``text`` that chunks which are ``gone`` say and no chunk that is ``left`` does.
 
     ``gone`` is None if not all of their texts are known: they may have said any word.

@@ -141,7 +141,7 @@ class _Merging:
             self.remarks.add("relations without a description, taken as they are", label)
         passages = self._existing(relation.passages, known, label)
         if not passages:
-            passages = _shared_passages(merged.entities.get(source), merged.entities.get(target))
+            passages = _find_shared_passages(merged.entities.get(source), merged.entities.get(target))
         for key, name in ((source, ends[0]), (target, ends[1])):
             if key not in merged.entities:
                 self.remarks.add("ends of relations that no entity describes, taken as entities", name)
@@ -166,7 +166,7 @@ class _Merging:
         return tuple(each for each in named if each in known)
 
 
-def _shared_passages(source: ForeignEntity | None, target: ForeignEntity | None) -> tuple[str, ...]:
+def _find_shared_passages(source: ForeignEntity | None, target: ForeignEntity | None) -> tuple[str, ...]:
     """Return the first passage that both entities were found in."""
     if source is None or target is None:
         return ()

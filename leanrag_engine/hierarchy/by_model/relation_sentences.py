@@ -58,7 +58,7 @@ def relation_task(
     )
 
 
-def ordered_relation_task(
+def relation_task_in_order(
     one: Entity, other: Entity, relations: Sequence[Relation], members: Mapping[str, Entity]
 ) -> Task[str]:
     """Return the task with the clusters in the order of their ids.

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field, replace
 
 from leanrag_engine.core.graphs.restriction import (
     cut_sentence,
+    find_lost_words,
     hide_summary,
-    lost_words,
     reduce_entity,
     reduce_relation,
     reduce_summary,
@@ -252,7 +252,7 @@ def _find_lost_words(
     """Return the words of ``text`` that may come from the chunks ``gone_ids`` alone: none of ``left_ids`` says them."""
     unknown = remaining.has_unknown_texts and any(id_ not in remaining.gone for id_ in gone_ids)
     said = None if unknown else [remaining.gone[id_] for id_ in gone_ids if id_ in remaining.gone]
-    return lost_words(text, said, [remaining.chunks[id_] for id_ in left_ids if id_ in remaining.chunks])
+    return find_lost_words(text, said, [remaining.chunks[id_] for id_ in left_ids if id_ in remaining.chunks])
 
 
 def order_pair(first: str, second: str) -> Pair:

@@ -123,7 +123,7 @@ class ChunkWork:
         seen = {word for item in items for word in words(item.text) if word not in STOPWORDS}
         # The written names of five chunks before and after each are shown with it,
         near = await self._stores.documents.extracts_near(name, [each.work_id for each in items], 5)
-        found = dict.fromkeys(_written_names(near))
+        found = dict.fromkeys(_list_written_names(near))
         if generation is not None:
             for item in items:
                 # and those in use in other documents, from the ten entities that fit a chunk best.
@@ -150,7 +150,7 @@ def measure_chunks(adjacency: Adjacency) -> dict[str, float]:
     return {id_.decode(): value for id_, value in zip(adjacency.chunk_ids.tolist(), values, strict=True)}
 
 
-def _written_names(extracts: Sequence[Extract]) -> Iterator[str]:
+def _list_written_names(extracts: Sequence[Extract]) -> Iterator[str]:
     for extract in extracts:
         for entity in extract.entities:
             yield entity.name

@@ -19,7 +19,7 @@ from leanrag_engine.core.text.language.words import word_count
 from leanrag_engine.extraction.by_model.describe import description_kind, description_tasks
 from leanrag_engine.extraction.merging import LongDescription
 from leanrag_engine.hierarchy.by_model.prompt_lines import approximate_tokens, origin
-from leanrag_engine.hierarchy.by_model.relation_sentences import ordered_relation_task, relation_kind
+from leanrag_engine.hierarchy.by_model.relation_sentences import relation_kind, relation_task_in_order
 from leanrag_engine.hierarchy.by_model.summaries import ClusterSummary, aggregation_kind, aggregation_task
 from leanrag_engine.llm.batching import Task, TaskKind
 from leanrag_engine.llm.prompts import Prompts
@@ -301,7 +301,7 @@ class RelationKind:
         among = await generations.relations_among(number, list(side_of))
         between = [each for each in among if side_of[each.source_id] != side_of[each.target_id]]
         members = {member.id: member for members in sides for member in members}
-        return ordered_relation_task(ends[0], ends[1], between, members)
+        return relation_task_in_order(ends[0], ends[1], between, members)
 
 
 # --- descriptions --------------------------------------------------------------------------

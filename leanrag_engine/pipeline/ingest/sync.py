@@ -140,11 +140,11 @@ def _identify_folder(root: Path) -> FolderIdentity:
             next(entries, None)
         status = root.stat()
     except OSError as problem:
-        raise _changed_folder(root, problem.strerror or str(problem)) from problem
+        raise _report_changed_folder(root, problem.strerror or str(problem)) from problem
     return status.st_dev, status.st_ino
 
 
-def _changed_folder(root: Path, why: str) -> DocumentUnreadable:
+def _report_changed_folder(root: Path, why: str) -> DocumentUnreadable:
     return DocumentUnreadable(
         f"The folder {str(root)!r} changed during the sync ({why}): nothing was removed.",
         "Check its disk, then sync again; what was read before is kept.",
@@ -181,4 +181,4 @@ def confirm_missing(plan: SyncPlan) -> list[MissingDocument]:
 def _check_folders(plan: SyncPlan) -> None:
     for root, identity in plan.folders:
         if _identify_folder(root) != identity:
-            raise _changed_folder(root, "another one has taken its place")
+            raise _report_changed_folder(root, "another one has taken its place")

@@ -243,7 +243,7 @@ class _SaidSentences:
 
     def find_sentences(self, text: str) -> Iterator[str]:
         """Yield the sentences of ``text`` that are long enough to be repetitions."""
-        return (sentence for sentence in _folded_sentences(text) if self._counts(sentence))
+        return (sentence for sentence in _fold_sentences(text) if self._counts(sentence))
 
     def add(self, told: Iterable[str]) -> None:
         self._sentences.update(told)
@@ -259,7 +259,7 @@ class _SaidSentences:
 
 
 @lru_cache(maxsize=1 << 11)  # two of five windows come again within the questions of a session
-def _folded_sentences(text: str) -> tuple[str, ...]:
+def _fold_sentences(text: str) -> tuple[str, ...]:
     return tuple(
         fold_case(one_line(text[start:end])).strip(" .。!?！？;:,*•#-\"'") for start, end in sentences(text)
     )

@@ -82,7 +82,7 @@ def index_options(settings: Settings) -> list[str]:
     return options
 
 
-def shared_arguments(
+def list_shared_arguments(
     client: Client, allow_dirs: Sequence[Path], data_dir: Path | None, settings: Settings, project: Path
 ) -> list[str]:
     """Return the server's arguments for everyone who opens the project: its folders are given relative to it.
@@ -202,7 +202,7 @@ def install(
         )
         command = command_of(Path(sys.prefix), machine.environ, scope, uvx=uvx)
         if scope == "project":
-            command += shared_arguments(kind, allow_dir or [], data_dir, settings, machine.folder)
+            command += list_shared_arguments(kind, allow_dir or [], data_dir, settings, machine.folder)
         else:
             command += server_arguments(settings)
         entry = server_entry(kind, command)

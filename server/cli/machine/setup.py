@@ -15,7 +15,7 @@ import typer
 from leanrag_engine.core.config import Settings
 from leanrag_engine.core.errors import InvalidInput, LeanRAGError
 
-from ...clients.files import apply_change, installed_command, plan_install
+from ...clients.files import apply_change, find_installed_command, plan_install
 from ...clients.places import CLIENTS, ClientName, Machine, config_file, is_present
 from ...replies.base import count_things
 from ..options import CollectionOption, DataDir, report_errors
@@ -190,7 +190,7 @@ def add_to_client(client: ClientName, file: Path, name: str, command: Sequence[s
     """Add the server to one client and return what was done. Folders and options of an older entry stay."""
     kind = CLIENTS[client]
     program, *arguments = command
-    present = installed_command(kind, file, name)
+    present = find_installed_command(kind, file, name)
     entry = server_entry(kind, [program, *merge_arguments(present[1:], arguments)])
     plan = plan_install(kind, file, name, entry)
     if not plan.changes:

@@ -43,7 +43,7 @@ def build_lines(collection: str, result: JobFigures) -> list[str]:
     if stale := result["stale"]:
         texts = count_things(stale, "written text is", "written texts are")
         lines.append(f"{texts} older than what lies beneath now (stale).")
-    lines += [f"- {spent_line(each)}" for each in result.get("spent", ())]
+    lines += [f"- {describe_spent(each)}" for each in result.get("spent", ())]
     if corrections := result.get("corrections"):
         applied, idle = corrections["applied"], corrections["without_effect"]
         lines.append(f"Corrections: {format_figure(applied)} applied, {format_figure(idle)} without effect.")
@@ -78,7 +78,7 @@ def schema_lines(schema: JobFigures) -> list[str]:
     return lines
 
 
-def spent_line(spent: JobFigures) -> str:
+def describe_spent(spent: JobFigures) -> str:
     """Say what the model calls of one step used."""
     unpriced = f", {spent['unpriced']} of the calls at an unknown price" if spent["unpriced"] else ""
     return (

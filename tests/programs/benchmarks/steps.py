@@ -34,7 +34,7 @@ STEPS = (
     "adapters.sql.generations.relations:in_layer",
     "pipeline.build.embedding_reuse:SpaceIndex.of_texts _digest_all",
     "adapters.chroma.client:ChromaFolder.fetch ChromaFolder.list_ids",
-    "extraction.merging:merge _acronyms _joined_names _without_noise _without_idle _read_entities _read_relations",
+    "extraction.merging:merge _acronyms _find_joined_names _without_noise _without_idle _read_entities _read_relations",
     "extraction.namesakes:find_namesakes",
     "hierarchy.changes.carrying:Lineage.of_base carry_summaries carry_sentences",
     "hierarchy.clustering.placement:place reduce_dimensions measure_clusters join_related split_until_enough",

@@ -50,7 +50,7 @@ def read_xlsx(data: bytes, name: str) -> Reading:
 
 def _format_sheet(title: str, rows: Iterable[Sequence[object]]) -> str:
     """Return a sheet as Markdown, "" if it is empty."""
-    filled = list(_filled_rows(rows))
+    filled = list(_find_filled_rows(rows))
     if not filled:
         return ""
     header = filled.pop(0) if len(filled) > 1 and _is_header(filled[0]) else ()
@@ -58,7 +58,7 @@ def _format_sheet(title: str, rows: Iterable[Sequence[object]]) -> str:
     return "\n".join([heading, "", *(f"| {' | '.join(row)} |" for row in filled)])
 
 
-def _filled_rows(rows: Iterable[Sequence[object]]) -> Iterator[tuple[str, ...]]:
+def _find_filled_rows(rows: Iterable[Sequence[object]]) -> Iterator[tuple[str, ...]]:
     """Yield the rows that hold anything, without the empty cells at their end."""
     for row in rows:
         cells = [_format_value(value) for value in row]
