@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import sys
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -24,6 +24,9 @@ from .options import (
     report_errors,
 )
 from .running import read_settings
+
+if TYPE_CHECKING:
+    from leanrag_engine.core.config import Settings
 
 WAITING = (
     "This is an MCP server: it waits for a client on standard input. A client starts it by itself; "
@@ -83,20 +86,25 @@ def serve(
             typer.echo(f"Warning: the allowed folder {folder} does not exist.", err=True)
     with report_errors():
         start_telemetry_if_asked(settings.telemetry, ALL_TOOLS)
-    if http_settings.http:
-        from ..http.serving import run_http  # noqa: PLC0415 - stdio must not wait for a web server
+    if not http_settings.http:
+        run_stdio(settings, log_level)
+        return
+    from ..http.serving import run_http  # noqa: PLC0415 - stdio must not wait for a web server
 
-        with report_errors():
-            set_log_level(log_level)
-            run_http(settings, http_settings, log_level)
-    else:
-        from ..app import create_server  # noqa: PLC0415 - the other commands need no MCP server
-
-        if sys.stdin.isatty():
-            typer.echo(WAITING, err=True)
-        server = create_server(settings)
+    with report_errors():
         set_log_level(log_level)
-        server.run("stdio")
+        run_http(settings, http_settings, log_level)
+
+
+def run_stdio(settings: Settings, log_level: str) -> None:
+    """Serve one client over standard input and output until it closes them."""
+    from ..app import create_server  # noqa: PLC0415 - the other commands need no MCP server
+
+    if sys.stdin.isatty():
+        typer.echo(WAITING, err=True)
+    server = create_server(settings)
+    set_log_level(log_level)
+    server.run("stdio")
 
 
 def set_log_level(level: str) -> None:

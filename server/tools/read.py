@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from mcp.server.apps import client_supports_apps
 from mcp.server.mcpserver import Context
@@ -29,6 +29,9 @@ from .arguments import (
     Strings,
     Text,
 )
+
+if TYPE_CHECKING:
+    from leanrag_engine.retrieval.request import Query
 
 DRAWING = "leanrag/drawing"
 """The key of an answer's drawing in the metadata of its result, which no model reads; in those of a call: draw."""
@@ -88,32 +91,35 @@ and what links them, each cited like [d3:c12]; cite these marks. If something is
 in `entities`, search_text, get_sources."""
         from leanrag_engine.retrieval import request  # noqa: PLC0415 - heavy: only on the first call
 
-        engine, chosen = await self._engine.get(), await self._engine.choose(collection)
-        result = await engine.query(
-            request.Query(
-                text=query,
-                sub_queries=tuple(queries),
-                entities=tuple(entities),
-                seen=tuple(seen),
-                mode=mode,
-                ranking=ranking,
-                seeds=seeds,
-                top_k=top_k,
-                token_budget=token_budget,
-                filters=request.Filters(
-                    documents=tuple(filters.documents),
-                    metadata=filters.metadata,
-                    since=filters.since or None,
-                    until=filters.until or None,
-                ),
-                include_relations=include_relations,
-                detailed=response_format == "detailed",
+        asked = request.Query(
+            text=query,
+            sub_queries=tuple(queries),
+            entities=tuple(entities),
+            seen=tuple(seen),
+            mode=mode,
+            ranking=ranking,
+            seeds=seeds,
+            top_k=top_k,
+            token_budget=token_budget,
+            filters=request.Filters(
+                documents=tuple(filters.documents),
+                metadata=filters.metadata,
+                since=filters.since or None,
+                until=filters.until or None,
             ),
-            collection=chosen,
-            notes=self._engine.explain_choice(collection, chosen),
+            include_relations=include_relations,
+            detailed=response_format == "detailed",
         )
-        detailed = response_format == "detailed"
-        reply = QueryReply.from_engine(result, engine.count_tokens, detailed=detailed)
+        return await self._answer(asked, collection, include_sources=include_sources, context=context)
+
+    async def _answer(
+        self, query: Query, collection: str, *, include_sources: bool, context: Context
+    ) -> CallToolResult:
+        """Return the reply to a query, with a drawing for hosts that show one."""
+        engine, chosen = await self._engine.get(), await self._engine.choose(collection)
+        notes = self._engine.explain_choice(collection, chosen)
+        result = await engine.query(query, collection=chosen, notes=notes)
+        reply = QueryReply.from_engine(result, engine.count_tokens, detailed=query.detailed)
         answer = (reply if include_sources else reply.model_copy(update={"sources": []})).to_result()
         if not shows_drawings(context):
             return answer

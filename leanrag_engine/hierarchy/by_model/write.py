@@ -229,6 +229,39 @@ class WrittenSentence:
     chunk_ids: tuple[str, ...] = ()
 
 
+class _PairEnds:
+    """What lies beneath both ends of each pair of clusters, for the task to relate them and for its citations."""
+
+    def __init__(
+        self, step: LayerStep, counts: PairCounts, upper: Sequence[tuple[Entity, WrittenSummary | None]]
+    ) -> None:
+        self._relations = step.lower.relations
+        self._pairs = counts.pairs
+        self._upper = upper
+        self._members: list[dict[str, Entity]] = [{} for _ in upper]
+        for entity, label in zip(step.lower.entities, step.labels.tolist(), strict=True):
+            self._members[label][entity.id] = entity
+
+    def _list_relations(self, pair: int) -> list[Relation]:
+        return [self._relations[number] for number in self._pairs.relations_of(pair)]
+
+    def cite(self, pair: int, text: str, method: Method) -> WrittenSentence:
+        """Return the sentence with the chunks that it rests on."""
+        ends = (self._pairs.first[pair], self._pairs.second[pair])
+        both = [each for end in ends for each in self._members[end].values()]
+        finder = ChunkFinder(both, best_first(self._list_relations(pair)))
+        return WrittenSentence(text, method, finder.chunks(text))
+
+    def make_task(self, pair: int, options: TaskOptions) -> Task[str]:
+        first, second = int(self._pairs.first[pair]), int(self._pairs.second[pair])
+        near, far = (apply_summary(*self._upper[cluster]) for cluster in (first, second))
+        # The names as written, before they were made unique: requests must not depend on other clusters' names.
+        if name_key(near.name) == name_key(far.name):
+            far = replace(far, name=_qualify_name(far.name, self._upper[second][0].name))
+        both = self._members[first] | self._members[second]
+        return relation_task(near, far, self._list_relations(pair), both, options)
+
+
 async def write_sentences(
     step: LayerStep,
     counts: PairCounts,
@@ -247,22 +280,10 @@ async def write_sentences(
     if sources.work is None and not sources.sentences:
         return {}
     layer = f"layer {upper[0][0].layer}"
-    members: list[dict[str, Entity]] = [{} for _ in upper]
-    for entity, label in zip(step.lower.entities, step.labels.tolist(), strict=True):
-        members[label][entity.id] = entity
-
-    def list_beneath(pair: int) -> list[Relation]:
-        return [step.lower.relations[number] for number in counts.pairs.relations_of(pair)]
-
-    def write(pair: int, text: str, method: Method) -> WrittenSentence:
-        ends = (counts.pairs.first[pair], counts.pairs.second[pair])
-        both = [each for end in ends for each in members[end].values()]
-        finder = ChunkFinder(both, best_first(list_beneath(pair)))
-        return WrittenSentence(text, method, finder.chunks(text))
-
+    ends = _PairEnds(step, counts, upper)
     pairs = _pairs_above(counts, tau)
     by_agents = _read_agent_sentences(pairs, published, sources, carried)
-    found = {pair: write(pair, text, Method.AGENT) for pair, text in by_agents.items()}
+    found = {pair: ends.cite(pair, text, Method.AGENT) for pair, text in by_agents.items()}
     if sources.work is None:
         return found
     rest = [pair for pair in pairs if pair not in found and carried.lacks_sentence(pair)]
@@ -272,20 +293,11 @@ async def write_sentences(
     def report() -> None:
         progress(Progress("connect", done, len(rest), layer))
 
-    def make_task(pair: int) -> Task[str]:
-        first, second = int(counts.pairs.first[pair]), int(counts.pairs.second[pair])
-        near, far = (apply_summary(*upper[cluster]) for cluster in (first, second))
-        # The names as written, before they were made unique: requests must not depend on other clusters' names.
-        if name_key(near.name) == name_key(far.name):
-            far = replace(far, name=_qualify_name(far.name, upper[second][0].name))
-        both = members[first] | members[second]
-        return relation_task(near, far, list_beneath(pair), both, sources.options)
-
     async def relate(batch: Sequence[int]) -> None:
         nonlocal done
-        tasks = {pair: make_task(pair) for pair in batch}
+        tasks = {pair: ends.make_task(pair, sources.options) for pair in batch}
         by_model = await _ask_model(sources, relation_kind, tasks)
-        found.update({pair: write(pair, text, Method.MODEL) for pair, text in by_model.items()})
+        found.update({pair: ends.cite(pair, text, Method.MODEL) for pair, text in by_model.items()})
         done += len(batch)
         report()
 

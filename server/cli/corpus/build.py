@@ -72,12 +72,7 @@ def build(
         from leanrag_engine.pipeline.build.modes import parse_mode  # noqa: PLC0415 - heavy
 
         if not dry_run:
-            for left in await engine.resume_jobs():
-                typer.echo(
-                    f"Finishing {left.id} ({left.kind} of {left.collection}), which was interrupted …",
-                    err=True,
-                )
-                await follow_job(engine, left, verbose=verbose)
+            await finish_interrupted(engine, verbose=verbose)
         order = BuildRequest(upgrade, max_calls, max_tokens, max_cost, parse_mode(mode))
         job = await engine.submit_build(collection=engine.settings.collection, order=order, dry_run=dry_run)
         job = await follow_job(engine, job, verbose=verbose)
@@ -86,6 +81,14 @@ def build(
 
     more = {"clustering": clustering, "cluster_size": cluster_size}
     run_long(read_settings(data_dir, collection, **more), work, KEPT)
+
+
+async def finish_interrupted(engine: LeanRAG, *, verbose: bool) -> None:
+    """Run the jobs to their ends whose process was killed."""
+    for left in await engine.resume_jobs():
+        said = f"Finishing {left.id} ({left.kind} of {left.collection}), which was interrupted …"
+        typer.echo(said, err=True)
+        await follow_job(engine, left, verbose=verbose)
 
 
 def reindex(

@@ -24,7 +24,10 @@ def upgrade() -> None:
     _collections()
     _chunks()
     _generations()
-    _hierarchies()
+    _entities()
+    _unsettled_vectors()
+    _names()
+    _relations()
     _replies()
     _decisions()
     _jobs()
@@ -181,7 +184,7 @@ def _index_ended(table: str) -> None:
     op.create_index(f"{table}_ended", table, ["edition", "until"], sqlite_where=ended, postgresql_where=ended)
 
 
-def _hierarchies() -> None:
+def _entities() -> None:
     op.create_table(
         "entities",
         _edition(),
@@ -210,12 +213,18 @@ def _hierarchies() -> None:
     op.create_index("entities_id", "entities", ["edition", "id", "since"], unique=True)
     op.create_index("entities_parent", "entities", ["edition", "parent_id", "mentions"])
     _index_ended("entities")
+
+
+def _unsettled_vectors() -> None:
     op.create_table(
         "unsettled_vectors",
         sa.Column("space", TEXT, primary_key=True),
         sa.Column("id", TEXT, primary_key=True),
         sqlite_with_rowid=False,
     )
+
+
+def _names() -> None:
     op.create_table(
         "names",
         _edition(),
@@ -225,6 +234,9 @@ def _hierarchies() -> None:
         sqlite_with_rowid=False,
     )
     _index_ended("names")
+
+
+def _relations() -> None:
     op.create_table(
         "relations",
         _edition(),
