@@ -91,7 +91,7 @@ class _PartitionState:
             moved += self._try(row, target)
         return moved
 
-    def _promising(self, *, block: int = 1 << 15) -> _Moves:
+    def _promising(self, *, block: int = 1 << 13) -> _Moves:
         """Return the best move of each entity to a cluster of its neighbours, if it gains."""
         rows, targets, related = self._relation_weights()
         own = np.zeros(len(self.labels))
