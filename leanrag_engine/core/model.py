@@ -16,7 +16,7 @@ from enum import StrEnum
 from functools import cached_property
 from itertools import chain, product
 from types import MappingProxyType
-from typing import Any, Literal, Self, TypeAlias, TypedDict
+from typing import Any, Literal, NamedTuple, Self, TypeAlias, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
@@ -352,6 +352,21 @@ class Extract:
     schema: str = ""
 
 
+class ExtractState(NamedTuple):
+    """Which extract of a collection it is, without its content: two with equal states are equal.
+
+    ``document`` and ``chunk`` are the numbers in citations, ``position`` tells several extracts of a chunk apart, and
+    ``stamp`` changes with the content.
+    """
+
+    document: int
+    chunk: int
+    position: int
+    stamp: int
+    chunk_id: str
+    document_id: str
+
+
 # --- schemas of extraction -----------------------------------------------------------------
 
 TypeKind = Literal["entity", "relation", "attribute"]
@@ -489,29 +504,43 @@ class Finding:
 class Staleness:
     """What changed beneath a written text since it was written.
 
-    For a summary, in members of its cluster: how many ``joined``, ``left``, and had their own texts ``changed``. For
-    the sentence of an inter-cluster relation, in relations of the layer below.
+    For a summary, in members of its cluster: how many ``joined``, ``left``, had their own texts ``changed``, or only ``cut``
+    by a deletion. For the sentence of an inter-cluster relation, in base relations beneath.
     """
 
     joined: int = 0
     left: int = 0
     changed: int = 0
+    cut: int = 0
 
     @property
     def total(self) -> int:
         """The number of changes, 0 if nothing changed."""
-        return self.joined + self.left + self.changed
+        return self.joined + self.left + self.changed + self.cut
+
+    @property
+    def gained(self) -> int:
+        """The number of changes that may say something new: what is gone took the sentences that rested on it along."""
+        return self.joined + self.changed
 
     def since(self, earlier: Staleness | None) -> Staleness | None:
         """Return these changes with those that were ``earlier`` already; None if there are none at all."""
         if earlier is None:
             return self if self.total else None
         return Staleness(
-            self.joined + earlier.joined, self.left + earlier.left, self.changed + earlier.changed
+            self.joined + earlier.joined,
+            self.left + earlier.left,
+            self.changed + earlier.changed,
+            self.cut + earlier.cut,
         )
 
     def __str__(self) -> str:
-        parts = (("joined", self.joined), ("left", self.left), ("changed", self.changed))
+        parts = (
+            ("joined", self.joined),
+            ("left", self.left),
+            ("changed", self.changed),
+            ("cut", self.cut),
+        )
         return ", ".join(f"{count} {what}" for what, count in parts if count)
 
 

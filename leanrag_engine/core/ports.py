@@ -31,6 +31,7 @@ from .model import (
     EntityHead,
     Extract,
     ExtractionSchema,
+    ExtractState,
     Generation,
     Hierarchy,
     Hit,
@@ -456,6 +457,16 @@ class DocumentStore(Protocol):
 
     async def extracts(self, collection: str) -> list[Extract]:
         """Return all extracts in the reading order of their chunks."""
+        ...
+
+    async def extract_states(self, collection: str) -> list[ExtractState]:
+        """Return which extracts there are, in the reading order of their chunks."""
+        ...
+
+    async def extracts_at(
+        self, collection: str, chunks: Sequence[tuple[int, int]]
+    ) -> list[tuple[ExtractState, Extract]]:
+        """Return the extracts of the chunks with these numbers of document and chunk, as in citations, in reading order."""
         ...
 
     async def count_extracts(self, collection: str) -> dict[str, int]:

@@ -102,6 +102,11 @@ class NameCorrections:
     def _rules(self) -> list[_SplitRule]:
         return [rule for rules in self._splits.values() for rule in rules]
 
+    @property
+    def has_rules(self) -> bool:
+        """Whether there are corrections: without any, ``forms`` tell all."""
+        return bool(self._refs)
+
     def find(self, key: str, chunk_id: str) -> str:
         """Return the key of the entity that a mention of ``key`` in the chunk means."""
         if not self._refs:

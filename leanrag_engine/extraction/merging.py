@@ -8,10 +8,14 @@ spaces (*MeiLin*). A name that many may have (*King*, *John*) is one entity in t
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection as AnyCollection
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
 
 from leanrag_engine.core.model import (
     Attribute,
@@ -21,19 +25,29 @@ from leanrag_engine.core.model import (
     Evidence,
     Extract,
     ExtractedEntity,
+    ExtractedRelation,
+    ExtractState,
     Graph,
     Method,
     Relation,
     content_id,
 )
 from leanrag_engine.core.ports import Progress, ProgressReport, ignore_progress
-from leanrag_engine.core.text.language.names import name_key, split_humps
 from leanrag_engine.core.text.language.sentences import ends_sentence, sentences
 from leanrag_engine.core.text.language.turns import find_turn
 from leanrag_engine.core.text.language.words import word_count
 
 from .correcting import NameCorrections
 from .heuristic.names.mentions import Kind
+from .mentions import (
+    Flags,
+    MentionIndex,
+    MentionTable,
+    Numbers,
+    count_rows,
+    find_first,
+    select_segments,
+)
 from .namesakes import find_namesakes
 
 T = TypeVar("T")
@@ -43,7 +57,6 @@ DESCRIPTION_WORDS = 120
 
 _VAGUE_TYPES = frozenset(["", "concept", "name", "term", "unknown", "other", "entity", "misc", "object"])
 """Types without information: any specific type wins the vote against them."""
-_ACRONYM_LENGTHS = range(2, 9)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,35 +89,77 @@ def merge(
     ``note_effects`` is called once with the corrections that had an effect and those that had none. Descriptions of the
     ``previous`` G0 are used again where they were merged from the same statements; the result is the same without it.
     """
-    keys = _Keys()
-    known = _index_merged_texts(previous)
-    before = {(each.source_id, each.target_id): each for each in previous.relations} if previous else {}
-    forms = _acronyms(extracts, keys) | _find_joined_names(extracts, keys)
-    canonical = _CanonicalKeys(NameCorrections.of(corrections, forms, documents or {}))
-    if documents:
-        corrected = canonical.corrected
-        canonical.shared = find_namesakes(extracts, keys, corrected.forms, documents, corrected.merged)
-    entities: dict[str, _EntityDraft] = {}
-    relations: dict[tuple[str, str], _RelationDraft] = {}
-    for extract in _report_each(extracts, report, "extracts"):
-        here = _read_entities(extract, keys, canonical, entities)
-        _read_relations(extract, keys, here, relations)
-    note_effects(canonical.corrected.effects(forms))
-    kept = _without_noise(extracts, keys, canonical, entities)
-    ids = _ids(kept)
-    pairs = _without_idle([pair for pair in relations if pair[0] in ids and pair[1] in ids], relations)
-    return Graph(
-        tuple(
-            entities.pop(key).build(ids[key], overlong, known, canonical.corrected.titles.get(key, ""))
-            for key in _report_each(kept, report, "entities")
-        ),
-        tuple(
-            relations.pop(pair).build(
-                ids[pair[0]], ids[pair[1]], overlong, known, before.get((ids[pair[0]], ids[pair[1]]))
-            )
-            for pair in _report_each(pairs, report, "relations")
-        ),
+    ids = [(documents or {}).get(each.chunk_id, "") for each in extracts]
+    numbers = {id_: number for number, id_ in enumerate(dict.fromkeys(ids))}
+    states = [
+        ExtractState(numbers[id_], row, 0, 0, each.chunk_id, id_)
+        for row, (each, id_) in enumerate(zip(extracts, ids, strict=True))
+    ]
+    source = ExtractSource(
+        states,
+        lambda rows: [extracts[row] for row in rows],
+        len(set(documents.values())) if documents else 0,
     )
+    return merge_source(
+        source,
+        report=report,
+        overlong=overlong,
+        corrections=corrections,
+        note_effects=note_effects,
+        previous=PreviousMerge(previous) if previous else None,
+    ).graph
+
+
+@dataclass(frozen=True, slots=True)
+class ExtractSource:
+    """All extracts in reading order, by their ``states``; ``read`` gives the contents of those at some places. The collection
+    has so many ``documents``; if 0, all is taken for one."""
+
+    states: Sequence[ExtractState]
+    read: Callable[[Sequence[int]], Sequence[Extract]]
+    documents: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PreviousMerge:
+    """G0 of the previous build, and the index that it was merged with, if that was kept."""
+
+    graph: Graph
+    index: MentionIndex | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MergedGraph:
+    """G0, and the index of its mentions."""
+
+    graph: Graph
+    index: MentionIndex
+
+    def mark_described(self, graph: Graph) -> MergedGraph:
+        """Return this with ``graph``, which has other descriptions: these are not merged from statements alone."""
+        long, pair_long = self.index.long.copy(), self.index.pair_long.copy()
+        entities = zip(self.graph.entities, graph.entities, strict=True)
+        relations = zip(self.graph.relations, graph.relations, strict=True)
+        long[self.index.kept_keys()[[old is not new for old, new in entities]]] = True
+        pair_long[np.flatnonzero(self.index.pair_kept)[[old is not new for old, new in relations]]] = True
+        return MergedGraph(graph, replace(self.index, long=long, pair_long=pair_long))
+
+
+def merge_source(
+    source: ExtractSource,
+    *,
+    report: ProgressReport = ignore_progress,
+    overlong: Callable[[LongDescription], None] = lambda _: None,
+    corrections: Sequence[Correction] = (),
+    note_effects: Callable[[CorrectionEffects], None] = lambda _: None,
+    previous: PreviousMerge | None = None,
+) -> MergedGraph:
+    """Do what :func:`merge` does, with all that is the same taken from the ``previous`` build: the result is that without it.
+
+    With an index only those extracts are read that changed or mention an entity which did. ``overlong`` is called for
+    all descriptions that are too long. Rows of the previous G0 that are the same are the same objects, with their parents.
+    """
+    return _Merge(source, corrections, previous, report, overlong).run(note_effects)
 
 
 def _report_each(items: Sequence[T], report: ProgressReport, what: str) -> Iterator[T]:
@@ -113,14 +168,6 @@ def _report_each(items: Sequence[T], report: ProgressReport, what: str) -> Itera
         if done % 2000 == 0:
             report(Progress("merge", done, len(items), what))
         yield item
-
-
-class _Keys(dict[str, str]):
-    """A cache of name keys: each mention looks up its name several times."""
-
-    def __missing__(self, name: str) -> str:
-        key = self[name] = name_key(name)
-        return key
 
 
 def _count(counts: dict[T, int], item: T) -> None:
@@ -151,8 +198,7 @@ _MergedTexts = Mapping[str, _MergedText]
 """Descriptions by the digest of what they were merged from."""
 
 
-def _index_merged_texts(previous: Graph | None) -> _MergedTexts:
-    items: Iterable[Entity | Relation] = chain(previous.entities, previous.relations) if previous else ()
+def _index_merged_texts(items: Iterable[Entity | Relation]) -> _MergedTexts:
     return {
         each.statements: _MergedText(each.description, each.evidence, each.method, each.statements)
         for each in items
@@ -350,12 +396,26 @@ class _EntityDraft:
 
 @dataclass(slots=True)
 class _RelationDraft:
-    """A relation of G0 while statements are added."""
+    """A relation of G0 while statements are added; ``first`` is where it is stated first, the place of an extract and of a
+    relation in it."""
 
+    first: tuple[int, int]
     texts: _Statements = field(default_factory=_Statements)
     chunks: dict[str, None] = field(default_factory=dict)
     methods: dict[Method, int] = field(default_factory=dict)
     types: dict[str, int] = field(default_factory=dict)
+
+    def add(self, relation: ExtractedRelation, extract: Extract) -> None:
+        self.texts.add(relation.description, extract, relation.importance)
+        self.chunks.setdefault(extract.chunk_id)
+        _count(self.methods, extract.method)
+        if relation.type:
+            _count(self.types, relation.type)
+
+    @property
+    def idle(self) -> bool:
+        """Whether the heuristic extractor alone found it and states nothing about it."""
+        return not self.texts.counts and set(self.methods) == {Method.HEURISTIC}
 
     def build(
         self,
@@ -404,57 +464,9 @@ class _RelationDraft:
         )
 
 
-@dataclass(slots=True)
-class _CanonicalKeys:
-    """Which entity a name key means. ``corrected`` maps other forms of a name to its key and applies corrections;
-    ``shared`` maps a chunk's id and a key that several entities share to the key of one of them."""
-
-    corrected: NameCorrections
-    shared: Mapping[tuple[str, str], str] = field(default_factory=dict)
-
-    def find(self, key: str, chunk_id: str) -> str:
-        key = self.corrected.find(key, chunk_id)
-        return self.shared.get((chunk_id, key), key) if self.shared else key
-
-
-def _read_entities(
-    extract: Extract, keys: _Keys, canonical: _CanonicalKeys, entities: dict[str, _EntityDraft]
-) -> dict[str, str]:
-    """Add the entities of one extract; return the entity key for each of its name keys."""
-    here: dict[str, str] = {}
-    for entity in extract.entities:
-        key = keys[entity.name]
-        if key:
-            target = here[key] = canonical.find(key, extract.chunk_id)
-            draft = entities.get(target)
-            if draft is None:
-                draft = entities[target] = _EntityDraft()
-            draft.add(entity, extract)
-    return here
-
-
-def _read_relations(
-    extract: Extract, keys: _Keys, here: Mapping[str, str], relations: dict[tuple[str, str], _RelationDraft]
-) -> None:
-    """Add the relations of one extract between entities of it; pairs are unordered."""
-    for relation in extract.relations:
-        source, target = here.get(keys[relation.source]), here.get(keys[relation.target])
-        if source is None or target is None or source == target:
-            continue
-        pair = (target, source) if (target, source) in relations else (source, target)
-        found = relations.get(pair)
-        if found is None:
-            found = relations[pair] = _RelationDraft()
-        found.texts.add(relation.description, extract, relation.importance)
-        found.chunks.setdefault(extract.chunk_id)
-        _count(found.methods, extract.method)
-        if relation.type:
-            _count(found.types, relation.type)
-
-
-def _ids(keys: Iterable[str]) -> dict[str, str]:
-    """Return an id for each key. If two keys collide, the alphabetically later one is salted."""
-    ids: dict[str, str] = {}
+def _ids(keys: Mapping[str, int]) -> dict[int, str]:
+    """Return an id for each key, by its number. If two keys collide, the alphabetically later one is salted."""
+    ids: dict[int, str] = {}
     taken: set[str] = set()
     for key in sorted(keys):
         id_, salt = content_id("e", key), 0
@@ -462,90 +474,327 @@ def _ids(keys: Iterable[str]) -> dict[str, str]:
             salt += 1
             id_ = content_id("e", key, str(salt))
         taken.add(id_)
-        ids[key] = id_
+        ids[keys[key]] = id_
     return ids
 
 
-# --- acronyms ------------------------------------------------------------------------------
+# --- the merge -----------------------------------------------------------------------------
 
 
-def _acronyms(extracts: Sequence[Extract], keys: _Keys) -> dict[str, str]:
-    """Map the key of an acronym to the key of its long form, where the corpus defines exactly one.
+@dataclass(frozen=True, slots=True, eq=False)
+class _Pairs:
+    """The pairs of a merge in the order of their first statements, as in :class:`MentionIndex`. ``known`` are the places of
+    their relations in the previous G0, −1 for those to make anew."""
 
-    Other aliases (a surname, a title without its bracketed remark) may mean another entity in another document.
-    """
-    longs: dict[str, set[str]] = {}
-    for extract in extracts:
-        for entity in extract.entities:
-            if not entity.aliases:
+    ends: Numbers
+    firsts: Numbers
+    idle: Flags
+    long: Flags
+    kept: Flags
+    known: NDArray[np.intp]
+
+
+class _Merge:
+    """One merge. Entities go by the numbers of their keys, relations by pairs of these."""
+
+    def __init__(
+        self,
+        source: ExtractSource,
+        corrections: Sequence[Correction],
+        previous: PreviousMerge | None,
+        report: ProgressReport,
+        overlong: Callable[[LongDescription], None],
+    ) -> None:
+        self._source = source
+        self._report = report
+        self._overlong = overlong
+        self._before = previous.index if previous else None
+        self._previous = previous.graph if previous else Graph((), ())
+        total = len(source.states)
+
+        def note(row: int) -> None:
+            if row % 2000 == 0:
+                report(Progress("merge", row, total, "extracts"))
+
+        self._table = MentionTable.of(source.states, source.read, self._before, note)
+        self._forms = self._table.find_forms()
+        documents = {each.chunk_id: each.document_id for each in source.states} if corrections else {}
+        self._corrected = NameCorrections.of(corrections, self._forms, documents)
+        self._meanings = self._find_meanings()
+        self._keys = self._table.words.keys
+        self._weak = self._extend("weak")
+        self._drafts: dict[int, _EntityDraft] = {}
+        self._pairs: dict[tuple[int, int], _RelationDraft] = {}
+
+    def _extend(self, name: str) -> Flags:
+        """Return flags of the index before, one for each key that there is now."""
+        found = np.zeros(len(self._keys), dtype=bool)
+        if self._before is not None:
+            held: Flags = getattr(self._before, name)
+            found[: len(held)] = held
+        return found
+
+    def run(self, note_effects: Callable[[CorrectionEffects], None]) -> MergedGraph:
+        """Merge; see :func:`merge_source`."""
+        note_effects(self._corrected.effects(self._forms))
+        changed, moved = self._find_changed()
+        self._draft(changed, changed, lambda pair: _touches(pair, changed, moved))
+        for key, draft in self._drafts.items():
+            self._weak[key] = self._keys[key] not in self._corrected.titles and _is_noise(draft)
+        kept = self._find_kept()
+        pairs = self._list_pairs(changed, moved, kept)
+        # What was noise and is none any more.
+        late = set(np.flatnonzero(kept & ~self._extend("kept")).tolist()).difference(self._drafts)
+        new = pairs.ends[pairs.kept & (pairs.known < 0)].tolist()
+        late_pairs = {(first, second) for first, second in new}.difference(self._pairs)
+        if late or late_pairs:
+            ends = late.union(first for first, _ in late_pairs)
+            self._draft(ends, late, lambda pair: pair in late_pairs or pair[::-1] in late_pairs)
+        return self._build(kept, pairs)
+
+    # --- what mentions mean ----------------------------------------------------------------
+
+    def _find_meanings(self) -> Numbers:
+        """Return the number of the key of the entity that each mention means, −1 for blank names."""
+        table, words = self._table, self._table.words
+        name_keys = table.map_names(self._corrected.forms)
+        found = name_keys[table.mentions]
+        if self._corrected.has_rules:
+            rows = count_rows(table.starts).tolist()
+            for place, (row, name) in enumerate(zip(rows, table.mentions.tolist(), strict=True)):
+                key = words.name_keys[name]
+                if key >= 0:
+                    target = self._corrected.find(words.keys[key], table.states[row].chunk_id)
+                    found[place] = words.add_key(target)
+        if not self._source.documents:
+            return found
+        namesakes = find_namesakes(table, name_keys, self._source.documents, self._corrected.merged)
+        documents = np.array([each.document for each in table.states], dtype=np.int64)
+        for (document, key), target in namesakes.items():
+            places = select_segments(table.starts, np.flatnonzero(documents == document))
+            found[places[found[places] == words.key_numbers[key]]] = words.add_key(target)
+        return found
+
+    # --- what changed ----------------------------------------------------------------------
+
+    def _find_changed(self) -> tuple[set[int], set[int]]:
+        """Return the entities to merge anew, and those of them that a mention in an extract which is the same means now and
+        did not, or the other way round."""
+        before, same, starts = self._before, self._table.same, self._table.starts
+        if before is None:
+            return set(np.unique(self._meanings[self._meanings >= 0]).tolist()), set()
+        kept = np.flatnonzero(same >= 0)
+        gone = np.ones(len(before.states), dtype=bool)
+        gone[same[kept]] = False
+        then = before.meanings[select_segments(before.starts, same[kept])]
+        now = self._meanings[select_segments(starts, kept)]
+        moved = np.concatenate((then[then != now], now[then != now]))
+        numbers = self._table.words.key_numbers
+        titles = {*before.titles.items()} ^ {*self._corrected.titles.items()}
+        titled = [numbers[key] for key, _ in titles if key in numbers]
+        changed = np.zeros(len(self._keys) + 1, dtype=bool)
+        for each in (
+            moved,
+            before.meanings[select_segments(before.starts, np.flatnonzero(gone))],
+            self._meanings[select_segments(starts, np.flatnonzero(same < 0))],
+            np.flatnonzero(before.long),
+            before.pair_ends[before.pair_long].ravel(),
+            np.array(titled, dtype=np.intp),
+        ):
+            changed[each] = True
+        return set(np.flatnonzero(changed[:-1]).tolist()), set(moved[moved >= 0].tolist())
+
+    def _find_kept(self) -> Flags:
+        """Return which keys are entities of G0.
+
+        A weak term (type ``term``, found by its shape alone) that only one chunk mentions connects nothing. It is dropped
+        unless its chunk has no other entity. Entities from a model or an agent are always kept.
+        """
+        present = find_first(self._meanings, len(self._keys)) >= 0
+        weak = self._weak & present
+        rows = count_rows(self._table.starts)[self._meanings >= 0]
+        meant = self._meanings[self._meanings >= 0]
+        total = np.bincount(rows, minlength=len(self._table.states))
+        alone = (total > 0) & (np.bincount(rows[weak[meant]], minlength=len(total)) == total)
+        for row in np.flatnonzero(alone).tolist():
+            here = self._meanings[self._table.starts[row] : self._table.starts[row + 1]]
+            here = here[here >= 0]
+            if weak[here].all():
+                weak[here] = False
+        return np.asarray(present & ~weak)
+
+    def _list_pairs(self, changed: set[int], moved: set[int], kept: Flags) -> _Pairs:
+        """Return all pairs: those of the index before that nothing touches, and those that were drafted."""
+        drafted = [(pair, each.first, each.idle) for pair, each in self._pairs.items()]
+        ends = np.array([pair for pair, _, _ in drafted], dtype=np.int32).reshape(-1, 2)
+        firsts = np.array([first for _, first, _ in drafted], dtype=np.int32).reshape(-1, 2)
+        idle = np.array([each for _, _, each in drafted], dtype=bool)
+        known = np.full(len(drafted), -1, dtype=np.intp)
+        before = self._before
+        if before is not None:
+            flags = np.zeros((2, len(self._keys)), dtype=bool)
+            flags[0, [*changed]] = flags[1, [*moved]] = True
+            left = ~(flags[0][before.pair_ends].all(axis=1) | flags[1][before.pair_ends].any(axis=1))
+            rows = np.full(len(before.states), -1, dtype=np.int32)
+            same = self._table.same
+            rows[same[same >= 0]] = np.flatnonzero(same >= 0)
+            old_firsts = before.pair_firsts[left].copy()
+            old_firsts[:, 0] = rows[old_firsts[:, 0]]
+            places = np.where(before.pair_kept, np.cumsum(before.pair_kept) - 1, -1)
+            ends = np.concatenate((before.pair_ends[left], ends))
+            firsts = np.concatenate((old_firsts, firsts))
+            idle = np.concatenate((before.pair_idle[left], idle))
+            known = np.concatenate((places[left], known))
+        order = np.lexsort((firsts[:, 1], firsts[:, 0]))
+        ends, firsts, idle, known = ends[order], firsts[order], idle[order], known[order]
+        return _Pairs(
+            ends, firsts, idle, np.zeros(len(ends), dtype=bool), _select_pairs(ends, idle, kept), known
+        )
+
+    # --- drafts ----------------------------------------------------------------------------
+
+    def _draft(
+        self,
+        mentioned: AnyCollection[int],
+        entities: Container[int],
+        is_wanted: Callable[[tuple[int, int]], bool],
+    ) -> None:
+        """Draft ``entities`` and the wanted pairs from all extracts that mention any of the given entities."""
+        table, find_key = self._table, self._table.words.find_key
+        marked = np.zeros(len(self._keys) + 1, dtype=bool)
+        marked[[*mentioned]] = True
+        rows = np.unique(count_rows(table.starts)[marked[self._meanings]]).tolist()
+        table.load(rows)
+        for row in _report_each(rows, self._report, "statements"):
+            extract = table.fresh[row]
+            meant = self._meanings[table.starts[row] : table.starts[row + 1]].tolist()
+            here: dict[int, int] = {}
+            for entity, target in zip(extract.entities, meant, strict=True):
+                if target >= 0:
+                    here[find_key(entity.name)] = target
+                    if target in entities:
+                        draft = self._drafts.get(target)
+                        if draft is None:
+                            draft = self._drafts[target] = _EntityDraft()
+                        draft.add(entity, extract)
+            for place, relation in enumerate(extract.relations):
+                pair = here.get(find_key(relation.source), -1), here.get(find_key(relation.target), -1)
+                if -1 in pair or pair[0] == pair[1] or not is_wanted(pair):
+                    continue
+                pair = pair[::-1] if pair[::-1] in self._pairs else pair
+                stated = self._pairs.get(pair)
+                if stated is None:
+                    stated = self._pairs[pair] = _RelationDraft((row, place))
+                stated.add(relation, extract)
+
+    # --- the result ------------------------------------------------------------------------
+
+    def _build(self, kept: Flags, pairs: _Pairs) -> MergedGraph:
+        """Return the graph of these entities and pairs, and the index of the next merge."""
+        first = find_first(self._meanings, len(kept))
+        order = np.flatnonzero(kept)
+        order = order[np.argsort(first[order])]
+        places = np.full(len(kept), -1, dtype=np.intp)
+        if self._before is not None:
+            places[self._before.kept_keys()] = np.arange(len(self._previous.entities))
+        ids, salted = self._find_ids(order.tolist(), places)
+        old = _PreviousItems.of(self._previous, self._before, self._drafts, self._pairs, places)
+        long = np.zeros(len(kept), dtype=bool)
+        found_long: set[str] = set()
+
+        def note(each: LongDescription) -> None:
+            found_long.add(each.id)
+            self._overlong(each)
+
+        titles = self._corrected.titles
+        entities: list[Entity] = []
+        for key in _report_each(order.tolist(), self._report, "entities"):
+            draft = self._drafts.pop(key, None)
+            if draft is None:
+                entities.append(self._previous.entities[places[key]])
                 continue
-            key = keys[entity.name]
-            for alias in entity.aliases:
-                short = keys[alias]
-                if key and short != key and _is_acronym(alias, entity):
-                    longs.setdefault(short, set()).add(key)
-    single = {short: next(iter(found)) for short, found in longs.items() if len(found) == 1}
-    return {short: long for short, long in single.items() if long not in single}
+            made = draft.build(ids[key], note, old.texts, titles.get(self._keys[key], ""))
+            entities.append(_keep_equal(old.entity(key, ids[key]), made))
+            long[key] = ids[key] in found_long
+        relations: list[Relation] = []
+        rows = np.flatnonzero(pairs.kept).tolist()
+        for row in _report_each(rows, self._report, "relations"):
+            place = int(pairs.known[row])
+            if place >= 0:
+                relations.append(self._previous.relations[place])
+                continue
+            source, target = pairs.ends[row].tolist()
+            stated = self._pairs.pop((source, target))
+            before = old.relation((source, target), (ids[source], ids[target]))
+            relations.append(stated.build(ids[source], ids[target], note, old.texts, before))
+            pairs.long[row] = relations[-1].id in found_long
+        return MergedGraph(
+            Graph(tuple(entities), tuple(relations)), self._make_index(kept, long, pairs, lost=salted)
+        )
+
+    def _find_ids(self, keys: Sequence[int], places: NDArray[np.intp]) -> tuple[dict[int, str], bool]:
+        """Return the ids of entities by key, and whether one of them depends on another entity."""
+        if self._before is None:
+            ids = _ids({self._keys[key]: key for key in keys})
+            return ids, any(id_ != content_id("e", self._keys[key]) for key, id_ in ids.items())
+        held = self._previous.entities
+        ids = {
+            key: held[place].id if place >= 0 else content_id("e", self._keys[key])
+            for key, place in zip(keys, places[keys].tolist(), strict=True)
+        }
+        return ids, False
+
+    def _make_index(self, kept: Flags, long: Flags, pairs: _Pairs, *, lost: bool) -> MentionIndex:
+        """Return the index of this merge; if it is ``lost``, one that matches no extract."""
+        table, words = self._table, self._table.words
+        states = np.array([each[:4] for each in table.states], dtype=np.int64).reshape(-1, 4)
+        if lost:
+            states[:, 3] = -1
+        return MentionIndex(
+            words.names,
+            words.keys,
+            table.name_keys,
+            table.traits,
+            [each.chunk_id for each in table.states],
+            states,
+            table.starts,
+            table.mentions,
+            table.works,
+            table.articles,
+            self._meanings,
+            table.acronyms,
+            self._corrected.titles,
+            self._weak,
+            kept,
+            long,
+            pairs.ends,
+            pairs.firsts,
+            pairs.idle,
+            pairs.kept,
+            pairs.long,
+        ).without_unused()
 
 
-def _find_joined_names(extracts: Sequence[Extract], keys: _Keys) -> dict[str, str]:
-    """Map the key of a name without spaces (*MeiLin*) to that of the same name with them, if the corpus has both."""
-    found: dict[str, str] = {}
-    spelled: set[str] = set()
-    for name in dict.fromkeys(entity.name for extract in extracts for entity in extract.entities):
-        if spaced := split_humps(name):
-            found[keys[name]] = keys[spaced]
-        elif name.istitle():
-            spelled.add(keys[name])
-    return {joined: spaced for joined, spaced in found.items() if spaced in spelled and joined != spaced}
+def _touches(pair: tuple[int, int], changed: Container[int], moved: Container[int]) -> bool:
+    first, second = pair
+    return (first in changed and second in changed) or first in moved or second in moved
 
 
-def _is_acronym(alias: str, entity: ExtractedEntity) -> bool:
-    """Whether ``alias`` is one word of capitals that the initials of the name or of another alias spell."""
-    letters = [letter.lower() for letter in alias.removesuffix("s") if letter.isalpha()]
-    if len(alias) not in _ACRONYM_LENGTHS or sum(letter.isupper() for letter in alias) < 2 or " " in alias:  # noqa: PLR2004
-        return False
-    for form in (entity.name, *entity.aliases):
-        initials = [word[0].lower() for word in form.replace("-", " ").split() if word[:1].isalnum()]
-        if form != alias and len(initials) > 1 and _spells(letters, initials):
-            return True
-    return False
+def _select_pairs(ends: Numbers, idle: Flags, entities: Flags) -> Flags:
+    """Return which pairs, in the order of their first statements, are relations of G0.
 
-
-def _spells(letters: Sequence[str], initials: Sequence[str]) -> bool:
-    """Whether ``letters`` are the initials, up to half of which (those of small words) may be left out."""
-    rest = iter(initials)
-    return (
-        letters[0] == initials[0]
-        and len(initials) <= 2 * len(letters)
-        and all(letter in rest for letter in letters)
-    )
-
-
-# --- noise ---------------------------------------------------------------------------------
-
-
-def _without_noise(
-    extracts: Sequence[Extract],
-    keys: _Keys,
-    canonical: _CanonicalKeys,
-    entities: Mapping[str, _EntityDraft],
-) -> list[str]:
-    """Return the keys to keep, in order of first mention.
-
-    A weak term (type ``term``, found by its shape alone) that only one chunk mentions connects nothing. It is dropped
-    unless its chunk has no other entity. Entities from a model or an agent are always kept.
+    A pair that the heuristic extractor states nothing about is ``idle``. It is none, unless it alone connects an
+    entity: the first such pair does.
     """
-    weak = {
-        key for key, entity in entities.items() if key not in canonical.corrected.titles and _is_noise(entity)
-    }
-    for extract in extracts if weak else ():
-        here = [
-            canonical.find(key, extract.chunk_id) for entity in extract.entities if (key := keys[entity.name])
-        ]
-        if here and weak.issuperset(here):
-            weak.difference_update(here)
-    return [key for key in entities if key not in weak]
+    found: Flags = np.asarray(entities[ends].all(axis=1))
+    connected = np.zeros(len(entities), dtype=bool)
+    connected[ends[found & ~idle]] = True
+    doubtful = np.flatnonzero(found & idle)
+    found[doubtful] = False
+    for row in doubtful[~connected[ends[doubtful]].all(axis=1)].tolist():
+        if not connected[ends[row]].all():
+            connected[ends[row]] = found[row] = True
+    return found
 
 
 def _is_noise(entity: _EntityDraft) -> bool:
@@ -557,23 +806,51 @@ def _is_noise(entity: _EntityDraft) -> bool:
     )
 
 
-def _without_idle(
-    pairs: Sequence[tuple[str, str]], relations: Mapping[tuple[str, str], _RelationDraft]
-) -> list[tuple[str, str]]:
-    """Drop the pairs that the heuristic extractor states nothing about, but for one that alone connects an entity: the
-    first in the order of ``pairs``."""
-    idle = {
-        pair
-        for pair in pairs
-        if not relations[pair].texts.counts and set(relations[pair].methods) == {Method.HEURISTIC}
-    }
-    connected = {end for pair in pairs if pair not in idle for end in pair}
-    kept = []
-    for pair in pairs:
-        if pair not in idle or not connected.issuperset(pair):
-            connected.update(pair)
-            kept.append(pair)
-    return kept
+def _keep_equal(old: Entity | None, made: Entity) -> Entity:
+    """Return the entity of the previous G0 if it differs in its parents at most."""
+    if old is None:
+        return made
+    alone = replace(old, parent_id=None, second_parent_id=None, responsibility=1.0, second_responsibility=0.0)
+    return old if alone == made else made
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _PreviousItems:
+    """What the previous G0 has of the entities and pairs that are merged anew, and merged descriptions to use again."""
+
+    texts: _MergedTexts
+    entities: Mapping[int, Entity]
+    pairs: Mapping[tuple[int, int], Relation]
+    entities_by_id: Mapping[str, Entity]
+    relations_by_ends: Mapping[tuple[str, str], Relation]
+
+    @classmethod
+    def of(
+        cls,
+        graph: Graph,
+        index: MentionIndex | None,
+        entities: Iterable[int],
+        pairs: Container[tuple[int, int]],
+        places: NDArray[np.intp],
+    ) -> _PreviousItems:
+        """With the ``index``, by the keys whose ``places`` in the graph are given; without it, by ids."""
+        if index is None:
+            by_id = {each.id: each for each in graph.entities}
+            by_ends = {(each.source_id, each.target_id): each for each in graph.relations}
+            return cls(_index_merged_texts(chain(graph.entities, graph.relations)), {}, {}, by_id, by_ends)
+        held = {key: graph.entities[places[key]] for key in entities if places[key] >= 0}
+        stated = {
+            (first, second): graph.relations[place]
+            for place, (first, second) in enumerate(index.pair_ends[index.pair_kept].tolist())
+            if (first, second) in pairs
+        }
+        return cls(_index_merged_texts(chain(held.values(), stated.values())), held, stated, {}, {})
+
+    def entity(self, key: int, id_: str) -> Entity | None:
+        return self.entities.get(key) or self.entities_by_id.get(id_)
+
+    def relation(self, pair: tuple[int, int], ends: tuple[str, str]) -> Relation | None:
+        return self.pairs.get(pair) or self.relations_by_ends.get(ends)
 
 
 # --- descriptions --------------------------------------------------------------------------

@@ -8,14 +8,18 @@ same in both: another name, an identifier or a term of several words.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 
-from leanrag_engine.core.model import Extract
+import numpy as np
+from numpy.typing import NDArray
+
+from leanrag_engine.core.model import ExtractedEntity
 from leanrag_engine.core.text.language.parts_of_speech import parts_of_speech
 
-from .heuristic.names.mentions import Kind
 from .heuristic.words import vocabulary as known
+from .mentions import Flags, MentionTable, Numbers, Trait, count_rows, find_traits
 
 __all__ = ["find_namesakes"]
 
@@ -74,169 +78,151 @@ class _Namesake:
     context: _Surroundings
 
 
-def find_namesakes(
-    extracts: Sequence[Extract],
-    keys: Mapping[str, str],
-    forms: Mapping[str, str],
-    documents: Mapping[str, str],
-    merged: Collection[str] = (),
-) -> dict[tuple[str, str], str]:
-    """Map (chunk id, key) to the key of the entity meant, for the keys that mean several entities.
+@dataclass(frozen=True, slots=True, eq=False)
+class _Mentioned:
+    """The mentions of a table: their rows, documents and the numbers of their keys after other forms were resolved, −1 for
+    blank names; and the traits of the names with these keys."""
 
-    ``keys`` are name keys by name, ``forms`` other forms of a key, ``documents`` the document id of each chunk, ``merged``
-    keys that are one entity everywhere. The entity that comes first keeps the plain key. Linear in the number of mentions, but for names that very many documents share.
+    table: MentionTable
+    rows: NDArray[np.intp]
+    documents: NDArray[np.int64]
+    keys: Numbers
+    traits: NDArray[np.uint8]
+
+    @classmethod
+    def of(cls, table: MentionTable, name_keys: Numbers) -> _Mentioned:
+        rows = count_rows(table.starts)
+        traits = table.traits
+        for number in np.flatnonzero(name_keys != table.name_keys).tolist():
+            traits[number] = find_traits(table.words.keys[name_keys[number]], table.words.names[number])
+        numbers = np.array([each.document for each in table.states], dtype=np.int64)
+        return cls(table, rows, numbers[rows], name_keys[table.mentions], traits[table.mentions])
+
+    def count_documents(self, chosen: Flags) -> NDArray[np.intp]:
+        """Return in how many documents each key is mentioned, of the ``chosen`` mentions."""
+        span = int(self.documents.max(initial=0)) + 1
+        pairs = np.unique(self.keys[chosen].astype(np.int64) * span + self.documents[chosen])
+        return np.bincount(pairs // span, minlength=len(self.table.words.keys))
+
+
+def find_namesakes(
+    table: MentionTable, name_keys: Numbers, documents: int, merged: Collection[str] = ()
+) -> dict[tuple[int, str], str]:
+    """Return for a document's number and a key that means several entities the key of the one that is meant there.
+
+    ``name_keys`` are the numbers of the keys that names have after other forms were resolved, ``merged`` keys that are one entity everywhere. There are so many
+    ``documents``, some perhaps without a mention. The entity that comes first keeps the plain key. Linear in the number
+    of mentions, but for names that very many documents share.
     """
-    shared = _find_shared_names(extracts, keys, forms, documents).difference(merged)
+    mentioned = _Mentioned.of(table, name_keys)
+    keys = table.words.keys
+    shared = _find_shared_names(mentioned).difference(
+        number for key in merged if (number := table.words.key_numbers.get(key)) is not None
+    )
     if not shared:
         return {}
-    found: dict[tuple[str, str], str] = {}
-    wide = _wide_names(extracts, keys, forms, documents)
+    found: dict[tuple[int, str], str] = {}
+    wide = _find_wide_names(mentioned, documents)
     namesakes: dict[str, list[_Namesake]] = {}
-    for document, chunks in _by_document(extracts, documents):
-        for key, context in _contexts(chunks, keys, forms, shared, wide).items():
+    rows = np.unique(mentioned.rows[np.isin(mentioned.keys, list(shared))])
+    names = {keys[number] for number in shared}
+    for document, chosen in groupby(rows.tolist(), lambda row: table.states[row].document):
+        contexts = [_names_in(table, row, name_keys) for row in chosen]
+        id_ = ""
+        for key, context in _contexts(contexts, names, wide).items():
             known_ = namesakes.setdefault(key, [])
             one = next((each for each in known_ if each.context.agrees(context)), None)
             if one is None:
+                if not id_:
+                    id_ = next(each.document_id for each in table.states if each.document == document)
                 # The key ends up in an id alone.
-                one = _Namesake(f"{key}\x00{document}" if known_ else key, context)
+                one = _Namesake(f"{key}\x00{id_}" if known_ else key, context)
                 known_.append(one)
             one.context.telling |= context.telling
             one.context.common |= context.common
             if one.key != key:
-                found |= {(extract.chunk_id, key): one.key for extract in chunks}
+                found[document, key] = one.key
     return found
 
 
-def _keys_of(
-    extract: Extract, keys: Mapping[str, str], forms: Mapping[str, str]
-) -> Iterator[tuple[str, str]]:
-    """Yield the key and the name of each entity of an extract."""
-    for entity in extract.entities:
-        if key := keys[entity.name]:
-            yield forms.get(key, key), entity.name
+def _names_in(table: MentionTable, row: int, name_keys: Numbers) -> dict[str, str]:
+    """Return the names in an extract by their keys, the last one of each."""
+    words = table.words
+    mentions = table.mentions[table.starts[row] : table.starts[row + 1]]
+    pairs = zip(name_keys[mentions].tolist(), mentions.tolist(), strict=True)
+    return {words.keys[key]: words.names[name] for key, name in pairs if key >= 0}
 
 
-def _find_shared_names(
-    extracts: Sequence[Extract],
-    keys: Mapping[str, str],
-    forms: Mapping[str, str],
-    documents: Mapping[str, str],
-) -> frozenset[str]:
+def _find_shared_names(mentioned: _Mentioned) -> frozenset[int]:
     """Return the keys of the names that many may have and that several documents mention, and of the works that are
     called like a thing which another document mentions: *The Wall*."""
-    seen: dict[str, str] = {}
-    several: set[str] = set()
-    words: set[str] = set()
-    works = _find_titled_words(extracts, keys, forms)
-    for extract in extracts:
-        document = documents.get(extract.chunk_id, "")
-        for key, name in _keys_of(extract, keys, forms):
-            noun = _is_capitalised_noun(key, name)
-            if not (noun or key in works or _is_common_name(key, name)):
-                continue
-            if noun:
-                words.add(key)
-            if seen.setdefault(key, document) != document:
-                several.add(key)
-    words = (words & several) - works - known.HONORIFICS - known.FIRST_NAMES
-    return frozenset(several - words) | _find_words_after_articles(extracts, keys, forms, words)
+    table, keys = mentioned.table, mentioned.table.words.keys
+    valid = mentioned.keys >= 0
+    works = np.zeros(len(keys) + 1, dtype=bool)  # the last place is that of no key
+    works[mentioned.keys[table.works & valid]] = True
+    nouns = valid & ((mentioned.traits & Trait.NOUN) > 0)
+    chosen = nouns | (valid & (((mentioned.traits & Trait.COMMON) > 0) | works[mentioned.keys]))
+    several = mentioned.count_documents(chosen) > 1
+    words = np.zeros(len(keys), dtype=bool)
+    words[mentioned.keys[nouns]] = True
+    words &= several & ~works[:-1]
+    for number in np.flatnonzero(words).tolist():
+        words[number] = keys[number] not in known.HONORIFICS and keys[number] not in known.FIRST_NAMES
+    after = _find_words_after_articles(mentioned, words)
+    return frozenset(np.flatnonzero((several & ~words) | after).tolist())
 
 
-def _find_words_after_articles(
-    extracts: Sequence[Extract], keys: Mapping[str, str], forms: Mapping[str, str], words: set[str]
-) -> frozenset[str]:
+def _find_words_after_articles(mentioned: _Mentioned, words: Flags) -> Flags:
     """Return those of ``words`` that often stand after an article: *the Lion*. Before a noun it is the noun's: *the Python
     language*."""
-    bare = dict.fromkeys(words, 0)
-    after = dict.fromkeys(words, 0)
-    for extract in extracts if words else ():
-        for entity in extract.entities:
-            key = forms.get(keys[entity.name], keys[entity.name])
-            if key not in words:
-                continue
-            text = entity.description
-            for found in re.finditer(rf"\b{re.escape(entity.name)}\b", text):
-                following = _NEXT_WORD.match(text, found.end())
-                if following and parts_of_speech(following[1])[:1] == "n":
-                    continue
-                counts = after if _ARTICLE.search(text[max(0, found.start() - 12) : found.start()]) else bare
-                counts[key] += 1
-    return frozenset(
-        key
-        for key in words
-        if after[key] >= DEFAULT_OPTIONS.with_article * (after[key] + bare[key]) and after[key]
+    table = mentioned.table
+    places = np.flatnonzero(np.append(words, False)[mentioned.keys])
+    new = places[table.articles[places, 0] < 0]
+    table.load(np.unique(mentioned.rows[new]).tolist())
+    for place, row in zip(new.tolist(), mentioned.rows[new].tolist(), strict=True):
+        table.articles[place] = _count_articles(table.fresh[row].entities[place - int(table.starts[row])])
+    bare, after = (
+        np.bincount(mentioned.keys[places], weights=table.articles[places, column], minlength=len(words))
+        for column in (0, 1)
     )
+    return np.asarray(words & (after >= DEFAULT_OPTIONS.with_article * (after + bare)) & (after > 0))
 
 
-def _find_titled_words(
-    extracts: Sequence[Extract], keys: Mapping[str, str], forms: Mapping[str, str]
-) -> frozenset[str]:
-    """Return the keys of works that are called by a single noun of the language."""
-    titles = ((keys[each.name], each) for extract in extracts for each in extract.entities)
-    return frozenset(
-        forms.get(key, key)
-        for key, each in titles
-        if each.type == Kind.WORK.value and " " not in key and parts_of_speech(key)[:1] == "n"
-    )
+def _count_articles(entity: ExtractedEntity) -> tuple[int, int]:
+    """Return how often the description has the name without and with an article before it."""
+    counts = [0, 0]
+    text = entity.description
+    for found in re.finditer(rf"\b{re.escape(entity.name)}\b", text):
+        following = _NEXT_WORD.match(text, found.end())
+        if not (following and parts_of_speech(following[1])[:1] == "n"):
+            counts[bool(_ARTICLE.search(text[max(0, found.start() - 12) : found.start()]))] += 1
+    return counts[0], counts[1]
 
 
-def _is_common_name(key: str, name: str) -> bool:
-    return _is_capitalised(key, name) and (key in known.HONORIFICS or key in known.FIRST_NAMES)
-
-
-def _is_capitalised_noun(key: str, name: str) -> bool:
-    return _is_capitalised(key, name) and parts_of_speech(key)[:1] == "n"
-
-
-def _is_capitalised(key: str, name: str) -> bool:
-    return " " not in key and name[:1].isupper() and name[1:].islower()
-
-
-def _wide_names(
-    extracts: Sequence[Extract],
-    keys: Mapping[str, str],
-    forms: Mapping[str, str],
-    documents: Mapping[str, str],
-) -> frozenset[str]:
-    mentioned: dict[str, set[str]] = {}
-    for extract in extracts:
-        for key, _ in _keys_of(extract, keys, forms):
-            mentioned.setdefault(key, set()).add(documents.get(extract.chunk_id, ""))
-    total = len(set(documents.values()))
-    if total < DEFAULT_OPTIONS.few_documents:
+def _find_wide_names(mentioned: _Mentioned, documents: int) -> frozenset[str]:
+    if documents < DEFAULT_OPTIONS.few_documents:
         return frozenset()
-    return frozenset(key for key, where in mentioned.items() if len(where) > DEFAULT_OPTIONS.wide * total)
-
-
-def _by_document(
-    extracts: Sequence[Extract], documents: Mapping[str, str]
-) -> Iterator[tuple[str, list[Extract]]]:
-    chunks: dict[str, list[Extract]] = {}
-    for extract in extracts:
-        chunks.setdefault(documents.get(extract.chunk_id, ""), []).append(extract)
-    yield from chunks.items()
+    counts = mentioned.count_documents(mentioned.keys >= 0)
+    keys = mentioned.table.words.keys
+    return frozenset(
+        keys[number] for number in np.flatnonzero(counts > DEFAULT_OPTIONS.wide * documents).tolist()
+    )
 
 
 def _contexts(
-    chunks: Sequence[Extract],
-    keys: Mapping[str, str],
-    forms: Mapping[str, str],
-    shared: frozenset[str],
-    wide: frozenset[str],
+    extracts: Sequence[Mapping[str, str]], shared: Collection[str], wide: frozenset[str]
 ) -> dict[str, _Surroundings]:
-    """Return the context of each shared name of one document in its chunks."""
+    """Return the context of each shared name of one document in its extracts, given as names by their keys."""
     found: dict[str, _Surroundings] = {}
-    for extract in chunks:
-        here = dict(_keys_of(extract, keys, forms))
+    for here in extracts:
         names = here.keys() & shared
-        if names:
-            telling = {key for key in here if _is_telling(key) and key not in wide}
-            common = here.keys() - telling - known.HONORIFICS
-            for name in names:
-                one = found.setdefault(name, _Surroundings(small=True))
-                one.small = one.small and here[name][:1].islower()
-                one.telling.update(telling - {name})
-                one.common.update(common - {name})
+        telling = {key for key in here if _is_telling(key) and key not in wide}
+        common = here.keys() - telling - known.HONORIFICS
+        for name in names:
+            one = found.setdefault(name, _Surroundings(small=True))
+            one.small = one.small and here[name][:1].islower()
+            one.telling.update(telling - {name})
+            one.common.update(common - {name})
     return found
 
 

@@ -137,6 +137,7 @@ def test_merging_reports_progress_and_stops_when_the_report_raises() -> None:
     assert merge(extracts, heard.append) == merge(extracts)
     assert [(each.message, each.done, each.total) for each in heard] == [
         *(("extracts", done, 5000) for done in (0, 2000, 4000)),
+        *(("statements", done, 5000) for done in (0, 2000, 4000)),
         *(("entities", done, 5001) for done in (0, 2000, 4000)),
     ]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -32,6 +33,7 @@ from leanrag_engine.core.model import (
     ExtractedAttribute,
     ExtractedEntity,
     ExtractedRelation,
+    ExtractState,
     Hit,
     LoadedDocument,
     Method,
@@ -712,6 +714,70 @@ def _chunks_of(rows: Sequence[Sequence[Any]]) -> list[Chunk]:
 def all_extracts(connection: Connection, name: str) -> list[Extract]:
     """Return all extracts in the reading order of their chunks."""
     return _extracts_of(connection.execute(_extracts(connection, name)).all())
+
+
+def extract_states(connection: Connection, name: str) -> list[ExtractState]:
+    """Return which extracts there are, in the reading order of their chunks."""
+    found = connection.execute(_states(connection, name)).all()
+    written = _states(connection, name).add_columns(*_CONTENT).where(extracts.c.method != _HEURISTIC)
+    stamps = {row[:3]: _stamp(row) for row in connection.execute(written)}
+    return [
+        ExtractState(
+            document, chunk, position, stamps.get((document, chunk, position), revision), id_, document_id
+        )
+        for document, chunk, position, revision, id_, document_id in found
+    ]
+
+
+def extracts_at(
+    connection: Connection, name: str, places: Sequence[tuple[int, int]]
+) -> list[tuple[ExtractState, Extract]]:
+    """Return the extracts of the chunks with these numbers of document and chunk, in reading order."""
+    here = among_pairs((extracts.c.document, extracts.c.chunk), places)
+    rows = connection.execute(_states(connection, name).add_columns(*_CONTENT).where(here)).all()
+    states = [
+        ExtractState(row[0], row[1], row[2], row[3] if row[6] == _HEURISTIC else _stamp(row), row[4], row[5])
+        for row in rows
+    ]
+    read = _extracts_of([(row[4], *row[6:]) for row in rows])
+    return list(zip(states, read, strict=True))
+
+
+_HEURISTIC = Method.HEURISTIC.value
+_CONTENT = tuple(select_unparsed(*_EXTRACT_COLUMNS[1:]).selected_columns)
+
+
+def _stamp(row: Sequence[Any]) -> int:
+    """Return a negative number that changes with the content of an extract. Heuristic ones change with their documents."""
+    text = "\0".join(map(str, row[6:]))
+    return (
+        -(int.from_bytes(hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest()) >> 2)
+        - 1
+    )
+
+
+def _states(connection: Connection, name: str) -> Select[Any]:
+    collection = collection_rows.number_of(connection, name)
+    held = (documents.c.collection == extracts.c.collection) & (documents.c.number == extracts.c.document)
+    there = (
+        (chunks.c.collection == extracts.c.collection)
+        & (chunks.c.document == extracts.c.document)
+        & (chunks.c.label == extracts.c.chunk)
+    )
+    return (
+        select(
+            extracts.c.document,
+            extracts.c.chunk,
+            extracts.c.position,
+            documents.c.revision,
+            chunks.c.id,
+            documents.c.id.label("document_id"),
+        )
+        .join(chunks, there)
+        .join(documents, held)
+        .where(extracts.c.collection == collection)
+        .order_by(*_READING, extracts.c.position)
+    )
 
 
 def extracts_near(

@@ -24,6 +24,7 @@ from leanrag_engine.core.model import (
     EntityHead,
     Extract,
     ExtractionSchema,
+    ExtractState,
     Generation,
     Hierarchy,
     Hit,
@@ -153,6 +154,14 @@ class SqlDocumentStore:
 
     async def extracts(self, collection: str) -> list[Extract]:
         return await self._transactions.read(documents.all_extracts, collection)
+
+    async def extract_states(self, collection: str) -> list[ExtractState]:
+        return await self._transactions.read(documents.extract_states, collection)
+
+    async def extracts_at(
+        self, collection: str, chunks: Sequence[tuple[int, int]]
+    ) -> list[tuple[ExtractState, Extract]]:
+        return await self._transactions.read(documents.extracts_at, collection, chunks)
 
     async def count_extracts(self, collection: str) -> dict[str, int]:
         return await self._transactions.read(documents.count_extracts, collection)

@@ -27,6 +27,7 @@ from leanrag_engine.core.model import (
     CorrectionEffects,
     Evidence,
     Extract,
+    ExtractionSchema,
     Generation,
     Graph,
     Hierarchy,
@@ -42,7 +43,14 @@ from leanrag_engine.extraction.by_model.describe import (
 )
 from leanrag_engine.extraction.by_model.extract import extract_by_model
 from leanrag_engine.extraction.heuristic.keyphrases.key_words import find_key_words
-from leanrag_engine.extraction.merging import LongDescription, merge
+from leanrag_engine.extraction.mentions import MentionIndex
+from leanrag_engine.extraction.merging import (
+    ExtractSource,
+    LongDescription,
+    PreviousMerge,
+    merge,
+    merge_source,
+)
 from leanrag_engine.extraction.schemas.conforming import conform
 from leanrag_engine.hierarchy.build import BuiltHierarchy, HierarchyOptions, build
 from leanrag_engine.hierarchy.by_model.write import TextSources
@@ -102,6 +110,7 @@ class DraftBuild:
     choice: ModeChoice
     effects: CorrectionEffects
     schema: SchemaEffects | None
+    mentions: MentionIndex | None
 
 
 async def build_generation(
@@ -146,6 +155,7 @@ async def build_generation(
             publication,
             fitted.previous,
             rows_of_layers(drafted.built.hierarchy, drafted.built.vectors),
+            drafted.mentions,
         )
         generation = await publish_build(stores, found, finished, report)
         if not models.names():
@@ -277,16 +287,18 @@ async def draft(
         previous=previous,
         mode=choice.mode,
     )
-    return DraftBuild(built, choice, base.corrections, base.schema)
+    return DraftBuild(built, choice, base.corrections, base.schema, base.mentions)
 
 
 @dataclass(frozen=True, slots=True)
 class BaseGraph:
-    """G0, and what corrections and the schema, if there is one, did in it."""
+    """G0, what corrections and the schema, if there is one, did in it, and the index of its mentions, if the next build
+    can use it."""
 
     graph: Graph
     corrections: CorrectionEffects
     schema: SchemaEffects | None
+    mentions: MentionIndex | None
 
 
 async def base_graph(
@@ -299,34 +311,42 @@ async def base_graph(
 ) -> BaseGraph:
     """Merge all extracts into G0, by the schema and with corrections, and let the model condense long descriptions.
 
-    Descriptions of the ``previous`` G0 are used again where they would be the same.
+    What would be the same as in the ``previous`` G0, which is that of the published build, is taken over.
     """
     report(Progress("merge", 0, collection.chunks))
-    extracts = await stores.documents.extracts(collection.name)
     schema = await stores.documents.schema(collection.name)
-    applied: SchemaEffects | None = None
-    if schema is not None:
-        extracts, applied = await anyio.to_thread.run_sync(conform, extracts, schema)
-    documents = {chunk.id: chunk.document_id for chunk in chunks}
+    held = await _find_previous_merge(stores, collection, previous, indexed=schema is None)
     corrections = await stores.corrections.find_all(collection.name)
     overlong: list[LongDescription] = []
     effects: list[CorrectionEffects] = []
-    work = partial(
-        merge,
-        extracts,
-        report,
-        overlong.append,
-        documents,
-        corrections=corrections,
-        note_effects=effects.append,
-        previous=previous,
-    )
-    base = await anyio.to_thread.run_sync(work, abandon_on_cancel=True)
+    documents = len({each.document_id for each in chunks})
+    for last in (False, False, True):
+        source, applied = await read_extracts(stores, collection.name, documents, schema)
+        work = partial(
+            merge_source,
+            source,
+            report=report,
+            overlong=overlong.append,
+            corrections=corrections,
+            note_effects=effects.append,
+            previous=held,
+        )
+        try:
+            merged = await anyio.to_thread.run_sync(work, abandon_on_cancel=True)
+            break
+        except Busy:
+            if last:
+                raise
+            overlong.clear()
+            effects.clear()
+    base = merged.graph
     if not base.entities:
         # A text of a few plain words has no names: without any entity the collection could not be built.
         openings = (chunk for chunk in chunks if chunk.number == 1)
         base = merge([Extract(each.id, Method.HEURISTIC, find_key_words(each.text)) for each in openings])
-    by_agents = await descriptions_by_agents(stores, collection.name, base, documents.keys())
+    by_agents = await descriptions_by_agents(
+        stores, collection.name, base, frozenset(each.id for each in chunks)
+    )
     asked = [each for each in overlong if each.id not in by_agents]
 
     def report_descriptions(done: int, total: int) -> None:
@@ -335,7 +355,44 @@ async def base_graph(
     if models.writing is not None and asked:
         by_model = await describe_by_model(models.writing, base, asked, report_descriptions)
         base = apply_descriptions(base, by_model)
-    return BaseGraph(apply_descriptions(base, by_agents, Method.AGENT), effects[0], applied)
+    base = apply_descriptions(base, by_agents, Method.AGENT)
+    index = None
+    if schema is None and merged.graph.entities:
+        index = merged.mark_described(base).index
+    return BaseGraph(base, effects[0], applied, index)
+
+
+async def _find_previous_merge(
+    stores: Stores, collection: Collection, previous: Graph | None, *, indexed: bool
+) -> PreviousMerge | None:
+    """Return the ``previous`` G0, which is that of the published build, with the index of its mentions if that was kept."""
+    if previous is None or collection.generation is None:
+        return None
+    arrays = await stores.adjacencies.find_mentions(collection.generation) if indexed else None
+    return PreviousMerge(previous, MentionIndex.from_arrays(arrays) if arrays else None)
+
+
+async def read_extracts(
+    stores: Stores, collection: str, documents: int, schema: ExtractionSchema | None
+) -> tuple[ExtractSource, SchemaEffects | None]:
+    """Return what to merge of so many ``documents``, and what the ``schema``, if there is one, did to it.
+
+    Reading raises ``Busy`` if an extract is another one meanwhile.
+    """
+    states = await stores.documents.extract_states(collection)
+
+    async def fetch(rows: Sequence[int]) -> list[Extract]:
+        places = list(dict.fromkeys(states[row][:2] for row in rows))
+        found = dict(await stores.documents.extracts_at(collection, places))
+        if any(states[row] not in found for row in rows):
+            raise Busy("Extractions were handed in while they were read.", "Build again.")
+        return [found[states[row]] for row in rows]
+
+    if schema is None:
+        return ExtractSource(states, lambda rows: anyio.from_thread.run(fetch, rows), documents), None
+    read = await fetch(range(len(states)))
+    extracts, applied = await anyio.to_thread.run_sync(conform, read, schema)
+    return ExtractSource(states, lambda rows: [extracts[row] for row in rows], documents), applied
 
 
 async def descriptions_by_agents(

@@ -16,6 +16,7 @@ from leanrag_engine.core.model import (
     PublishedLayers,
 )
 from leanrag_engine.core.ports import Progress, ProgressReport
+from leanrag_engine.extraction.mentions import MentionIndex
 from leanrag_engine.pipeline.history import drop_old_generations
 from leanrag_engine.pipeline.index import Rows, Stores, texts_by_kind
 
@@ -29,7 +30,8 @@ class FinishedBuild:
 
     ``revision`` is that of the collection which the layers were built from; ``previous`` are the published layers, if there are
     any; the ``record`` lacks what publishing adds, the
-    vector spaces and their rows; ``rows`` are the kinds of rows that are embedded already.
+    vector spaces and their rows; ``rows`` are the kinds of rows that are embedded already, ``mentions`` are those that G0 was
+    merged from, for the next update.
     """
 
     hierarchy: Hierarchy
@@ -41,6 +43,7 @@ class FinishedBuild:
     publication: Publication
     previous: Hierarchy | None
     rows: Mapping[str, Rows] = field(default_factory=dict)
+    mentions: MentionIndex | None = None
 
 
 async def publish_build(
@@ -72,6 +75,8 @@ async def publish_build(
     await stores.adjacencies.keep(generation, layers, build.chunks)
     if "entities" in build.rows:
         await stores.adjacencies.keep_vectors(generation, build.rows["entities"].vectors)
+    if build.mentions is not None:
+        await stores.adjacencies.keep_mentions(generation, build.mentions.arrays())
     await settle_spaces(stores, written)
     await drop_old_generations(stores, collection)
     return generation

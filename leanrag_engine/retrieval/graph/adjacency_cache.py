@@ -1,13 +1,16 @@
 """Where a generation's adjacency comes from: this process's memory, a file, or else the graph store.
 
-Beside it stand the vectors of the published generation's base entities, for the next update: a vector store takes ten times as
-long to give them all.
+Beside it stands what the next update starts from: the vectors of the published generation's base entities (a vector store
+takes ten times as long to give them all), and the index of the mentions that G0 was merged from.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
+from typing import Any
+
+from numpy.typing import NDArray
 
 from leanrag_engine.core.errors import StoreUnusable
 from leanrag_engine.core.model import Chunk, Generation, Graph, Vectors, content_id
@@ -59,10 +62,19 @@ class AdjacencyCache:
         wanted = (generation.layers[0].entities, generation.dimension)
         return found if found is not None and found.shape == wanted else None
 
+    async def keep_mentions(self, generation: Generation, arrays: Mapping[str, NDArray[Any]]) -> None:
+        """Keep the index of the mentions that G0 was merged from."""
+        await self._arrays.save(_mentions_key(generation), arrays)
+
+    async def find_mentions(self, generation: Generation) -> dict[str, NDArray[Any]] | None:
+        """Return what was kept; None if nothing was."""
+        return await self._arrays.load(_mentions_key(generation))
+
     async def sweep(self, collection: str, generations: Sequence[Generation]) -> None:
-        """Drop the arrays of the collection's generations but ``generations``, newest first; vectors stay of the newest
-        alone."""
-        kept = {*map(key_of, generations), *map(_vectors_key, generations[:1])}
+        """Drop the arrays of the collection's generations but ``generations``, newest first; vectors and mentions stay of
+        the newest alone."""
+        newest = generations[:1]
+        kept = {*map(key_of, generations), *map(_vectors_key, newest), *map(_mentions_key, newest)}
         await self._arrays.drop_all_but(prefix_of(collection), kept)
 
     def _hold(self, generation: Generation, adjacency: Adjacency) -> None:
@@ -98,6 +110,10 @@ def key_of(generation: Generation) -> str:
     """Also by the time of the build: another store in the same folder counts its generations anew."""
     made = content_id("", generation.created_at.isoformat())
     return f"{prefix_of(generation.collection)}{generation.number}-{made}"
+
+
+def _mentions_key(generation: Generation) -> str:
+    return f"{key_of(generation)}-mentions"
 
 
 def _vectors_key(generation: Generation) -> str:
